@@ -7,8 +7,8 @@ use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Sources that determine the generated code: this crate, the IR with its operations, and the versions of all
-/// dependencies.
+/// Sources that determine the generated code: this crate, the IR with its operations, the CTA scheduler, and the
+/// versions of all dependencies.
 const SOURCES: [&str; 9] = [
     "src",
     "build.rs",

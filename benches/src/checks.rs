@@ -54,7 +54,8 @@ fn runtime(tools: &[Tool]) -> Result<Runtime, String> {
     builder.build().map_err(|e| e.to_string())
 }
 
-/// For each kernel, compares the results of every kind of run with the expected results, and then measures the times.
+/// Measures every chosen kernel without tools and with each set of tools. Compares the results of each kind of run with
+/// the expected results before its time is measured.
 ///
 /// # Errors
 /// Returns an error if a name is unknown, a runtime does not start or a kernel fails.

@@ -85,12 +85,11 @@ pub(crate) struct Field {
 }
 
 impl Field {
-    /// Finds the contenders on this machine. Margay, C and PoCL become two entrants each: one with one thread and, if
-    /// Margay has more than one worker, one with as many threads as Margay has workers. The driver library at the path
-    /// `driver`, if given, becomes one entrant.
+    /// Finds the contenders on this machine. Each of Margay, C and PoCL, if available, becomes an entrant with one
+    /// thread. If Margay has more than one worker, each also becomes an entrant with as many threads as Margay has
+    /// workers. The driver library at the path `driver`, if given, becomes one entrant.
     ///
-    /// # Errors
-    /// Margay does not start, or the driver at `driver` cannot be opened.
+    /// # Errors Margay or a thread pool does not start, or the driver at `driver` cannot be opened.
     pub(crate) fn find(driver: Option<&str>) -> Result<Field, String> {
         let all = Margay::with_workers(None)?;
         let workers = all.0.workers();

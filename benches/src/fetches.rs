@@ -193,8 +193,8 @@ fn middle(kind: &Kind) -> f32 {
     }
 }
 
-/// Compares the sums of the loads and of all kinds of textures with the expected sums, then measures times. `check`
-/// requests little data.
+/// Measures the fetches from each kind of texture, and the loads. Compares the sums that they compute with the expected
+/// sums before the times are measured. `check` requests little data.
 pub(crate) fn measure(check: bool) -> Result<Vec<Fetched>, String> {
     margay::files::tell(format_args!("fetches"));
     let size = if check { [256, 3] } else { [1024, 512] };

@@ -51,7 +51,8 @@ fn runtime(engine: EngineChoice) -> Result<Runtime, String> {
     built.map_err(|e| e.to_string())
 }
 
-/// Compares the results of every kernel with the expected results, then measures the kernel on both engines.
+/// Measures every kernel on both engines. Compares the kernel's results on an engine with the expected results before
+/// its time on this engine is measured.
 ///
 /// # Errors
 /// Returns an error if a runtime does not start or a kernel fails.

@@ -148,7 +148,7 @@ pub struct Loaded {
     runtime: Runtime,
     _module: Module,
     kernels: Vec<Kernel>,
-    /// The buffer to whose middle all pointer parameters point.
+    /// Scratch memory. Each parameter of eight bytes gets the address of its middle.
     scratch: DeviceBuffer<u8>,
 }
 
@@ -170,8 +170,8 @@ impl Loaded {
         })
     }
 
-    /// Launches each kernel once with one block. Pointers refer to scratch memory and all other arguments are zero, so
-    /// that compilation dominates the time.
+    /// Launches each kernel once with one block. Each parameter of eight bytes gets the address of scratch memory and
+    /// all other arguments are zero, so that compilation dominates the time.
     ///
     /// # Panics
     /// Panics if a kernel fails.

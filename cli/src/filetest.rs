@@ -38,9 +38,10 @@
 //! exactly the findings that the directives list.
 //!
 //! Types have their PTX names (`u32`, `b64`, `f16`, ...). A value is either `0x` followed by its bits, or a number that
-//! the type represents exactly; expectations may also use `nan` (any NaN) and `_` (any value). In a list, `5*3` means
-//! `5 5 5`, and `4..6` means `4 5 6`. With a tolerance (`absolute 2^-20`, `relative 2^-22`, `ulps 2`) the harness
-//! compares values that are written as decimal numbers approximately, and values that are written as bits exactly.
+//! the type represents exactly (for `f32` and `f64`, a number that is rounded to the type). Expectations may also use
+//! `nan` (any NaN) and `_` (any value). In a list, `5*3` means `5 5 5`, and `4..6` means `4 5 6`. With a tolerance
+//! (`absolute 2^-20`, `relative 2^-22`, `ulps 2`) the harness compares values that are written as decimal numbers
+//! approximately, and values that are written as bits exactly.
 //!
 //! # Textures and surfaces
 //!
@@ -82,7 +83,8 @@ pub use run::{Bench, Failure, Setting, bless_from_env};
 
 use std::path::{Path, PathBuf};
 
-/// Returns the `.ptx` file at a path, or all `.ptx` files of a folder in the order of their names.
+/// Returns `path` if it is a file of any name. If it is a folder, returns all `.ptx` files in it and in its subfolders,
+/// in the order of their names.
 ///
 /// # Errors
 ///

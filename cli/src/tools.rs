@@ -22,7 +22,7 @@ pub(crate) const NVCC_VARIABLE: &str = "MARGAY_NVCC";
 /// A replacement script starts this program with a first argument that consists of this text and the tool's name.
 const STAND_IN: &str = "--stand-in-for=";
 
-/// Returns a script that starts `program` instead of a tool.
+/// Returns a script that starts `program` instead of a tool; `None` if the path of `program` is not UTF-8.
 pub(crate) fn script(program: &Path, tool: &str) -> Option<String> {
     let program = program.to_str()?.replace('\'', r"'\''");
     Some(format!(

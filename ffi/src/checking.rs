@@ -157,7 +157,9 @@ fn is_reported(code: CuResult) -> bool {
         .is_ok_and(|runtime| runtime.is_reported(|kind| CuResult::of_fault(kind) == code))
 }
 
-/// Reports a failed call.
+/// Reports a failed call: as [`Kind::DestroyedHandle`] if the call used a destroyed object, otherwise as
+/// [`Kind::FailedCall`]. Reports nothing if apicheck is not selected, the call already has a finding, the options
+/// exclude the call, `code` is in [`NO_FAILURES`], or an earlier fault in a kernel explains the error.
 #[cold]
 pub(crate) fn failed(name: &'static str, code: CuResult) {
     if !selected(Tool::Api)
@@ -428,7 +430,7 @@ pub(crate) fn null_free() {
     }
 }
 
-/// Reports the first call of a function that is not implemented.
+/// Reports a call of a function that is not implemented. The caller does this for the first call of each function only.
 #[cold]
 pub(crate) fn unimplemented(name: &'static str) {
     if selected(Tool::Api) && Runtime::global().is_ok() {
@@ -465,8 +467,8 @@ const CHANGES: [&str; 14] = [
     "cuStream",
 ];
 
-/// Returns whether the function `name` changes the state of the program's objects. All other functions only query
-/// state.
+/// Returns whether the log lists calls of the function `name` for [`ListedCalls::Changes`]: the name begins with one of
+/// [`CHANGES`] and is not the name of a query.
 fn changes(name: &str) -> bool {
     let asks = ["Get", "Query", "IsCapturing"];
     CHANGES.iter().any(|start| name.starts_with(start))

@@ -1,4 +1,4 @@
-//! Stops a checking run in a debugger before the first call of the driver, if `MARGAY_CHECK_DEBUGGER=1`.
+//! Stops a checking run with apicheck in a debugger before the first call of the driver, if `MARGAY_CHECK_DEBUGGER=1`.
 
 use std::fs;
 use std::sync::Once;

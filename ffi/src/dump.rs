@@ -49,7 +49,8 @@ fn dump() -> Option<&'static Mutex<Dump>> {
     DUMP.get_or_init(start).as_ref()
 }
 
-/// Records an image that a call loaded, and the outcome: the names of its kernels, or the error.
+/// Records an image that a call loaded, and the outcome of the image's first load: the names of its kernels, or the
+/// error.
 pub(crate) fn image<'e>(
     call: &str,
     images: &Images<'_>,

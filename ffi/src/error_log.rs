@@ -1,4 +1,4 @@
-//! The driver's log: keeps messages about failed calls in memory and passes them to callbacks.
+//! The driver's log: keeps messages about failed calls and warnings in memory and passes them to callbacks.
 //!
 //! An entry is one line. It contains the severity, the time since the first entry, and either the failed call with its
 //! result or a warning of the library. Entries are numbered.

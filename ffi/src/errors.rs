@@ -88,8 +88,9 @@ fn capture_code(error: CaptureError) -> CuResult {
     }
 }
 
-/// Writes details that the result code cannot express to standard error, and records the error in the dump. Faults are
-/// only recorded, because the runtime has already reported them.
+/// Records an error other than [`Error::NotReady`] in the dump. Errors of images, unsupported features and internal
+/// errors are also written to standard error, because a result code does not express their details. Faults are only
+/// recorded, because the runtime has already reported them.
 pub(crate) fn report(error: &Error) {
     if !matches!(error, Error::NotReady) {
         dump::problem(error);

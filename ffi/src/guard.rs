@@ -314,7 +314,8 @@ pub(crate) trait Traced {
 /// The names and values of a call's arguments.
 pub(crate) type Arguments<'a> = &'a [(&'static str, &'a dyn Traced)];
 
-/// Runs the body of an entry point after the state check and the capture check.
+/// Runs the body of an entry point after the state check and the capture check, and returns the result. A panic gives
+/// `UNKNOWN`. Logs a failed call, and traces or lists the call if the environment requests this.
 #[inline]
 pub(crate) fn enter(
     call: &'static Call,
@@ -464,7 +465,8 @@ fn print_trace(name: &str, arguments: Arguments<'_>, code: CuResult, start: Inst
     ));
 }
 
-/// Returns the result of an entry point without implementation, and warns at its first call.
+/// Returns `NOT_SUPPORTED` for an entry point without implementation, or `NOT_INITIALIZED` in a forked child process.
+/// Without a trace, the first call also gives a warning. In checking runs, the call is reported.
 #[cold]
 pub(crate) fn unsupported(call: &'static Call, arguments: Arguments<'_>) -> CuResult {
     let code = CuResult::NOT_SUPPORTED;

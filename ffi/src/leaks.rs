@@ -15,8 +15,9 @@ use crate::handles::{
     streams, surf_objects, tex_objects, user_objects,
 };
 
-/// The handler that reports leaks when the process exits. The dynamic loader calls it after all exit handlers and
-/// destructors of the program, so memory that the destructor of a global variable frees is not reported.
+/// The handler that reports leaks and completes the log of findings when the process exits. The dynamic loader calls it
+/// after all exit handlers and destructors of the program, so memory that the destructor of a global variable frees is
+/// not reported.
 #[used]
 #[unsafe(link_section = ".fini_array")]
 static AT_EXIT: extern "C" fn() = at_exit;
@@ -36,7 +37,8 @@ extern "C" fn at_exit() {
     });
 }
 
-/// Reports everything that the program created in a context and has not destroyed, before the context ends.
+/// Reports everything that the program created in a context and has not destroyed, before the context ends. After a
+/// fault in the context, no objects are reported.
 pub(crate) fn of_context(context: &Context) {
     if selected(Tool::Leak) {
         context.report_leaks();

@@ -65,8 +65,8 @@ pub struct Symbol {
 }
 
 impl Symbol {
-    /// Returns whether the variable is declared for another module to define. An external variable in shared memory is
-    /// instead the dynamic shared memory of a launch.
+    /// Returns whether another module must define the variable. This is false for an external variable in shared
+    /// memory, which is the dynamic shared memory of a launch.
     pub fn is_undefined(&self) -> bool {
         self.linkage == Linkage::Extern && self.space != StateSpace::Shared
     }

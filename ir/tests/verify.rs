@@ -1,5 +1,5 @@
-//! Tests the verifier. It must report no problems for a valid module. If a test violates one invariant, it must report
-//! a problem with the rule and the location of the violation.
+//! Tests the verifier. It must report no problems for a valid module. If a test violates one invariant, the verifier
+//! must report a problem with the rule and the location of the violation.
 
 use margay_ir::builder::FunctionBuilder;
 use margay_ir::entity::{Block, Entity, FuncId, Inst, SigId, Slot, SymbolId, Value};

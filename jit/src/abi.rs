@@ -261,8 +261,9 @@ pub struct Helpers {
     /// with the active lanes and the thread of the first lane. The memory for operands contains, for each operand, an
     /// element for each lane.
     pub observe_event: unsafe extern "C" fn(*mut NativeContext, u64, u64, *const u8, u64),
-    /// Reports groups of asynchronous copies to the checking tools. Arguments: context, mode (a
-    /// `margay_ops::mods::Mode` as `u32`), number of groups, thread.
+    /// Reports a `check.group` to the checking tools: the begin or end of an asynchronous operation, an operation on
+    /// groups, or a fence between proxies. Arguments: context, mode (a `margay_ops::mods::Mode` as `u32`), operand of
+    /// the `check.group` or 0, thread.
     pub check_group: unsafe extern "C" fn(*mut NativeContext, u32, u32, u32),
     /// Reports to the checking tools that threads have synchronised: all lanes of a warp, or all threads of the CTA at
     /// a barrier. Arguments: context, index of the warp or [`WHOLE_CTA`].

@@ -1,4 +1,4 @@
-//! Values that control conditional graph nodes: device code sets them, host code reads them.
+//! Values that control conditional graph nodes: device code sets them, and the runtime reads them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

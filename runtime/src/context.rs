@@ -123,7 +123,8 @@ impl Inner {
         self.life.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Reports a fault. The first fault of the context becomes sticky.
+    /// Reports a fault. If the fault is an access to an illegal address without details, first adds a description of
+    /// the memory at this address. The first fault of the context becomes sticky.
     fn make_sticky(&self, mut fault: Fault) {
         if let (FaultKind::IllegalAddress, Some(address), true) =
             (fault.kind, fault.address, fault.detail.is_empty())
@@ -186,8 +187,8 @@ struct Crowded {
     /// The number of completed tasks when a call stopped waiting because no task completed. Calls do not wait before
     /// this number changes.
     stuck_at: Option<usize>,
-    /// The time without progress after which a call stops waiting. It is halved whenever a call stops waiting, so that
-    /// the total wait is short in a program whose pending tasks wait for the program itself.
+    /// The time without progress after which a call stops waiting. It is halved whenever a call stops waiting without
+    /// success, so that the total wait is short in a program whose pending tasks wait for the program itself.
     patience: Duration,
 }
 
@@ -226,7 +227,7 @@ impl Limits {
     }
 }
 
-/// Returns the size of a stack that a device thread gets if the program asks for `bytes` bytes.
+/// Returns the size of the stack that a device thread gets if the program asks for `bytes` bytes.
 fn stack_size(bytes: u64) -> u64 {
     bytes.clamp(16, 512 << 10).next_multiple_of(16)
 }
@@ -401,10 +402,10 @@ impl Context {
         self.inner.primary
     }
 
-    /// Returns `Ok` while the context can be used.
+    /// Returns `Ok` while the context can be used. Also counts the calling thread as a thread that uses the driver.
     ///
     /// # Errors
-    /// [`Error::ContextDestroyed`], the sticky fault, or [`Error::NotInitialized`] after a fork.
+    /// [`Error::ContextDestroyed`], the sticky fault, or [`Error::NotInitialized`] in the child of a fork.
     pub fn status(&self) -> Result<()> {
         check_fork()?;
         host_threads::note();
@@ -486,8 +487,8 @@ impl Context {
         Ok(())
     }
 
-    /// Waits for all work submitted so far, even if streams of other threads are capturing. Does nothing in a host
-    /// function, which must not wait.
+    /// Waits for all work submitted so far, even if streams of other threads are capturing. Then writes the output of
+    /// completed launches. Does nothing in a host function, which must not wait.
     pub(crate) fn settle(&self) {
         if in_host_function() {
             return;
@@ -500,13 +501,15 @@ impl Context {
     }
 
     /// Writes the output of completed launches to the process's standard output. The runtime calls this function in
-    /// every call that waits, in launches, when modules are loaded or unloaded, in host functions, and when the process
-    /// exits. The CUDA programming guide ("Formatted Output") requires all these flushes except the one at the exit.
+    /// calls that wait for a context, a stream, an event or a copy, in launches, when modules are loaded or unloaded,
+    /// when a context ends, before host functions, and when the process exits. The CUDA programming guide ("Formatted
+    /// Output") requires all these flushes except the one at the exit.
     pub(crate) fn flush_output(&self) {
         self.inner.output.flush();
     }
 
     /// Begins the end of the current life: stops launches, drops work that has not started and waits for running work.
+    /// Does not wait in a host function. Then writes the output of completed launches.
     pub(crate) fn stop_life(&self) {
         self.inner.end_life();
         self.stop_launches();
@@ -518,7 +521,8 @@ impl Context {
 
     /// Ends the context's work when the process exits. Waits for the work for up to a second. Then drops work that has
     /// not started, and stops running launches, as a GPU ends the kernels of a process that exits. All waits are
-    /// limited in time, because a host function may be blocked for ever.
+    /// limited in time, because a host function may be blocked for ever. Finally writes the output of completed
+    /// launches.
     pub(crate) fn end_at_exit(&self) {
         const GRACE: Duration = Duration::from_secs(1);
         let idle_within = |time: Duration, each: &dyn Fn()| {
@@ -539,8 +543,8 @@ impl Context {
         self.flush_output();
     }
 
-    /// Completes the end of a life: frees what the context owns and clears the fault. If `again` is true, a new life
-    /// begins.
+    /// Completes the end of a life: frees what the context owns, resets the limits and clears the fault. If `again` is
+    /// true, a new life begins.
     pub(crate) fn clear_life(&self, again: bool) {
         let inner = &self.inner;
         inner.queues.clear();
@@ -557,7 +561,7 @@ impl Context {
         inner.alive.store(again, Ordering::SeqCst);
     }
 
-    /// Stops every running launch of this context (reset, Ctrl-C, exit).
+    /// Stops every running launch of this context, when the context is reset or destroyed or the process exits.
     pub fn stop_launches(&self) {
         let scheduler = self.inner.machine.scheduler();
         for run in scheduler.active_runs() {
@@ -569,8 +573,8 @@ impl Context {
 
     /// Blocks while [`MOST_PENDING`] or more tasks, or launches with [`MOST_PARAMETERS`] or more bytes of parameters,
     /// are pending, as a GPU's driver does when its queue is full. A program therefore cannot fill the memory with
-    /// launches. Stops blocking if no task completes for [`NO_PROGRESS`], because the pending tasks may wait for this
-    /// thread; calls then block again as soon as tasks complete.
+    /// launches. Stops blocking if no task completes for [`NO_PROGRESS`] (less after earlier timeouts), because the
+    /// pending tasks may wait for this thread; calls then block again as soon as tasks complete.
     pub(crate) fn make_room(&self) {
         let pending = || self.inner.pending.load(Ordering::Relaxed);
         let parameters = || self.inner.parameters.load(Ordering::Relaxed);

@@ -157,7 +157,8 @@ enum Side {
     Pageable,
 }
 
-/// Maximum size in bytes of a copy that the submitting thread performs itself if all earlier work is complete.
+/// Maximum size in bytes of a short copy or fill, which the submitting thread performs itself if all earlier work is
+/// complete.
 const SHORT: u64 = 64 << 10;
 
 /// Maximum number of bytes of pageable memory that are kept for submitted copies of the process. If the bytes of a
@@ -176,7 +177,8 @@ impl Drop for Staged {
     }
 }
 
-/// Submits a copy, and waits for it if `manner` and the kinds of memory require this.
+/// Submits a copy and reports it to the tools. Waits for the copy if `manner` and the kinds of memory require this, or
+/// if the staged bytes would exceed [`MOST_STAGED`].
 pub(crate) fn submit(stream: &Stream, transfer: Transfer, manner: Manner) -> Result<()> {
     submit_unobserved(stream, transfer, manner)?;
     let tools = &stream.context().machine().tools;
@@ -213,7 +215,8 @@ fn submit_unobserved(stream: &Stream, transfer: Transfer, manner: Manner) -> Res
     Ok(())
 }
 
-/// Waits until the earlier work of the stream is complete, and copies on the calling thread.
+/// Waits until the earlier work of the stream is complete, and copies on the calling thread. If the context has failed,
+/// returns its fault instead.
 fn copy_here(stream: &Stream, transfer: &Transfer) -> Result<()> {
     let task = stream.submit(Work::Caller);
     task.wait_turn();
@@ -226,7 +229,7 @@ fn copy_here(stream: &Stream, transfer: &Transfer) -> Result<()> {
     outcome
 }
 
-/// Submits a fill.
+/// Checks and submits a fill, and reports it to the tools. Does nothing if the fill is empty.
 pub(crate) fn submit_fill(stream: &Stream, fill: Fill) -> Result<()> {
     if !fill.check(stream.context())? {
         return Ok(());
@@ -244,8 +247,8 @@ fn overflow() -> Error {
     Error::invalid("the size overflows")
 }
 
-/// Checks that `span` bytes at `address` are inside one allocation. If `writes` is true, also checks that the device
-/// may write to the allocation. Returns the kind of the memory.
+/// Checks that `span` bytes at `address` are inside one allocation or contiguous mappings. If `writes` is true, also
+/// checks that the device may write to the allocation. Returns the kind of the memory.
 fn within(context: &Context, address: u64, span: u64, writes: bool) -> Result<Side> {
     let found = context.machine().memory.holding(address, span);
     let found = found.ok_or_else(|| {

@@ -59,7 +59,7 @@ pub(crate) struct Entry {
 impl Entry {
     pub(crate) fn new(engine: Arc<dyn Engine>) -> Arc<Entry> {
         let cluster = engine.info().required_cluster;
-        // The launch refuses clusters of this size.
+        // An extent that does not fit becomes `i32::MAX`; every launch refuses such a cluster.
         let number = |n: u32| i32::try_from(n).unwrap_or(i32::MAX);
         let cluster = cluster.map_or([0; 3], |c| c.to_array().map(number));
         Arc::new(Entry {

@@ -14,7 +14,8 @@ pub(crate) fn env(name: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// Reads a number from a variable; the suffixes K, M and G are powers of 1024.
+/// Reads a number from a variable; the suffixes K, M and G are powers of 1024. Returns `None` if the variable is unset
+/// or not a number.
 pub(crate) fn number(name: &str) -> Option<u64> {
     parse(&env(name)?)
 }

@@ -146,8 +146,8 @@ pub enum Error {
         /// The unsupported instruction, entry point or feature.
         what: String,
     },
-    /// Device code or other submitted work failed; the error is sticky. [`FaultKind`] determines which of the codes
-    /// 700, 702, 710 and 714 to 719 applies.
+    /// Device code or other submitted work failed; the error is sticky. [`FaultKind`] determines which of the codes 700
+    /// to 702, 710 and 714 to 719 applies.
     #[error("{0}")]
     Fault(Arc<Fault>),
     /// A defect of Margay [999 UNKNOWN].
@@ -223,7 +223,8 @@ impl From<Fault> for Error {
     }
 }
 
-/// The kinds of failures of device code. The `CUresult` is given in brackets after each variant.
+/// The kinds of failures of device code and of other submitted work. The `CUresult` is given in brackets after each
+/// variant.
 ///
 /// ```
 /// use margay::{Error, FaultKind};
@@ -301,9 +302,9 @@ pub struct SourceLine {
 }
 
 impl SourceLine {
-    /// Returns the source file and line of a position. For inlined code, the file and line are those of the outermost
-    /// call, because that call is in user code and inlined functions are often in library headers. `inlined` then lists
-    /// the positions in the inlined functions, from the outermost to the innermost.
+    /// Returns the source file and line of a position; `None` if they are unknown. For inlined code, the file and line
+    /// are those of the outermost call, because that call is in user code and inlined functions are often in library
+    /// headers. `inlined` then lists the positions in the inlined functions, from the outermost to the innermost.
     pub(crate) fn of(module: &Module, loc: SourceLoc) -> Option<SourceLine> {
         let (locs, files) = (&module.locs, &module.files);
         let mut lines = Vec::new();

@@ -33,7 +33,7 @@ pub(crate) use shared::SharedEvent;
 pub struct EventFlags {
     /// Waiting threads sleep instead of spinning (a hint).
     pub blocking_sync: bool,
-    /// No time is recorded; queries of elapsed times return an error.
+    /// Queries of elapsed times return an error.
     pub disable_timing: bool,
     /// The event can be shared with other processes.
     pub interprocess: bool,
@@ -63,7 +63,8 @@ struct Inner {
     flags: EventFlags,
     /// The last record.
     record: Mutex<Record>,
-    /// The state that is shared with other processes, if the event was created for sharing.
+    /// The state that is shared with other processes, if the event was created for sharing or is another process's
+    /// event.
     shared: Option<Arc<SharedEvent>>,
     destroyed: AtomicBool,
 }
@@ -136,7 +137,7 @@ impl Event {
     }
 
     /// Returns the memory with which other processes can open the event; `None` unless the event was created for
-    /// sharing.
+    /// sharing or is another process's event.
     pub fn shared_memory(&self) -> Option<&SharedMemory> {
         self.inner.shared.as_ref().map(|shared| shared.memory())
     }
@@ -170,7 +171,7 @@ impl Event {
         self.inner.context.check_wait(self.inner.life)
     }
 
-    /// Returns the state shared with other processes, if the event was created for sharing.
+    /// Returns the state shared with other processes; `None` if the event is not shared.
     pub(crate) fn shared(&self) -> Option<&Arc<SharedEvent>> {
         self.inner.shared.as_ref()
     }
@@ -189,7 +190,8 @@ impl Event {
         Ok(self.inner.record.lock().clone())
     }
 
-    /// Returns the task of the last record, for a graph node that waits for the event.
+    /// Returns the task of the last record, for a graph node that waits for the event. Returns `None` if the event was
+    /// never recorded, or last recorded in a capture.
     pub(crate) fn last_task(&self) -> Option<Arc<Task>> {
         match &*self.inner.record.lock() {
             Record::Task(task) => Some(Arc::clone(task)),

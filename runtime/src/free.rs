@@ -8,8 +8,8 @@ use crate::pointer::DevicePtr;
 use crate::process::check_fork;
 
 impl Context {
-    /// Waits for all submitted work of the memory's context (of all contexts, if the memory comes from a pool) and
-    /// frees device or managed memory. Does nothing if `ptr` is null.
+    /// Frees device or managed memory after waiting for all submitted work of the memory's context (of all contexts, if
+    /// the memory comes from a pool). Does nothing if `ptr` is null.
     ///
     /// # Errors
     /// [`Error::InvalidValue`](crate::Error::InvalidValue) when `ptr` is not the start of an allocation.

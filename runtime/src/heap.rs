@@ -76,8 +76,8 @@ impl DeviceHeap {
         })
     }
 
-    /// Allocates `bytes` bytes, aligned to 16. Returns 0 when no free block is large enough. The first call creates the
-    /// region, with `limit` bytes.
+    /// Allocates `bytes` bytes, aligned to 16. Returns 0 when no free block is large enough or the region cannot be
+    /// created. The first successful call creates the region, with at most `limit` bytes.
     pub fn allocate(&self, bytes: u64, limit: u64) -> u64 {
         let mut state = self.state.lock();
         if state.base == 0 {

@@ -278,10 +278,10 @@ impl Inspection {
         Ok(listings)
     }
 
-    /// Reports why a function's code is slower than it could be. The first line gives the largest width of chunks for
-    /// which code is compiled; each time the code is too large, the width is halved (`narrow-code`). Each further line
-    /// gives a reason, and how often the reason occurs in the code for one-dimensional blocks whose size is a
-    /// multiple of the chunk width.
+    /// Reports why a function's code is slower than it could be. If the function has no native code, the report may
+    /// contain only the reason. Otherwise, the first line gives the largest width of chunks for which code is compiled;
+    /// each time the code is too large, the width is halved (`narrow-code`). Each further line gives a reason, and how
+    /// often the reason occurs in the code for one-dimensional blocks whose size is a multiple of the chunk width.
     ///
     /// # Errors
     ///

@@ -1,6 +1,6 @@
 //! Kernels: functions that can be launched, with their attributes and occupancy.
 //!
-//! Invariant: a launch that [`Kernel::check_launch`] accepts can run; every limit is checked there.
+//! Invariant: [`Kernel::check_launch`] checks each launch against all limits of the kernel and the device.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
@@ -486,7 +486,8 @@ impl Kernel {
         Ok(())
     }
 
-    /// Returns how many units may be resident at the same time, which is at least one.
+    /// Returns how many units may be resident at the same time, which is at least one. Returns an error if a block does
+    /// not fit on an SM, or if a cooperative grid is too large.
     fn resident_units(&self, config: &LaunchConfig, cluster: Dim3) -> Result<u64> {
         let threads = config.block.count() as u32;
         let per_sm = self.resident_per_sm(threads, u64::from(config.shared))?;

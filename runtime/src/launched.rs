@@ -140,8 +140,8 @@ fn marker(pending: Pending) -> Work {
     }
 }
 
-/// Creates the work of a child launch. If the kernel cannot be launched, the context fails, because no call could
-/// return the error.
+/// Creates the work of a child launch. Returns `None` if the context's work is cancelled or the kernel cannot be
+/// launched. In the second case, the context fails, because no call could return the error.
 fn launch(owner: &dyn Owner, child: Child) -> Option<Work> {
     if owner.work_cancelled() {
         return None;
@@ -288,7 +288,8 @@ impl Launched {
         self.task.get()?.owner()
     }
 
-    /// Completes the launch's task, at once or after the work that the launch's threads have requested.
+    /// Submits the launches into the tail stream. Completes the launch's task after all work that the launch's threads
+    /// have requested, or at once if there is no such work.
     fn complete_behind_children(&self, task: &Arc<Task>) {
         let LaunchedState {
             tails, loose, last, ..

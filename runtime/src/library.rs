@@ -161,7 +161,7 @@ impl Library {
             .ok_or_else(|| Error::NotFound(format!("managed variable {name}")))
     }
 
-    /// Unloads the library's modules.
+    /// Unloads the library and its modules. Later uses of the library return an error.
     ///
     /// # Errors
     /// [`Error::InvalidHandle`] when the library is already unloaded.

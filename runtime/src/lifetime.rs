@@ -81,7 +81,7 @@ impl Device {
     /// Returns whether the next release ends the primary context's life.
     ///
     /// # Errors
-    /// The errors of [`Device::primary_context`].
+    /// [`Error::InvalidDevice`] when the runtime does not have this device.
     pub fn is_last_use(&self) -> Result<bool> {
         Ok(*self.retained()?.lock() == 1)
     }
@@ -161,8 +161,8 @@ impl Context {
         Ok(())
     }
 
-    /// Ends the current life: stops launches, drops work that has not started, frees what the context owns, clears the
-    /// fault. If `again` is true, a new life begins.
+    /// Ends the current life: stops launches, drops work that has not started, frees what the context owns, ends its
+    /// captures and clears the fault. If `again` is true, a new life begins.
     fn end_life(&self, again: bool) {
         self.stop_life();
         capture::forget_context(self);

@@ -190,7 +190,8 @@ impl DeviceMemory {
         &self.space
     }
 
-    /// Allocates memory, which contains zeros or data of an earlier allocation.
+    /// Allocates memory, which contains zeros or data of an earlier allocation. Reports the allocation to the tools,
+    /// unless it is internal.
     pub(crate) fn allocate(&self, request: Request) -> Result<Allocation> {
         let allocation: Allocation = self.space.alloc(&request.of_space())?.into();
         if request.kind == PointerKind::Device && !request.internal {
@@ -264,7 +265,8 @@ impl DeviceMemory {
     }
 
     /// Frees the allocation that starts at `base`. If `internal` is true, the allocation must be one that the program
-    /// cannot free. If `internal` is false, the allocation must be one that the program can free.
+    /// cannot free. If `internal` is false, the allocation must be one that the program can free. Checking runs first
+    /// examine the allocation.
     pub(crate) fn release(&self, base: u64, internal: bool) -> Result<()> {
         let found = self.lookup(base);
         let matches = found.is_some_and(|found| found.base == base && found.internal == internal);
@@ -296,7 +298,7 @@ impl DeviceMemory {
         Ok(())
     }
 
-    /// Frees everything that belongs to a context.
+    /// Frees everything that belongs to a context. Checking runs first examine this memory.
     pub(crate) fn release_context(&self, context: u64) {
         self.report_unused(Some(context));
         checks::host::examine_all_zones(&self.space, Some(context));

@@ -108,7 +108,8 @@ fn free(context: &Context, addresses: &[u64]) {
 
 impl Module {
     /// Binds a loaded image to addresses in `context`. `names` contains the names of the image. `fixed` contains the
-    /// index and the address of each variable that is allocated elsewhere, in ascending order of the indices.
+    /// index and the address of each variable that is allocated elsewhere, in ascending order of the indices. Reports
+    /// the new module to the tools.
     pub(crate) fn bind(
         context: &Context,
         loaded: Arc<dyn LoadedImage>,

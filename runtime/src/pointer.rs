@@ -1,7 +1,7 @@
 //! Device pointers, and the kinds and properties of the memory that they point to.
 
-/// An address of device memory. It is a host address in a range that Margay reserves. A pointer is only data: every use
-/// looks up its address.
+/// An address of memory that device code can access. It is a host address in a range that Margay reserves, or an
+/// address in registered host memory. A pointer is only data: every use looks up its address.
 ///
 /// ```
 /// let rt = margay::Runtime::new()?;

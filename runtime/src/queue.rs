@@ -5,8 +5,8 @@
 //! streams are independent of the legacy stream. Each host thread has a *per-thread default stream*, which is a
 //! blocking stream.
 //!
-//! Invariant: the tail of a [`Queue`] is the last task submitted to it. A submission to the legacy stream reads the
-//! tails of all blocking queues atomically, because it holds the order lock exclusively.
+//! Invariant: the tail of a [`Queue`] is the last task submitted to it, unless that task is complete. A submission to
+//! the legacy stream reads the tails of all blocking queues atomically, because it holds the order lock exclusively.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -238,7 +238,8 @@ impl Queues {
         idle && (!queue.is_blocking() || self.order.read().legacy.open_tail().is_none())
     }
 
-    /// Returns the tasks that must complete before `queue` is idle.
+    /// Returns the incomplete tasks after which all work of `queue` is complete. For the legacy stream, these include
+    /// the last tasks of all blocking streams.
     pub(crate) fn tails_of(&self, queue: &Queue) -> Tails {
         let mut tails: Tails = queue.open_tail().into_iter().collect();
         if queue.kind == StreamKind::Legacy {

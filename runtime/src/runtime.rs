@@ -149,7 +149,8 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Creates the runtime. No thread starts before work is submitted.
+    /// Creates the runtime. No thread starts before work is submitted. The first call in a process prints a warning for
+    /// each invalid environment variable.
     ///
     /// # Errors
     /// [`Error::NotInitialized`] in the child of a fork; [`Error::OperatingSystem`] or [`Error::OutOfMemory`] when the
@@ -256,7 +257,7 @@ impl Runtime {
     /// Creates a runtime with the default settings. It is independent of [`Runtime::global`].
     ///
     /// # Errors
-    /// [`Error::NotInitialized`] in the child of a fork.
+    /// The errors of [`RuntimeBuilder::build`].
     pub fn new() -> Result<Runtime> {
         RuntimeBuilder::default().build()
     }
@@ -269,7 +270,7 @@ impl Runtime {
     /// Returns the process's runtime. The first call creates the runtime. The CUDA driver interface uses this runtime.
     ///
     /// # Errors
-    /// [`Error::NotInitialized`] in the child of a fork.
+    /// The errors of [`RuntimeBuilder::build`].
     pub fn global() -> Result<&'static Runtime> {
         static GLOBAL: OnceLock<Result<Runtime>> = OnceLock::new();
         check_fork()?;
@@ -310,8 +311,8 @@ impl Runtime {
         }
     }
 
-    /// Reports the memory that the program has not freed, if this is a run with leak checks, and completes the log of a
-    /// checking run. Call this function when the process exits.
+    /// In a checking run, examines all red zones, reports memory that was not freed or never written (if the tools and
+    /// options request this), and completes the log. Call this function when the process exits.
     pub fn finish_checks(&self) {
         let memory = &self.inner.machine.memory;
         examine_all_zones(memory.space(), None);
@@ -355,8 +356,8 @@ impl Runtime {
         }
     }
 
-    /// Returns whether `is` returns true for the kind of an error that a context of a checking run returns because of
-    /// an access or a fault that a finding reports.
+    /// Returns whether `is` returns true for the kind of a fault that a finding of this checking run already reports. A
+    /// context returns such a fault as an error.
     pub fn is_reported(&self, is: impl Fn(FaultKind) -> bool) -> bool {
         let findings = self.inner.machine.findings.as_ref();
         findings.is_some_and(|findings| findings.explains(is))
@@ -434,7 +435,7 @@ impl Runtime {
         self.context()?.load_module(image, options)
     }
 
-    /// Launches a kernel on the legacy null stream. Returns before the kernel runs. Calls that read a buffer, and
+    /// Launches a kernel on the legacy null stream. Does not wait for the kernel. Calls that read a buffer, and
     /// [`Runtime::synchronize`], wait for the kernel.
     ///
     /// # Errors

@@ -47,8 +47,8 @@ impl ServiceThread {
         }
     }
 
-    /// Runs `job` on the thread, after all waiting jobs of the same or a higher priority. If the thread cannot be
-    /// started, the caller runs the job.
+    /// Sends `job` to the thread, which runs it after all waiting jobs of the same or a higher priority. If the thread
+    /// cannot be started, the caller runs the job.
     pub(crate) fn send(&self, priority: i32, job: Job) {
         let Some(queue) = self.queue.get_or_init(|| self.start()) else {
             return job();
@@ -81,7 +81,7 @@ impl ServiceThread {
 }
 
 /// Returns the stack size of threads that run host functions. It is the size that the C library gives the program's own
-/// threads (`ulimit -s`), but at least 2 MiB and at most 64 MiB.
+/// threads (`ulimit -s`), but at least 2 MiB and at most 64 MiB. It is 8 MiB if there is no limit.
 fn stack_size() -> usize {
     const RANGE: (u64, u64) = (2 << 20, 64 << 20);
     const UNLIMITED: u64 = 8 << 20;

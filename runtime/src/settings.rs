@@ -2,8 +2,9 @@
 //! value.
 //!
 //! Invariant: [`VARIABLES`] and the table of `docs/environment.md` name the same variables, except
-//! `CUDA_VISIBLE_DEVICES`, which accepts every value (tested). An invalid value has no effect, except that a number of
-//! workers above [`MAX_WORKERS`] is reduced to that number.
+//! `CUDA_VISIBLE_DEVICES`, which accepts every value (tested). An invalid value has no effect, with two exceptions: a
+//! number of workers above [`MAX_WORKERS`] is reduced to that number, and a stack size outside its range is clamped to
+//! the range.
 
 use std::ffi::OsStr;
 use std::sync::Once;
@@ -186,7 +187,7 @@ static VARIABLES: [Variable; 51] = [
     }),
 ];
 
-/// Returns whether a variable is the path of a file or folder, which need not be valid UTF-8.
+/// Returns whether the value of a variable is the path of a file or folder, which need not be valid UTF-8.
 fn is_path(variable: &Variable) -> bool {
     variable.accepted.starts_with("a fo") || variable.accepted == "a file"
 }

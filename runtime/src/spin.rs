@@ -1,14 +1,14 @@
 //! Polls for a short time before a thread sleeps, because most waits end sooner than a sleeping thread could be woken.
 //!
-//! Invariant: a thread that polls more than [`LOOKS`] times yields its processor between polls, because the thread that
-//! it waits for may need this processor.
+//! Invariant: a polling thread yields its processor after every [`LOOKS`] polls, because the thread that it waits for
+//! may need this processor.
 
 use std::time::{Duration, Instant};
 
 /// Number of polls between two yields. These polls take a fraction of a microsecond.
 const LOOKS: u32 = 4;
 
-/// Polls `ready` for about `limit`. Returns whether `ready` returned true.
+/// Polls `ready` until it returns true, but for at most about `limit`. Returns whether `ready` returned true.
 pub(crate) fn until(limit: Duration, mut ready: impl FnMut() -> bool) -> bool {
     if ready() {
         return true;

@@ -58,7 +58,7 @@ impl Stream {
         }
     }
 
-    /// Returns every stream of a context that is not destroyed. The legacy stream comes first.
+    /// Returns the streams of a context that are not destroyed. The legacy stream comes first.
     pub(crate) fn all_of(context: &Context) -> Vec<Stream> {
         let queues = context.inner().queues.all().into_iter();
         queues.map(|queue| Stream::of(context, queue)).collect()

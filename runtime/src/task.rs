@@ -5,7 +5,7 @@
 //! the graph of tasks expresses all of CUDA's ordering.
 //!
 //! Invariant: a task starts at most once, when its last predecessor is complete, and always completes: cancelled work
-//! completes without running. Tasks refer to their successors only, so completed work is freed even if the stream
+//! completes without running. A task does not refer to its predecessors, so completed work is freed even if the stream
 //! continues to exist.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};

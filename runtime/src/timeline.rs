@@ -130,7 +130,7 @@ impl Timeline {
         clock.join(&self.host.lock());
     }
 
-    /// Records an allocation.
+    /// Records an allocation of stream-ordered memory, and forgets the freed blocks that overlap the allocation.
     pub(crate) fn allocated(&self, space: &AddressSpace, base: u64, allocated: Point) {
         let Some(found) = space.find(base) else {
             return;
@@ -275,7 +275,8 @@ impl Timeline {
     }
 
     /// Adds a piece of work, and passes the earlier work that may overlap the new work to the race detector. Removes
-    /// completed work that is ordered before all running and all later work.
+    /// completed work that is ordered before all running and all later work, and the oldest work if more than [`WORKS`]
+    /// pieces would be kept.
     fn add_work(
         &self,
         works: &mut Vec<Work>,

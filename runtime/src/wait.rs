@@ -76,8 +76,8 @@ fn run(receiver: &Receiver<Wait>) {
             }
             Err(RecvTimeoutError::Timeout) => rounds = rounds.saturating_add(1),
             Err(RecvTimeoutError::Disconnected) if open.is_empty() => return,
-            // The machine no longer exists, but waits are open. The channel no longer blocks the thread, so it sleeps
-            // instead.
+            // The machine no longer exists, but waits are open. The channel no longer blocks the thread, so the thread
+            // sleeps instead.
             Err(RecvTimeoutError::Disconnected) => std::thread::sleep(LONGEST),
         }
         let before = open.len();

@@ -8,12 +8,13 @@
 //!
 //! A suite may be split into pieces. The results of each piece are stored in the environment's folder `reports`; with
 //! `--resume`, a piece does not run again if its results are newer than the driver library. With `--collect` the
-//! command runs no suite and uses the stored results of any age. The table then states how many pieces have results.
+//! command runs no program and no suite, and uses the stored results of any age. The table then states how many pieces
+//! have results.
 //!
 //! `--quick` runs the first program of each client that the manifest marks as `quick`, as CI does, and writes nothing.
 //! Without a name or `--all`, clients whose wheels have over a gigabyte are skipped. `MARGAY_CLIENTS` names the folder
-//! of the environments. The command fails in two cases: a test fails that is not a known failure, or a known failure
-//! does not occur.
+//! of the environments. The command fails if a minimal program fails, if a test fails that is not a known failure, or
+//! if a known failure does not occur.
 
 mod junit;
 mod manifest;
@@ -190,7 +191,7 @@ fn run_program(client: &Client, venv: &Venv, program: &str) -> Outcome {
     ))
 }
 
-/// Runs a suite piece by piece; returns its row, and the failures that are not known.
+/// Runs a suite piece by piece, or uses stored results. Returns the suite's row and its problems, as [`judge`] does.
 fn run_suite(
     client: &Client,
     suite: &Suite,

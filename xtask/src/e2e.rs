@@ -8,7 +8,7 @@
 //! Options:
 //!
 //! - names of programs (default: all programs);
-//! - `--quick`: one build, one run;
+//! - `--quick`: only the optimised build, in one setting;
 //! - `--sample`: both builds. A few programs run in all settings, and the other programs run in one setting.
 //!   `MARGAY_SEED` is the random seed of this choice. With `MARGAY_FULL=1` all programs run in all settings;
 //! - `--bless-ptx`: compiles the programs to the PTX files in `tests/cuda/ptx` and runs none of them.

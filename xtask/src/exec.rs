@@ -54,7 +54,7 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
-/// Arguments for cargo that build the library, the program and the demonstration.
+/// Arguments for cargo that build all libraries and programs of the workspace, and the demonstration.
 ///
 /// Because one target is an example, Cargo enables the same features of the dependencies as for tests. It therefore
 /// compiles the code generator only once for both.

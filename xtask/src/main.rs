@@ -1,7 +1,8 @@
 //! The project's development commands: `cargo xtask COMMAND`.
 //!
 //! Each command is a module with a function `run`, listed in [`COMMANDS`]. To build in seconds, this crate depends
-//! neither on the compiler nor on the runtime. Commands that need them build and start the program `margay`.
+//! neither on the compiler nor on the runtime. Commands that need them build and start other programs of the workspace,
+//! such as `margay`.
 #![allow(
     clippy::print_stdout,
     reason = "a command line program talks on its standard output"

@@ -3,11 +3,11 @@
 //!
 //! Mutations are small changes of the source text of `ir/ops/src/meaning` ([`find`]). Each mutation is built in a
 //! workspace that contains only the crates of `ir` and `frontend`, so that no code generator is compiled. The literal
-//! tables of `margay-ops` run first, then the file tests in the interpreter ([`trial`]). The command fails if no test
-//! fails for a mutation, unless [`EQUIVALENT`] lists the mutation with the reason why its results are the same. Without
-//! `--all`, the command tries `--count` random mutations (default: 20), with `--seed` as the random seed; CI uses the
-//! commit's hash. Currently, a test fails for every mutation that is not listed. CI therefore fails only if a test
-//! becomes weaker or if a new meaning has too few tests.
+//! tables of `margay-ops` run first. The file tests in the interpreter and slower tests of `margay-ops` follow if no
+//! test has failed ([`trial`]). The command fails if no test fails for a mutation, unless [`EQUIVALENT`] lists the
+//! mutation with the reason why its results are the same. Without `--all`, the command tries `--count` random mutations
+//! (default: 20), with `--seed` as the random seed; CI uses the commit's hash. Currently, a test fails for every
+//! mutation that is not listed. CI therefore fails only if a test becomes weaker or if a new meaning has too few tests.
 
 mod find;
 mod trial;

@@ -1,7 +1,7 @@
 //! `cargo xtask soak [--seconds N] [--threads N] [--devices N] [--seed N]`: many threads make random calls of the
 //! driver library for a long time (default: ten minutes), and check every result.
 //!
-//! The command runs the program `tests/abi/soak.c`, which the tests run for two seconds. The program ends at the first
+//! The command compiles and runs `tests/abi/soak.c`, which the tests run for two seconds. The program ends at the first
 //! wrong result and prints thread, operation and seed.
 
 use std::process::Command;

@@ -1,6 +1,6 @@
 //! The kernels: their data, their launches, and the expected results, which a plain loop in Rust computes.
 //!
-//! Most CUDA sources are programs in `tests/cuda`; the other CUDA sources are in `benches/cuda`. `benches/opencl` has
+//! Some CUDA sources are programs in `tests/cuda`; the other CUDA sources are in `benches/cuda`. `benches/opencl` has
 //! the same kernels in OpenCL, and `benches/c` has typical CPU implementations in C.
 
 use crate::case::Case;

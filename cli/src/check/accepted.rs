@@ -8,7 +8,7 @@ struct Accepted {
     name: &'static str,
     /// Whether the option has a value.
     has_value: bool,
-    /// Why the option has no effect.
+    /// The reason why the option has no effect.
     reason: &'static str,
 }
 

@@ -108,7 +108,7 @@ pub(crate) fn write(content: &Content, style: &Style) -> String {
     frame.out
 }
 
-/// Writes the report.
+/// The text of the report so far, and the options and source files with which it is written.
 struct Frame<'a> {
     out: String,
     style: &'a Style,

@@ -103,7 +103,7 @@ impl Form {
     }
 }
 
-/// Runs the program and reports the findings.
+/// Runs the program, or reads the findings of an earlier run (`--read`), and reports the findings.
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let options = &arguments.options;
     // Errors of options are reported before the program runs.
@@ -279,7 +279,8 @@ fn save(options: &Options, ended: &Ended, selection: &Selection) -> Result<(), F
     Ok(files::write(&files::expand(name, ended.pid)?, &text)?)
 }
 
-/// Returns a line about the end of the program, if it did not end with exit code 0.
+/// Returns a line about the end of the program if a signal ended it, or if its exit code is not 0 and
+/// `--check-exit-code` is not `no`.
 fn end_of(options: &Options, status: ExitStatus) -> Option<String> {
     let code = match options.output.check_exit_code {
         YesNo::Yes => status.code(),

@@ -1,8 +1,9 @@
 //! Reads the log of a checking run: lines of JSON that the processes of the program have written.
 //!
-//! A line with the member `kind` is a finding. A line with `event` states that a process has initialised the library,
-//! or has launched a kernel. Other lines update the count and the severity of a finding, which `pid` and `id` identify.
-//! A line that cannot be read is counted and left out, because a process may end while it writes.
+//! A line with the member `kind` is a finding. A line with `event` states something about a process or about the run:
+//! for example, that the process has initialised the library or has launched a kernel. Other lines update the count and
+//! the severity of a finding, which `pid` and `id` identify. A line that cannot be read is counted and left out,
+//! because a process may end while it writes.
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -27,7 +27,7 @@ const OTHER_NAMES: [(&str, &str); 17] = [
 ];
 
 /// Converts a message about a call of the driver to a message about the runtime's function that the program called.
-/// Returns `None` if the program called the driver itself.
+/// Returns `None` if the program called the driver itself, or if the message names no function of the driver.
 ///
 /// The number of an error is the same in the driver and in the runtime.
 pub(super) fn message(message: &str, host: &[HostFrame]) -> Option<String> {

@@ -2,8 +2,8 @@
 //!
 //! A description applies to a finding if every part of the description agrees with the finding. Numbers must be equal.
 //! A text of the description must be equal to the finding's text, or be a regular expression that matches the whole
-//! text of the finding. A part that the description omits can have any value. Frames of the host are in the order of
-//! the calls, so a description can contain only the outermost functions.
+//! text of the finding. A part that the description omits can have any value. A description lists the frames of the
+//! host from the outermost function inwards, and may omit the innermost functions.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! Reads and writes the XML of suppressions: elements and text. Attributes, comments and declarations are skipped.
+//! Reads the XML of suppressions, and escapes text for XML and HTML. The reader keeps elements and text, and skips
+//! attributes, comments and declarations.
 
 /// An element.
 #[derive(Debug, Default, PartialEq, Eq)]

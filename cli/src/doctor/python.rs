@@ -121,7 +121,8 @@ struct Installed {
     version: String,
 }
 
-/// Returns the interpreter if `program` is a Python interpreter or a script whose first line names one.
+/// Returns the interpreter if `program` is a Python interpreter, a script whose first line names one, or a file `*.py`
+/// whose first line names no interpreter. In the last case, the interpreter is the `python3` on `PATH`.
 pub(super) fn interpreter(program: &Path) -> Option<PathBuf> {
     let name = program.file_name()?.to_str()?;
     if is_python(name) {

@@ -72,7 +72,7 @@ impl fmt::Display for Setting {
 /// An expectation of a file that a run did not meet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// Line of the directive, from 1.
+    /// Line of the directive, from 1; 0 if the file cannot be read.
     pub line: usize,
     /// The kernel, if the failure concerns one kernel.
     pub kernel: Option<String>,

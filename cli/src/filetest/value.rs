@@ -1,8 +1,8 @@
 //! Types, values and expectations of file tests.
 //!
-//! Invariant: a value is stored as its bits, zero-extended to 128 bits. Parsing never rounds, so a comparison uses
-//! exactly the value in the file. This module depends only on the standard library, because the tests of the front end
-//! also compile it.
+//! Invariant: a value is stored as its bits, zero-extended to 128 bits. Parsing rounds numbers of the types `f32` and
+//! `f64` only; for all other types, a comparison uses exactly the value in the file. This module depends only on the
+//! standard library, because the tests of the front end also compile it.
 
 /// The interpretation of the bits of a [`Type`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +90,8 @@ impl Type {
         8 * self.bytes as u32
     }
 
-    /// Parses a value: `0x...` for any type, otherwise a number that the type represents exactly.
+    /// Parses a value: `0x...` for any type, otherwise a number that the type represents exactly. Numbers of the types
+    /// `f32` and `f64` are rounded.
     ///
     /// # Errors
     ///

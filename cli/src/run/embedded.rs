@@ -2,8 +2,8 @@
 //!
 //! `cargo install` installs only the program. On first use, each build of the program writes its libraries to a
 //! separate folder in the user's cache. Whenever the program creates such a folder, it removes folders of other builds
-//! that are over a month old. Invariant: a library gets its final name only when it is complete. The driver library is
-//! written last, because the program checks only the presence of this library.
+//! that are over a month old. Invariant: a library gets its final name only when it is complete. Each start of the
+//! program writes the libraries that are missing or do not have the expected size.
 
 use std::arch::global_asm;
 use std::fs;
@@ -56,7 +56,7 @@ libraries! {
     "libcuda.so" margay_held_cuda margay_held_cuda_end;
 }
 
-/// Returns the path of the driver library, and writes the library first if it is missing.
+/// Writes the libraries that are missing or do not have the expected size, and returns the path of the driver library.
 pub(super) fn libcuda(program: &Path) -> io::Result<PathBuf> {
     let user = fs::metadata("/proc/self")?.uid();
     let build = build(program)?;

@@ -2,7 +2,7 @@
 //!
 //! The replacement changes `-cubin` to `-ptx`, but keeps the name of the output. Without `-o`, the output of each
 //! source has a name of its own (`NAME.cubin`), so the replacement runs the compiler once for each source. In every
-//! other mode, the replacement makes the compiler embed PTX for each architecture in addition to the machine code.
+//! other mode, the replacement makes the compiler embed PTX for each `-gencode` option that requests only machine code.
 //! Otherwise `-gencode arch=compute_86,code=sm_86` would produce a library that Margay cannot run.
 
 use std::ffi::{OsStr, OsString};

@@ -182,7 +182,8 @@ fn read(input: &Path) -> std::io::Result<Vec<u8>> {
     margay_cli::input::read(input)
 }
 
-/// Prints the problems of a PTX text, with one line for each problem.
+/// Prints the problems of a PTX text, with one line for each problem. If `verbose` is set, also prints the names of its
+/// kernels. Returns an error if one of the problems is an error.
 fn check(name: &str, text: &str, verbose: bool) -> Result<(), String> {
     let checked = check_ptx(name, text);
     let mut failed = false;

@@ -6,7 +6,8 @@ use serde_json::Value;
 use crate::check::record::{self, Record};
 use crate::check::runtime_api;
 
-/// Returns the lines to print for a line of the log; none if it is not a finding or a call.
+/// Returns the lines to print for a line of the log: a finding, a call, or a message if the line is not JSON. Other
+/// lines give nothing.
 pub(super) fn lines(line: &[u8]) -> Vec<String> {
     let Ok(value) = serde_json::from_slice::<Value>(line) else {
         return vec!["margay: a line of the program's file is damaged".to_owned()];
@@ -49,8 +50,8 @@ fn finding(found: &Record) -> String {
     }
 }
 
-/// Returns whether the stack shows that the program was exiting. (NVIDIA's runtime ends its contexts in an exit
-/// handler.)
+/// Returns whether the stack is empty or shows that the program was exiting. (NVIDIA's runtime ends its contexts in an
+/// exit handler.)
 fn is_exit(host: &[record::HostFrame]) -> bool {
     host.is_empty() || host.iter().any(|frame| frame.function == "exit")
 }

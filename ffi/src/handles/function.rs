@@ -2,7 +2,7 @@
 //!
 //! `CUfunction` and `CUkernel` share one kind of handle, because programs may pass a handle of either type where the
 //! other type is expected. A function belongs to a module. A kernel belongs to a library. When an entry point receives
-//! a kernel, this module looks up the kernel's function in the current context.
+//! a kernel, this module looks up the kernel's function in the context that the call uses.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

@@ -70,8 +70,8 @@ pub(crate) fn memcpy_peer(
     })
 }
 
-/// Runs a copy in order with all work of three contexts: the current context and the contexts of source and destination
-/// (`cuMemcpyPeer`).
+/// Runs a copy in order with all work of up to three contexts: the current context and the contexts of source and
+/// destination (`cuMemcpyPeer`).
 pub(super) fn between(call: &Call, sides: [Context; 2], copy: impl FnOnce() -> Served) -> Served {
     let stream = stream(CUstream(0), call)?;
     let mut contexts = vec![stream.context().clone()];
@@ -178,8 +178,9 @@ struct CopySide {
     on_host: Option<bool>,
 }
 
-/// Returns the first byte, row pitch and slice pitch of a box in an array, or `None` if the box is not inside the
-/// array. Offset and extent are given in bytes, rows and slices.
+/// Returns the first byte, row pitch and slice pitch of a box in an array. Offset and extent are given in bytes, rows
+/// and slices. Returns `None` if the handle is invalid, or if the box is not inside the array or contains partial
+/// texels.
 pub(super) fn array_box(
     array: CUarray,
     [x, y, z]: [usize; 3],
@@ -206,7 +207,7 @@ pub(super) fn array_box(
 }
 
 impl Side {
-    /// Returns the position of a box in an array, or `None` if the box is not inside the array.
+    /// Returns the position of a box in an array, or `None` if [`array_box`] rejects the box.
     fn place_in_array(&self, extent: [usize; 3]) -> Option<CopySide> {
         let (start, pitch, slice) = array_box(self.array, [self.x, self.y, self.z], extent)?;
         Some(CopySide {

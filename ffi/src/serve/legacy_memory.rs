@@ -1,8 +1,8 @@
 //! The memory functions from before CUDA 3.2, whose device addresses and sizes have 32 bits.
 //!
-//! All memory that this library allocates has addresses above 4 GiB, so allocations through these functions fail with
-//! `OUT_OF_MEMORY`. The other functions can access only registered host memory below 4 GiB. Every other address gives
-//! `INVALID_VALUE`.
+//! Allocations through these functions always fail with `OUT_OF_MEMORY`, because this library usually allocates memory
+//! above 4 GiB. The other functions can access only memory below 4 GiB: registered host memory and, with
+//! `MARGAY_ADDRESS_SIZE=32`, device memory. Every other address gives `INVALID_VALUE`.
 
 use std::ffi::{c_uchar, c_uint, c_ushort, c_void};
 

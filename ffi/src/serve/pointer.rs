@@ -117,7 +117,8 @@ fn handle_types(address: u64, info: &PointerInfo) -> u64 {
     if exportable { DESCRIPTOR } else { 0 }
 }
 
-/// Returns the access rights of the current context's device to the memory.
+/// Returns the access rights that the current context's device has to the memory. If no context is current, the
+/// memory's own device takes its place.
 fn access(address: u64, info: &PointerInfo) -> u32 {
     if !info.mapped {
         return READ_WRITE;
@@ -127,7 +128,7 @@ fn access(address: u64, info: &PointerInfo) -> u32 {
     access().map_or(0, access_flags)
 }
 
-/// Returns the value of an attribute for an unknown address in `cuPointerGetAttributes`.
+/// Returns the value that `cuPointerGetAttributes` writes if the address is unknown or does not have the attribute.
 fn absent(attribute: c_uint) -> Value {
     match attribute {
         1 | 17 => Value::Context(CUcontext(0)),
@@ -153,7 +154,8 @@ pub(crate) fn pointer_get_attribute(
     unsafe { value.write(data) }
 }
 
-/// Returns several attributes. In contrast to `cuPointerGetAttribute`, this function succeeds for unknown addresses.
+/// Returns several attributes. In contrast to `cuPointerGetAttribute`, this function succeeds for unknown addresses and
+/// for attributes that an address does not have.
 pub(crate) fn pointer_get_attributes(
     _: &Call,
     count: c_uint,

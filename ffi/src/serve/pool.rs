@@ -135,7 +135,8 @@ fn current_pool(place: PoolLocation) -> Result<CUmemoryPool, CuResult> {
     })
 }
 
-/// Changes the pool for allocations that name no pool. The new pool must have the same location.
+/// Changes the pool for allocations that name no pool. The new pool must have the same location, and must not be
+/// imported.
 fn set_current_pool(place: PoolLocation, pool: CUmemoryPool) -> Served {
     let found = find(pool)?;
     if found.place != place || found.imported {

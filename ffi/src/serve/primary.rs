@@ -45,7 +45,7 @@ pub(crate) fn device_primary_ctx_reset(_: &Call, device: Device) -> Served {
     emptied(&device.primary_context()?)
 }
 
-/// Removes all objects of the context from their tables.
+/// Removes all objects of the context from their tables, and its context-local storage.
 fn emptied(context: &Context) -> Served {
     super::ipc::forget_imports_of(context);
     forget_objects_of(context);

@@ -74,7 +74,7 @@
 //! - `-> *`: the instruction becomes the op that has the same name as the head, apart from a capital first letter.
 //! - `-> lowering`: the instruction is lowered by the [`Lowering`] of this name, because it is control flow or becomes
 //!   several ops.
-//! - `-> nothing`: the instruction has no effect.
+//! - `-> nothing`: the instruction becomes no op. If it writes operands, they become 0.
 //! - `-| family`: the instruction is unsupported. `family` names the group of instructions in messages.
 //!
 //! `field=value` after the action `->` sets this field of [`Mods`] for every instruction of the line.

@@ -10,8 +10,8 @@
 //! fit these three parts, and [`match_operands`] checks the operands against one of the forms. [`Forms`] caches the
 //! results of [`spell`], because a module of a million instructions has only a few hundred different spellings.
 //!
-//! The [`Action`] of a form states how the instruction is lowered: to one op, by a [`Lowering`], or not at all because
-//! the instruction is unsupported. A module with unsupported instructions still loads.
+//! The [`Action`] of a form states how the instruction is lowered: to one op, by a [`Lowering`], to no op, or not at
+//! all because the instruction is unsupported. A module with unsupported instructions still loads.
 //!
 //! Invariant: matching never panics and takes time linear in the number of operands.
 

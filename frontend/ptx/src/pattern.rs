@@ -46,7 +46,8 @@ pub enum Action {
     Becomes(Opcode),
     /// The instruction becomes control flow, a call, or several ops. The field selects the lowering function.
     Lowers(Lowering),
-    /// The instruction becomes no op, because it is a hint that does not affect results.
+    /// The instruction becomes no op, because it does not affect the results of a program. Operands that it writes,
+    /// such as a cache policy, become 0.
     Nothing,
     /// The instruction is accepted but unsupported: the launch of a kernel that can reach it fails. The field names the
     /// family of unsupported instructions.

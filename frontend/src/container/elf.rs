@@ -115,8 +115,9 @@ pub(super) fn cubin(bytes: &[u8]) -> Cubin {
     }
 }
 
-/// Reads the number of the architecture from the header's flags. The number is in the second byte of the flags if the ABI version is 8
-/// or later, and in the lowest byte otherwise (CUDA 12 and earlier).
+/// Reads the number of the architecture from the header's flags. The number is in the second byte of the flags if the
+/// ABI version is 8 or later, and in the lowest byte otherwise (CUDA 12 and earlier). Returns `None` if the number is 0
+/// or the file is too short.
 fn cubin_sm(bytes: &[u8]) -> Option<u32> {
     const E_IDENT_ABIVERSION: usize = 8;
     const E_FLAGS: u64 = 48;

@@ -1,4 +1,4 @@
-//! Lowering on demand: the body of a function is lowered when the function is first used.
+//! Lowering on demand: the body of a function is lowered when the function is first used, or earlier.
 //!
 //! This saves time, because a program that loads a large image usually launches only a few of its kernels. Invariant:
 //! all symbols and functions exist from the beginning, and their IDs never change. Copies of the module from different
@@ -121,7 +121,8 @@ impl LazyModule {
     ///
     /// # Errors
     ///
-    /// Returns the errors in the requested function and the functions that it may call.
+    /// Returns the errors of the first function with errors among the requested function and the functions that it may
+    /// call. Functions that were lowered before it keep their bodies.
     pub fn lower(&mut self, function: FuncId) -> Result<bool, Vec<Diagnostic>> {
         let state = std::mem::take(&mut self.state);
         let mut lowering = ModuleLowering::resume(&self.parsed, &self.resolution, state);

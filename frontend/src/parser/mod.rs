@@ -144,7 +144,8 @@ impl<'s> Parser<'s> {
 
     // Tokens.
 
-    /// Moves to the next token.
+    /// Moves to the next token. If an allocation of the tree or of a name has failed since the last call, stops
+    /// parsing.
     fn bump(&mut self) {
         let failed = self.module.arena.take_failure();
         if let Some(bytes) = failed.or_else(|| self.module.names.take_failure()) {

@@ -260,7 +260,8 @@ fn register_passes(register: &Variable, parameter: &Variable) -> Result<(), Stri
 }
 
 /// Returns the class of a type, because ptxas compares only the classes of arguments and parameters: true for floating
-/// point, false for integers. Returns `None` for untyped bits, which are compatible with both classes.
+/// point, false for integers. Returns `None` for untyped bits and all other types, which are compatible with both
+/// classes.
 fn class(ty: OpType) -> Option<bool> {
     match ty {
         OpType::F32 | OpType::F64 => Some(true),

@@ -145,7 +145,8 @@ impl Checker<'_> {
         self.constant_memory();
     }
 
-    /// Checks that the `.const` variables of the module, laid out in order, take at most 64 KiB.
+    /// Checks that the `.const` variables of the module, laid out in order, take at most 64 KiB. Variables in a bank
+    /// other than bank 0 are not counted.
     fn constant_memory(&mut self) {
         let module = self.module;
         let in_bodies = module.functions().flat_map(|(_, function)| {

@@ -249,7 +249,8 @@ pub(super) fn redeclared(
     earlier.body.is_none()
 }
 
-/// Returns a description of the first difference between the heads of two functions, or `None` if they are equal.
+/// Returns a description of the first difference between the heads of two functions, or `None` if there is none.
+/// Compares only return parameters, parameters and `.noreturn`.
 fn difference(module: &Module, a: &Function, b: &Function) -> Option<String> {
     list_difference(module, a.returns, b.returns, "return parameter")
         .or_else(|| list_difference(module, a.parameters, b.parameters, "parameter"))

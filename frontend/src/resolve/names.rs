@@ -106,7 +106,8 @@ impl<'m> Names<'m> {
         }
     }
 
-    /// Returns the position of a name in the operand at `within`.
+    /// Returns the position of a name in the operand at `within`, or `within` if the operand's text does not contain
+    /// the name.
     fn place(&self, name: Name, within: Span) -> Span {
         let text = self.module.text(name);
         match self.parsed.source.slice(within).find(text) {

@@ -31,7 +31,7 @@ enum Value {
 }
 
 /// Returns the value of the pragma `used_bytes_mask`. Each bit of the value represents a byte of the next vector load,
-/// and is set if the program uses this byte. Returns `None` for other pragmas.
+/// and is set if the program uses this byte. Returns `None` for other pragmas and if the value is not a number.
 pub(crate) fn used_bytes_mask(text: &str) -> Option<u64> {
     let mut value = text.strip_prefix(OF_BODIES[0].0)?.chars();
     value.next();

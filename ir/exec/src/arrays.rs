@@ -34,10 +34,9 @@ pub fn perform(desc: &Desc, active: u32, args: &[Lanes; 3], out: &mut [Lanes; 2]
     true
 }
 
-/// Computes a collective for the lanes `standing`, which wait at the collective with the member masks `masks`. The
-/// masks of these lanes differ, and at least one lane is not contained in its own mask. The results equal those of
-/// [`crate::collective::perform_apart`]. Returns false if the collective is unsupported; the content of `out` is then
-/// unspecified.
+/// Computes a collective for the lanes `standing`, which wait at the collective with the member masks `masks`. At least
+/// one lane is not contained in its own mask. The results equal those of [`crate::collective::perform_apart`]. Returns
+/// false if the collective is unsupported; the content of `out` is then unspecified.
 pub fn perform_apart(
     desc: &Desc,
     (standing, masks): (u32, &Lanes),
@@ -74,7 +73,7 @@ pub fn perform_apart(
     true
 }
 
-/// Shuffles with a separate loop for each mode, so that each loop contains no branch.
+/// Shuffles with a separate loop for each mode, so that no loop branches on the mode.
 fn shuffle(mode: Mode, active: u32, args: &[Lanes; 3], out: &mut [Lanes; 2]) {
     match mode {
         Mode::Up => shuffle_by(Mode::Up, active, args, out),

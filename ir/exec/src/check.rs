@@ -44,7 +44,7 @@ pub enum Undefined {
     BarrierCount,
     /// Threads specified different thread counts for the same barrier.
     CountsDiffer,
-    /// A `barrier.red` and another kind of barrier instruction arrived at the same barrier.
+    /// Threads arrived at the same barrier with `barrier.red` and with another kind of barrier instruction.
     MixedReduction,
     /// A thread arrived twice at the barrier of the cluster without waiting in between.
     ArrivesTwice,
@@ -129,8 +129,8 @@ pub struct SyncFinding {
     pub loc: SourceLoc,
 }
 
-/// The findings of a CTA since the last call of [`SyncCheck::take`]. Contains only the first finding of each kind at
-/// each sync point.
+/// The findings of a CTA since the last call of [`SyncCheck::take`], and the state that the checks need. Only the first
+/// finding of each kind at each sync point is recorded.
 #[derive(Clone, Default, Debug)]
 pub(super) struct SyncCheck {
     findings: Vec<SyncFinding>,
@@ -139,7 +139,7 @@ pub(super) struct SyncCheck {
     /// wait.
     arrived: Vec<u32>,
     passed_by: Vec<PassedBy>,
-    /// The arrivals at barriers that are not complete.
+    /// The arrivals at barriers that are not complete, without repetitions at the same sync point.
     arrivals: Vec<Arrival>,
 }
 
@@ -260,7 +260,8 @@ impl SyncCheck {
         }
     }
 
-    /// Records a finding if a group executes its collective although lanes with other masks wait at the same operation.
+    /// Records that the lanes of a group have a different mask than the lanes for which they wait
+    /// ([`Undefined::MasksDiffer`]).
     pub(super) fn masks_differ(
         &mut self,
         runner: &impl Runner,
@@ -351,8 +352,9 @@ impl SyncCheck {
         );
     }
 
-    /// Compares an arrival with the earlier arrivals at the same barrier. Of two arrivals that disagree, reports the
-    /// one with the greater PTX line, so that the finding does not depend on the order of the warps.
+    /// Compares an arrival with the earlier arrivals at the same barrier, and records it. Of two arrivals that
+    /// disagree, reports the one with the greater PTX line, so that the finding does not depend on the order of the
+    /// warps.
     fn compare(&mut self, runner: &impl Runner, new: Arrival) {
         let key = |one: &Arrival| (one.number, one.at.1, one.count, one.reduces);
         let line = |one: &Arrival| runner.sync_point_data(one.at.1).loc.ptx_line;
@@ -370,7 +372,7 @@ impl SyncCheck {
         }
     }
 
-    /// Records that the barrier with this number is complete.
+    /// Forgets the arrivals at the barrier with this number, which is complete.
     pub(super) fn completed(&mut self, number: usize) {
         self.arrivals
             .retain(|arrival| arrival.number != number as u64);

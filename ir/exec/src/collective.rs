@@ -137,8 +137,8 @@ pub(super) fn sources_apart(opcode: Opcode, members: u32, arrived: u32) -> u32 {
     if own { members } else { members | arrived }
 }
 
-/// Computes a collective for the lanes of a group, while other lanes of the group's mask wait at the same operation
-/// with a different mask. `standing` are all lanes that wait at the operation. PTX leaves this case undefined. In
+/// Computes a collective for the lanes of a group, and sets their results, while other lanes wait at the same operation
+/// with different masks. `standing` are all lanes that wait at the operation. PTX leaves this case undefined. In
 /// Margay, `sources_apart` determines the lanes from which the results of the group are computed.
 pub fn perform_apart(
     runner: &mut impl Runner,
@@ -160,8 +160,8 @@ pub fn perform_apart(
     }
 }
 
-/// Computes a collective from the operands of the first set of lanes (sources), and stores the results of the second
-/// set of lanes (readers).
+/// Computes a collective from the operands of the first set of lanes (sources), and sets the results of the second set
+/// of lanes (readers).
 fn compute(
     runner: &mut impl Runner,
     warp: u32,

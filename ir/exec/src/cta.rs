@@ -42,9 +42,8 @@ pub enum CtaOutcome {
     Converged(SyncPoint),
 }
 
-/// Maximum number of rounds over the warps of a CTA while lanes of the CTA have yielded. After these rounds the CTA is
-/// parked even if other lanes make progress: a lane that waits in a loop for another CTA can also appear to make
-/// progress.
+/// Number of rounds over the warps of a CTA after which the CTA is parked if lanes have yielded, even if other lanes
+/// make progress: a lane that waits in a loop for another CTA can also appear to make progress.
 const ROUNDS: u64 = 64;
 
 /// The state of all threads of a CTA.
@@ -111,8 +110,9 @@ impl CtaState {
 
     /// Returns the state of a CTA that native code has run so far and that the scheduler continues. The current phase
     /// (barrier interval) began after the sync point `phase`. In this phase, native code has run the warps with an
-    /// index below `moved`. For each of these warps, `places` returns the sync points at which the warp's lanes wait,
-    /// and the lanes that have not exited. The lanes of all other warps are about to resume after `phase`.
+    /// index below `moved`. For each warp, `places` returns the sync points at which the warp's lanes wait, and the
+    /// lanes that have not exited. The sync points are used only for the warps that have run. The lanes of all other
+    /// warps are about to resume after `phase`.
     pub fn taken_over(
         self,
         runner: &impl Runner,
@@ -150,7 +150,7 @@ impl CtaState {
         warps.all(|state| !state.exited & !state.arrived == 0)
     }
 
-    /// Returns the lanes that wait at the barrier of the cluster.
+    /// Returns the lanes that wait at the barrier of the cluster, and the lanes that have not exited.
     pub fn cluster_lanes(&self) -> ClusterLanes {
         ClusterLanes {
             waiting: self.warps.iter().map(|state| state.at_cluster).collect(),
@@ -266,7 +266,7 @@ impl CtaState {
         }
     }
 
-    /// Updates the state for lanes that have just stopped, separately for each sync point.
+    /// Updates the state for lanes that have just stopped or exited, separately for each sync point.
     fn settle_all(&mut self, runner: &impl Runner, warp: usize, mask: u32) {
         let mut rest = mask;
         while rest != 0 {
@@ -277,7 +277,7 @@ impl CtaState {
         }
     }
 
-    /// Updates the state for lanes that have just stopped at one sync point.
+    /// Updates the state for lanes that have just stopped at one sync point, or that have just exited.
     fn settle(&mut self, runner: &impl Runner, warp: usize, sync_point: SyncPoint, lanes: u32) {
         if sync_point == SyncPoint::EXIT {
             self.warps[warp].exited |= lanes;
@@ -359,8 +359,8 @@ impl CtaState {
         }
     }
 
-    /// Finds the waiting lanes of a warp that can continue without other warps, and makes these lanes ready. Returns
-    /// whether there are such lanes.
+    /// Completes the operations of a warp at which lanes wait and that need no other warp, and makes these lanes ready.
+    /// Returns whether there are such lanes.
     fn resolve_warp(&mut self, runner: &mut impl Runner, warp: usize) -> bool {
         let state = &mut self.warps[warp];
         let candidates = state.waiting & !state.yielded & !state.at_barrier;
@@ -462,9 +462,10 @@ impl CtaState {
         }
     }
 
-    /// Completes collectives at which all lanes of a member mask wait, although these lanes have different masks. This
-    /// lets programs that rely on this undefined behaviour run as they do on GPUs. [`CtaState::run`] calls this
-    /// function only if no thread can continue otherwise.
+    /// Completes collectives at which all lanes of a member mask that have not exited wait, although these lanes have
+    /// different masks. This lets programs that rely on this undefined behaviour run as they do on GPUs.
+    /// [`CtaState::run`] calls this function only if no thread can continue otherwise. Returns whether it has completed
+    /// a collective.
     fn complete_undefined(&mut self, runner: &mut impl Runner) -> bool {
         let mut any = false;
         for (warp, state) in self.warps.iter_mut().enumerate() {
@@ -587,8 +588,8 @@ impl CtaState {
         self.warps.iter().any(|state| state.yielded != 0)
     }
 
-    /// Describes the waiting threads, for fault reports: one line for each group of threads that waits at the same sync
-    /// point.
+    /// Describes the waiting threads, for fault reports: one line for the threads of each warp that wait at the same
+    /// sync point.
     pub fn waiting(&self, runner: &impl Runner) -> Vec<String> {
         self.wait_list(runner).1
     }

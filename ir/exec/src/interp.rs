@@ -6,9 +6,9 @@
 //! lanes.
 //!
 //! The interpreter decodes a function into steps when a thread first enters the function (`decode`). Lanes of a warp
-//! whose next step is the same execute this step together (`groups`). One call computes a pure operation for all these
-//! lanes (`batch`). Memory operations access memory for one lane after the other, starting with the lowest. Values are
-//! stored in rows of 32 lanes (`registers`); `allocate` keeps the number of rows small.
+//! whose next step is the same execute this step together (`groups`). For common pure operations, one call computes the
+//! results of all these lanes (`batch`). Memory operations access memory for one lane after the other, starting with
+//! the lowest. Values are stored in rows of 32 lanes (`registers`); `allocate` keeps the number of rows small.
 //!
 //! Invariant: the position of a lane that is stopped at a sync point is the step after the sync point, and the lane's
 //! registers still contain the operands of the sync point.
@@ -59,8 +59,8 @@ pub trait Machine {
         bytes: u32,
         new: &mut dyn FnMut(Bits) -> Bits,
     ) -> Result<Bits, FaultKind>;
-    /// The interpreter calls this function at every branch, so that the host can stop a launch. An error ends the
-    /// launch.
+    /// The interpreter calls this function at every jump and branch, so that the host can stop a launch. An error ends
+    /// the launch.
     fn poll(&mut self) -> Result<(), FaultKind> {
         Ok(())
     }
@@ -164,7 +164,7 @@ pub struct Interpreter<'a, M> {
     warps: Vec<Warp>,
 }
 
-/// Number of iterations of waiting loops that the lanes of a warp may execute before they yield.
+/// Number of times that groups of a warp may pass a `yield` before a group stops at a `yield`.
 const TURNS: u32 = 64;
 
 /// Maximum number of bytes of host memory that the activations of called functions of a CTA may occupy. A call that

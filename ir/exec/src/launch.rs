@@ -90,7 +90,8 @@ impl LaunchInfo {
     }
 
     /// Returns the rank of the CTA whose shared memory contains an offset in the window of the cluster, and the offset
-    /// in this shared memory. For offsets beyond the window, the rank is not less than the number of CTAs.
+    /// in this shared memory. If the cluster has one CTA, the rank is always 0. Otherwise, the rank for an offset
+    /// beyond the window is not less than the number of CTAs.
     pub fn shared_place(&self, offset: u64) -> (u64, u64) {
         match self.cluster_size() {
             1 => (0, offset),

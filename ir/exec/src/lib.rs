@@ -149,7 +149,7 @@ pub trait Runner {
     );
 
     /// Computes the collective at `sync_point` for the lanes `active` of a warp, which all wait there. Returns false
-    /// and does nothing if the runner has no special implementation; the caller then uses [`Runner::operand`] and
+    /// and does nothing if the runner cannot compute it; the caller then uses [`Runner::operand`] and
     /// [`Runner::set_result`].
     fn perform(&mut self, _warp: u32, _sync_point: SyncPoint, _active: u32) -> bool {
         false

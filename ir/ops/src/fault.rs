@@ -3,7 +3,7 @@
 /// The reason why a thread cannot continue.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum FaultKind {
-    /// An access to memory that is unmapped or inaccessible.
+    /// An access to memory that is unmapped, or that the thread may not access.
     IllegalAddress {
         /// The address, if known.
         address: Option<u64>,

@@ -8,10 +8,10 @@
 //!
 //! Modules: [`arith`] implements the ops that accept both integer and floating-point types. It calls the functions for
 //! integers ([`int`], [`carry`]) or for floating point ([`float`], [`minmax`], [`approx`]). [`bits`], [`compare`],
-//! [`cvt`], [`data`] and [`video`] implement the other ops that compute each lane separately. [`atomic`] implements
-//! read-modify-writes, [`warp`] implements collectives, and [`matrix`] implements the matrix products of a warp. All
-//! exact floating-point arithmetic uses [`soft`]. For a [`Desc`] that no PTX instruction has (such as a sine of
-//! integers), a reference function returns zeros; the verifier rejects such a `Desc`.
+//! [`cvt`], [`data`] and [`video`] implement the other ops that compute each lane separately. [`atomic`] and
+//! [`mbarrier`] implement read-modify-writes, [`warp`] implements collectives, and [`matrix`] implements the matrix
+//! products of a warp. All exact floating-point arithmetic uses [`soft`]. For a [`Desc`] that no PTX instruction has
+//! (such as a sine of integers), a reference function returns zeros; the verifier rejects such a `Desc`.
 
 pub mod approx;
 pub mod arith;

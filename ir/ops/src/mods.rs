@@ -1,8 +1,9 @@
 //! Modifiers of an operation, packed into 64 bits.
 //!
 //! [`Mods`] contains everything that PTX writes after an opcode except the types: rounding, saturation, comparison,
-//! state space, memory order and so on. Most fields are enums whose first variant means "not given". Invariant: every
-//! bit outside the declared fields is zero, so two equal sets of modifiers have equal bits.
+//! state space, memory order and so on. Most fields are enums whose first variant means "not given". For `mma` and
+//! `check.access`, some fields have other meanings ([`crate::meaning::matrix`], [`crate::ops`]). Invariant: every bit
+//! outside the declared fields is zero, so two equal sets of modifiers have equal bits.
 
 use std::fmt;
 

@@ -171,7 +171,8 @@ impl Regions {
         self.sync_points.get(&inst).copied()
     }
 
-    /// Returns the data of a sync point that the CTA scheduler needs; `None` for [`SyncPoint::START`].
+    /// Returns the data of a sync point that the CTA scheduler needs; `None` for [`SyncPoint::START`] and
+    /// [`SyncPoint::EXIT`].
     pub fn sync_point_data(
         &self,
         function: &Function,

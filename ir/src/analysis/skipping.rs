@@ -1,6 +1,6 @@
-//! Finds barriers that some threads can skip without exiting. Such a barrier is under a condition that differs between
-//! threads, and the threads for which the condition is false execute code that the other threads execute after the
-//! barrier.
+//! Finds barriers that some threads can skip without exiting. Such a barrier is under a condition that may differ
+//! between threads of a warp, and the threads for which the condition is false execute code that the other threads
+//! execute after the barrier.
 //!
 //! CUDA requires that the condition around `__syncthreads()` is equal in all threads of a block. Threads that exit
 //! early break this rule too, but from compute capability 7.0 on, a barrier waits only for threads that have not
@@ -24,7 +24,8 @@ use crate::function::Function;
 
 type Blocks = SecondaryMap<Block, bool>;
 
-/// Returns the barriers of a function that threads can skip and then execute code that follows the barrier.
+/// Returns the barriers of a function that threads can skip and then execute code that follows the barrier. Omits
+/// barriers that depend on an early exit.
 pub fn skipped_barriers(function: &Function) -> FxHashSet<Inst> {
     if !function.has_body() {
         return FxHashSet::default();
@@ -58,6 +59,7 @@ struct Graph<'a> {
 
 impl Graph<'_> {
     /// Returns whether threads can skip the barrier in `barrier` and then execute code that follows the barrier.
+    /// Returns false if the barrier depends on an early exit.
     fn is_skipped(&self, barrier: Block) -> bool {
         let mut after = Blocks::default();
         for call in self.function.successors(barrier) {

@@ -29,8 +29,8 @@
 //!   have the class warp, because other threads may write between the loads of two warps.
 //! - Strong and volatile loads, and atomics: varying, because each lane makes its own access.
 //! - `vote`, `redux`, `match.all` with a uniform member mask: warp.
-//! - `shfl`, `match.any`, the predicate of `elect`, `activemask`, clocks: varying. A shuffle varies even if all lanes
-//!   read the same source lane: if that lane has exited, the result of each lane is its own operand.
+//! - `shfl`, `match.any`, `elect`, `activemask`, clocks: varying. A shuffle varies even if all lanes read the same
+//!   source lane: if that lane has exited, the result of each lane is its own operand.
 //! - `bar.red` in which all threads of the CTA take part, with a uniform barrier operand: CTA.
 //! - Results of calls, and parameters of device functions: varying.
 //!

@@ -49,8 +49,8 @@ struct Body {
     frame: u32,
 }
 
-/// Merges all functions that a kernel reaches into the kernel, if one of these functions has sync points. Returns
-/// whether anything changed.
+/// Merges all functions that a kernel reaches into the kernel, if one of these functions has sync points and
+/// [`declined`] returns no reason against it. Returns whether anything changed.
 pub fn run(function: &mut Function, context: &Context<'_>) -> bool {
     let Ok(Some(bodies)) = plan::bodies(function, context.module, context.inline) else {
         return false;

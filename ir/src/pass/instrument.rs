@@ -75,7 +75,8 @@ pub fn strip(function: &mut Function, request: Request) {
     }
 }
 
-/// Inserts the checks and the observations.
+/// Inserts the checks and the observations. If races or initialisation are checked, first makes speculative loads
+/// conditional ([`speculated`]).
 pub fn run(function: &mut Function, request: Request) {
     if !function.has_body() {
         return;

@@ -23,7 +23,7 @@ pub(crate) fn range_of(access: ObservedAccess, number: usize) -> Option<usize> {
     Some(offset_of!(NativeContext, permitted) + size_of::<PermittedRange>() * index)
 }
 
-/// Returns the number of low bits of an address that must be zero, as a mask.
+/// Returns a mask of the low bits that must be zero in the address of an access.
 pub(crate) fn alignment(access: ObservedAccess) -> i64 {
     i64::from(access.bytes.next_power_of_two()) - 1
 }

@@ -497,8 +497,9 @@ impl<'a> Driver<'a> {
         self.begin_phase(b);
     }
 
-    /// Emits a call of the helper at the offset `helper`, which completes a sync point. Arguments of the helper:
-    /// context, `frame` (one frame or all frames), sync point, and `word`.
+    /// Emits a call of the helper at the offset `helper`, which completes a sync point or, for `sort_out`, chooses the
+    /// lanes that continue. Returns the result of the helper, if it has one. Arguments of the helper: context, `frame`
+    /// (one frame or all frames), sync point, and `word`.
     fn host_completes(
         &self,
         b: &mut FunctionBuilder<'_>,

@@ -315,7 +315,7 @@ impl Lane<'_, '_> {
         Ok(())
     }
 
-    /// Emits a call of the host, which reports groups of asynchronous copies to the checking tools.
+    /// Emits a call of the host, which reports a `check.group` to the checking tools.
     pub(crate) fn check_group(&mut self, inst: Inst, data: &InstData) {
         let mode = self.b.ins().iconst(types::I32, data.mods.mode() as i64);
         let count = match self.function.dfg.args(inst).is_empty() {

@@ -25,11 +25,11 @@ struct Range {
     len: u64,
     /// Bit `i % 64` of word `i / 64` states whether byte `i` has been written.
     words: Box<[AtomicU64]>,
-    /// Number of times that bits were cleared: incremented before and after each time.
+    /// A counter that is incremented before and after each time that bits are cleared.
     clears: AtomicU64,
     /// The value of `clears` when all bytes were found to be written; `u64::MAX` if they were not.
     whole_at: AtomicU64,
-    /// Number of calls of [`Range::is_whole`] that did not find all bytes written.
+    /// Number of calls of [`Range::is_whole`], since bits were last cleared, that `whole_at` did not answer.
     searches: AtomicU64,
 }
 
@@ -45,8 +45,8 @@ impl Range {
         }
     }
 
-    /// Returns whether all bytes of the range have been written. Returns false in some calls although they have, because
-    /// only every 1st, 2nd, 4th, 8th ... call examines all bytes.
+    /// Returns whether all bytes of the range have been written. Returns false in some calls although they have,
+    /// because only the 1st, 2nd, 4th, 8th (and so on) call examines all bytes.
     fn is_whole(&self) -> bool {
         let clears = self.clears.load(Ordering::SeqCst);
         if self.whole_at.load(Ordering::SeqCst) == clears {
@@ -192,8 +192,9 @@ impl View {
 
     /// Returns the address of the bits of `len` bytes at `start`: bit `i % 8` of byte `i / 8` states whether byte `i`
     /// has been written. Returns 0 if no tracked range contains any of the bytes, because all of them are then treated
-    /// as written, or if all bytes of the tracked range have been written. Returns `None` if the bits have no such address. The bits exist as long as this view.
-    /// [`Initialised`] uses them until [`Initialised::track`] or [`Initialised::forget`] replaces or removes the range.
+    /// as written, or if all bytes of the tracked range have been written. Returns `None` if the bits have no such
+    /// address. The bits exist as long as this view. The [`Initialised`] uses them until [`Initialised::track`] or
+    /// [`Initialised::forget`] replaces or removes the range.
     pub fn record(&mut self, of: &Initialised, start: u64, len: u64) -> Option<u64> {
         let Some(range) = self.range(of, start, len) else {
             return of.is_untracked(start, len).then_some(0);

@@ -245,7 +245,8 @@ fn find(sequences: &[Sequence], stream: &Stream) -> Option<(usize, usize)> {
     })
 }
 
-/// Ends a capture sequence: removes it from `sequences`, ends the capture mode of its streams, and returns it.
+/// Ends a capture sequence: removes it from `sequences`, marks its streams and its graph as not capturing, and returns
+/// it.
 fn finish(sequences: &mut Vec<Sequence>, at: usize) -> Sequence {
     let sequence = sequences.remove(at);
     ACTIVE.store(sequences.len(), Ordering::Relaxed);

@@ -86,7 +86,7 @@ pub struct Findings {
     /// The index in `found` of each finding. The key is the number of the finding (`Entry::id`).
     places: Mutex<FxHashMap<u64, usize>>,
     next: AtomicU64,
-    /// Whether the count of a finding differs from the count that the log states.
+    /// Whether the count of a finding can differ from the count that the log states.
     changed: AtomicBool,
     /// Number of findings that were dropped because the table was full.
     lost: AtomicU64,
@@ -95,7 +95,7 @@ pub struct Findings {
     /// Whether the run has reported that memory was not examined for leaks
     /// ([`Findings::note_unexamined_leaks`]).
     unexamined_leaks: AtomicBool,
-    /// Whether the race detector has stopped in a launch ([`Detector::has_given_up`]).
+    /// Whether the run has reported that the race detector has stopped in a launch ([`Detector::has_given_up`]).
     ///
     /// [`Detector::has_given_up`]: margay_shadow::race::Detector::has_given_up
     gave_up: AtomicBool,
@@ -133,8 +133,8 @@ impl Findings {
         &self.options
     }
 
-    /// Records that a launch has performed an operation that would end it on a GPU. Returns whether the launch must
-    /// end.
+    /// Returns whether a launch must end that has performed an operation which would end it on a GPU. If it must end,
+    /// records the launch for [`Findings::spares_context`].
     pub(crate) fn ends(&self, launch: u64) -> bool {
         let ends = matches!(
             self.options.after_error,
@@ -146,16 +146,17 @@ impl Findings {
         ends
     }
 
-    /// Records the first wrong access of a launch that was redirected to spare memory, if the options require this
-    /// ([`AfterError::SetError`]). On a GPU, the access causes `fault`.
+    /// Records the fault that a suppressed access of a launch causes on a GPU, unless an earlier access of the launch
+    /// is recorded. Has an effect only if the options are [`AfterError::SetError`].
     pub(crate) fn suppressed(&self, launch: u64, fault: impl FnOnce() -> Fault) {
         if self.options.after_error == AfterError::SetError {
             self.suppressed.lock().entry(launch).or_insert_with(fault);
         }
     }
 
-    /// Removes and returns the fault of the first suppressed access of a launch that is over. Returns `None` unless
-    /// the options make such a fault an error of the context ([`AfterError::SetError`]).
+    /// Removes and returns the fault of the first suppressed access of a launch that is over, and records its kind for
+    /// [`Findings::explains`]. Returns `None` unless the options make such a fault an error of the context
+    /// ([`AfterError::SetError`]).
     pub(crate) fn take_suppressed(&self, launch: u64) -> Option<Fault> {
         let fault = self.suppressed.lock().remove(&launch)?;
         self.explained.lock().insert(fault.kind);
@@ -176,8 +177,8 @@ impl Findings {
         by_finding && self.options.after_error == AfterError::EndKernel
     }
 
-    /// Returns whether a launch is examined. Must be called exactly once for each launch, because each call counts
-    /// one launch.
+    /// Returns whether a launch is examined. Adds the launch to the log if the options require this. Must be called
+    /// exactly once for each launch, because each call counts one launch.
     pub(crate) fn selects(&self, kernel: &str, config: &LaunchConfig) -> bool {
         if self.options.list_launches {
             let array = |d: crate::launch::Dim3| [d.x, d.y, d.z];
@@ -317,9 +318,10 @@ impl Findings {
         Some(id)
     }
 
-    /// Records a finding about the fault that has ended a launch, unless a finding reports the cause already or the
-    /// launch exceeded its time limit. `call` is the stack of the call that submitted the launch; `None` if the launch
-    /// is not examined.
+    /// Records a finding about the fault that has ended a launch, unless the launch exceeded its time limit. Faults
+    /// other than endless waits are recorded only for launches that are examined, that the host did not stop, and that
+    /// no finding has ended. `call` is the stack of the call that submitted the launch; `None` if the launch is not
+    /// examined.
     pub(crate) fn add_fault(&self, launch: u64, fault: &Fault, call: Option<&CallStack>) {
         let finding = match fault.kind {
             FaultKind::Deadlock | FaultKind::Hang => wait_finding(fault),

@@ -1,4 +1,5 @@
 //! Records the host's operations on device memory: allocations, copies and fills change which bytes count as written.
+//! Also reports changed red zones, unused memory, and copies of unwritten bytes to the host.
 //!
 //! The functions that copy memory have no reference to a runtime, so this module keeps a list of all checking runs of
 //! the process. The address of the memory selects the run.
@@ -154,7 +155,7 @@ impl<const N: usize> Drop for Zones<N> {
     }
 }
 
-/// Records an allocation, all of whose bytes count as unwritten.
+/// Records an allocation, all of whose bytes count as unwritten. The race detector forgets earlier accesses to them.
 pub(crate) fn allocated(address: u64, bytes: u64) {
     with(address, |_, initialised| initialised.track(address, bytes));
     with_run(address, |_, findings| {

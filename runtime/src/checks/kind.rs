@@ -174,7 +174,7 @@ kinds! {
     ArrivesTwice Synchronisation Error "arrives-twice";
     /// See [`Undefined::WaitsWithoutArrival`].
     WaitsWithoutArrival Synchronisation Error "waits-without-arrival";
-    /// Threads wait for each other, and none of them can continue.
+    /// Threads wait for each other, or for memory that nothing changes, and none of them can continue.
     Deadlock Synchronisation Error "deadlock";
     /// Memory that the program has not freed.
     LeakedMemory Leak Error "leaked-memory";
@@ -186,7 +186,8 @@ kinds! {
     WrongDirection Api Error "wrong-direction";
     /// A copy or fill of bytes that are not inside one allocation.
     OutsideAllocation Api Error "outside-allocation";
-    /// A free of an address at which no allocation begins.
+    /// A wrong pointer in a call: a free of an address at which no allocation begins, or a copy or fill at an address
+    /// without memory.
     InvalidPointer Api Error "invalid-pointer";
     /// A use of an object that the program has destroyed.
     DestroyedHandle Api Error "destroyed-handle";

@@ -34,7 +34,7 @@ pub(super) struct Log {
     last: Mutex<Last>,
 }
 
-/// The result of the last write.
+/// The results of earlier writes.
 #[derive(Debug, Default)]
 struct Last {
     /// Whether any write has failed. The first failure is reported on standard error.
@@ -70,7 +70,7 @@ impl Log {
     }
 
     /// Appends lines in a single call, so that lines of several processes do not mix. Returns whether this has
-    /// succeeded. The first failure is reported on standard error.
+    /// succeeded. A failure removes the file [`complete_marker`]; the first failure is reported on standard error.
     pub(super) fn write(&self, lines: &str) -> bool {
         let mut last = self.last.lock();
         // The reader ignores empty lines.

@@ -6,16 +6,16 @@
 //! - memcheck: each access is aligned, and inside one allocation or variable that the thread may access. A wrong access
 //!   is reported and suppressed: a load or an atomic operation returns zeros, and a store has no effect.
 //! - initcheck: each byte that a kernel reads, or that a copy to the host reads, has been written.
-//! - racecheck: two accesses to the same byte, of which one is a write, are ordered by barriers, fences, atomic
-//!   operations or streams.
+//! - racecheck: two accesses to the same byte, at least one of which is a write, are ordered by barriers, fences,
+//!   atomic operations or streams.
 //! - synccheck: threads synchronise as PTX requires. This tool checks member masks, source lanes of shuffles,
 //!   barriers in divergent code, and the IDs and thread counts of barriers ([`Undefined`]).
 //! - leakcheck: the program frees its memory and destroys its objects.
 //! - apicheck: calls of the driver API have correct arguments and succeed.
 //!
-//! A [`Finding`] is reported once for each combination of kernel, place and kind. It is written to the file that
-//! `MARGAY_CHECK_LOG` names or, if this variable is not set, to standard error. [`crate::Runtime::take_findings`]
-//! returns all findings.
+//! Occurrences with the same kind, kernel, access and places are one [`Finding`], which is reported once. It is written
+//! to the file that `MARGAY_CHECK_LOG` names or, if this variable is not set, to standard error.
+//! [`crate::Runtime::take_findings`] removes and returns all findings.
 
 mod filter;
 mod finding;
@@ -91,7 +91,7 @@ impl Tools {
         Some(tools)
     }
 
-    /// Returns the tools that `MARGAY_CHECK` selects; none if the variable is unset.
+    /// Returns the tools that `MARGAY_CHECK` selects; none if the variable is unset or invalid.
     pub fn from_env() -> Tools {
         let value = crate::environment::env("MARGAY_CHECK");
         value

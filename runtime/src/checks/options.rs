@@ -87,7 +87,7 @@ pub enum ListedCalls {
     /// None.
     #[default]
     None,
-    /// Calls that change memory, modules or streams, and launches.
+    /// Launches, and calls that change an object of the program, for example memory, a module, a stream or a graph.
     Changes,
     /// All calls.
     All,

@@ -200,7 +200,7 @@ impl Races {
         known.map(|known| known.finding.count += count).is_some()
     }
 
-    /// Adds a race between two sites. If the race is known, the new finding replaces the old one.
+    /// Adds a race between two sites. If the race is known, the new finding replaces the old one, but keeps its count.
     pub(crate) fn add_pair(
         &mut self,
         pair: (Site, Site),
@@ -474,7 +474,7 @@ impl Races {
         &self.infos[site as usize]
     }
 
-    /// Returns the detector's number of a CTA, and whether the CTA is new.
+    /// Returns the detector's number of a CTA, and whether the CTA is new. Adds a new CTA to the detector.
     pub(crate) fn cta(
         &mut self,
         (launch, index): (u64, u64),

@@ -8,7 +8,8 @@ use crate::memory::{self, MemoryKind, grouped_bytes};
 
 impl Context {
     /// Reports the memory that the program allocated in this context and has not freed, if this is a run with leak
-    /// checks. After a fault, only reports that memory was not examined, because a program cannot free memory then.
+    /// checks. After a fault, only reports that memory was not examined, because a program seldom frees its memory
+    /// then.
     pub fn report_leaks(&self) {
         let Some(findings) = finder(self.machine()) else {
             return;

@@ -149,7 +149,8 @@ impl Context {
         self.alloc_variable(bytes, kind, false)
     }
 
-    /// Allocates memory for a variable of a module. `constant` states whether the variable is in constant memory.
+    /// Allocates zeroed memory for a variable of a module. `constant` states whether the variable is in constant
+    /// memory.
     pub(crate) fn alloc_variable(
         &self,
         bytes: u64,

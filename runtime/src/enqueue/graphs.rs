@@ -6,7 +6,8 @@ use crate::graph::GraphExec;
 use crate::stream::Stream;
 
 impl GraphExec {
-    /// Launches the graph into a stream; returns before the graph runs.
+    /// Launches the graph into a stream, and does not wait for the graph. In a capturing stream, adds a node that runs
+    /// a copy of the graph.
     ///
     /// # Errors
     /// Returns the errors of launching the graph's kernels. Returns [`Error::InvalidValue`](crate::Error::InvalidValue)

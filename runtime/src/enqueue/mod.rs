@@ -33,7 +33,7 @@ impl Stream {
         }
     }
 
-    /// Launches a kernel with typed arguments. Returns before the kernel runs.
+    /// Launches a kernel with typed arguments.
     ///
     /// # Errors
     /// Returns the errors of [`Stream::launch_packed`], and [`Error::InvalidValue`] if the number or the sizes of the
@@ -49,7 +49,8 @@ impl Stream {
         self.launch_packed(kernel, config, params)
     }
 
-    /// Launches a kernel with a parameter space that the caller has filled ([`Kernel::empty_params`]).
+    /// Launches a kernel with a parameter space that the caller has filled ([`Kernel::empty_params`]). Does not wait
+    /// for the kernel, except in checking runs with blocking launches.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] for a parameter space of another size, an invalid shape or too much dynamic shared
@@ -158,7 +159,7 @@ impl Stream {
     }
 
     /// Fills `rows` rows of `count` elements with `value`. An element has `width` (1, 2 or 4) bytes; rows begin `pitch`
-    /// bytes apart. Returns before the fill runs.
+    /// bytes apart. Does not wait for earlier work.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] if the range is not inside an allocation or is misaligned.
@@ -325,8 +326,8 @@ impl Stream {
         }
     }
 
-    /// Makes later work of the stream wait until the event's record with the number `record`, which another process
-    /// made, is complete. A separate thread waits for that record.
+    /// Makes later work of the stream wait until the event's record with the number `record` is complete. Any process
+    /// may have made the record. A separate thread waits for that record.
     fn wait_for_process(&self, shared: &Arc<SharedEvent>, record: u64) -> Result<()> {
         let (shared, task) = (Arc::clone(shared), self.submit(Work::Caller));
         self.open_order();

@@ -95,7 +95,7 @@ impl SharedEvent {
         start_of(process) != Some(self.word(STARTED).load(Ordering::SeqCst))
     }
 
-    /// Waits until the work before a record is complete.
+    /// Waits until the work before a record is complete or the recording process has ended.
     pub(crate) fn wait(&self, record: u64) {
         for look in 1u32.. {
             if self.is_complete(record) {

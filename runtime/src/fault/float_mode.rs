@@ -19,7 +19,8 @@ pub struct FloatMode {
 
 impl FloatMode {
     /// Sets device code's mode on this thread if the program has set a different mode, for instance with
-    /// `feenableexcept`. Dropping the value restores the previous mode and the exception flags.
+    /// `feenableexcept`; otherwise returns `None`. Dropping the value restores the previous mode and the exception
+    /// flags.
     pub fn replacing_other() -> Option<FloatMode> {
         let other = control() & !STATUS_FLAGS != RUN_FP_CONTROL;
         other.then(FloatMode::of_device)

@@ -30,7 +30,8 @@ static STOP_SIGNAL: AtomicI32 = AtomicI32::new(0);
 /// the calling thread blocks are used only if no other signal is free.
 ///
 /// # Errors
-/// [`FaultError::Unsupported`] on hosts without recovery, [`FaultError::System`] if the system refuses a handler.
+/// [`FaultError::Unsupported`] on hosts without recovery or if no real-time signal is free; [`FaultError::System`] if
+/// the system refuses a handler.
 pub fn install() -> Result<(), &'static FaultError> {
     static OUTCOME: OnceLock<Result<(), FaultError>> = OnceLock::new();
     OUTCOME.get_or_init(install_now).as_ref().copied()

@@ -114,10 +114,11 @@ pub struct Trap {
     pub address: Option<u64>,
     /// Kind of the access, if the system reports it or the instruction could be decoded.
     pub access: Option<AccessKind>,
-    /// Program counter of the faulting instruction, which is in the code range of `owner`. For a failed instruction
-    /// fetch, this is the return address in generated code. It is 0 if the trap did not interrupt generated code.
+    /// Program counter of the interrupted instruction. It is in the code range of `owner`, or in the trampoline of
+    /// [`enter`] if a stop arrived there. For a failed instruction fetch, this is the return address in generated code.
+    /// It is 0 if the trap did not interrupt generated code.
     pub pc: u64,
-    /// Owner ID with which the code range at `pc` was registered; 0 if `pc` is 0.
+    /// Owner ID with which the code range at `pc` was registered; 0 if `pc` is in no such range.
     pub owner: u64,
 }
 
@@ -148,7 +149,7 @@ impl std::error::Error for Trap {}
 /// Errors in setting up fault recovery.
 #[derive(Debug, thiserror::Error)]
 pub enum FaultError {
-    /// Fault recovery is not implemented for the host's architecture or system.
+    /// Fault recovery is not implemented for the host, no real-time signal is free, or the thread is already a worker.
     #[error("fault recovery is not supported on this host ({0})")]
     Unsupported(&'static str),
     /// A system call failed.

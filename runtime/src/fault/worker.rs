@@ -75,8 +75,9 @@ impl WorkerGuard {
     /// Makes the calling thread a worker.
     ///
     /// # Errors
-    /// [`FaultError::Unsupported`] if fault recovery is not implemented for the host or the thread is already a worker;
-    /// [`FaultError::System`] if a system call fails, for example because memory for the stacks is missing.
+    /// [`FaultError::Unsupported`] if fault recovery is not implemented for the host, no real-time signal is free or
+    /// the thread is already a worker; [`FaultError::System`] if a system call fails, for example because memory for
+    /// the stacks is missing.
     pub fn with_options(options: WorkerOptions) -> Result<WorkerGuard, FaultError> {
         install().map_err(copy_error)?;
         if thread::with(|state| !state.shared.load(Ordering::Relaxed).is_null()) {

@@ -60,7 +60,8 @@ impl Graph {
     ///
     /// # Errors
     /// [`Error::InvalidValue`] for dependencies of other graphs, for duplicate dependencies and for invalid parameters;
-    /// for kernels also the errors of a launch.
+    /// [`Error::Unsupported`] if graphs are nested too deeply, and for interprocess events; for child graphs also the
+    /// errors of [`Graph::duplicate`]; for kernels also the errors of a launch.
     pub fn add(&self, op: NodeOp, dependencies: &[(Node, EdgeData)]) -> Result<Node> {
         op.check()?;
         let op = match op {

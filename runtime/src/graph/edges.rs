@@ -83,8 +83,8 @@ impl Graph {
     /// Removes all edges in `edges` or, if one of them is invalid, no edge.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] for edges that do not exist with the given data, and for graphs that have memory nodes,
-    /// because their edges cannot be removed.
+    /// [`Error::InvalidValue`] for edges that do not exist with the given data or occur twice in `edges`, and for
+    /// graphs that have memory nodes, because their edges cannot be removed.
     pub fn remove_edges(&self, edges: &[Edge]) -> Result<()> {
         let mut state = self.inner.state.lock();
         if !edges.is_empty() && state.has_memory {

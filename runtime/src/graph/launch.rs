@@ -345,7 +345,8 @@ struct Chosen {
 
 impl Chosen {
     /// Runs the graph that the value selects, and completes `task` after this graph. A loop tests the value again after
-    /// each iteration, and completes `task` when the value is 0.
+    /// each iteration, and completes `task` when the value is 0. Also completes `task` if the value selects no graph,
+    /// or if the work of the context is cancelled.
     fn run(mut self, task: Arc<Task>) {
         let context = self.node.handle().context().clone();
         // The time limit applies to the whole loop, because a loop can be endless although each of its kernels ends in

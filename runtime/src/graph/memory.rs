@@ -11,9 +11,9 @@
 //! addresses of a destroyed graph immediately.
 //!
 //! [`GraphMemory`] counts the memory that a GPU would have mapped for graphs (CUDA programming guide, "Graph memory
-//! nodes"). Memory is counted from a launch or an upload until [`GraphMemory::trim`] is called, even if the allocation
-//! was freed and the graph was destroyed. The counted memory of destroyed graphs is available to other graphs; memory
-//! that a graph takes from it is not counted again.
+//! nodes"). Memory is counted from a launch or an upload until [`GraphMemory::trim`] is called while the allocation is
+//! not live. It is counted even if the allocation was freed and the graph was destroyed. The counted memory of
+//! destroyed graphs is available to other graphs; memory that a graph takes from it is not counted again.
 
 use std::ptr;
 use std::sync::{Arc, LazyLock, Weak};

@@ -429,12 +429,13 @@ pub struct MemOpsNode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct EdgeData {
     /// The point in the execution of the first node after which the second node may start. 0 is the completion of the
-    /// first node. If the first node is a kernel, 1 (programmatic) and 2 (launch order) are also permitted; Margay
-    /// treats both like 0.
+    /// first node. 2 (launch order) is permitted if the first node is a kernel, and 1 (programmatic) only for a
+    /// programmatic dependency. Margay treats both like 0.
     pub from_port: u8,
     /// Always 0.
     pub to_port: u8,
-    /// Kind of the dependency: 0 is an ordinary dependency, 1 is a programmatic dependency.
+    /// Kind of the dependency: 0 is an ordinary dependency, 1 is a programmatic dependency, which only two kernels can
+    /// have.
     pub kind: u8,
 }
 

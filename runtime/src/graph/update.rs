@@ -212,7 +212,8 @@ impl GraphExec {
     ///
     /// # Errors
     /// [`Error::InvalidValue`] for nodes of other graphs, for an operation of another kind or context, and for changes
-    /// that an executable graph does not permit; for kernels also the errors of a launch.
+    /// that an executable graph does not permit; [`Error::Unsupported`] for allocations, frees and empty nodes; for
+    /// kernels also the errors of a launch.
     pub fn set_op(&self, node: &Node, op: NodeOp) -> Result<()> {
         let mut state = self.inner.state.lock();
         let (graph, at) = state.plan.find(node).ok_or_else(not_here)?;

@@ -24,7 +24,8 @@ pub struct Checked {
     pub kernels: Vec<String>,
 }
 
-/// Reports the problems that loading a PTX text would report. `name` is the name of the file.
+/// Returns the problems that loading a PTX text would report, and the names of the kernels. `name` is the name of the
+/// file.
 pub fn check_ptx(name: &str, text: &str) -> Checked {
     let parsed = parse(SourceFile::new(name, text));
     let source = Arc::clone(&parsed.source);

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Free ranges of an address space.
+/// Free ranges of an address space or of a memory file.
 #[derive(Debug, Default)]
 pub(super) struct Extents {
     by_start: BTreeMap<u64, u64>,

@@ -38,7 +38,7 @@ pub(crate) fn private_memory_left() -> Option<u64> {
 }
 
 /// Returns a field of `/proc/self/statm` in bytes [proc_pid_statm(5)]. Field 0 is the size of the process's address
-/// space; field 5 is the size of its data and stacks.
+/// space; field 5 is the size of its data and stacks. Returns 0 if the file cannot be read.
 fn used_memory(field: usize) -> u64 {
     std::fs::read_to_string("/proc/self/statm")
         .ok()
@@ -50,9 +50,10 @@ fn used_memory(field: usize) -> u64 {
 /// Number of bytes of address space that glibc's allocator reserves for the heap arena of a thread [malloc(3), arenas].
 const ARENA: u64 = 64 << 20;
 
-/// Returns the maximum number of threads that the limits of the process allow, if each thread needs `bytes` bytes. Half
-/// of the remaining memory is kept for other uses. The reserve matters because a thread that starts when no memory is
-/// left ends the process: neither glibc nor Rust handles this error.
+/// Returns the maximum number of threads that the limits of the process allow, if each thread needs `bytes` bytes: at
+/// least 1, and `usize::MAX` if no limit is set. Half of the remaining memory is kept for other uses. The reserve
+/// matters because a thread that starts when no memory is left ends the process: neither glibc nor Rust handles this
+/// error.
 pub(crate) fn most_threads(bytes: u64) -> usize {
     let by_addresses = address_space_left().map(|left| left / 2 / (bytes + ARENA));
     let by_data = data_left().map(|left| left / 2 / bytes);

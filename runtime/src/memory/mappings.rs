@@ -29,7 +29,7 @@ impl Mappings {
         }
     }
 
-    /// Returns whether another piece, which uses up to two mappings, may be opened.
+    /// Returns whether another piece, which uses up to two mappings, may be opened, and counts the piece if so.
     pub(super) fn allow(&mut self) -> bool {
         if self.unchecked == 0 {
             self.unchecked = pieces_left(most(), used());

@@ -10,9 +10,9 @@
 //! - `reservation` reserves address ranges from the system. It also changes the access rights of parts of a range and
 //!   discards their contents. `pages` allocates guarded pieces of a range and keeps the pages of freed pieces for
 //!   reuse.
-//! - `extents` records free parts. `slab` divides pieces into slots for allocations of up to 64 KiB if there are
-//!   thousands of such allocations. While there are fewer, each small allocation has its own pages, so that an access
-//!   after the free faults.
+//! - `extents` records free parts. `slab` divides pieces into slots for allocations of up to 64 KiB if addresses are
+//!   scarce or if more than 1,024 such allocations exist. Otherwise, each small allocation has its own pages, so that
+//!   an access after the free faults.
 //! - `red_zones` finds writes outside of allocations, in checking runs with red zones.
 //! - `whose` describes the memory that is, or was, at an address, for reports of faults.
 //! - `space` combines these modules and looks up the allocation at an address.
@@ -22,8 +22,8 @@
 //! - `windows` contains the shared and local memory of resident CTAs.
 //!
 //! Invariant: allocations, guards and free parts never overlap. When a launch begins, every accessible page belongs to
-//! an allocation or to a slab that contains allocations. A request of any size either succeeds or returns a
-//! [`MemoryError`]; it never aborts the process.
+//! an allocation or to a slab. A request of any size either succeeds or returns a [`MemoryError`]; it never aborts the
+//! process.
 
 mod arena;
 mod extents;
@@ -72,10 +72,10 @@ pub const ALIGNMENT: u64 = 512;
 /// The reason why a request for memory failed.
 #[derive(Debug, thiserror::Error)]
 pub enum MemoryError {
-    /// The size is 0 or exceeds the address range.
+    /// The size or the alignment is invalid, or [`AddressSpace::alloc`] does not allocate this kind of memory.
     #[error("invalid size {0}")]
     InvalidSize(u64),
-    /// The request exceeds the limit, or the system has no more memory.
+    /// The request exceeds a limit, or the process has no more addresses or mappings.
     #[error("out of memory: {requested} bytes requested, {free} free")]
     OutOfMemory {
         /// Number of bytes requested.
@@ -84,7 +84,8 @@ pub enum MemoryError {
         free: u64,
     },
     /// No allocation of the expected kind starts at this address. Either no such allocation existed, or it was freed,
-    /// or the address is inside an allocation.
+    /// or the address is inside an allocation. The virtual memory interface also returns this error if a reserved range
+    /// or a mapping is not as the call requires.
     #[error("{0:#x} is not the start of an allocation")]
     NotAllocated(u64),
     /// Part of the range is registered already, or is pinned memory that this library allocated.
@@ -93,10 +94,10 @@ pub enum MemoryError {
     /// No registration starts at this address.
     #[error("the host memory at {0:#x} is not registered")]
     NotRegistered(u64),
-    /// Part of the range to register is not mapped.
+    /// Part of the range to register is not mapped, or is memory of this library other than pinned memory.
     #[error("the host memory at {0:#x} is not mapped")]
     NotMapped(u64),
-    /// An access was outside the reserved range of the address space, or in an inaccessible part of this range.
+    /// The destination was outside the reserved range of the address space, or an access faulted.
     #[error(transparent)]
     Access(#[from] AccessFault),
     /// A CTA needs more shared or local memory than the size of a window.

@@ -1,11 +1,13 @@
 //! Allocates pieces of the address space. A piece is a range of pages that is allocated as a whole. Inaccessible pages
-//! (the guard) follow each piece. Each piece is therefore also preceded by a guard.
+//! (the guard) follow each piece. A guard also precedes the first piece. An address range that the program reserves at
+//! a hint ([`Pages::reserve`]) has no guard.
 //!
-//! A freed piece is *idle*: it remains accessible until the next launch, so that a request of the same length can reuse
-//! it without a system call. Before a launch runs, idle pieces are made inaccessible ([`Pages::close_idle`]), so that
-//! an access after the free faults as on a GPU. An inaccessible freed piece is *warm*: it keeps its pages for the next
-//! request with the same footprint (length plus guard). If the total size of idle and warm pieces exceeds the cache
-//! limit, or if addresses are scarce, all of them are emptied and joined with their free neighbours.
+//! A freed piece is *idle*: it remains accessible until the next launch at the latest, so that a request of the same
+//! length can reuse it without a system call. Before a launch runs, idle pieces are made inaccessible
+//! ([`Pages::close_idle`]), so that an access after the free faults as on a GPU. An inaccessible freed piece is *warm*:
+//! it keeps its pages for the next request with the same footprint (length plus guard). If the total size of idle and
+//! warm pieces exceeds the cache limit, or if addresses, mappings or memory are scarce, all of them are emptied and
+//! joined with their free neighbours.
 //!
 //! If the range has at least [`ROOMY`] bytes, pieces smaller than [`HUGE_FROM`] are allocated from a separate quarter
 //! of the range. The footprint of such a piece is an odd number of pages. With even footprints, many pieces would start
@@ -28,7 +30,8 @@ use super::reservation::{Reservation, Rights};
 use super::round_up;
 use super::shared::SharedMemory;
 
-/// Length in bytes from which a piece is large: it uses huge pages.
+/// Length in bytes from which a piece is large. The system is asked to use huge pages for large pieces of private
+/// memory.
 const HUGE_FROM: u64 = 4 << 20;
 pub(super) const HUGE_PAGE: u64 = 2 << 20;
 /// Minimum size in bytes of a reserved range for wide guards and a separate quarter for small pieces.
@@ -36,8 +39,8 @@ const ROOMY: u64 = 256 << 30;
 /// Size in bytes of a wide guard. An access one mebibyte after the end of an array, a common error, is still in the
 /// guard.
 const WIDE_GUARD: u64 = (1 << 20) + (256 << 10);
-/// Length in bytes from which a piece has a wide guard. The guard of a smaller piece is a sixteenth of the piece's
-/// length, and at least [`NARROW_PAGES`] pages.
+/// Length in bytes from which a piece of a range with at least [`ROOMY`] bytes has a wide guard. The guard of a smaller
+/// piece is a sixteenth of the piece's length, and at least [`NARROW_PAGES`] pages.
 const WIDE_FROM: u64 = 1 << 20;
 const NARROW_PAGES: u64 = 2;
 
@@ -132,8 +135,8 @@ impl Pages {
         self.warm_bytes
     }
 
-    /// Returns the number of bytes of address space that a piece and its guard need. The footprint of a small piece is
-    /// an odd number of pages, so it never equals the footprint of a large piece.
+    /// Returns the number of bytes of address space that a piece and its guard need. If small pieces have a separate
+    /// quarter of the range, their footprint is an odd number of pages and never equals the footprint of a large piece.
     fn footprint(&self, len: u64) -> Option<u64> {
         let len = self.rounded(len)?;
         if self.middle.is_none() || len >= HUGE_FROM {
@@ -162,7 +165,8 @@ impl Pages {
         round_up(len, self.reservation.page())
     }
 
-    /// Allocates an accessible piece of `len` bytes; returns `None` if there are no more addresses or mappings.
+    /// Allocates an accessible piece of `len` bytes; returns `None` if there are no more addresses or mappings, or if
+    /// the system does not make the piece accessible.
     pub(super) fn open(&mut self, len: u64) -> Option<u64> {
         let (len, footprint) = (self.rounded(len)?, self.footprint(len)?);
         if let Some(start) = self.take_idle(footprint, len) {
@@ -246,8 +250,7 @@ impl Pages {
         Some(start)
     }
 
-    /// Makes all idle pieces inaccessible, so that they become warm. Callers call this function before a launch and
-    /// when there are many idle pieces.
+    /// Makes all idle pieces inaccessible, so that they become warm.
     pub(super) fn close_idle(&mut self) {
         for ((footprint, len), starts) in std::mem::take(&mut self.idle) {
             for start in starts {
@@ -283,7 +286,7 @@ impl Pages {
     }
 
     /// Allocates a piece that maps `len` bytes at `offset` of a memory file. `len` and `offset` must be multiples of
-    /// the page size.
+    /// the page size. Returns `None` if there are no more addresses or mappings, or if the system refuses the mapping.
     pub(super) fn open_shared(
         &mut self,
         memory: &SharedMemory,
@@ -316,7 +319,7 @@ impl Pages {
     }
 
     /// Takes `len` bytes of inaccessible addresses: at `hint` if they are free there, otherwise at a multiple of
-    /// `align`. Returns the start and the argument for [`Pages::unreserve`].
+    /// `align`. Returns the start and the argument for [`Pages::unreserve`]; `None` if no free range is large enough.
     pub(super) fn reserve(
         &mut self,
         len: u64,

@@ -1,5 +1,5 @@
-//! Red zones: bytes with known content before and after each allocation. If the content has changed, the program has
-//! written outside of the allocation.
+//! Red zones: bytes with known content before and after each allocation of [`AddressSpace::alloc`]. If the content has
+//! changed, the program has written outside of the allocation.
 //!
 //! Invariant: an allocation with red zones starts at a multiple of [`ALIGNMENT`], like any other allocation. The memory
 //! that is reserved before its first byte can therefore be larger than the red zone.

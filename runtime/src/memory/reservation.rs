@@ -2,7 +2,8 @@
 //! again.
 //!
 //! A reservation uses neither memory nor swap space (MAP_NORESERVE); an accessible page uses memory after its first
-//! access. The range is excluded from core dumps, which would otherwise contain terabytes of empty pages.
+//! access. The private pages of a range that is not below 4 GiB are excluded from core dumps, which would otherwise
+//! contain terabytes of empty pages.
 //!
 //! Invariant: every method checks that the part to change is inside the reservation. So no method changes pages that
 //! belong to other code.

@@ -15,7 +15,7 @@ use crate::fault::access;
 struct Query {
     /// Size of this structure in bytes.
     size: u64,
-    /// 0 selects only the mapping that contains the address; other flags also select the next mapping.
+    /// 0 selects the mapping that contains the address, whatever its rights are.
     flags: u64,
     address: u64,
     start: u64,

@@ -3,7 +3,7 @@
 //! A process that has a descriptor of the file can map the file. The file exists until the last descriptor and the last
 //! mapping are closed, so the end of one process does not affect the others. The size is sealed, so no mapping ever
 //! extends beyond the end of the file. A *label* in the file's name describes the content. Descriptors of files without
-//! a label are refused.
+//! a label or without seals are refused.
 //!
 //! Invariant: a [`SharedMemory`] is a sealed memory file of exactly `len` bytes that this library created.
 
@@ -53,8 +53,9 @@ impl SharedKind {
 pub struct Label {
     /// Kind of the content.
     pub kind: SharedKind,
-    /// Ordinal in this process of the file's device; -1 for the host. The name of the file contains the number of the
-    /// device in the machine instead, because the same device can have different ordinals in different processes.
+    /// Ordinal in this process of the file's device: -1 for the host, `i32::MAX` for a device that this process does
+    /// not see. The name of the file contains the number of the device in the machine instead, because the same device
+    /// can have different ordinals in different processes.
     pub device: i32,
 }
 

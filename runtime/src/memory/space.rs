@@ -138,7 +138,8 @@ impl Allocation {
 /// Configuration of an address space.
 #[derive(Clone, Copy, Debug)]
 pub struct MemoryConfig {
-    /// Number of bytes of address space to reserve. If the system does not grant this number, fewer bytes are reserved.
+    /// Number of bytes of address space to reserve. The number is rounded up to a power of two. If the system does not
+    /// grant it, fewer bytes are reserved.
     pub reserve: u64,
     /// Whether the range is below 4 GiB, for modules with 32-bit addresses. `reserve` then has no effect.
     pub low: bool,
@@ -150,15 +151,16 @@ pub struct MemoryConfig {
     /// Limit in bytes of pinned and managed memory together. With `None`, the limit is the memory that this process may
     /// use.
     pub host_limit: Option<u64>,
-    /// Number of bytes of freed memory to keep for reuse. With `None`, the number is a quarter of the memory of a
-    /// device.
+    /// Maximum number of bytes of freed memory to keep for reuse. With `None`, the maximum is a quarter of the memory
+    /// of a device.
     pub cache_limit: Option<u64>,
     /// Value of every byte of a new allocation. Checking runs use it to find reads of memory that was never written.
     /// With `None`, new memory contains zeroes or the bytes of an earlier allocation.
     pub fresh: Option<u8>,
     /// Minimum number of bytes between two allocations. If this number is not 0, freed memory is quarantined: its
-    /// addresses are not reused until [`QUARANTINED`] further allocations have been freed. Checking runs use the
-    /// distance to find accesses after the end of an allocation, and the quarantine to find accesses to freed memory.
+    /// addresses are not reused until [`QUARANTINED`] further allocations have been freed, or until no other addresses
+    /// are left. Checking runs use the distance to find accesses after the end of an allocation, and the quarantine to
+    /// find accesses to freed memory.
     pub red_zone: u64,
     /// Red zones around each allocation; `None` for no red zones. New memory with red zones contains zeroes.
     pub zones: Option<RedZones>,
@@ -304,7 +306,8 @@ impl AddressSpace {
     /// Reserves the address range.
     ///
     /// # Errors
-    /// [`MemoryError::OutOfMemory`] or [`MemoryError::System`] if the system does not grant even 32 MiB of addresses.
+    /// [`MemoryError::OutOfMemory`] or [`MemoryError::System`] if the system does not grant even 32 MiB of addresses
+    /// (512 MiB below 4 GiB).
     pub fn new(config: &MemoryConfig) -> Result<AddressSpace, MemoryError> {
         let machine = limits::physical_memory();
         let devices = config.devices.max(1);
@@ -358,7 +361,7 @@ impl AddressSpace {
     }
 
     /// Allocates memory. The memory contains zeroes, the bytes of an earlier allocation, or the byte
-    /// [`MemoryConfig::fresh`].
+    /// [`MemoryConfig::fresh`]; with red zones, it contains zeroes.
     ///
     /// # Errors
     /// [`MemoryError::InvalidSize`] for 0 bytes or a kind that cannot be allocated; [`MemoryError::OutOfMemory`] if the
@@ -421,9 +424,10 @@ impl AddressSpace {
         }
     }
 
-    /// Records that a free of the allocation that starts at `base` was submitted to a stream. Pools may then allocate
-    /// the same amount of memory before the free is executed. So a call that submits an allocation to the stream need
-    /// not wait for frees that were submitted earlier.
+    /// Records that a free of the allocation that starts at `base` was submitted to a stream, and the stack of the call
+    /// that submitted it. If the allocation is memory of a pool, pools may then allocate the same amount of memory
+    /// before the free is executed. So a call that submits an allocation to the stream need not wait for frees that
+    /// were submitted earlier.
     pub fn promise(&self, base: u64) {
         if let Some(call) = self.call()
             && let Some(record) = self.index.write().get_mut(&base)
@@ -571,9 +575,9 @@ impl AddressSpace {
     /// Registers host memory that the program allocated itself.
     ///
     /// # Errors
-    /// [`MemoryError::InvalidSize`] for 0 bytes; [`MemoryError::NotMapped`] if part of the memory is not mapped or is
-    /// device memory; [`MemoryError::AlreadyRegistered`] if part of the memory is registered or was allocated as pinned
-    /// memory.
+    /// [`MemoryError::InvalidSize`] for 0 bytes or a null address; [`MemoryError::NotMapped`] if part of the memory is
+    /// not mapped or is memory of this library other than pinned memory; [`MemoryError::AlreadyRegistered`] if part of
+    /// the memory is registered or was allocated as pinned memory.
     pub fn register(
         &self,
         base: u64,

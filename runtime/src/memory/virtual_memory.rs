@@ -208,7 +208,7 @@ impl AddressSpace {
         }))
     }
 
-    /// Returns the physical allocation that a memory file of another process contains.
+    /// Creates a physical allocation whose memory is a memory file of another process.
     ///
     /// # Errors
     /// [`MemoryError::NotShared`] if the file does not contain a physical allocation.

@@ -1,4 +1,5 @@
-//! The memory that kernels may access: device memory, registered host memory, and the windows of their own CTA.
+//! The memory that kernels may access: device memory, registered host memory, the windows of their own CTA and, only
+//! for reads, the error texts of the device runtime.
 //!
 //! Device memory is in one address range, whose inaccessible parts fault. Generated code tests whether an address is in
 //! that range ([`NativeContext::reach_base`]). For other addresses, generated code calls the host, which uses

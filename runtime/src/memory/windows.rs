@@ -209,8 +209,8 @@ impl Windows {
         }
     }
 
-    /// Returns the number of bytes that must be made accessible so that `count` slots have at least `shared` and
-    /// `local` accessible bytes.
+    /// Returns an upper bound for the number of bytes that must be made accessible so that `count` slots have at least
+    /// `shared` and `local` accessible bytes.
     fn missing(&self, count: u64, shared: u64, local: u64) -> u64 {
         let missing = |wanted: u64, open: fn(&Slot) -> &AtomicU64| {
             let slots = self.slots.iter();

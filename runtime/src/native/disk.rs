@@ -21,7 +21,7 @@ pub(crate) enum Caching {
     Off,
 }
 
-/// Returns the disk cache that environment variables configure.
+/// Returns the disk cache that environment variables configure; `None` if the cache is disabled or cannot be used.
 ///
 /// `MARGAY_CACHE=0` disables the cache. `MARGAY_CACHE=all` stores all code in the cache, even code that is faster to
 /// compile than to read (for tests). `MARGAY_CACHE_BYTES` is the maximum size of the cache in bytes; the suffixes K, M

@@ -60,7 +60,8 @@ impl Waits {
         self.is_observed.store(true, Ordering::SeqCst);
     }
 
-    /// Records an access of a thread of the CTA with the linear index `cta`.
+    /// Records an access of a thread of the CTA with the linear index `cta`: whether the access changes memory and, for
+    /// a read, which address it reads.
     #[cold]
     pub(super) fn note(
         &self,

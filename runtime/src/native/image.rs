@@ -101,7 +101,7 @@ impl Loader for PtxLoader {
 }
 
 impl PtxLoader {
-    /// Returns the image from the cache, or loads the image if the cache does not contain it.
+    /// Returns the image from the cache. If the cache does not contain the image, loads it and adds it to the cache.
     pub(super) fn open(&self, image: Image<'_>, options: &LoadOptions) -> Result<Arc<PtxImage>> {
         let key = self.cache.key(&image, options);
         if let Some(known) = self.cache.find(key.0) {
@@ -267,13 +267,14 @@ fn check_addresses(resolution: &Resolution) -> Result<()> {
 /// What becomes of the external variables of a single module.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Externals {
-    /// The module is a whole program, so they become variables with zero bytes.
+    /// The module is a whole program, so its external variables become variables with zero bytes.
     Define,
-    /// The module is the only input of a linker. A kernel that uses them cannot be launched.
+    /// The module is the only input of a linker. A kernel that uses an external variable cannot be launched.
     Keep,
 }
 
-/// Parses and resolves one text; its functions are lowered on demand.
+/// Parses and resolves one text; its functions are lowered on demand. Defines external variables if `externals`
+/// requires this. Appends warnings to the log.
 fn lazy(source: SourceFile, externals: Externals, log: &mut String) -> Result<Loaded> {
     let (parsed, resolution) = read(source, log)?;
     check_addresses(&resolution)?;
@@ -352,7 +353,7 @@ struct Kind {
 /// A loaded image with its kernels and variables.
 pub(super) struct PtxImage {
     bodies: Arc<Bodies>,
-    /// Native code of all functions that have been launched.
+    /// Native code of all kernels that have been launched.
     native: Arc<NativeCode>,
     choice: EngineChoice,
     kernels: Vec<KernelInfo>,

@@ -201,7 +201,7 @@ impl NativeKernel {
         Ok(kernel)
     }
 
-    /// Prepares the functions that are still called after inlining for compilation, including functions that can only
+    /// Prepares for compilation the functions that are still called after inlining, including functions that can only
     /// be called through handles.
     fn called(
         &self,
@@ -242,6 +242,7 @@ impl NativeKernel {
     }
 
     /// Compiles the code that runs CTAs with a specialisation. An error is reported later, when the code is requested.
+    /// Then reports the fallbacks in the code ([`fallback`]).
     pub(super) fn compile(&self, specialisation: Specialisation) {
         let _ = if !self.compiled.has_sync_points() {
             self.cta_entry(specialisation)
@@ -266,7 +267,7 @@ impl NativeKernel {
         all
     }
 
-    /// Returns the function that runs whole CTAs without sync points.
+    /// Returns the function that runs whole CTAs without sync points. The first call compiles the function.
     pub(super) fn cta_entry(&self, specialisation: Specialisation) -> Result<Entry, CompileError> {
         let made = self.cta[specialisation.index()].get_or_init(|| {
             self.compiled
@@ -276,7 +277,7 @@ impl NativeKernel {
         made.clone()
     }
 
-    /// Returns the function that runs whole CTAs in phases.
+    /// Returns the function that runs whole CTAs in phases. The first call compiles the function.
     pub(super) fn phases_entry(
         &self,
         specialisation: Specialisation,
@@ -289,12 +290,13 @@ impl NativeKernel {
         made.clone()
     }
 
-    /// Returns whether code that runs CTAs in phases could be compiled.
+    /// Returns whether code that runs CTAs in phases can be compiled. The first call compiles the code.
     pub(super) fn has_phases(&self, specialisation: Specialisation) -> bool {
         self.phases_entry(specialisation).is_ok()
     }
 
-    /// Returns the function that runs lanes from the resume point after `sync_point`.
+    /// Returns the function that runs lanes from the resume point after `sync_point`. The first call compiles the
+    /// function.
     pub(super) fn region_entry(&self, sync_point: SyncPoint) -> Result<Entry, CompileError> {
         let Some(cell) = self.regions.get(sync_point.0 as usize) else {
             return Err(CompileError::Unsupported(
@@ -394,7 +396,7 @@ pub(super) enum StackUse {
     Frames,
 }
 
-/// The data of a kernel that its launches use.
+/// The data that the launches of a kernel use.
 pub(super) struct KernelCode {
     pub(super) module: Arc<Module>,
     /// Precomputed data of the interpreter; empty if the kernel has native code.
@@ -574,7 +576,7 @@ impl Source {
         }
     }
 
-    /// Compiles the kernel for an engine. `block` is the shape of the first launch's blocks.
+    /// Compiles the kernel for an engine, and reports fallbacks. `block` is the shape of the first launch's blocks.
     pub(super) fn make_ready(&self, block: Dim3, choice: EngineChoice) -> Result<Arc<KernelCode>> {
         // The work below parses and folds floating-point constants.
         let _mode = FloatMode::of_device();

@@ -23,7 +23,7 @@ use crate::error::{Error, Fault, FaultKind, Result};
 use crate::memory::CtaWindow;
 use crate::observe::{Launch, LaunchSink, Shape};
 
-/// Maximum local memory of a CTA in bytes: the size of its window.
+/// Maximum local memory of all CTAs of a unit in bytes.
 const LOCAL_WINDOW: u64 = 1 << 32;
 
 /// Returns the distance in bytes between the local memories of consecutive CTAs of a cluster.
@@ -243,8 +243,9 @@ impl PtxLaunch {
         whole && !self.shape.windows.narrow && bytes.is_multiple_of(align)
     }
 
-    /// Returns whether all pointer parameters point to device memory, so that generated code need not test the
-    /// addresses that it computes from them.
+    /// Returns whether generated code need not test the addresses that it computes from pointer parameters. All these
+    /// parameters must then point to device memory. The grid must not be too large, and [`PtxLaunch::ends_exactly`]
+    /// must return true.
     fn is_trusted(&self) -> bool {
         if self.info.spare_shared != 0 {
             return false;

@@ -11,7 +11,8 @@ use margay_ops::ops::Opcode;
 
 use crate::error::{Error, Result};
 
-/// Returns the names of the functions and variables that are declared in the module but not defined.
+/// Returns the names of the functions and variables that are declared in the module but not defined, except system
+/// functions.
 pub(super) fn unresolved(module: &Module) -> Vec<String> {
     let functions = module
         .functions

@@ -140,7 +140,8 @@ impl NativeCta {
         &mut self.state
     }
 
-    /// Runs the CTA until each of its threads is done or waits, or until other CTAs should run.
+    /// Runs the CTA until each of its threads is done or waits, or until other CTAs should run. In a checking run, also
+    /// adds the undefined synchronisation of the CTA to the findings.
     pub(super) fn run(&mut self, launch: &PtxLaunch) -> Result<Turn, Fault> {
         let Ok(kernel) = &launch.code.native else {
             let kind = IrKind::Unsupported {

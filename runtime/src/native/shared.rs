@@ -16,7 +16,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// Offsets of the shared variables that a kernel uses.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SharedLayout {
-    /// Index and offset of each symbol.
+    /// For each shared variable, the index of its symbol and its offset.
     pub(super) offsets: Vec<(usize, u32)>,
     /// Number of bytes of reserved memory, which begins at offset 0: 0 or [`RESERVED`].
     pub(super) reserved: u32,
@@ -28,9 +28,10 @@ pub(super) struct SharedLayout {
     pub(super) variables: Vec<SharedVariable>,
 }
 
-/// Size of reserved shared memory, as on GPUs of capability 8.0 and newer. There, each kernel has this memory, and its
-/// variables begin after it. Here, only kernels have it that read one of the registers `%reserved_smem_offset_*`
-/// (cooperative groups of CUDA C++ do this for tiles of several warps).
+/// Size of reserved shared memory, as on GPUs of capability 8.0 and newer. On such GPUs, every kernel has this memory,
+/// and the variables of the kernel begin after it. In Margay, only kernels that read one of the registers
+/// `%reserved_smem_offset_*` have this memory. Cooperative groups of CUDA C++ read these registers for tiles of several
+/// warps.
 const RESERVED: u32 = 1024;
 
 /// A static variable in shared memory.
@@ -175,8 +176,9 @@ impl Symbols {
     }
 }
 
-/// Lays out the shared variables of the functions that a kernel can run, after reserved memory, if they use it. All `.extern` arrays have the same offset,
-/// after the other variables. After each variable are at least `gap` unused bytes.
+/// Lays out the shared variables of the functions that a kernel can run. If one of the functions uses reserved memory,
+/// the variables begin after this memory. All `.extern` arrays have the same offset, after the other variables. After
+/// each variable are at least `gap` unused bytes.
 pub(super) fn layout(module: &Module, functions: &[FuncId], gap: u64) -> SharedLayout {
     let symbol = |index: usize| module.symbols.get(SymbolId::new(index));
     let is_shared = |index| symbol(index).is_some_and(|s| s.space == StateSpace::Shared);

@@ -1,8 +1,9 @@
 //! Completes sync points for generated code: warp collectives and the reductions of barriers.
 //!
-//! Generated code calls these functions between two regions of a warp, when all lanes of the warp wait at the sync
-//! point. [`super::native_cta`] calls [`perform`] for the lanes of a collective that the CTA scheduler completes. The
-//! functions read operands from the warp's frame and write results to it, one array for each operand or result.
+//! Generated code calls [`collective`] when all lanes of a warp wait at a sync point, [`sort_out`] when the lanes of a
+//! warp have diverged, and [`reduce`] when all threads of a CTA wait at a barrier. [`super::native_cta`] calls
+//! [`perform`] for the lanes of a collective that the CTA scheduler completes. The functions read operands from the
+//! warp's frame and write results to it, one array for each operand or result.
 
 use std::ops::Range;
 

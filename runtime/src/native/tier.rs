@@ -230,8 +230,8 @@ impl<'a> TieredLaunch<'a> {
         }
     }
 
-    /// Chooses the specialisation of the next part, and returns the number of CTAs in the part. `left` is the number of
-    /// remaining CTAs.
+    /// Chooses the specialisation of the next part, begins to measure the time of the part, and returns its number of
+    /// CTAs. `left` is the number of remaining CTAs.
     pub(super) fn part(&mut self, left: u64) -> u64 {
         let selection = &self.kernel.tier_selection;
         self.specialisation = selection.now(self.wanted);

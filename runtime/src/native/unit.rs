@@ -68,6 +68,7 @@ struct Round {
 
 impl PtxLaunch {
     /// Runs the CTAs of a unit in turn until all CTAs are done, or until the unit must wait for memory to change.
+    /// Returns a deadlock fault if no CTA can continue and no thread waits for memory.
     pub(super) fn drive(&self, worker: &mut dyn Worker, mut resident: Resident) -> RunOutcome {
         let mut progressed = false;
         let mut rounds = 0;

@@ -2,7 +2,8 @@
 
 use crate::engine::KernelInfo;
 
-/// An operation of the program. Tools receive the event on the thread of the program that calls the runtime.
+/// An operation of the program. Tools receive the event on the thread of the program that calls the runtime. The event
+/// of a free in stream order can also occur on a thread of the runtime.
 ///
 /// A tool that returns true from [`super::Tool::observes_host`] receives these events of all contexts of the runtime.
 /// Waits, events, host functions, arrays and mappings of virtual memory cause no events.

@@ -66,8 +66,8 @@
 //! program has waited for the launch. Calls for different launches can run at the same time.
 //!
 //! Records wait in memory until all earlier CTAs have ended. If the records of a launch need more than 64 MiB
-//! ([`crate::RuntimeBuilder::tool_memory`]), further records wait in a temporary file, which has no name. No record is
-//! dropped.
+//! ([`crate::RuntimeBuilder::tool_memory`]), further records wait in a temporary file, which has no name. Records are
+//! lost only if this file cannot be read.
 //!
 //! If a tool panics, the tool receives no further events, a message goes to standard error, and
 //! [`crate::Runtime::tool_failures`] returns the reason. The kernel continues.

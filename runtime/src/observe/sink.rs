@@ -17,7 +17,7 @@ use super::request::EventKind;
 use super::tools::{Observers, Receiver};
 use super::{AccessKind, Launch, Space};
 
-/// The records of a launch that have not been delivered.
+/// The records of a launch that have not been delivered, and the tools that receive them.
 pub(crate) struct LaunchSink {
     launch: Launch,
     receivers: Vec<Receiver>,
@@ -113,8 +113,8 @@ impl LaunchSink {
         self.deliver_all(state);
     }
 
-    /// Delivers the remaining records, including those of CTAs that have not completed, and the end of the kernel. Must
-    /// be called when no CTA runs.
+    /// Delivers the remaining records, including those of CTAs that have not completed, and the end of the kernel. Does
+    /// nothing if the beginning of the kernel has not been delivered. Must be called when no CTA runs.
     pub(crate) fn finish(&self, completed: bool) {
         let mut state = self.state.lock();
         while state.delivering {

@@ -34,7 +34,7 @@ pub trait Tool: Send + Sync {
         false
     }
 
-    /// Receives an event of the host, on the thread of the program that causes the event.
+    /// Receives an event of the host. [`HostEvent`] states which thread calls this method.
     fn host(&self, event: &HostEvent<'_>) {
         let _ = event;
     }

@@ -91,8 +91,8 @@ pub unsafe extern "C" fn la_objclose(cookie: *mut usize) -> c_uint {
     0
 }
 
-/// Returns the address to which a symbol is bound. The dynamic linker calls this function for each symbol that is bound
-/// to a file with a slot.
+/// Returns the address to which a symbol is bound. The dynamic linker calls this function for each symbol that another
+/// file binds to a file with a slot.
 ///
 /// # Safety
 /// The dynamic linker calls this function with the arguments that the audit interface defines.

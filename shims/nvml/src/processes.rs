@@ -1,4 +1,4 @@
-//! The processes that use the device: those that have loaded Margay's driver library.
+//! The processes that use the device: those that have loaded a driver library (`libcuda.so`).
 
 use std::fs;
 

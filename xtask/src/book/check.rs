@@ -1,8 +1,8 @@
 //! Checks the documents:
 //!
 //! - every relative link leads to a file of the repository, and the anchor of a link leads to a heading;
-//! - if the text of a link to a source file is code (`` [`symbol`](path.rs) ``), the file contains this code, so the
-//!   walkthroughs of CONTRIBUTING.md refer to existing code;
+//! - if the text of a link to a source file is code other than the end of the file's path (`` [`symbol`](path.rs) ``),
+//!   the file contains this code, so the walkthroughs of CONTRIBUTING.md refer to existing code;
 //! - `docs/SUMMARY.md` lists every page of `docs/` once, and the listed pages link to no unlisted Markdown files;
 //! - `docs/errors.md` contains every result that the documentation of the runtime's errors names;
 //! - `docs/environment.md` contains every environment variable that the runtime, the driver library and the program

@@ -11,7 +11,7 @@ const NOT_READY: i32 = 600;
 /// A module that a driver has loaded.
 pub struct Loaded(*mut c_void);
 
-/// Why a launch has no result.
+/// The reason why a launch has no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stopped {
     /// The driver reported the error with this name. Later calls may fail, because most errors end the context.

@@ -149,7 +149,8 @@ impl Made {
         texture.or(self.surface.as_ref().map(SurfaceObject::handle))
     }
 
-    /// Returns the contents of the texels after the launch, and destroys the texture or surface.
+    /// Returns the contents of the texels after the launch, and destroys the texture or surface. The contents of a
+    /// mipmapped array are not read, because no surface writes to them.
     pub(super) fn finish(self, texels: &Texels) -> Result<Vec<u8>, Error> {
         let mut bytes = texels.buffer.bytes.clone();
         match &self.held {

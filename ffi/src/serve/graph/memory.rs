@@ -27,7 +27,7 @@ fn context_on(ordinal: i32) -> Result<Context, CuResult> {
     }
 }
 
-/// Converts the parameters of an allocation node, and writes the address to `params`.
+/// Allocates the memory of an allocation node, returns the node's operation, and writes the address to `params`.
 ///
 /// # Errors
 /// Returns `INVALID_VALUE` for invalid properties, and `NOT_SUPPORTED` if the memory is to be shared with other

@@ -42,7 +42,8 @@ pub(crate) struct KernelOrigin {
 /// Converts the parameters of a kernel node.
 ///
 /// # Errors
-/// Returns `INVALID_VALUE` for an invalid function and for arguments that do not match the kernel's parameters.
+/// Returns `INVALID_VALUE` for an invalid function and for arguments that do not match the kernel's parameters, and the
+/// errors of [`context_of`] and [`check_extents`].
 ///
 /// # Safety
 /// The arguments are valid, as for a launch.
@@ -141,7 +142,7 @@ unsafe impl Sync for CopyOrigin {}
 /// Converts the parameters of a copy node.
 ///
 /// # Errors
-/// Returns `INVALID_VALUE` for an invalid copy.
+/// Returns `INVALID_VALUE` for an invalid copy, and `INVALID_CONTEXT` for an invalid context.
 pub(crate) fn copy_op(params: &CUDA_MEMCPY3D, ctx: CUcontext) -> Result<NodeOp, CuResult> {
     let node = MemcpyNode {
         transfer: cuboid(params)?,
@@ -315,7 +316,7 @@ pub(crate) fn host_params(op: &NodeOp) -> Result<CUDA_HOST_NODE_PARAMS, CuResult
 /// Converts the parameters of a node of stream memory operations.
 ///
 /// # Errors
-/// Returns `INVALID_VALUE` for invalid flags and operations.
+/// Returns `INVALID_VALUE` for invalid flags and operations, and `INVALID_CONTEXT` for an invalid context.
 ///
 /// # Safety
 /// The array contains as many operations as its count.

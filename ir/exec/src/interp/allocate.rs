@@ -4,8 +4,8 @@
 //! A value occupies its row from its definition to its last use. If a loop contains a use but not the definition, the
 //! value occupies its row to the end of the outermost such loop. A block parameter also occupies its row from the first
 //! to the last branch to the block. These ranges are sufficient because every edge leads forwards or back to the start
-//! of a loop ([`Linear`]), so a definition precedes all uses that it dominates. Lanes on different paths do not disturb
-//! each other, because each lane writes only its own element of a row.
+//! of a loop ([`Linear`]), so a definition precedes all uses that it dominates. Lanes on different paths can use a row
+//! for different values, because each lane writes only its own element of the row.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -122,7 +122,7 @@ impl Scan<'_> {
     }
 }
 
-/// Returns the position of the last instruction that needs a value's row.
+/// Returns, for each value, the position of the last instruction that needs the value's row.
 fn last_positions(function: &Function, cfg: &Cfg, order: &Linear) -> SecondaryMap<Value, u32> {
     // The position of each block's first instruction, followed by the position after all instructions.
     let mut starts = Vec::with_capacity(order.order.len() + 1);

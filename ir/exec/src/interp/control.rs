@@ -17,8 +17,8 @@ enum Left {
     /// The group has taken a branch, or has passed a `yield` without stopping. The interpreter continues with the group
     /// that must run next.
     Moved,
-    /// The lanes of the group have stopped at a sync point or exited. The position of the group is the step after the
-    /// sync point.
+    /// The lanes of the group have stopped at a sync point or exited. After a sync point, the position of the group is
+    /// the next step.
     Stopped(SyncPoint),
     /// The step of the group is a call or a return, which leads to another activation.
     Calls(Action),
@@ -69,8 +69,8 @@ impl<'a, M: Machine> Interpreter<'a, M> {
         }
     }
 
-    /// Runs a group until it stops or calls. After each branch, continues with the group that must run next, as long as
-    /// that group is in the same activation.
+    /// Runs a group until it stops, calls or returns. After each branch, continues with the group that must run next,
+    /// as long as that group is in the same activation.
     fn run_group(
         &mut self,
         warp: u32,

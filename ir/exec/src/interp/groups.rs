@@ -4,7 +4,8 @@
 //! Lanes of one activation whose next step is the same form a group, and execute this step together. When lanes
 //! diverge, the group with the lowest position runs first. Groups that reach the same step are merged. Groups in deeper
 //! activations run before groups in their callers, so that lanes that have returned wait for lanes that have not
-//! returned. Within an activation, the group at the earliest step runs first.
+//! returned. Within an activation, the group at the earliest step runs first. A group that has passed a `yield` may
+//! have to run after all other groups (`is_last`).
 //!
 //! Invariant: groups have no lane in common.
 

@@ -1,4 +1,5 @@
-//! Registers: one row of 32 lanes for each value of an activation.
+//! Registers: rows of 32 lanes that hold the values of an activation. Values that are not live at the same time may
+//! share a row.
 //!
 //! A row has 32, 64 or 128 bits for each lane, depending on the type of the value. Constants have separate rows, which
 //! all activations of a function share.

@@ -53,7 +53,7 @@ pub(super) struct Warp {
     pub(super) stack_bytes: usize,
     /// For each lane that has stopped at a sync point, the step after the sync point.
     at: [Option<At>; 32],
-    /// Number of iterations of waiting loops that remain before lanes yield.
+    /// Number of times that groups of the warp may still pass a `yield` before a group stops at a `yield`.
     pub(super) turns: u32,
 }
 

@@ -67,8 +67,8 @@ pub enum Pattern {
     Converted,
     /// The member mask and the registers of matrices: see [`crate::meaning::matrix`].
     Product,
-    /// An address, followed by the operands of the access that `check.access` examines. These may be absent; there are
-    /// at most two for each element.
+    /// An address, followed by the operands of the access that `check.access` or `observe.access` describes. These may
+    /// be absent; there are at most two for each element.
     Examined,
     /// The types in the signature to which the instruction refers; for `ret`, the result types of the function that
     /// contains it.

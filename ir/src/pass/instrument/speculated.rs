@@ -72,7 +72,8 @@ pub(super) fn run(function: &mut Function) {
     function.resolve_aliases();
 }
 
-/// Returns the first load of a block that can become conditional.
+/// Returns the position of the first load of a block that can become conditional, and the changes that make it
+/// conditional.
 fn next(function: &Function, flow: &Flow, block: Block) -> Option<(usize, Plan)> {
     let insts = function.insts(block);
     insts.iter().enumerate().find_map(|(index, &inst)| {

@@ -261,7 +261,7 @@ fn apart(candidates: &[Candidate]) -> FxHashSet<Key> {
     kept
 }
 
-/// Removes instructions that compute unused addresses of slots. Then sets the size of each slot to 0 whose address no
+/// Removes instructions that compute unused addresses of slots. Then sets to 0 the size of each slot whose address no
 /// instruction computes.
 pub(super) fn drop_unused(function: &mut Function) {
     let cfg = Cfg::new(function);

@@ -1,4 +1,5 @@
-//! f32 and f64 arithmetic that rounds to nearest even. The reference functions compute other roundings and formats.
+//! f32 and f64 arithmetic that rounds to nearest even. `directed` contains other roundings of f32, and `halves` the
+//! 16-bit formats; the reference functions compute the rest.
 
 use cranelift_codegen::ir::condcodes::FloatCC;
 use cranelift_codegen::ir::{InstBuilder, Type, Value, types};

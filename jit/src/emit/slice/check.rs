@@ -60,7 +60,8 @@ impl Examined<'_> {
 const OPERANDS: u32 = 8 * 32 * 8;
 
 impl Slice<'_, '_> {
-    /// Emits the check of an access of all active lanes.
+    /// Emits the check of an access of all active lanes. If the access follows in the same block, only records the
+    /// check, which is then emitted together with the access.
     pub(super) fn check_lanes(&mut self, inst: Inst, data: &InstData) -> Result<(), EmitError> {
         let Some(access) = ObservedAccess::of(data) else {
             return self.lane.refuse(data);

@@ -192,7 +192,7 @@ impl Slice<'_, '_> {
         self.finish(inst, data, ty, lanes)
     }
 
-    /// Divisors above 2^126 count as infinite.
+    /// Emits the quotient of `.approx`, for which divisors above 2^126 count as infinite.
     pub(super) fn approximate_quotient(&mut self, a: ir::Value, b: ir::Value) -> ir::Value {
         let ty = types::F32X4;
         let limit = self.constant(ty, 0x7e80_0000);

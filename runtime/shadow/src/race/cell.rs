@@ -275,8 +275,8 @@ impl Page {
         }
     }
 
-    /// Removes the accesses to the cells in `from..to` that `units` records. Accesses to the other cells of the same
-    /// units remain.
+    /// Removes the accesses to units that are completely in `from..to`. Moves the accesses to units that are only
+    /// partly in this range to the cells.
     fn forget_units(&mut self, from: usize, to: usize, lists: &mut Lists) {
         let inside = (from.div_ceil(UNIT), to / UNIT);
         if let Some(units) = &mut self.units {
@@ -504,7 +504,7 @@ impl Cells {
         }
     }
 
-    /// Removes all accesses to a range of cells.
+    /// Removes all accesses to a range of cells, and all marks of the pages that contain these cells.
     pub(super) fn forget(&mut self, first: u64, end: u64) {
         let mut index = first;
         while index < end {
@@ -525,7 +525,7 @@ impl Cells {
         }
     }
 
-    /// Returns the number of bytes that the cells occupy.
+    /// Returns the number of bytes that the cells, units and marks occupy.
     pub(super) fn bytes(&self) -> usize {
         let bytes = |page: &Page| {
             size_of::<Page>()
@@ -554,7 +554,8 @@ impl Lists {
     }
 
     /// Replaces the entries of the list with index `list`; if `list` is [`NONE`], creates a list. Returns the index of
-    /// the list.
+    /// the list. Returns [`NONE`] if there are no entries, in which case the list is freed, or if all indices are in
+    /// use.
     fn replace(&mut self, list: u32, entries: &[Entry]) -> u32 {
         if entries.is_empty() {
             self.release(list);

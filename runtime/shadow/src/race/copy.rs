@@ -109,7 +109,7 @@ impl Waits {
 /// The groups of one sequence of a thread.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
-    /// Number of groups that the thread has committed.
+    /// Number of groups that the thread has ended with a commit or with a wait for all copies.
     ended: u32,
     waits: Waits,
     /// Waits after which the copies have read their sources but have possibly not yet written their destinations.

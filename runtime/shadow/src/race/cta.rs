@@ -368,8 +368,8 @@ impl Cta {
         };
     }
 
-    /// Performs a fence between the generic and the asynchronous proxy. All writes that the thread knows are then
-    /// visible to the asynchronous proxy.
+    /// Performs a fence between the generic and the asynchronous proxy. All writes to the state spaces `windows` that
+    /// the thread knows are then visible to the asynchronous proxy.
     pub(super) fn fence_proxy(&mut self, id: CtaId, thread: u32, windows: &[Window]) {
         let released = self.release(id, thread, Basis::Guaranteed);
         let Some(released) = released else {

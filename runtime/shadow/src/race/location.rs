@@ -19,7 +19,7 @@ pub(super) struct Location {
     /// ([`Basis::Suspected`]). While few threads synchronise, this clock contains all such accesses, later only those
     /// that precede the latest writes ([`FEW_KNOWN`]). It is empty after [`FEW_UPDATES`] updates.
     pub(super) suspected: Shared,
-    /// Number of updates since the last strong store.
+    /// Number of strong writes from the last strong store on.
     updates: u32,
     /// The number of the last strong write, counted over all locations.
     version: u64,
@@ -84,6 +84,8 @@ impl Detector {
     }
 
     /// Adds the accesses that the writes to a location have released to the clocks of a thread that reads the location.
+    /// Also records whether the location is a flag, and whether the schedule decides which thread's accesses are
+    /// acquired.
     pub(super) fn before_strong(&mut self, id: CtaId, thread: u32, access: Access, address: u64) {
         if !access.reads {
             return;
@@ -122,7 +124,8 @@ impl Detector {
         self.suspected += cta.acquire_suspected(thread, &location.suspected, most);
     }
 
-    /// Records at a location the accesses that a thread releases with a strong write to this location.
+    /// Records at a location the accesses that a thread releases with a strong write to this location. Also records the
+    /// lock that the thread takes or releases with this write, and ends the interval of the thread's warp.
     pub(super) fn after_strong(
         &mut self,
         id: CtaId,

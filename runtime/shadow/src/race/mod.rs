@@ -306,7 +306,8 @@ impl Detector {
     }
 
     /// Updates the total size of clocks: the clock that a thread now uses for the purpose `of` replaces the thread's
-    /// previous clock for this purpose. Stops recording accesses if all clocks together take too much memory.
+    /// previous clock for this purpose. If all clocks together take too much memory, forgets all recorded accesses and
+    /// stops recording.
     fn use_clock(&mut self, id: CtaId, (thread, of): (u32, Use), clock: &Shared) {
         let size = clock::size(clock);
         let before = self.ctas[id as usize].set_size(thread, of, size);
@@ -350,12 +351,13 @@ impl Detector {
         (cta.launch, cta.index)
     }
 
-    /// Returns the number of bytes that the cells occupy.
+    /// Returns the number of bytes that the cells and the runs of reads occupy.
     pub fn shadow_bytes(&self) -> usize {
         self.cells.bytes() + self.blocks.bytes()
     }
 
-    /// Removes all CTAs and accesses, because all later accesses happen after them.
+    /// Removes all recorded data: CTAs, accesses, flags and overlaps of work. The caller does this when all later
+    /// accesses happen after the recorded ones.
     pub fn clear(&mut self) {
         *self = Detector::default();
     }

@@ -120,7 +120,7 @@ struct Block {
 #[derive(Debug, Default)]
 pub(super) struct Blocks {
     blocks: FxHashMap<u64, Block>,
-    /// Number of runs in all blocks.
+    /// Number of runs in all blocks. Runs with equal keys count once.
     runs: usize,
     /// The block that was written last, and the launch that wrote it.
     last_written: Option<(u64, u32)>,
@@ -140,7 +140,8 @@ impl Blocks {
 
 impl Detector {
     /// Records the reads of a run of threads of a CTA, if they can be kept as a run, and returns true. Otherwise
-    /// returns false; the caller must then record the reads separately for each warp.
+    /// returns false; the caller must then record the reads separately for each warp. Also returns true, without
+    /// recording, if the detector has given up.
     pub fn read_run(&mut self, id: CtaId, (site, access): (Site, Access), run: &Run) -> bool {
         if self.given_up {
             return true;

@@ -19,9 +19,10 @@ pub(super) struct Unused {
 }
 
 impl Detector {
-    /// Searches for unused groups if the number of groups has doubled since the last search. All searches together
-    /// therefore take time in proportion to the number of groups. Must not be called while a caller uses a group that
-    /// is neither recorded nor the current group of its instruction and warp, because the search would free this group.
+    /// Searches for unused groups if no group can be reused, and there are at least [`FIRST`] groups and twice as many
+    /// as were in use after the last search. All searches together therefore take time in proportion to the number of
+    /// groups. Must not be called while a caller uses a group that is neither recorded nor the current group of its
+    /// instruction and warp, because the search would free this group.
     pub(super) fn sweep_groups(&mut self) {
         if self.groups.len() < FIRST.max(2 * self.unused.kept) || !self.unused.groups.is_empty() {
             return;

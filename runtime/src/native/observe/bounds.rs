@@ -64,7 +64,7 @@ impl Examiner<'_> {
             _ if self.visible.was_freed(address) || self.was_freed_in_heap(address) => {
                 Kind::UseAfterFree
             }
-            // Only writes reach this arm, because all reads inside a constant variable are permitted.
+            // Reads that are inside a constant variable do not reach this arm, because they are permitted.
             StateSpace::Const if space != StateSpace::Const => Kind::WrongSpace,
             _ if !self.visible.is_managed(address) => Kind::WrongSpace,
             _ => Kind::OutOfBounds,
@@ -121,7 +121,7 @@ impl Examiner<'_> {
     }
 
     /// For a chunk whose accesses are permitted, returns a range of memory that contains these accesses and that all
-    /// threads may access in the same way.
+    /// threads may access in the same way. Returns `None` if no such range is known.
     pub(in crate::native) fn permitted(
         &mut self,
         at: &Observed<'_>,
@@ -299,7 +299,8 @@ impl Examiner<'_> {
         Ok(0)
     }
 
-    /// Returns the address of spare memory for a suppressed access, in the state space of the access.
+    /// Returns the address of spare memory for a suppressed access, in the state space of the access. First sets spare
+    /// memory to zero if it is shared or local memory, or if the access is atomic.
     pub(super) fn spare(&self, thread: u32, access: &ObservedAccess) -> u64 {
         let reads = matches!(access.mode, AccessMode::Load | AccessMode::Copy);
         let part = if reads { 0 } else { PART as u64 };

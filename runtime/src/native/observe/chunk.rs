@@ -323,7 +323,7 @@ impl Examiner<'_> {
         })
     }
 
-    /// Checks that all bytes that the lanes read have been written, and records the bytes that the lanes write.
+    /// Reports reads of bytes that have not been written, and records the bytes that the lanes write.
     fn initialisation_of_lanes(&mut self, at: &Observed<'_>, chunk: &Chunk<'_>) {
         let findings = self.findings;
         let Some(initialised) = &findings.shadow().initialised else {

@@ -98,7 +98,7 @@ impl Examiner<'_> {
         }
     }
 
-    /// Provides space for more reads in the log.
+    /// Provides space for more reads if the log is full: enlarges the log, or empties it if it has its maximum size.
     pub(super) fn make_space(&mut self) {
         if self.log.is_nearly_full() && !self.log.grow() {
             self.sort_reads();

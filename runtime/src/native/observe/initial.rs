@@ -8,8 +8,8 @@ use crate::checks::Kind;
 
 impl Examiner<'_> {
     /// Marks the shared memory of the current CTA as unwritten, unless the current CTA has already been recorded as the
-    /// owner of this memory. Reserved memory counts as written: cooperative groups of CUDA C++ begin with atomic operations
-    /// that clear single bits of it.
+    /// owner of this memory. Reserved memory counts as written: cooperative groups of CUDA C++ begin with atomic
+    /// operations that clear single bits of this memory.
     pub(super) fn begin_shared(&self) {
         let own = u64::from(self.info.static_shared) + u64::from(self.info.dynamic_shared);
         let shadow = self.findings.shadow();
@@ -34,7 +34,7 @@ impl Examiner<'_> {
         self.written.record(initialised, start, size)
     }
 
-    /// Checks that all bytes that a thread reads have been written, and records the bytes that the thread writes.
+    /// Reports a read of bytes that have not been written, and records the bytes that the thread writes.
     pub(super) fn initialisation(&mut self, at: &Observed<'_>, address: u64, bytes: u32) {
         let findings = self.findings;
         let Some(initialised) = &findings.shadow().initialised else {

@@ -2,7 +2,7 @@
 
 use margay_jit::abi::{ReadLog, ReadRecord};
 
-/// Number of records of a new log.
+/// Number of records for which [`Log::open`] allocates space.
 const FIRST: usize = 1 << 10;
 
 /// Maximum number of records.

@@ -69,7 +69,7 @@ impl Examiner<'_> {
         self.findings.shadow().races.is_some()
     }
 
-    /// Passes an access to the race detector.
+    /// Passes an access to the race detector, and adds the races of the access to the findings.
     pub(super) fn order(&mut self, at: &Observed<'_>, address: u64, bytes: u32, operands: &[Bits]) {
         let Some(races) = &self.findings.shadow().races else {
             return;
@@ -104,7 +104,8 @@ impl Examiner<'_> {
         }
     }
 
-    /// Passes the accesses of the lanes of a chunk to the race detector.
+    /// Passes the accesses of the lanes of a chunk to the race detector, and adds the races of the accesses to the
+    /// findings.
     pub(super) fn order_lanes(&mut self, at: &Observed<'_>, chunk: &Chunk<'_>) {
         let Some(races) = &self.findings.shadow().races else {
             return;
@@ -283,7 +284,8 @@ impl Examiner<'_> {
         read.is_err() || expected.is_none_or(|expected| expected[..count] == bytes[..count])
     }
 
-    /// Returns the detector's index of the current CTA.
+    /// Returns the detector's index of the current CTA. The first call for a CTA registers the CTA with the detector,
+    /// which then forgets all earlier accesses to the same shared memory.
     pub(super) fn cta_id(&mut self, races: &mut Races) -> CtaId {
         let linear = self.cta.linear;
         let launch = self.info.grid_id;
@@ -401,8 +403,8 @@ impl Examiner<'_> {
         finding
     }
 
-    /// Passes an operation on asynchronous copies to the race detector: the beginning or the end of a copy, an
-    /// operation on groups of copies, or a fence between proxies.
+    /// Passes the recorded reads and then an operation on asynchronous copies to the race detector: the beginning or
+    /// the end of a copy, an operation on groups of copies, or a fence between proxies.
     pub(in crate::native) fn copy_group(&mut self, cta: u64, thread: u32, mode: Mode, count: u32) {
         self.move_to(cta);
         self.pass_reads(false);
@@ -437,7 +439,7 @@ impl Examiner<'_> {
         }
     }
 
-    /// Passes a fence of a thread to the race detector.
+    /// Passes the recorded reads and then a fence of a thread to the race detector.
     pub(in crate::native) fn fence(&mut self, cta: u64, thread: u32, scope: PtxScope) {
         self.move_to(cta);
         self.pass_reads(false);
@@ -448,7 +450,7 @@ impl Examiner<'_> {
         }
     }
 
-    /// Passes a synchronisation of threads to the race detector.
+    /// Passes the recorded reads and then a synchronisation of threads to the race detector.
     pub(in crate::native) fn synchronised(&mut self, cta: u64, event: SyncEvent<'_>) {
         self.move_to(cta);
         self.pass_reads(matches!(event, SyncEvent::Barrier { .. }));

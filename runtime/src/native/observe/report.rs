@@ -32,7 +32,7 @@ impl Examiner<'_> {
         });
     }
 
-    /// Reports a read of bytes that nobody has written.
+    /// Reports a read of bytes that have not been written.
     #[cold]
     pub(super) fn report_initialisation(
         &mut self,

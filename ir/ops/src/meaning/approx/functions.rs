@@ -177,7 +177,8 @@ fn normalised<A: Arithmetic>(a: &mut A, x: A::Float) -> (A::Float, A::Float) {
     )
 }
 
-/// Replaces the results of the logarithm for arguments that are infinite, zero, negative or NaN.
+/// Replaces the results of the logarithm for arguments that are infinite, zero, negative, NaN or, with `.ftz`,
+/// subnormal.
 fn logarithm_limits<A: Arithmetic>(
     a: &mut A,
     x: A::Float,
