@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{self, UserFuncName};
 use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::settings::{self, Configurable};
@@ -35,6 +36,7 @@ use crate::emit::{EmitError, cta_form, device, phases, warp_form};
 use crate::error::CompileError;
 use crate::fallback::{Fallback, Fallbacks};
 use crate::function::{CompiledFunction, PLACE_INST, PLACE_LANE};
+use crate::pressure;
 use crate::signatures::called_signatures;
 use crate::slices::{self, Widths};
 use crate::specialisation::Specialisation;
@@ -633,10 +635,12 @@ const MAX_LIVE: usize = 400_000;
 /// Maximum number of values that branches pass to blocks, for functions that use the better register allocator.
 const MAX_PASSED: usize = 20_000;
 
-/// Maximum number of values that branches pass to blocks in vector code, in addition to eight for each instruction. In
-/// code with a hundred sync points in a row, each branch passes a thousand values, and the register allocator would take
-/// minutes. In the code of the benchmarks, branches pass at most nine values for each instruction.
-const MAX_PASSED_IN_SLICES: usize = 60_000;
+/// Maximum value of [`pressure::of`] for vector code. More would take the register allocator about four seconds or more.
+/// The largest value in the benchmarks is 1.8 billion.
+const MAX_PRESSURE: u64 = 2_000_000_000;
+/// Number of Cranelift instructions of vector code from which [`pressure::of`] is computed. The register allocator takes
+/// less than a second for smaller functions.
+const LARGE: usize = 8_000;
 
 /// Maximum number of calls and atomic operations of a function for which the better register allocator is used. These
 /// instructions need particular registers. The allocator compares a value that lives across all of them with each of
@@ -655,14 +659,18 @@ fn fixed(function: &ir::Function) -> usize {
         .count()
 }
 
-/// Returns the number of values that the branches of a function pass to blocks.
-fn passed(function: &ir::Function) -> usize {
-    let (dfg, layout) = (&function.dfg, &function.layout);
-    let branches = layout.blocks().filter_map(|block| layout.last_inst(block));
-    let calls = branches.flat_map(|inst| {
-        dfg.insts[inst].branch_destination(&dfg.jump_tables, &dfg.exception_tables)
-    });
-    calls.map(|call| call.len(&dfg.value_lists)).sum()
+/// Maximum sum of the squares of the numbers of predecessors of all blocks, for functions that use the simple register
+/// allocator. For each branch to a block, the allocator looks at all branches to the block. With 10,000 indirect calls,
+/// each of which may branch to the same block, it would take ten seconds.
+const MAX_JOINS: usize = 1_000_000_000;
+
+/// Returns the sum of the squares of the numbers of predecessors of all blocks.
+fn joins(function: &ir::Function) -> usize {
+    let cfg = ControlFlowGraph::with_function(function);
+    let blocks = function.layout.blocks();
+    blocks
+        .map(|block| cfg.pred_iter(block).count().pow(2))
+        .sum()
 }
 
 /// Maximum number of Cranelift instructions of a function. Larger functions are not compiled to native code.
@@ -853,8 +861,8 @@ impl Compiler {
         let insts = context.func.dfg.num_insts();
         if sliced
             && (insts > MAX_ALLOCATED
-                || passed(&context.func) > MAX_PASSED_IN_SLICES + 8 * insts
-                || fixed(&context.func) > MAX_FIXED)
+                || fixed(&context.func) > MAX_FIXED
+                || insts >= LARGE && pressure::of(&context.func) > MAX_PRESSURE)
         {
             // The simple register allocator would give every vector its own stack slot, so the stack frame would have
             // megabytes.
@@ -866,6 +874,11 @@ impl Compiler {
             )));
         }
         let isa = self.isa(sliced, kernel, &context.func);
+        if std::ptr::eq(isa, &*self.large) && joins(&context.func) > MAX_JOINS {
+            return Err(CompileError::Budget(format!(
+                "more than {MAX_JOINS} pairs of branches to one block"
+            )));
+        }
         context
             .compile(isa, &mut ControlPlane::default())
             .map_err(|error| CompileError::Backend(format!("{:?}", error.inner)))?;

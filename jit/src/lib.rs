@@ -19,6 +19,7 @@ mod error;
 mod fallback;
 pub mod files;
 mod function;
+mod pressure;
 pub mod signatures;
 mod slices;
 mod specialisation;

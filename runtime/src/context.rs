@@ -214,7 +214,9 @@ impl Limits {
     /// Returns the defaults of this process: `MARGAY_STACK_SIZE` changes the stack.
     fn defaults() -> [u64; 11] {
         let mut values = Limits::DEFAULTS;
-        if let Some(bytes) = number("MARGAY_STACK_SIZE") {
+        // Startup reports other values as ignored.
+        let range = 16..=512 << 10;
+        if let Some(bytes) = number("MARGAY_STACK_SIZE").filter(|bytes| range.contains(bytes)) {
             values[Limit::StackSize as usize] = stack_size(bytes);
         }
         values

@@ -319,7 +319,11 @@ impl Kernel {
         }
         let limits = self.config().capability.limits();
         let footprint = self.footprint(block, dynamic_shared)?;
+        // Under a small `ulimit -v`, there are fewer windows than the SMs could use.
+        let scheduled = self.module.context().machine().scheduler().resident();
+        let most = (scheduled / u64::from(self.config().sms)).max(1);
         let resident = occupancy::resident(&limits, &footprint);
+        let resident = resident.min(u32::try_from(most).unwrap_or(u32::MAX));
         let known = Residency::new(block, dynamic_shared, resident);
         self.entry.residency.store(known.0, Ordering::Relaxed);
         Ok(resident)

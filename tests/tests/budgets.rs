@@ -105,6 +105,39 @@ const CASES: &[Case] = &[
         },
     },
     Case {
+        name: "branch_tables_in_vector_code",
+        size: 40,
+        text: |n| {
+            repeated(n, |i| {
+                format!(
+                    "T{i}: .branchtargets A{i}, B{i}; and.b32 %r3, %r2, 1; brx.idx %r3, T{i}; \
+                     A{i}: add.u32 %r2, %r2, 3; B{i}: add.u32 %r2, %r2, 1;"
+                )
+            })
+        },
+        expected: |n, t| (0..n).fold(t, |sum, _| sum + if sum % 2 == 0 { 4 } else { 1 }),
+    },
+    Case {
+        name: "irreducible_loops_in_vector_code",
+        size: 8,
+        text: irreducible,
+        expected: |n, t| {
+            let (mut x, mut turns, mut part, mut is_left) = (t, 0, 0, t % 2 == 1);
+            while turns < 500 && part < n {
+                turns += 1;
+                x = if is_left {
+                    x + part as u32
+                } else {
+                    x ^ (5 * part as u32 + 3)
+                };
+                let stays = x & if is_left { 4 } else { 2 } != 0;
+                part += usize::from(stays);
+                is_left = is_left == stays;
+            }
+            x
+        },
+    },
+    Case {
         name: "branches",
         size: 4_000,
         text: |n| repeated(n, branch),
@@ -448,6 +481,25 @@ fn repeated(n: usize, part: impl Fn(usize) -> String) -> String {
     kernel("", &parts.join("\n"))
 }
 
+/// Returns a kernel with `n` parts, each of which has two blocks that branch to each other. Threads enter either block.
+fn irreducible(n: usize) -> String {
+    let mut text =
+        "mov.u32 %r4, 0; and.b32 %r3, %r2, 1; setp.eq.u32 %p1, %r3, 0; @%p1 bra R0;\n".to_owned();
+    for i in 0..n {
+        let _ = writeln!(
+            text,
+            "L{i}: setp.ge.u32 %p2, %r4, 500; @%p2 bra END; add.u32 %r4, %r4, 1; \
+             add.u32 %r2, %r2, {i}; and.b32 %r3, %r2, 4; setp.eq.u32 %p1, %r3, 0; @%p1 bra R{i}; bra L{next}; \
+             R{i}: setp.ge.u32 %p2, %r4, 500; @%p2 bra END; add.u32 %r4, %r4, 1; \
+             xor.b32 %r2, %r2, {}; and.b32 %r3, %r2, 2; setp.eq.u32 %p1, %r3, 0; @%p1 bra L{i}; bra R{next};",
+            5 * i + 3,
+            next = i + 1,
+        );
+    }
+    text += &format!("L{n}: R{n}: END:");
+    kernel("", &text)
+}
+
 /// Returns a kernel with a branch through a table of `n` targets; the code of each target is followed by `then`.
 fn switch(n: usize, then: &str) -> String {
     let names: Vec<String> = (0..n).map(|i| format!("L{i}")).collect();
@@ -519,7 +571,11 @@ fn usage() -> Result<(f64, f64), String> {
 }
 
 /// Kernels that are compiled to vector code at once, for a whole warp.
-const VECTORS: &[&str] = &["shuffles_in_vector_code"];
+const VECTORS: &[&str] = &[
+    "shuffles_in_vector_code",
+    "branch_tables_in_vector_code",
+    "irreducible_loops_in_vector_code",
+];
 
 /// Runs a kernel of a size in a separate process, and returns its cost.
 fn measured(case: &Case, size: usize) -> Result<(f64, f64), Failed> {
@@ -531,6 +587,7 @@ fn measured(case: &Case, size: usize) -> Result<(f64, f64), Failed> {
     let output = command
         .env(CASE, format!("{}:{size}", case.name))
         .env("MARGAY_QUIET", "1")
+        .env("MARGAY_CACHE", "0")
         .output()
         .map_err(|error| error.to_string())?;
     let text = String::from_utf8_lossy(&output.stdout);

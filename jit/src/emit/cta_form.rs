@@ -188,7 +188,7 @@ fn slices<'a, 'b>(
         sweep: None,
     };
     let mut slice = Slice::new(lane, view, ends, hoisted);
-    slice.prepare();
+    slice.prepare()?;
     let b = &mut *slice.lane.b;
     let left = b.ins().isub(threads, thread);
     let most = b.ins().iconst(types::I32, i64::from(view.width));

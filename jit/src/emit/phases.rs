@@ -840,7 +840,7 @@ impl<'a> Driver<'a> {
         };
         let function = parts.function;
         let mut slice = Slice::new(Lane::new(parts, whole, here, leave), view, ends, hoisted);
-        slice.prepare();
+        slice.prepare()?;
         let stubs: Vec<ir::Block> = self
             .resume_points
             .iter()

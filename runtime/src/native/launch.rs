@@ -454,7 +454,7 @@ fn sink(code: &KernelCode, shape: &LaunchShape) -> Option<LaunchSink> {
         grid: shape.grid,
         block: shape.block,
         cluster: shape.cluster,
-        static_shared: code.shared.bytes,
+        static_shared: code.shared.bytes - code.shared.reserved,
         dynamic_shared: shape.dynamic_shared,
     };
     LaunchSink::new(observers, Launch::new(&code.info, &code.module, &observed))

@@ -93,9 +93,23 @@ fn touchers(function: &Function, linear: &Linear) -> Vec<Toucher> {
     touchers
 }
 
+/// Maximum number of vectors that hold the masks of the blocks in loops, where a block counts once for each loop that
+/// contains it. Each iteration of a loop passes the masks of its blocks on, so time and memory to compile grow with the
+/// square of this number in irreducible control flow, which has a loop in almost every block. The number is below 300 in
+/// the benchmarks; above 2,000, compiling takes more than a second.
+const MAX_IN_LOOPS: usize = 2_000;
+
 impl Slice<'_, '_> {
     /// Creates the blocks and variables of the masked code. After this call, other code may jump to the masked code.
-    pub(crate) fn prepare(&mut self) {
+    ///
+    /// # Errors
+    /// [`EmitError::TooLarge`] if the loops would pass too many masks.
+    pub(crate) fn prepare(&mut self) -> Result<(), EmitError> {
+        let spans = self.view.linear.loops.iter();
+        let inside: usize = spans.map(|span| (span.end - span.start) as usize).sum();
+        if inside * (self.view.width as usize / 4) > MAX_IN_LOOPS {
+            return Err(EmitError::TooLarge("too many blocks in nested loops"));
+        }
         let positions = self.view.linear.order.len();
         let loops = self.view.linear.loops.len();
         self.masked.at = (0..=positions)
@@ -105,6 +119,7 @@ impl Slice<'_, '_> {
         self.masked.masks = (0..positions).map(|_| self.declare(types::I32X4)).collect();
         self.masked.back = (0..loops).map(|_| self.declare(types::I32X4)).collect();
         self.masked.toucher = touchers(self.lane.function, self.view.linear);
+        Ok(())
     }
 
     /// Clears the masks of all positions whose first writer is `toucher`.

@@ -31,7 +31,7 @@ impl Examiner<'_> {
         }
         match self.holds(access.space, thread, (address, bytes), writes) {
             true => None,
-            false => Some(self.kind_outside(access.space, address)),
+            false => Some(self.kind_outside(access.space, address, writes)),
         }
     }
 
@@ -56,7 +56,7 @@ impl Examiner<'_> {
 
     /// Returns the kind of finding that reports an access outside the memory that the thread may access.
     #[cold]
-    fn kind_outside(&self, space: StateSpace, address: u64) -> Kind {
+    fn kind_outside(&self, space: StateSpace, address: u64, writes: bool) -> Kind {
         const NULL_PAGES: u64 = 64 << 10;
         match self.space_of(space, address) {
             StateSpace::Shared | StateSpace::SharedCluster | StateSpace::Local => Kind::OutOfBounds,
@@ -64,8 +64,8 @@ impl Examiner<'_> {
             _ if self.visible.was_freed(address) || self.was_freed_in_heap(address) => {
                 Kind::UseAfterFree
             }
-            // Reads that are inside a constant variable do not reach this arm, because they are permitted.
-            StateSpace::Const if space != StateSpace::Const => Kind::WrongSpace,
+            StateSpace::Const if space != StateSpace::Const && writes => Kind::WrongSpace,
+            StateSpace::Const => Kind::OutOfBounds,
             _ if !self.visible.is_managed(address) => Kind::WrongSpace,
             _ => Kind::OutOfBounds,
         }
