@@ -17,6 +17,7 @@ pub mod calls;
 mod copy;
 pub mod inline;
 pub mod instrument;
+mod iterations;
 pub mod known_bits;
 pub mod merge;
 pub mod number;

@@ -9,12 +9,15 @@
 //! - a shared-memory write that may change bytes that another lane has not read yet;
 //! - every shared-memory access, if the target is below sm_70, where warps run in lock-step.
 //!
+//! The pass also gives some loops a sync point at the end of each iteration ([`super::iterations`]).
+//!
 //! After the pass, only a jump follows each sync point in its block. The target of the jump is the resume point, a
 //! block to which no other branch leads.
 
 use rustc_hash::FxHashMap;
 
 use super::copy::jump;
+use super::iterations;
 use super::places::{Finder, Places, SharedAddress};
 use crate::analysis::Cfg;
 use crate::entity::{Block, Inst, SecondaryMap, Value};
@@ -60,6 +63,7 @@ pub(super) fn is_lock_step(module: &Module) -> bool {
 
 /// Adds implicit sync points and splits blocks. `module` is the module of the function.
 pub fn run(function: &mut Function, module: &Module) {
+    iterations::run(function);
     add_implicit(function, module);
     split(function);
 }
