@@ -29,15 +29,11 @@ fn acts_on_present_lanes(function: &Function, inst: Inst) -> bool {
 
 pub(super) fn run(function: &mut Function) {
     let cfg = Cfg::new(function);
-    let acts = |function: &Function, block: Block| {
-        let mut insts = function.insts(block).iter();
+    let acts = |block: &Block| {
+        let mut insts = function.insts(*block).iter();
         insts.any(|&inst| acts_on_present_lanes(function, inst))
     };
-    let acting: Vec<Block> = cfg.rpo().iter().copied().collect();
-    let acting: Vec<Block> = acting
-        .into_iter()
-        .filter(|&block| acts(function, block))
-        .collect();
+    let acting: Vec<Block> = cfg.rpo().iter().copied().filter(acts).collect();
     if acting.is_empty() {
         return;
     }
