@@ -20,6 +20,16 @@ impl SyncPoint {
     pub const EXIT: SyncPoint = SyncPoint(u32::MAX);
 }
 
+/// Returns whether an operation acts on the lanes that execute it together, whichever they are: `activemask`, and
+/// `shfl`, `vote` and `match` without `.sync`.
+pub fn acts_on_present_lanes(desc: &Desc) -> bool {
+    match desc.opcode {
+        Opcode::ActiveMask => true,
+        Opcode::Shfl | Opcode::Vote | Opcode::Match => desc.mods.flag(),
+        _ => false,
+    }
+}
+
 /// The data of a sync point that the CTA scheduler needs.
 #[derive(Clone, Copy, Debug)]
 pub struct SyncPointData {

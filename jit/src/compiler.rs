@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
-use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{self, UserFuncName};
 use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::settings::{self, Configurable};
@@ -647,31 +646,10 @@ const LARGE: usize = 8_000;
 /// them, every time that it tries a register for a part of the value's live range.
 const MAX_FIXED: usize = 4_000;
 
-/// Returns the number of calls and atomic operations of a function.
-fn fixed(function: &ir::Function) -> usize {
-    let (dfg, layout) = (&function.dfg, &function.layout);
-    let insts = layout.blocks().flat_map(|block| layout.block_insts(block));
-    let is_fixed = |opcode: ir::Opcode| {
-        opcode.is_call() || matches!(opcode, ir::Opcode::AtomicRmw | ir::Opcode::AtomicCas)
-    };
-    insts
-        .filter(|&inst| is_fixed(dfg.insts[inst].opcode()))
-        .count()
-}
-
 /// Maximum sum of the squares of the numbers of predecessors of all blocks, for functions that use the simple register
 /// allocator. For each branch to a block, the allocator looks at all branches to the block. With 10,000 indirect calls,
 /// each of which may branch to the same block, it would take ten seconds.
 const MAX_JOINS: usize = 1_000_000_000;
-
-/// Returns the sum of the squares of the numbers of predecessors of all blocks.
-fn joins(function: &ir::Function) -> usize {
-    let cfg = ControlFlowGraph::with_function(function);
-    let blocks = function.layout.blocks();
-    blocks
-        .map(|block| cfg.pred_iter(block).count().pow(2))
-        .sum()
-}
 
 /// Maximum number of Cranelift instructions of a function. Larger functions are not compiled to native code.
 const MAX_FORM: usize = 1_000_000;
@@ -839,7 +817,8 @@ impl Compiler {
                 || kernel.shape.live > MAX_LIVE
                 || kernel.shape.passed > MAX_PASSED
                 || function.dfg.num_blocks() > MAX_BLOCKS);
-        if many || function.dfg.num_insts() > MAX_ALLOCATED || fixed(function) > MAX_FIXED {
+        if many || function.dfg.num_insts() > MAX_ALLOCATED || pressure::fixed(function) > MAX_FIXED
+        {
             kernel.fallbacks.note(Fallback::QuickRegisters);
             &*self.large
         } else if sliced {
@@ -861,7 +840,7 @@ impl Compiler {
         let insts = context.func.dfg.num_insts();
         if sliced
             && (insts > MAX_ALLOCATED
-                || fixed(&context.func) > MAX_FIXED
+                || pressure::fixed(&context.func) > MAX_FIXED
                 || insts >= LARGE && pressure::of(&context.func) > MAX_PRESSURE)
         {
             // The simple register allocator would give every vector its own stack slot, so the stack frame would have
@@ -874,7 +853,7 @@ impl Compiler {
             )));
         }
         let isa = self.isa(sliced, kernel, &context.func);
-        if std::ptr::eq(isa, &*self.large) && joins(&context.func) > MAX_JOINS {
+        if std::ptr::eq(isa, &*self.large) && pressure::joins(&context.func) > MAX_JOINS {
             return Err(CompileError::Budget(format!(
                 "more than {MAX_JOINS} pairs of branches to one block"
             )));

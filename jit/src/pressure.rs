@@ -1,6 +1,6 @@
-//! Estimates the time of Cranelift's better register allocator.
+//! Estimates the time of Cranelift's register allocators.
 //!
-//! The allocator splits the live ranges of values for which there is no register, and tries the registers again for each
+//! The better allocator splits the live ranges of values for which there is no register, and tries the registers again for each
 //! part. Its time grows with the number of live ranges and, for each of them, with the number of other live ranges in
 //! the same place. Measured for vector code of the benchmarks and of kernels with rows of divergent branches, the time is
 //! 0.6 to 2 ns for each unit of [`of`].
@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
-use cranelift_codegen::ir::{Block, Function, Value};
+use cranelift_codegen::ir::{Block, Function, Opcode, Value};
 
 /// Values that are live at the start of a block, as a bit mask of the indices in [`shared`].
 type Set = Vec<u64>;
@@ -26,6 +26,27 @@ pub(crate) fn of(function: &Function) -> u64 {
         (sum + count, most.max(count))
     });
     sum.saturating_mul(most)
+}
+
+/// Returns the number of calls and atomic operations of a function.
+pub(crate) fn fixed(function: &Function) -> usize {
+    let (dfg, layout) = (&function.dfg, &function.layout);
+    let insts = layout.blocks().flat_map(|block| layout.block_insts(block));
+    let is_fixed = |opcode: Opcode| {
+        opcode.is_call() || matches!(opcode, Opcode::AtomicRmw | Opcode::AtomicCas)
+    };
+    insts
+        .filter(|&inst| is_fixed(dfg.insts[inst].opcode()))
+        .count()
+}
+
+/// Returns the sum of the squares of the numbers of predecessors of all blocks.
+pub(crate) fn joins(function: &Function) -> usize {
+    let cfg = ControlFlowGraph::with_function(function);
+    let blocks = function.layout.blocks();
+    blocks
+        .map(|block| cfg.pred_iter(block).count().pow(2))
+        .sum()
 }
 
 /// Gives an index to each value that an instruction outside of the value's block uses. No other value is live at the

@@ -11,6 +11,7 @@ mod registry;
 mod work;
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -215,8 +216,8 @@ impl Limits {
     fn defaults() -> [u64; 11] {
         let mut values = Limits::DEFAULTS;
         // Startup reports other values as ignored.
-        let range = 16..=512 << 10;
-        if let Some(bytes) = number("MARGAY_STACK_SIZE").filter(|bytes| range.contains(bytes)) {
+        let bytes = number("MARGAY_STACK_SIZE").filter(|bytes| STACK_SIZES.contains(bytes));
+        if let Some(bytes) = bytes {
             values[Limit::StackSize as usize] = stack_size(bytes);
         }
         values
@@ -229,9 +230,13 @@ impl Limits {
     }
 }
 
+/// The sizes of the stack of a device thread, in bytes.
+const STACK_SIZES: RangeInclusive<u64> = 16..=512 << 10;
+
 /// Returns the size of the stack that a device thread gets if the program asks for `bytes` bytes.
 fn stack_size(bytes: u64) -> u64 {
-    bytes.clamp(16, 512 << 10).next_multiple_of(16)
+    let bytes = bytes.clamp(*STACK_SIZES.start(), *STACK_SIZES.end());
+    bytes.next_multiple_of(16)
 }
 
 impl Default for Limits {

@@ -6,6 +6,7 @@ use crate::collective;
 use crate::warp::WarpState;
 use crate::{ClusterLanes, Fault, FaultKind, Runner, SyncEvent, SyncPoint, lanes};
 use margay_ir::function::SourceLoc;
+use margay_ir::sync_point::acts_on_present_lanes;
 use margay_ops::meaning::{Bits, Desc};
 use margay_ops::mods::{AtomOp, MemOrder, Mode};
 use margay_ops::ops::{Effects, Opcode};
@@ -689,11 +690,7 @@ fn lanes_at(sync_point: SyncPoint, sync_points: &[SyncPoint; 32]) -> u32 {
 /// Returns whether lanes that are stopped at an operation can continue without waiting for other lanes of the warp.
 /// This is true for `converge`, for `activemask`, and for `shfl`, `vote` and `match` without `.sync`.
 fn waits_for_nobody(desc: &Desc) -> bool {
-    match desc.opcode {
-        Opcode::Converge | Opcode::ActiveMask => true,
-        Opcode::Shfl | Opcode::Vote | Opcode::Match => desc.mods.flag(),
-        _ => false,
-    }
+    desc.opcode == Opcode::Converge || acts_on_present_lanes(desc)
 }
 
 /// Performs an operation that does not wait for other lanes, for lanes that continue together.

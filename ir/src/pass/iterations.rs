@@ -8,8 +8,9 @@
 
 use crate::analysis::Cfg;
 use crate::analysis::loops::Loops;
-use crate::entity::{Block, Inst, Value};
+use crate::entity::{Block, Value};
 use crate::function::Function;
+use crate::sync_point::acts_on_present_lanes;
 use margay_ops::meaning::Desc;
 use margay_ops::mods::Mods;
 use margay_ops::ops::Opcode;
@@ -17,21 +18,11 @@ use margay_ops::types::{OpType, Type};
 
 use super::copy::{jump, new_block};
 
-/// Returns whether an operation acts on the lanes that execute it together.
-fn acts_on_present_lanes(function: &Function, inst: Inst) -> bool {
-    let data = &function.dfg.insts[inst];
-    match data.opcode {
-        Opcode::ActiveMask => true,
-        Opcode::Shfl | Opcode::Vote | Opcode::Match => data.mods.flag(),
-        _ => false,
-    }
-}
-
 pub(super) fn run(function: &mut Function) {
     let cfg = Cfg::new(function);
     let acts = |block: &Block| {
         let mut insts = function.insts(*block).iter();
-        insts.any(|&inst| acts_on_present_lanes(function, inst))
+        insts.any(|&inst| acts_on_present_lanes(&function.dfg.insts[inst].desc()))
     };
     let acting: Vec<Block> = cfg.rpo().iter().copied().filter(acts).collect();
     if acting.is_empty() {
