@@ -75,7 +75,7 @@ impl Driver<'_> {
     }
 
     /// Emits a call that reports to the checking tools that threads have synchronised. `who` is the index of a warp,
-    /// or [`WHOLE_CTA`].
+    /// or [`WHOLE_CTA`](crate::abi::WHOLE_CTA).
     pub(super) fn tell(&self, b: &mut FunctionBuilder<'_>, who: ir::Value) {
         let table = offset_of!(NativeContext, helpers) as i32;
         let table = b.ins().load(types::I64, fixed(), self.ctx, table);
