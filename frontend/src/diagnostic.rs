@@ -262,7 +262,7 @@ impl<'s> Window<'s> {
     }
 }
 
-/// Shortens each word of a message that is longer than `LONGEST`, such as an identifier of several megabytes. A word is
+/// Shortens the words of a message that are longer than `LONGEST`, such as identifiers of several megabytes. A word is
 /// a sequence of characters that PTX names can contain.
 fn shortened(text: String) -> String {
     /// Maximum length of a word that is kept unchanged. Mangled names of templates have hundreds of characters.

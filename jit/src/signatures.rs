@@ -10,7 +10,7 @@ use margay_ir::module::Module;
 use margay_ops::ops::Opcode;
 use rustc_hash::FxHashMap;
 
-/// The ID of all signatures that no function of the module has.
+/// The ID that all signatures share which no function of the module has.
 const NO_FUNCTION: u64 = u64::MAX;
 
 /// The IDs of the signatures of a module's functions. Functions with equal signatures have the same ID.

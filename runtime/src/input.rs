@@ -1,7 +1,8 @@
 //! Reads the files that the command line names, up to a maximum size.
 //!
 //! A file can be endless (`/dev/zero`) or a pipe. Invariant: reading a file stops with an error after [`MAX_FILE`]
-//! bytes, or when there is no memory for the next bytes. Functions for regular files do not block.
+//! bytes, or when there is no memory for the next bytes. [`read_regular`] and [`read_start`] accept only regular files, and
+//! therefore do not block.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read};

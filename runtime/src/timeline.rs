@@ -120,12 +120,12 @@ impl Timeline {
         }
     }
 
-    /// Adds the work that a host thread has waited for to the host's clock.
+    /// Adds to the host's clock the work that a host thread has waited for.
     pub(crate) fn host_waited(&self, past: &Clock) {
         self.host.lock().join(past);
     }
 
-    /// Adds everything that the host has waited for to a clock.
+    /// Adds to `clock` all work that the host threads have waited for.
     pub(crate) fn add_host(&self, clock: &mut Clock) {
         clock.join(&self.host.lock());
     }

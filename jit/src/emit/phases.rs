@@ -525,14 +525,15 @@ impl<'a> Driver<'a> {
         b.inst_results(call).first().copied()
     }
 
-    /// Emits a jump to the code that leaves the CTA to the CTA scheduler. `moved` is the number of warps that have run
-    /// in this phase.
+    /// Emits a jump to the block `general`, which ends the function so that the CTA scheduler continues the
+    /// CTA. `moved` is the number of warps that have run in this phase.
     fn general(&self, b: &mut FunctionBuilder<'_>, moved: ir::Value) {
         b.def_var(self.moved, moved);
         b.ins().jump(self.general, &[]);
     }
 
-    /// Emits the block to which the code of [`Driver::general`] jumps. The block leaves the CTA to the CTA scheduler.
+    /// Emits the block to which the code of [`Driver::general`] jumps. The block ends the function, and the CTA
+    /// scheduler continues the CTA.
     fn give_up(&self, b: &mut FunctionBuilder<'_>) {
         b.switch_to_block(self.general);
         b.set_cold_block(self.general);

@@ -192,7 +192,7 @@ impl Lane<'_, '_> {
         self.take_results(inst, out);
     }
 
-    /// Emits a call of the host, which performs a texture or surface access.
+    /// Emits a call of a host helper, which performs a texture or surface access.
     pub(crate) fn texture(&mut self, inst: Inst, payload: u64) {
         let values = self.function.dfg.args(inst).to_vec();
         let values: Vec<ir::Value> = values.into_iter().map(|v| self.get(v)).collect();
@@ -315,7 +315,7 @@ impl Lane<'_, '_> {
         Ok(())
     }
 
-    /// Emits a call of the host, which reports a `check.group` to the checking tools.
+    /// Emits a call of a host helper, which reports a `check.group` to the checking tools.
     pub(crate) fn check_group(&mut self, inst: Inst, data: &InstData) {
         let mode = self.b.ins().iconst(types::I32, data.mods.mode() as i64);
         let count = match self.function.dfg.args(inst).is_empty() {
@@ -326,7 +326,7 @@ impl Lane<'_, '_> {
         self.helper("check_group", offset_of!(Helpers, check_group), &args, None);
     }
 
-    /// Emits a call of the host, which reports a fence to the checking tools.
+    /// Emits a call of a host helper, which reports a fence to the checking tools.
     pub(crate) fn check_fence(&mut self, data: &InstData) {
         let scope = self.b.ins().iconst(types::I32, data.mods.scope() as i64);
         let args = [self.fixed.ctx, scope, self.here.thread];

@@ -116,10 +116,11 @@ impl StopHandle {
     /// other tokens are not affected.
     ///
     /// If the worker is in generated code, the signal handler unwinds that code at once. If the worker is in a helper,
-    /// the handler sets the pending flag, which generated code reads after helper calls. Generated code that then
-    /// enters a loop without reading the flag is stopped only by a later call of this function. Callers must therefore
-    /// repeat the call (for example every millisecond) until the worker reports the stop. Returns false if the worker
-    /// has ended, `token` is 0 or the system cannot send the signal.
+    /// the handler only marks the stop as pending. Some helpers test this mark, and [`super::enter`] tests it when the
+    /// generated code returns. If the helper returns to generated code that then runs a loop without such a helper, only
+    /// a later call of this function stops the code. Callers must therefore repeat the call (for example every
+    /// millisecond) until the worker reports the stop. Returns false if the worker has ended, `token` is 0 or the system
+    /// cannot send the signal.
     pub fn stop(&self, token: u64) -> bool {
         if token == 0 {
             return false;

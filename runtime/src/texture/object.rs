@@ -212,7 +212,7 @@ fn texels_at(
 }
 
 impl View {
-    /// Returns the texels of an array that the view selects.
+    /// Returns the levels and layers of an array that this view selects, in the view's format.
     fn of(&self, texels: &Arc<Texels>) -> Result<Arc<Texels>> {
         let image = &texels.image;
         let wrong = |what: &str| Error::invalid(format!("resource view: {what}"));

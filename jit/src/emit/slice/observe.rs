@@ -14,7 +14,7 @@ use crate::abi::{CheckedLanes, Helpers};
 use crate::emit::lane::{EmitError, host};
 
 impl Slice<'_, '_> {
-    /// Emits a call of the host, which records an access of all active lanes.
+    /// Emits a call of a host helper, which records an access of all active lanes.
     pub(super) fn observe_lanes(&mut self, inst: Inst, data: &InstData) -> Result<(), EmitError> {
         let Some(access) = ObservedAccess::of(data) else {
             return self.lane.refuse(data);
@@ -47,7 +47,7 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Emits a call of the host, which records an event of all active lanes that is not a memory access.
+    /// Emits a call of a host helper, which records an event of all active lanes that is not a memory access.
     pub(super) fn observe_event(&mut self, inst: Inst, data: &InstData) -> Result<(), EmitError> {
         let args = self.lane.function.dfg.args(inst).to_vec();
         let (cells, operands, operand_bytes) = self.put_operands(&args)?;
