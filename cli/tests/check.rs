@@ -181,6 +181,17 @@ fn check_describes_accesses_behind_an_allocation() {
     // The saved findings are printed in the same way.
     let again = folder.margay("check --tool memcheck --read saved");
     assert_eq!((again.status.code(), err(&again)), (Some(1), said));
+    // Regression test: a file without its last lines, or with half a line, was read as one without errors.
+    let saved = report("saved");
+    let lines: Vec<&str> = saved.lines().collect();
+    let short = lines[..lines.len() - 1].join("\n");
+    for part in ["", &short, &saved[..saved.len() - 9], &saved[..900]] {
+        std::fs::write(folder.0.join("part"), part).unwrap();
+        let output = folder.margay("check --tool memcheck --read part");
+        assert_eq!(output.status.code(), Some(1), "{}", err(&output));
+        let error = "========= Error: The file from which margay reads the findings is incomplete";
+        assert!(err(&output).contains(error), "{}", err(&output));
+    }
 }
 
 #[test]
@@ -252,7 +263,9 @@ fn check_reports_that_findings_could_not_be_written() {
         "{said}"
     );
     assert!(
-        said.contains("========= Error: The program could not write all findings"),
+        said.contains(
+            "========= Error: The file from which margay reads the findings is incomplete"
+        ),
         "{said}"
     );
     assert!(

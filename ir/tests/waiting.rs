@@ -65,7 +65,9 @@ fn two_latches(test: &str, other: &str) -> usize {
     yields(&format!(
         "  jump block1(v4)
 block1(v10: b32):
-  v12: b32 = ld.u32{{space:global}} v2
+  v20: b64 = cvt.u64.u32 v10
+  v21: b64 = add.u64 v2, v20
+  v12: b32 = ld.u32{{space:global}} v21
   v14: pred = setp.u32{{cmp:eq}} v12, v4
   v13: b32 = add.u32 v10, v3
   v16: b32 = sub.u32 v10, v3
@@ -94,7 +96,9 @@ fn a_test_in_the_middle_counts_though_there_are_more_exits() {
         yields(&format!(
             "  jump block1(v4)
 block1(v10: b32):
-  v12: b32 = ld.u32{{space:global}} v2
+  v20: b64 = cvt.u64.u32 v10
+  v21: b64 = add.u64 v2, v20
+  v12: b32 = ld.u32{{space:global}} v21
   v14: pred = setp.u32{{cmp:eq}} v12, v4
   brif v14, block9, block2
 block2:
@@ -123,7 +127,9 @@ fn while_(condition: &str, targets: &str) -> usize {
     yields(&format!(
         "  jump block1(v4)
 block1(v10: b32):
-  v12: b32 = ld.u32{{space:global}} v2
+  v20: b64 = cvt.u64.u32 v10
+  v21: b64 = add.u64 v2, v20
+  v12: b32 = ld.u32{{space:global}} v21
   v14: pred = setp.u32{{cmp:eq}} v12, v4
   v11: pred = setp.u32{{cmp:lt}} v10, v1
   v13: b32 = add.u32 v10, v3
@@ -268,8 +274,19 @@ block2:
     let unused = "  v12: b32 = ld.u32{space:global order:volatile} v2
   v14: pred = setp.u32{cmp:eq} v10, v0";
     assert_eq!(counted(unused, "v14"), 0);
-    // Weak loads without a fence cannot wait.
+    // Programs also poll with weak loads that bypass the L1 cache of GPUs, such as `__ldcg`.
     let weak = "  v12: b32 = ld.u32{space:global} v2
   v14: pred = setp.u32{cmp:ne} v12, v4";
-    assert_eq!(counted(weak, "v14"), 0);
+    assert_eq!(counted(weak, "v14"), 1);
+    // A checking run computes the address again in each iteration.
+    let checked = "  v15: b64 = check.access.u32{space:global mode:load order:volatile} v2
+  v12: b32 = ld.u32{space:global order:volatile} v15
+  v14: pred = setp.u32{cmp:ne} v12, v4";
+    assert_eq!(counted(checked, "v14"), 1);
+    let checked_search = "  v15: b64 = cvt.u64.u32 v10
+  v16: b64 = add.u64 v2, v15
+  v17: b64 = check.access.u32{space:global mode:load order:volatile} v16
+  v12: b32 = ld.u32{space:global order:volatile} v17
+  v14: pred = setp.u32{cmp:ne} v12, v4";
+    assert_eq!(counted(checked_search, "v14"), 0);
 }

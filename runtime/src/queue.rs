@@ -156,14 +156,10 @@ impl Order {
     }
 
     fn add(&mut self, queue: &Arc<Queue>) {
-        let removed = &mut self.removed;
-        self.queues.retain(|queue| {
-            let stays = !queue.is_destroyed() || queue.open_tail().is_some();
-            if !stays {
-                removed.join(&queue.past.lock());
-            }
-            stays
-        });
+        let is_over = |queue: &mut Arc<Queue>| queue.is_destroyed() && queue.open_tail().is_none();
+        let over = self.queues.extract_if(.., is_over);
+        self.removed
+            .join_all(over.map(|queue| queue.past.lock().clone()));
         if let Some(past) = self.gate.as_ref().and_then(|gate| gate.past()) {
             queue.past.lock().join(past);
         }
@@ -289,10 +285,9 @@ impl Queues {
         timeline.add_host(&mut before);
         match queue.kind {
             StreamKind::Legacy => {
-                before.join(&order.removed);
-                for other in order.queues.iter().filter(|other| other.is_blocking()) {
-                    before.join(&other.past.lock());
-                }
+                let blocking = order.queues.iter().filter(|other| other.is_blocking());
+                let pasts = blocking.map(|other| other.past.lock().clone());
+                before.join_all(pasts.chain([order.removed.clone()]));
             }
             StreamKind::Blocking | StreamKind::PerThread => before.join(&order.legacy.past.lock()),
             StreamKind::NonBlocking => {}
@@ -350,12 +345,12 @@ impl Queues {
             return;
         };
         let order = self.order.read();
-        timeline.host_waited(&queue.past.lock());
+        let mut pasts = vec![&queue.past];
         if queue.kind == StreamKind::Legacy {
-            for other in order.queues.iter().filter(|other| other.is_blocking()) {
-                timeline.host_waited(&other.past.lock());
-            }
+            let blocking = order.queues.iter().filter(|other| other.is_blocking());
+            pasts.extend(blocking.map(|other| &other.past));
         }
+        timeline.host_waited_for(&pasts);
     }
 
     /// Records that the host has waited for a task.
@@ -372,8 +367,8 @@ impl Queues {
         };
         let order = self.order.read();
         timeline.host_waited(&order.removed);
-        for queue in std::iter::once(&order.legacy).chain(&order.queues) {
-            timeline.host_waited(&queue.past.lock());
-        }
+        let all = std::iter::once(&order.legacy).chain(&order.queues);
+        let pasts: Vec<&Mutex<Clock>> = all.map(|queue| &queue.past).collect();
+        timeline.host_waited_for(&pasts);
     }
 }

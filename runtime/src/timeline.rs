@@ -10,6 +10,8 @@
 //!
 //! A program uses stream-ordered memory correctly if each use is ordered after the allocation and before the free.
 
+mod clock;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -21,58 +23,7 @@ use crate::checks::{Finding, Findings, HostAccess, Kind, Races, Rows};
 use crate::memory::AddressSpace;
 use crate::process::next_id;
 
-/// The work that is complete at some point: the number of pieces of work of each queue, by the queue's ID.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Clock {
-    known: FxHashMap<u64, u64>,
-    /// Whether more work may be complete than `known` states, for example because a stream has polled memory.
-    is_open: bool,
-}
-
-/// A piece of work: its queue and its number in that queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Point {
-    queue: u64,
-    number: u64,
-}
-
-impl Clock {
-    /// Adds all work that `other` contains.
-    pub(crate) fn join(&mut self, other: &Clock) {
-        self.is_open |= other.is_open;
-        for (&queue, &number) in &other.known {
-            let known = self.known.entry(queue).or_default();
-            *known = (*known).max(number);
-        }
-    }
-
-    /// Adds the next piece of work of a queue.
-    pub(crate) fn advance(&mut self, queue: u64) -> Point {
-        let number = self.known.entry(queue).or_default();
-        *number += 1;
-        Point {
-            queue,
-            number: *number,
-        }
-    }
-
-    /// Returns the last piece of work of a queue.
-    pub(crate) fn last(&self, queue: u64) -> Point {
-        let number = self.known.get(&queue).copied().unwrap_or_default();
-        Point { queue, number }
-    }
-
-    /// Records that more work may be complete than `known` states.
-    pub(crate) fn open(&mut self) {
-        self.is_open = true;
-    }
-
-    /// Returns whether a piece of work is, or may be, complete.
-    fn covers(&self, point: Point) -> bool {
-        let known = self.known.get(&point.queue);
-        self.is_open || known.is_some_and(|&known| known >= point.number)
-    }
-}
+pub(crate) use clock::{Clock, Point};
 
 /// The last use of a block in a queue.
 struct Use {
@@ -123,6 +74,23 @@ impl Timeline {
     /// Adds to the host's clock the work that a host thread has waited for.
     pub(crate) fn host_waited(&self, past: &Clock) {
         self.host.lock().join(past);
+    }
+
+    /// Adds to the host's clock the work that precedes the next work of queues, whose clocks are `pasts`, after a host
+    /// thread has waited for these queues. The clocks of the queues become copies of the host's clock: they would get
+    /// the host's work with the next work of their queues, and copies share memory.
+    pub(crate) fn host_waited_for(&self, pasts: &[&Mutex<Clock>]) {
+        let mut host = self.host.lock();
+        let copies: Vec<Clock> = pasts.iter().map(|past| past.lock().clone()).collect();
+        host.join_all(copies.iter().cloned());
+        for (past, copy) in pasts.iter().zip(&copies) {
+            let mut past = past.lock();
+            // Another host thread may have added work to the queue in the meantime.
+            match past.is_same(copy) {
+                true => past.clone_from(&host),
+                false => past.join(&host),
+            }
+        }
     }
 
     /// Adds to `clock` all work that the host threads have waited for.
@@ -181,7 +149,7 @@ impl Timeline {
         what: &str,
     ) {
         let wrong = self.with_block(space, address, |block| {
-            if block.is_freed && !past.is_open {
+            if block.is_freed && !past.is_open() {
                 return Some((Kind::UseAfterStreamFree, "after its free"));
             }
             let last = Use {

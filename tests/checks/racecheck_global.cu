@@ -1231,3 +1231,23 @@ KERNEL one_block_writes_what_others_read(int *p, int *out, int writer) {
     // The first warp's reads do not race.
     if (B == writer && T >= 32) p[T] = 5; // BUG2
 }
+
+//@ case retry_limit_is_not_reached: grid 2 block 64
+//@ arg buffer 8 zero
+//@ expect clean
+KERNEL polls_with_a_limit(int *flags) {
+    // A wait with a limit on its retries ends like one without: the other block runs before the limit is reached.
+    if (threadIdx.x != 0) return;
+    if (blockIdx.x == 0) {
+        #pragma unroll 1
+        for (int i = 0; atomicAdd(flags, 0) == 0; i++)
+            if (i == 2000000) __trap();
+        atomicExch(flags + 1, 1);
+    } else {
+        atomicExch(flags, 1);
+        #pragma unroll 1
+        for (int i = 0; i < 2000000; i++)
+            if (atomicCAS(flags + 1, 1, 2) == 1) return;
+        __trap();
+    }
+}

@@ -712,3 +712,21 @@ KERNEL producer_forgets_last_arrival(int *out) {
         }
     }
 }
+
+//@ case: grid 1 block 96
+//@ arg buffer 384
+//@ arg i32 1
+//@ expect synccheck skipped-barrier BUG1
+//@ case no_barrier_skipped_by_equal_warps: grid 1 block 96
+//@ arg buffer 384
+//@ arg i32 3
+//@ expect clean
+KERNEL barrier_skipped_by_warp_number(int *out, int limit) {
+    // All lanes of a warp have the same number, so no warp diverges.
+    int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
+    if (warp < limit) {
+        out[threadIdx.x] = 1;
+        __syncthreads(); // BUG1
+    }
+    out[threadIdx.x] += 2;
+}

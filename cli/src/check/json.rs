@@ -125,6 +125,8 @@ pub(crate) fn saved(log: &Log, records: &[Record]) -> String {
     let events = events.chain(order).chain(leaks).chain(incomplete);
     let lines = events.chain(log.launches.iter().map(launch));
     let lines = lines.chain(records.iter().map(finding));
+    // Without this line, a file whose last lines are missing could not be recognised.
+    let lines = lines.chain([json!({"event": "end"})]);
     lines.map(|line| format!("{line}\n")).collect()
 }
 
@@ -189,5 +191,6 @@ mod tests {
         assert_eq!(again.launches, log.launches);
         assert_eq!((again.started, again.damaged), (log.started, 0));
         assert!(again.one_order && again.leaks_unexamined && again.incomplete);
+        assert!(again.has_end && !log.has_end);
     }
 }

@@ -191,8 +191,10 @@ fn read(name: &str) -> Result<Ended, Failure> {
         let text = "--read reads files that --save has written without --xml";
         return Err(Failure::from(format!("{}: {text}", path.display())));
     }
+    let log = record::parse(&bytes, None);
+    let incomplete = log.incomplete || log.damaged > 0 || !log.has_end;
     Ok(Ended {
-        log: record::parse(&bytes, None),
+        log: Log { incomplete, ..log },
         pid,
         status: None,
     })
@@ -219,11 +221,10 @@ fn execute(arguments: &Arguments) -> Result<Ended, Failure> {
         Processes::All => None,
         Processes::ApplicationOnly => Some(u64::from(pid)),
     };
+    let log = record::parse(&bytes, only);
+    let incomplete = incomplete || log.damaged > 0;
     Ok(Ended {
-        log: Log {
-            incomplete,
-            ..record::parse(&bytes, only)
-        },
+        log: Log { incomplete, ..log },
         pid,
         status: Some(status),
     })

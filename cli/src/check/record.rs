@@ -159,6 +159,8 @@ pub(crate) struct Log {
     pub(crate) damaged: u64,
     /// Whether a process could not write a line.
     pub(crate) incomplete: bool,
+    /// Whether the line was read that ends files of `--save`. Logs of running programs have no such line.
+    pub(crate) has_end: bool,
 }
 
 /// Reads a log. If `pid` is given, only lines of this process count.
@@ -217,6 +219,7 @@ fn read_event(value: &Value, pid: u64, log: &mut Log) -> Option<()> {
         "order" => log.one_order = true,
         "leaks-unexamined" => log.leaks_unexamined = true,
         "incomplete" => log.incomplete = true,
+        "end" => log.has_end = true,
         "launch" => log.launches.push(Launch {
             pid,
             kernel: text(value, "kernel")?,

@@ -58,7 +58,8 @@ pub(crate) fn coordinates([x, y, z]: Coordinates) -> String {
 }
 
 /// States that a process could not write to the log of the run.
-pub(crate) const INCOMPLETE: &str = "The program could not write all findings to the file that margay reads; findings may be missing";
+pub(crate) const INCOMPLETE: &str =
+    "The file from which margay reads the findings is incomplete; findings may be missing";
 
 /// Writes a count with its noun.
 pub(crate) fn counted(count: u64, one: &str, many: &str) -> String {

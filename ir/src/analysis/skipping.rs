@@ -1,5 +1,5 @@
 //! Finds barriers that some threads can skip without exiting. Such a barrier is under a condition that may differ
-//! between threads of a warp, and the threads for which the condition is false execute code that the other threads
+//! between threads of a block, and the threads for which the condition is false execute code that the other threads
 //! execute after the barrier.
 //!
 //! CUDA requires that the condition around `__syncthreads()` is equal in all threads of a block. Threads that exit
@@ -17,7 +17,7 @@
 use margay_ops::ops::Opcode;
 use rustc_hash::FxHashSet;
 
-use crate::analysis::uniformity::Assumptions;
+use crate::analysis::uniformity::{Assumptions, Class};
 use crate::analysis::{Cfg, Uniformity};
 use crate::entity::{Block, Inst, SecondaryMap};
 use crate::function::Function;
@@ -81,7 +81,7 @@ impl Graph<'_> {
                     continue;
                 }
                 targets.push(branch);
-                if self.uniformity.branch(self.function, branch).is_uniform() {
+                if self.uniformity.branch(self.function, branch) <= Class::Cta {
                     continue;
                 }
                 for call in successors.iter().filter(|call| avoids(call.block)) {

@@ -6,9 +6,9 @@
 //!
 //! A loop gets a `yield` at its header if it contains an operation with which it may wait ([`Wait`]) and if the
 //! analysis does not prove that the loop is counted ([`counted`]). A counted loop also gets a `yield` if it polls, that
-//! is, if it contains operations of the kind [`Wait::Strong`] and has an exit that depends on memory at an address that
-//! does not change in the loop: `for (i = 0; i < n; ++i) if (flag) break;`. At the `yield`, a lane that has run too many
-//! iterations yields. The pass treats a loop that it cannot classify as a waiting loop.
+//! is, if it has an exit that depends on memory at an address that does not change in the loop:
+//! `for (i = 0; i < n; ++i) if (flag) break;`. At the `yield`, a lane that has run too many iterations yields. The pass
+//! treats a loop that it cannot classify as a waiting loop.
 
 mod counted;
 

@@ -13,6 +13,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::reservation::Rights;
 use super::shared::{Label, SharedKind, SharedMemory};
 use super::space::{Backing, Books, Record};
 use super::{AddressSpace, Allocation, MemoryError, MemoryKind, Request};
@@ -107,7 +108,10 @@ impl Books {
         let reservation = self.pages.reservation();
         let _hold = hold::writers(start..start + len);
         reservation.copy_into(start, len, &memory)?;
-        reservation.map_shared(start, len, &memory, 0)?;
+        if let Err(error) = reservation.map_shared(start, len, &memory, 0) {
+            reservation.protect(start, len, Rights::ReadWrite)?;
+            return Err(error);
+        }
         let memory = Arc::new(memory);
         self.shared.insert(start, Arc::clone(&memory));
         Ok(memory)

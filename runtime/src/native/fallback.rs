@@ -5,7 +5,8 @@
 
 use std::sync::OnceLock;
 
-use margay_jit::CompileError;
+use margay_jit::{CompileError, Fallback};
+use parking_lot::Mutex;
 
 use super::kernel::NativeKernel;
 use crate::error::tell;
@@ -27,20 +28,58 @@ pub(super) fn tell_interpreted(kernel: &str, why: &CompileError) {
     }
 }
 
-/// Reports all fallbacks in the native code of a kernel if `MARGAY_LOG` requests them.
+/// Reports the fallbacks in the native code of a kernel if `MARGAY_LOG` requests them. Each call for the same kernel
+/// reports only what has changed since the previous call: code for other block shapes is compiled when the first launch
+/// needs it.
 pub(super) fn tell_all(name: &str, kernel: &NativeKernel) {
-    if log() != "fallback" {
-        return;
+    if log() == "fallback" {
+        for line in kernel.printed.lines(name, kernel.fallbacks()) {
+            tell(&line);
+        }
     }
-    let all = kernel.fallbacks();
-    if all.is_empty() {
-        tell(&format_args!("{name}: no fallback"));
+}
+
+/// The fallbacks of a kernel that were last reported, with their counts; `None` before the first report.
+#[derive(Debug, Default)]
+pub(super) struct Printed(Mutex<Option<Vec<(Fallback, u32)>>>);
+
+impl Printed {
+    /// Returns the messages about `all`, apart from reasons whose count was already reported.
+    fn lines(&self, name: &str, all: Vec<(Fallback, u32)>) -> Vec<String> {
+        let mut printed = self.0.lock();
+        let known = printed.as_deref();
+        let mut lines = Vec::new();
+        if all.is_empty() && known.is_none() {
+            lines.push(format!("{name}: no fallback"));
+        }
+        for (why, count) in &all {
+            if !known.is_some_and(|known| known.contains(&(*why, *count))) {
+                let (reason, about) = (why.name(), why.about());
+                lines.push(format!("{name}: {reason} x{count}: {about}"));
+            }
+        }
+        *printed = Some(all);
+        lines
     }
-    for (why, count) in all {
-        tell(&format_args!(
-            "{name}: {} x{count}: {}",
-            why.name(),
-            why.about()
-        ));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fallback_is_reported_again_only_with_another_count() {
+        let printed = Printed::default();
+        assert_eq!(printed.lines("k", Vec::new()), ["k: no fallback"]);
+        assert!(printed.lines("k", Vec::new()).is_empty());
+        let first = vec![(Fallback::NarrowCode, 1), (Fallback::UnrolledLanes, 2)];
+        let lines = printed.lines("k", first.clone());
+        assert_eq!(lines.len(), 2);
+        assert!(lines[1].starts_with("k: unrolled-lanes x2: "), "{lines:?}");
+        assert!(printed.lines("k", first).is_empty());
+        let more = vec![(Fallback::NarrowCode, 1), (Fallback::UnrolledLanes, 5)];
+        let lines = printed.lines("k", more);
+        assert_eq!(lines.len(), 1);
+        assert!(lines[0].starts_with("k: unrolled-lanes x5: "), "{lines:?}");
     }
 }

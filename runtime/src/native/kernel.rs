@@ -108,6 +108,8 @@ pub(super) struct NativeKernel {
     /// The choice between scalar and vector code.
     pub(super) tier_selection: TierSelection,
     owner: u64,
+    /// The messages about fallbacks that have been printed.
+    pub(super) printed: fallback::Printed,
 }
 
 impl NativeKernel {
@@ -154,6 +156,7 @@ impl NativeKernel {
             },
             compiled,
             owner,
+            printed: fallback::Printed::default(),
         };
         let mut calls = FxHashMap::default();
         calls.insert(id, (0, callees(module, &kernel.compiled.function)));
@@ -181,8 +184,9 @@ impl NativeKernel {
         kernel.stack_need = stack_need(id, |id| calls.remove(&id).unwrap_or_default());
         // A kernel that the compiler does not support must be detected before the first thread runs, so code is
         // compiled here. Most launches run the trusted specialisation; launches whose parameters point outside device
-        // memory use the untrusted specialisation.
-        let wanted = kernel.specialisation(block).trusted(compiler.isolates());
+        // memory use the untrusted specialisation, and so do launches whose accesses are checked.
+        let trusted = compiler.isolates() && !request.accesses;
+        let wanted = kernel.specialisation(block).trusted(trusted);
         if kernel.compiled.is_kept(compiler, wanted) {
             kernel.tier_selection.hurry();
         }
@@ -265,6 +269,12 @@ impl NativeKernel {
         }
         all.sort_unstable_by_key(|&(why, _)| why.name());
         all
+    }
+
+    /// Returns whether [`Self::cta_entry`] was called with a specialisation.
+    #[cfg(test)]
+    pub(super) fn has_cta_entry(&self, specialisation: Specialisation) -> bool {
+        self.cta[specialisation.index()].get().is_some()
     }
 
     /// Returns the function that runs whole CTAs without sync points. The first call compiles the function.

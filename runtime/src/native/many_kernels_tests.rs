@@ -1,4 +1,5 @@
-//! Tests that the data of a compiled kernel does not grow with the number of kernels of its module.
+//! Tests of what a compiled kernel contains: its data does not grow with the number of kernels of its module, and it has
+//! no code that its launches do not run.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -10,12 +11,19 @@ use super::image::PtxLoader;
 use super::kernel::KernelCode;
 use crate::engine::{EngineChoice, Image, LoadOptions};
 use crate::launch::Dim3;
+use margay_ir::pass::instrument::Request;
+use margay_jit::Specialisation;
 
 const HEAD: &str = ".version 7.0 .target sm_80 .address_size 64 .visible .global .u32 last;";
 
 /// Loads a module and compiles all of its kernels.
 fn compiled(text: &str) -> Vec<Arc<KernelCode>> {
+    compiled_with(text, Request::default())
+}
+
+fn compiled_with(text: &str, request: Request) -> Vec<Arc<KernelCode>> {
     let loader = PtxLoader::new(EngineChoice::Native).caching(Caching::Off);
+    let loader = loader.observing(request);
     let image = loader.open(Image::Ptx(text), &LoadOptions::default());
     let image = image.expect("loads");
     let symbols = Arc::new(image.bound_symbols(image.addresses(&[0x7000])));
@@ -26,6 +34,30 @@ fn compiled(text: &str) -> Vec<Arc<KernelCode>> {
         code.expect("compiles")
     });
     kernels.collect()
+}
+
+// Regression test: code with trusted addresses was compiled before the first launch of a checking run. The launch then
+// compiled the code again without trust, which is the only code that a checked launch runs.
+#[test]
+fn checked_kernels_are_compiled_without_trusted_addresses() {
+    for accesses in [false, true] {
+        let request = Request {
+            accesses,
+            ..Request::default()
+        };
+        let text = format!(
+            "{HEAD} .visible .entry k(.param .u64 p) {{ .reg .u64 %p; .reg .u32 %t; \
+             ld.param.u64 %p, [p]; mov.u32 %t, %tid.x; st.global.u32 [%p], %t; ret; }}"
+        );
+        let kernels = compiled_with(&text, request);
+        let native = kernels[0].native.as_ref().expect("has native code");
+        let all = [Specialisation::SINGLE, native.specialisation([64, 1, 1])];
+        let has = |trusted: bool| {
+            let mut all = all.iter().map(|code| code.trusted(trusted));
+            all.any(|code| native.has_cta_entry(code))
+        };
+        assert_eq!((has(false), has(true)), (accesses, !accesses));
+    }
 }
 
 // Regression test: each kernel had its own tables of all functions and all symbols of the module. Launches of 16,000

@@ -57,9 +57,9 @@ pub(super) fn find(
                 return vec![false; loops.loops.len()];
             };
             exits = rest;
-            let Some(wait) = waits[number].filter(|_| !polls[number]) else {
+            if waits[number].is_none() || polls[number] {
                 continue;
-            };
+            }
             let test = Test {
                 function,
                 cfg,
@@ -68,7 +68,7 @@ pub(super) fn find(
                 number,
                 steps: [&steps[number], &all_steps],
             };
-            polls[number] = wait == Wait::Strong && test.is_polled(condition);
+            polls[number] = test.is_polled(condition);
             let passes = |latches| dominators.dominates_all(cfg, block, latches);
             if !counted[number] && latches[number].is_some_and(passes) {
                 counted[number] = test.bounds(condition, value, DEPTH);
@@ -206,15 +206,18 @@ impl Test<'_> {
     }
 
     /// Returns whether a value is the same in each iteration: it is invariant, or pure instructions compute it from
-    /// invariant values.
+    /// invariant values. A checked address is the same if the address before the check is.
     fn stays(&self, value: Value, depth: u32) -> bool {
         let dfg = &self.function.dfg;
         self.is_invariant(value)
             || dfg.def_inst(value).is_some_and(|inst| {
-                let args = dfg.args(inst);
-                depth > 0
-                    && dfg.insts[inst].opcode.effects().is_pure()
-                    && args.iter().all(|&arg| self.stays(arg, depth - 1))
+                let opcode = dfg.insts[inst].opcode;
+                let args = match opcode {
+                    Opcode::CheckAccess => dfg.args(inst).get(..1).unwrap_or_default(),
+                    _ => dfg.args(inst),
+                };
+                let computes = opcode == Opcode::CheckAccess || opcode.effects().is_pure();
+                depth > 0 && computes && args.iter().all(|&arg| self.stays(arg, depth - 1))
             })
     }
 
