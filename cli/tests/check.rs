@@ -330,7 +330,8 @@ fn json_reports_are_written_finding_by_finding() {
             r#"{{"tool":"memcheck","kind":"null-pointer","severity":"error","message":"Invalid write","kernel":"k","file":"a.cu","line":{line},"host":[{{"function":"main","file":"a.c","line":4}}],"pids":[1]}}"#
         )
     };
-    let lines: Vec<String> = (1..=8000).map(finding).collect();
+    let lines = (1..=8000).map(finding);
+    let lines: Vec<String> = lines.chain([r#"{"event":"end"}"#.to_owned()]).collect();
     std::fs::write(folder.0.join("saved"), lines.join("\n")).unwrap();
     for (report, list) in [("r.sarif", "/runs/0/results"), ("r.json", "/findings")] {
         let args = format!("check --read saved --print-limit 1 --report {report}");

@@ -289,4 +289,29 @@ block2:
   v12: b32 = ld.u32{space:global order:volatile} v17
   v14: pred = setp.u32{cmp:ne} v12, v4";
     assert_eq!(counted(checked_search, "v14"), 0);
+    // The flag's address is in memory, too.
+    let indirect = "  v15: b64 = ld.u64{space:global} v2
+  v12: b32 = ld.u32{space:global} v15
+  v14: pred = setp.u32{cmp:ne} v12, v4";
+    assert_eq!(counted(indirect, "v14"), 1);
+    // The condition for the next iteration is that both the count and the flag permit it.
+    let both = "  v12: b32 = ld.u32{space:global} v2
+  v15: pred = setp.u32{cmp:ne} v12, v4
+  v16: pred = setp.u32{cmp:ge} v10, v0
+  v14: pred = or.pred v16, v15";
+    assert_eq!(counted(both, "v14"), 1);
+    let compound = "  v12: b32 = ld.u32{space:global} v2
+  v15: pred = setp.u32{cmp:ne} v12, v4
+  v14: pred = setp.u32{cmp:ge bool:or} v10, v0, v15";
+    assert_eq!(counted(compound, "v14"), 1);
+    // A search with a key in memory, whose loads are weak.
+    let key = "  v15: b64 = cvt.u64.u32 v10
+  v16: b64 = add.u64 v2, v15
+  v12: b32 = ld.u32{space:global} v16
+  v17: b32 = ld.u32{space:global} v2
+  v14: pred = setp.u32{cmp:eq} v12, v17";
+    assert_eq!(counted(key, "v14"), 0);
+    let bound = "  v17: b32 = ld.u32{space:global} v2
+  v14: pred = setp.u32{cmp:eq} v10, v17";
+    assert_eq!(counted(bound, "v14"), 0);
 }

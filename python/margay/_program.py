@@ -34,7 +34,8 @@ def report(findings):
     program = margay()
     if program:
         with tempfile.NamedTemporaryFile("w", suffix=".log", delete=False) as file:
-            file.write("".join(json.dumps(finding) + "\n" for finding in findings))
+            # `margay check --read` requires the last line, which shows that the file is complete.
+            file.write("".join(json.dumps(line) + "\n" for line in [*findings, {"event": "end"}]))
         command = [program, "check", "--quiet", "--print-level", "info", "--print-limit", "0", "--read", file.name]
         try:
             ended = subprocess.run(command, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, timeout=60)

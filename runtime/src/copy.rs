@@ -178,17 +178,17 @@ impl Drop for Staged {
 }
 
 /// Submits a copy and reports it to the tools. Waits for the copy if `manner` and the kinds of memory require this, or
-/// if the staged bytes would exceed [`MOST_STAGED`].
-pub(crate) fn submit(stream: &Stream, transfer: Transfer, manner: Manner) -> Result<()> {
-    submit_unobserved(stream, transfer, manner)?;
+/// if the staged bytes would exceed [`MOST_STAGED`]. Returns whether it has waited.
+pub(crate) fn submit(stream: &Stream, transfer: Transfer, manner: Manner) -> Result<bool> {
+    let has_waited = submit_unobserved(stream, transfer, manner)?;
     let tools = &stream.context().machine().tools;
     tools.tell(|| transfer.event(Some(stream.id())));
-    Ok(())
+    Ok(has_waited)
 }
 
-fn submit_unobserved(stream: &Stream, transfer: Transfer, manner: Manner) -> Result<()> {
+fn submit_unobserved(stream: &Stream, transfer: Transfer, manner: Manner) -> Result<bool> {
     if transfer.width == 0 || transfer.height == 0 || transfer.depth == 0 {
-        return Ok(());
+        return Ok(false);
     }
     let (dst, src) = transfer.sides(stream.context())?;
     let on_device = dst == Side::Device && src == Side::Device;
@@ -200,7 +200,7 @@ fn submit_unobserved(stream: &Stream, transfer: Transfer, manner: Manner) -> Res
     let bytes = transfer.bytes().ok_or_else(overflow)?;
     let full = stages && STAGED.load(Ordering::Relaxed).saturating_add(bytes) > MOST_STAGED;
     if waits || full || (src == Side::Pageable && stream.is_idle()) {
-        return copy_here(stream, &transfer);
+        return copy_here(stream, &transfer).map(|()| true);
     }
     let short = bytes <= SHORT;
     let job: DeviceJob = if stages {
@@ -212,7 +212,7 @@ fn submit_unobserved(stream: &Stream, transfer: Transfer, manner: Manner) -> Res
         Box::new(move || checks::host::perform(call, || transfer.run()))
     };
     stream.submit(Work::Device { job, short });
-    Ok(())
+    Ok(false)
 }
 
 /// Waits until the earlier work of the stream is complete, and copies on the calling thread. If the context has failed,
@@ -225,7 +225,6 @@ fn copy_here(stream: &Stream, transfer: &Transfer) -> Result<()> {
         failed => failed,
     };
     task.complete();
-    stream.host_waited();
     outcome
 }
 

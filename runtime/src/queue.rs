@@ -278,8 +278,9 @@ impl Queues {
         }
     }
 
-    /// Adds a piece of work to the clock of a queue, in runs that record the order of work.
-    fn advance(&self, order: &Order, queue: &Queue) -> Option<Point> {
+    /// Adds a piece of work to the clock of a queue, in runs that record the order of work. Returns the piece of work and
+    /// the clock.
+    fn advance(&self, order: &Order, queue: &Queue) -> Option<(Point, Clock)> {
         let timeline = self.timeline.as_ref()?;
         let mut before = Clock::default();
         timeline.add_host(&mut before);
@@ -294,7 +295,8 @@ impl Queues {
         }
         let mut past = queue.past.lock();
         past.join(&before);
-        Some(past.advance(queue.id))
+        let point = past.advance(queue.id);
+        Some((point, past.clone()))
     }
 
     /// Runs `f` with the timeline, the last piece of work of a queue and the queue's clock, in runs that record the
@@ -311,9 +313,8 @@ impl Queues {
         let Some(timeline) = &self.timeline else {
             return;
         };
-        let point = self.advance(&self.order.read(), queue);
-        if let Some(point) = point {
-            let past = queue.past.lock().clone();
+        let advanced = self.advance(&self.order.read(), queue);
+        if let Some((point, past)) = advanced {
             f(timeline, point, &past);
         }
     }

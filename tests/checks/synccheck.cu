@@ -715,18 +715,33 @@ KERNEL producer_forgets_last_arrival(int *out) {
 
 //@ case: grid 1 block 96
 //@ arg buffer 384
-//@ arg i32 1
+//@ arg i32 32
 //@ expect synccheck skipped-barrier BUG1
 //@ case no_barrier_skipped_by_equal_warps: grid 1 block 96
 //@ arg buffer 384
-//@ arg i32 3
+//@ arg i32 96
 //@ expect clean
-KERNEL barrier_skipped_by_warp_number(int *out, int limit) {
-    // All lanes of a warp have the same number, so no warp diverges.
-    int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
-    if (warp < limit) {
+KERNEL barrier_skipped_by_vote(int *out, int limit) {
+    // All lanes of a warp have the same result of the vote, so no warp diverges.
+    if (__any_sync(0xffffffffu, threadIdx.x < limit)) {
         out[threadIdx.x] = 1;
         __syncthreads(); // BUG1
     }
     out[threadIdx.x] += 2;
+}
+
+//@ case: grid 2 block 64
+//@ arg buffer 512
+//@ arg buffer 4 zero
+//@ arg i32 40
+//@ expect synccheck skipped-barrier BUG1
+KERNEL barrier_skipped_after_exit_of_block(int *out, const int *first, int limit) {
+    // A whole block exits, because of a value that the analysis cannot know to be equal in the block.
+    out[blockIdx.x * 64 + threadIdx.x] = 0;
+    if (__all_sync(0xffffffffu, blockIdx.x < *first)) return;
+    if (threadIdx.x < limit) {
+        out[blockIdx.x * 64 + threadIdx.x] = 1;
+        __syncthreads(); // BUG1
+    }
+    out[blockIdx.x * 64 + threadIdx.x] += 2;
 }

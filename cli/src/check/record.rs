@@ -157,7 +157,7 @@ pub(crate) struct Log {
     pub(crate) leaks_unexamined: bool,
     /// Number of lines that could not be read.
     pub(crate) damaged: u64,
-    /// Whether a process could not write a line.
+    /// Whether lines are missing or damaged, for example because a process could not write them.
     pub(crate) incomplete: bool,
     /// Whether the line was read that ends files of `--save`. Logs of running programs have no such line.
     pub(crate) has_end: bool,

@@ -57,7 +57,7 @@ pub(crate) fn coordinates([x, y, z]: Coordinates) -> String {
     format!("({x},{y},{z})")
 }
 
-/// States that a process could not write to the log of the run.
+/// States that lines of the log or of the saved file are missing or damaged.
 pub(crate) const INCOMPLETE: &str =
     "The file from which margay reads the findings is incomplete; findings may be missing";
 

@@ -13,6 +13,8 @@
 //! only exit.
 //!
 //! Invariant: a barrier that depends on an early exit is never reported, because the threads may have taken that exit.
+//! Exits that whole warps take together are excepted: their condition is often equal in the whole block, for example if
+//! it was loaded from memory.
 
 use margay_ops::ops::Opcode;
 use rustc_hash::FxHashSet;
@@ -81,14 +83,15 @@ impl Graph<'_> {
                     continue;
                 }
                 targets.push(branch);
-                if self.uniformity.branch(self.function, branch) <= Class::Cta {
+                let class = self.uniformity.branch(self.function, branch);
+                if class <= Class::Cta {
                     continue;
                 }
                 for call in successors.iter().filter(|call| avoids(call.block)) {
                     match self.goes_on(call.block, barrier, &after) {
-                        None => {}
                         Some(true) => skipped = true,
-                        Some(false) => return false,
+                        Some(false) if !class.is_uniform() => return false,
+                        Some(false) | None => {}
                     }
                 }
             }

@@ -109,9 +109,7 @@ impl Stream {
     pub unsafe fn copy(&self, transfer: Transfer) -> Result<()> {
         self.check_wait()?;
         self.check_not_watched()?;
-        copy::submit(self, transfer, Manner::Sync)?;
-        self.uses([transfer.src, transfer.dst], || "a copy".to_owned());
-        self.copies(&transfer.accesses(), "a copy");
+        self.submit_copy(transfer, Manner::Sync)?;
         self.context().flush_output();
         self.context().fault_status()
     }
@@ -130,9 +128,22 @@ impl Stream {
             return capture::copy(self, transfer);
         }
         self.context().make_room();
-        copy::submit(self, transfer, Manner::Async)?;
+        self.submit_copy(transfer, Manner::Async)
+    }
+
+    /// Submits a copy, and records and checks what it accesses. The copy of a staged source does not count as an access
+    /// to it.
+    fn submit_copy(&self, transfer: Transfer, manner: Manner) -> Result<()> {
+        let is_staged = manner == Manner::Staged;
+        let has_waited = copy::submit(self, transfer, manner)?;
         self.uses([transfer.src, transfer.dst], || "a copy".to_owned());
-        self.copies(&transfer.accesses(), "a copy");
+        let accesses = transfer.accesses();
+        let recorded = if is_staged { 1 } else { accesses.len() };
+        self.copies(&accesses[..recorded], "a copy");
+        // The clock of the copy does not contain what other host threads have waited for in the meantime.
+        if has_waited {
+            self.host_waited();
+        }
         Ok(())
     }
 
@@ -152,10 +163,7 @@ impl Stream {
             return capture::copy(self, transfer);
         }
         self.context().make_room();
-        copy::submit(self, transfer, Manner::Staged)?;
-        self.uses([transfer.src, transfer.dst], || "a copy".to_owned());
-        self.copies(&transfer.accesses()[..1], "a copy");
-        Ok(())
+        self.submit_copy(transfer, Manner::Staged)
     }
 
     /// Fills `rows` rows of `count` elements with `value`. An element has `width` (1, 2 or 4) bytes; rows begin `pitch`

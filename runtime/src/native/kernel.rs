@@ -184,7 +184,8 @@ impl NativeKernel {
         kernel.stack_need = stack_need(id, |id| calls.remove(&id).unwrap_or_default());
         // A kernel that the compiler does not support must be detected before the first thread runs, so code is
         // compiled here. Most launches run the trusted specialisation; launches whose parameters point outside device
-        // memory use the untrusted specialisation, and so do launches whose accesses are checked.
+        // memory use the untrusted specialisation. In checking runs, only launches that a filter leaves out use the
+        // trusted one.
         let trusted = compiler.isolates() && !request.accesses;
         let wanted = kernel.specialisation(block).trusted(trusted);
         if kernel.compiled.is_kept(compiler, wanted) {
@@ -271,10 +272,12 @@ impl NativeKernel {
         all
     }
 
-    /// Returns whether [`Self::cta_entry`] was called with a specialisation.
+    /// Returns whether code that runs whole CTAs was requested for a specialisation.
     #[cfg(test)]
-    pub(super) fn has_cta_entry(&self, specialisation: Specialisation) -> bool {
-        self.cta[specialisation.index()].get().is_some()
+    pub(super) fn has_entry(&self, specialisation: Specialisation) -> bool {
+        let all = [&self.cta, &self.phases];
+        all.iter()
+            .any(|entries| entries[specialisation.index()].get().is_some())
     }
 
     /// Returns the function that runs whole CTAs without sync points. The first call compiles the function.

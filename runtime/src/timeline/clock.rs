@@ -3,7 +3,7 @@
 //! A program can have tens of thousands of streams, and each stream can depend on all others. A clock is therefore a
 //! persistent binary trie over the queues' IDs (a Patricia trie, as in Okasaki and Gill, "Fast Mergeable Integer Maps",
 //! 1998). Clocks that were derived from each other share nodes, a copy costs nothing, and a join visits only the nodes
-//! in which the two clocks differ.
+//! that the two clocks do not share.
 
 use std::sync::Arc;
 
@@ -158,6 +158,8 @@ struct Union {
 /// this one. If both are, returns the one with the lower address, so that clocks which are joined with each other soon
 /// share their nodes.
 fn joined(a: &Arc<Node>, b: &Arc<Node>) -> Union {
+    #[cfg(test)]
+    tests::VISITS.set(tests::VISITS.get() + 1);
     if Arc::ptr_eq(a, b) {
         return chosen([a, b], [true; 2]);
     }
@@ -238,11 +240,17 @@ fn branch(bit: u32, mut children: [Arc<Node>; 2]) -> Arc<Node> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
     use std::collections::HashMap;
 
     use rustc_hash::FxHashSet;
 
     use super::*;
+
+    thread_local! {
+        /// Number of pairs of nodes that this thread has joined.
+        pub(super) static VISITS: Cell<usize> = const { Cell::new(0) };
+    }
 
     /// Adds the addresses of the nodes of a trie to `nodes`, without visiting nodes that `nodes` contains.
     fn count(node: &Arc<Node>, nodes: &mut FxHashSet<*const Node>) {
@@ -332,7 +340,10 @@ mod tests {
             })
             .collect();
         let mut all = host.clone();
+        let before = VISITS.get();
         all.join_all(clocks.iter().cloned());
+        let visits = VISITS.get() - before;
+        assert!(visits < 60 * QUEUES as usize, "{visits} visits");
         for queue in 0..QUEUES {
             assert_eq!(all.last(queue), Point { queue, number: 2 });
         }

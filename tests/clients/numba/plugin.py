@@ -62,6 +62,7 @@ def main():
     text = section(output, "test_defect")
     for part in ["========= Invalid __global__ write of size 4 bytes", "cases.py:16", "out[i] = i", "and 3 further hits"]:
         assert part in text, (part, text)
+    assert "incomplete" not in text, text
     assert "cases.py:26" in text and "/_pytest/" not in text, text
     assert "allocated at cases.py:25" in text, text
     assert "the test's own failure" in section(output, "test_defect_and_failure")

@@ -31,17 +31,52 @@ pub(super) fn find(
     let latches: Vec<Option<Extent>> = (0..loops.loops.len())
         .map(|number| latches(cfg, &dominators, loops, number))
         .collect();
+    let all_steps = Cell::new(MOST_STEPS_OF_ALL);
     let mut homes: SecondaryMap<Inst, Option<Block>> = SecondaryMap::default();
     for &block in cfg.rpo() {
         for &inst in function.insts(block) {
             homes[inst] = Some(block);
         }
     }
+    let tests: Vec<Test<'_>> = (0..loops.loops.len())
+        .map(|number| Test {
+            function,
+            cfg,
+            homes: &homes,
+            loops,
+            number,
+            steps: Cell::new(MOST_STEPS),
+            all_steps: &all_steps,
+        })
+        .collect();
     let mut counted = vec![false; loops.loops.len()];
-    let mut polls = vec![false; loops.loops.len()];
-    let steps = vec![Cell::new(MOST_STEPS); loops.loops.len()];
-    let all_steps = Cell::new(MOST_STEPS_OF_ALL);
-    let mut exits = MOST_EXITS;
+    let complete = exits(function, cfg, loops, |block, number, (condition, value)| {
+        let passes = |latches| dominators.dominates_all(cfg, block, latches);
+        if waits[number].is_some() && !counted[number] && latches[number].is_some_and(passes) {
+            counted[number] = tests[number].bounds(condition, value, DEPTH);
+        }
+    });
+    if !complete {
+        return vec![false; loops.loops.len()];
+    }
+    let mut plain = counted;
+    exits(function, cfg, loops, |_, number, (condition, _)| {
+        if let Some(wait) = waits[number].filter(|_| plain[number]) {
+            plain[number] = !tests[number].is_polled(condition, wait, DEPTH);
+        }
+    });
+    plain
+}
+
+/// Calls `f` with each exit of each loop: the block that branches, the index of the loop, and the condition of the
+/// branch with its result if the exit is taken. Stops and returns false after [`MOST_EXITS`] exits.
+fn exits(
+    function: &Function,
+    cfg: &Cfg,
+    loops: &Loops,
+    mut f: impl FnMut(Block, usize, (Value, bool)),
+) -> bool {
+    let mut rest = MOST_EXITS;
     for &block in cfg.rpo() {
         let Some((condition, then, other)) = branch(function, block) else {
             continue;
@@ -49,34 +84,22 @@ pub(super) fn find(
         // Each target's list of loops that the branch leaves begins with the loops that both targets leave.
         let left = |to: Block| loops.around_only(block, to);
         let both = left(then).zip(left(other)).count();
-        let exit = [(then, true), (other, false)]
-            .into_iter()
-            .flat_map(|(to, value)| left(to).skip(both).map(move |number| (number, value)));
-        for (number, value) in exit {
-            let Some(rest) = exits.checked_sub(1) else {
-                return vec![false; loops.loops.len()];
-            };
-            exits = rest;
-            if waits[number].is_none() || polls[number] {
-                continue;
-            }
-            let test = Test {
-                function,
-                cfg,
-                homes: &homes,
-                loops,
-                number,
-                steps: [&steps[number], &all_steps],
-            };
-            polls[number] = test.is_polled(condition);
-            let passes = |latches| dominators.dominates_all(cfg, block, latches);
-            if !counted[number] && latches[number].is_some_and(passes) {
-                counted[number] = test.bounds(condition, value, DEPTH);
+        for (to, value) in [(then, true), (other, false)] {
+            for number in left(to).skip(both) {
+                let Some(less) = rest.checked_sub(1) else {
+                    return false;
+                };
+                rest = less;
+                f(block, number, (condition, value));
             }
         }
     }
-    let plain = counted.iter().zip(&polls);
-    plain.map(|(counted, polls)| *counted && !polls).collect()
+    true
+}
+
+/// Returns whether an operation combines two conditions into one.
+fn is_connective(opcode: Opcode) -> bool {
+    matches!(opcode, Opcode::And | Opcode::Or)
 }
 
 /// Returns the condition and the targets of a branch with two targets.
@@ -125,8 +148,10 @@ struct Test<'a> {
     loops: &'a Loops,
     /// Index of the loop.
     number: usize,
-    /// Numbers of values that the analysis may still examine: the first for this loop, the second for all loops.
-    steps: [&'a Cell<u32>; 2],
+    /// Number of values that the analysis may still examine for this loop.
+    steps: Cell<u32>,
+    /// Number of values that the analysis may still examine for all loops.
+    all_steps: &'a Cell<u32>,
 }
 
 impl Test<'_> {
@@ -166,12 +191,33 @@ impl Test<'_> {
         }
     }
 
-    /// Returns whether a value depends on memory that other threads can write, at an address that does not change in the
-    /// loop, or on the result of a call. If the analysis would need too many steps, it returns true.
-    fn is_polled(&self, condition: Value) -> bool {
+    /// Returns whether an exit with this condition polls memory that other threads can write, at an address that does
+    /// not change in the loop. `wait` is the strongest kind of operation in the loop. If the loop only reads memory,
+    /// everything else on which the condition depends must stay the same, because conditions that compare weak loads
+    /// with changing values belong to searches and to numeric iterations. If the analysis would need too many steps, it
+    /// returns true.
+    fn is_polled(&self, condition: Value, wait: Wait, depth: u32) -> bool {
         let dfg = &self.function.dfg;
-        let mut seen = FxHashSet::from_iter([condition]);
-        let mut work = vec![condition];
+        let inst = dfg.def_inst(condition).filter(|_| depth > 0);
+        let deeper = |value: Value| self.is_polled(value, wait, depth - 1);
+        match inst.map(|inst| (&dfg.insts[inst], dfg.args(inst))) {
+            Some((data, &[a, b])) if is_connective(data.opcode) && data.ty == OpType::Pred => {
+                deeper(a) || deeper(b)
+            }
+            Some((data, &[a, b, c])) if data.opcode == Opcode::Setp => {
+                self.reads_again(&[a, b], wait) || deeper(c)
+            }
+            _ => self.reads_again(&[condition], wait),
+        }
+    }
+
+    /// Returns whether values depend on memory as [`Test::is_polled`] requires.
+    fn reads_again(&self, values: &[Value], wait: Wait) -> bool {
+        let dfg = &self.function.dfg;
+        let only_stays = wait == Wait::Reads;
+        let mut seen: FxHashSet<Value> = values.iter().copied().collect();
+        let mut work = values.to_vec();
+        let mut polls = false;
         while let Some(value) = work.pop() {
             if !self.takes_step() {
                 return true;
@@ -179,51 +225,63 @@ impl Test<'_> {
             if self.is_invariant(value) {
                 continue;
             }
-            match dfg.values[value].def {
-                ValueDef::Param(block, index) => {
-                    let passed = self.passed(block, index);
-                    work.extend(passed.filter(|&value| seen.insert(value)));
+            let (polled, args) = match dfg.values[value].def {
+                ValueDef::Param(block, _)
+                    if only_stays && block == self.loops.header(self.number) =>
+                {
+                    return false;
                 }
+                ValueDef::Param(block, index) => (None, self.passed(block, index).collect()),
                 ValueDef::Result(inst, _) => {
-                    let opcode = dfg.insts[inst].opcode;
-                    let args = dfg.args(inst);
-                    if matches!(opcode, Opcode::Call | Opcode::CallIndirect) {
-                        return true;
-                    }
+                    let (opcode, args) = (dfg.insts[inst].opcode, dfg.args(inst));
                     let reads = opcode.effects().contains(Effects::READS);
-                    if reads && wait_of(self.function, inst).is_some() {
-                        if args.first().is_some_and(|&at| self.stays(at, DEPTH)) {
-                            return true;
+                    match opcode {
+                        Opcode::Call | Opcode::CallIndirect => {
+                            let stay = || args.iter().all(|&arg| self.stays(arg, DEPTH));
+                            (Some(!only_stays || stay()), Vec::new())
                         }
-                        continue;
+                        _ if reads && wait_of(self.function, inst).is_some() => {
+                            let stays = args.first().is_some_and(|&at| self.stays(at, DEPTH));
+                            (Some(stays), Vec::new())
+                        }
+                        _ => (None, args.to_vec()),
                     }
-                    work.extend(args.iter().copied().filter(|&value| seen.insert(value)));
                 }
-                _ => {}
+                _ => (None, Vec::new()),
+            };
+            match polled {
+                Some(true) if !only_stays => return true,
+                Some(false) if only_stays => return false,
+                polled => polls |= polled == Some(true),
             }
+            work.extend(args.into_iter().filter(|&value| seen.insert(value)));
         }
-        false
+        polls
     }
 
-    /// Returns whether a value is the same in each iteration: it is invariant, or pure instructions compute it from
-    /// invariant values. A checked address is the same if the address before the check is.
+    /// Returns whether a value is the same in each iteration, as far as the loop does not write memory: it is
+    /// invariant, or computed by pure instructions and loads from invariant values. The result of `check.access` is the
+    /// address that it examines.
     fn stays(&self, value: Value, depth: u32) -> bool {
         let dfg = &self.function.dfg;
+        let examined = |value: Value| {
+            let inst = dfg.def_inst(value)?;
+            let checks = dfg.insts[inst].opcode == Opcode::CheckAccess;
+            dfg.args(inst).first().copied().filter(|_| checks)
+        };
+        let value = std::iter::successors(Some(value), |&value| examined(value)).last();
+        let value = value.expect("the iterator begins with the value");
         self.is_invariant(value)
             || dfg.def_inst(value).is_some_and(|inst| {
-                let opcode = dfg.insts[inst].opcode;
-                let args = match opcode {
-                    Opcode::CheckAccess => dfg.args(inst).get(..1).unwrap_or_default(),
-                    _ => dfg.args(inst),
-                };
-                let computes = opcode == Opcode::CheckAccess || opcode.effects().is_pure();
+                let (opcode, args) = (dfg.insts[inst].opcode, dfg.args(inst));
+                let computes = opcode == Opcode::Ld || opcode.effects().is_pure();
                 depth > 0 && computes && args.iter().all(|&arg| self.stays(arg, depth - 1))
             })
     }
 
     /// Counts a step of the analysis. Returns false if no steps are left.
     fn takes_step(&self) -> bool {
-        self.steps.iter().all(|steps| {
+        [&self.steps, self.all_steps].into_iter().all(|steps| {
             let left = steps.get().checked_sub(1);
             steps.set(left.unwrap_or(0));
             left.is_some()
