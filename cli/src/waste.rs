@@ -17,7 +17,7 @@ use margay::checks::Kind;
 use margay::device::Capability;
 
 use crate::check::words::INCOMPLETE;
-use crate::check::{exit_code, files};
+use crate::check::{exit_code, files, signals};
 use crate::output::{Failure, Outcome, Report, note};
 use crate::run;
 
@@ -247,6 +247,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     }
     let failed = |error| run::cannot_run(&arguments.program, &error);
     let lines = File::open(log.path()).map_err(failed)?;
+    signals::keep_statuses().map_err(failed)?;
     let child = command.spawn().map_err(failed)?;
     let status = follow(child, Lines::new(lines)).map_err(failed)?;
     let mut status = exit_code(status);

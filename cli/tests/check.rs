@@ -239,6 +239,25 @@ fn check_selects_launches_and_sums_processes() {
     );
 }
 
+// Regression test: the system discarded the status of the program, so the findings were lost.
+#[test]
+fn check_reports_also_if_sigchld_is_ignored() {
+    let folder = Folder::new("check_sigchld");
+    let margay = env!("CARGO_BIN_EXE_margay");
+    let script = format!(
+        "trap '' CHLD; exec {margay} check --tool memcheck --destroy-on-device-error nothing -- {margay} {TOO_FAR}"
+    );
+    let mut command = std::process::Command::new("sh");
+    let output = command
+        .args(["-c", &script])
+        .current_dir(&folder.0)
+        .output();
+    let output = output.unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", err(&output));
+    let end = "========= ERROR SUMMARY: 2 errors\n";
+    assert!(err(&output).ends_with(end), "{}", err(&output));
+}
+
 // Regression test: with a full disk, the report stated 0 errors.
 #[test]
 fn check_reports_that_findings_could_not_be_written() {

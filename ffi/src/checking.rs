@@ -123,7 +123,7 @@ const NO_FAILURES: [CuResult; 3] = [
 
 /// Functions that programs call to test whether something exists, so a failed call is not necessarily an error. For
 /// example, NVIDIA's runtimes request functions, tables and attributes that a driver need not have.
-const QUESTIONS: [&str; 9] = [
+const QUESTIONS: [&str; 11] = [
     // NVIDIA's runtime requests the current device before it has made a context current.
     "cuCtxGetDevice",
     "cuCtxGetDevice_v2",
@@ -134,6 +134,9 @@ const QUESTIONS: [&str; 9] = [
     "cuGetErrorString",
     "cuFuncGetAttribute",
     "cuKernelGetAttribute",
+    // Libraries use these two functions to find out whether a pointer belongs to CUDA.
+    "cuPointerGetAttribute",
+    "cuPointerGetAttributes",
 ];
 
 /// The result of launches by NVIDIA's runtime with invalid dimensions. It is an error code of the runtime API, not of
@@ -159,7 +162,9 @@ fn is_reported(code: CuResult) -> bool {
 
 /// Reports a failed call: as [`Kind::DestroyedHandle`] if the call used a destroyed object, otherwise as
 /// [`Kind::FailedCall`]. Reports nothing if apicheck is not selected, the call already has a finding, the options
-/// exclude the call, `code` is in [`NO_FAILURES`], or an earlier fault in a kernel explains the error.
+/// exclude the call, `code` is in [`NO_FAILURES`], or an earlier fault in a kernel explains the error. Also reports
+/// nothing if NVIDIA's runtime called a function without a current context: it then makes one current and repeats the
+/// call.
 #[cold]
 pub(crate) fn failed(name: &'static str, code: CuResult) {
     if !selected(Tool::Api)
@@ -168,6 +173,7 @@ pub(crate) fn failed(name: &'static str, code: CuResult) {
         || IS_EXPLAINED.try_with(Cell::get).unwrap_or(true)
         || !is_selected(name)
         || is_reported(code)
+        || code == CuResult::INVALID_CONTEXT && CallStack::capture().is_of_runtime()
     {
         return;
     }

@@ -16,7 +16,7 @@ mod options;
 pub(crate) mod record;
 pub(crate) mod runtime_api;
 mod sarif;
-mod signals;
+pub(crate) mod signals;
 mod source;
 mod summary;
 mod suppressions;
@@ -212,6 +212,7 @@ fn execute(arguments: &Arguments) -> Result<Ended, Failure> {
         command.env("LD_PRELOAD", list);
     }
     let failed = |error| run::cannot_run(&arguments.program, &error);
+    signals::keep_statuses().map_err(failed)?;
     let mut child = command.spawn().map_err(failed)?;
     let pid = child.id();
     let status = signals::wait(&mut child).map_err(failed)?;

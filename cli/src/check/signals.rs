@@ -6,11 +6,21 @@
 
 use std::io;
 use std::process::{Child, ExitStatus};
+use std::sync::Arc;
 use std::thread;
 
 use rustix::process::{Pid, Signal, kill_process};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
+
+/// Makes the system keep the exit status of child processes. If this process was started with `SIGCHLD` ignored, the
+/// system would discard it. The children start with the default action.
+///
+/// # Errors
+/// The system's error if it cannot install a handler.
+pub(crate) fn keep_statuses() -> io::Result<()> {
+    signal_hook::flag::register(SIGCHLD, Arc::default()).map(|_| ())
+}
 
 /// Waits until the program ends. The handlers stay installed afterwards, so that another signal does not end this
 /// process before it has printed the report.

@@ -213,6 +213,12 @@ impl CallStack {
             .is_some_and(|file| LIBRARIES.iter().any(|name| file.starts_with(name)))
     }
 
+    /// Returns whether NVIDIA's runtime library made the call.
+    pub fn is_of_runtime(&self) -> bool {
+        let caller = self.frames().first();
+        caller.is_some_and(|frame| frame.function.starts_with("libcudart"))
+    }
+
     /// Describes where the program made the call: `at main.cu:31`, or `in main` if the line is not known. Returns
     /// `None` if there are no frames.
     pub fn site(&self) -> Option<String> {
