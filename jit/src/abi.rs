@@ -268,9 +268,9 @@ pub struct Helpers {
     /// Reports to the checking tools that threads have synchronised: all lanes of a warp, or all threads of the CTA at
     /// a barrier. Arguments: context, index of the warp or [`WHOLE_CTA`].
     pub synchronised: unsafe extern "C" fn(*mut NativeContext, u32),
-    /// Reports a fence to the checking tools. Arguments: context, scope (a `margay_ops::mods::Scope` as `u32`),
-    /// thread.
-    pub check_fence: unsafe extern "C" fn(*mut NativeContext, u32, u32),
+    /// Reports a fence to the checking tools. Arguments: context, 1 for `fence.sc` and 0 for other fences, scope (a
+    /// `margay_ops::mods::Scope` as `u32`), thread.
+    pub check_fence: unsafe extern "C" fn(*mut NativeContext, u32, u32, u32),
     /// Writes the frame headers of a CTA whose warps all have 32 lanes. The headers state that the threads from `first`
     /// to `end - 1` wait at a sync point, and that the threads from `end` on have not run in this phase. Arguments:
     /// context, frames, sync point, `first`, `end`, size of a frame in bytes.

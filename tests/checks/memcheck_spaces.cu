@@ -468,3 +468,21 @@ KERNEL copy_part(const int *p, int bytes, int *out) {
     WAIT();
     out[0] = s[0];
 }
+
+// 36 bytes of local memory, which is no multiple of any power of two above 4.
+//@ case odd_local_read_past: grid 1 block 4
+//@ arg buffer 16
+//@ arg buffer 4 zero
+//@ arg i32 9
+//@ expect memcheck out-of-bounds BUG1
+//@ case odd_local_read_last: grid 1 block 4
+//@ arg buffer 16
+//@ arg buffer 4 zero
+//@ arg i32 8
+//@ expect clean
+KERNEL odd_local_read(int *out, const int *shift, int at) {
+    int array[9];
+    #pragma unroll
+    for (int i = 0; i < 9; i++) array[(i + *shift) % 9] = i;
+    out[threadIdx.x] = array[at]; // BUG1
+}

@@ -1251,3 +1251,30 @@ KERNEL polls_with_a_limit(int *flags) {
         __trap();
     }
 }
+
+//@ case fences_before_barrier: grid 4 block 64
+//@ arg buffer 1024
+//@ arg buffer 4 zero
+//@ arg i32 1
+//@ expect clean
+//@ case fence_after_counter_missing: grid 4 block 64
+//@ arg buffer 1024
+//@ arg buffer 4 zero
+//@ arg i32 0
+//@ expect racecheck race BUG1 BUG2 error
+KERNEL last_block_reads_all(int *data, unsigned *counter, int fences) {
+    // All threads execute the fence, and after the barrier one of them increments the counter of blocks.
+    __shared__ bool is_last;
+    int index = blockIdx.x * blockDim.x + threadIdx.x;
+    data[index] = index; // BUG1
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) is_last = atomicInc(counter, gridDim.x) == gridDim.x - 1;
+    __syncthreads();
+    if (is_last) {
+        if (fences) __threadfence();
+        int sum = 0;
+        for (int block = 0; block < gridDim.x; block++) sum += data[block * blockDim.x + threadIdx.x]; // BUG2
+        data[index] = sum;
+    }
+}

@@ -36,7 +36,7 @@ use margay_ir::module::Module;
 use margay_ir::observe::{ObservedAccess, ObservedEvent};
 use margay_ir::syscall::Syscall;
 use margay_ops::meaning::{Bits, Meaning, WarpLanes};
-use margay_ops::mods::{Mode, Scope};
+use margay_ops::mods::{MemOrder, Mode, Scope};
 use margay_ops::ops::Opcode;
 use margay_ops::texture::{Access, Results};
 
@@ -100,8 +100,8 @@ pub trait Machine {
     /// (`Mode::Arrive`), waits until at most `count` groups are incomplete (`Mode::Sync`), or waits for all copies
     /// (`Mode::All`). `count` is the operand of the `check.group`, or 0 if there is none.
     fn check_group(&mut self, _cta: &CtaInfo, _thread: u32, _mode: Mode, _count: u32) {}
-    /// Reports to a tool that `thread` is about to execute a fence.
-    fn check_fence(&mut self, _cta: &CtaInfo, _thread: u32, _scope: Scope) {}
+    /// Reports to a tool that `thread` is about to execute a fence with an order and a scope.
+    fn check_fence(&mut self, _cta: &CtaInfo, _thread: u32, _fence: (MemOrder, Scope)) {}
     /// Performs a texture or surface access.
     fn texture(&mut self, access: &Access, _args: &[Bits]) -> Result<Results, FaultKind> {
         Err(FaultKind::InvalidReference {

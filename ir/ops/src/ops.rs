@@ -33,7 +33,7 @@
 //! | `observe.access` | address; for `copy`, the number of bytes | | reports to tools the access that follows. The modifiers are those of `check.access` |
 //! | `observe.event` | up to two values that depend on the event | | reports to tools the event that follows; payload: see `margay_ir::observe::ObservedEvent` |
 //! | `check.group` | for `sync`, `bulk_sync` and `bulk_read`: the number of groups that may be incomplete; for `begin`: the number of a `margay_ir::observe::Asynchronous`; for `proxy_fence`: the state spaces | | reports to a tool the asynchronous operations: `begin` and `end` enclose the accesses of an operation, `arrive` and `bulk_arrive` end a group, `sync`, `bulk_sync` and `bulk_read` wait for groups, `all` waits for all copies, and `proxy_fence` is a fence between proxies |
-//! | `check.fence` | | | reports to a tool the fence that follows |
+//! | `check.fence` | | | reports to a tool the fence that follows, which has the same `order` and `scope` |
 //! | `cvta` | address | address | `mode` is `to` for `cvta.to` |
 //! | `tex`, `txq`, `suld`, `sust`, `sured` | see [`crate::texture::access`] | see [`crate::texture::access`] | payload: the [`Access`](crate::texture::Access) |
 //! | `vadd2` ... `vset4` | `a`, `b` (a `prmt` for each selects its parts), `c` | `d` | lane mask in `dsel` |
@@ -138,7 +138,7 @@ macro_rules! for_each_op {
                 [shape(MEMORY, "", "").operands(Examined).mods(&["space", "order", "scope", "vec_log2", "atom_op", "mode", "nc"])];
             // `pass::instrument` and the front end insert this op in front of other events that a tool observes.
             ObserveEvent "observe.event" (PAYLOAD | MAY_TRAP) (none) [shape(NONE, "b?b?", "")];
-            CheckFence "check.fence" (MAY_TRAP | FENCE) (none) [NOTHING.mods(&["scope"])];
+            CheckFence "check.fence" (MAY_TRAP | FENCE) (none) [NOTHING.mods(&["order", "scope"])];
             // The front end creates this op for asynchronous copies, for groups of asynchronous copies, and for fences
             // between proxies. `pass::instrument` removes the op if no tool needs it.
             CheckGroup "check.group" (MAY_TRAP) (none) [shape(NONE, "b?", "").mods(&["mode"])];

@@ -6,6 +6,16 @@ use crate::function::Function;
 /// Returns the offsets of a function's slots and their total size in bytes, a multiple of 16. Offsets saturate at 32
 /// bits. This has no effect, because a function whose slots need larger offsets cannot be launched.
 pub fn layout(function: &Function) -> (SecondaryMap<Slot, u32>, u32) {
+    let (offsets, end) = placed(function);
+    (offsets, end.saturating_add(15) & !15)
+}
+
+/// Returns the offset in bytes at which the last slot of a function ends.
+pub fn end(function: &Function) -> u32 {
+    placed(function).1
+}
+
+fn placed(function: &Function) -> (SecondaryMap<Slot, u32>, u32) {
     let mut offsets = SecondaryMap::default();
     let mut end = 0u32;
     for (slot, data) in function.slots.iter() {
@@ -14,5 +24,5 @@ pub fn layout(function: &Function) -> (SecondaryMap<Slot, u32>, u32) {
         offsets[slot] = start;
         end = start.saturating_add(data.size);
     }
-    (offsets, end.saturating_add(15) & !15)
+    (offsets, end)
 }

@@ -462,7 +462,7 @@ fn check_fence(function: &mut Function, inst: Inst) -> Option<Inst> {
         opcode: Opcode::CheckFence,
         ty: OpType::None,
         src: OpType::None,
-        mods: Mods::NONE.with_scope(mods.scope()),
+        mods: Mods::NONE.with_order(mods.order()).with_scope(mods.scope()),
     };
     let check = function.dfg.make_inst(desc, &[], &[]);
     function.dfg.locs[check] = function.dfg.locs[inst];

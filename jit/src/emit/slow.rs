@@ -9,7 +9,7 @@ use margay_ir::function::InstData;
 use margay_ir::observe::ObservedAccess;
 use margay_ir::syscall::Syscall;
 use margay_ops::meaning::Desc;
-use margay_ops::mods::StateSpace;
+use margay_ops::mods::{MemOrder, StateSpace};
 
 use super::clif_type;
 use super::lane::{EmitError, Lane, fixed, host};
@@ -329,7 +329,9 @@ impl Lane<'_, '_> {
     /// Emits a call of a host helper, which reports a fence to the checking tools.
     pub(crate) fn check_fence(&mut self, data: &InstData) {
         let scope = self.b.ins().iconst(types::I32, data.mods.scope() as i64);
-        let args = [self.fixed.ctx, scope, self.here.thread];
+        let is_sc = i64::from(data.mods.order() == MemOrder::Sc);
+        let is_sc = self.b.ins().iconst(types::I32, is_sc);
+        let args = [self.fixed.ctx, is_sc, scope, self.here.thread];
         self.helper("check_fence", offset_of!(Helpers, check_fence), &args, None);
     }
 

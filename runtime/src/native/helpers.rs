@@ -17,7 +17,7 @@ use margay_jit::abi::{
     permitted_index, status,
 };
 use margay_ops::meaning::{Bits, Desc, Meaning};
-use margay_ops::mods::{Mode, Scope, StateSpace};
+use margay_ops::mods::{MemOrder, Mode, Scope, StateSpace};
 use margay_ops::sreg::SpecialReg;
 use margay_ops::texture::{Access, Results};
 use smallvec::SmallVec;
@@ -824,14 +824,14 @@ unsafe extern "C" fn synchronised(context: *mut NativeContext, warp: u32) {
 ///
 /// # Safety
 /// `context` must satisfy the contract of [`host`].
-unsafe extern "C" fn check_fence(context: *mut NativeContext, scope: u32, thread: u32) {
+unsafe extern "C" fn check_fence(context: *mut NativeContext, is_sc: u32, scope: u32, thread: u32) {
     // SAFETY: the caller upholds the contract of this function.
     let cta = unsafe { (*context).cta };
     // SAFETY: the caller upholds the contract of this function.
     let host = unsafe { host(context) };
     let scope = Scope::ALL.get((scope as usize).wrapping_sub(1)).copied();
     if let Some(examiner) = &mut host.examiner {
-        examiner.fence(cta, thread, scope.unwrap_or_default());
+        examiner.fence(cta, thread, (is_sc != 0, scope.unwrap_or_default()));
     }
 }
 
@@ -1021,9 +1021,9 @@ impl Machine for HostMachine<'_> {
         }
     }
 
-    fn check_fence(&mut self, cta: &CtaInfo, thread: u32, scope: Scope) {
+    fn check_fence(&mut self, cta: &CtaInfo, thread: u32, (order, scope): (MemOrder, Scope)) {
         if let Some(examiner) = &mut self.examiner {
-            examiner.fence(cta.linear, thread, scope);
+            examiner.fence(cta.linear, thread, (order == MemOrder::Sc, scope));
         }
     }
 

@@ -438,6 +438,8 @@ pub(super) struct KernelCode {
     /// The stack that local variables of functions need.
     pub(super) stack_need: StackNeed,
     pub(super) local_bytes: u32,
+    /// The part of `local_bytes` that the kernel's variables occupy. The rest is padding.
+    pub(super) local_end: u32,
     /// The tools that observe the kernel.
     pub(super) observers: Option<Arc<Observers>>,
     /// Thread indices of the last launch; the next launch usually has the same block shape.
@@ -699,6 +701,10 @@ impl Source {
                 Ok(kernel) => kernel.compiled.local_bytes,
                 Err(_) => code.local_bytes(self.id),
             },
+            local_end: slots::end(match &native {
+                Ok(kernel) => &kernel.compiled.function,
+                Err(_) => &module.functions[self.id],
+            }),
             module,
             code,
             unique: crate::process::next_id(),

@@ -75,6 +75,9 @@ pub(super) struct PtxLaunch {
     /// Specialisation of the native code.
     pub(super) specialisation: Specialisation,
     pub(super) local_stride: u32,
+    /// Number of bytes of local memory that a thread may access. The rest of `local_stride` is padding, and in checking
+    /// runs also spare memory.
+    pub(super) local_bytes: u32,
     /// The polls and writes of the launch's threads, for hang detection.
     pub(super) waits: Waits,
     /// Receives the observed events, if tools observe the launch.
@@ -110,6 +113,10 @@ impl PtxLaunch {
         };
         let stack = stack_bytes(&code, &shape, &info);
         let spare = if examines { SPARE } else { 0 };
+        let local_bytes = match stack {
+            0 => code.local_end,
+            _ => code.local_bytes.saturating_add(stack),
+        };
         let local_stride = code.local_bytes.saturating_add(stack).saturating_add(15) & !15;
         let local_stride = match spare {
             0 => local_stride,
@@ -142,6 +149,7 @@ impl PtxLaunch {
             tids,
             specialisation,
             local_stride,
+            local_bytes,
             waits: Waits::default(),
             sink,
             _workspace: workspace,

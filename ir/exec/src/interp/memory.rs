@@ -308,8 +308,8 @@ impl<M: Machine> View<'_, M> {
             Opcode::CheckFence => {
                 for lane in lanes(self.active.mask) {
                     let thread = self.first + lane;
-                    self.machine
-                        .check_fence(self.cta, thread, data.mods.scope());
+                    let fence = (data.mods.order(), data.mods.scope());
+                    self.machine.check_fence(self.cta, thread, fence);
                 }
                 return Ok(());
             }

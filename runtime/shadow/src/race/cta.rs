@@ -6,12 +6,13 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::cell::GroupId;
 use super::clock::{self, Clock, CtaId, Shared, Thread, Time, Window};
 use super::copy::{Groups, Issue, Sequence};
+use super::sequenced::Sequenced;
 use super::{Lock, Scope, Site};
 
 /// Clocks on three levels: CTA, warps and threads. The accesses that a thread knows are the union of its own clock, the
 /// clock of its warp and the clock of its CTA.
 #[derive(Debug, Default)]
-struct Known {
+pub(super) struct Known {
     cta: Shared,
     warps: Vec<Shared>,
     /// The clock of each thread; empty until a thread knows accesses that its warp does not know.
@@ -19,6 +20,14 @@ struct Known {
 }
 
 impl Known {
+    pub(super) fn new(warps: usize) -> Known {
+        Known {
+            cta: None,
+            warps: vec![None; warps],
+            threads: Vec::new(),
+        }
+    }
+
     fn knows(&self, reader: u32, thread: Thread, time: Time) -> bool {
         clock::knows(&self.cta, thread, time)
             || clock::knows(&self.warps[reader as usize / 32], thread, time)
@@ -26,7 +35,7 @@ impl Known {
                 .is_some_and(|clock| clock::knows(clock, thread, time))
     }
 
-    fn thread_mut(&mut self, thread: u32) -> &mut Shared {
+    pub(super) fn thread_mut(&mut self, thread: u32) -> &mut Shared {
         if self.threads.is_empty() {
             self.threads = vec![None; self.warps.len() * 32];
         }
@@ -53,8 +62,40 @@ impl Known {
         }
     }
 
+    /// Joins the clocks of the lanes `mask` of a warp, of which the lanes `alive` have not exited.
+    fn join_lanes(&mut self, warp: usize, mask: u32, alive: u32) {
+        if mask == alive {
+            self.raise_to_warp(warp, mask);
+        } else if !self.threads.is_empty() {
+            let mut all = None;
+            for lane in lanes(mask) {
+                clock::join(&mut all, &self.threads[warp * 32 + lane as usize]);
+            }
+            for lane in lanes(mask) {
+                self.threads[warp * 32 + lane as usize].clone_from(&all);
+            }
+        }
+    }
+
+    /// Joins the clocks of the threads `mask`, which contains a mask for each warp.
+    fn join_threads(&mut self, mask: &[u32]) {
+        let threads = || {
+            let warps = mask.iter().enumerate();
+            warps.flat_map(|(warp, &mask)| lanes(mask).map(move |lane| warp as u32 * 32 + lane))
+        };
+        let mut all = None;
+        for thread in threads() {
+            clock::join(&mut all, &self.of(thread));
+        }
+        if all.is_some() {
+            for thread in threads() {
+                self.thread_mut(thread).clone_from(&all);
+            }
+        }
+    }
+
     /// Returns the union of the clocks on the three levels of a thread.
-    fn of(&self, thread: u32) -> Shared {
+    pub(super) fn of(&self, thread: u32) -> Shared {
         self.of_at_most(thread, u64::MAX)
     }
 
@@ -135,6 +176,9 @@ pub(super) struct Cta {
     suspected: Known,
     /// For each thread: its last fence.
     fences: Vec<Option<Box<Fence>>>,
+    /// The clocks that belong to `fence.sc`; `None` until a thread executes one, or reads a value that was written after
+    /// one.
+    sequenced: Option<Box<Sequenced>>,
     /// For each thread, the clocks of the writes whose values the thread has read with strong reads, and that it has
     /// not yet acquired with a fence. The index of a clock is the least [`Scope`] of a fence that acquires it.
     pending: Vec<[Shared; 3]>,
@@ -183,11 +227,7 @@ impl Cta {
     /// Creates a CTA whose threads have not accessed memory.
     pub(super) fn new(launch: u32, index: u64, cluster: u64, threads: u32) -> Cta {
         let warps = threads.div_ceil(32) as usize;
-        let known = || Known {
-            cta: None,
-            warps: vec![None; warps],
-            threads: Vec::new(),
-        };
+        let known = || Known::new(warps);
         let warp = || Warp {
             interval: 1,
             common: 0,
@@ -206,6 +246,7 @@ impl Cta {
             assumed: known(),
             suspected: known(),
             fences: Vec::new(),
+            sequenced: None,
             pending: Vec::new(),
             scheduled: FxHashSet::default(),
             barriers: Vec::new(),
@@ -415,6 +456,7 @@ impl Cta {
             known.threads = Vec::new();
         }
         self.fences = Vec::new();
+        self.sequenced = None;
         self.pending = Vec::new();
     }
 
@@ -506,17 +548,11 @@ impl Cta {
     pub(super) fn synchronise_warp(&mut self, warp: u32, mask: u32, alive: u32) {
         let index = warp as usize;
         for basis in Basis::ALL {
-            let known = self.known_mut(basis);
-            if mask == alive {
-                known.raise_to_warp(index, mask);
-            } else if !known.threads.is_empty() {
-                let mut all = None;
-                for lane in lanes(mask) {
-                    clock::join(&mut all, &known.threads[index * 32 + lane as usize]);
-                }
-                for lane in lanes(mask) {
-                    known.threads[index * 32 + lane as usize].clone_from(&all);
-                }
+            self.known_mut(basis).join_lanes(index, mask, alive);
+        }
+        if let Some(sequenced) = &mut self.sequenced {
+            for known in sequenced.all() {
+                known.join_lanes(index, mask, alive);
             }
         }
         let state = &mut self.warps[index];
@@ -549,6 +585,9 @@ impl Cta {
     pub(super) fn pass_barrier(&mut self, id: CtaId) {
         for basis in Basis::ALL {
             self.known_mut(basis).raise_to_cta();
+        }
+        if let Some(sequenced) = &mut self.sequenced {
+            sequenced.all().into_iter().for_each(Known::raise_to_cta);
         }
         // A location that threads change with compare-and-swap need not be a lock. The detector assumes that no thread
         // holds a real lock at a barrier of the CTA, so it removes all locks here.
@@ -708,6 +747,37 @@ impl Cta {
         acquires && self.scheduled.remove(&thread)
     }
 
+    fn sequenced_mut(&mut self) -> &mut Sequenced {
+        let warps = self.warps.len();
+        let made = || Box::new(Sequenced::new(warps));
+        self.sequenced.get_or_insert_with(made)
+    }
+
+    /// Performs the part of a `fence.sc` that [`Cta::fence`], which must follow, does not perform. Returns whether the
+    /// clock that the thread acquires depends on the schedule.
+    pub(super) fn fence_sequenced(&mut self, id: CtaId, thread: u32) -> bool {
+        let (acquired, scheduled) = self.sequenced_mut().acquired(thread);
+        for basis in Basis::ALL {
+            self.acquire(thread, &acquired, basis);
+        }
+        let known = self.release(id, thread, Basis::Guaranteed);
+        self.sequenced_mut().fence(thread, &known);
+        acquired.is_some() && scheduled
+    }
+
+    /// Returns the accesses that a strong write of a thread passes to the `fence.sc` that follow a read of its value.
+    pub(super) fn written_sequenced(&self, thread: u32) -> Shared {
+        self.sequenced.as_ref()?.written(thread)
+    }
+
+    /// Records that a thread has read the value of a write with the clock `written` ([`Cta::written_sequenced`]).
+    /// `scheduled` states whether the schedule decides from which write the thread reads.
+    pub(super) fn read_sequenced(&mut self, thread: u32, written: &Shared, scheduled: bool) {
+        if written.is_some() {
+            self.sequenced_mut().read(thread, written, scheduled);
+        }
+    }
+
     /// Returns the last fence of a thread; `None` if the thread has executed no fence.
     pub(super) fn last_fence(&self, thread: u32) -> Option<&Fence> {
         self.fences.get(thread as usize)?.as_deref()
@@ -739,6 +809,11 @@ impl Cta {
         let mut all = arrived.unwrap_or_default();
         if released == alive && all[0].is_none() {
             return self.pass_barrier(id);
+        }
+        if let Some(sequenced) = &mut self.sequenced {
+            for known in sequenced.all() {
+                known.join_threads(released);
+            }
         }
         for (warp, &mask) in released.iter().enumerate() {
             if mask != 0 {

@@ -15,6 +15,9 @@ pub(super) struct Location {
     /// The clocks that strong writes have released to the threads of one CTA or cluster. Each entry contains the
     /// scope, the [`CtaId`] or the index of the cluster, and the clock.
     narrow: SmallVec<[(Scope, u64, Shared); 1]>,
+    /// The accesses before `fence.sc` that happen before strong writes of device scope to the location
+    /// ([`super::sequenced`]). Unlike the other clocks, this clock also contains those of overwritten values.
+    sequenced: Shared,
     /// The accesses that precede the strong writes, even if the writing threads have not released them
     /// ([`Basis::Suspected`]). While few threads synchronise, this clock contains all such accesses, later only those
     /// that precede the latest writes ([`FEW_KNOWN`]). It is empty after [`FEW_UPDATES`] updates.
@@ -112,7 +115,11 @@ impl Detector {
         // In locks and queues, a different thread may have written the value in another schedule. The phases of an
         // mbarrier are the same in all schedules.
         let contends = (access.is_update() || access.polls) && !access.signals;
-        let scheduled = other && contends && !location.is_object && clock.is_some();
+        let contended = other && contends && !location.is_object;
+        let scheduled = contended && clock.is_some();
+        if scope == Scope::Device {
+            cta.read_sequenced(thread, &location.sequenced, contended);
+        }
         if access.acquires {
             self.scheduled |= scheduled;
             cta.acquire(thread, &clock, Basis::Guaranteed);
@@ -152,6 +159,7 @@ impl Detector {
         if !access.is_update() {
             *location = Location {
                 size: location.size,
+                sequenced: location.sequenced.take(),
                 ..Location::default()
             };
         }
@@ -177,6 +185,9 @@ impl Detector {
         }
         if width == Scope::Device {
             clock::join(&mut location.device, &released);
+        }
+        if scope == Scope::Device {
+            clock::join(&mut location.sequenced, &cta.written_sequenced(thread));
         }
         let mut add = |width, group| {
             let mut known = location.narrow.iter_mut();
@@ -205,7 +216,8 @@ impl Detector {
             self.released.insert((by, address));
         }
         let suspected = location.suspected.clone();
-        let size = clock::size(&location.device) + clock::size(&suspected);
+        let kept = [&location.device, &location.sequenced, &suspected];
+        let size = kept.into_iter().map(clock::size).sum();
         self.known = self.known + size - std::mem::replace(&mut location.size, size);
         self.use_clock(id, (thread, Use::Released), &released);
         self.use_clock(id, (thread, Use::Suspected), &suspected);

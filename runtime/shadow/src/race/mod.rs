@@ -17,6 +17,7 @@ mod location;
 mod pair;
 mod quick;
 mod reads;
+mod sequenced;
 mod sweep;
 mod unit;
 
@@ -285,7 +286,8 @@ pub struct Detector {
     /// Total size of the clocks that were joined for [`cta::Basis::Suspected`].
     suspected: u64,
     /// Total size ([`clock::size`]) of the clocks that the detector stores: for each thread of a CTA that has not
-    /// ended, its last clock for each [`Use`]; for each location, the clocks `device` and `suspected`.
+    /// ended, its last clock for each [`Use`]; for each location, the clocks `device`, `sequenced` and
+    /// `suspected`.
     known: u64,
     /// Pairs of a thread and the address of a lock. The thread has released the lock, and has accessed memory while it
     /// held the lock and had not acquired it with [`Scope::Device`]. Contains also threads of CTAs that have ended.
@@ -765,6 +767,15 @@ impl Detector {
         self.scheduled |= cta.fence(id, thread, scope);
         let released = cta.last_fence(thread).map(|fence| fence.clock.clone());
         self.use_clock(id, (thread, Use::Fenced), &released.flatten());
+    }
+
+    /// Performs a `fence.sc` of a thread. It has all effects of a fence, and two such fences of device scope are also
+    /// ordered if threads other than theirs have written and read a flag ([`sequenced`]).
+    pub fn fence_sc(&mut self, id: CtaId, thread: u32, scope: Scope) {
+        if scope == Scope::Device && !self.given_up {
+            self.scheduled |= self.ctas[id as usize].fence_sequenced(id, thread);
+        }
+        self.fence(id, thread, scope);
     }
 
     /// Returns whether an atomic operation or a polling loop has acquired accesses that another thread had released. In

@@ -289,6 +289,84 @@ fn a_fence_acquires_only_from_threads_in_its_scope() {
     assert_eq!(run.missing(), [Missing::Fence]);
 }
 
+/// Thread 7 of CTA 0 writes X and executes a fence. After a barrier, thread 0 increments the counter `FLAG` without a
+/// fence of its own. Thread 0 of CTA 1 increments it later. After a barrier, thread 40 of CTA 1 executes a fence and
+/// accesses X. `fences` states for both fences whether they are a `fence.sc`, and their scopes.
+fn counted(fences: [(bool, Scope); 2], access: Access, counter: Access) -> Run {
+    let mut run = Run::new();
+    let fence = |run: &mut Run, cta, thread, (is_sc, scope)| match is_sc {
+        true => run.detector.fence_sc(cta, thread, scope),
+        false => run.detector.fence(cta, thread, scope),
+    };
+    run.write(0, 7);
+    fence(&mut run, 0, 7, fences[0]);
+    run.access(0, 8, Access::WRITE, X + 64, 4);
+    run.barrier(0);
+    run.access(0, 0, counter, FLAG, 4);
+    run.access(1, 0, ATOMIC, FLAG, 4);
+    run.barrier(1);
+    fence(&mut run, 1, 40, fences[1]);
+    run.access(1, 40, access, X, 4);
+    run
+}
+
+// Regression test: a reduction over the grid in which all threads execute `__threadfence()`, and after a barrier one
+// thread increments the counter of CTAs, was reported as a race.
+#[test]
+fn fences_of_sequential_consistency_order_without_a_fence_beside_the_flag() {
+    let sc = (true, Scope::Device);
+    for access in [Access::READ, Access::WRITE] {
+        for counter in [ATOMIC, STRONG_WRITE] {
+            assert_eq!(counted([sc, sc], access, counter).races, []);
+        }
+        let narrow = Access {
+            strong: Some(Scope::Cta),
+            ..ATOMIC
+        };
+        let others = [
+            ([(false, Scope::Device), sc], ATOMIC),
+            ([sc, (false, Scope::Device)], ATOMIC),
+            ([(true, Scope::Cta), sc], ATOMIC),
+            ([sc, (true, Scope::Cluster)], ATOMIC),
+            ([sc, sc], narrow),
+            ([sc, sc], Access::WRITE),
+        ];
+        for (fences, counter) in others {
+            let run = counted(fences, access, counter);
+            assert!(!run.races.is_empty(), "{fences:?} {counter:?}");
+        }
+    }
+    // The write of thread 8 follows no fence.
+    let mut run = counted([sc, sc], Access::READ, ATOMIC);
+    run.access(1, 40, Access::READ, X + 64, 4);
+    assert_eq!(run.races.len(), 1);
+    // The thread that reads X has executed its fence before the counter was read.
+    let mut run = Run::new();
+    run.write(0, 7);
+    run.detector.fence_sc(0, 7, Scope::Device);
+    run.barrier(0);
+    run.access(0, 0, ATOMIC, FLAG, 4);
+    run.detector.fence_sc(1, 40, Scope::Device);
+    run.access(1, 0, ATOMIC, FLAG, 4);
+    run.barrier(1);
+    run.read(1, 40);
+    assert_eq!(run.races.len(), 1);
+}
+
+// A store replaces the value of an earlier write to the flag; the order of the writes to one location suffices.
+#[test]
+fn fences_of_sequential_consistency_order_also_overwritten_values() {
+    let mut run = Run::new();
+    run.write(0, 7);
+    run.detector.fence_sc(0, 7, Scope::Device);
+    run.access(0, 7, STRONG_WRITE, FLAG, 4);
+    run.access(1, 3, STRONG_WRITE, FLAG, 4);
+    run.access(1, 0, STRONG_READ, FLAG, 4);
+    run.detector.fence_sc(1, 0, Scope::Device);
+    run.read(1, 0);
+    assert_eq!(run.races, []);
+}
+
 #[test]
 fn a_wide_fence_may_follow_a_narrow_one() {
     let mut run = received(2, 40, &[Scope::Cta, Scope::Device]);

@@ -116,7 +116,7 @@ impl Examiner<'_> {
     pub(in crate::native) fn checked_local(&self) -> u64 {
         match self.launch.waits.is_observed() {
             true => 0,
-            false => u64::from(self.cta.local_stride.saturating_sub(SPARE)),
+            false => u64::from(self.launch.local_bytes),
         }
     }
 
@@ -190,7 +190,7 @@ impl Examiner<'_> {
     fn is_local(&self, thread: u32, address: u64, bytes: u64) -> bool {
         let stride = u64::from(self.cta.local_stride);
         let start = self.cta.local_base + u64::from(thread) * stride;
-        within(&(start..start + stride - u64::from(SPARE)), address, bytes)
+        within(&(start..start + u64::from(self.launch.local_bytes)), address, bytes)
     }
 
     /// Returns whether every thread of the CTA may access all bytes of a range whose address is an address in `space`.

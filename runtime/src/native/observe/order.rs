@@ -439,14 +439,23 @@ impl Examiner<'_> {
         }
     }
 
-    /// Passes the recorded reads and then a fence of a thread to the race detector.
-    pub(in crate::native) fn fence(&mut self, cta: u64, thread: u32, scope: PtxScope) {
+    /// Passes the recorded reads and then a fence of a thread to the race detector. `is_sc` states whether the fence is a
+    /// `fence.sc`.
+    pub(in crate::native) fn fence(
+        &mut self,
+        cta: u64,
+        thread: u32,
+        (is_sc, scope): (bool, PtxScope),
+    ) {
         self.move_to(cta);
         self.pass_reads(false);
         if let Some(races) = &self.findings.shadow().races {
             let mut races = races.lock();
             let id = self.cta_id(&mut races);
-            races.detector.fence(id, thread, scope_of(scope));
+            match is_sc {
+                true => races.detector.fence_sc(id, thread, scope_of(scope)),
+                false => races.detector.fence(id, thread, scope_of(scope)),
+            }
         }
     }
 
