@@ -6,8 +6,9 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
+
+use crate::trie::{Trie, Value};
 
 /// The index of a CTA in the detector. Indices of different launches differ.
 pub type CtaId = u32;
@@ -61,6 +62,19 @@ impl WarpTime {
                 .any(|&(_, until)| interval <= until)
     }
 
+    /// Returns whether two times contain the same accesses.
+    fn has_same_lanes(&self, other: &WarpTime) -> bool {
+        let known = |time: &WarpTime| {
+            let mut known = [time.all; 32];
+            for &(lane, until) in &time.lanes {
+                let known = &mut known[usize::from(lane) % 32];
+                *known = until.max(*known);
+            }
+            known
+        };
+        known(self) == known(other)
+    }
+
     fn learn_lane(&mut self, lane: u32, until: u32) {
         match self.lanes.iter_mut().find(|(l, _)| u32::from(*l) == lane) {
             Some((_, known)) => *known = (*known).max(until),
@@ -75,7 +89,7 @@ impl WarpTime {
         }
     }
 
-    fn join(&mut self, other: &WarpTime) {
+    fn merge(&mut self, other: &WarpTime) {
         self.all = self.all.max(other.all);
         if other.lanes.len() <= 2 {
             for &(lane, until) in &other.lanes {
@@ -101,14 +115,36 @@ impl WarpTime {
     }
 }
 
+impl Value for WarpTime {
+    fn join(&self, other: &WarpTime) -> (WarpTime, [bool; 2]) {
+        if self == other {
+            return (self.clone(), [true; 2]);
+        }
+        let mut joined = self.clone();
+        joined.merge(other);
+        let is = [self, other].map(|one| one.has_same_lanes(&joined));
+        (joined, is)
+    }
+
+    fn weight(&self) -> u64 {
+        4 + self.lanes.len() as u64
+    }
+}
+
+/// Returns the key of a warp in the map of a clock.
+fn warp_key(cta: CtaId, warp: u32) -> u64 {
+    u64::from(cta) << 32 | u64::from(warp)
+}
+
 /// A set of accesses. The clock of a thread, warp or CTA contains the accesses that happen before its next access. The
 /// clock of a location contains the accesses that the writes to the location have released.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Clock {
     /// For each CTA, an epoch: the clock contains all accesses of the CTA before this epoch.
-    ctas: FxHashMap<CtaId, u32>,
-    /// For each warp, the accesses of its lanes that the clock contains in addition to those that `ctas` covers.
-    warps: FxHashMap<(CtaId, u32), WarpTime>,
+    ctas: Trie<u32>,
+    /// For each warp ([`warp_key`]), the accesses of its lanes that the clock contains in addition to those that `ctas`
+    /// covers.
+    warps: Trie<WarpTime>,
     /// Whether an edge with too narrow a scope contributed to this clock. (An edge is a write and a read that
     /// synchronise two threads; the fence after the read belongs to it.) Only [`Basis::Suspected`](super::cta::Basis)
     /// clocks, which explain races, contain such edges.
@@ -141,52 +177,49 @@ impl Clock {
 
     /// Returns a number that is about proportional to the memory that the clock occupies.
     pub(super) fn size(&self) -> u64 {
-        let warps = self.warps.values().map(|warp| 4 + warp.lanes.len() as u64);
-        self.ctas.len() as u64 + warps.sum::<u64>()
+        self.ctas.weight() + self.warps.weight()
     }
 
     /// Returns whether [`Clock::size`] is greater than `most`.
     fn exceeds(&self, most: u64) -> bool {
-        let entries = self.ctas.len() + self.warps.len();
-        most < u64::MAX && (entries as u64 > most || self.size() > most)
+        self.size() > most
     }
 
     /// Returns whether the clock contains the accesses of `thread` at `time`.
     pub(super) fn knows(&self, thread: Thread, time: Time) -> bool {
-        let cta = self.ctas.get(&thread.cta);
+        let cta = self.ctas.get(thread.cta.into());
         cta.is_some_and(|&before| time.epoch < before)
             || self
                 .warps
-                .get(&(thread.cta, thread.warp()))
+                .get(warp_key(thread.cta, thread.warp()))
                 .is_some_and(|warp| warp.knows(thread.lane(), time.interval))
     }
 
     /// Adds all accesses of a CTA before `epoch`.
     pub(super) fn learn_cta(&mut self, cta: CtaId, epoch: u32) {
-        let known = self.ctas.entry(cta).or_default();
-        *known = (*known).max(epoch);
+        self.ctas.add(cta.into(), epoch);
     }
 
     /// Adds all accesses of a thread in intervals up to `interval`.
     pub(super) fn learn_thread(&mut self, thread: Thread, interval: u32) {
-        let warp = self.warps.entry((thread.cta, thread.warp())).or_default();
-        warp.learn_lane(thread.lane(), interval);
+        let lanes = SmallVec::from_slice(&[(thread.lane() as u8, interval)]);
+        let time = WarpTime { all: 0, lanes };
+        self.warps.add(warp_key(thread.cta, thread.warp()), time);
     }
 
     /// Adds all accesses of a warp in intervals up to `interval`.
     pub(super) fn learn_warp(&mut self, cta: CtaId, warp: u32, interval: u32) {
-        let warp = self.warps.entry((cta, warp)).or_default();
-        warp.all = warp.all.max(interval);
+        let time = WarpTime {
+            all: interval,
+            lanes: SmallVec::new(),
+        };
+        self.warps.add(warp_key(cta, warp), time);
     }
 
     /// Adds all accesses that another clock contains.
     pub(super) fn join(&mut self, other: &Clock) {
-        for (&cta, &epoch) in &other.ctas {
-            self.learn_cta(cta, epoch);
-        }
-        for (&warp, time) in &other.warps {
-            self.warps.entry(warp).or_default().join(time);
-        }
+        self.ctas.join(&other.ctas);
+        self.warps.join(&other.warps);
         self.narrow |= other.narrow;
         for (own, fenced) in self.fenced.iter_mut().zip(&other.fenced) {
             join(own, fenced);
@@ -202,7 +235,7 @@ impl Clock {
     /// Removes the entries of single warps of a CTA. The caller must ensure that the epoch of the CTA in this clock
     /// covers their accesses.
     pub(super) fn forget_warps_of(&mut self, cta: CtaId) {
-        self.warps.retain(|&(of, _), _| of != cta);
+        self.warps.remove_all(warp_key(cta, 0), 32);
     }
 }
 

@@ -190,7 +190,11 @@ impl Examiner<'_> {
     fn is_local(&self, thread: u32, address: u64, bytes: u64) -> bool {
         let stride = u64::from(self.cta.local_stride);
         let start = self.cta.local_base + u64::from(thread) * stride;
-        within(&(start..start + u64::from(self.launch.local_bytes)), address, bytes)
+        within(
+            &(start..start + u64::from(self.launch.local_bytes)),
+            address,
+            bytes,
+        )
     }
 
     /// Returns whether every thread of the CTA may access all bytes of a range whose address is an address in `space`.
