@@ -1278,3 +1278,22 @@ KERNEL last_block_reads_all(int *data, unsigned *counter, int fences) {
         data[index] = sum;
     }
 }
+
+//@ case exit_before_counted_barrier: grid 1 block 64
+//@ arg buffer 256
+//@ arg i32 32
+//@ expect racecheck race BUG1 BUG2 error
+//@ case all_at_counted_barrier: grid 1 block 64
+//@ arg buffer 256
+//@ arg i32 64
+//@ expect clean
+KERNEL writes_before_counted_barrier(int *data, int count) {
+    // With a count of 32, the barrier does not wait for the first warp, whether this warp has exited or not.
+    if (threadIdx.x < 32) {
+        data[threadIdx.x] = threadIdx.x; // BUG1
+        if (count == 64) asm volatile("bar.sync 2, %0;" :: "r"(count) : "memory");
+        return;
+    }
+    asm volatile("bar.sync 2, %0;" :: "r"(count) : "memory");
+    data[threadIdx.x] = data[63 - threadIdx.x]; // BUG2
+}

@@ -528,7 +528,13 @@ impl CtaState {
                     self.reduce(runner, &released);
                 }
                 if self.observed {
-                    let alive: Vec<u32> = self.warps.iter().map(|state| !state.exited).collect();
+                    let warps = self.warps.iter().enumerate();
+                    let alive: Vec<u32> = warps
+                        .map(|(warp, state)| match waits_for_all {
+                            true => !state.exited,
+                            false => threads_of(warp as u32, self.threads),
+                        })
+                        .collect();
                     runner.synchronised(SyncEvent::Barrier {
                         barrier: id as u32,
                         released: &released,

@@ -78,7 +78,8 @@ pub enum SyncEvent<'a> {
         barrier: u32,
         /// For each warp, the lanes that waited at the barrier and continue.
         released: &'a [u32],
-        /// For each warp, the lanes that have not exited.
+        /// For each warp, the lanes that have not exited. If the barrier waits for a number of threads, also those that
+        /// have exited: such a barrier does not order their accesses.
         alive: &'a [u32],
     },
     /// Lanes of a warp arrive at the barrier of the cluster.

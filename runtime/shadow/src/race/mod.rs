@@ -851,7 +851,7 @@ impl Detector {
     }
 
     /// Completes a barrier of a CTA. For each warp, `released` contains the lanes that the barrier releases, and
-    /// `alive` the lanes that have not exited.
+    /// `alive` the lanes that have not exited; for a barrier that waits for a number of threads, all lanes.
     pub fn complete_barrier(&mut self, id: CtaId, barrier: usize, released: &[u32], alive: &[u32]) {
         self.ctas[id as usize].complete_barrier(id, barrier, released, alive);
     }
