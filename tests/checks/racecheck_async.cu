@@ -915,3 +915,37 @@ KERNEL other_block_reads_before_barrier(int *out) {
     cluster_arrive();
     cluster_wait();
 }
+
+//@ case second_mbarrier_wait_missing: grid 1 block 64
+//@ arg buffer 256
+//@ arg i32 0
+//@ expect racecheck race BUG1 BUG2 error
+//@ case both_mbarrier_waits: grid 1 block 64
+//@ arg buffer 256
+//@ arg i32 1
+//@ expect clean
+KERNEL exchanges_in_turns(int *out, int waits_twice) {
+    // A thread that waits late must not acquire what other threads have written for the next phase.
+    __shared__ int values[64];
+    __shared__ unsigned long long object;
+    unsigned address = (unsigned)__cvta_generic_to_shared(&object);
+    if (threadIdx.x == 0) asm volatile("mbarrier.init.shared.b64 [%0], 64;" :: "r"(address) : "memory");
+    __syncthreads();
+    int sum = 0, parity = 0;
+    auto arrive_and_wait = [&] {
+        asm volatile("{ .reg .b64 state; mbarrier.arrive.shared.b64 state, [%0]; }" :: "r"(address) : "memory");
+        int done = 0;
+        while (!done)
+            asm volatile("{ .reg .pred p; mbarrier.test_wait.parity.shared.b64 p, [%1], %2; selp.s32 %0, 1, 0, p; }"
+                         : "=r"(done) : "r"(address), "r"(parity) : "memory");
+        parity ^= 1;
+    };
+    #pragma unroll 1
+    for (int turn = 0; turn < 3; turn++) {
+        values[threadIdx.x] = turn + threadIdx.x; // BUG1
+        arrive_and_wait();
+        sum += values[63 - threadIdx.x]; // BUG2
+        if (waits_twice) arrive_and_wait();
+    }
+    out[threadIdx.x] = sum;
+}

@@ -9,12 +9,44 @@ use super::{Access, Detector, Scope};
 
 /// The accesses that strong writes to a location have released.
 #[derive(Debug, Default)]
-pub(super) struct Location {
+struct Released {
     /// The clock that strong writes have released to all threads of the device.
     device: Shared,
     /// The clocks that strong writes have released to the threads of one CTA or cluster. Each entry contains the
     /// scope, the [`CtaId`] or the index of the cluster, and the clock.
     narrow: SmallVec<[(Scope, u64, Shared); 1]>,
+}
+
+impl Released {
+    /// Adds a clock for the threads of a CTA or a cluster.
+    fn add(&mut self, (width, group): (Scope, u64), released: &Shared) {
+        let mut known = self.narrow.iter_mut();
+        match known.find(|(w, g, _)| (*w, *g) == (width, group)) {
+            Some((.., clock)) => clock::join(clock, released),
+            None => self.narrow.push((width, group, released.clone())),
+        }
+    }
+
+    /// Adds the clocks of `other` to those of `self`.
+    fn join(&mut self, other: &Released) {
+        clock::join(&mut self.device, &other.device);
+        for (width, group, released) in &other.narrow {
+            self.add((*width, *group), released);
+        }
+    }
+}
+
+/// The strong writes to a location.
+#[derive(Debug, Default)]
+pub(super) struct Location {
+    /// The accesses that strong writes have released. For an mbarrier, those that arrivals at the current phase have
+    /// released.
+    released: Released,
+    /// For an mbarrier, the accesses that arrivals at completed phases have released. A thread that waits acquires only
+    /// these, even if threads have already arrived at the next phase.
+    completed: Released,
+    /// For an mbarrier, the parity of the current phase, as far as the detector was told.
+    parity: Option<bool>,
     /// The accesses before `fence.sc` that happen before strong writes of device scope to the location
     /// ([`super::sequenced`]). Unlike the other clocks, this clock also contains those of overwritten values.
     sequenced: Shared,
@@ -37,18 +69,22 @@ pub(super) struct Location {
 impl Location {
     /// Returns the clocks that a strong read with scope `scope` in a CTA obtains. The index of a clock is the least
     /// [`Scope`] of an acquire by which the reader learns the accesses in the clock.
-    fn clocks(&self, scope: Scope, id: CtaId, cluster: u64) -> [Shared; 3] {
+    fn clocks(&self, access: Access, scope: Scope, id: CtaId, cluster: u64) -> [Shared; 3] {
+        let waits = self.is_object && !access.writes && self.parity.is_some();
+        let current = (!waits).then_some(&self.released);
         let mut clocks = [None, None, None];
-        if scope == Scope::Device {
-            clocks[Scope::Device as usize].clone_from(&self.device);
-        }
-        for (width, group, released) in &self.narrow {
-            let here = match width {
-                Scope::Cta => *group == u64::from(id),
-                _ => *group == cluster && scope != Scope::Cta,
-            };
-            if here {
-                clocks[*width as usize].clone_from(released);
+        for from in current.into_iter().chain([&self.completed]) {
+            if scope == Scope::Device {
+                clock::join(&mut clocks[Scope::Device as usize], &from.device);
+            }
+            for (width, group, released) in &from.narrow {
+                let here = match width {
+                    Scope::Cta => *group == u64::from(id),
+                    _ => *group == cluster && scope != Scope::Cta,
+                };
+                if here {
+                    clock::join(&mut clocks[*width as usize], released);
+                }
             }
         }
         clocks
@@ -86,6 +122,29 @@ impl Detector {
         }
     }
 
+    /// Returns whether threads have arrived at an mbarrier at `address`.
+    pub fn is_object(&self, address: u64) -> bool {
+        let location = self.locations.get(&address);
+        location.is_some_and(|location| location.is_object)
+    }
+
+    /// States the parity of the current phase of the mbarrier at `address`. Must be called before each arrival and each
+    /// wait, so that the detector notices when a phase completes.
+    pub fn note_parity(&mut self, address: u64, parity: bool) {
+        let location = self.locations.entry(address).or_default();
+        if location
+            .parity
+            .replace(parity)
+            .is_some_and(|before| before != parity)
+        {
+            let phase = std::mem::take(&mut location.released);
+            location.completed.join(&phase);
+            // A thread that has polled before reads another value now.
+            self.versions += 1;
+            location.version = self.versions;
+        }
+    }
+
     /// Adds the accesses that the writes to a location have released to the clocks of a thread that reads the location.
     /// Also records whether the location is a flag, and whether the schedule decides which thread's accesses are
     /// acquired.
@@ -107,7 +166,7 @@ impl Detector {
         if access.polls && cta.has_seen(thread, seen) {
             return;
         }
-        let clocks = location.clocks(scope, id, cta.cluster);
+        let clocks = location.clocks(access, scope, id, cta.cluster);
         let mut clock = None;
         for released in clocks.iter().rev() {
             clock::join(&mut clock, released);
@@ -184,18 +243,12 @@ impl Detector {
             location.suspected = None;
         }
         if width == Scope::Device {
-            clock::join(&mut location.device, &released);
+            clock::join(&mut location.released.device, &released);
         }
         if scope == Scope::Device {
             clock::join(&mut location.sequenced, &cta.written_sequenced(thread));
         }
-        let mut add = |width, group| {
-            let mut known = location.narrow.iter_mut();
-            match known.find(|(w, g, _)| (*w, *g) == (width, group)) {
-                Some((.., clock)) => clock::join(clock, &released),
-                None => location.narrow.push((width, group, released.clone())),
-            }
-        };
+        let mut add = |width, group| location.released.add((width, group), &released);
         if released.is_some() {
             // Threads of the writer's CTA or cluster can also acquire these accesses with a read of a narrower scope.
             add(Scope::Cta, u64::from(id));
@@ -216,7 +269,12 @@ impl Detector {
             self.released.insert((by, address));
         }
         let suspected = location.suspected.clone();
-        let kept = [&location.device, &location.sequenced, &suspected];
+        let kept = [
+            &location.released.device,
+            &location.completed.device,
+            &location.sequenced,
+            &suspected,
+        ];
         let size = kept.into_iter().map(clock::size).sum();
         self.known = self.known + size - std::mem::replace(&mut location.size, size);
         self.use_clock(id, (thread, Use::Released), &released);

@@ -286,8 +286,8 @@ pub struct Detector {
     /// Total size of the clocks that were joined for [`cta::Basis::Suspected`].
     suspected: u64,
     /// Total size ([`clock::size`]) of the clocks that the detector stores: for each thread of a CTA that has not
-    /// ended, its last clock for each [`Use`]; for each location, the clocks `device`, `sequenced` and
-    /// `suspected`.
+    /// ended, its last clock for each [`Use`]; for each location, the clocks that it stores for all
+    /// threads of the device.
     known: u64,
     /// Pairs of a thread and the address of a lock. The thread has released the lock, and has accessed memory while it
     /// held the lock and had not acquired it with [`Scope::Device`]. Contains also threads of CTAs that have ended.

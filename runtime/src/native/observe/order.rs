@@ -2,7 +2,7 @@
 
 use margay_exec::{ClusterLanes, SyncEvent};
 use margay_ir::observe::{AccessMode, Asynchronous, ObservedAccess, PROXY_GLOBAL, PROXY_SHARED};
-use margay_ops::meaning::Bits;
+use margay_ops::meaning::{Bits, mbarrier};
 use margay_ops::mods::{AtomOp, MemOrder, Mode, Scope as PtxScope, StateSpace};
 use margay_shadow::race::{
     self, Access, Completion, CtaId, Missing, Race, Scope, Shape, Site, Window,
@@ -87,6 +87,13 @@ impl Examiner<'_> {
             false => Window::Global,
         };
         let access = described(at.access, self.writes(at.access, address, operands), window);
+        if access.signals || access.strong.is_some() && races.detector.is_object(address) {
+            let mut word = [0; 8];
+            if crate::fault::access::read(&mut word, address).is_ok() {
+                let parity = u64::from_ne_bytes(word) >> mbarrier::PARITY == 1;
+                races.detector.note_parity(address, parity);
+            }
+        }
         let mut found: Vec<Race> = Vec::new();
         let range = (address, bytes);
         races
