@@ -32,10 +32,12 @@ fn broadcast(warp: &mut WarpLanes<'_>, index: usize, value: Bits) {
 }
 
 /// Returns whether the operand `c` of a shuffle describes a width that CUDA C++ permits: a power of two from 1 to 32.
-/// `nvcc` computes the bits above the lowest eight as 32 minus the width.
+/// `nvcc` computes the bits above the lowest eight as 32 minus the width, and the lowest eight as 31 or 0. Returns true
+/// for other values of these eight bits, which only inline PTX contains. (CUB passes negative indices of the last lane.)
 pub fn is_shuffle_of_width(c: u32) -> bool {
+    const IGNORED: u32 = 0xe0;
     let width = 32_u32.wrapping_sub(c >> 8);
-    matches!(width, 1 | 2 | 4 | 8 | 16 | 32)
+    c & IGNORED != 0 || matches!(width, 1 | 2 | 4 | 8 | 16 | 32)
 }
 
 /// Returns the lane that `lane` reads in a `shfl`, and whether the source lane is in range. If it is not, the lane
@@ -179,6 +181,10 @@ mod tests {
             for c in operands(width) {
                 assert_eq!(is_shuffle_of_width(c), allowed, "{width}");
             }
+        }
+        // Inline PTX with a negative index of the last lane.
+        for last in -32..=-1 {
+            assert!(is_shuffle_of_width(last as u32), "{last}");
         }
     }
 }
