@@ -258,6 +258,23 @@ fn check_reports_also_if_sigchld_is_ignored() {
     assert!(err(&output).ends_with(end), "{}", err(&output));
 }
 
+// Regression test: SIGXFSZ ended the command without a message.
+#[test]
+fn check_reports_that_a_file_would_exceed_the_limit() {
+    let folder = Folder::new("check_file_limit");
+    let margay = env!("CARGO_BIN_EXE_margay");
+    let script = format!("ulimit -f 1; exec {margay} check --report r.html -- {margay} {TOO_FAR}");
+    let mut command = std::process::Command::new("sh");
+    let output = command
+        .args(["-c", &script])
+        .current_dir(&folder.0)
+        .output();
+    let output = output.unwrap();
+    assert!(output.status.code().is_some(), "{:?}", output.status);
+    let error = "r.html: File too large";
+    assert!(err(&output).contains(error), "{}", err(&output));
+}
+
 // Regression test: with a full disk, the report stated 0 errors.
 #[test]
 fn check_reports_that_findings_could_not_be_written() {

@@ -106,6 +106,7 @@ impl Form {
 /// Runs the program, or reads the findings of an earlier run (`--read`), and reports the findings.
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let options = &arguments.options;
+    signals::survive_limits().map_err(|error| format!("cannot handle signals: {error}"))?;
     // Errors of options are reported before the program runs.
     let mut reports = Vec::new();
     for path in &options.output.report {
@@ -223,7 +224,7 @@ fn execute(arguments: &Arguments) -> Result<Ended, Failure> {
         Processes::ApplicationOnly => Some(u64::from(pid)),
     };
     let log = record::parse(&bytes, only);
-    let incomplete = incomplete || log.damaged > 0;
+    let incomplete = incomplete || log.incomplete || log.damaged > 0;
     Ok(Ended {
         log: Log { incomplete, ..log },
         pid,

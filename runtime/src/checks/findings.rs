@@ -302,6 +302,7 @@ impl Findings {
                     "{MOST} different findings were recorded; others are not recorded"
                 );
                 crate::error::tell(&text);
+                self.log_event(json!({"event": "incomplete"}));
             }
             return None;
         }
