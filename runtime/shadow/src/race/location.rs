@@ -131,6 +131,9 @@ impl Detector {
     /// States the parity of the current phase of the mbarrier at `address`. Must be called before each arrival and each
     /// wait, so that the detector notices when a phase completes.
     pub fn note_parity(&mut self, address: u64, parity: bool) {
+        if self.given_up {
+            return;
+        }
         let location = self.locations.entry(address).or_default();
         if location
             .parity
@@ -176,7 +179,9 @@ impl Detector {
         let contends = (access.is_update() || access.polls) && !access.signals;
         let contended = other && contends && !location.is_object;
         let scheduled = contended && clock.is_some();
-        if scope == Scope::Device {
+        // The clock for `fence.sc` does not separate the phases of an mbarrier, so a wait must not use it.
+        let waits = location.is_object && !access.writes;
+        if scope == Scope::Device && !waits {
             cta.read_sequenced(thread, &location.sequenced, contended);
         }
         if access.acquires {
@@ -186,6 +191,10 @@ impl Detector {
             cta.read_strongly(thread, &clocks, scheduled);
         }
         cta.acquire(thread, &clock, Basis::Assumed);
+        if waits {
+            cta.acquire(thread, &clock, Basis::Suspected);
+            return;
+        }
         let most = most_suspected(self.suspected);
         self.suspected += cta.acquire_suspected(thread, &location.suspected, most);
     }
@@ -261,7 +270,12 @@ impl Detector {
             index: thread,
         };
         location.writer = Some(by);
-        location.is_object |= access.signals;
+        location.is_object = access.signals;
+        if !access.signals && location.parity.take().is_some() {
+            // The program has invalidated the mbarrier, and uses its memory for something else.
+            let phases = std::mem::take(&mut location.completed);
+            location.released.join(&phases);
+        }
         cta.end_interval(thread);
         if access.swaps {
             cta.hold_lock(thread, address, access.acquires.then_some(scope));

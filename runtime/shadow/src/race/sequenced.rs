@@ -8,7 +8,9 @@
 //! a fence of its own. For example, all threads of a CTA write, execute `__threadfence()` and pass a barrier, and then one
 //! thread increments a counter.
 //!
-//! The detector records only fences whose scope includes the device.
+//! The detector records only fences whose scope includes the device. It passes their order on through warp and CTA
+//! barriers, but not through `bar.arrive`, barriers of clusters, and acquire operations between F and the write or between
+//! the read and G. In such programs it may report a race that there is not.
 
 use super::clock::{self, Shared};
 use super::cta::Known;
