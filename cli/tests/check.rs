@@ -239,6 +239,13 @@ fn check_selects_launches_and_sums_processes() {
     );
 }
 
+/// Runs a script in a folder.
+fn shell(folder: &Folder, script: &str) -> std::process::Output {
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", script]).current_dir(&folder.0);
+    command.output().unwrap()
+}
+
 // Regression test: the system discarded the status of the program, so the findings were lost.
 #[test]
 fn check_reports_also_if_sigchld_is_ignored() {
@@ -247,12 +254,7 @@ fn check_reports_also_if_sigchld_is_ignored() {
     let script = format!(
         "trap '' CHLD; exec {margay} check --tool memcheck --destroy-on-device-error nothing -- {margay} {TOO_FAR}"
     );
-    let mut command = std::process::Command::new("sh");
-    let output = command
-        .args(["-c", &script])
-        .current_dir(&folder.0)
-        .output();
-    let output = output.unwrap();
+    let output = shell(&folder, &script);
     assert_eq!(output.status.code(), Some(1), "{}", err(&output));
     let end = "========= ERROR SUMMARY: 2 errors\n";
     assert!(err(&output).ends_with(end), "{}", err(&output));
@@ -264,12 +266,7 @@ fn check_reports_that_a_file_would_exceed_the_limit() {
     let folder = Folder::new("check_file_limit");
     let margay = env!("CARGO_BIN_EXE_margay");
     let script = format!("ulimit -f 1; exec {margay} check --report r.html -- {margay} {TOO_FAR}");
-    let mut command = std::process::Command::new("sh");
-    let output = command
-        .args(["-c", &script])
-        .current_dir(&folder.0)
-        .output();
-    let output = output.unwrap();
+    let output = shell(&folder, &script);
     assert!(output.status.code().is_some(), "{:?}", output.status);
     let error = "r.html: File too large";
     assert!(err(&output).contains(error), "{}", err(&output));

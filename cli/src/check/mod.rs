@@ -192,10 +192,10 @@ fn read(name: &str) -> Result<Ended, Failure> {
         let text = "--read reads files that --save has written without --xml";
         return Err(Failure::from(format!("{}: {text}", path.display())));
     }
-    let log = record::parse(&bytes, None);
-    let incomplete = log.incomplete || log.damaged > 0 || !log.has_end;
+    let mut log = record::parse(&bytes, None);
+    log.incomplete |= !log.has_end;
     Ok(Ended {
-        log: Log { incomplete, ..log },
+        log,
         pid,
         status: None,
     })
@@ -218,15 +218,14 @@ fn execute(arguments: &Arguments) -> Result<Ended, Failure> {
     let pid = child.id();
     let status = signals::wait(&mut child).map_err(failed)?;
     let bytes = fs::read(file.path()).unwrap_or_default();
-    let incomplete = !file.is_complete();
     let only = match arguments.options.target_processes {
         Processes::All => None,
         Processes::ApplicationOnly => Some(u64::from(pid)),
     };
-    let log = record::parse(&bytes, only);
-    let incomplete = incomplete || log.incomplete || log.damaged > 0;
+    let mut log = record::parse(&bytes, only);
+    log.incomplete |= !file.is_complete();
     Ok(Ended {
-        log: Log { incomplete, ..log },
+        log,
         pid,
         status: Some(status),
     })

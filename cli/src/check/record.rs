@@ -190,6 +190,7 @@ pub(crate) fn parse(bytes: &[u8], pid: Option<u64>) -> Log {
             log.damaged += 1;
         }
     }
+    log.incomplete |= log.damaged > 0;
     log.records = merge(found);
     log
 }

@@ -753,16 +753,17 @@ impl Cta {
         self.sequenced.get_or_insert_with(made)
     }
 
-    /// Performs the part of a `fence.sc` that [`Cta::fence`], which must follow, does not perform. Returns whether the
-    /// clock that the thread acquires depends on the schedule.
-    pub(super) fn fence_sequenced(&mut self, id: CtaId, thread: u32) -> bool {
+    /// Performs a `fence.sc` whose scope includes the device. Returns whether the clock that the thread acquires depends
+    /// on the schedule.
+    pub(super) fn fence_sc(&mut self, id: CtaId, thread: u32) -> bool {
         let (acquired, scheduled) = self.sequenced_mut().acquired(thread);
         for basis in Basis::ALL {
             self.acquire(thread, &acquired, basis);
         }
-        let known = self.release(id, thread, Basis::Guaranteed);
-        self.sequenced_mut().fence(thread, &known);
-        acquired.is_some() && scheduled
+        let depends = self.fence(id, thread, Scope::Device);
+        let known = self.last_fence(thread).map(|fence| fence.clock.clone());
+        self.sequenced_mut().fence(thread, &known.flatten());
+        depends || acquired.is_some() && scheduled
     }
 
     /// Returns the accesses that a strong write of a thread passes to the `fence.sc` that follow a read of its value.

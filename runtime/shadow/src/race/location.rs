@@ -67,11 +67,16 @@ pub(super) struct Location {
 }
 
 impl Location {
+    /// Returns whether an access waits for an mbarrier. It must not acquire what arrivals at the current phase have
+    /// released.
+    fn waits(&self, access: Access) -> bool {
+        self.is_object && !access.writes && self.parity.is_some()
+    }
+
     /// Returns the clocks that a strong read with scope `scope` in a CTA obtains. The index of a clock is the least
     /// [`Scope`] of an acquire by which the reader learns the accesses in the clock.
     fn clocks(&self, access: Access, scope: Scope, id: CtaId, cluster: u64) -> [Shared; 3] {
-        let waits = self.is_object && !access.writes && self.parity.is_some();
-        let current = (!waits).then_some(&self.released);
+        let current = (!self.waits(access)).then_some(&self.released);
         let mut clocks = [None, None, None];
         for from in current.into_iter().chain([&self.completed]) {
             if scope == Scope::Device {
@@ -179,8 +184,8 @@ impl Detector {
         let contends = (access.is_update() || access.polls) && !access.signals;
         let contended = other && contends && !location.is_object;
         let scheduled = contended && clock.is_some();
-        // The clock for `fence.sc` does not separate the phases of an mbarrier, so a wait must not use it.
-        let waits = location.is_object && !access.writes;
+        // The clocks `sequenced` and `suspected` do not separate the phases of an mbarrier, so a wait must not use them.
+        let waits = location.waits(access);
         if scope == Scope::Device && !waits {
             cta.read_sequenced(thread, &location.sequenced, contended);
         }

@@ -286,8 +286,8 @@ pub struct Detector {
     /// Total size of the clocks that were joined for [`cta::Basis::Suspected`].
     suspected: u64,
     /// Total size ([`clock::size`]) of the clocks that the detector stores: for each thread of a CTA that has not
-    /// ended, its last clock for each [`Use`]; for each location, the clocks that it stores for all
-    /// threads of the device.
+    /// ended, its last clock for each [`Use`]; for each location, the clocks that it stores for
+    /// all threads of the device.
     known: u64,
     /// Pairs of a thread and the address of a lock. The thread has released the lock, and has accessed memory while it
     /// held the lock and had not acquired it with [`Scope::Device`]. Contains also threads of CTAs that have ended.
@@ -760,22 +760,27 @@ impl Detector {
 
     /// Performs a fence of a thread.
     pub fn fence(&mut self, id: CtaId, thread: u32, scope: Scope) {
-        if self.given_up {
-            return;
-        }
-        let cta = &mut self.ctas[id as usize];
-        self.scheduled |= cta.fence(id, thread, scope);
-        let released = cta.last_fence(thread).map(|fence| fence.clock.clone());
-        self.use_clock(id, (thread, Use::Fenced), &released.flatten());
+        self.fence_with(id, thread, |cta| cta.fence(id, thread, scope));
     }
 
     /// Performs a `fence.sc` of a thread. It has all effects of a fence, and two such fences of device scope are also
     /// ordered if threads other than theirs have written and read a flag ([`sequenced`]).
     pub fn fence_sc(&mut self, id: CtaId, thread: u32, scope: Scope) {
-        if scope == Scope::Device && !self.given_up {
-            self.scheduled |= self.ctas[id as usize].fence_sequenced(id, thread);
+        match scope {
+            Scope::Device => self.fence_with(id, thread, |cta| cta.fence_sc(id, thread)),
+            _ => self.fence(id, thread, scope),
         }
-        self.fence(id, thread, scope);
+    }
+
+    /// Performs a fence of a thread with `perform`, which returns whether the acquired clock depends on the schedule.
+    fn fence_with(&mut self, id: CtaId, thread: u32, perform: impl FnOnce(&mut Cta) -> bool) {
+        if self.given_up {
+            return;
+        }
+        let cta = &mut self.ctas[id as usize];
+        self.scheduled |= perform(cta);
+        let released = cta.last_fence(thread).map(|fence| fence.clock.clone());
+        self.use_clock(id, (thread, Use::Fenced), &released.flatten());
     }
 
     /// Returns whether an atomic operation or a polling loop has acquired accesses that another thread had released. In
