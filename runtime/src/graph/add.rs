@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashSet;
+
 use super::memory::GraphAllocation;
 use super::{
     ConditionalHandle, ConditionalKind, ConditionalNode, EdgeData, Graph, GraphState, HostFunction,
-    HostNode, KernelAttributes, KernelNode, MemOpsNode, MemcpyNode, MemsetNode, Node, NodeData,
-    NodeOp, no_such_node, registry,
+    HostNode, KernelAttributes, KernelNode, MemOpsNode, MemcpyNode, MemoryNodes, MemsetNode, Node,
+    NodeData, NodeOp, no_such_node, registry,
 };
 use crate::args::KernelArgs;
 use crate::context::Context;
@@ -23,7 +25,7 @@ impl GraphState {
     fn push(&mut self, id: u64, op: NodeOp) {
         let local = self.next_local;
         self.next_local += 1;
-        self.has_memory |= matches!(op, NodeOp::MemAlloc(_) | NodeOp::MemFree(_));
+        self.memory_nodes.add(&op);
         let node = NodeData {
             id,
             local,
@@ -40,15 +42,27 @@ impl GraphState {
         let NodeOp::MemFree(freed) = op else {
             return Ok(());
         };
-        let same = |node: &NodeData| matches!(&node.op, NodeOp::MemFree(other) if Arc::ptr_eq(other, freed));
-        if self.nodes.values().any(same) {
+        let address = Arc::as_ptr(freed).addr();
+        if self.memory_nodes.freed.contains(&address) {
             return Err(Error::invalid(
                 "the allocation is freed in this graph already",
             ));
         }
-        let here =
-            |node: &NodeData| matches!(&node.op, NodeOp::MemAlloc(own) if Arc::ptr_eq(own, freed));
-        freed.freed_by(self.nodes.values().any(here))
+        freed.freed_by(self.memory_nodes.allocated.contains(&address))
+    }
+}
+
+impl MemoryNodes {
+    pub(super) fn is_empty(&self) -> bool {
+        self.allocated.is_empty() && self.freed.is_empty()
+    }
+
+    fn add(&mut self, op: &NodeOp) {
+        match op {
+            NodeOp::MemAlloc(allocation) => self.allocated.insert(Arc::as_ptr(allocation).addr()),
+            NodeOp::MemFree(allocation) => self.freed.insert(Arc::as_ptr(allocation).addr()),
+            _ => false,
+        };
     }
 }
 
@@ -83,13 +97,14 @@ impl Graph {
             )));
         }
         let mut state = self.inner.state.lock();
-        for (index, (node, data)) in dependencies.iter().enumerate() {
+        let mut seen = FxHashSet::default();
+        for (node, data) in dependencies {
             let here = std::ptr::eq(node.graph.as_ptr(), Arc::as_ptr(&self.inner));
             if !here {
                 return Err(no_such_node());
             }
             data.check(state.node(node.id)?.op.kind(), op.kind())?;
-            if dependencies[..index].iter().any(|(other, _)| other == node) {
+            if !seen.insert(node.id) {
                 return Err(Error::invalid("a dependency is listed twice"));
             }
         }

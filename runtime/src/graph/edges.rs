@@ -1,5 +1,7 @@
 //! Adds and removes edges, removes nodes, and changes the parameters of nodes.
 
+use rustc_hash::FxHashSet;
+
 use super::{EdgeData, Graph, GraphState, Node, NodeOp, no_such_node, registry};
 use crate::error::{Error, Result};
 
@@ -14,7 +16,13 @@ impl GraphState {
             return Err(Error::invalid("a node cannot depend on itself"));
         }
         data.check(source.op.kind(), target.op.kind())?;
-        if target.dependencies.iter().any(|(id, _)| *id == from) {
+        // Both lists contain the edge. Only the shorter one is searched, because a node can have very many edges.
+        let exists = if source.dependents.len() < target.dependencies.len() {
+            source.dependents.contains(&to)
+        } else {
+            target.dependencies.iter().any(|(id, _)| *id == from)
+        };
+        if exists {
             return Err(Error::invalid("the edge exists already"));
         }
         Ok(())
@@ -26,16 +34,22 @@ impl GraphState {
         Ok(())
     }
 
-    fn unlink(&mut self, from: u64, to: u64) -> Result<()> {
-        let dependencies = &mut self.node_mut(to)?.dependencies;
-        if let Some(at) = dependencies.iter().rposition(|(id, _)| *id == from) {
-            dependencies.remove(at);
+    /// Removes edges, each given as the first and the second node. The time is linear in the number of edges of the
+    /// nodes concerned.
+    fn unlink(&mut self, edges: &FxHashSet<(u64, u64)>) {
+        let sources: FxHashSet<u64> = edges.iter().map(|(from, _)| *from).collect();
+        let targets: FxHashSet<u64> = edges.iter().map(|(_, to)| *to).collect();
+        for from in sources {
+            if let Some(node) = self.nodes.get_mut(&from) {
+                node.dependents.retain(|to| !edges.contains(&(from, *to)));
+            }
         }
-        let dependents = &mut self.node_mut(from)?.dependents;
-        if let Some(at) = dependents.iter().rposition(|id| *id == to) {
-            dependents.remove(at);
+        for to in targets {
+            if let Some(node) = self.nodes.get_mut(&to) {
+                node.dependencies
+                    .retain(|(from, _)| !edges.contains(&(*from, to)));
+            }
         }
-        Ok(())
     }
 }
 
@@ -71,9 +85,8 @@ impl Graph {
                 state.link(from, to, *data)
             });
             if let Err(error) = checked {
-                for (from, to, _) in &edges[..done] {
-                    state.unlink(from.id, to.id)?;
-                }
+                let done = edges[..done].iter();
+                state.unlink(&done.map(|(from, to, _)| (from.id, to.id)).collect());
                 return Err(error);
             }
         }
@@ -87,23 +100,25 @@ impl Graph {
     /// graphs that have memory nodes, because their edges cannot be removed.
     pub fn remove_edges(&self, edges: &[Edge]) -> Result<()> {
         let mut state = self.inner.state.lock();
-        if !edges.is_empty() && state.has_memory {
+        if !edges.is_empty() && !state.memory_nodes.is_empty() {
             return Err(Error::invalid(
                 "edges of graphs with memory nodes cannot be removed",
             ));
         }
-        for (index, (from, to, data)) in edges.iter().enumerate() {
+        let mut present = FxHashSet::default();
+        let targets: FxHashSet<u64> = edges.iter().map(|(_, to, _)| to.id).collect();
+        for to in targets {
+            let dependencies = &state.node(to)?.dependencies;
+            present.extend(dependencies.iter().map(|(from, data)| (*from, to, *data)));
+        }
+        let mut removed = FxHashSet::default();
+        for (from, to, data) in edges {
             let (from, to) = (self.own(from)?, self.own(to)?);
-            let twice = edges[..index]
-                .iter()
-                .any(|(a, b, _)| (a.id, b.id) == (from, to));
-            if twice || !state.node(to)?.dependencies.contains(&(from, *data)) {
+            if !removed.insert((from, to)) || !present.contains(&(from, to, *data)) {
                 return Err(Error::invalid("no such edge"));
             }
         }
-        for (from, to, _) in edges {
-            state.unlink(from.id, to.id)?;
-        }
+        state.unlink(&removed);
         Ok(())
     }
 }
@@ -116,18 +131,15 @@ impl Node {
     pub fn remove(&self) -> Result<()> {
         let graph = self.graph()?;
         let mut state = graph.inner.state.lock();
-        if state.has_memory {
+        if !state.memory_nodes.is_empty() {
             return Err(Error::invalid(
                 "nodes of graphs with memory nodes cannot be removed",
             ));
         }
         let node = state.node(self.id)?.clone();
-        for (from, _) in &node.dependencies {
-            state.unlink(*from, self.id)?;
-        }
-        for to in &node.dependents {
-            state.unlink(self.id, *to)?;
-        }
+        let dependencies = node.dependencies.iter().map(|(from, _)| (*from, self.id));
+        let dependents = node.dependents.iter().map(|to| (self.id, *to));
+        state.unlink(&dependencies.chain(dependents).collect());
         let removed = state.nodes.remove(&self.id);
         registry::NODES.remove(&self.id);
         drop(state);

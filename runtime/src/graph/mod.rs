@@ -29,7 +29,7 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::error::{Error, Result};
 use crate::process::next_id;
@@ -96,9 +96,7 @@ pub struct Inner {
 struct GraphState {
     /// The nodes by ID. IDs ascend in the order in which nodes are added.
     nodes: BTreeMap<u64, NodeData>,
-    /// Whether this graph has nodes that allocate or free memory. Nodes of such a graph cannot be removed. Nodes of
-    /// nested graphs are not considered.
-    has_memory: bool,
+    memory_nodes: MemoryNodes,
     /// The node that owns this graph.
     owner: Option<Node>,
     /// Whether the graph is a body of a conditional node.
@@ -114,6 +112,16 @@ struct GraphState {
     copy_of: u64,
     /// If this graph is a copy, maps the ID of each node of the original graph to the ID of its copy.
     copies: FxHashMap<u64, u64>,
+}
+
+/// The allocations that the nodes of a graph allocate and free. Nodes of nested graphs are not considered. A graph with
+/// such nodes keeps all its nodes, so the sets only grow.
+#[derive(Clone, Default)]
+struct MemoryNodes {
+    /// Addresses of the [`GraphAllocation`]s that the graph allocates.
+    allocated: FxHashSet<usize>,
+    /// Addresses of the [`GraphAllocation`]s that the graph frees.
+    freed: FxHashSet<usize>,
 }
 
 #[derive(Clone)]
@@ -190,7 +198,7 @@ impl Graph {
             id,
             state: Mutex::new(GraphState {
                 nodes: BTreeMap::new(),
-                has_memory: false,
+                memory_nodes: MemoryNodes::default(),
                 owner: None,
                 body: false,
                 captures: 0,
@@ -334,7 +342,8 @@ impl Graph {
         }
         let mut state = copy.inner.state.lock();
         let original = self.inner.state.lock();
-        (state.next_local, state.has_memory) = (original.next_local, original.has_memory);
+        state.next_local = original.next_local;
+        state.memory_nodes = original.memory_nodes.clone();
         drop(original);
         state.nodes = made.into_iter().map(|node| (node.id, node)).collect();
         state.references = references;

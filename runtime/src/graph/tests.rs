@@ -11,7 +11,7 @@ mod programs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-use super::{ConditionalKind, Graph, InstantiateFlags};
+use super::{ConditionalKind, EdgeData, Graph, InstantiateFlags, Node};
 use crate::testing::{Bench, Step, kernel};
 use crate::{Error, FaultKind, LaunchConfig, StreamKind};
 
@@ -169,4 +169,59 @@ fn an_endless_loop_ends_at_the_time_limit() {
         Err(Error::Fault(fault)) => assert_eq!(fault.kind, FaultKind::Timeout, "{fault}"),
         other => panic!("{other:?}"),
     }
+}
+
+/// Returns the processor time of this thread in seconds.
+fn processor_time() -> f64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux");
+    let time = text.split(' ').next().and_then(|time| time.parse().ok());
+    let nanoseconds: f64 = time.expect("a number");
+    nanoseconds * 1e-9
+}
+
+/// Asserts that four times the size costs at most nine times as much processor time. Quadratic growth would cost 16
+/// times as much. Times below 0.1 s are too small to be compared.
+fn assert_linear(name: &str, size: usize, run: impl Fn(usize)) {
+    let cost = |size| {
+        let start = processor_time();
+        run(size);
+        processor_time() - start
+    };
+    let (small, large) = (cost(size), cost(4 * size));
+    assert!(large < 9.0 * small.max(0.1), "{name}: {small} s, {large} s");
+}
+
+#[test]
+fn graphs_grow_linearly_with_their_nodes_and_edges() {
+    let bench = Bench::new(1, Vec::new());
+    assert_linear("allocations", 5_000, |size| {
+        let graph = Graph::new();
+        for _ in 0..size {
+            let made = graph.add_alloc(&[], &bench.context, 256);
+            let (node, ptr) = made.expect("added");
+            graph.add_free(&[node], ptr).expect("added");
+        }
+    });
+    assert_linear("dependencies of a node", 25_000, |size| {
+        let graph = Graph::new();
+        let nodes: Vec<_> = (0..size)
+            .map(|_| graph.add_empty(&[]).expect("added"))
+            .collect();
+        let last = graph.add_empty(&nodes).expect("added");
+        assert!(graph.add_empty(&[last.clone(), last]).is_err());
+    });
+    assert_linear("edges", 25_000, |size| {
+        let graph = Graph::new();
+        let nodes: Vec<_> = (0..size)
+            .map(|_| graph.add_empty(&[]).expect("added"))
+            .collect();
+        let last = graph.add_empty(&[]).expect("added");
+        let edge = |node: &Node| (node.clone(), last.clone(), EdgeData::default());
+        let edges: Vec<_> = nodes.iter().map(edge).collect();
+        graph.add_edges(&edges).expect("added");
+        assert!(graph.add_edges(&edges[..1]).is_err(), "exists already");
+        let reversed: Vec<_> = edges.into_iter().rev().collect();
+        graph.remove_edges(&reversed).expect("removed");
+        assert!(graph.remove_edges(&reversed[..1]).is_err(), "is removed");
+    });
 }
