@@ -424,7 +424,8 @@ pub struct Polling {
 pub struct ParkedUnit {
     /// The index of the unit.
     pub unit: u64,
-    /// The engine's state: frames, program counters, barrier states.
+    /// The state of the unit's CTAs (frames, program counters, barrier states) and the unit's window. Only the engine
+    /// knows its type.
     pub state: Box<dyn Any + Send>,
     /// Whether any thread has completed a wait since the unit was last run or resumed.
     pub progressed: bool,

@@ -51,7 +51,7 @@ const TYPES: [Type; 18] = [
 pub enum Tolerance {
     /// An absolute difference.
     Absolute(f64),
-    /// A multiple of the expected value.
+    /// A relative difference: this number times the magnitude of the expected value.
     Relative(f64),
     /// A number of units in the last place of the expected value.
     Ulps(f64),

@@ -1,5 +1,6 @@
 //! A kernel: its properties, and the native code that has been compiled for it so far.
 
+use std::cell::OnceCell;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -7,7 +8,7 @@ use margay_exec::interp::Code;
 use margay_exec::{LaunchInfo, SymbolTable, SyncPoint};
 use margay_ir::analysis::callees::callees;
 use margay_ir::analysis::{StackNeed, slots, stack_need};
-use margay_ir::entity::{Entity, FuncId, SymbolId};
+use margay_ir::entity::{Entity, FuncId, Inst, SymbolId, Value};
 use margay_ir::function::Function;
 use margay_ir::module::Module;
 use margay_ir::observe::Selection;
@@ -18,7 +19,7 @@ use margay_jit::signatures::SignatureIds;
 use margay_jit::{
     CompileError, CompiledFunction, CompiledKernel, Compiler, Fallback, Specialisation, Widths,
 };
-use margay_ops::mods::{Mode, StateSpace};
+use margay_ops::mods::{AtomOp, MemOrder, Mode, StateSpace};
 use margay_ops::ops::{Effects, Opcode};
 use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -370,11 +371,12 @@ fn register(function: &CompiledFunction, owner: u64) -> Entry {
 }
 
 /// Returns whether a function synchronises threads only with barriers of the whole CTA and with warp barriers. Such a
-/// function has no atomics, no fences and no ordered loads or stores.
+/// function has no fences, no ordered loads or stores, and only atomics that order nothing ([`is_silent`]).
 fn only_barriers_order(function: &Function) -> bool {
     let dfg = &function.dfg;
-    let insts = function.blocks().iter().flat_map(|&b| function.insts(b));
-    insts.copied().all(|inst| {
+    let used = OnceCell::new();
+    let mut insts = function.blocks().iter().flat_map(|&b| function.insts(b));
+    insts.all(|&inst| {
         let data = &dfg.insts[inst];
         let constant = |index: usize| dfg.args(inst).get(index).and_then(|&v| dfg.constant(v));
         match data.opcode {
@@ -384,9 +386,11 @@ fn only_barriers_order(function: &Function) -> bool {
                 whole && matches!(data.mods.mode(), Mode::Sync | Mode::Red)
             }
             Opcode::BarWarp | Opcode::Converge => true,
+            Opcode::Atom | Opcode::Red => {
+                let used = used.get_or_init(|| used_values(function));
+                is_silent(function, inst, used)
+            }
             Opcode::Fence
-            | Opcode::Atom
-            | Opcode::Red
             | Opcode::CpAsync
             | Opcode::CheckGroup
             | Opcode::ClusterBar
@@ -396,6 +400,29 @@ fn only_barriers_order(function: &Function) -> bool {
             opcode => !opcode.effects().contains(Effects::FENCE),
         }
     })
+}
+
+/// Returns whether an atomic operation is relaxed and its result is unused. In a function without fences, no such
+/// operation orders accesses of different threads. A compare-and-swap is excluded because it can take a lock, and an
+/// arrival at an mbarrier because threads can wait for it.
+fn is_silent(function: &Function, inst: Inst, used: &FxHashSet<Value>) -> bool {
+    let mods = function.dfg.insts[inst].mods;
+    let relaxed = mods.is_weak() || mods.order() == MemOrder::Relaxed;
+    let op = mods.atom_op();
+    let excluded = matches!(op, AtomOp::Cas | AtomOp::Signal | AtomOp::SignalDrop);
+    let mut results = function.dfg.results(inst).iter();
+    relaxed && !excluded && !results.any(|result| used.contains(result))
+}
+
+/// Returns the values that are operands of instructions or arguments of blocks.
+fn used_values(function: &Function) -> FxHashSet<Value> {
+    let dfg = &function.dfg;
+    let insts = function.blocks().iter().flat_map(|&b| function.insts(b));
+    let uses = insts.flat_map(|&inst| {
+        let passed = dfg.targets(inst).iter().flat_map(|target| &target.args);
+        dfg.args(inst).iter().chain(passed)
+    });
+    uses.map(|&value| dfg.resolve(value)).collect()
 }
 
 /// What a thread's stack contains.

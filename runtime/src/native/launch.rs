@@ -37,8 +37,9 @@ const FRAME_FACTOR: u64 = 8;
 /// Minimum size in bytes of a stack for frames, if the window is large enough. With this size, recursion of usual depth
 /// needs no larger stack limit.
 const LEAST_FRAMES: u64 = 64 << 10;
-/// Number of bytes that are added to the size of a stack for frames. Otherwise the distance between the stacks of
-/// neighbouring threads would often be a power of two, and the stacks would compete for the same cache sets.
+/// Number of bytes that are added to the size of a thread's stack if the stack holds all values that live across calls
+/// ([`StackUse::Frames`]). Without these bytes, the distance between the stacks of neighbouring threads would often be a
+/// power of two, and the stacks would compete for the same cache sets.
 const SKEW: u64 = 208;
 
 /// Returns the size of a thread's stack in bytes. The size is 0 if the kernel calls no function, else at least the

@@ -381,7 +381,7 @@ impl Array {
         (self.made.bytes, ALIGNMENT)
     }
 
-    /// Returns `Ok` if the array can be used.
+    /// Checks that the array has not become unusable together with its context.
     ///
     /// # Errors
     /// [`Error::ContextDestroyed`] if the context was destroyed or reset, or the context's fault.
@@ -457,7 +457,7 @@ impl MipmappedArray {
         self.made.texels.image.levels.len() as u32
     }
 
-    /// Returns `Ok` if the array can be used.
+    /// Checks that the array has not become unusable together with its context.
     ///
     /// # Errors
     /// [`Error::ContextDestroyed`] if the context was destroyed or reset, or the context's fault.

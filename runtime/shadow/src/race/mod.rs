@@ -335,7 +335,8 @@ impl Detector {
     }
 
     /// States that the threads of a CTA synchronise only with barriers of the whole CTA and with warp barriers: the
-    /// kernel has no fences, atomics, strong accesses, asynchronous copies or other barriers.
+    /// kernel has no fences, asynchronous copies or other barriers. Its only strong accesses are relaxed atomic updates
+    /// whose results are unused, and none of them is a compare-and-swap or a signal to an mbarrier.
     pub fn order_by_barriers_only(&mut self, id: CtaId) {
         self.ctas[id as usize].barriers_only = true;
     }
@@ -477,6 +478,9 @@ impl Detector {
             cta: id,
             index: thread,
         };
+        if self.update(by, (site, access), (address, bytes), &mut report) {
+            return;
+        }
         if access.writes {
             let launch = self.ctas[id as usize].launch;
             self.begin_write(launch, address, bytes.into());

@@ -4,9 +4,9 @@
 
 use super::cell::{About, Cells, Entry, GroupId, Mark, NONE, Readers};
 use super::clock::{CtaId, Thread, Time};
-use super::cta::lanes;
+use super::cta::{Cta, lanes};
 use super::unit::{UNIT, Whole, Writes};
-use super::{Access, Detector, Group, Missing, Race, Site};
+use super::{Access, Detector, Group, Missing, Race, Scope, Site};
 
 /// The pattern of the addresses of the active lanes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -308,6 +308,79 @@ fn is_known_elsewhere(groups: &[Group], now: &Now, read: &Entry, further: &[Entr
     })
 }
 
+/// Records the atomic update `entry` to a cell of a kernel whose threads only barriers order, unless `Detector::touch`
+/// must compare the update with the earlier accesses. Returns false only in the latter case. `cluster_of` returns the
+/// cluster of a CTA.
+///
+/// Updates by the same instruction do not race with each other. Of the updates that barriers do not order, at most two
+/// are recorded: of different warps of a CTA in one epoch, or of CTAs in different clusters. Every later access that
+/// races with an update that is not recorded also races with one of these two, as [`enough_writes`] explains.
+fn record_update(
+    cells: &mut Cells,
+    groups: &[Group],
+    now: &Now,
+    (index, entry): (u64, Entry),
+    cluster_of: impl Fn(CtaId) -> u64,
+) -> bool {
+    cells.unmark(index, 1);
+    let (cell, further) = cells.with_further(index);
+    let (write, read) = (cell.write(), cell.read());
+    if further.len() > FEW {
+        return false;
+    }
+    let own = &groups[entry.group as usize - 1];
+    let mut first: Option<&Group> = None;
+    let mut enough = false;
+    for other in write.iter().chain(&read).chain(further) {
+        let group = &groups[other.group as usize - 1];
+        if other.bytes & entry.bytes == 0 || now.about(groups, other.group) == About::Over {
+            continue;
+        }
+        let reaches = group.cta == now.cta || own.strong == Some(Scope::Device);
+        let alike = (
+            group.site,
+            group.launch,
+            group.strong,
+            group.element,
+            group.lock,
+        ) == (now.site, now.launch, own.strong, own.element, None);
+        if !other.writes || !alike || !reaches || group.copy.is_some() {
+            return false;
+        }
+        if entry.bytes & !other.bytes != 0 {
+            continue;
+        }
+        match first {
+            Some(first) if first.cta == group.cta => {
+                let epoch = (group.cta, group.time.epoch) == (now.cta, now.time.epoch);
+                enough |= epoch && first.time.epoch == group.time.epoch && first.warp != group.warp;
+            }
+            Some(first) => enough |= cluster_of(first.cta) != cluster_of(group.cta),
+            None => first = Some(group),
+        }
+    }
+    if enough {
+        return true;
+    }
+    let mut new = entry;
+    let mut moved = None;
+    if let Some(write) = write {
+        let covered = write.bytes & !entry.bytes == 0;
+        if write.key() == entry.key() {
+            new.lanes |= write.lanes;
+        } else if further.iter().any(|other| other.key() == entry.key()) {
+            return false;
+        } else if !covered || now.about(groups, write.group) != About::Over {
+            moved = Some(write);
+        }
+    }
+    cell.set(new);
+    if let Some(moved) = moved {
+        cells.add_further(index, moved);
+    }
+    true
+}
+
 impl Detector {
     /// Records the accesses of several lanes of a warp. `first` is the thread of lane 0. `active` are the lanes that
     /// access memory, each `bytes` bytes. `shape` states the pattern of the addresses, and `address` returns the
@@ -329,7 +402,11 @@ impl Detector {
         let last = first + 31 - active.leading_zeros();
         let cta = &self.ctas[id as usize];
         let weak = access.strong.is_none() && !access.asynchronous;
-        if !weak || cta.has_locks() || cta.has_issues() || first / 32 != last / 32 {
+        if !(weak || self.is_silent(cta, access))
+            || cta.has_locks()
+            || cta.has_issues()
+            || first / 32 != last / 32
+        {
             for lane in lanes(active) {
                 let range = (address(lane), bytes);
                 self.access(id, first + lane, (site, access), range, |race| {
@@ -342,22 +419,21 @@ impl Detector {
             cta: id,
             index: first,
         };
-        let now = Now {
-            cta: id,
-            warp: leader.warp(),
-            time: cta.time(first),
-            common: cta.common_interval(leader.warp()),
-            plain: cta.is_plain(),
-            barriers_only: cta.barriers_only,
-            launch: cta.launch,
-            overlapped: self.overlapping.contains(&cta.launch),
-            site,
-        };
+        let now = self.now(leader, site);
         let writes = access.writes;
         if writes {
             self.begin_writes(now.launch, (active, bytes, shape), &address);
         }
         let group = self.group(leader, (site, access, None), writes);
+        if !weak {
+            return self.update_lanes(
+                &now,
+                (group, access),
+                (first, active, bytes),
+                address,
+                report,
+            );
+        }
         let lowest = active.trailing_zeros();
         let one = address(lowest);
         if shape == Shape::Uniform && !writes {
@@ -447,6 +523,81 @@ impl Detector {
         }
     }
 
+    fn now(&self, leader: Thread, site: Site) -> Now {
+        let cta = &self.ctas[leader.cta as usize];
+        Now {
+            cta: leader.cta,
+            warp: leader.warp(),
+            time: cta.time(leader.index),
+            common: cta.common_interval(leader.warp()),
+            plain: cta.is_plain(),
+            barriers_only: cta.barriers_only,
+            launch: cta.launch,
+            overlapped: self.overlapping.contains(&cta.launch),
+            site,
+        }
+    }
+
+    /// Returns whether an access is an atomic update that orders no accesses.
+    fn is_silent(&self, cta: &Cta, access: Access) -> bool {
+        access.is_update() && cta.barriers_only && !self.overlapping.contains(&cta.launch)
+    }
+
+    /// Records an access of `bytes` bytes at `address` if it is an atomic update that orders no accesses. Returns false
+    /// for other accesses. Calls `report` for each race with an earlier access.
+    pub(super) fn update(
+        &mut self,
+        by: Thread,
+        (site, access): (Site, Access),
+        (address, bytes): (u64, u32),
+        report: &mut impl FnMut(Race),
+    ) -> bool {
+        let cta = &self.ctas[by.cta as usize];
+        if !self.is_silent(cta, access) {
+            return false;
+        }
+        self.begin_write(cta.launch, address, bytes.into());
+        let group = self.group(by, (site, access, None), true);
+        let now = self.now(by, site);
+        let lanes = (by.index, 1, bytes);
+        let found = |_, race| report(race);
+        self.update_lanes(&now, (group, access), lanes, |_| address, found);
+        true
+    }
+
+    /// Records the atomic updates of the lanes `active`, each to `bytes` bytes. `first` is the thread of lane 0.
+    fn update_lanes(
+        &mut self,
+        now: &Now,
+        (group, access): (GroupId, Access),
+        (first, active, bytes): (u32, u32, u32),
+        address: impl Fn(u32) -> u64,
+        mut report: impl FnMut(u32, Race),
+    ) {
+        for lane in lanes(active) {
+            let by = Thread {
+                cta: now.cta,
+                index: first + lane,
+            };
+            for (index, mask) in cells_of(address(lane), bytes) {
+                let entry = Entry {
+                    group,
+                    lanes: 1 << by.lane(),
+                    bytes: mask,
+                    writes: true,
+                };
+                let cluster_of = |cta: CtaId| self.ctas[cta as usize].cluster;
+                let new = (index, entry);
+                if record_update(&mut self.cells, &self.groups, now, new, cluster_of) {
+                    continue;
+                }
+                let part = (now.site, access, None);
+                let mut found = |race| report(lane, race);
+                self.touch(by, part, true, (index, mask), &mut found);
+            }
+        }
+    }
+
     fn begin_writes(
         &mut self,
         launch: u32,
@@ -468,8 +619,11 @@ impl Detector {
 
     /// Records accesses of `count` neighbouring lanes to adjacent cells, `per` cells for each lane, in all cells for
     /// which the short path is possible. `index` is the first cell, which `lane` accesses. Returns a bit mask of the
-    /// lanes whose accesses are recorded, in which bit 0 stands for `lane`. Also returns the units in which earlier
-    /// writes race with the accesses: the first cell of each unit, relative to `index`, and these earlier writes.
+    /// lanes whose accesses are recorded, in which bit 0 stands for `lane`. Also returns the units of memory ([`UNIT`]
+    /// cells) that the accesses write as a whole and in which they race only with one or two earlier writes, by the
+    /// same lanes and the same instruction in other CTAs. For each such unit, the result contains the first cell,
+    /// relative to `index`, and these earlier writes. The mask does not contain lanes whose accesses may race in any
+    /// other way; the caller records their accesses cell by cell.
     fn record_run(
         &mut self,
         now: &Now,

@@ -133,11 +133,12 @@ impl Unit {
     }
 
     /// Records a write that races only with one or two earlier writes of the unit, by the same lanes and the same
-    /// instruction in other clusters. Returns these earlier writes; the result is empty if `Detector::touch` must
+    /// instruction in other CTAs. Returns these earlier writes; the result is empty if `Detector::touch` must
     /// compare the write with the earlier accesses. `races` returns the cluster of a group's accesses if they race with
     /// the new write in this way.
     ///
-    /// The unit keeps two writes of different clusters, for the reason that `enough_writes` states.
+    /// The unit keeps two writes of different CTAs. If both are in the cluster of the new write, the result is empty.
+    /// `enough_writes` states why two writes of different clusters suffice.
     pub(super) fn add_write(
         &mut self,
         new: Whole,

@@ -126,7 +126,9 @@ impl Examiner<'_> {
             races.detector.is_issuing(id)
         };
         let is_weak = at.access.order == MemOrder::Weak && at.access.mode != AccessMode::Update;
-        if !is_weak || is_issuing {
+        // In kernels whose threads only barriers order, no atomic update orders accesses.
+        let is_counted = at.access.mode == AccessMode::Update && self.launch.code.barriers_only;
+        if !(is_weak || is_counted) || is_issuing {
             for lane in chunk.lanes() {
                 let own = Observed {
                     thread: at.thread + lane,

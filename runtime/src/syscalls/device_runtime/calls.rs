@@ -536,14 +536,9 @@ impl Call<'_> {
     }
 }
 
-/// Returns an error if rows or slices overlap. Without overlaps, a copy has no more bytes than the address range that
-/// contains its rows.
-fn check_box(place: &PitchedBox, [width, height, depth]: [u64; 3]) -> Answer {
-    let rows = height <= 1 || place.pitch >= width;
-    let plane = place.pitch.checked_mul(height);
-    let slices = depth <= 1 || plane.is_some_and(|plane| place.slice >= plane.max(1));
-    match rows && slices {
-        true => Ok(()),
-        false => Err(CudaError::INVALID_PITCH),
+fn check_box(place: &PitchedBox, extent: [u64; 3]) -> Answer {
+    match place.overlaps(extent) {
+        true => Err(CudaError::INVALID_PITCH),
+        false => Ok(()),
     }
 }

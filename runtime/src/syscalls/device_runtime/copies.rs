@@ -24,6 +24,15 @@ impl PitchedBox {
         }
     }
 
+    /// Returns whether rows or slices of this extent overlap. A copy without overlaps has no more bytes than the address
+    /// range that contains its rows, so its work is bounded.
+    pub(super) fn overlaps(&self, [width, height, depth]: [u64; 3]) -> bool {
+        let rows = height > 1 && self.pitch < width;
+        let plane = self.pitch.checked_mul(height);
+        let least = plane.map(|plane| plane.max(width).max(1));
+        rows || depth > 1 && least.is_none_or(|least| self.slice < least)
+    }
+
     fn at(&self, row: u64, slice: u64) -> u64 {
         let rows = row.wrapping_mul(self.pitch);
         let slices = slice.wrapping_mul(self.slice);
@@ -103,6 +112,30 @@ fn failure(kernel: &str, access: AccessFault) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_and_slices_overlap_if_their_distance_is_too_small() {
+        let overlaps = |pitch, slice, extent| {
+            let place = PitchedBox {
+                start: 0,
+                pitch,
+                slice,
+            };
+            place.overlaps(extent)
+        };
+        assert!(!overlaps(0, 0, [1000, 1, 1]));
+        assert!(!overlaps(10, 0, [10, 5, 1]));
+        assert!(overlaps(9, 0, [10, 5, 1]));
+        assert!(!overlaps(10, 50, [10, 5, 2]));
+        assert!(overlaps(10, 49, [10, 5, 2]));
+        assert!(!overlaps(1, 1000, [1000, 1, 10]));
+        assert!(
+            overlaps(1, 999, [1000, 1, 10]),
+            "the row is longer than a slice"
+        );
+        assert!(overlaps(0, 0, [0, 0, 2]));
+        assert!(overlaps(u64::MAX, 0, [1, 2, 2]));
+    }
 
     #[test]
     fn boxes_keep_what_lies_between_their_rows() {
