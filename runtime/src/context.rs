@@ -185,8 +185,8 @@ const LEAST_PATIENCE: Duration = Duration::from_millis(1);
 
 /// The state that calls which submit work share while a context has too many pending tasks.
 struct Crowded {
-    /// The number of completed tasks when a call stopped waiting because no task completed. Calls do not wait before
-    /// this number changes.
+    /// The number of completed tasks when a call stopped waiting because no task completed. Until the number of
+    /// completed tasks changes, calls do not wait.
     stuck_at: Option<usize>,
     /// The time without progress after which a call stops waiting. It is halved whenever a call stops waiting without
     /// success, so that the total wait is short in a program whose pending tasks wait for the program itself.
@@ -409,7 +409,8 @@ impl Context {
         self.inner.primary
     }
 
-    /// Returns `Ok` while the context can be used. Also counts the calling thread as a thread that uses the driver.
+    /// Returns an error if the context was destroyed or has a sticky fault, or in the child of a fork. Also counts the
+    /// calling thread as a thread that uses the driver.
     ///
     /// # Errors
     /// [`Error::ContextDestroyed`], the sticky fault, or [`Error::NotInitialized`] in the child of a fork.
@@ -581,7 +582,7 @@ impl Context {
     /// Blocks while [`MOST_PENDING`] or more tasks, or launches with [`MOST_PARAMETERS`] or more bytes of parameters,
     /// are pending, as a GPU's driver does when its queue is full. A program therefore cannot fill the memory with
     /// launches. Stops blocking if no task completes for [`NO_PROGRESS`] (less after earlier timeouts), because the
-    /// pending tasks may wait for this thread; calls then block again as soon as tasks complete.
+    /// pending tasks may wait for this thread. After such a timeout, calls do not block until a task completes.
     pub(crate) fn make_room(&self) {
         let pending = || self.inner.pending.load(Ordering::Relaxed);
         let parameters = || self.inner.parameters.load(Ordering::Relaxed);

@@ -215,8 +215,8 @@ fn submit_unobserved(stream: &Stream, transfer: Transfer, manner: Manner) -> Res
     Ok(false)
 }
 
-/// Waits until the earlier work of the stream is complete, and copies on the calling thread. If the context has failed,
-/// returns its fault instead.
+/// Waits until the earlier work of the stream is complete, and copies on the calling thread. If the context has a
+/// sticky fault, copies nothing and returns this fault.
 fn copy_here(stream: &Stream, transfer: &Transfer) -> Result<()> {
     let task = stream.submit(Work::Caller);
     task.wait_turn();

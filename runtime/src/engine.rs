@@ -388,7 +388,7 @@ pub trait PreparedLaunch: Send + Sync {
     fn observe_waits(&self) {}
     /// Returns the hang if two conditions hold: since the call of [`PreparedLaunch::observe_waits`], the threads have
     /// only polled memory; and neither the threads nor, without a call of the driver, the host can change this memory.
-    /// Returns `None` if this is not certain.
+    /// Returns `None` if the engine cannot establish both conditions.
     fn hang(&self) -> Option<Hang> {
         None
     }

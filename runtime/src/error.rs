@@ -28,7 +28,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// An argument is outside the operation's domain [1 INVALID_VALUE].
+    /// An argument has a value that the operation does not accept [1 INVALID_VALUE].
     #[error("invalid value: {0}")]
     InvalidValue(String),
     /// Device (or pinned host) memory is exhausted [2 OUT_OF_MEMORY].
@@ -415,7 +415,7 @@ impl Fault {
         self
     }
 
-    /// Sets the further details.
+    /// Sets [`Fault::detail`].
     pub fn with_detail(mut self, detail: impl Into<String>) -> Fault {
         self.detail = detail.into();
         self

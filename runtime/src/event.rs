@@ -81,11 +81,11 @@ pub(crate) struct Recorded {
 /// The last record of an event.
 #[derive(Clone)]
 pub(crate) enum Record {
-    /// The event was never recorded.
+    /// The program has not yet recorded the event.
     Never,
     /// The record is a task, which completes after the earlier work of the stream.
     Task(Arc<Task>),
-    /// The record is in a capture.
+    /// The event was recorded in a capturing stream.
     Captured(Recorded),
 }
 
@@ -157,7 +157,7 @@ impl Event {
         self.inner.id
     }
 
-    /// Returns `Ok` while the event can be used.
+    /// Returns an error if the event was destroyed, or if its context was destroyed or reset or has a sticky fault.
     pub(crate) fn check(&self) -> Result<()> {
         self.inner.context.check(self.inner.life)?;
         if self.inner.destroyed.load(Ordering::Acquire) {
@@ -166,7 +166,8 @@ impl Event {
         Ok(())
     }
 
-    /// Checks that the context can be used and that the caller may wait for work.
+    /// Returns an error if the event's context was destroyed or reset or has a sticky fault, or if the caller must not
+    /// wait for work.
     pub(crate) fn check_wait(&self) -> Result<()> {
         self.inner.context.check_wait(self.inner.life)
     }

@@ -145,7 +145,7 @@ impl DeviceHeap {
     }
 
     /// Allocates the region of the heap: `limit` bytes, or fewer if the device does not have that much memory. Returns
-    /// its address and size.
+    /// the address and the size of the region.
     fn region(&self, limit: u64) -> Option<(u64, u64)> {
         let machine = self.machine.upgrade()?;
         let mut bytes = limit;
@@ -188,7 +188,8 @@ impl HeapState {
         self.by_size.remove(&(size, start));
     }
 
-    /// Allocates at the start of the smallest free block that is large enough. Returns 0 if no block is large enough.
+    /// Allocates `bytes` bytes and the red zone at the start of the smallest free block that is large enough. Returns 0
+    /// if no block is large enough.
     fn allocate(&mut self, bytes: u64) -> u64 {
         let padded = bytes.max(1).checked_add(self.red_zone);
         let Some(size) = padded.and_then(|size| size.checked_next_multiple_of(ALIGN)) else {

@@ -13,7 +13,7 @@ static USERS: AtomicUsize = AtomicUsize::new(0);
 /// Number of threads counted by [`USERS`] that are waiting for work.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
 
-/// A thread that has used the driver. The destructor runs when the thread ends.
+/// A thread-local value of each thread that has used the driver. Its destructor runs when the thread ends.
 struct User;
 
 impl User {
@@ -33,7 +33,7 @@ thread_local! {
     static USER: RefCell<Option<User>> = const { RefCell::new(None) };
 }
 
-/// Records that the calling thread uses the driver. Threads of this library do not count.
+/// Records that the calling thread uses the driver. Does nothing on service threads.
 pub fn note() {
     if in_host_function() {
         return;

@@ -1,8 +1,8 @@
 //! Reads the files that the command line names, up to a maximum size.
 //!
 //! A file can be endless (`/dev/zero`) or a pipe. Invariant: reading a file stops with an error after [`MAX_FILE`]
-//! bytes, or when there is no memory for the next bytes. [`read_regular`] and [`read_start`] accept only regular files, and
-//! therefore do not block.
+//! bytes, or when there is no memory for the next bytes. [`read_regular`] and [`read_start`] accept only regular files,
+//! and therefore do not block.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read};
@@ -27,11 +27,12 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// Reads the file of an image, which can be a pipe. Does not read the rest of the file if the first bytes are not the
-/// start of an image. A text ends at its first NUL.
+/// start of an image. If the image is text, it ends at its first NUL byte.
 ///
 /// # Errors
 ///
-/// Returns the errors of [`read`], and [`ErrorKind::InvalidData`] if the first bytes are not the start of an image.
+/// Returns the same errors as [`read`], and [`ErrorKind::InvalidData`] if the first bytes are not the start of an
+/// image.
 pub fn read_image(path: &Path) -> io::Result<Vec<u8>> {
     let file = File::open(path)?;
     let len = file.metadata()?.len();
@@ -79,7 +80,7 @@ fn image_from(mut file: impl Read, len: u64) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 ///
-/// Returns the errors of [`read`], and an error if the text is not UTF-8.
+/// Returns the same errors as [`read`], and an error if the text is not UTF-8.
 pub fn read_text(path: &Path) -> io::Result<String> {
     let text = String::from_utf8(read(path)?);
     text.map_err(|_| io::Error::new(ErrorKind::InvalidData, "the text is not UTF-8"))
@@ -94,7 +95,7 @@ pub fn read_text(path: &Path) -> io::Result<String> {
 ///
 /// # Errors
 ///
-/// Returns the errors of [`read`], and an error if the file is not a regular file or would block.
+/// Returns the same errors as [`read`], and an error if the file is not a regular file or would block.
 pub fn read_regular(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let (file, len) = open_regular(path)?;
     check(len, limit)?;
@@ -105,7 +106,7 @@ pub fn read_regular(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 ///
-/// Returns the errors of [`read_regular`], except that the file can have any size.
+/// Returns the same errors as [`read_regular`], except that the file can have any size.
 pub fn read_start(path: &Path, count: u64) -> io::Result<Vec<u8>> {
     let (file, len) = open_regular(path)?;
     let count = len.min(count);

@@ -85,7 +85,7 @@ pub struct Timing {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Listing {
-    /// The title of the text.
+    /// The title of the listing, for example the function's name and the form of the code.
     pub title: String,
     /// The text.
     pub text: String,

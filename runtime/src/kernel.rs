@@ -356,7 +356,7 @@ impl Kernel {
     }
 
     /// Returns the bytes of dynamic shared memory that each block may have if `blocks` blocks of `block` threads share
-    /// an SM. The result does not exceed the kernel's current limit.
+    /// an SM. The result does not exceed the kernel's limit of dynamic shared memory.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] when this number of blocks cannot be resident.
@@ -445,7 +445,7 @@ impl Kernel {
     /// Checks whether a launch may have this shape and this much shared memory.
     ///
     /// # Errors
-    /// The errors of a launch.
+    /// The errors of a launch with an invalid configuration.
     pub(crate) fn check_config(&self, config: &LaunchConfig) -> Result<()> {
         self.check_shape(config)?;
         self.check_shared(config)

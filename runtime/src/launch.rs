@@ -36,8 +36,8 @@ impl Dim3 {
             .saturating_mul(u64::from(self.z))
     }
 
-    /// Returns the coordinates of the position with the linear index `index`. The x coordinate varies fastest. `self`
-    /// must not be empty.
+    /// Returns the coordinates of the position with the linear index `index`. The x coordinate varies fastest. No
+    /// extent of `self` may be 0.
     pub fn position(self, index: u64) -> [u32; 3] {
         let (x, y) = (u64::from(self.x.max(1)), u64::from(self.y.max(1)));
         [

@@ -177,8 +177,8 @@ impl Kernel {
 }
 
 /// Checks and prepares a launch like [`Kernel::start`]. `depth` is the number of launches that contain this launch; it
-/// is 0 for a launch by the host. `by` is the time by which a launch that device code requests must be complete.
-/// `pending` counts such a launch.
+/// is 0 for a launch by the host. For a launch that device code requests, `by` is the time by which it must be
+/// complete, and `pending` counts it as pending.
 fn start_nested(
     kernel: &Kernel,
     config: LaunchConfig,

@@ -298,7 +298,7 @@ impl DeviceMemory {
         Ok(())
     }
 
-    /// Frees everything that belongs to a context. Checking runs first examine this memory.
+    /// Frees all memory that belongs to a context. Checking runs first examine this memory.
     pub(crate) fn release_context(&self, context: u64) {
         self.report_unused(Some(context));
         checks::host::examine_all_zones(&self.space, Some(context));

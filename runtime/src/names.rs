@@ -11,9 +11,9 @@ use crate::engine::{LoadedImage, VariableInfo};
 #[derive(Debug)]
 pub(crate) struct Names {
     kernels: FxHashMap<String, usize>,
-    /// The variables at module scope that are not references.
+    /// By name, the index of each module-level variable that is not a texture, sampler or surface reference.
     variables: FxHashMap<String, usize>,
-    /// The texture, sampler and surface references at module scope.
+    /// By name, the index of each module-level texture, sampler and surface reference.
     references: FxHashMap<String, usize>,
 }
 
@@ -34,7 +34,7 @@ impl Names {
     }
 
     /// Returns the index of a variable among [`LoadedImage::variables`]. If several variables have the name, returns
-    /// the first one. Does not return references.
+    /// the first one. Does not return texture, sampler and surface references.
     pub(crate) fn variable(&self, name: &str) -> Option<usize> {
         self.variables.get(name).copied()
     }

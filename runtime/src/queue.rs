@@ -278,8 +278,8 @@ impl Queues {
         }
     }
 
-    /// Adds a piece of work to the clock of a queue, in runs that record the order of work. Returns the piece of work and
-    /// the clock.
+    /// Adds a piece of work to the clock of a queue, in runs that record the order of work. Returns the piece of work
+    /// and the clock.
     fn advance(&self, order: &Order, queue: &Queue) -> Option<(Point, Clock)> {
         let timeline = self.timeline.as_ref()?;
         let mut before = Clock::default();

@@ -257,7 +257,7 @@ impl Runtime {
     /// Creates a runtime with the default settings. It is independent of [`Runtime::global`].
     ///
     /// # Errors
-    /// The errors of [`RuntimeBuilder::build`].
+    /// The same errors as [`RuntimeBuilder::build`].
     pub fn new() -> Result<Runtime> {
         RuntimeBuilder::default().build()
     }
@@ -270,7 +270,7 @@ impl Runtime {
     /// Returns the process's runtime. The first call creates the runtime. The CUDA driver interface uses this runtime.
     ///
     /// # Errors
-    /// The errors of [`RuntimeBuilder::build`].
+    /// The same errors as [`RuntimeBuilder::build`].
     pub fn global() -> Result<&'static Runtime> {
         static GLOBAL: OnceLock<Result<Runtime>> = OnceLock::new();
         check_fork()?;
@@ -439,7 +439,7 @@ impl Runtime {
     /// [`Runtime::synchronize`], wait for the kernel.
     ///
     /// # Errors
-    /// The errors of [`crate::Stream::launch`].
+    /// The same errors as [`crate::Stream::launch`].
     pub fn launch<A: KernelArgs>(
         &self,
         kernel: &Kernel,

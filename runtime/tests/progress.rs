@@ -863,8 +863,8 @@ fn a_block_that_waits_at_barriers_lets_a_later_block_run() {
     }
 }
 
-/// Kernels in which lanes of one warp wait for each other with volatile accesses, at several places of the kernel: lane 0
-/// writes a lot before it sets the flag for which the others wait; the lanes take turns in loops of their own.
+/// Kernels in which lanes of one warp wait for each other with volatile accesses, at several places of the kernel: lane
+/// 0 writes a lot before it sets the flag for which the others wait; the lanes take turns in loops of their own.
 const LANES_WAIT: [(&str, &str, u32); 2] = [
     (
         "writes first",

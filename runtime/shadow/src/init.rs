@@ -1,7 +1,7 @@
 //! Records which bytes of memory have been written: one bit per byte.
 //!
-//! Only ranges that were passed to [`Initialised::track`] are recorded. All other memory is treated as written. Several
-//! threads may call the functions at the same time, because the bits are atomic.
+//! Writes are recorded only for ranges of memory that were passed to [`Initialised::track`]. All other memory is
+//! treated as written. Several threads may call the functions at the same time, because the bits are atomic.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +18,7 @@ pub enum Written {
     None,
 }
 
-/// The bits of one tracked range.
+/// One tracked range, and the bits that state which of its bytes have been written.
 #[derive(Debug)]
 struct Range {
     start: u64,
@@ -192,9 +192,10 @@ impl View {
 
     /// Returns the address of the bits of `len` bytes at `start`: bit `i % 8` of byte `i / 8` states whether byte `i`
     /// has been written. Returns 0 if no tracked range contains any of the bytes, because all of them are then treated
-    /// as written, or if all bytes of the tracked range have been written. Returns `None` if the bits have no such
-    /// address. The bits exist as long as this view. The [`Initialised`] uses them until [`Initialised::track`] or
-    /// [`Initialised::forget`] replaces or removes the range.
+    /// as written, or if all bytes of the tracked range have been written. Returns `None` on big-endian hosts, or if
+    /// the bit of the byte at `start` is not bit 0 of a byte of the record. The memory of the bits is not freed while
+    /// this view exists. The [`Initialised`] uses them until [`Initialised::track`] or [`Initialised::forget`] replaces
+    /// or removes the range.
     pub fn record(&mut self, of: &Initialised, start: u64, len: u64) -> Option<u64> {
         let Some(range) = self.range(of, start, len) else {
             return of.is_untracked(start, len).then_some(0);

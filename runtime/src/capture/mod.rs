@@ -336,7 +336,7 @@ impl Stream {
     /// are nodes of the graph.
     ///
     /// # Errors
-    /// Returns the errors of [`Stream::begin_capture`], and [`Error::InvalidValue`] for nodes of other graphs.
+    /// Returns the same errors as [`Stream::begin_capture`], and [`Error::InvalidValue`] for nodes of other graphs.
     pub fn begin_capture_to(
         &self,
         graph: &Graph,

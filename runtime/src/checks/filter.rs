@@ -57,7 +57,8 @@ const KEYS: [(&str, Make); 5] = [
 
 impl KernelFilter {
     /// Parses conditions with commas between them: `kne=NAME` or `kernel_name=NAME`, `kns=TEXT` or
-    /// `kernel_substring=TEXT`, and `regex=EXPRESSION`, which may match a part of the name and may contain commas.
+    /// `kernel_substring=TEXT`, and `regex=EXPRESSION`. The expression may match a part of the name and may contain
+    /// commas.
     ///
     /// # Errors
     /// Returns a message that contains the first invalid condition and the reason.
@@ -129,8 +130,8 @@ impl LaunchFilter {
         }
     }
 
-    /// Returns whether a launch of a kernel is examined. Must be called exactly once for each launch, because each
-    /// call counts one launch.
+    /// Returns whether the checking run examines a launch of a kernel. Must be called exactly once for each launch,
+    /// because each call counts one launch.
     pub(super) fn selects(&self, kernel: &str) -> bool {
         let any = |filters: &[KernelFilter]| filters.iter().any(|filter| filter.matches(kernel));
         if !self.included.is_empty() && !any(&self.included) || any(&self.excluded) {

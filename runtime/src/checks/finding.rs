@@ -146,7 +146,7 @@ pub struct Finding {
     pub lanes: Option<(u32, u32)>,
     /// The address of the access, or of the memory that the finding is about.
     pub address: Option<u64>,
-    /// Describes the memory at the address, or near it.
+    /// Describes the memory at the accessed address, or near this address.
     pub allocation: Option<String>,
     /// The other access of a race.
     pub other: Option<Box<Other>>,

@@ -147,7 +147,7 @@ impl Findings {
     }
 
     /// Records the fault that a suppressed access of a launch causes on a GPU, unless an earlier access of the launch
-    /// is recorded. Has an effect only if the options are [`AfterError::SetError`].
+    /// is recorded. Does nothing unless the option `after_error` is [`AfterError::SetError`].
     pub(crate) fn suppressed(&self, launch: u64, fault: impl FnOnce() -> Fault) {
         if self.options.after_error == AfterError::SetError {
             self.suppressed.lock().entry(launch).or_insert_with(fault);
@@ -163,22 +163,23 @@ impl Findings {
         Some(fault)
     }
 
-    /// Returns whether `is` is true for the kind of an error that a context returns because of a suppressed access or a
-    /// fault that a finding reports. apicheck does not report calls that fail with this error.
+    /// Contexts return errors because of suppressed accesses, and because of faults that findings report. Returns
+    /// whether `is` is true for the kind of one of these errors. apicheck does not report calls that fail with such an
+    /// error.
     pub(crate) fn explains(&self, is: impl Fn(FaultKind) -> bool) -> bool {
         self.explained.lock().iter().any(|&kind| is(kind))
     }
 
-    /// Returns whether a fault of a launch that is over leaves the context usable: a finding has ended the launch,
-    /// and the options state that a finding ends only its kernel ([`AfterError::EndKernel`]). Must be called at most
-    /// once for each launch.
+    /// Returns whether the context stays usable after a launch that has ended with a fault. It does if a finding has
+    /// ended the launch, and the options state that a finding ends only its kernel ([`AfterError::EndKernel`]). Must be
+    /// called at most once for each launch.
     pub(crate) fn spares_context(&self, launch: u64) -> bool {
         let by_finding = self.ended.lock().remove(&launch);
         by_finding && self.options.after_error == AfterError::EndKernel
     }
 
-    /// Returns whether a launch is examined. Adds the launch to the log if the options require this. Must be called
-    /// exactly once for each launch, because each call counts one launch.
+    /// Returns whether the checking run examines a launch. Adds the launch to the log if the options require this. Must
+    /// be called exactly once for each launch, because each call counts one launch.
     pub(crate) fn selects(&self, kernel: &str, config: &LaunchConfig) -> bool {
         if self.options.list_launches {
             let array = |d: crate::launch::Dim3| [d.x, d.y, d.z];
@@ -248,7 +249,8 @@ impl Findings {
         let _ = self.spare.set(spare);
     }
 
-    /// Returns the address that a suppressed access uses. Nothing writes to the memory for loads, which contains zeros.
+    /// Returns the address that a suppressed access uses instead of its own address. Nothing writes to the memory for
+    /// loads, which contains zeros.
     pub(crate) fn spare(&self, mode: AccessMode) -> u64 {
         let [loads, others] = self.spare.get().copied().unwrap_or_default();
         match mode {
@@ -447,8 +449,8 @@ fn wait_finding(fault: &Fault) -> Finding {
     finding
 }
 
-/// Creates the finding about any other fault. The text names the cause. The explanation is the detail of the fault, for
-/// example the text of an assertion.
+/// Creates the finding about a fault that is neither a deadlock nor a hang. The finding's text names the cause. The
+/// explanation is the detail of the fault, for example the text of an assertion.
 fn fault_finding(fault: &Fault) -> Finding {
     let has_detail = !fault.detail.is_empty();
     let (cause, detail) = match fault.kind {

@@ -2,7 +2,7 @@
 //! Also reports changed red zones, unused memory, and copies of unwritten bytes to the host.
 //!
 //! The functions that copy memory have no reference to a runtime, so this module keeps a list of all checking runs of
-//! the process. The address of the memory selects the run.
+//! the process. The accessed address determines to which checking run an access belongs.
 
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -170,7 +170,7 @@ pub(crate) fn freed(address: u64) {
     with(address, |_, initialised| initialised.forget(address));
 }
 
-/// Returns whether a checking run reports unused memory.
+/// Returns whether at least one checking run of the process reports unused memory.
 pub(crate) fn reports_unused() -> bool {
     let reports = |findings: Arc<Findings>| findings.options().unused_memory.is_some();
     ANY.load(Ordering::Relaxed)

@@ -69,8 +69,8 @@ impl Log {
         format!("{record}\n")
     }
 
-    /// Appends lines in a single call, so that lines of several processes do not mix. Returns whether this has
-    /// succeeded. A failure removes the file [`complete_marker`]; the first failure is reported on standard error.
+    /// Appends lines in a single call, so that lines of several processes do not mix. Returns whether the lines were
+    /// written. A failure removes the file [`complete_marker`]; the first failure is reported on standard error.
     pub(super) fn write(&self, lines: &str) -> bool {
         let mut last = self.last.lock();
         // The reader ignores empty lines.
@@ -100,12 +100,12 @@ impl Log {
     }
 }
 
-/// A log that is open.
+/// An open log file.
 #[derive(Debug)]
 struct Opened {
     /// This file is never closed, because the program can have closed its descriptor and opened another file with it.
     file: ManuallyDrop<File>,
-    /// The device and the number of the file.
+    /// The device number and the inode number of the file.
     identity: (u64, u64),
 }
 
@@ -122,7 +122,7 @@ impl Opened {
     }
 }
 
-/// Returns the device and the number of a file.
+/// Returns the device number and the inode number of a file.
 ///
 /// # Errors
 /// Also returns an error if the file has been deleted.

@@ -13,7 +13,7 @@ pub enum AfterError {
     /// Nothing: the invalid operation is suppressed, and the kernel continues.
     #[default]
     Continue,
-    /// Nothing while the kernel runs. After the kernel has ended, calls in the context return the error that the first
+    /// Nothing: the kernel continues. After the kernel has ended, calls in the context return the error that the first
     /// invalid access of the launch causes on a GPU.
     SetError,
     /// The kernel.
@@ -52,9 +52,9 @@ pub struct Options {
     pub padding: u64,
     /// See [`ApiErrors`].
     pub api_errors: ApiErrors,
-    /// Reads of unwritten bytes of global memory are reported.
+    /// Whether reads of unwritten bytes of global memory are reported.
     pub init_global: bool,
-    /// Reads of unwritten bytes of shared memory are reported.
+    /// Whether reads of unwritten bytes of shared memory are reported.
     pub init_shared: bool,
     /// The minimum percentage of unwritten bytes at which an allocation is reported; `None` if unwritten bytes are not
     /// reported.
@@ -63,21 +63,21 @@ pub struct Options {
     pub stream_order: StreamOrder,
     /// A launch is complete before the call that submits it returns.
     pub blocking_launches: bool,
-    /// The log lists all launches.
+    /// Whether the log lists all launches.
     pub list_launches: bool,
-    /// Red zones around allocations.
+    /// The red zones around allocations; `None` if there are none.
     pub zones: Option<RedZones>,
-    /// Copies and fills that do not begin at the start of an allocation are reported.
+    /// Whether copies and fills that do not begin at the start of an allocation are reported.
     pub block_starts: bool,
-    /// A copy or fill with invalid arguments is not executed.
+    /// Whether copies and fills with invalid arguments are skipped.
     pub skips_invalid: bool,
-    /// The process ends at the first finding, with exit code 1.
+    /// Whether the process ends at the first finding, with exit code 1.
     pub ends_at_first: bool,
     /// The kinds of findings to report; `None` for all kinds.
     pub kinds: Option<Vec<Kind>>,
-    /// The calls that the log lists.
+    /// The API calls that the log lists.
     pub calls: ListedCalls,
-    /// Frees of null pointers are reported.
+    /// Whether frees of null pointers are reported.
     pub null_frees: bool,
 }
 
@@ -91,11 +91,11 @@ pub enum ListedCalls {
     Changes,
     /// All calls.
     All,
-    /// All calls, with their durations.
+    /// All API calls, with their durations.
     Timed,
 }
 
-/// The default content of red zones.
+/// The default value of each byte of a red zone.
 const ZONE_BYTE: u64 = 0xde;
 
 /// Parses a list of names of kinds with commas between them; `None` if a name is unknown.

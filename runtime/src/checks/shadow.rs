@@ -130,8 +130,8 @@ fn gravity(severity: Severity, missing: Missing) -> Gravity {
     (severity, distance(missing), missing)
 }
 
-/// Returns a rank that grows with the number of threads that the missing order concerns: a barrier of the CTA also
-/// orders the threads of each warp.
+/// Returns a rank of the missing synchronisation: the more threads it would order, the higher the rank. For example, a
+/// barrier of the CTA has a higher rank than a barrier of a warp, because it also orders the threads of each warp.
 fn distance(missing: Missing) -> u8 {
     match missing {
         Missing::WarpBarrier => 0,
@@ -194,7 +194,8 @@ impl Races {
         known.is_some_and(|known| gravity(severity, missing) <= known.gravity())
     }
 
-    /// Counts `count` more occurrences of a race between two sites. Returns whether its finding exists.
+    /// Counts `count` more occurrences of a race between two sites. Returns whether a finding for the two sites exists;
+    /// if not, counts nothing.
     pub(crate) fn add_count(&mut self, pair: (Site, Site), count: u64) -> bool {
         let known = self.pairs.get_mut(&pair);
         known.map(|known| known.finding.count += count).is_some()
@@ -300,7 +301,7 @@ impl Races {
         self.overlapping = None;
     }
 
-    /// Forgets the copies and fills among `works`.
+    /// Forgets the copies and fills whose IDs are in `works`.
     pub(crate) fn forget_host(&mut self, works: &FxHashSet<u32>) {
         if works.is_empty() {
             return;
@@ -402,7 +403,8 @@ impl Races {
             })
     }
 
-    /// Counts one more occurrence of a race between a site and a copy or fill. Returns whether the race is known.
+    /// Counts one more occurrence of a race between a site and a copy or fill. Returns whether this race was added
+    /// before; if not, counts nothing.
     pub(crate) fn count_host_pair(&mut self, pair: (Site, u32)) -> bool {
         let known = self.host_pairs.get_mut(&pair);
         known.map(|known| known.finding.count += 1).is_some()

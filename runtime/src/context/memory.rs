@@ -44,12 +44,12 @@ impl Context {
         self.allocate(self.request(bytes, PointerKind::Device))
     }
 
-    /// Allocates memory of a stream-ordered pool. `kind` is the kind of the pointer. The memory counts as used memory
-    /// of `device`. If other processes use the pool, the memory comes from `arena`. Pools belong to no context, so
-    /// their memory remains when this context ends.
+    /// Allocates memory of a stream-ordered pool. `kind` is the kind of the memory. The memory counts as used memory of
+    /// `device`. If other processes use the pool, the memory comes from `arena`. Pools belong to no context, so their
+    /// memory remains when this context ends.
     ///
     /// # Errors
-    /// The errors of [`Context::alloc`].
+    /// The same errors as [`Context::alloc`].
     pub fn alloc_from_pool(
         &self,
         bytes: u64,
@@ -237,7 +237,7 @@ impl Context {
         Release(Arc::clone(self.machine()), base)
     }
 
-    /// Frees memory without waiting. The caller ensures that nothing uses the memory.
+    /// Frees the allocation at `base` without waiting for work. The caller ensures that no work uses the allocation.
     pub(crate) fn release(&self, base: u64) -> Result<()> {
         self.machine().memory.release(base, false)
     }

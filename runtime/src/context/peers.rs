@@ -1,7 +1,8 @@
 //! Access to the memory of contexts of other devices.
 //!
 //! All devices are part of this process, so kernels can reach the memory of every context. As between linked GPUs, a
-//! program can enable, disable and query access. Margay does not enforce the access rights.
+//! program can enable, disable and query access. Margay does not enforce the access rights: kernels can access the
+//! memory of a peer even if access is disabled.
 
 use super::Context;
 use crate::error::{Error, Result};

@@ -39,8 +39,8 @@ pub(super) fn add(context: &Arc<Inner>) {
 }
 
 impl Context {
-    /// Returns all contexts of a machine. Does not upgrade references to contexts of other machines: an upgraded
-    /// reference could become the last reference, and dropping it here would drop the context and its machine while the
+    /// Returns all contexts of a machine. Upgrades no weak references to contexts of other machines: an upgraded
+    /// reference could become the last one, and dropping it here would drop that context and its machine while the
     /// registry is locked.
     pub(crate) fn all_of(machine: &Machine) -> Vec<Context> {
         let contexts = CONTEXTS.lock();

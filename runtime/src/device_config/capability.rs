@@ -48,7 +48,8 @@ pub struct SmLimits {
 
 const KIB: u32 = 1024;
 
-/// Columns: capability, threads, CTAs, shared KiB, opt-in KiB, f32:f64. The rows are in ascending order.
+/// Columns: capability, threads, CTAs, shared KiB, opt-in KiB, f32:f64. The rows are in ascending order of the
+/// capability.
 const TABLE: &[(u32, u32, u32, u32, u32, u32)] = &[
     (20, 1536, 8, 48, 48, 2),
     (21, 1536, 8, 48, 48, 12),

@@ -19,7 +19,7 @@ impl Array {
     /// Reads all texels, in memory order, and waits for the copy.
     ///
     /// # Errors
-    /// Returns the errors of [`Array::write`].
+    /// Returns the same errors as [`Array::write`].
     pub fn read(&self, bytes: &mut [u8]) -> Result<()> {
         let (source, count) = self.whole(bytes.len())?;
         let transfer = Transfer::to_host(bytes.as_mut_ptr(), source, count);

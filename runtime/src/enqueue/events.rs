@@ -54,11 +54,11 @@ impl Event {
         Ok(())
     }
 
-    /// Adds a node to the captured graph. The node records the event at each launch of the graph
+    /// Adds a node to the graph that the stream captures. The node records the event at each launch of the graph
     /// (`CU_EVENT_RECORD_EXTERNAL`).
     ///
     /// # Errors
-    /// Returns the errors of [`Event::record`], and [`Error::InvalidValue`] if the stream is not capturing.
+    /// Returns the same errors as [`Event::record`], and [`Error::InvalidValue`] if the stream is not capturing.
     pub fn record_external(&self, stream: &Stream) -> Result<()> {
         self.check_stream(stream)?;
         match stream.is_watched() {
@@ -142,7 +142,7 @@ impl Context {
     /// Records the event after the work that was submitted to `streams` so far. The streams must belong to the context.
     ///
     /// # Errors
-    /// Returns the errors of [`Context::record_event`].
+    /// Returns the same errors as [`Context::record_event`].
     pub fn record_streams(&self, event: &Event, streams: &[Stream]) -> Result<()> {
         // A separate stream waits for the work that was submitted to all these streams so far.
         let gathering = self.create_stream(StreamKind::NonBlocking, 0)?;

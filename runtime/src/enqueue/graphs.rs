@@ -10,9 +10,9 @@ impl GraphExec {
     /// a copy of the graph.
     ///
     /// # Errors
-    /// Returns the errors of launching the graph's kernels. Returns [`Error::InvalidValue`](crate::Error::InvalidValue)
-    /// if an allocation of the last launch was not freed, the graph has no node that frees it, and
-    /// `InstantiateFlags::auto_free` is not set.
+    /// Returns the errors of the launches of the graph's kernels. Returns
+    /// [`Error::InvalidValue`](crate::Error::InvalidValue) if an allocation of the last launch was not freed, the graph
+    /// has no node that frees it, and `InstantiateFlags::auto_free` is not set.
     pub fn launch(&self, stream: &Stream) -> Result<()> {
         stream.check()?;
         match stream.is_watched() {
@@ -28,7 +28,7 @@ impl GraphExec {
     /// submits a marker to the stream. From this call on, the memory of the graph's allocations counts as used.
     ///
     /// # Errors
-    /// Returns the errors of submitting work to the stream.
+    /// Returns an error if the stream accepts no work.
     pub fn upload(&self, stream: &Stream) -> Result<()> {
         stream.mark()?;
         self.back_allocations();

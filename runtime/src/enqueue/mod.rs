@@ -36,8 +36,8 @@ impl Stream {
     /// Launches a kernel with typed arguments.
     ///
     /// # Errors
-    /// Returns the errors of [`Stream::launch_packed`], and [`Error::InvalidValue`] if the number or the sizes of the
-    /// arguments do not match the kernel's parameters.
+    /// Returns the same errors as [`Stream::launch_packed`], and [`Error::InvalidValue`] if the number or the sizes of
+    /// the arguments do not match the kernel's parameters.
     pub fn launch<A: KernelArgs>(
         &self,
         kernel: &Kernel,
@@ -98,8 +98,8 @@ impl Stream {
         }
     }
 
-    /// Copies memory in stream order. The call blocks until the copy is complete, like `cuMemcpy*` without `Async`. A
-    /// copy from device to device does not block.
+    /// Copies memory in stream order. Like `cuMemcpy*` without `Async`, the call blocks until the copy is complete,
+    /// unless both sides are device memory.
     ///
     /// # Safety
     /// Host memory in the transfer must be valid during the call. (Device memory is checked.)
@@ -121,7 +121,7 @@ impl Stream {
     /// Host memory in the transfer must be valid until the copy is complete.
     ///
     /// # Errors
-    /// Returns the errors of [`Stream::copy`].
+    /// Returns the same errors as [`Stream::copy`].
     pub unsafe fn copy_async(&self, transfer: Transfer) -> Result<()> {
         self.check()?;
         if self.is_watched() {
@@ -152,11 +152,11 @@ impl Stream {
     /// the graph reads the source.
     ///
     /// # Safety
-    /// Host memory in the transfer must be valid until the copy is complete; the source only until this call returns,
-    /// unless the stream is captured.
+    /// Host memory that the copy writes must be valid until the copy is complete. Host memory that it reads must be
+    /// valid until this call returns or, if the stream is capturing, until the copy is complete.
     ///
     /// # Errors
-    /// Returns the errors of [`Stream::copy`].
+    /// Returns the same errors as [`Stream::copy`].
     pub unsafe fn copy_async_staged(&self, transfer: Transfer) -> Result<()> {
         self.check()?;
         if self.is_watched() {
@@ -167,7 +167,7 @@ impl Stream {
     }
 
     /// Fills `rows` rows of `count` elements with `value`. An element has `width` (1, 2 or 4) bytes; rows begin `pitch`
-    /// bytes apart. Does not wait for earlier work.
+    /// bytes apart. Returns without waiting for earlier work of the stream.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] if the range is not inside an allocation or is misaligned.
@@ -199,8 +199,9 @@ impl Stream {
         Ok(())
     }
 
-    /// Calls `function` on the callback thread after all earlier work; later work waits for the call. If the context
-    /// has failed, the function is not called (`cuLaunchHostFunc`). In a capturing stream, use [`Stream::launch_host`].
+    /// Calls `function` on the callback thread after all earlier work of the stream. Later work of the stream waits
+    /// until `function` has returned. If the context has failed, the function is not called (`cuLaunchHostFunc`). In a
+    /// capturing stream, use [`Stream::launch_host`].
     ///
     /// # Errors
     /// [`CaptureError::Unsupported`] if the stream is capturing.
@@ -219,7 +220,8 @@ impl Stream {
     }
 
     /// Calls `function` on the callback thread after all earlier work, even if the context has failed
-    /// (`cuStreamAddCallback`). The argument of `function` is the context's status. Later work waits for the call.
+    /// (`cuStreamAddCallback`). The argument of `function` is `Ok` or the context's sticky fault. Later work of the
+    /// stream waits until `function` has returned.
     pub fn callback(&self, function: impl FnOnce(Result<()>) + Send + 'static) -> Result<()> {
         self.host_work(Box::new(function), true)
     }
@@ -249,7 +251,7 @@ impl Stream {
     /// `None`. The allocation keeps `label` ([`crate::graph::GraphAllocation::label`]).
     ///
     /// # Errors
-    /// Returns the errors of capturing work, and [`Error::OutOfMemory`].
+    /// Returns an error if the capture cannot add the allocation, and [`Error::OutOfMemory`].
     pub fn alloc_captured(
         &self,
         bytes: u64,
@@ -320,8 +322,8 @@ impl Stream {
         }
     }
 
-    /// Adds a node to the captured graph. At each launch of the graph, the node waits for the event's last record
-    /// (`CU_EVENT_WAIT_EXTERNAL`).
+    /// Adds a node to the graph that the stream captures. At each launch of the graph, the node waits for the event's
+    /// last record (`CU_EVENT_WAIT_EXTERNAL`).
     ///
     /// # Errors
     /// [`Error::InvalidValue`] if the stream is not capturing.
@@ -405,7 +407,7 @@ impl Stream {
     /// returns.
     ///
     /// # Errors
-    /// Returns the errors of [`Stream::memory_ops`].
+    /// Returns the same errors as [`Stream::memory_ops`].
     pub fn memory_ops_of(&self, ops: &[MemOp], origin: impl FnOnce() -> Origin) -> Result<()> {
         self.check()?;
         for op in ops {
@@ -427,7 +429,7 @@ impl Stream {
     /// affected.
     ///
     /// # Errors
-    /// Returns the errors of `submit` and of the contexts.
+    /// Returns the error of `submit`, or of [`Context::status`] for one of the contexts.
     pub fn in_order_with<E: From<Error>>(
         &self,
         contexts: &[Context],

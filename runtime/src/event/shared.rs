@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::error::Result;
 use crate::memory::{Label, SharedKind, SharedMemory, SharedPage, start_of};
 
-/// Indices of the words of the page.
+/// Indices of the words of the shared page.
 const RECORDED: usize = 0;
 const COMPLETE: usize = 1;
 /// The process that made the last record, and the time when that process started.

@@ -57,8 +57,8 @@ pub(super) fn pack_status(kind: TrapKind, access: Option<AccessKind>) -> u64 {
     index | direction
 }
 
-/// Converts the result of an access routine. `guess` contains the operand's address and direction, which are used if
-/// the CPU does not report those of the fault.
+/// Converts the result of an access routine to the loaded value or the fault. `guess` contains the operand's address
+/// and direction, which are used if the CPU does not report those of the fault.
 #[inline]
 fn check(result: RoutineResult, guess: (u64, AccessKind)) -> Result<u64, AccessFault> {
     if result.status == 0 {

@@ -88,7 +88,7 @@ fn take_pending(state: &ThreadState) -> Option<Trap> {
     }
 }
 
-/// Returns the trap of a stop at `pc`.
+/// Returns the trap that reports that a stop interrupted generated code at `pc`.
 pub(super) fn stopped(pc: u64, owner: u64) -> Trap {
     Trap {
         kind: TrapKind::Stopped,
@@ -154,7 +154,7 @@ pub fn raise(trap: Trap) {
 /// Returns the address of this thread's pending flag. Generated code that finds it non-zero after a helper call must
 /// call [`leave_address`].
 ///
-/// The address is constant during the life of the thread. Only this thread may use it.
+/// The address is constant during the life of the thread. Only this thread may use the address.
 pub fn pending_flag() -> *const AtomicU32 {
     thread::with(|state| &raw const state.pending)
 }

@@ -57,9 +57,9 @@ fn install_now() -> Result<(), FaultError> {
 /// makes one system call for each signal.
 ///
 /// Threads that wait for a task call this function when they begin to wait, and again from time to time. Service
-/// threads call it before each job. Workers call [`keep_frequent`] before they run pieces of a launch. So our handler
-/// gets each fault of device code, with one exception: a program thread that does not wait for the launch can install a
-/// handler while the faulting piece of the launch runs.
+/// threads call this function before each job. Workers call [`keep_frequent`] before they run pieces of a launch. So
+/// our handler gets each fault of device code, with one exception: a program thread that does not wait for the launch
+/// can install a handler while the faulting piece of the launch runs.
 pub(crate) fn keep() {
     keep_signals(&forward::SIGNALS);
 }

@@ -13,9 +13,9 @@
 //!   threads stop the worker through a [`StopHandle`].
 //!
 //! Invariant: **no Rust frame is ever skipped.** An unwind drops only frames of generated code and of the trampoline,
-//! which own no resources. A helper that generated code calls returns, or leaves with [`leave_if_stopped`] while it owns
-//! nothing. A trap that a helper [`raise`]s ends the call of [`enter`] when generated code returns. Generated code can
-//! leave earlier: it reads [`pending_flag`] after the helper call and calls [`leave_address`]. (Kernels do not.)
+//! which own no resources. A helper that generated code calls returns, or leaves with [`leave_if_stopped`] while it
+//! owns nothing. A trap that a helper [`raise`]s ends the call of [`enter`] when generated code returns. Generated code
+//! can leave earlier: it reads [`pending_flag`] after the helper call and calls [`leave_address`]. (Kernels do not.)
 //!
 //! Invariant: **a signal that does not come from device code reaches the program's handler** (`forward`) in the same
 //! way as if the kernel had delivered it. It does not matter whether the program installed that handler before or after

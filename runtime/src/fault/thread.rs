@@ -45,7 +45,8 @@ pub(super) struct ThreadState {
     pub(super) current: AtomicPtr<SaveArea>,
     pub(super) pending: AtomicU32,
     pub(super) raised: Cell<Option<Trap>>,
-    /// Token of the run that the thread executes, from [`super::set_stop_token`]. A run with token 0 cannot be stopped.
+    /// Token of the run that the thread executes, from [`super::set_stop_token`]. Token 0 means that the thread
+    /// executes nothing that can be stopped.
     pub(super) token: AtomicU64,
     /// Null unless the thread has a `WorkerGuard`.
     pub(super) shared: AtomicPtr<Shared>,
@@ -96,16 +97,16 @@ impl ThreadState {
     }
 }
 
-/// The state of a worker that other threads access.
+/// The part of a worker's state that other threads also access.
 #[derive(Debug)]
 pub(super) struct Shared {
     /// Kernel's ID of the thread; 0 after the worker's guard was dropped.
     pub(super) thread: Mutex<libc::pid_t>,
-    /// Token of the run to be stopped.
+    /// Token of the run that the last call of [`StopHandle::stop`] requested to stop.
     pub(super) requested: AtomicU64,
 }
 
-/// A handle that stops the run of a worker thread. Any thread can use it.
+/// A handle that stops the run of a worker thread. Any thread can use the handle.
 #[derive(Clone, Debug)]
 pub struct StopHandle {
     pub(super) shared: Arc<Shared>,
@@ -117,10 +118,10 @@ impl StopHandle {
     ///
     /// If the worker is in generated code, the signal handler unwinds that code at once. If the worker is in a helper,
     /// the handler only marks the stop as pending. Some helpers test this mark, and [`super::enter`] tests it when the
-    /// generated code returns. If the helper returns to generated code that then runs a loop without such a helper, only
-    /// a later call of this function stops the code. Callers must therefore repeat the call (for example every
-    /// millisecond) until the worker reports the stop. Returns false if the worker has ended, `token` is 0 or the system
-    /// cannot send the signal.
+    /// generated code returns. If the generated code then runs a loop that calls no such helper, only a later call of
+    /// this function stops the loop. Callers must therefore repeat the call (for example every millisecond) until the
+    /// worker reports the stop. Returns false if the worker has ended, `token` is 0 or the system cannot send the
+    /// signal.
     pub fn stop(&self, token: u64) -> bool {
         if token == 0 {
             return false;

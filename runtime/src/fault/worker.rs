@@ -67,7 +67,7 @@ impl WorkerGuard {
     /// Makes the calling thread a worker with the default stack sizes.
     ///
     /// # Errors
-    /// Returns the errors of [`WorkerGuard::with_options`].
+    /// Returns the same errors as [`WorkerGuard::with_options`].
     pub fn new() -> Result<WorkerGuard, FaultError> {
         WorkerGuard::with_options(WorkerOptions::default())
     }

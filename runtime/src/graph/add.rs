@@ -129,7 +129,7 @@ impl Graph {
     /// Adds a node that runs a kernel with typed arguments.
     ///
     /// # Errors
-    /// Returns the errors of [`Graph::add`].
+    /// Returns the same errors as [`Graph::add`].
     pub fn add_kernel<A: KernelArgs>(
         &self,
         dependencies: &[Node],
@@ -150,7 +150,7 @@ impl Graph {
     /// Host memory in the transfer must be valid at each launch of the graph.
     ///
     /// # Errors
-    /// Returns the errors of [`Graph::add`].
+    /// Returns the same errors as [`Graph::add`].
     pub unsafe fn add_copy(
         &self,
         dependencies: &[Node],
@@ -168,7 +168,7 @@ impl Graph {
     /// Adds a node that fills memory.
     ///
     /// # Errors
-    /// Returns the errors of [`Graph::add`].
+    /// Returns the same errors as [`Graph::add`].
     pub fn add_fill(&self, dependencies: &[Node], context: &Context, fill: Fill) -> Result<Node> {
         let node = MemsetNode {
             fill,
@@ -180,7 +180,7 @@ impl Graph {
     /// Adds a node that calls a function at each launch of the graph.
     ///
     /// # Errors
-    /// Returns the errors of [`Graph::add`].
+    /// Returns the same errors as [`Graph::add`].
     pub fn add_host(&self, dependencies: &[Node], function: HostFunction) -> Result<Node> {
         let node = HostNode {
             function,
@@ -192,7 +192,7 @@ impl Graph {
     /// Adds a node that does nothing.
     ///
     /// # Errors
-    /// Returns the errors of [`Graph::add`].
+    /// Returns the same errors as [`Graph::add`].
     pub fn add_empty(&self, dependencies: &[Node]) -> Result<Node> {
         self.add(NodeOp::Empty, &plain(dependencies))
     }
@@ -200,7 +200,7 @@ impl Graph {
     /// Adds a node that records an event.
     ///
     /// # Errors
-    /// Returns the errors of [`Graph::add`].
+    /// Returns the same errors as [`Graph::add`].
     pub fn add_event_record(&self, dependencies: &[Node], event: &Event) -> Result<Node> {
         self.add(NodeOp::EventRecord(event.clone()), &plain(dependencies))
     }
@@ -208,7 +208,7 @@ impl Graph {
     /// Adds a node that waits for an event.
     ///
     /// # Errors
-    /// Returns the errors of [`Graph::add`].
+    /// Returns the same errors as [`Graph::add`].
     pub fn add_event_wait(&self, dependencies: &[Node], event: &Event) -> Result<Node> {
         self.add(NodeOp::EventWait(event.clone()), &plain(dependencies))
     }
@@ -216,7 +216,7 @@ impl Graph {
     /// Adds a node that performs stream memory operations.
     ///
     /// # Errors
-    /// Returns the errors of [`Graph::add`].
+    /// Returns the same errors as [`Graph::add`].
     pub fn add_memory_ops(
         &self,
         dependencies: &[Node],
@@ -234,7 +234,7 @@ impl Graph {
     /// Adds a node that allocates memory; returns the node and the address. The address is the same at every launch.
     ///
     /// # Errors
-    /// Returns the errors of [`Graph::add`], and [`Error::OutOfMemory`].
+    /// Returns the same errors as [`Graph::add`], and [`Error::OutOfMemory`].
     pub fn add_alloc(
         &self,
         dependencies: &[Node],
@@ -250,9 +250,9 @@ impl Graph {
     /// Adds a node that frees an allocation of this or another graph.
     ///
     /// # Errors
-    /// Returns the errors of [`Graph::add`], and [`Error::InvalidValue`] if no allocation of a graph begins at `ptr`.
-    /// Also returns [`Error::InvalidValue`] if a node of this graph or of the allocation's own graph already frees the
-    /// allocation, or if any node frees the allocation and this graph is the allocation's own graph.
+    /// Returns the same errors as [`Graph::add`], and [`Error::InvalidValue`] if no allocation of a graph begins at
+    /// `ptr`. Also returns [`Error::InvalidValue`] if a node of this graph or of the allocation's own graph already
+    /// frees the allocation, or if any node frees the allocation and this graph is the allocation's own graph.
     pub fn add_free(&self, dependencies: &[Node], ptr: DevicePtr) -> Result<Node> {
         self.add_free_behind(&plain(dependencies), ptr)
     }
@@ -260,7 +260,7 @@ impl Graph {
     /// Does the same as [`Graph::add_free`], but for dependencies with edge data.
     ///
     /// # Errors
-    /// Returns the errors of [`Graph::add_free`].
+    /// Returns the same errors as [`Graph::add_free`].
     pub fn add_free_behind(
         &self,
         dependencies: &[(Node, EdgeData)],
@@ -273,7 +273,7 @@ impl Graph {
     /// Adds a node that runs a copy of `child`.
     ///
     /// # Errors
-    /// Returns the errors of [`Graph::add`] and [`Graph::duplicate`].
+    /// Returns the same errors as [`Graph::add`] and [`Graph::duplicate`].
     pub fn add_child(&self, dependencies: &[Node], child: &Graph) -> Result<Node> {
         self.add_copy_of(child, &plain(dependencies))
     }
@@ -285,9 +285,9 @@ impl Graph {
     /// Adds a node that runs `child`, and makes the node the owner of `child`.
     ///
     /// # Errors
-    /// Returns the errors of [`Graph::add`], and [`Error::InvalidValue`] if a node already owns `child`, if `child` is
-    /// this graph or contains this graph, if `child` has conditional nodes, or if `child` has memory nodes and an
-    /// executable graph of it exists.
+    /// Returns the same errors as [`Graph::add`], and [`Error::InvalidValue`] if a node already owns `child`, if
+    /// `child` is this graph or contains this graph, if `child` has conditional nodes, or if `child` has memory nodes
+    /// and an executable graph of it exists.
     pub fn add_moved(&self, child: &Graph, dependencies: &[(Node, EdgeData)]) -> Result<Node> {
         if self.and_around().any(|graph| graph == *child) {
             return Err(Error::invalid("a graph cannot contain itself"));
@@ -317,8 +317,8 @@ impl Graph {
     /// Adds a conditional node with `size` empty body graphs.
     ///
     /// # Errors
-    /// Returns the errors of [`Graph::add`], and [`Error::InvalidValue`] for a size that `kind` does not permit or a
-    /// handle that another node uses.
+    /// Returns the same errors as [`Graph::add`], and [`Error::InvalidValue`] for a size that `kind` does not permit or
+    /// a handle that another node uses.
     pub fn add_conditional(
         &self,
         dependencies: &[(Node, EdgeData)],

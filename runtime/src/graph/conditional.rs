@@ -138,7 +138,7 @@ pub struct ConditionalNode {
     attached: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
-/// Maximum number of graphs of a switch.
+/// Maximum number of body graphs of a switch node.
 const MOST_BODIES: u32 = 1 << 16;
 
 impl ConditionalNode {
@@ -176,7 +176,7 @@ impl ConditionalNode {
         self.kind
     }
 
-    /// Returns the graphs from which the node chooses.
+    /// Returns the body graphs of the node.
     pub fn bodies(&self) -> &[Graph] {
         &self.bodies
     }

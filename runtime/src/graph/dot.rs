@@ -57,7 +57,7 @@ impl DotOptions {
 }
 
 impl Graph {
-    /// Returns the graph in the DOT language of Graphviz. Nested graphs are clusters.
+    /// Returns the graph in the DOT language of Graphviz. Nested graphs become `subgraph cluster` boxes.
     pub fn to_dot(&self, options: DotOptions) -> String {
         let mut text = String::from("digraph dot {\n");
         self.write_dot(options, &mut text);

@@ -9,7 +9,8 @@ use crate::error::{Error, Result};
 pub type Edge = (Node, Node, EdgeData);
 
 impl GraphState {
-    /// Checks that an edge can be added.
+    /// Returns an error if the edge is from a node to itself, if it exists already, or if the kinds of the two nodes do
+    /// not permit `data`.
     fn check_edge(&self, from: u64, to: u64, data: EdgeData) -> Result<()> {
         let (source, target) = (self.node(from)?, self.node(to)?);
         if from == to {

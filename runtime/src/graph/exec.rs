@@ -70,7 +70,7 @@ pub struct InstantiateProblem {
     pub reason: InstantiateReason,
     /// The node that causes the problem; `None` if no node causes the problem.
     pub node: Option<Node>,
-    /// The error that a call returns for this problem.
+    /// The error that the instantiating driver call returns for this problem.
     pub error: Error,
 }
 
@@ -239,7 +239,7 @@ impl GraphExec {
         self.inner.flags
     }
 
-    /// Returns whether launches run the step of a node.
+    /// Returns whether launches run the operation of `node`: they skip disabled nodes.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] for nodes of other graphs, and for nodes of kinds that cannot be disabled.
@@ -251,10 +251,10 @@ impl GraphExec {
         Ok(step.enabled)
     }
 
-    /// Enables or disables the step of a node in later launches.
+    /// Determines whether later launches run the operation of `node`.
     ///
     /// # Errors
-    /// Returns the errors of [`GraphExec::is_enabled`].
+    /// Returns the same errors as [`GraphExec::is_enabled`].
     pub fn set_enabled(&self, node: &Node, enabled: bool) -> Result<()> {
         let mut state = self.inner.state.lock();
         let (graph, at) = state.plan.find(node).ok_or_else(not_here)?;

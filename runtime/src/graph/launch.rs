@@ -29,9 +29,9 @@ impl GraphExec {
     /// Launches the graph into a stream; returns before the graph runs.
     ///
     /// # Errors
-    /// Returns the errors of launching the graph's kernels. Returns [`Error::InvalidValue`] if an allocation of the
-    /// last launch is still live, no node of the graph frees the allocation, and `InstantiateFlags::auto_free` is not
-    /// set.
+    /// Returns the errors of the launches of the graph's kernels. Returns [`Error::InvalidValue`] if an allocation of
+    /// the last launch is still live, no node of the graph frees the allocation, and `InstantiateFlags::auto_free` is
+    /// not set.
     pub(crate) fn submit(&self, stream: &Stream) -> Result<()> {
         let mut state = self.inner.state.lock();
         let plan = Arc::clone(&state.plan);

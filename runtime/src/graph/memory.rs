@@ -2,9 +2,9 @@
 //!
 //! The memory exists as long as a graph or an executable graph contains the allocation node, or the allocation is
 //! *live*. A launch that allocates the memory and does not free it makes the allocation live, and the program may then
-//! use the memory. `cuMemFree`, `cuMemFreeAsync` or a free node ends the allocation. These changes take effect at the
-//! calls, in the order of the calls, and not when the work runs, because the program must order the work itself.
-//! Source: CUDA driver API, `cuGraphAddMemAllocNode`.
+//! use the memory. `cuMemFree`, `cuMemFreeAsync` or a free node ends the allocation. An allocation becomes live, or
+//! stops being live, when the program calls the launch or the free, and not when this work runs. The program must order
+//! the work itself. Source: CUDA driver API, `cuGraphAddMemAllocNode`.
 //!
 //! On a GPU, the addresses of graph memory are not used for other allocations. If a program frees such an address after
 //! the graph was destroyed, the program gets an error. So that this error can be reported, Margay does not reuse the
@@ -153,7 +153,7 @@ impl GraphAllocation {
     /// Allocates memory of any kind for a node. `label` is stored with the allocation for the caller.
     ///
     /// # Errors
-    /// Returns the errors of [`GraphAllocation::new`].
+    /// Returns the same errors as [`GraphAllocation::new`].
     pub fn of(
         context: &Context,
         bytes: u64,
@@ -255,7 +255,7 @@ impl GraphAllocation {
         }
     }
 
-    /// Makes the allocation live, at a launch.
+    /// Makes the allocation live. Called when a graph that allocates it is launched.
     pub(super) fn begin(self: &Arc<GraphAllocation>) {
         self.back();
         let mut book = BOOK.lock();

@@ -386,7 +386,7 @@ impl Graph {
     /// Releases `count` references that [`Graph::retain_object`] has transferred to the graph.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] if the graph has fewer references.
+    /// [`Error::InvalidValue`] if the graph has fewer than `count` references to the object.
     pub fn release_object(&self, object: &UserObject, count: u32) -> Result<()> {
         let mut state = self.inner.state.lock();
         state.references.remove(object, count)

@@ -170,7 +170,7 @@ impl NodeOp {
     }
 }
 
-/// A kernel with its shape and arguments.
+/// A kernel, and the shape and the arguments of its launch.
 ///
 /// ```
 /// use margay::graph::KernelNode;
@@ -308,7 +308,7 @@ impl KernelAttributes {
     /// Changes an attribute.
     ///
     /// # Errors
-    /// Returns the errors of [`KernelAttributes::get`].
+    /// Returns the same errors as [`KernelAttributes::get`].
     pub fn set(&mut self, id: u32, value: AttributeValue) -> Result<()> {
         KernelAttributes::known(id)?;
         self.0.insert(id, value);

@@ -161,7 +161,8 @@ fn pair(old: &PlanGraph, new: &PlanGraph) -> Result<Vec<usize>, UpdateProblem> {
         })
 }
 
-/// Returns an error if an update must not replace the operation `old` by `new`. The two operations have the same kind.
+/// Returns an error if an update must not replace the operation `old` by `new`. The caller ensures that the two
+/// operations have the same kind.
 fn replaces(old: &NodeOp, new: &NodeOp) -> Result<(), UpdateReason> {
     use UpdateReason as R;
     match (old, new) {

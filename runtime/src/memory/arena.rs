@@ -53,7 +53,7 @@ impl AddressSpace {
     /// Allocates from an arena of this process.
     ///
     /// # Errors
-    /// Returns the errors of [`AddressSpace::alloc`].
+    /// Returns the same errors as [`AddressSpace::alloc`].
     pub fn alloc_in(
         &self,
         arena: &std::sync::Arc<Arena>,

@@ -76,8 +76,8 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    /// Divides a reserved range. `warm_limit` is the maximum total size in bytes of idle and warm pieces (the cache
-    /// limit).
+    /// Creates an allocator of pieces of a reserved range. `warm_limit` is the maximum total size in bytes of idle and
+    /// warm pieces (the cache limit).
     pub(super) fn new(reservation: Reservation, warm_limit: u64) -> Pages {
         let (grain, guard) = if reservation.len() >= ROOMY {
             (HUGE_PAGE, WIDE_GUARD)
@@ -236,7 +236,7 @@ impl Pages {
         Arc::clone(&self.idle_count)
     }
 
-    /// Takes an idle piece of this length.
+    /// Takes an idle piece of `len` bytes for reuse; `None` if none may be reused.
     fn take_idle(&mut self, footprint: u64, len: u64) -> Option<u64> {
         let idle = self.idle.get_mut(&(footprint, len))?;
         let start = match footprint < RESTS_BELOW {

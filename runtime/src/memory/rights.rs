@@ -20,7 +20,7 @@ struct Query {
     address: u64,
     start: u64,
     end: u64,
-    /// [`READABLE`] and [`WRITABLE`], among others.
+    /// Bit mask: [`READABLE`], [`WRITABLE`] and other bits.
     rights: u64,
     page_size: u64,
     offset: u64,
@@ -28,7 +28,7 @@ struct Query {
     device: [u32; 2],
     /// Sizes of the buffers for the name and the build ID; 0 if there is no buffer.
     sizes: [u32; 2],
-    /// Addresses of these buffers.
+    /// Addresses of the buffers whose sizes `sizes` contains.
     buffers: [u64; 2],
 }
 

@@ -293,7 +293,7 @@ pub struct AddressSpace {
     red_zone: u64,
     pub(super) zones: Option<RedZones>,
     keeps_calls: bool,
-    /// Whether an allocation was made accessible to other processes.
+    /// Whether any allocation was ever made accessible to other processes.
     pub(super) exported: AtomicBool,
 }
 
@@ -722,7 +722,7 @@ impl AddressSpace {
     /// pages at the next access. So an array that the program never accesses uses no memory.
     ///
     /// # Errors
-    /// Returns the errors of [`AddressSpace::fill8`].
+    /// Returns the same errors as [`AddressSpace::fill8`].
     pub(crate) fn zero(&self, address: u64, count: u64) -> Result<(), MemoryError> {
         let page = limits::page_size();
         let (start, end) = (
@@ -745,7 +745,7 @@ impl AddressSpace {
     /// Sets `count` 2-byte elements of memory in the reserved range to `value`.
     ///
     /// # Errors
-    /// Returns the errors of [`AddressSpace::fill8`].
+    /// Returns the same errors as [`AddressSpace::fill8`].
     pub fn fill16(&self, address: u64, value: u16, count: u64) -> Result<(), MemoryError> {
         self.check(address, count.saturating_mul(2))?;
         // SAFETY: the range is inside our reservation, which contains no Rust object.
@@ -755,7 +755,7 @@ impl AddressSpace {
     /// Sets `count` 4-byte elements of memory in the reserved range to `value`.
     ///
     /// # Errors
-    /// Returns the errors of [`AddressSpace::fill8`].
+    /// Returns the same errors as [`AddressSpace::fill8`].
     pub fn fill32(&self, address: u64, value: u32, count: u64) -> Result<(), MemoryError> {
         self.check(address, count.saturating_mul(4))?;
         // SAFETY: the range is inside our reservation, which contains no Rust object.

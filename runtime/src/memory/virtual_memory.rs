@@ -182,7 +182,8 @@ impl AddressSpace {
     ///
     /// # Errors
     /// [`MemoryError::InvalidSize`] unless the size is a positive multiple of the granularity;
-    /// [`MemoryError::OutOfMemory`] if the limit does not permit it; [`MemoryError::System`] if a system call fails.
+    /// [`MemoryError::OutOfMemory`] if the allocation would exceed the memory limit; [`MemoryError::System`] if a
+    /// system call fails.
     pub fn create_physical(
         &self,
         bytes: u64,

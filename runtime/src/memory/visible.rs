@@ -107,7 +107,7 @@ impl Visible {
     /// [`Visible::device`] and the windows of all CTAs.
     ///
     /// # Errors
-    /// Returns the fault of an access to other memory.
+    /// Returns an access fault for all other memory.
     pub fn check(&self, address: u64, bytes: u64, access: AccessKind) -> Result<(), AccessFault> {
         if within(&self.windows, address, bytes)
             || self.device(address, bytes, access == AccessKind::Write)

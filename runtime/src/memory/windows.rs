@@ -58,8 +58,8 @@ impl WindowGeometry {
 
 const NARROWEST: WindowGeometry = GEOMETRIES[GEOMETRIES.len() - 1];
 
-/// Returns the maximum number of slots under `ulimit -v`, so that device memory and the program also get enough
-/// addresses; `None` if this limit is not set.
+/// Returns how many slots may be reserved under `ulimit -v` so that enough addresses remain for device memory and the
+/// program; `None` if this limit is not set.
 ///
 /// Device memory takes up to half of the addresses, and the threads up to half of the rest. [`Windows::new`] takes up
 /// to half of the addresses that are then left.

@@ -59,7 +59,8 @@ pub(super) fn of_trap(trap: &Trap) -> IrKind {
     }
 }
 
-/// Converts a status that generated code returned. `handle` is the field `ended_handle` of the native context.
+/// Converts a status code that generated code returned to the kind of the fault. `handle` is the field `ended_handle`
+/// of the native context.
 pub(super) fn of_status(code: i32, handle: u64) -> IrKind {
     match code {
         status::TRAP => IrKind::Trap,

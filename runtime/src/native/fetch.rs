@@ -68,8 +68,8 @@ fn plan_of(table: &TextureTable, handle: u64, shape: Shape) -> Option<&Plan> {
     }
 }
 
-/// Fetches for one lane with the texture's plan. `access` is the payload of the fetch op. Returns `None` if the texture
-/// has no plan or its plan does not support the access.
+/// Performs a texture fetch for one lane with the texture's plan. `access` is the payload of the fetch op. Returns
+/// `None` if the texture has no plan or its plan does not support the access.
 pub(super) fn one(
     table: &TextureTable,
     access: u64,
@@ -239,7 +239,7 @@ pub(super) fn lanes(
     Ok(())
 }
 
-/// Performs an access for one lane without a plan.
+/// Performs an access for one lane without the texture's plan.
 fn single(
     table: &TextureTable,
     access: &Access,

@@ -17,7 +17,7 @@ pub(super) struct Callee {
     pub(super) signature: u64,
 }
 
-/// The functions that a kernel calls. The entries of all other functions contain no code.
+/// The functions that a kernel calls. The entry of a function that the kernel does not call contains no code.
 #[derive(Debug, Default)]
 pub(super) struct FunctionTable {
     /// ID of the function of the first entry.

@@ -37,7 +37,7 @@ pub(super) struct Waits {
     polls: Mutex<Vec<Poll>>,
 }
 
-/// A read of memory.
+/// A recorded read, with which a thread polls memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Poll {
     address: u64,

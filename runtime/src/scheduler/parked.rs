@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use crate::engine::ParkedUnit;
 
 /// Parked units. Every second call of [`Parked::pop`] returns the unit that has been parked longest, so that every unit
-/// is resumed. The other calls return the unit with the lowest and the unit with the highest index in turn. If each unit
-/// waits for the previous one or for the next one (a serial chain of CTAs), only this unit can make progress. Without
-/// these calls, each step of the chain would resume all parked units.
+/// is resumed. The other calls return the unit with the lowest and the unit with the highest index in turn. If each
+/// unit waits for the previous one or for the next one (a serial chain of CTAs), only this unit can make progress.
+/// Without these calls, each step of the chain would resume all parked units.
 #[derive(Default)]
 pub(super) struct Parked {
     /// Each unit with its key in `by_age`, by the index of the unit.

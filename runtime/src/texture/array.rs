@@ -345,7 +345,7 @@ impl Context {
     /// Creates a mipmapped array of `levels` levels, or of fewer levels if the size does not permit more.
     ///
     /// # Errors
-    /// Returns the errors of [`Context::create_array`].
+    /// Returns the same errors as [`Context::create_array`].
     pub fn create_mipmapped_array(
         &self,
         descriptor: &ArrayDescriptor,

@@ -209,7 +209,7 @@ pub(super) struct Mark {
 }
 
 impl Mark {
-    /// Creates a mark for no cell.
+    /// Creates a mark that does not yet mark a cell.
     pub(super) fn new(readers: Readers, site: Option<super::Site>) -> Mark {
         Mark {
             readers,
@@ -314,7 +314,7 @@ pub(super) struct Cells {
     pages: Vec<Page>,
     /// The number of the page that was used last (its address divided by the page size), and its index in `pages`.
     last: Option<(u64, usize)>,
-    /// Lists of further accesses.
+    /// The lists of the accesses that the cells do not store directly.
     lists: Lists,
 }
 
@@ -441,7 +441,7 @@ impl Cells {
         self.lists.get(list)
     }
 
-    /// Replaces the further accesses of a cell.
+    /// Replaces the list of a cell, which contains the accesses that the cell does not store directly.
     pub(super) fn set_further(&mut self, index: u64, entries: &[Entry]) {
         let old = self.cell(index).list();
         let list = self.lists.replace(old, entries);
@@ -537,7 +537,7 @@ impl Cells {
     }
 }
 
-/// Lists of accesses. Each list belongs to one cell.
+/// Lists of accesses. Each list that is in use belongs to one cell.
 #[derive(Debug, Default)]
 pub(super) struct Lists {
     lists: Vec<SmallVec<[Entry; 4]>>,
@@ -580,7 +580,7 @@ impl Lists {
     }
 
     /// Adds an entry to the list with index `list`, which is sorted by key; if `list` is [`NONE`], creates a list.
-    /// Returns the index of the list.
+    /// Returns the index of the list, or [`NONE`] if no list can be created because all indices are in use.
     fn add(&mut self, list: u32, entry: Entry) -> u32 {
         if list == NONE {
             return self.replace(list, &[entry]);

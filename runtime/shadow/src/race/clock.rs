@@ -62,7 +62,7 @@ impl WarpTime {
                 .any(|&(_, until)| interval <= until)
     }
 
-    /// Returns whether two times contain the same accesses.
+    /// Returns whether this entry and `other` contain the same accesses of a warp.
     fn has_same_lanes(&self, other: &WarpTime) -> bool {
         let known = |time: &WarpTime| {
             let mut known = [time.all; 32];
@@ -195,7 +195,7 @@ impl Clock {
                 .is_some_and(|warp| warp.knows(thread.lane(), time.interval))
     }
 
-    /// Adds all accesses of a CTA before `epoch`.
+    /// Adds all accesses of a CTA in epochs before `epoch`.
     pub(super) fn learn_cta(&mut self, cta: CtaId, epoch: u32) {
         self.ctas.add(cta.into(), epoch);
     }
@@ -232,14 +232,14 @@ impl Clock {
         knows(&self.fenced[window as usize], thread, time)
     }
 
-    /// Removes the entries of single warps of a CTA. The caller must ensure that the epoch of the CTA in this clock
-    /// covers their accesses.
+    /// Removes the entries for the individual warps of a CTA, but not the entry for the CTA. The caller must ensure
+    /// that the epoch of the CTA in this clock covers their accesses.
     pub(super) fn forget_warps_of(&mut self, cta: CtaId) {
         self.warps.remove_all(warp_key(cta, 0), 32);
     }
 }
 
-/// A clock that several threads and memory locations share.
+/// A clock that threads and memory locations can share; `None` if it contains no accesses.
 pub(super) type Shared = Option<Arc<Clock>>;
 
 /// Adds all accesses that `other` contains to a shared clock.

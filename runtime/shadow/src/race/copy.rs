@@ -50,7 +50,7 @@ pub(super) struct Issue {
     pub(super) copy: Copy,
 }
 
-/// The lowest CTA index that represents a sequence of copies in clocks. The indices of CTAs are lower.
+/// The lowest CTA index that represents a sequence of copies in clocks. The indices of real CTAs are lower.
 const FIRST: CtaId = 1 << 31;
 
 /// The position of a copy in a sequence. A sequence consists of the copies that one thread issues for one mbarrier.

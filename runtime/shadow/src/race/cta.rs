@@ -152,7 +152,7 @@ impl Basis {
 pub(super) enum Use {
     /// The clock contains the accesses that the thread has released with a strong access.
     Released,
-    /// The clock explains races ([`Basis::Suspected`]).
+    /// The clock is used only to explain races ([`Basis::Suspected`]).
     Suspected,
     /// The clock contains the accesses that the thread has released with a fence.
     Fenced,
@@ -176,8 +176,8 @@ pub(super) struct Cta {
     suspected: Known,
     /// For each thread: its last fence.
     fences: Vec<Option<Box<Fence>>>,
-    /// The clocks that belong to `fence.sc`; `None` until a thread executes one, or reads a value that was written after
-    /// one.
+    /// The clocks that belong to `fence.sc`; `None` until a thread executes one, or reads a value that was written
+    /// after one.
     sequenced: Option<Box<Sequenced>>,
     /// For each thread, the clocks of the writes whose values the thread has read with strong reads, and that it has
     /// not yet acquired with a fence. The index of a clock is the least [`Scope`] of a fence that acquires it.
@@ -217,7 +217,7 @@ type Polled = (u64, u64, Scope, bool);
 /// The data of a fence for later strong writes of the thread, which release the accesses before the fence.
 #[derive(Clone, Debug)]
 pub(super) struct Fence {
-    /// The accesses that the thread knew at the fence.
+    /// The accesses that the thread knew at the fence, and its own accesses before the fence.
     pub(super) clock: Shared,
     /// The scope of the fence.
     pub(super) scope: Scope,
@@ -679,7 +679,7 @@ impl Cta {
     }
 
     /// Does the same as [`Cta::acquire`] for [`Basis::Suspected`]. If the thread's clock is larger than `most`, `clock`
-    /// replaces it instead of being added to it. Returns the size of the joined clocks.
+    /// replaces it instead of being added to it. Returns the total size of the clocks that were joined.
     pub(super) fn acquire_suspected(&mut self, thread: u32, clock: &Shared, most: u64) -> u64 {
         if clock.is_none() {
             return 0;
@@ -711,7 +711,8 @@ impl Cta {
         }
     }
 
-    /// Performs a fence of a thread. Returns whether the clock that the thread acquires depends on the schedule.
+    /// Records that a thread executes a fence. Returns whether the clock that the thread acquires depends on the
+    /// schedule.
     pub(super) fn fence(&mut self, id: CtaId, thread: u32, scope: Scope) -> bool {
         let (mut acquires, mut narrow) = (false, false);
         for least in Scope::ALL {
@@ -753,8 +754,8 @@ impl Cta {
         self.sequenced.get_or_insert_with(made)
     }
 
-    /// Performs a `fence.sc` whose scope includes the device. Returns whether the clock that the thread acquires depends
-    /// on the schedule.
+    /// Records that a thread executes a `fence.sc` whose scope includes the device. Returns whether the clock that the
+    /// thread acquires depends on the schedule.
     pub(super) fn fence_sc(&mut self, id: CtaId, thread: u32) -> bool {
         let (acquired, scheduled) = self.sequenced_mut().acquired(thread);
         for basis in Basis::ALL {
@@ -914,8 +915,8 @@ impl Cta {
         }
     }
 
-    /// Passes a barrier of all threads. Returns a clock with all accesses that a thread of the CTA knows and the
-    /// accesses of all its threads so far.
+    /// Records that all threads of the CTA pass a barrier. Returns a clock with all accesses that a thread of the CTA
+    /// knows and the accesses of all its threads so far.
     pub(super) fn release_all(&mut self, id: CtaId) -> Shared {
         self.pass_barrier(id);
         let mut clock = self.guaranteed.cta.clone();

@@ -36,7 +36,7 @@ impl Released {
     }
 }
 
-/// The strong writes to a location.
+/// What the detector stores about the strong writes to a memory location.
 #[derive(Debug, Default)]
 pub(super) struct Location {
     /// The accesses that strong writes have released. For an mbarrier, those that arrivals at the current phase have
@@ -52,7 +52,7 @@ pub(super) struct Location {
     sequenced: Shared,
     /// The accesses that precede the strong writes, even if the writing threads have not released them
     /// ([`Basis::Suspected`]). While few threads synchronise, this clock contains all such accesses, later only those
-    /// that precede the latest writes ([`FEW_KNOWN`]). It is empty after [`FEW_UPDATES`] updates.
+    /// that precede the latest writes ([`FEW_KNOWN`]). It is empty once `updates` exceeds [`FEW_UPDATES`].
     pub(super) suspected: Shared,
     /// Number of strong writes from the last strong store on.
     updates: u32,
@@ -184,7 +184,8 @@ impl Detector {
         let contends = (access.is_update() || access.polls) && !access.signals;
         let contended = other && contends && !location.is_object;
         let scheduled = contended && clock.is_some();
-        // The clocks `sequenced` and `suspected` do not separate the phases of an mbarrier, so a wait must not use them.
+        // The clocks `sequenced` and `suspected` do not separate the phases of an mbarrier, so a wait must not use
+        // them.
         let waits = location.waits(access);
         if scope == Scope::Device && !waits {
             cta.read_sequenced(thread, &location.sequenced, contended);

@@ -66,7 +66,7 @@ pub struct Access {
     pub strong: Option<Scope>,
     /// Number of bytes that a strong access accesses atomically.
     pub element: u32,
-    /// The memory that is accessed.
+    /// The state space that the access uses.
     pub window: Window,
     /// Whether a read acquires the accesses that were released by the write whose value it reads.
     pub acquires: bool,
@@ -190,8 +190,8 @@ impl Race {
     }
 }
 
-/// An access of a thread that conflicts with a piece of work other than a launch that may run at the same time, such as
-/// a copy.
+/// An access of a thread that conflicts with a copy or with another piece of work that is not a launch and may run at
+/// the same time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Conflict {
     /// The site.
@@ -265,7 +265,7 @@ pub struct Detector {
     /// Reads that are recorded as runs instead of in cells.
     blocks: Blocks,
     locations: FxHashMap<u64, Location>,
-    /// Number of strong writes.
+    /// Number of strong writes so far, counted over all locations.
     versions: u64,
     /// The locations from which a strong access in a loop has read a value that another thread had written with a
     /// strong access.
@@ -532,7 +532,8 @@ impl Detector {
     }
 
     /// Completes the asynchronous operation that a thread is issuing, because the operation signals the mbarrier at
-    /// `address`. Returns the operation's place in its sequence.
+    /// `address`. Returns the operation's place in its sequence; `None` if the operation does not complete with a
+    /// signal to an mbarrier.
     fn complete(&mut self, by: Thread, issue: Issue, address: u64) -> Option<Place> {
         let End::Object(copy) = issue.copy.end else {
             return None;
@@ -762,13 +763,13 @@ impl Detector {
         self.flags.contains(&address)
     }
 
-    /// Performs a fence of a thread.
+    /// Records that a thread executes a fence.
     pub fn fence(&mut self, id: CtaId, thread: u32, scope: Scope) {
         self.fence_with(id, thread, |cta| cta.fence(id, thread, scope));
     }
 
-    /// Performs a `fence.sc` of a thread. It has all effects of a fence, and two such fences of device scope are also
-    /// ordered if threads other than theirs have written and read a flag ([`sequenced`]).
+    /// Records that a thread executes a `fence.sc`. It has all effects of a fence. In addition, a flag that other
+    /// threads write and read can order two such fences of device scope ([`sequenced`]).
     pub fn fence_sc(&mut self, id: CtaId, thread: u32, scope: Scope) {
         match scope {
             Scope::Device => self.fence_with(id, thread, |cta| cta.fence_sc(id, thread)),
@@ -860,7 +861,8 @@ impl Detector {
     }
 
     /// Completes a barrier of a CTA. For each warp, `released` contains the lanes that the barrier releases, and
-    /// `alive` the lanes that have not exited; for a barrier that waits for a number of threads, all lanes.
+    /// `alive` contains the lanes that have not exited. For a barrier that waits for a given number of threads, `alive`
+    /// contains all lanes.
     pub fn complete_barrier(&mut self, id: CtaId, barrier: usize, released: &[u32], alive: &[u32]) {
         self.ctas[id as usize].complete_barrier(id, barrier, released, alive);
     }
@@ -871,7 +873,8 @@ impl Detector {
         self.ctas[id as usize].arrive_at_cluster(id, warp, mask, relaxed);
     }
 
-    /// Records that lanes of a warp have waited at the barrier of the cluster. The barrier was already complete.
+    /// Records that lanes of a warp have waited at the barrier of the cluster. The barrier was complete before this
+    /// call.
     pub fn wait_at_cluster(&mut self, id: CtaId, warp: u32, mask: u32) {
         self.ctas[id as usize].wait_at_cluster(warp, mask);
     }

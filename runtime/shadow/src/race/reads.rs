@@ -21,7 +21,7 @@ use super::{Access, Detector, Group, Site};
 /// Number of bytes of a block. For each block, the detector records whether a launch has written the block.
 const BLOCK: u64 = 1 << 16;
 
-/// Maximum number of runs of a block. More runs would take more memory than cells.
+/// Maximum number of runs of a block. A larger number of runs would take more memory than the cells of the block.
 const MOST_RUNS: usize = 4096;
 
 /// Maximum number of readers that are kept for runs with equal keys.

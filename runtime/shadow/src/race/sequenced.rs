@@ -3,14 +3,14 @@
 //! PTX orders any two `fence.sc` whose scopes include each other, and the earlier one synchronises with the later one
 //! (PTX ISA 8.9, "Synchronizes"). Suppose that a fence F happens before a strong write, a strong read obtains the value
 //! of this write or of a later write to the location, and the read happens before a fence G. Then F precedes G:
-//! otherwise, G would synchronise with F, the read would happen before the write, and could not have obtained its value.
-//! All accesses before F therefore happen before all accesses after G. Neither the writing nor the reading thread needs
-//! a fence of its own. For example, all threads of a CTA write, execute `__threadfence()` and pass a barrier, and then one
-//! thread increments a counter.
+//! otherwise, G would synchronise with F, the read would happen before the write, and could not have obtained its
+//! value. All accesses before F therefore happen before all accesses after G. Neither the writing nor the reading
+//! thread needs a fence of its own. For example, all threads of a CTA write, execute `__threadfence()` and pass a
+//! barrier, and then one thread increments a counter.
 //!
 //! The detector records only fences whose scope includes the device. It passes their order on through warp and CTA
-//! barriers, but not through `bar.arrive`, barriers of clusters, and acquire operations between F and the write or between
-//! the read and G. In such programs it may report a race that there is not.
+//! barriers, but not through `bar.arrive`, barriers of clusters, and acquire operations between F and the write or
+//! between the read and G. In such programs it may report a race that there is not.
 
 use super::clock::{self, Shared};
 use super::cta::Known;
@@ -40,7 +40,7 @@ impl Sequenced {
         [&mut self.fenced, &mut self.read]
     }
 
-    /// Records a fence of a thread. `known` contains the accesses before the fence.
+    /// Records a fence of a thread. `known` contains the accesses that happen before the fence.
     pub(super) fn fence(&mut self, thread: u32, known: &Shared) {
         clock::join(self.fenced.thread_mut(thread), known);
     }

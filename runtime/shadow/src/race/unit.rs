@@ -12,7 +12,7 @@ use super::cell::{About, Entry, GroupId, NONE};
 /// Number of cells of a unit.
 pub(super) const UNIT: usize = 16;
 
-/// An access to all cells of a unit.
+/// An access of neighbouring lanes to all cells of a unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Whole {
     /// The group of the access; [`NONE`] if there is no access.
@@ -59,7 +59,7 @@ pub(super) struct Unit {
     pub(super) other_write: Whole,
 }
 
-/// Up to two earlier writes.
+/// Up to two earlier writes to a unit that race with a new write.
 pub(super) type Writes = SmallVec<[Whole; 2]>;
 
 impl Unit {

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::StreamKind;
 
-/// A set of runs of operations. The ID of a run is `operation * MOST_RUNS + index of the run`.
+/// A set of IDs of runs. A run is one execution of an operation. The ID of a run is `operation * MOST_RUNS + index of
+/// the run`.
 pub(super) type Runs = BTreeSet<usize>;
 
 /// Maximum number of runs of an operation.

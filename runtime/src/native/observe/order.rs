@@ -448,8 +448,8 @@ impl Examiner<'_> {
         }
     }
 
-    /// Passes the recorded reads and then a fence of a thread to the race detector. `is_sc` states whether the fence is a
-    /// `fence.sc`.
+    /// Passes the recorded reads and then a fence of a thread to the race detector. `is_sc` states whether the fence is
+    /// a `fence.sc`.
     pub(in crate::native) fn fence(
         &mut self,
         cta: u64,
