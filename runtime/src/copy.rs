@@ -378,7 +378,8 @@ impl Transfer {
             .ok_or_else(overflow)
     }
 
-    /// Looks up both sides. If the direction declares a side as device memory, the side must be inside an allocation.
+    /// Returns the kinds of memory of the destination and the source. If the direction declares a side as device
+    /// memory, the side must be inside an allocation.
     fn sides(&self, context: &Context) -> Result<(Side, Side)> {
         use Direction as D;
         self.bytes().ok_or_else(overflow)?;

@@ -245,7 +245,7 @@ impl Queues {
     }
 
     /// Appends a task to `queue`. `make` gets the queue's last task and the tasks of other queues that the new task
-    /// must wait for, and returns the new task. The caller releases the task.
+    /// must wait for, and returns the new task. The caller must call [`Task::release`] for the new task.
     pub(crate) fn append(
         &self,
         queue: &Queue,

@@ -356,8 +356,8 @@ impl Runtime {
         }
     }
 
-    /// Returns whether `is` returns true for the kind of a fault that a finding of this checking run already reports. A
-    /// context returns such a fault as an error.
+    /// Contexts return errors because of faults that findings of this checking run already report. Returns whether `is`
+    /// returns true for the kind of one of these faults.
     pub fn is_reported(&self, is: impl Fn(FaultKind) -> bool) -> bool {
         let findings = self.inner.machine.findings.as_ref();
         findings.is_some_and(|findings| findings.explains(is))

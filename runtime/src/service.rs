@@ -17,7 +17,7 @@ pub(crate) type Job = Box<dyn FnOnce() + Send>;
 /// A thread with a queue of jobs. Sending the first job starts the thread.
 pub(crate) struct ServiceThread {
     name: &'static str,
-    /// `None` if the thread could not be started.
+    /// The thread's queue of jobs; `None` if the thread could not be started.
     queue: OnceLock<Option<Arc<Queue>>>,
 }
 

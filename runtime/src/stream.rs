@@ -170,7 +170,7 @@ impl Stream {
     }
 
     /// Appends two tasks between which other tasks can be inserted. The first task waits for all earlier work and for
-    /// `more`. The second task becomes the stream's last task. The caller releases both tasks.
+    /// `more`. The second task becomes the stream's last task. The caller must call [`Task::release`] for both tasks.
     pub(crate) fn bracket(
         &self,
         begin: Work,
@@ -298,7 +298,7 @@ impl Context {
     /// Creates a stream; `kind` is `Blocking` or `NonBlocking`.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] for the kinds of default streams.
+    /// [`Error::InvalidValue`] if `kind` is the kind of a default stream.
     pub fn create_stream(&self, kind: StreamKind, priority: i32) -> Result<Stream> {
         self.status()?;
         Stream::create(self, kind, priority)

@@ -16,7 +16,7 @@ use crate::{Context, Kernel, Runtime, RuntimeBuilder};
 /// The result of a step.
 pub(crate) enum Step {
     Done,
-    /// The unit waits. The field states whether the unit made progress before.
+    /// The unit waits. The field states whether the unit made progress before it had to wait.
     Wait(bool),
     Fault(FaultKind),
 }

@@ -76,10 +76,10 @@ impl Timeline {
         self.host.lock().join(past);
     }
 
-    /// Adds to the host's clock the work that precedes the next work of queues, whose clocks are `pasts`, after a host
-    /// thread has waited for these queues. The clocks of the queues become copies of the host's clock: they would get
-    /// the host's work with the next work of their queues, and copies share memory. Work whose clock is still to be
-    /// read ([`Queues::after_last`](crate::queue::Queues::after_last)) must not be in the queues.
+    /// Called after a host thread has waited for the queues whose clocks are `pasts`. Adds to the host's clock the work
+    /// that these clocks contain. The clocks of the queues become copies of the host's clock: the next work of these
+    /// queues would add the host's work to them anyway, and copies share memory. Work whose clock is still to be read
+    /// ([`Queues::after_last`](crate::queue::Queues::after_last)) must not be in the queues.
     pub(crate) fn host_waited_for(&self, pasts: &[&Mutex<Clock>]) {
         let mut host = self.host.lock();
         let copies: Vec<Clock> = pasts.iter().map(|past| past.lock().clone()).collect();

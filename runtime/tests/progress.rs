@@ -511,8 +511,8 @@ fn the_child_of_a_fork_is_told_so() {
     runtime.synchronize().expect("the parent goes on");
 }
 
-/// Kernels that launch other kernels: `serial` launches `n` kernels of 200 ms one after the other. `tree` launches
-/// `tree` twice, without end.
+/// Kernels that launch other kernels: `serial` launches `n` kernels of 200 ms one after the other. Each `tree` kernel
+/// launches two further `tree` kernels, without end.
 const CHILDREN: &str = r"
 .extern .func (.param .b64 buffer) __cudaCDP2GetParameterBufferV2
     (.param .b64 function, .param .align 4 .b8 grid[12], .param .align 4 .b8 block[12], .param .b32 shared);
@@ -863,8 +863,9 @@ fn a_block_that_waits_at_barriers_lets_a_later_block_run() {
     }
 }
 
-/// Kernels in which lanes of one warp wait for each other with volatile accesses, at several places of the kernel: lane
-/// 0 writes a lot before it sets the flag for which the others wait; the lanes take turns in loops of their own.
+/// Kernels in which lanes of one warp wait for each other with volatile accesses. In the first kernel, lane 0 writes
+/// 500 times before it sets the flag for which the other lanes wait. In the second kernel, the lanes take turns, and
+/// each of them waits in its own loop.
 const LANES_WAIT: [(&str, &str, u32); 2] = [
     (
         "writes first",

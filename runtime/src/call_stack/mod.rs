@@ -3,7 +3,7 @@
 //! [`CallStack::capture`] only stores return addresses, so a checking run can capture a stack at each call. The
 //! functions and source lines are determined when a finding is reported: `resolve` reads the symbols and the DWARF data
 //! of the program and its libraries. If the calling thread runs Python code, `python` stores the frames of that code at
-//! the call; `released` reads these frames if the thread has released the interpreter's lock.
+//! the call; if the thread has released the interpreter's lock, `released` reads these frames.
 //!
 //! Invariant: resolution calls no function of the program or of the dynamic loader, and takes no lock that the program
 //! can hold. Runs without checks capture no stacks.
@@ -18,7 +18,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
 
-/// A frame of the host program's call stack.
+/// A stack frame of the host program.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct HostFrame {
     /// The function's demangled name, or the name of its library and an offset.

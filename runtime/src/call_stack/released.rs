@@ -94,7 +94,8 @@ fn describe(frame: u64, types: &Types) -> Option<HostFrame> {
     })
 }
 
-/// Reads a compact text object (`str`) with 1, 2 or 4 bytes per character. Returns `None` for other objects.
+/// Reads a compact text object (`str`) with 1, 2 or 4 bytes per character. Returns `None` if `object` is not such a
+/// text object.
 fn text(object: u64, types: &Types) -> Option<String> {
     if !is(object, types.text) {
         return None;

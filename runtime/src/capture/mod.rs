@@ -49,7 +49,7 @@ pub enum CaptureMode {
     Global = 0,
     /// Calls that can synchronise are forbidden in the capturing thread.
     ThreadLocal = 1,
-    /// No calls are forbidden.
+    /// The capture forbids no calls.
     Relaxed = 2,
 }
 

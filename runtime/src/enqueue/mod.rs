@@ -220,8 +220,8 @@ impl Stream {
     }
 
     /// Calls `function` on the callback thread after all earlier work, even if the context has failed
-    /// (`cuStreamAddCallback`). The argument of `function` is `Ok` or the context's sticky fault. Later work of the
-    /// stream waits until `function` has returned.
+    /// (`cuStreamAddCallback`). The argument of `function` is `Ok` or the error of the context, for example its sticky
+    /// fault. Later work of the stream waits until `function` has returned.
     pub fn callback(&self, function: impl FnOnce(Result<()>) + Send + 'static) -> Result<()> {
         self.host_work(Box::new(function), true)
     }

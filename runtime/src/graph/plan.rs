@@ -42,7 +42,7 @@ pub(super) struct Step {
     pub(super) origin: u64,
     pub(super) op: StepOp,
     pub(super) dependencies: Vec<(usize, EdgeData)>,
-    /// Whether no other step depends on this step.
+    /// Whether no other step of the graph depends on this step.
     pub(super) last: bool,
     pub(super) enabled: bool,
 }

@@ -293,7 +293,7 @@ pub struct AddressSpace {
     red_zone: u64,
     pub(super) zones: Option<RedZones>,
     keeps_calls: bool,
-    /// Whether any allocation was ever made accessible to other processes.
+    /// Whether the program has ever exported an allocation to other processes ([`AddressSpace::export`]).
     pub(super) exported: AtomicBool,
 }
 

@@ -269,12 +269,13 @@ fn check_addresses(resolution: &Resolution) -> Result<()> {
 enum Externals {
     /// The module is a whole program, so its external variables become variables with zero bytes.
     Define,
-    /// The module is the only input of a linker. A kernel that uses an external variable cannot be launched.
+    /// The module is the only input of a linker, so its external variables stay undefined. A kernel that uses an
+    /// external variable cannot be launched.
     Keep,
 }
 
-/// Parses and resolves one text; its functions are lowered on demand. Defines external variables if `externals`
-/// requires this. Appends warnings to the log.
+/// Parses and resolves one text; its functions are lowered on demand. If `externals` is [`Externals::Define`], defines
+/// the external variables of the text. Appends warnings to `log`.
 fn lazy(source: SourceFile, externals: Externals, log: &mut String) -> Result<Loaded> {
     let (parsed, resolution) = read(source, log)?;
     check_addresses(&resolution)?;
@@ -325,8 +326,8 @@ fn no_memory(requested: u64) -> Error {
     Error::OutOfMemory { requested, free }
 }
 
-/// Returns the error for a text with the diagnostics `problems`. The error contains the first 20 errors. If reading the
-/// text needs more memory than is available, returns an out-of-memory error instead.
+/// Returns the error for a text with the diagnostics `problems`. The returned error contains the text of the first 20
+/// errors. If reading the text needs more memory than is available, returns an out-of-memory error instead.
 pub(super) fn invalid(problems: &[Diagnostic], source: &SourceFile) -> Error {
     if let Some(bytes) = problems.iter().find_map(Diagnostic::needed_bytes) {
         return no_memory(bytes);

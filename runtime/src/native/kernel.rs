@@ -97,7 +97,7 @@ pub(super) struct NativeKernel {
     pub(super) verifiers: [Entry; 2],
     /// Native code of the device functions that `functions` points to.
     devices: Vec<CompiledKernel>,
-    /// The stack that the device functions need.
+    /// How much stack the device functions of the kernel need.
     stack_need: StackNeed,
     regions: Vec<OnceLock<Result<Entry, CompileError>>>,
     /// Code that runs whole CTAs of a kernel without sync points, by specialisation. The next field contains the code
@@ -247,8 +247,8 @@ impl NativeKernel {
         Specialisation::of(block, self.widths)
     }
 
-    /// Compiles the code that runs CTAs with a specialisation. An error is reported later, when the code is requested.
-    /// Then reports the fallbacks in the code ([`fallback`]).
+    /// Compiles the version of the kernel's code that runs CTAs for which `specialisation` is chosen. An error is
+    /// reported later, when the code is requested. Then reports the fallbacks in the code ([`fallback`]).
     pub(super) fn compile(&self, specialisation: Specialisation) {
         let _ = if !self.compiled.has_sync_points() {
             self.cta_entry(specialisation)
@@ -281,7 +281,7 @@ impl NativeKernel {
             .any(|entries| entries[specialisation.index()].get().is_some())
     }
 
-    /// Returns the function that runs whole CTAs without sync points. The first call compiles the function.
+    /// Returns the function that runs whole CTAs of a kernel without sync points. The first call compiles the function.
     pub(super) fn cta_entry(&self, specialisation: Specialisation) -> Result<Entry, CompileError> {
         let made = self.cta[specialisation.index()].get_or_init(|| {
             self.compiled
@@ -462,7 +462,7 @@ pub(super) struct KernelCode {
     pub(super) barriers_only: bool,
     /// What the threads' stacks contain.
     pub(super) stack: StackUse,
-    /// The stack that local variables of functions need.
+    /// How much stack the local variables of device functions need.
     pub(super) stack_need: StackNeed,
     pub(super) local_bytes: u32,
     /// The part of `local_bytes` that the kernel's variables occupy. The rest is padding.
@@ -480,7 +480,7 @@ impl std::fmt::Debug for KernelCode {
 }
 
 impl KernelCode {
-    /// Returns the thread indices of a launch.
+    /// Returns the table of the thread indices in a CTA of the launch.
     pub(super) fn tids(&self, info: &LaunchInfo) -> Arc<TidTable> {
         let mut last = self.tids.lock();
         if last.block() != info.block {

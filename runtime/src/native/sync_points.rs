@@ -223,8 +223,8 @@ fn perform_wide(
     }
 }
 
-/// Returns where the member mask is stored. Operations without a mask, and the deprecated forms without `.sync`, have
-/// no member mask.
+/// Returns where the member mask of a sync point is stored. Operations without a mask, and the deprecated forms without
+/// `.sync`, have no member mask.
 fn mask_place(sync_point: &SyncPointPlaces) -> LaneStorage {
     let mask = margay_exec::collective::mask_operand(&sync_point.desc);
     mask.map_or(LaneStorage::Absent, |index| sync_point.args[index])

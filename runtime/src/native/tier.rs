@@ -212,7 +212,7 @@ impl TierSelection {
 pub(super) struct TieredLaunch<'a> {
     kernel: &'a NativeKernel,
     wanted: Specialisation,
-    /// The specialisation that the next part runs.
+    /// The specialisation that executes the next part.
     pub(super) specialisation: Specialisation,
     /// Number of CTAs in the next part outside a measurement run.
     part: u64,

@@ -64,7 +64,7 @@ impl Storage {
     }
 }
 
-/// A sequence of whole records.
+/// A sequence of whole records of one CTA. (The word does not refer to chunks of lanes here.)
 #[derive(Debug)]
 pub(super) enum Chunk {
     Memory(Vec<u64>),
@@ -97,7 +97,7 @@ impl CtaBuffer {
         }
     }
 
-    /// Ends the latest chunk.
+    /// Moves the latest records to a chunk of their own.
     pub(super) fn seal(&mut self, storage: &Storage) {
         if !self.latest.is_empty() {
             let words = std::mem::take(&mut self.latest);

@@ -264,7 +264,7 @@ impl Access<'_> {
 pub enum Addresses<'a> {
     /// The address of lane `n` is `base + stride * n`. Additions wrap.
     Strided {
-        /// The address that lane 0 has or would have.
+        /// The address of lane 0, which the formula gives even if lane 0 does not access memory.
         base: u64,
         /// The distance in bytes between the addresses of neighbouring lanes.
         stride: i64,

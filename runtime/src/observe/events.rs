@@ -57,7 +57,7 @@ pub enum SyncOperation {
     },
     /// `barrier.cluster`.
     ClusterBarrier {
-        /// Whether the lanes arrive; otherwise they wait.
+        /// Whether the lanes arrive (`.arrive`) or wait (`.wait`).
         arrives: bool,
     },
     /// An operation that lanes of a warp execute together: `shfl`, `vote`, `match`, `redux`, `bar.warp.sync`, `elect`,

@@ -114,7 +114,8 @@ impl LaunchSink {
     }
 
     /// Delivers the remaining records, including those of CTAs that have not completed, and the end of the kernel. Does
-    /// nothing if the beginning of the kernel has not been delivered. Must be called when no CTA runs.
+    /// nothing if the beginning of the kernel has not been delivered. The caller ensures that no CTA of the launch
+    /// runs.
     pub(crate) fn finish(&self, completed: bool) {
         let mut state = self.state.lock();
         while state.delivering {

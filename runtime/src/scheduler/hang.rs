@@ -37,7 +37,7 @@ pub(super) struct Search {
 
 /// A period without progress.
 struct Suspicion {
-    /// The value of [`Search::progress`].
+    /// The value of [`Search::progress`], which does not change during the period.
     progress: u64,
     since: Instant,
     /// When the observation began, and the ID and the value of [`Run::taken`] of each run at that time.

@@ -96,7 +96,7 @@ struct Shared {
     host_waits: OnceLock<HostTest>,
 }
 
-/// A function that returns whether the host only waits.
+/// A function that returns whether the host cannot change device memory before a launch ends.
 type HostTest = Box<dyn Fn() -> bool + Send + Sync>;
 
 impl Scheduler {

@@ -16,7 +16,7 @@ pub(super) struct Parked {
     by_age: BTreeMap<u64, u64>,
     /// Number of units that were ever parked.
     count: u64,
-    /// Number of calls of [`Parked::pop`].
+    /// Number of calls of [`Parked::pop`], modulo 256.
     turns: u8,
 }
 

@@ -385,7 +385,7 @@ impl TextureObject {
         &self.context
     }
 
-    /// Returns the handle that kernels use.
+    /// Returns the handle with which kernels access the object.
     pub fn handle(&self) -> u64 {
         self.handle
     }
@@ -405,7 +405,7 @@ impl SurfaceObject {
         &self.context
     }
 
-    /// Returns the handle that kernels use.
+    /// Returns the handle with which kernels access the object.
     pub fn handle(&self) -> u64 {
         self.handle
     }

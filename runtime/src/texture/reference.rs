@@ -83,7 +83,7 @@ impl TextureReference {
         Ok(())
     }
 
-    /// Returns `Ok` if the reference can be used.
+    /// Returns an error if the reference's context was destroyed or reset, or has a fault.
     ///
     /// # Errors
     /// [`crate::Error::ContextDestroyed`] if the context was destroyed or reset, or the context's fault.

@@ -27,8 +27,8 @@ impl Clock {
         self.known.join(&other.known);
     }
 
-    /// Adds all work that `clocks` contain. The clocks are joined in pairs, then the pairs in pairs, and so on: clocks
-    /// of many queues differ from each other in little, and from their union in much.
+    /// Adds all work that `clocks` contain. The clocks are joined in pairs, then the pairs in pairs, and so on: the
+    /// clocks of different queues usually differ little from each other, but much from the union of all clocks.
     pub(crate) fn join_all(&mut self, clocks: impl IntoIterator<Item = Clock>) {
         let mut unions: Vec<(u32, Clock)> = Vec::new();
         for clock in clocks {

@@ -19,7 +19,7 @@ fn events_of(body: &str, thread: u32) -> Vec<(u32, Other)> {
     own.map(|(line, event)| (line - FIRST, event)).collect()
 }
 
-/// Returns the events of [`events_of`] without instructions.
+/// Returns the events that [`events_of`] returns, except [`Other::Instruction`].
 fn without_instructions(body: &str, thread: u32) -> Vec<(u32, Other)> {
     let mut events = events_of(body, thread);
     events.retain(|(_, event)| !matches!(event, Other::Instruction(..)));

@@ -37,7 +37,7 @@ enum Other {
     Branch(bool),
 }
 
-/// Lists by CTA, and by thread or warp.
+/// Lists, by the index of the CTA and the index of the thread or warp.
 type Table<T> = BTreeMap<(u64, u32), Vec<T>>;
 
 /// Collects all events by CTA and thread, and by CTA and warp.

@@ -21,7 +21,7 @@ use super::{Addresses, Chunk, Examiner, Observed};
 pub(super) struct Epoch {
     /// Whether this examiner has seen all accesses since the barrier, or since the start of the CTA.
     whole: bool,
-    /// Whether an access raced.
+    /// Whether any of these accesses raced.
     pub(super) raced: bool,
     /// A digest of the accesses that were passed to the detector when they occurred.
     immediate: u64,
