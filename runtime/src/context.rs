@@ -495,8 +495,8 @@ impl Context {
         Ok(())
     }
 
-    /// Waits for all work submitted so far, even if streams of other threads are capturing. Then writes the output of
-    /// completed launches. Does nothing in a host function, which must not wait.
+    /// Waits for all work submitted so far, even if streams of other threads are capturing. Then writes the printf
+    /// output of completed launches. Does nothing in a host function, which must not wait.
     pub(crate) fn settle(&self) {
         if in_host_function() {
             return;
@@ -508,16 +508,16 @@ impl Context {
         self.flush_output();
     }
 
-    /// Writes the output of completed launches to the process's standard output. The runtime calls this function in
-    /// calls that wait for a context, a stream, an event or a copy, in launches, when modules are loaded or unloaded,
-    /// when a context ends, before host functions, and when the process exits. The CUDA programming guide ("Formatted
-    /// Output") requires all these flushes except the one at the exit.
+    /// Writes the printf output of completed launches to the process's standard output. The runtime calls this function
+    /// in calls that wait for a context, a stream, an event or a copy, in launches, when modules are loaded or
+    /// unloaded, when a context ends, before host functions, and when the process exits. The CUDA programming guide
+    /// ("Formatted Output") requires all these flushes except the one at the exit.
     pub(crate) fn flush_output(&self) {
         self.inner.output.flush();
     }
 
     /// Begins the end of the current life: stops launches, drops work that has not started and waits for running work.
-    /// Does not wait in a host function. Then writes the output of completed launches.
+    /// Does not wait in a host function. Then writes the printf output of completed launches.
     pub(crate) fn stop_life(&self) {
         self.inner.end_life();
         self.stop_launches();
@@ -529,7 +529,7 @@ impl Context {
 
     /// Ends the context's work when the process exits. Waits for the work for up to a second. Then drops work that has
     /// not started, and stops running launches, as a GPU ends the kernels of a process that exits. All waits are
-    /// limited in time, because a host function may be blocked for ever. Finally writes the output of completed
+    /// limited in time, because a host function may be blocked for ever. Finally writes the printf output of completed
     /// launches.
     pub(crate) fn end_at_exit(&self) {
         const GRACE: Duration = Duration::from_secs(1);

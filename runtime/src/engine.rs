@@ -181,11 +181,11 @@ pub struct LoadOptions {
     pub capability: u32,
     /// The file name that diagnostics show.
     pub name: Option<String>,
-    /// Register limit that the caller requests. It has no effect.
+    /// Register limit that the caller requests. The limit has no effect.
     pub max_registers: Option<u32>,
-    /// Whether the caller requests debug information. It has no effect.
+    /// Whether the caller requests debug information. The request has no effect.
     pub debug: bool,
-    /// Whether the caller requests that the log contain properties of the kernels. It has no effect.
+    /// Whether the caller requests that the log contain properties of the kernels. The request has no effect.
     pub verbose: bool,
 }
 
@@ -201,7 +201,7 @@ pub trait LoadedImage: Send + Sync {
     fn kernels(&self) -> &[KernelInfo];
     /// Returns the module-level variables.
     fn variables(&self) -> &[VariableInfo];
-    /// Returns the warnings and other messages of loading.
+    /// Returns the warnings and other messages that loading the image has produced.
     fn log(&self) -> &str {
         ""
     }

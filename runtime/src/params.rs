@@ -27,7 +27,7 @@ pub struct Params {
 struct Inline([u8; INLINE]);
 
 impl Params {
-    /// Returns a zeroed space of `len` bytes.
+    /// Returns a parameter space of `len` zero bytes.
     pub fn zeroed(len: usize) -> Params {
         Params {
             len,
@@ -61,7 +61,8 @@ impl Params {
         words.iter().map(|&word| u64::from_le_bytes(word)).collect()
     }
 
-    /// Returns the address of the bytes, valid while the value is not moved. An empty space has an address as well.
+    /// Returns the address of the bytes, valid while the value is not moved. An empty parameter space also has an
+    /// address.
     pub fn address(&self) -> u64 {
         self.bytes().as_ptr() as u64
     }

@@ -254,7 +254,7 @@ fn time_limit_from_env() -> Option<Duration> {
 }
 
 impl Runtime {
-    /// Creates a runtime with the default settings. It is independent of [`Runtime::global`].
+    /// Creates a runtime with the default settings. It is not the runtime that [`Runtime::global`] returns.
     ///
     /// # Errors
     /// The same errors as [`RuntimeBuilder::build`].

@@ -272,8 +272,7 @@ fn joined<V: Value>(a: &Arc<Node<V>>, b: &Arc<Node<V>>) -> Union<V> {
     }
 }
 
-/// Returns the join of two maps, at least one of which is equal to the join: `is` states which ones. At least one
-/// member of `is` must be true.
+/// Returns the join of two maps, at least one of which is equal to the join: `is` states which ones.
 fn chosen<V>([a, b]: [&Arc<Node<V>>; 2], is: [bool; 2]) -> Union<V> {
     let first = is[0] && (!is[1] || Arc::as_ptr(a) <= Arc::as_ptr(b));
     Union {

@@ -107,7 +107,7 @@ pub struct Other {
     pub thread: Option<ThreadPlace>,
 }
 
-/// A finding. Fields that do not apply are `None`.
+/// A finding. Fields that do not apply to the kind of the finding are `None`.
 ///
 /// ```
 /// use margay::checks::{Finding, Kind, Tool};
@@ -185,8 +185,8 @@ impl Finding {
         }
     }
 
-    /// Returns the finding as a JSON object. `docs/checks.md` describes the members. Members that do not apply are
-    /// absent.
+    /// Returns the finding as a JSON object. `docs/checks.md` describes the members. Members that do not apply to the
+    /// kind of the finding are absent.
     pub fn to_json(&self) -> Value {
         let mut map = Map::new();
         let mut put = |name: &str, value: Option<Value>| {

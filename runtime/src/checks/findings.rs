@@ -35,8 +35,8 @@ struct Key {
 }
 
 /// Returns the part of a place that identifies a finding: the position in the source or, if it is unknown, the PTX
-/// line. If the source position is known, the PTX line does not count, because loops that the compiler has unrolled
-/// have several PTX lines for one line of the source.
+/// line. If the source position is known, the PTX line is ignored, because loops that the compiler has unrolled have
+/// several PTX lines for one line of the source.
 fn location(place: &Place) -> Place {
     Place {
         ptx_line: place.ptx_line.filter(|_| place.source.is_none()),

@@ -170,8 +170,8 @@ impl Context {
         }
     }
 
-    /// Makes all work that is submitted to any stream of the context after this call wait for a task. Capturing streams
-    /// are not affected.
+    /// Makes all work that is submitted to any stream of the context after this call wait for a task. Work of capturing
+    /// streams does not wait.
     pub(super) fn wait_task(&self, task: &Arc<Task>) -> Result<()> {
         for stream in self.streams()? {
             stream.wait_task(task);

@@ -153,7 +153,8 @@ impl Stream {
     ///
     /// # Safety
     /// Host memory that the copy writes must be valid until the copy is complete. Host memory that it reads must be
-    /// valid until this call returns or, if the stream is capturing, until the copy is complete.
+    /// valid until this call returns or, if the stream is capturing, until the copy is complete in each launch of the
+    /// graph.
     ///
     /// # Errors
     /// Returns the same errors as [`Stream::copy`].
@@ -425,8 +426,8 @@ impl Stream {
 
     /// Calls `submit`, which submits work to this stream, and orders this work with all work of `contexts`
     /// (`cuMemcpyPeer`). The work begins after everything that was submitted to the contexts before the call.
-    /// Everything that is submitted to the contexts after the call waits for the work. Capturing streams are not
-    /// affected.
+    /// Everything that is submitted to the contexts after the call waits for the work. Work of capturing streams is not
+    /// ordered with this work.
     ///
     /// # Errors
     /// Returns the error of `submit`, or of [`Context::status`] for one of the contexts.

@@ -190,8 +190,8 @@ unsafe fn call(
     }
 }
 
-/// Blocks the signals that the kernel would have blocked for the program's handler. The kernel restores the mask when
-/// our handler returns.
+/// Blocks the signals that the kernel would have blocked for the program's handler. The operating system restores the
+/// mask when our handler returns.
 fn block_for(signal: i32, action: &libc::sigaction) {
     let mut mask = action.sa_mask;
     if action.sa_flags & libc::SA_NODEFER == 0 {

@@ -113,8 +113,8 @@ pub struct StopHandle {
 }
 
 impl StopHandle {
-    /// Requests the worker to stop the run that it declared with this token ([`super::set_stop_token`]). Runs with
-    /// other tokens are not affected.
+    /// Requests the worker to stop the run that it declared with this token ([`super::set_stop_token`]). A run with
+    /// another token continues.
     ///
     /// If the worker is in generated code, the signal handler unwinds that code at once. If the worker is in a helper,
     /// the handler only marks the stop as pending. Some helpers test this mark, and [`super::enter`] tests it when the

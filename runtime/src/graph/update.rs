@@ -209,7 +209,8 @@ fn is_linear(transfer: &Transfer) -> bool {
 }
 
 impl GraphExec {
-    /// Replaces the operation of a node by another operation of the same kind. Only later launches are affected.
+    /// Replaces the operation of a node by another operation of the same kind. The change applies only to later
+    /// launches.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] for nodes of other graphs, for an operation of another kind or context, and for changes
@@ -242,7 +243,7 @@ impl GraphExec {
         Ok(())
     }
 
-    /// Updates the nested graph of a child node. Only later launches are affected.
+    /// Updates the nested graph of a child node. The change applies only to later launches.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] for nodes that the executable graph does not have, for nodes that are not child nodes,

@@ -104,7 +104,7 @@ pub struct Allocation {
     pub device: i32,
     /// ID of the context that owns the memory, from [`Request::owner`].
     pub owner: u64,
-    /// Flags from the request.
+    /// The flags of the [`Request`].
     pub flags: u32,
     /// ID of the allocation: unique in the process, never 0 and never reused.
     pub id: u64,

@@ -166,7 +166,7 @@ impl MemoryOrder {
     }
 }
 
-/// The scope of a memory order, as PTX names it. It has no meaning for [`MemoryOrder::Weak`].
+/// The scope of a memory order, as PTX names it. The scope has no meaning for [`MemoryOrder::Weak`].
 ///
 /// ```
 /// use margay::observe::{Access, MemoryScope};
