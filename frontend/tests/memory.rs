@@ -36,7 +36,7 @@ fn text(case: &str) -> String {
     text
 }
 
-/// Returns a field of `/proc/self/status` in bytes.
+/// Returns the value of a field of `/proc/self/status`, converted from KiB to bytes.
 fn state(field: &str) -> usize {
     let status = std::fs::read_to_string("/proc/self/status").expect("a state");
     let line = status.lines().find_map(|line| line.strip_prefix(field));

@@ -265,8 +265,8 @@ fn dominators_of_random_graphs_agree_with_the_definition() {
     }
 }
 
-/// Checks that the analysis visits each edge once. An analysis that searched each loop again would visit 10^10 edges in
-/// this test.
+/// Checks that the loop analysis visits each edge once. An analysis that searched each loop again would visit 10^10
+/// edges in this test.
 #[test]
 fn very_deep_nests_are_searched_once() {
     let count = 100_000;

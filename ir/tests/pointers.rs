@@ -29,8 +29,8 @@ block0:
     parse::function(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// Returns two lists: for each access to global memory, whether the access is proved; and the offsets of the parameters
-/// from which the addresses are computed.
+/// Returns two lists: for each access to global memory, whether the analysis proves it to be in device memory or its
+/// margins; and the offsets of the parameters from which the addresses are computed.
 fn known(body: &str) -> (Vec<bool>, Vec<u32>) {
     let function = kernel(body);
     let pointers = Pointers::new(&function);
@@ -229,8 +229,8 @@ fn a_pointer_and_a_counter() {
     assert_eq!(counter_loop(start, base, "v5").0, [true, false]);
 }
 
-/// Checks that an access in every iteration proves only accesses with the same base, and that a base which changes in
-/// the loop is rejected.
+/// Checks two properties. An access in every iteration of a loop helps to prove only accesses with the same base.
+/// Accesses whose base changes in the loop are not proved.
 #[test]
 fn a_counter_counts_for_its_base() {
     let two = "  v30: b64 = add.s64 v1, v10

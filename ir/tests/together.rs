@@ -21,7 +21,7 @@ fn meet(body: &str) -> bool {
 
 /// Returns whether threads reach the barrier together in a kernel with a branch whose condition is computed from the
 /// special register `who`. `inside` is the code on one path of the branch, and `behind` is the code after both paths.
-/// One of them contains the barrier.
+/// Either `inside` or `behind` contains the barrier.
 fn branch(who: &str, inside: &str, behind: &str) -> bool {
     meet(&format!(
         "block0:

@@ -1,9 +1,9 @@
 //! Compares the uniformity analysis with executions. The tests run random structured programs, one lane after another.
 //! They check that a value which the analysis classifies as equal for several threads is equal in these threads.
 //!
-//! Two executions of an instruction, by the same or by different threads, belong to the same instance if all loops
-//! around the instruction are in the same iteration. For each instance, the tests compare the values of all lanes,
-//! warps and CTAs that execute it.
+//! Two executions of an instruction, by the same or by different threads, belong to the same instance if they are in
+//! the same iteration of all loops around the instruction. For each instance, the tests compare the values of all
+//! lanes, warps and CTAs that execute it.
 
 use std::collections::{BTreeMap, HashMap};
 

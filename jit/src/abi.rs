@@ -96,9 +96,9 @@ pub struct NativeContext {
     pub warps: u32,
     /// Value of `%nwarpid`.
     pub sm_warps: u32,
-    /// Only for functions that run phases. The caller sets this field to the resume point at which the function begins.
-    /// When the function returns `GENERAL`, the field contains the resume point at which the current phase of the CTA
-    /// began.
+    /// Used only by the CTA form of kernels with sync points. The caller sets this field to the resume point at which
+    /// the function begins. When the function returns `GENERAL`, the field contains the resume point at which the
+    /// current phase of the CTA began.
     pub phase: u32,
     /// Number of warps that the function had run in the current phase when it returned `GENERAL`.
     pub moved: u32,
@@ -213,8 +213,8 @@ pub struct Helpers {
     /// frame, all sync points of the kernel, number of sync points. Returns one of the values in [`sorted`].
     pub sort_out:
         unsafe extern "C" fn(*mut NativeContext, *mut u8, *const SyncPointPlaces, u32) -> i32,
-    /// Computes the results of a barrier of all threads. Arguments: context, frames, sync point, size of a frame in
-    /// bytes.
+    /// Computes the results of a `barrier.red` at which all threads of the CTA wait that have not exited. Arguments:
+    /// context, frames, sync point, size of a frame in bytes.
     pub reduce: unsafe extern "C" fn(*mut NativeContext, *mut u8, *const SyncPointPlaces, u32),
     /// Decides whether accesses are allowed although their address test has failed. Arguments: context, host address of
     /// the first lane's access, distance in bytes between the accesses of neighbouring lanes, properties of the
@@ -280,12 +280,12 @@ pub struct Helpers {
 /// The argument of [`Helpers::synchronised`] for all threads of a CTA.
 pub const WHOLE_CTA: u32 = u32::MAX;
 
-/// Number of ranges of each kind in [`NativeContext::permitted`]. Code generation assigns a range to each root
-/// of addresses (usually a pointer), so that accesses of a loop to different memory do not overwrite each other's range.
+/// Number of ranges of each kind in [`NativeContext::permitted`]. Code generation assigns a range to each root of
+/// addresses (usually a pointer), so that accesses of a loop to different memory do not overwrite each other's range.
 pub const PERMITTED: usize = 8;
 
-/// Returns the index in [`NativeContext::permitted`] of the range number `number` (modulo [`PERMITTED`]) for accesses of
-/// this kind. Returns `None` if no range is stored for such accesses.
+/// Returns the index in [`NativeContext::permitted`] of the range number `number` (modulo [`PERMITTED`]) for accesses
+/// of this kind. Returns `None` if no range is stored for such accesses.
 pub fn permitted_index(access: ObservedAccess, number: usize) -> Option<usize> {
     let kind = match access.space {
         StateSpace::None | StateSpace::Global => usize::from(access.mode.writes()),

@@ -27,14 +27,14 @@ const MAX_PASSED: usize = 400_000;
 /// this number.
 const MAX_PARAMS: usize = 8_000;
 
-/// Measures of a function's size that determine compile time.
+/// The properties of a function's size that determine how long the function takes to compile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Shape {
     /// Number of back edges in reverse postorder, which is about the number of loops.
     pub(crate) loops: usize,
     /// Number of values that are live at the start of a block, summed over all blocks.
     pub(crate) live: usize,
-    /// Number of values that branches pass to blocks.
+    /// Number of values that branches pass to blocks, summed over all edges.
     pub(crate) passed: usize,
 }
 

@@ -113,7 +113,8 @@ impl DiskCache {
         key.digest()
     }
 
-    /// Returns whether a file with the name of a key exists. Does not check the content of the file.
+    /// Returns whether the folder contains a file with the name of this key's entry. Does not check the content of the
+    /// file.
     pub(crate) fn has(&self, key: &Digest) -> bool {
         self.folder.has(key)
     }

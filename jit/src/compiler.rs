@@ -634,11 +634,11 @@ const MAX_LIVE: usize = 400_000;
 /// Maximum number of values that branches pass to blocks, for functions that use the better register allocator.
 const MAX_PASSED: usize = 20_000;
 
-/// Maximum value of [`pressure::of`] for vector code. More would take the register allocator about four seconds or more.
-/// The largest value in the benchmarks is 1.8 billion.
+/// Maximum value of [`pressure::of`] for vector code. More would take the register allocator about four seconds or
+/// more. The largest value in the benchmarks is 1.8 billion.
 const MAX_PRESSURE: u64 = 2_000_000_000;
-/// Number of Cranelift instructions of vector code from which [`pressure::of`] is computed. The register allocator takes
-/// less than a second for smaller functions.
+/// Number of Cranelift instructions of vector code from which [`pressure::of`] is computed. The register allocator
+/// takes less than a second for smaller functions.
 const LARGE: usize = 8_000;
 
 /// Maximum number of calls and atomic operations of a function for which the better register allocator is used. These
@@ -761,12 +761,12 @@ impl Compiler {
         Compiler { width, ..self }
     }
 
-    /// Sets whether generated code tests its memory accesses.
+    /// Sets whether generated code tests that accesses stay in the kernel's memory.
     pub fn with_isolation(self, isolated: bool) -> Compiler {
         Compiler { isolated, ..self }
     }
 
-    /// Returns whether generated code tests its memory accesses.
+    /// Returns whether generated code tests that accesses stay in the kernel's memory.
     pub fn isolates(&self) -> bool {
         self.isolated
     }

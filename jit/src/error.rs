@@ -11,10 +11,10 @@ pub enum CompileError {
     /// Native code would take too much time or memory to compile.
     #[error("{0}: too large for native code")]
     Budget(String),
-    /// Code cannot be generated for this machine.
+    /// Cranelift cannot generate code for this machine.
     #[error("no code generator for this machine: {0}")]
     Machine(String),
-    /// The code generator failed.
+    /// Cranelift failed to compile the function.
     #[error("code generation failed: {0}")]
     Backend(String),
     /// Executable memory could not be allocated.

@@ -102,8 +102,8 @@ mod tests {
         assert_eq!(pending_or_blocked(), (false, false));
     }
 
-    // Regression test: workers block this signal. The signal of a write of the log stayed pending, and the process ended
-    // when the worker restored the signal mask of its thread.
+    // Regression test: workers block this signal. The signal of a write of the log stayed pending, and the process
+    // ended when the worker restored the signal mask of its thread.
     #[test]
     fn the_signal_of_a_write_is_taken_back_if_the_caller_blocks_it() {
         let outer = Blocked::new();

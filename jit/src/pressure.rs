@@ -1,9 +1,9 @@
 //! Estimates the time of Cranelift's register allocators.
 //!
-//! The better allocator splits the live ranges of values for which there is no register, and tries the registers again for each
-//! part. Its time grows with the number of live ranges and, for each of them, with the number of other live ranges in
-//! the same place. Measured for vector code of the benchmarks and of kernels with rows of divergent branches, the time is
-//! 0.6 to 2 ns for each unit of [`of`].
+//! The better allocator splits the live ranges of values for which there is no register, and tries the registers again
+//! for each part. The time of this allocator grows with the number of live ranges and, for each of them, with the
+//! number of other live ranges in the same place. Measured for vector code of the benchmarks and of kernels with rows
+//! of divergent branches, the time is 0.6 to 2 ns for each unit of [`of`].
 
 use std::collections::VecDeque;
 
@@ -15,7 +15,7 @@ use cranelift_codegen::ir::{Block, Function, Opcode, Value};
 type Set = Vec<u64>;
 
 /// Returns the product of two numbers: the number of values that are live at the start of a block, summed over all
-/// blocks, and the largest number of such values of a block.
+/// blocks, and the largest number of values that are live at the start of any one block.
 pub(crate) fn of(function: &Function) -> u64 {
     let live = live_at_starts(function);
     let counts = live.values().map(|set| {

@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 /// The ID that all signatures share which no function of the module has.
 const NO_FUNCTION: u64 = u64::MAX;
 
-/// The IDs of the signatures of a module's functions. Functions with equal signatures have the same ID.
+/// Assigns an ID to each signature of a module's functions. Functions with equal signatures have the same ID.
 #[derive(Debug)]
 pub struct SignatureIds<'a> {
     module: &'a Module,
@@ -38,7 +38,7 @@ impl<'a> SignatureIds<'a> {
     }
 }
 
-/// Returns the IDs of the signatures of a function's calls through handles. The IDs are the same as those of
+/// Returns the IDs of the signatures of a function's calls through handles. Each signature has the same ID as in
 /// [`SignatureIds`].
 pub(crate) fn called_signatures(module: &Module, function: &Function) -> FxHashMap<SigId, u64> {
     let mut found = FxHashMap::default();

@@ -22,12 +22,12 @@ const MAX_LIVE: usize = 40;
 /// a warp (`Effects::SYNC_WARP`) other than matrix multiplies. It is higher because, with narrower chunks, the host
 /// would have to perform the collectives among these ops.
 const MAX_LIVE_WARP: usize = 160;
-/// Maximum number of blocks. The time to order the blocks of masked code grows with the number of blocks and the
-/// nesting depth of loops.
+/// Maximum number of blocks of a function with vector code. The time to order the blocks of masked code grows with the
+/// number of blocks and the nesting depth of loops.
 const MAX_BLOCKS: usize = 2_000;
-/// Maximum number of edges between blocks. The limit is needed because the analysis follows the edges from each branch
-/// to find where the lanes reconverge, and because masked code updates a mask for each edge. Only functions with branch
-/// tables exceed this limit and not [`MAX_BLOCKS`].
+/// Maximum number of edges between the blocks of a function with vector code. The limit is needed because the analysis
+/// follows the edges from each branch to find where the lanes reconverge, and because masked code updates a mask for
+/// each edge. Only functions with branch tables exceed this limit and not [`MAX_BLOCKS`].
 const MAX_EDGES: usize = 4 * MAX_BLOCKS;
 
 /// Maximum number of vectors that are live after sync points, summed over all sync points. Code for diverged lanes

@@ -23,8 +23,8 @@ impl Specialisation {
     /// Chunks have the larger of the kernel's two widths ([`Widths::wide`]).
     pub(crate) const WIDE: u8 = 4;
     /// The code may omit tests of addresses, because the pointer parameters of the kernel
-    /// ([`crate::CompiledKernel::roots`]) contain addresses of device memory, and the accessible pages of a CTA's shared
-    /// memory end exactly where the shared memory ends, so that accesses beyond its end fault.
+    /// ([`crate::CompiledKernel::roots`]) contain addresses of device memory, and the accessible pages of a CTA's
+    /// shared memory end exactly where the shared memory ends, so that accesses beyond its end fault.
     const TRUSTED: u8 = 16;
 
     /// Returns the specialisation of vector code for a block shape. Its chunks have the width [`Widths::wide`] if each

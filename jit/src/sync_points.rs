@@ -24,7 +24,7 @@ pub enum LaneStorage {
     Absent,
     /// The operand is this constant in every lane.
     Constant(u64),
-    /// An array of 32 elements in the warp's frame.
+    /// The operand or result is stored in an array of 32 elements, one for each lane, in the warp's frame.
     Stored {
         /// Offset from the start of the frame.
         offset: u32,
@@ -36,9 +36,9 @@ pub enum LaneStorage {
 /// How a sync point is completed if all lanes of a warp that have not exited wait at it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Completion {
-    /// Nothing is needed: the lanes continue.
+    /// The lanes continue, without an action of the host.
     Nothing,
-    /// The host computes the results.
+    /// The host computes the results, and the lanes continue.
     Collective,
     /// All warps of the CTA must arrive at the same barrier.
     Barrier,

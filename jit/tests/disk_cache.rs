@@ -23,7 +23,7 @@ const ROUNDS: u32 = 5;
 /// Size limit of the folder. Each of its 64 parts can hold one or two entries.
 const LIMIT: u64 = 64 * 8192;
 
-/// Compiles a function that adds `number` to its argument.
+/// Prepares a function that adds `number` to its argument, for compilation.
 fn adder(number: u32) -> CompiledKernel {
     let text = format!(
         "module version 8.0 target sm_80\n\n\

@@ -196,7 +196,7 @@ fn low(ty: Type, bits: Bits) -> Bits {
     bits & Bits::MAX >> (128 - ty.lane_bits())
 }
 
-/// Compares native code with expected results.
+/// An operation whose native code is compared with expected results.
 struct Case<'a> {
     head: &'a str,
     desc: Desc,

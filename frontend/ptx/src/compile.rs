@@ -13,7 +13,7 @@
 //!
 //! A line that begins with white space continues the previous line.
 //!
-//! A *slot* accepts one modifier. PTX accepts modifiers in any order:
+//! A *slot* accepts one modifier. PTX accepts most modifiers in any order. The notation of modifiers:
 //!
 //! - `x` or `CLASS` is a required modifier. `{x}` or `{CLASS}` is an optional modifier.
 //! - `a|b` accepts `a` or `b`. `field=a|b` also stores the chosen modifier in this field of [`Mods`].
@@ -25,8 +25,8 @@
 //!
 //! *Requirements* state the lowest target and PTX version that have a feature:
 //!
-//! - `x@target/version` is the requirement of one modifier. `x@89/8.1,90/7.8` means that `sm_89` has `x` since PTX 8.1
-//!   and `sm_90` since PTX 7.8.
+//! - `x@target/version` is the requirement of one modifier. `x@89/8.1,90/7.8` means that targets from `sm_89` on have
+//!   `x` since PTX 8.1, and targets from `sm_90` on since PTX 7.8.
 //! - A separate word `@target/version` is the requirement of the whole line.
 //! - `until@70/6.4` withdraws the line for modules of at least this target and version.
 //! - `both=order,scope` means that an instruction must have both a memory order and a scope, or neither.
@@ -51,7 +51,7 @@
 //! - `name`: a scalar. Without a name (`>_`), only the sink is accepted.
 //! - `name|p`: a pair.
 //! - `name|?p`: a scalar or a pair.
-//! - `[name]`: an address in the state space that the modifier names.
+//! - `[name]`: an address in the state space that the instruction's state space modifier names.
 //! - `[name=space]`: an address in this space.
 //! - `[name=?]`: an address in any space.
 //! - `[a, b]`: several operands in brackets.
@@ -159,7 +159,7 @@ fn bad(line: &str, why: &str) -> ! {
     panic!("syntax table: {why}: {line}")
 }
 
-/// Splits at white space. Braces must not contain white space.
+/// Splits `text` at white space, even inside braces. Therefore, the table must not contain white space inside braces.
 fn words(text: &'static str) -> impl Iterator<Item = &'static str> {
     text.split_whitespace()
 }
@@ -522,8 +522,8 @@ fn flags(text: &'static str, allow: &mut Allow) -> &'static str {
     }
 }
 
-/// Splits `core:type` at the first colon after the last closing bracket or brace. Returns `None` as type if there is no
-/// colon.
+/// Splits `core:type` at the first colon after the last closing bracket or brace. If there is no such colon, the
+/// returned type is `None`.
 fn split_type(text: &'static str) -> (&'static str, Option<&'static str>) {
     let close = text.rfind([']', '}', ')']).unwrap_or(0);
     match text[close..].find(':') {

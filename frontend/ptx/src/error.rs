@@ -8,11 +8,12 @@ use smallvec::SmallVec;
 pub struct FormError {
     /// The kind of the error.
     pub kind: FormErrorKind,
-    /// The message for the user. It begins with a lower-case letter and has no full stop.
+    /// The text of the message for the user, which begins with a lower-case letter and has no full stop.
     pub message: String,
 }
 
-/// The kinds of mismatch. The number in a variant such as `Operand(1)` is the index of the modifier or operand, from 0.
+/// The reasons why an instruction matches no form. The number in a variant such as `Operand(1)` is the index of the
+/// modifier or operand, from 0.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum FormErrorKind {
     /// No instruction has this head.
@@ -22,15 +23,15 @@ pub enum FormErrorKind {
     /// The instruction does not take this modifier at this position, or does not take it together with its other
     /// modifiers.
     IllegalModifier(usize),
-    /// A type is missing.
+    /// The instruction has fewer types than the form requires.
     MissingType,
-    /// A modifier other than a type is missing.
+    /// The instruction lacks a required modifier that is not a type.
     MissingModifier,
     /// Too few or too many operands.
     OperandCount {
-        /// The smallest number accepted.
+        /// The smallest accepted number of operands.
         least: usize,
-        /// The largest number accepted.
+        /// The largest accepted number of operands.
         most: usize,
     },
     /// This operand has the wrong shape or type.
@@ -39,12 +40,12 @@ pub enum FormErrorKind {
     StateSpace(usize),
     /// This constant is out of range.
     Range(usize),
-    /// The module's `.version` is too low.
+    /// The module's `.version` is too low. The field contains the lowest version that has the instruction.
     Version(Version),
     /// The instruction does not exist on the module's `.target`. The field contains the lowest targets on which it
     /// exists.
     Target(SmallVec<[Target; 2]>),
-    /// The instruction was withdrawn for this version and target.
+    /// PTX no longer has the instruction for the module's version and target.
     Withdrawn,
 }
 

@@ -81,7 +81,7 @@ impl Forms {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`spell`].
+    /// Returns the error of [`spell`] if no form matches.
     pub fn spelled(&mut self, spelled: &str) -> Result<Arc<[Spelling]>, FormError> {
         if let Some(known) = self.seen.get(spelled) {
             return known.clone();
@@ -113,8 +113,8 @@ impl Forms {
 ///
 /// # Errors
 ///
-/// Returns the reason why the operands do not match the closest form, which is the one in which the first wrong operand
-/// is furthest to the right.
+/// If the operands match none of the forms, returns the error of the closest form. This is the form with the most
+/// matching operands before the first wrong operand.
 pub fn fit(spelling: Arc<[Spelling]>, operands: &OperandShapes) -> Result<Matched, FormError> {
     let mut nearest: Option<FormError> = None;
     for (index, candidate) in spelling.iter().enumerate() {

@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 pub enum OperandShape {
     /// A register of this declared type.
     Register(OpType),
-    /// An integer constant, as 64 bits.
+    /// An integer constant. The field contains its 64 bits, for a signed or unsigned constant.
     Int(i64),
     /// An `0f...` constant.
     Single,
@@ -72,7 +72,7 @@ pub enum OperandShape {
 /// The range in [`OperandShapes::nested`] that contains the parts of a composite operand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Nested {
-    /// Index of the first part.
+    /// Index of the first part in [`OperandShapes::nested`].
     pub start: u32,
     /// Number of parts.
     pub len: u32,
@@ -360,8 +360,8 @@ impl Matcher<'_> {
         Ok(())
     }
 
-    /// Whether the part is an integer register where a floating-point element is expected, and the instruction accepts
-    /// this. `ld`, `ldu` and `st` accept it in vectors.
+    /// Whether `part`, an element of a vector operand, is an integer register where `pattern` expects a floating-point
+    /// register, and the instruction accepts this. Only `ld`, `ldu` and `st` do.
     fn takes_integer(&self, pattern: &OperandPattern, part: OperandShape) -> bool {
         let OperandShape::Register(ty) = part else {
             return false;
@@ -534,7 +534,7 @@ impl Matcher<'_> {
     }
 
     /// Whether ptxas accepts addresses in 8-bit and 16-bit registers for this instruction. Most instructions accept
-    /// them and zero-extend them.
+    /// such addresses and zero-extend them.
     fn takes_narrow_address(&self) -> bool {
         let form = self.spelling.form;
         form.action != Action::Lowers(Lowering::BulkClear)
@@ -654,8 +654,8 @@ fn is_whole_address(ty: OpType) -> bool {
     is_address(ty) && ty.bits() >= 32
 }
 
-/// Whether a register declared as `register` may be used where the instruction expects `want`. With `wider`,
-/// larger registers are accepted too.
+/// Whether a register declared as `register` may be used where the instruction expects `want`. If `wider` is set,
+/// registers with more bits than `want` are accepted too.
 pub fn register_fits(register: OpType, want: OpType, wider: bool) -> bool {
     if register == want {
         return true;

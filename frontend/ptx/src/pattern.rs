@@ -1,7 +1,7 @@
 //! The compiled representation of a line of the syntax table: a [`Form`] with its modifier slots and operand patterns.
 //!
-//! Invariant: forms are never freed. Every `&'static str` in a form is a part of the table's text or a leaked string,
-//! to which a range such as `<8..24/8>` expands.
+//! Invariant: forms are never freed. Every `&'static str` in a form is a part of the table's text or a leaked string.
+//! Ranges such as `<8..24/8>` expand to leaked strings.
 
 use crate::lowering::Lowering;
 use crate::target::{Requirement, Target, Version};
@@ -61,7 +61,7 @@ pub(super) struct Slot {
     pub(super) required: bool,
 }
 
-/// One modifier of a slot.
+/// One of the alternative modifiers of a slot.
 #[derive(Debug, Clone)]
 pub(super) struct Choice {
     pub(super) text: &'static str,
@@ -181,11 +181,11 @@ pub struct Range {
 /// How the required type of an operand follows from the instruction's types.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TypeRule {
-    /// The instruction's type at this position.
+    /// The instruction's type with this index, from 0.
     Same(u8),
-    /// The instruction's type at this position, in a register of the same or a larger size.
+    /// The instruction's type with this index, in a register of the same or a larger size.
     Wider(u8),
-    /// The type that has twice the size of the instruction's type at this position.
+    /// The type that has twice the size of the instruction's type with this index.
     Doubled(u8),
     /// A fixed type.
     Fixed(OpType),

@@ -139,7 +139,7 @@ fn lacks(
     (needed > version).then_some(FormErrorKind::Version(needed))
 }
 
-/// Assigns the modifiers to the form's slots.
+/// Assigns the instruction's modifiers to the slots of `form`, or returns why this fails.
 fn try_form(form: &'static Form, modifiers: &[&str]) -> Result<(Spelling, Requirements), Miss> {
     let mut fill = Fill::new(form);
     for (at, &modifier) in modifiers.iter().enumerate() {

@@ -207,8 +207,8 @@ impl Arena {
         arena
     }
 
-    /// Adds one node. If memory for the node cannot be allocated, the returned ID refers to another node of the same
-    /// kind, and [`Arena::take_failure`] returns the size of the failed allocation.
+    /// Adds one node. If memory for the node cannot be allocated and the arena has a node of this kind, the returned ID
+    /// refers to another node of the same kind, and [`Arena::take_failure`] returns the size of the failed allocation.
     pub(crate) fn add<T: Node>(&mut self, node: T) -> Id<T> {
         let nodes = T::nodes_mut(self);
         let last = nodes.len();
@@ -272,7 +272,7 @@ impl Arena {
     }
 
     /// Frees the memory of the values of all initialiser lists. Call this function when the values are no longer
-    /// needed. The lists keep their lengths.
+    /// needed. The lengths of the lists ([`ValueList::len`]) remain available.
     pub(crate) fn release_values(&mut self) {
         self.values = Values::default();
     }

@@ -78,7 +78,7 @@ pub enum DwarfLine {
         /// The values.
         values: List<DwarfValue>,
     },
-    /// `@@dwarf .section name` or another `@@dwarf` line. Only the words of the line are kept.
+    /// `@@dwarf .section .name, "flags", @progbits`. The field contains the name, the flags and the word `progbits`.
     Words(List<Ident>),
 }
 

@@ -52,7 +52,8 @@ pub struct Ident {
 pub struct Names {
     key: u64,
     text: String,
-    /// The end of each name's text. The text starts at the end of the previous name's text.
+    /// For each name, the offset in `text` at which the name's text ends. The text starts where the previous name's
+    /// text ends.
     ends: Vec<u32>,
     /// Open-addressed hash table. Its length is a power of 2, or 0 if there are no names.
     slots: Vec<Slot>,

@@ -31,7 +31,7 @@ pub enum Statement {
 pub struct Instruction {
     /// The first word: `add` of `add.cc.u32`, `cp` of `cp.async.ca`.
     pub opcode: Name,
-    /// Byte offset of the opcode in the source text. A guard precedes the opcode.
+    /// Byte offset of the opcode in the source text. A guard, if present, is before this offset.
     pub opcode_start: u32,
     /// `@p` or `@!p`.
     pub guard: Option<Id<Guard>>,
@@ -149,7 +149,7 @@ pub enum OperandKind {
 /// The parts of a `call`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Call {
-    /// The operands that receive the returned values.
+    /// The operands to which the call writes the returned values.
     pub returns: List<Operand>,
     /// The function, or the register with its address.
     pub target: Operand,

@@ -77,8 +77,8 @@ mod form {
     pub(super) const BITS: u32 = 3;
 }
 
-/// The value of the distance field in the first byte that means that the distance does not fit there and is encoded
-/// after the byte.
+/// A special value of the distance field in the first byte. It means that the distance does not fit in the field and is
+/// encoded after the first byte.
 const FAR: u32 = 31;
 /// Size in bytes of the header of a list. The header contains the length of the list's text, the number of its values
 /// and the size of their encoding.

@@ -1,4 +1,4 @@
-//! Little-endian fields at checked offsets.
+//! Reads little-endian fields of a byte slice, with bounds checks.
 //!
 //! Fat binaries, wrappers and ELF files contain offsets and sizes, and a malicious file can contain any values there.
 //! Therefore, all reads use [`Bytes`], whose methods return `None` instead of reading past the end of the slice.
@@ -6,7 +6,7 @@
 
 use super::ImageError;
 
-/// A byte slice that is read at checked offsets.
+/// A byte slice whose reads are checked against its bounds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bytes<'a>(pub(super) &'a [u8]);
 

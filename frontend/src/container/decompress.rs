@@ -11,7 +11,8 @@ use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 
 use super::bytes::buffer;
 
-/// The largest accepted size of an uncompressed entry, in bytes. The largest real entries known are under 30 MB.
+/// The largest accepted size of an uncompressed entry, in bytes. The largest known entries of real fat binaries have
+/// less than 30 MB.
 pub const MAX_UNCOMPRESSED: u64 = 256 << 20;
 
 /// The largest accepted window of a Zstandard frame, in bytes. If the declared size of the content is larger, that size

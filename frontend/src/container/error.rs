@@ -7,7 +7,7 @@ use std::fmt;
 
 use super::{Codec, EntryKind};
 
-/// The reason why an image cannot be used.
+/// The reason why no PTX can be read from an image.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImageError {
     /// The bytes have no format that a CUDA driver accepts.

@@ -228,7 +228,8 @@ impl<'a> Entry<'a> {
 /// A parsed fat binary.
 #[derive(Clone, Debug, Default)]
 pub struct Container<'a> {
-    /// The entries in file order. Their order has no significance.
+    /// The entries in file order. The order matters only between PTX entries with equal architectures and versions
+    /// ([`super::choose`]).
     pub entries: Vec<Entry<'a>>,
 }
 

@@ -161,8 +161,8 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// Emits a copy of selected bytes. A 16-bit mask has a bit for each byte of a group of 16 bytes, and the same mask
-    /// applies to every group.
+    /// Emits a copy of the bytes that a 16-bit mask selects. The mask has a bit for each byte of a group of 16 bytes,
+    /// and the same mask applies to every group.
     pub(super) fn copy_masked(
         &mut self,
         parts: &Parts<'_>,

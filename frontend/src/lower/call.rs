@@ -103,8 +103,9 @@ impl FunctionLowering<'_, '_> {
         })
     }
 
-    /// Returns the parameters of the callee of an indirect call. They are those of the prototype in the call or, if the
-    /// call has a list of targets or an array of function addresses instead, those of the first function in it.
+    /// Returns the parameters of the callee of an indirect call. The call specifies a prototype, a list of targets or
+    /// an array of function addresses. The parameters are those of the prototype, or of the first function in the list
+    /// or array.
     fn prototype_of(&mut self, call: &Call) -> Lowered<Callee> {
         let Some(operand) = call.prototype else {
             return Err(misfit(
@@ -172,7 +173,7 @@ impl FunctionLowering<'_, '_> {
     }
 
     /// Appends the values of an argument to `values`: the address of an array, one value for each element of a vector
-    /// register, otherwise one value.
+    /// register, or one value for any other argument.
     fn argument(
         &mut self,
         operand: &Operand,

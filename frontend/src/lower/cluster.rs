@@ -41,7 +41,7 @@ impl FunctionLowering<'_, '_> {
         self.b.simple(Opcode::Or, OpType::B32, &[start, within])
     }
 
-    /// Converts between a generic address and a shared address.
+    /// Emits a `cvta` between a generic address and an address of `.shared::cluster`, in the direction `mode`.
     fn cvta_shared(&mut self, address: Value, mode: Mode) -> Value {
         let desc = Desc {
             opcode: Opcode::Cvta,

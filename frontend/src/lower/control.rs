@@ -95,7 +95,7 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// Emits `ret`. In a kernel, `ret` ends the thread. In a function, it returns to the caller with the results.
+    /// Emits `ret`. In a kernel, `ret` ends the thread. In a device function, `ret` returns the results to the caller.
     pub(super) fn emit_ret(&mut self) {
         if self.b.function.kernel.is_some() {
             self.b.end(Opcode::Exit, &[]);

@@ -32,7 +32,7 @@ pub(super) struct FunctionLowering<'a, 'p> {
     head: &'p ast::Function,
     /// The function's ID.
     pub(super) id: FuncId,
-    /// The storage of each result, which `ret` reads.
+    /// For each result of the function, where it is stored and its type. `ret` reads the results from there.
     pub(super) returns: Vec<(ReturnPlace, OpType)>,
     /// The carry flag, created on first use.
     carry: Option<Variable>,
@@ -177,7 +177,7 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
     }
 
     /// Returns the size in bits of the `.param` variable with this name in any scope of the function. Returns 0 if
-    /// several such variables have different sizes.
+    /// several such variables have different sizes, and `None` if there is no such variable.
     pub(super) fn param_bits(&self, name: Name) -> Option<u32> {
         self.param_bits.get(&name).copied()
     }

@@ -262,8 +262,8 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// Adds the operands and results of the op that the instruction does not contain: the carry flag, omitted predicate
-    /// results, and the member mask of instructions without `.sync`.
+    /// Adds the operands and results that the op has and the PTX instruction does not name: the carry flag, omitted
+    /// predicate results, and the member mask of instructions without `.sync`.
     fn complete(
         &mut self,
         opcode: Opcode,

@@ -78,8 +78,9 @@ impl LazyModule {
         head.is_some_and(|&head| self.parsed.module[head].body.is_some())
     }
 
-    /// Turns external variables that no other module can define into variables of this module with zero bytes, as
-    /// `ptxas` does when it compiles a whole program. Returns the names of these variables.
+    /// Defines all undefined external variables in this module, filled with zeros, as `ptxas` does when it compiles a
+    /// whole program. Call this function only if no other module can define these variables. Returns the names of these
+    /// variables.
     ///
     /// # Errors
     ///
@@ -122,7 +123,7 @@ impl LazyModule {
     /// # Errors
     ///
     /// Returns the errors of the first function with errors among the requested function and the functions that it may
-    /// call. Functions that were lowered before it keep their bodies.
+    /// call. Functions that were lowered before the error keep their bodies.
     pub fn lower(&mut self, function: FuncId) -> Result<bool, Vec<Diagnostic>> {
         let state = std::mem::take(&mut self.state);
         let mut lowering = ModuleLowering::resume(&self.parsed, &self.resolution, state);

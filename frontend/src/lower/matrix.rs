@@ -1,6 +1,6 @@
 //! Lowers matrix instructions of a warp: matrix multiplies, loads and stores of fragments, transposition.
 //!
-//! A matrix multiply is one operation ([`margay_ops::meaning::matrix`]). The other instructions become shuffles, loads
+//! A matrix multiply becomes one op ([`margay_ops::meaning::matrix`]). The other instructions become shuffles, loads
 //! and stores. [`Product`] defines the layout of `wmma` fragments. All elements that a lane holds are in one line (row
 //! or column) of the matrix, so a load needs only one base address per lane.
 
@@ -20,7 +20,7 @@ use super::{Lowered, wrong_kind};
 use crate::ast::{self, Operand};
 use crate::resolve::ResolvedInstruction;
 
-/// A `wmma` matrix in memory. The addresses are those of one lane.
+/// The elements of a `wmma` matrix in memory that a lane loads or stores. Each lane has its own `start`.
 struct Tile {
     product: Product,
     part: Part,
@@ -136,7 +136,7 @@ impl FunctionLowering<'_, '_> {
         desc
     }
 
-    /// Lowers the matrix instructions that become several operations.
+    /// Lowers the matrix instructions that become several ops.
     pub(super) fn matrix(
         &mut self,
         lowering: Lowering,

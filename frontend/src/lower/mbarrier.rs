@@ -70,8 +70,8 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// Emits a signal to an mbarrier: `count` arrivals, and `tx` to add to its count of pending bytes. Returns the
-    /// previous state of the mbarrier.
+    /// Emits a signal to an mbarrier: `count` arrivals, and an addition of `tx` to the mbarrier's count of pending
+    /// bytes. Returns the state of the mbarrier before the signal.
     pub(super) fn signal_object(
         &mut self,
         at: At,

@@ -215,7 +215,7 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// Converts a value to the register class of `ty`. Truncates the value if it is wider.
+    /// Converts a value to the register class of `ty`. Truncates a value that is wider than `ty`.
     pub(super) fn cut_to(&mut self, value: Value, ty: OpType) -> Value {
         let from = self.b.function.dfg.ty(value);
         if from.lane_bits() <= ty.held().lane_bits() {

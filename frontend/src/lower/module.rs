@@ -279,7 +279,8 @@ impl<'p> ModuleLowering<'p> {
         }
     }
 
-    /// Evaluates the initial contents of the module-scope variables. All names must be declared before.
+    /// Evaluates the initial contents of the module-scope variables. All variables and functions of the module must be
+    /// declared before this call.
     fn initialise(&mut self) {
         for (_, variable) in self.ast.variables() {
             if let Some(&id) = self.symbols.get(&variable.name.name)
@@ -502,7 +503,8 @@ pub(super) fn is_of_thread(space: StateSpace) -> bool {
     )
 }
 
-/// Whether a parameter is passed in memory.
+/// Whether a parameter is passed by its address in memory, because it is an array or a vector in the state space
+/// `.param`.
 pub(super) fn is_array(variable: &Variable) -> bool {
     variable.space == StateSpace::Param
         && (!variable.dimensions.is_empty() || variable.vector.count() > 1)

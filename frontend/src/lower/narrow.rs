@@ -13,11 +13,11 @@ use margay_ops::types::{OpType, Type};
 
 use super::function::FunctionLowering;
 
-/// The generic address of the first byte of shared memory.
+/// The 32-bit generic address of the first byte of shared memory.
 const SHARED: u64 = 0x0100_0000;
-/// The generic address of the first byte of local memory.
+/// The 32-bit generic address of the first byte of local memory.
 const LOCAL: u64 = 0x0200_0000;
-/// The first generic address of device memory.
+/// The lowest 32-bit generic address of device memory.
 const GLOBAL: u64 = 0x0300_0000;
 
 impl FunctionLowering<'_, '_> {

@@ -1,4 +1,4 @@
-//! Reads and writes operands.
+//! Emits the code that reads and writes the operands of instructions.
 
 use margay_ir::builder::Variable;
 use margay_ir::entity::Value;

@@ -1,4 +1,4 @@
-//! Lowers texture and surface instructions. Each instruction becomes one op. Its payload, a
+//! Lowers texture and surface instructions. Each instruction becomes one op. The payload of the op, a
 //! [`margay_ops::texture::Access`], encodes all modifiers and types.
 //!
 //! A variable of opaque type contains a 64-bit handle, which the runtime assigns when it loads the module.

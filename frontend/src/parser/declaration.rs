@@ -141,8 +141,8 @@ impl Parser<'_> {
         Ok(Attribute::Unified(high, low))
     }
 
-    /// Parses the names after the head of a declaration, such as `a, b<4>, c[2] = {1, 2};`. There may be no names.
-    /// Calls `take` for each variable.
+    /// Parses the names after the head of a declaration, such as `a, b<4>, c[2] = {1, 2};`. The list of names may be
+    /// empty. Calls `take` for each variable.
     pub(super) fn declarators(
         &mut self,
         head: &DeclarationHead,

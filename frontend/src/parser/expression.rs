@@ -1,9 +1,9 @@
 //! Parses constant expressions and folds them immediately.
 //!
-//! Integers have 64 bits and wrap. An operation is unsigned if one of its operands is unsigned. Floating-point numbers
-//! are f64 and support only signs, `+ - * /` and comparisons. Operators have the precedence of C. As in ptxas, both
-//! sides of `&&`, `||` and `?:` are evaluated, so a division by zero anywhere is an error. `0f...` and `0d...` cannot
-//! be operands of an operator.
+//! Integers have 64 bits and wrap. An operation other than a shift is unsigned if one of its operands is unsigned.
+//! Floating-point numbers are f64 and support only signs, `+ - * /` and comparisons. Operators have the precedence of
+//! C. As in ptxas, both sides of `&&`, `||` and `?:` are evaluated, so a division by zero anywhere is an error. `0f...`
+//! and `0d...` cannot be operands of an operator.
 
 use super::{Parse, Parser};
 use crate::ast::Constant;
@@ -60,7 +60,7 @@ fn binary_operator(token: Token) -> Option<(u8, Binary)> {
     })
 }
 
-/// The reason why two operands cannot be combined.
+/// The reason why an operator cannot be applied to two operands.
 enum FoldError {
     DivisionByZero,
     Kinds,

@@ -71,7 +71,8 @@ fn floor_boundary(text: &str, limit: usize) -> usize {
     end
 }
 
-/// The error value of a production that could not be parsed. The production has already reported the problem.
+/// The error that a parser function returns if the text does not match its grammar production. The function has already
+/// reported a diagnostic.
 #[derive(Debug, Clone, Copy)]
 struct Failed;
 
@@ -107,7 +108,7 @@ struct Parser<'s> {
 impl<'s> Parser<'s> {
     /// Maximum nesting depth of expressions and initialisers.
     const MAX_DEPTH: u32 = 100;
-    /// Maximum number of problems. Parsing stops at the next problem.
+    /// Maximum number of diagnostics. Parsing stops at the next problem.
     const MAX_DIAGNOSTICS: usize = 100;
 
     fn new(text: &'s str) -> Self {

@@ -59,7 +59,7 @@ pub(super) fn check<L: Lookup + ?Sized>(
     }
 }
 
-/// The kind of list in a call.
+/// The kind of an operand of a call, for messages.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum What {
     Argument,

@@ -69,8 +69,8 @@ pub(super) fn attributes(attributes: &[Attribute], span: Span, header: &Header, 
     }
 }
 
-/// Returns the name of a directive and the lowest PTX version and architecture that support it. Returns `None` if all
-/// of them do.
+/// Returns the name of a directive and the lowest PTX version and architecture that support it. Returns `None` if every
+/// PTX version and architecture supports the directive.
 fn requirement(kind: &DirectiveKind) -> Option<(&'static str, Version, u32)> {
     use DirectiveKind::*;
     let version = |major, minor| Version { major, minor };

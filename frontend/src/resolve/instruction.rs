@@ -38,7 +38,7 @@ impl ResolvedInstruction {
     }
 
     /// Returns how the instruction is lowered: to one op of the op table, to control flow, to a call, to several ops,
-    /// to nothing, or, if the instruction is unsupported, to an error.
+    /// to no op, or not at all because the instruction is unsupported.
     pub fn action(&self) -> Action {
         self.spelling().form.action
     }

@@ -14,7 +14,7 @@ use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 
-/// The kinds of target list.
+/// What a target list contains: the labels of `.branchtargets`, or the functions of `.calltargets`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum TargetKind {
     Labels,
@@ -85,7 +85,8 @@ impl<'m> Names<'m> {
         }
     }
 
-    /// Calls `missing` for each undeclared name in an operand. Operand lists have at most two levels.
+    /// Calls `missing` for each undeclared name in an operand. Operand lists are nested at most two levels deep, which
+    /// bounds the recursion.
     fn operand(&self, operand: &Operand, scopes: &Scopes<'m>, missing: &mut dyn FnMut(Name, Span)) {
         let list = match operand.kind {
             OperandKind::Vector(list)

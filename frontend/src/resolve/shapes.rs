@@ -14,12 +14,13 @@ pub(super) struct Shaper<'a, L: ?Sized> {
     pub(super) module: &'a Module,
     pub(super) lookup: &'a L,
     pub(super) shapes: &'a mut OperandShapes,
-    /// Whether at least one name is undeclared.
+    /// Whether at least one of the names looked up so far is undeclared.
     pub(super) missing: bool,
 }
 
 impl<L: Lookup + ?Sized> Shaper<'_, L> {
-    /// Adds the operands of an instruction. If an operand is invalid, returns its index and the reason.
+    /// Appends the shapes of an instruction's operands to `shapes`. If an operand is invalid, returns its index and the
+    /// reason.
     pub(super) fn operands(&mut self, operands: List<Operand>) -> Result<(), (usize, String)> {
         let module = self.module;
         for (index, operand) in module[operands].iter().enumerate() {

@@ -13,7 +13,7 @@ use margay_ops::ops::Opcode;
 pub type Lanes = [u32; 32];
 
 /// Computes a collective for the lanes `active`, which execute it as one group. `args` contains the operands except the
-/// member mask. Returns false and leaves `out` unchanged if the collective is unsupported.
+/// member mask. Returns false and leaves `out` unchanged if this module does not support the collective.
 pub fn perform(desc: &Desc, active: u32, args: &[Lanes; 3], out: &mut [Lanes; 2]) -> bool {
     if desc.opcode != Opcode::Elect && desc.opcode != Opcode::ActiveMask && desc.ty.bits() > 32 {
         return false;
@@ -36,7 +36,7 @@ pub fn perform(desc: &Desc, active: u32, args: &[Lanes; 3], out: &mut [Lanes; 2]
 
 /// Computes a collective for the lanes `standing`, which wait at the collective with the member masks `masks`. At least
 /// one lane is not contained in its own mask. The results equal those of [`crate::collective::perform_apart`]. Returns
-/// false if the collective is unsupported; the content of `out` is then unspecified.
+/// false if this module does not support the collective; the content of `out` is then unspecified.
 pub fn perform_apart(
     desc: &Desc,
     (standing, masks): (u32, &Lanes),
@@ -184,8 +184,8 @@ mod tests {
     }
 
     /// Returns the expected results for the lanes `arrived`, which have the same mask, in a collective in which other
-    /// lanes have other masks. The results come from the reference function. `members` are the lanes of the mask of
-    /// `arrived` that wait at the collective.
+    /// lanes have other masks. The results are computed by the op's reference function. `members` are the lanes of the
+    /// mask of `arrived` that wait at the collective.
     fn apart(desc: &Desc, args: &[[Bits; 32]], members: u32, arrived: u32) -> [[Bits; 32]; 2] {
         let Meaning::Warp(meaning) = desc.opcode.meaning() else {
             panic!("{} is not a collective", desc.opcode.name());

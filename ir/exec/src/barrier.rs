@@ -81,8 +81,8 @@ impl Barrier {
         self.count == 0
     }
 
-    /// Returns whether the barrier waits for all threads of a CTA of `threads` threads: the instructions specify no
-    /// thread count, or one that includes all threads.
+    /// Returns whether the barrier waits for all threads of a CTA of `threads` threads: the arrived lanes specified no
+    /// thread count, or a count of at least `threads`.
     pub fn expects(&self, threads: u32) -> bool {
         self.count == 0 || self.count >= threads
     }

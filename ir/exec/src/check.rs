@@ -1,9 +1,9 @@
 //! Finds undefined behaviour of threads that wait for each other, for checking runs.
 //!
 //! Margay defines the results in these cases (`docs/semantics.md`). A checking run computes the same results as a
-//! normal run, and also reports each instruction of a program that relies on such a case. [`crate::CtaState`] calls
-//! this module at every sync point, so a checking run must stop at every sync point. Source: PTX ISA 9.7.9 (`shfl`),
-//! 9.7.13 (barriers, `vote`, `match`, `redux`, `elect`), 9.7.14 (matrices).
+//! normal run, and also reports the instructions with undefined behaviour. [`crate::CtaState`] calls this module at
+//! every sync point, so a checking run must stop at every sync point. Source: PTX ISA 9.7.9 (`shfl`), 9.7.13 (barriers,
+//! `vote`, `match`, `redux`, `elect`), 9.7.14 (matrices).
 
 use crate::barrier::BARRIERS;
 use crate::collective::{Group, mask_operand};
@@ -378,9 +378,9 @@ impl SyncCheck {
             .retain(|arrival| arrival.number != number as u64);
     }
 
-    /// Checks the lanes of a warp that a barrier of the CTA releases. `is_whole` states whether the barrier waits for all
-    /// threads of the CTA. `alive` are the threads of the warp that have not exited, and `exited` are the threads that
-    /// have exited.
+    /// Checks the lanes of a warp that a barrier of the CTA releases. `is_whole` states whether the barrier waits for
+    /// all threads of the CTA. `alive` are the threads of the warp that have not exited, and `exited` are the threads
+    /// that have exited.
     pub(super) fn completes(
         &mut self,
         runner: &impl Runner,

@@ -12,7 +12,8 @@ use margay_ops::meaning::matrix::Product;
 use margay_ops::meaning::{Bits, Desc, Meaning, WarpLanes};
 use margay_ops::ops::Opcode;
 
-/// Lanes that execute a collective together.
+/// Lanes of a warp that wait at collectives with equal descriptions and equal member masks, possibly at different sync
+/// points.
 #[derive(Clone, Debug)]
 pub struct Group {
     /// The operation.

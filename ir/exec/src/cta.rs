@@ -43,8 +43,8 @@ pub enum CtaOutcome {
     Converged(SyncPoint),
 }
 
-/// Number of rounds over the warps of a CTA after which the CTA is parked if lanes have yielded, even if other lanes
-/// make progress: a lane that waits in a loop for another CTA can also appear to make progress.
+/// Number of rounds over the warps of a CTA after which the CTA is parked if lanes have yielded. It is parked even if
+/// other lanes make progress, because a lane that waits in a loop for another CTA can also appear to make progress.
 const ROUNDS: u64 = 64;
 
 /// The state of all threads of a CTA.
@@ -59,7 +59,7 @@ pub struct CtaState {
     check: Option<Box<SyncCheck>>,
     /// Whether a tool observes synchronisation ([`Runner::synchronised`]).
     observed: bool,
-    /// Arrivals that [`Runner::synchronised`] has not reported yet.
+    /// Arrivals that have not been reported to [`Runner::synchronised`] yet.
     arrivals: Vec<SyncEvent<'static>>,
 }
 
@@ -91,7 +91,8 @@ impl CtaState {
         }
     }
 
-    /// Enables calls of [`Runner::synchronised`].
+    /// Returns this state with the setting that [`CtaState::run`] reports synchronisation by calls of
+    /// [`Runner::synchronised`].
     pub fn observed(mut self) -> CtaState {
         self.observed = true;
         self
@@ -360,8 +361,8 @@ impl CtaState {
         }
     }
 
-    /// Completes the operations of a warp at which lanes wait and that need no other warp, and makes these lanes ready.
-    /// Returns whether there are such lanes.
+    /// Completes the operations at which lanes of a warp wait and that need no other warp, and makes these lanes ready.
+    /// Returns whether any lane became ready.
     fn resolve_warp(&mut self, runner: &mut impl Runner, warp: usize) -> bool {
         let state = &mut self.warps[warp];
         let candidates = state.waiting & !state.yielded & !state.at_barrier;

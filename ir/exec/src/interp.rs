@@ -50,9 +50,10 @@ pub use code::Code;
 pub trait Machine {
     /// Reads `bytes` bytes (1 to 16) and returns them zero-extended.
     fn load(&mut self, address: u64, bytes: u32) -> Result<Bits, FaultKind>;
-    /// Writes the low `bytes` bytes.
+    /// Writes the low `bytes` bytes of `value`.
     fn store(&mut self, address: u64, bytes: u32, value: Bits) -> Result<(), FaultKind>;
-    /// Atomically updates `bytes` bytes, and returns the old bytes.
+    /// Atomically replaces the `bytes` bytes at `address` by the result of `new` for these bytes. Returns the old
+    /// bytes.
     fn update(
         &mut self,
         address: u64,
@@ -64,7 +65,7 @@ pub trait Machine {
     fn poll(&mut self) -> Result<(), FaultKind> {
         Ok(())
     }
-    /// Orders memory accesses of this host thread.
+    /// Executes a sequentially consistent fence in the host thread.
     fn fence(&mut self);
     /// Returns the nanoseconds of a monotonic clock.
     fn clock(&mut self) -> u64;
@@ -113,7 +114,7 @@ pub trait Machine {
 /// An access by lanes of a warp that tools observe.
 #[derive(Clone, Copy, Debug)]
 pub struct ObservedLanes<'a> {
-    /// The properties that all lanes share.
+    /// The properties of the access that are equal in all lanes.
     pub access: &'a ObservedAccess,
     /// The position of the access in the source.
     pub loc: SourceLoc,
@@ -168,9 +169,9 @@ pub struct Interpreter<'a, M> {
 const TURNS: u32 = 64;
 
 /// Maximum number of bytes of host memory that the activations of called functions of a CTA may occupy. A call that
-/// would exceed this number is a stack overflow. The limit is needed because the registers of an activation (a call by
-/// up to 32 lanes) occupy more memory than the call needs as local memory on a GPU: with only the limits on depth and
-/// local memory, calls could occupy gigabytes.
+/// would exceed this number is a stack overflow. The registers of an activation (a call by up to 32 lanes) occupy more
+/// memory than the call needs as local memory on a GPU. With only the limits on depth and local memory, calls could
+/// occupy gigabytes.
 const STACK_BYTES: usize = 256 << 20;
 
 impl<'a, M: Machine> Interpreter<'a, M> {
@@ -207,7 +208,8 @@ impl<'a, M: Machine> Interpreter<'a, M> {
         }
     }
 
-    /// Returns the state of the threads, for [`Interpreter::resume`].
+    /// Ends this interpreter and returns the state of its threads, with which [`Interpreter::resume`] can continue
+    /// them.
     pub fn into_threads(self) -> Threads {
         Threads(self.warps)
     }

@@ -6,7 +6,8 @@ use margay_ops::sreg::SpecialReg;
 
 use crate::symbols::SymbolTable;
 
-/// The parameters of a launch that the engines need.
+/// The launch configuration, the addresses of the launch's data, and the values of special registers that the engines
+/// need.
 #[derive(Clone, Debug, Default)]
 pub struct LaunchInfo {
     /// Number of CTAs in x, y, z.
@@ -213,8 +214,9 @@ pub fn special_register(
         R::Envreg1 => launch.workspace >> 32,
         R::Envreg2 => launch.workspace & 0xffff_ffff,
         R::ReservedSmemEnd | R::ReservedSmemCap => u64::from(launch.reserved_shared),
-        // Reserved shared memory begins at offset 0, and so do both of its parts, as on an H100. The remaining registers
-        // are performance counters, registers about graphs, and environment registers of NVIDIA's driver. They are 0.
+        // Reserved shared memory begins at offset 0, and so do both of its parts, as on an H100. The remaining
+        // registers are performance counters, registers about graphs, and environment registers of NVIDIA's driver.
+        // They are 0.
         _ => 0,
     }
 }

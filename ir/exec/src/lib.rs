@@ -2,8 +2,8 @@
 //!
 //! A [`Runner`] (the interpreter, or native code) runs lanes of a warp from one sync point to the next. The scheduler,
 //! [`cta::CtaState`], decides which lanes may continue. The scheduler implements member masks, barriers, reconvergence,
-//! yields and deadlock detection (`docs/frames.md`, "The CTA scheduler"), so these are the same in both engines. Each
-//! engine computes the values between sync points itself.
+//! yields and deadlock detection (`docs/frames.md`, "The CTA scheduler"), so these are the same in both engines.
+//! Between sync points, each engine executes the code of the lanes itself.
 //!
 //! [`interp`] is the interpreter.
 //!
@@ -101,7 +101,7 @@ pub enum SyncEvent<'a> {
     },
 }
 
-/// The lanes of a CTA at the barrier of the cluster. Each vector has one mask for each warp.
+/// The lanes of a CTA at the barrier of the cluster. Each vector contains one lane mask for each warp.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ClusterLanes {
     /// The lanes that wait at the barrier.

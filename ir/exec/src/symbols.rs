@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use margay_ir::entity::{Entity, SymbolId};
 
-/// The address of each symbol that a kernel names: a host address, or an offset in the shared window. Clones share
-/// their memory.
+/// The address of each symbol that a kernel names: a host address, or an offset in the shared window. The clones of a
+/// table share its addresses.
 #[derive(Clone, Debug, Default)]
 pub struct SymbolTable {
     /// ID of the symbol of the first entry.
@@ -32,8 +32,8 @@ impl SymbolTable {
         }
     }
 
-    /// Returns a table of some symbols, given as pairs of ID and address. The addresses of the symbols between them
-    /// are 0.
+    /// Returns a table of some symbols, given as pairs of ID and address. The entries of all other symbols between the
+    /// lowest and the highest of these IDs are 0.
     pub fn some(entries: &[(usize, u64)]) -> SymbolTable {
         let ids = || entries.iter().map(|&(id, _)| id);
         let (Some(first), Some(last)) = (ids().min(), ids().max()) else {

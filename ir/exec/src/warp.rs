@@ -7,11 +7,11 @@ use margay_ops::mods::Mode;
 pub(super) struct WarpState {
     pub(super) ready: u32,
     pub(super) waiting: u32,
-    /// The waiting lanes that have yielded.
+    /// The lanes of `waiting` that have yielded.
     pub(super) yielded: u32,
-    /// The waiting lanes that wait at a barrier of the CTA or of the cluster.
+    /// The lanes of `waiting` that wait at a barrier of the CTA or of the cluster.
     pub(super) at_barrier: u32,
-    /// The waiting lanes that wait at the barrier of the cluster.
+    /// The lanes of `waiting` that wait at the barrier of the cluster.
     pub(super) at_cluster: u32,
     /// Lanes that have arrived at the barrier of the cluster since the barrier last completed.
     pub(super) arrived: u32,
@@ -31,9 +31,9 @@ pub(super) struct Hold {
 }
 
 impl WarpState {
-    /// Processes lanes that have reached the barrier of the cluster (PTX ISA 9.7.13.4). Lanes that arrive do not stop.
-    /// Lanes that wait without having arrived since the barrier last completed do not stop either. Returns the lanes
-    /// that do not stop.
+    /// Processes lanes that have reached the barrier of the cluster (PTX ISA 9.7.13.4). Lanes that only arrive
+    /// (`Mode::Arrive`) do not stop. Lanes that wait without having arrived since the barrier last completed do not
+    /// stop either. Returns the lanes that do not stop.
     pub(super) fn reach_cluster_barrier(&mut self, mode: Mode, lanes: u32) -> u32 {
         if mode == Mode::Arrive {
             self.arrived |= lanes;
@@ -48,12 +48,12 @@ impl WarpState {
         lanes & !expected
     }
 
-    /// Chooses one of the sync points at which lanes wait and whose operations do not wait for other lanes. The lanes at
-    /// this sync point continue together.
+    /// Chooses one of the sync points at which lanes wait and whose operations do not wait for other lanes. The lanes
+    /// at this sync point continue together.
     ///
-    /// The lowest sync point is chosen, so that lagging lanes catch up. If lanes have yielded, the lagging lanes may wait
-    /// for lanes at a higher sync point. In this case, all sync points are chosen in turn, first the one at which lanes
-    /// already wait for the lagging lanes.
+    /// The lowest sync point is chosen, so that lagging lanes catch up. If lanes have yielded, the lagging lanes may
+    /// wait for lanes at a higher sync point. In this case, all sync points are chosen in turn, first the one at which
+    /// lanes already wait for the lagging lanes.
     pub(super) fn next_open(&self, open: impl Iterator<Item = SyncPoint>) -> Option<SyncPoint> {
         if self.yielded == 0 {
             return open.min();

@@ -100,7 +100,7 @@ impl Folder {
         self.rights().is_ok() && self.path_of(key).is_file()
     }
 
-    /// Deletes an unusable entry.
+    /// Deletes the entry of a key, because its file is damaged or not trusted.
     pub(super) fn remove(&self, key: &Digest) {
         // If the file cannot be deleted, the next read rejects it again.
         let _ = fs::remove_file(self.path_of(key));
@@ -178,7 +178,8 @@ fn is_entry(name: &str) -> bool {
     name.len() == 2 * digest::BYTES && name.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Creates the folder and checks that this process may execute code from it. If not, returns the reason as the error.
+/// Creates the folder and checks that this process may execute code from it. If one of these steps fails, returns the
+/// reason as the error.
 fn check(path: &Path) -> Result<Rights, String> {
     let user = trusted_user().ok_or("this program runs with the rights of another user")?;
     make_folder(path).map_err(|error| error.to_string())?;

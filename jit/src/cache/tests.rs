@@ -94,7 +94,7 @@ fn counts(compiler: &Compiler) -> (u64, u64) {
     compiler.cache().expect("a cache").counts()
 }
 
-/// Compiles each region and two specialisations of the phases.
+/// Compiles the warp form of each region and two specialisations of the CTA form.
 fn all<'a>(kernel: &'a CompiledKernel, compiler: &Compiler) -> Vec<&'a CompiledFunction> {
     let warp = (0..kernel.regions.resume_points.len())
         .map(|i| kernel.region(compiler, SyncPoint(i as u32)));
@@ -110,7 +110,7 @@ fn sliced() -> Specialisation {
     Specialisation::of([64, 1, 1], Widths::all(32))
 }
 
-/// A form for computing keys.
+/// The form with which the tests compute keys.
 const FORM: Form = Form::Phases(Specialisation::SINGLE, 32);
 
 /// Returns the key and the entry of a kernel's function.
@@ -368,7 +368,7 @@ fn what_compiles_fast_is_not_kept() {
     assert!(folder.files().is_empty());
 }
 
-/// Returns a key of part 0.
+/// Returns a key whose entry belongs to part 0 of the folder.
 fn key_of(number: u8) -> Digest {
     let mut key = [number; digest::BYTES];
     key[0] = 0;

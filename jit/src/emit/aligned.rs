@@ -176,7 +176,7 @@ impl Lane<'_, '_> {
 
 /// How the low bits of a result depend on the operands.
 enum LowPart {
-    /// Equal to the low bits of the operand.
+    /// The low bits of the result equal the low bits of the operand.
     Same,
     /// `Sum` is the sum of two operands, `Less` the difference.
     Sum,
@@ -184,11 +184,11 @@ enum LowPart {
     /// `Product` is the product of two operands, `Fused` the product of two operands plus a third operand.
     Product,
     Fused,
-    /// Operand shifted left.
+    /// The first operand, shifted left by the second operand.
     Shifted,
-    /// Bitwise and of two operands.
+    /// The bitwise AND of two operands.
     Masked,
-    /// At least this number of low bits are zero.
+    /// At least this number of the result's low bits are zero.
     Known(u32),
     Unknown,
 }

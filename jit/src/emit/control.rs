@@ -183,7 +183,8 @@ impl Lane<'_, '_> {
         self.stop(SyncPoint::EXIT);
     }
 
-    /// Emits a sync point. Returns true if the emitted code ends the block.
+    /// Emits the code for a sync point: lanes continue, or store their live values and stop. Returns true if the
+    /// emitted code ends the block.
     pub(crate) fn sync_point(&mut self, _block: Block, inst: Inst) -> Result<bool, EmitError> {
         let data = self.function.dfg.insts[inst];
         let sync_point = self.regions.and_then(|regions| regions.sync_point(inst));

@@ -22,7 +22,7 @@ pub(crate) fn signature() -> ir::Signature {
     sig
 }
 
-/// Loads a 32-bit field of the context.
+/// Emits the load of a 32-bit field of the context.
 pub(crate) fn field(b: &mut FunctionBuilder<'_>, ctx: ir::Value, offset: usize) -> ir::Value {
     b.ins().load(types::I32, host(), ctx, offset as i32)
 }

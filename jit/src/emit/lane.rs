@@ -23,9 +23,9 @@ use crate::variables::NamedVariable;
 /// narrower chunks is compiled instead. If translation to scalar code fails, the interpreter runs the function.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum EmitError {
-    /// Native code does not support this operation.
+    /// Native code does not support the operation that the field names.
     Unsupported(String),
-    /// The code would be too large because of this.
+    /// The code would be too large. The field states the cause.
     TooLarge(&'static str),
 }
 
@@ -520,7 +520,8 @@ impl<'a, 'b> Lane<'a, 'b> {
     }
 
     /// Returns whether a value is held in a Cranelift variable. Only values that are set at several positions in the
-    /// code need one; if these values are not known (`several` is `None`), all values have one.
+    /// code need a variable. If `several` is `None`, it is not known which values these are, and all values have
+    /// variables.
     fn has_variable(&self, value: Value) -> bool {
         let several = self.several.as_ref();
         several.is_none_or(|several| several.contains(&value))
@@ -553,13 +554,13 @@ impl<'a, 'b> Lane<'a, 'b> {
         self.b.def_var(var, bits);
     }
 
-    /// Returns the operand with index `index`.
+    /// Returns the Cranelift value of the operand of `inst` with index `index`.
     pub(crate) fn arg(&mut self, inst: Inst, index: usize) -> ir::Value {
         let value = self.function.dfg.args(inst)[index];
         self.get(value)
     }
 
-    /// Sets the first result.
+    /// Sets the first result of `inst` to `bits`.
     pub(crate) fn result(&mut self, inst: Inst, bits: ir::Value) {
         if let Some(&value) = self.function.dfg.results(inst).first() {
             self.set(value, bits);
@@ -631,7 +632,7 @@ impl<'a, 'b> Lane<'a, 'b> {
         done
     }
 
-    /// Returns an error that names the operation.
+    /// Returns the error that native code does not support this operation.
     pub(crate) fn refuse<T>(&self, data: &InstData) -> Result<T, EmitError> {
         Err(EmitError::Unsupported(data.opcode.name().to_owned()))
     }

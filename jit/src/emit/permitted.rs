@@ -1,7 +1,7 @@
 //! Checks of accesses that generated code performs without a call of the host.
 //!
-//! When the host permits an access, it stores in the context a range of memory in which all threads may make accesses of
-//! this kind ([`NativeContext::permitted`]). Later accesses in this range need no call. In checking runs for
+//! When the host permits an access, it stores in the context a range of memory in which all threads may make accesses
+//! of this kind ([`NativeContext::permitted`]). Later accesses in this range need no call. In checking runs for
 //! initialisation, the range has a record of written bytes. Accesses to local memory are compared with the size of the
 //! thread's local memory ([`NativeContext::checked_local`]).
 
@@ -29,15 +29,16 @@ pub(crate) fn alignment(access: ObservedAccess) -> i64 {
 }
 
 impl Lane<'_, '_> {
-    /// Returns the number of the permitted range for accesses at an address. Accesses whose addresses have the same root
-    /// use the same range, because they usually access one allocation.
+    /// Returns the number of the permitted range for accesses at an address. Accesses whose addresses have the same
+    /// root use the same range, because they usually access one allocation.
     pub(crate) fn range_number(&mut self, address: Value) -> usize {
         let root = Reach::new(self.function).of(address, &|_| true);
         let next = self.ranges.len() % PERMITTED;
         *self.ranges.entry(root.value).or_insert(next)
     }
 
-    /// Loads a field of the range at the offset `range` of the context. The host changes ranges while the code runs.
+    /// Loads a field of the range at the offset `range` of the context. The host can change the range during every call
+    /// from generated code.
     pub(crate) fn range_field(&mut self, range: usize, field: usize) -> ir::Value {
         let at = (range + field) as i32;
         let ctx = self.fixed.ctx;
@@ -82,9 +83,9 @@ impl Lane<'_, '_> {
         Some(self.is_written(access, (inside, whole), (written, offset)))
     }
 
-    /// Tests whether bytes from the host address `at` on are inside the permitted range at the offset `range` of the
-    /// context, and whether the address is aligned. `shape` is the number of bytes and the result of [`alignment`].
-    /// Returns the distance of the address from the start of the range, and the result of the test.
+    /// Tests whether an access at the host address `at` is inside the permitted range at the offset `range` of the
+    /// context, and whether the address is aligned. `shape` contains the number of bytes of the access and the result
+    /// of [`alignment`]. Returns the distance of the address from the start of the range, and the result of the test.
     pub(crate) fn is_in_range(
         &mut self,
         range: usize,
@@ -97,8 +98,9 @@ impl Lane<'_, '_> {
         (offset, self.is_inside((at, offset), size, shape))
     }
 
-    /// Tests whether `span` bytes from the host address `at` on, which is at `offset` in memory of `size` bytes, are
-    /// inside this memory, and whether the address is aligned. `align` is the result of [`alignment`].
+    /// Tests whether an access of `span` bytes is inside a memory range of `size` bytes, and whether its address is
+    /// aligned. `at` is the host address of the access, and `offset` the offset of this address in the range. `align`
+    /// is the result of [`alignment`].
     fn is_inside(
         &mut self,
         (at, offset): (ir::Value, ir::Value),

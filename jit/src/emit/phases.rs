@@ -78,8 +78,8 @@ struct Driver<'a> {
     /// For each sync point that all lanes of a warp can reach together, the block that completes it.
     after: Vec<Option<ir::Block>>,
     warp_head: ir::Block,
-    /// Reached when all lanes of the warp that have not exited wait at the barrier whose index is the parameter, or
-    /// when all lanes have exited.
+    /// Reached when all lanes of the warp that have not exited wait at the barrier whose index is the block's
+    /// parameter, or when all lanes have exited.
     warp_done: ir::Block,
     /// Reached when the running lanes have stopped, and the lanes of the warp have diverged or some of them have not
     /// run.
@@ -101,7 +101,7 @@ struct Driver<'a> {
     spare: FxHashMap<ir::Type, Vec<Variable>>,
     /// For vector code, the variables in which the uniform path passes its state to the loop over warps.
     rest: Rest,
-    /// The uniform path, in vector code.
+    /// The uniform path; `None` in scalar code.
     sweep: Option<Sweep>,
 }
 
@@ -131,7 +131,7 @@ pub(crate) fn emit(
     Ok(())
 }
 
-/// Stores a 32-bit field of the context.
+/// Emits the store of `value` to a 32-bit field of the context.
 fn set_field(b: &mut FunctionBuilder<'_>, ctx: ir::Value, offset: usize, value: ir::Value) {
     b.ins().store(host(), value, ctx, offset as i32);
 }

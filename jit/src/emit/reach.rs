@@ -5,10 +5,10 @@
 //! the root of the address ([`Reach`]) with the range. This is sufficient for accesses near the root, because an
 //! inaccessible margin is on each side of the range. Before an access to a window, generated code compares the offset
 //! with the size of the window. A test rarely fails. An access whose test fails may still be valid: an access to
-//! registered host memory, or through a generic address to the thread's own shared, local or parameter memory. The host
-//! therefore decides ([`Helpers::verify`]). Generated code calls the host through a function that preserves all
-//! registers, so that the call does not slow down the code around it. If the host refuses the access, the host records
-//! the fault, and generated code executes a trap instruction.
+//! registered host memory, or through a generic address to the thread's own shared, local or parameter memory. If a
+//! test fails, the host therefore decides whether the access is allowed ([`Helpers::verify`]). Generated code calls the
+//! host through a function that preserves all registers, so that the call does not slow down the code around it. If the
+//! host refuses the access, the host records the fault, and generated code executes a trap instruction.
 //!
 //! Accesses that [`Reach`] proves to be inside a variable are not tested.
 //!
@@ -165,7 +165,7 @@ impl Lane<'_, '_> {
         known.find(|(tested, _)| *tested == what).map(|&(_, ok)| ok)
     }
 
-    /// Records the result of a test.
+    /// Records the result of a test, so that later accesses in the same block can use it.
     pub(crate) fn note_test(&mut self, what: Tested, ok: ir::Value) {
         if self.operands_only {
             return;
@@ -337,8 +337,9 @@ impl Lane<'_, '_> {
     }
 }
 
-/// Returns the offset of the context field with the size of the range with which a root must be compared, for an access
-/// at an offset of `low` to `high` bytes from the root. Returns `None` if no margin is as wide as these offsets.
+/// For an access at an offset of `low` to `high` bytes from its root, returns which size of the range of device memory
+/// the root must be compared with. The result is the offset of the context field that contains this size. Returns
+/// `None` if no margin is as wide as these offsets.
 pub(crate) fn margin_of(low: i128, high: i128) -> Option<usize> {
     let within = |most: i128| -most <= low && high <= most;
     if within(NEAR) {

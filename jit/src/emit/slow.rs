@@ -110,7 +110,7 @@ impl Lane<'_, '_> {
         }
     }
 
-    /// Returns the address of an op description. The compiled function owns the description.
+    /// Emits the address of an op description as a constant. The compiled function owns the description.
     pub(crate) fn desc(&mut self, desc: Desc) -> ir::Value {
         Target::Desc(self.descs.number_of(desc)).emit(self.b)
     }

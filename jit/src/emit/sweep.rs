@@ -1,13 +1,13 @@
 //! The uniform path: runs phases of whole CTAs as a plain loop over chunks.
 //!
-//! A phase runs on the uniform path if all threads of a CTA continue from one barrier or start the kernel, and no lanes
-//! of its warps are missing. If all lanes of every chunk then reach the same next barrier, or all reach the end of the
-//! kernel, the code neither writes frame headers nor tracks which lanes have run. It stores uniform and affine values
-//! as lazy spills ([`Slice::save_briefly`]). A chunk ends the uniform path if it stops at another sync point than the
-//! chunks before it, or if its lanes stop at different sync points. The host then writes the frame headers that the
-//! loops over warps would have written ([`Helpers::settle`]), and these loops continue with this chunk. Pending spills
-//! are flushed before any other code reads the frames. Only the uniform path, and whole chunks of converged warps that
-//! continue from a barrier, can read lazy spills.
+//! A phase runs on the uniform path only if all threads of the CTA continue from one barrier or start the kernel, no
+//! thread has exited, and every warp has 32 threads. If all lanes of every chunk then reach the same next barrier, or
+//! all reach the end of the kernel, the code neither writes frame headers nor tracks which lanes have run. It stores
+//! uniform and affine values as lazy spills ([`Slice::save_briefly`]). A chunk ends the uniform path if it stops at
+//! another sync point than the chunks before it, or if its lanes stop at different sync points. The host then writes
+//! the frame headers that the loops over warps would have written ([`Helpers::settle`]), and these loops continue with
+//! this chunk. Pending spills are flushed before any other code reads the frames. Only the uniform path, and whole
+//! chunks of converged warps that continue from a barrier, can read lazy spills.
 //!
 //! Invariant: while `on` is nonzero, every chunk before thread `at` has stopped at `agreed` in this phase, and no
 //! chunk after the chunk at `at` has run. While `debt` is nonzero, threads below `owing` may have pending spills at
@@ -85,7 +85,7 @@ enum Then {
     /// Records the sync point of the chunk that ended the uniform path, and continues with the loop over the chunks of
     /// its warp.
     Slice,
-    /// Begins a phase in the loop over warps.
+    /// Begins a phase outside the uniform path, in the loop over warps.
     Phase,
     /// Flushes the pending spills of the threads that have not yet run in the current phase. These spills belong to the
     /// resume point of the phase.
@@ -94,7 +94,7 @@ enum Then {
     General,
 }
 
-/// Frames and chunk width of the kernel.
+/// The context, the frames and the threads of the CTA, and the chunk width of the kernel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     pub(crate) ctx: ir::Value,
@@ -106,9 +106,9 @@ pub(crate) struct Shape {
 }
 
 impl Sweep {
-    /// Creates the uniform path. `barriers` contains for each sync point whether it is a barrier without results.
-    /// `converged` contains a flag for each resume point: whether lanes that have reached the resume point equally
-    /// often are always in the same iterations of all loops.
+    /// Creates the variables and blocks of the uniform path. `barriers` contains for each sync point whether it is a
+    /// barrier without results. `converged` contains a flag for each resume point: whether lanes that have reached the
+    /// resume point equally often are always in the same iterations of all loops.
     pub(crate) fn new(
         b: &mut FunctionBuilder<'_>,
         shape: Shape,

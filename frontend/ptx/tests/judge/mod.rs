@@ -1,5 +1,5 @@
-//! Checks single PTX instructions against the syntax table, for tests. It has its own small operand parser. The name of
-//! a register in the test data determines its type: for example, `%rf3` is a `.f32` register.
+//! Checks single PTX instructions against the syntax table, for tests. This module has its own small operand parser.
+//! The name of a register in the test data determines its type: for example, `%rf3` is a `.f32` register.
 
 use margay_ops::mods::StateSpace;
 use margay_ops::types::OpType;

@@ -175,7 +175,7 @@ fn last_positions(function: &Function, cfg: &Cfg, order: &Linear) -> SecondaryMa
 /// the nesting depth (Myers: "An Applicative Random-Access Stack").
 struct Nest {
     /// For each loop: its depth, the index of the loop immediately around it, and the index of a loop farther outside.
-    /// For an outermost loop, both indices are its own.
+    /// For an outermost loop, both indices are the index of the loop itself.
     loops: Vec<(u32, usize, usize)>,
 }
 

@@ -42,7 +42,7 @@ pub(super) fn find(
     fits.then_some(row.run)
 }
 
-/// A kind of value. The types that implement this trait are type arguments of the loops.
+/// A [`Kind`] of value, represented by a Rust type. The loops have such types as type arguments.
 trait Cell {
     const KIND: Kind;
     type Lane: Lane + Default + Into<Bits>;
@@ -67,8 +67,8 @@ macro_rules! cells {
 
 cells! { Pred u32; B16 u32; B32 u32; B64 u64; F32 u32; F64 u64; }
 
-/// Calls `op` for each active lane, and possibly for other lanes, and returns the results. The results of other lanes
-/// are arbitrary.
+/// Calls `op` for each active lane, and possibly for other lanes, and returns the results. The results of lanes that
+/// are not active are arbitrary.
 #[inline(always)]
 fn each_lane<R: Lane + Default>(active: Active, op: impl Fn(usize) -> R) -> [R; 32] {
     let mut out = [R::default(); 32];

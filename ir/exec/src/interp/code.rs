@@ -50,7 +50,8 @@ impl Code {
         code
     }
 
-    /// Returns the decoded form of a function that has a body. `module` must be the module of [`Code::new`].
+    /// Returns the decoded form of a function that has a body. `module` must be the module that was passed to
+    /// [`Code::new`].
     pub(super) fn body(&self, module: &Module, func: FuncId) -> Option<&Body> {
         let function = module.functions.get(func)?;
         let sync_point_of = |inst| self.numbers.get(&(func, inst)).copied();

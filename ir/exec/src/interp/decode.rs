@@ -37,30 +37,30 @@ pub(super) enum Action {
     Structural,
     Call,
     CallIndirect,
-    /// Takes the edge with this index.
+    /// Jumps along the edge with this index in `Body::edges`.
     Jump(u32),
     /// Takes the edge with this index if the condition is true, and the next edge otherwise.
     Branch(u32),
-    /// Takes one of several edges, selected by the operand. The fields are the index of the first edge, which is the
-    /// default, and the number of edges.
+    /// A branch table: takes the edge that the operand selects. The fields are the index of the first edge, which is
+    /// the default, and the number of edges.
     Table(u32, u32),
     Return,
     Exit,
     /// A terminator that ends the launch with a fault, or the missing terminator of a block.
     Fault,
     SyncPoint(SyncPoint),
-    /// A `yield`: its sync point, and its modifier `flag`, which states that the loop reads the memory for which it
-    /// waits only by weak loads, surface loads and system calls.
+    /// A `yield`, with its sync point and its modifier `flag`. The flag states that the loop uses only weak loads,
+    /// surface loads and system calls to read the memory for which it waits.
     Yield(SyncPoint, bool),
 }
 
-/// One instruction.
+/// One decoded instruction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
     pub(super) action: Action,
     /// The row of the first result.
     pub(super) result: RegisterId,
-    /// The rows of the first operands.
+    /// The rows of the first three operands.
     pub(super) args: [RegisterId; 3],
     /// Index in `Body::places` of the rows of all operands, which the rows of all results follow.
     places: u32,
@@ -297,7 +297,7 @@ impl Decoder<'_> {
 }
 
 /// Appends to `out` a sequence of moves, as (target, source), that has the same effect as the simultaneous execution of
-/// `moves`. Each target must occur only once.
+/// `moves`. Each target must occur only once in `moves`.
 fn in_sequence(
     mut moves: Vec<(RegisterId, RegisterId)>,
     scratch: [usize; 3],
@@ -343,7 +343,7 @@ fn in_sequence(
     }
 }
 
-/// Records that a source has been read. After the last read, the source may be overwritten.
+/// Records that a move has read the row `from`. After the last read, adds the move that overwrites this row to `ready`.
 fn release(
     from: RegisterId,
     readers: &mut FxHashMap<RegisterId, u32>,

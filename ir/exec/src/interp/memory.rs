@@ -64,7 +64,7 @@ impl<M: Machine> View<'_, M> {
         }
     }
 
-    /// Returns the instruction of a step.
+    /// Returns the instruction of the step with index `pc`.
     pub(super) fn data(&self, pc: usize) -> Option<&InstData> {
         self.body
             .inst(pc)
@@ -82,7 +82,7 @@ impl<M: Machine> View<'_, M> {
         super::registers::get(rows, place, lane as usize)
     }
 
-    /// Returns the operands of a lane.
+    /// Returns the values of a step's operands in a lane.
     pub(super) fn args(&self, step: &Step, lane: u32) -> SmallVec<[Bits; 8]> {
         let places = self.body.args(step).iter();
         places.map(|&place| self.arg(place, lane)).collect()

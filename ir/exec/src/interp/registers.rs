@@ -174,12 +174,12 @@ impl Rows<'_> {
         }
     }
 
-    /// Returns the value of a lane.
+    /// Returns the value of a register or constant in a lane.
     pub(super) fn get(&self, place: RegisterId, lane: usize) -> Bits {
         get((self.registers, self.constants), place, lane)
     }
 
-    /// Sets the value of a lane. Truncates `bits` to the width of the register's kind.
+    /// Sets the value of a register in a lane. Truncates `bits` to the width of the register's kind.
     pub(super) fn set(&mut self, place: RegisterId, lane: usize, bits: Bits) {
         let (index, bits) = (place.index(), bits & mask(place.kind().bits()));
         match place.width() {
@@ -262,7 +262,7 @@ impl Rows<'_> {
     }
 }
 
-/// The type of a lane of a row.
+/// The Rust type of a row's elements. A row has one element for each lane.
 pub(super) trait Lane: Copy {
     fn rows(registers: &Registers) -> &[[Self; 32]];
     fn rows_mut(registers: &mut Registers) -> &mut [[Self; 32]];

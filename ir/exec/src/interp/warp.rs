@@ -17,7 +17,7 @@ pub(super) struct Activation {
     pub(super) local: [u32; 32],
     /// For each lane, the offset in local memory at which the next activation or `alloca` begins.
     pub(super) stack: [u32; 32],
-    /// The position of the call; `None` for the kernel.
+    /// The position of the call in the caller; `None` for the kernel.
     pub(super) call: Option<At>,
     /// Number of callers.
     pub(super) depth: u32,
@@ -34,7 +34,7 @@ impl Activation {
     }
 }
 
-/// The caller of a function.
+/// The data of a call that [`Warp::enter`] stores in the callee's activation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Caller {
     pub(super) call: Option<At>,
@@ -119,7 +119,7 @@ impl Warp {
         activation.call
     }
 
-    /// Makes lanes exit the kernel: they leave all activations.
+    /// Makes lanes exit the kernel: they leave the activation at `at` and all its callers.
     pub(super) fn exit(&mut self, at: At, mask: u32) {
         let mut next = Some(at);
         while let Some(at) = next {

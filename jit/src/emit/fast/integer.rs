@@ -33,7 +33,7 @@ pub(super) fn integer(ty: OpType) -> Option<Type> {
     }
 }
 
-/// Returns the operands as integers. Returns `None` unless all operands have exactly this type.
+/// Returns the operands as integers. Returns `None` if an operand has another type than `ty`.
 fn operands<const N: usize>(lane: &mut Lane<'_, '_>, inst: Inst, ty: Type) -> Option<[Value; N]> {
     let mut out = [None; N];
     for (i, slot) in out.iter_mut().enumerate() {

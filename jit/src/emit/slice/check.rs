@@ -1,9 +1,10 @@
 //! Checks of the accesses of a chunk: the host examines all lanes in one call.
 //!
-//! If the addresses are inside a range that the host has permitted ([`crate::emit::permitted`]), the code after the check
-//! accesses the memory. Otherwise it calls the host, which itself performs the loads and stores of masked chunks, of
-//! lanes with distant addresses, and of chunks of which at least one lane's access is not permitted. If the order of
-//! accesses is checked, the host performs all accesses of masked chunks and of lanes with distant addresses.
+//! If the addresses are inside a range that the host has permitted ([`crate::emit::permitted`]), the code after the
+//! check accesses the memory. Otherwise, the code of the check calls the host. The host itself performs the loads and
+//! stores of masked chunks, of lanes with distant addresses, and of chunks of which at least one lane's access is not
+//! permitted. If the order of accesses is checked, the host performs all accesses of masked chunks and of lanes with
+//! distant addresses.
 
 use std::mem::offset_of;
 
@@ -39,9 +40,9 @@ struct Examined<'a> {
     access: ObservedAccess,
     /// The `check.access` instruction.
     check: Inst,
-    /// The address that is checked.
+    /// The address operand of the `check.access`.
     address: Value,
-    /// The values that are passed to the host.
+    /// The operands of the access that are passed to the host.
     operands: &'a [Value],
     shape: CheckedLanes,
     /// The load or store that the host performs; `None` if only the code after the check accesses the memory.

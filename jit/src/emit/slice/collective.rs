@@ -1,9 +1,9 @@
 //! Sync points that a whole warp completes in vector registers, without the host. All 32 lanes are active, so all lanes
 //! have arrived at the sync point.
 //!
-//! Member masks that are not constant are compared at run time. Two kinds of masks are recognised: masks of all lanes,
-//! and masks in which each lane's mask is the tile of 16, 8 or 4 neighbouring lanes that contains the lane, as in
-//! cooperative groups. The host completes collectives with other masks.
+//! Member masks that are not constant are compared at run time. Two kinds of masks are recognised: masks that contain
+//! all lanes, and masks in which each lane's mask is the tile of 16, 8 or 4 neighbouring lanes that contains the lane,
+//! as in cooperative groups. The host completes collectives with other masks.
 
 use std::mem::offset_of;
 

@@ -57,7 +57,7 @@ enum Toucher {
     /// No edge leads to the position.
     #[default]
     Nobody,
-    /// The block at a position.
+    /// The code of the IR block at this position.
     Block(u32),
     /// The code that enters the loop whose header is at a position.
     Loop(u32),
@@ -95,8 +95,8 @@ fn touchers(function: &Function, linear: &Linear) -> Vec<Toucher> {
 
 /// Maximum number of vectors that hold the masks of the blocks in loops, where a block counts once for each loop that
 /// contains it. Each iteration of a loop passes the masks of its blocks on, so time and memory to compile grow with the
-/// square of this number in irreducible control flow, which has a loop in almost every block. The number is below 300 in
-/// the benchmarks; above 2,000, compiling takes more than a second.
+/// square of this number in irreducible control flow, which has a loop in almost every block. The number is below 300
+/// in the benchmarks; above 2,000, compiling takes more than a second.
 const MAX_IN_LOOPS: usize = 2_000;
 
 impl Slice<'_, '_> {
@@ -244,7 +244,7 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Emits an edge that all running lanes take.
+    /// Emits the jump along an edge that all running lanes take.
     pub(super) fn go(&mut self, call: &BlockCall) -> Result<(), EmitError> {
         match self.mask.clone() {
             None => self.full_edge(call),
@@ -575,8 +575,8 @@ impl Slice<'_, '_> {
         })
     }
 
-    /// For lanes that branch back to a loop's header, emits code that saves the arguments of the branch. They become
-    /// the header's parameters in the next iteration.
+    /// For lanes that branch back to a loop's header, emits code that saves the arguments of the branch. These
+    /// arguments become the header's parameters in the next iteration.
     fn pass_back(
         &mut self,
         call: &BlockCall,
@@ -874,7 +874,7 @@ impl Slice<'_, '_> {
         b.def_var(diverged, now);
     }
 
-    /// Emits a sync point. Returns true if the emitted code ends the block.
+    /// Emits the code for a sync point. Returns true if the emitted code ends the block.
     pub(super) fn point(&mut self, inst: Inst) -> Result<bool, EmitError> {
         let data = self.lane.function.dfg.insts[inst];
         let stop = self

@@ -190,7 +190,7 @@ impl Slice<'_, '_> {
         b.ins().load(ty, host(), at, 0)
     }
 
-    /// Emits a loop that runs an operation for each active lane in turn. Every operation is permitted.
+    /// Emits a loop that runs an operation for each active lane in turn. The loop can run any operation.
     pub(super) fn each_lane(&mut self, inst: Inst) -> Result<(), EmitError> {
         self.lane.fallbacks.note(Fallback::LoopedLanes);
         let operands = self.operands(inst, true)?;

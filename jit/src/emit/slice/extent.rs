@@ -52,7 +52,7 @@ pub(crate) struct Extents {
     stays: FxHashMap<Inst, Variable>,
     /// The instructions whose checks must hold for the code for whole chunks.
     assuring: FxHashSet<Inst>,
-    /// Whether all checks in `assuring` hold.
+    /// The variable that is nonzero if all checks in `assuring` hold for all threads of the CTA.
     assured: Option<Variable>,
 }
 

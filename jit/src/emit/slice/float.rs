@@ -96,7 +96,7 @@ impl Slice<'_, '_> {
         self.lane.b.ins().bitselect(condition, a, b)
     }
 
-    /// Flushes, saturates and defines the result.
+    /// Sets the result to `lanes`, flushed if the operation has `.ftz` and clamped to [0, 1] if it has `.sat`.
     pub(super) fn finish(
         &mut self,
         inst: Inst,

@@ -48,7 +48,7 @@ impl Hoisted {
         hoisted
     }
 
-    /// Returns the results of CTA range analysis.
+    /// Returns the conditions and checks that CTA range analysis evaluates, and the variables with their results.
     pub(crate) fn extents(&self) -> &Extents {
         &self.extents
     }
@@ -85,7 +85,7 @@ impl Hoisted {
         self.vars.iter().map(|(&value, &var)| (value, var))
     }
 
-    /// Computes the values that are equal for the launch.
+    /// Emits the computation of the hoisted values that are equal for the launch.
     pub(crate) fn launch(
         &mut self,
         parts: LaneParts<'_, '_>,
@@ -96,7 +96,8 @@ impl Hoisted {
         self.emit(parts, fixed, leave, (&insts, false))
     }
 
-    /// Computes the values that are equal for the CTA, and runs CTA range analysis.
+    /// Emits the computation of the hoisted values that are equal for the CTA, and the evaluations of CTA range
+    /// analysis.
     pub(crate) fn cta(
         &mut self,
         parts: LaneParts<'_, '_>,

@@ -33,8 +33,8 @@ pub(super) enum Places {
     Each(Vec<ir::Value>),
 }
 
-/// Returns the stride of an access with a speculatively affine address, if the access is contiguous or at one address
-/// for all lanes when the checks of the address hold.
+/// If an access has a speculatively affine address, and the access is contiguous or at one address for all lanes
+/// whenever the checks of the address hold, returns its stride. Returns `None` for other accesses.
 pub(super) fn run_stride(
     view: View<'_>,
     address: Value,
@@ -491,7 +491,7 @@ impl Slice<'_, '_> {
         Ok(lanes)
     }
 
-    /// Emits a jump to `join` for the case that none of four lanes is active: the lanes of the mask vector that
+    /// Emits a jump to `join` for the case that no lane of a mask vector is active. The mask vector is the one that
     /// contains lane `first`. If `ty` is given, the jump passes a zero of this type.
     fn unless_none(&mut self, first: u32, (join, ty): (ir::Block, Option<ir::Type>)) {
         let Some(mask) = &self.mask else { return };

@@ -144,7 +144,7 @@ pub(crate) struct Slice<'a, 'b> {
     cells: Vec<ir::StackSlot>,
     /// Stack memory for the operands and results of texture accesses.
     rows: Option<ir::StackSlot>,
-    /// Sync points at which lanes may stop.
+    /// Sync points at which lanes may stop in the code emitted so far.
     pub(crate) sync_points: Vec<SyncPoint>,
     /// The barriers with lazy spills, each with the IR block that it ends.
     brief: FxHashMap<SyncPoint, Block>,
@@ -392,7 +392,7 @@ impl<'a, 'b> Slice<'a, 'b> {
         Ok(())
     }
 
-    /// Computes the lanes of a pure operation's results.
+    /// Emits the computation of all lanes of a pure operation's results.
     fn lanes_of(&mut self, inst: Inst, data: &InstData) -> Result<(), EmitError> {
         if let &[result] = self.lane.function.dfg.results(inst)
             && let Some(lanes) = self.known_lanes(result)

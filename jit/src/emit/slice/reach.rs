@@ -223,7 +223,7 @@ impl Slice<'_, '_> {
         Ok(self.lane.window_holds(first, hull, limit))
     }
 
-    /// Emits the test of addresses in the parameter space.
+    /// Emits a test whether the accesses of all lanes are in the kernel's parameter buffer.
     fn params_hold(&mut self, places: &Places, bytes: u32) -> ir::Value {
         let kernel = self.lane.function.kernel.as_ref();
         let size = kernel.map_or(0, |kernel| i128::from(kernel.param_bytes));
