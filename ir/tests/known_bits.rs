@@ -139,7 +139,8 @@ fn evaluate(function: &Function, register: impl Fn(SpecialReg) -> u64) -> Vec<u6
     stored
 }
 
-/// Returns the text of a function of random operations on special registers and constants. Each result is stored.
+/// Returns the text of a function of random operations on special registers and constants. The function stores each
+/// result to memory.
 fn program(steps: &[(u8, usize, usize, u64)]) -> String {
     let registers = [
         "tid.x", "tid.z", "ntid.y", "ctaid.x", "nctaid.z", "laneid", "smid",

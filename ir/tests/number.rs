@@ -8,7 +8,8 @@ use margay_ir::pass::number;
 use margay_ir::verify::{self, Stage};
 use margay_ops::ops::Opcode;
 
-/// Returns the kernel with this body after the pass, in a module for the target `sm`. The verifier checks the kernel.
+/// Returns the kernel with this body after the pass, in a module for the target `sm`. The verifier checks the kernel
+/// before and after the pass.
 fn numbered_for(sm: u32, body: &str) -> Function {
     let text = format!("kernel @k {{\n  parameters 16\n{body}\n}}");
     let mut function = parse::function(&text).unwrap();
@@ -32,8 +33,8 @@ fn count(function: &Function, opcode: Opcode) -> usize {
         .count()
 }
 
-/// Returns how many of two loads from the same address remain if `lines` are between them. `v3` is another address, and
-/// `v1` is an integer.
+/// Returns how many of two loads from the same address remain if `lines` are between them. In `lines`, `v3` is another
+/// address, and `v1` is an integer.
 fn loads(space: &str, lines: &str) -> usize {
     loads_for(75, space, lines)
 }

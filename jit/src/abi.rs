@@ -478,7 +478,8 @@ impl PerformedAccess {
     }
 }
 
-/// Properties that the accesses of several lanes share.
+/// The properties of the accesses of several lanes, packed into a word: size of an access, whether the accesses write,
+/// state space, number of lanes, and mask of the active lanes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(transparent)]
 pub struct Verify(pub u64);

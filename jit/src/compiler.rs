@@ -77,7 +77,7 @@ pub struct CompiledKernel {
     pub fallbacks: Fallbacks,
     /// What checking runs and tools observe.
     request: Request,
-    /// Size of the function.
+    /// The size of the function, which the limits on compile time concern.
     shape: Shape,
     /// Block of every instruction.
     homes: SecondaryMap<Inst, Option<Block>>,
@@ -224,7 +224,7 @@ impl CompiledKernel {
         self.regions.resume_points.len() > 1
     }
 
-    /// Returns the data of a sync point.
+    /// Returns the operation and the source position of a sync point.
     pub fn sync_point_data(&self, sync_point: SyncPoint) -> Option<SyncPointData> {
         self.regions.sync_point_data(&self.function, sync_point)
     }

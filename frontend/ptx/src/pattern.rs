@@ -202,7 +202,7 @@ pub struct OperandPattern {
     pub name: &'static str,
     /// How the operand is written.
     pub shape: Shape,
-    /// How the operand's type follows from the instruction.
+    /// How the operand's required type follows from the instruction's types.
     pub ty: TypeRule,
     /// The kinds of operand that are accepted, and other properties.
     pub allow: Allow,

@@ -5,7 +5,8 @@ use crate::pattern::{Form, Slot};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::{LazyLock, OnceLock};
 
-/// The files of the table, in order. A file can only use classes that it or an earlier file defines.
+/// The files of the syntax table, in the order in which the forms of a head are tried. A file can only use classes that
+/// it or an earlier file defines.
 const FILES: &[&str] = &[
     include_str!("../tables/classes.forms"),
     include_str!("../tables/arithmetic.forms"),

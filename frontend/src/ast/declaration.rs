@@ -5,7 +5,7 @@ use super::{
 };
 use crate::source::Span;
 
-/// Which modules can access a declaration.
+/// Which modules can access a declared variable or function.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Linkage {
     /// Only this module.
@@ -97,7 +97,7 @@ pub enum InitializerKind {
     Constant(Constant),
     /// An address, `name + offset` or `generic(name) + offset`, or one byte of such an address, `mask(address)`.
     Address {
-        /// The variable or function.
+        /// The variable or function whose address this is.
         name: Name,
         /// Bytes added, wrapping.
         offset: i64,

@@ -22,7 +22,7 @@ use crate::source::Span;
 /// The values of a list, in the [`Values`] of its module.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ValueList {
-    /// Range of the bytes that encode the values.
+    /// Start and end of the bytes that encode the values.
     start: usize,
     end: usize,
     /// Number of values.

@@ -21,7 +21,7 @@ pub enum ImageError {
         "the {what} at byte {at} needs {needed} bytes, but only {have} follow: the file is cut short or damaged"
     )]
     Truncated {
-        /// The part of the file.
+        /// A description of the part of the file that does not fit.
         what: &'static str,
         /// The position of the part, counted in bytes from the start of the image.
         at: u64,
@@ -40,10 +40,10 @@ pub enum ImageError {
         /// The value of the field.
         value: u64,
     },
-    /// A declared size is larger than any real image.
+    /// The file declares a size above a limit that no real image reaches.
     #[error("the {what} declares {declared} bytes; the limit is {limit}")]
     TooLarge {
-        /// The part of the file.
+        /// A description of the part of the file that declares the size.
         what: &'static str,
         /// The size that the file declares.
         declared: u64,

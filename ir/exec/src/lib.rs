@@ -122,7 +122,7 @@ pub trait Runner {
         sync_points: &mut [SyncPoint; 32],
     ) -> Result<(), Fault>;
 
-    /// Returns the data of a sync point.
+    /// Returns the operation and the source position of a sync point.
     fn sync_point_data(&self, sync_point: SyncPoint) -> SyncPointData;
 
     /// Returns whether threads can skip the barrier at a sync point although they then execute code after the barrier
