@@ -131,7 +131,8 @@ block3:
     assert_eq!(members(&linear, 0), [1, 2]);
 }
 
-/// Returns a function whose blocks 1, 2, ... have the given successors. Block 0 jumps to block 1.
+/// Returns a function whose blocks 1, 2, ... have the given successors. Of three or more successors of a block, only
+/// the first two are used. Block 0 jumps to block 1.
 fn graph(successors: &[Vec<usize>]) -> Function {
     let mut b = FunctionBuilder::new(Function {
         kernel: Some(Default::default()),
