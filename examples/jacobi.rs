@@ -67,7 +67,8 @@ impl Problem {
         Ok(problem)
     }
 
-    /// Submits steps and the kernel that computes the change of the last step. Does not wait for them.
+    /// Submits [`BATCH`] steps and the kernel that computes the change of the last step. Does not wait for these
+    /// kernels.
     fn submit(&mut self, kernels: &Kernels) -> margay::Result<()> {
         let (config, n) = (LaunchConfig::linear(POINTS as u32, 64), POINTS as i32);
         for _ in 0..BATCH {
@@ -84,7 +85,7 @@ impl Problem {
         self.events[1].record(&self.stream)
     }
 
-    /// Waits for the submitted work. Returns whether the change is small enough.
+    /// Waits for the submitted work. Returns whether the largest change of the last step is less than [`SMALL`].
     fn is_solved(&self) -> margay::Result<bool> {
         self.events[1].synchronize()?;
         Ok(f64::from_bits(self.change.to_vec()?[0]) < SMALL)

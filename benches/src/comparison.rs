@@ -47,7 +47,7 @@ pub(crate) struct Entrant {
     /// Number of threads. Another driver chooses its number of threads itself; for such a driver, this field is the
     /// number of threads of the Margay entrant with which the driver is compared.
     pub(crate) threads: usize,
-    /// Name, version and options of the program.
+    /// Name and version of the contender's compiler, driver or runtime, and its options.
     pub(crate) about: String,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct Row {
     pub(crate) data: String,
     /// Whether the kernel is one of the eleven kernels for which goals are set.
     pub(crate) goal: bool,
-    /// Number of elements that a run computes.
+    /// Number of elements that a run processes ([`Work::elements`](crate::work::Work::elements)).
     pub(crate) elements: u64,
     /// Number of floating-point operations of a run, if throughput is measured in such operations.
     pub(crate) operations: Option<f64>,
@@ -225,7 +225,7 @@ fn counts(workers: usize) -> impl Iterator<Item = usize> {
 /// Returns the kernels whose name contains one of `names`; all kernels if `names` is empty.
 ///
 /// # Errors
-/// No kernel has such a name.
+/// Returns an error if no kernel's name contains one of `names`.
 pub(crate) fn chosen(names: &[String]) -> Result<Vec<&'static Case>, String> {
     let wanted = |case: &&Case| {
         let name = case.name.to_lowercase();

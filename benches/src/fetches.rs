@@ -65,7 +65,7 @@ const KINDS: [Kind; 4] = [
     },
 ];
 
-/// The texels in memory, and the kernels.
+/// The texels in device memory, the kernel that fetches them as a texture, and the kernel that loads them.
 struct Bench {
     runtime: Runtime,
     size: [usize; 2],

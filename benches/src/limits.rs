@@ -22,7 +22,7 @@ pub(crate) struct Limit {
 }
 
 impl Limit {
-    /// Returns the number of units per second.
+    /// Returns the number of bytes or operations per second.
     pub(crate) fn rate(&self) -> f64 {
         self.each / self.time.median
     }

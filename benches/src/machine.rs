@@ -19,7 +19,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// Returns the facts of this machine at this moment.
+    /// Describes this machine, and its load at the time of the call.
     pub(crate) fn here() -> Machine {
         Machine {
             date: today(),

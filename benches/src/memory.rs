@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 const HUGE: usize = 2 << 20;
 const LINE: usize = 64;
 
-/// Memory at a fixed address.
+/// An allocation of host memory, which never moves.
 pub(crate) struct Memory {
     start: NonNull<u8>,
     layout: Layout,

@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::measure;
 use crate::stages;
 
-/// The arguments that make this program measure one cost and print the result. The name of the cost follows them.
+/// The arguments that make this program measure one cost and print the result. A third argument is the cost's name.
 const ARGUMENTS: [&str; 2] = ["bench", "--once"];
 /// Number of elements of the saxpy whose result is measured.
 const ELEMENTS: usize = 1024;
@@ -82,7 +82,7 @@ impl Once {
     /// Measures the cost in several processes of this program and returns the medians.
     ///
     /// # Errors
-    /// Returns the error of a process.
+    /// Returns an error if a process does not start or does not print a result.
     pub fn measure(self, code: Code) -> Result<Cost, String> {
         let program = std::env::current_exe().map_err(|e| e.to_string())?;
         let folder = std::env::temp_dir().join(format!("margay-bench-{}", std::process::id()));

@@ -144,7 +144,7 @@ fn comparison(report: &Report, ours: &Entrant) -> String {
     table
 }
 
-/// Formats another contender's time, and Margay's speedup over it.
+/// Formats another contender's time, and Margay's speedup over this contender.
 fn beside(row: &Row, ours: &Entrant, rival: &Entrant) -> String {
     let ratio = report::ratio(row, ours, rival).map_or(String::new(), speed);
     format!(" {} | {ratio} |", cell(row, rival))
@@ -304,7 +304,7 @@ fn checks(report: &Report) -> String {
     table
 }
 
-/// Formats the costs that occur once in a program.
+/// Formats the costs that a program has once, when it starts.
 fn starting(report: &Report) -> String {
     if report.starting.is_empty() {
         return String::new();

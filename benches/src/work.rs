@@ -1,7 +1,7 @@
 //! Describes a calculation as data: buffers, launches, and expected results.
 //!
 //! All contenders run the same [`Work`], so each kernel is described only once. The C function gets pointers to the
-//! same buffers. Only the extents that it needs are described separately (`numbers`).
+//! buffers instead of the launches' arguments. The extents that it needs are described separately (`numbers`).
 
 /// An index into [`Work::buffers`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub(crate) struct Buffer(pub(crate) usize);
 
 /// A number type whose values buffers and arguments can contain.
 pub(crate) trait Element: Copy {
-    /// Appends the value's bytes.
+    /// Appends the value's bytes, in little-endian order, to `out`.
     fn put(self, out: &mut Vec<u8>);
     /// Reads a value from `bytes`, which must have the size of the value.
     fn get(bytes: &[u8]) -> Self;
@@ -122,9 +122,10 @@ pub(crate) struct Launch {
 /// The expected content of a buffer after the first run.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Values {
-    /// The buffer must contain exactly these bytes. The number is the size of an element.
+    /// The buffer must contain exactly these bytes. The number is the size of an element in bytes.
     Exact(Vec<u8>, usize),
-    /// The buffer must contain approximately these values. The tolerance is relative to the larger of 1 and the value.
+    /// The buffer must contain approximately these values. A result may differ from a value by the tolerance times the
+    /// larger of 1 and the value's magnitude.
     Close(Vec<f32>, f32),
 }
 
@@ -189,7 +190,7 @@ pub(crate) struct Work {
     pub(crate) buffers: Vec<Vec<u8>>,
     /// The steps of a run.
     pub(crate) steps: Vec<Step>,
-    /// The extents for the C function.
+    /// The data extents that the C function receives in addition to the buffers.
     pub(crate) numbers: Vec<i64>,
     /// The expected contents of the result buffers.
     pub(crate) expected: Vec<(Buffer, Values)>,
@@ -209,7 +210,7 @@ impl Work {
         }
     }
 
-    /// Adds a buffer with these initial values.
+    /// Adds a buffer that contains `values` before the first run.
     pub(crate) fn input<T: Element>(&mut self, values: &[T]) -> Buffer {
         self.buffers.push(bytes(values));
         Buffer(self.buffers.len() - 1)
@@ -248,7 +249,7 @@ impl Work {
         self.numbers = numbers.map(|n| n as i64).to_vec();
     }
 
-    /// Adds an expected result.
+    /// Adds the expected content of a buffer after the first run.
     pub(crate) fn expect(&mut self, buffer: Buffer, values: Values) {
         self.expected.push((buffer, values));
     }

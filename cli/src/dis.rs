@@ -1,6 +1,6 @@
 //! `margay dis`: shows how a kernel is translated to native code.
 //!
-//! Prints the module's IR after lowering, functions after a pass, or the generated code. All other lines of the output
+//! Prints the module's IR after lowering, functions after a pass, or the generated code. Output lines that are not IR
 //! begin with `//`, which starts a comment in the IR's text form, so the IR parser accepts a printed module.
 
 use std::fmt::Write;

@@ -107,7 +107,8 @@ impl Element {
         }
     }
 
-    /// Returns the bytes of `value` in this type. For an integer type, only the low bits of `value` are used.
+    /// Converts `value` to this type and returns its little-endian bytes. For an integer type, only the low bits of
+    /// `value` are used.
     pub(crate) fn counted(self, value: u64) -> Vec<u8> {
         match self {
             Element::F16 => f16::from_f64(value as f64).to_le_bytes().to_vec(),

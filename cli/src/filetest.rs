@@ -32,10 +32,10 @@
 //! //@ finding: KIND [line N]     a checking run reports this (a `margay::checks::Undefined`); in order of lines
 //! ```
 //!
-//! A module may contain several kernels, and a kernel may be launched several times. Each launch runs in the
-//! interpreter and in native code, with one worker in grid order, with three workers in reverse order, and with one
-//! worker in a checking run ([`Setting`]). All runs of a launch must have the same outcome. A checking run must report
-//! exactly the findings that the directives list.
+//! A module may contain several kernels, and a kernel may be launched several times. Each launch runs six times
+//! ([`Setting`]): in the interpreter and in native code, each of them with one worker in grid order, with three workers
+//! in reverse order, and with one worker in a checking run. All runs of a launch must have the same outcome. A checking
+//! run must report exactly the findings that the directives list.
 //!
 //! Types have their PTX names (`u32`, `b64`, `f16`, ...). A value is either `0x` followed by its bits, or a number that
 //! the type represents exactly (for `f32` and `f64`, a number that is rounded to the type). Expectations may also use

@@ -51,8 +51,8 @@ impl From<margay::Error> for Failure {
 /// The result of a command.
 pub(crate) type Outcome = Result<Report, Failure>;
 
-/// Writes to standard output. Returns true if it has written the text, or if the reader of the output has exited.
-/// Otherwise reports the error and returns false.
+/// Writes `text` to standard output. Returns true if the text was written, or if the reader of the output has exited.
+/// After any other error, reports the error and returns false.
 pub(crate) fn print(text: &str) -> bool {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

@@ -66,7 +66,7 @@ fn as_c(line: &str, ptx: &str) -> String {
     )
 }
 
-/// Returns `main` as C. A `#line` directive preserves the line numbers.
+/// Returns the source of the program's `main`, converted to C. A `#line` directive preserves the line numbers.
 fn host_part(name: &str, text: &str) -> String {
     let ptx = guide().join(format!("{name}.ptx"));
     let kernels = fs::read_to_string(&ptx).unwrap_or_default();

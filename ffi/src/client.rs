@@ -7,8 +7,8 @@
 
 use std::path::Path;
 
-/// Each entry contains a part of a file path, and the advice for programs that have mapped such a file. The first match
-/// is used.
+/// Each entry contains a part of a file path, and the advice for programs that have mapped such a file. The first entry
+/// that matches is used.
 const WAYS_OUT: &[(&str, &str)] = &[
     (
         "/libtorch_cuda.so",

@@ -1,7 +1,8 @@
 //! Context-local storage: values that NVIDIA's runtime stores for each context.
 //!
 //! The runtime looks up its entry before nearly every call. Each thread therefore caches the result of its last lookup.
-//! The cached result is valid until any entry changes. A lookup that finds the cached result takes no lock.
+//! The cached result is valid until an entry of any context changes. A lookup that finds the cached result takes no
+//! lock.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -93,7 +94,7 @@ pub(crate) fn delete(context: CUcontext, key: *mut c_void) -> Served {
     removed.map(|_| ()).ok_or(CuResult::INVALID_HANDLE)
 }
 
-/// Returns a stored value.
+/// Returns the value that is stored for `key` in `context`.
 pub(crate) fn get(context: CUcontext, key: *mut c_void) -> Result<*mut c_void, CuResult> {
     let (context, key) = (resolve(context)?, key as usize);
     let changes = CHANGES.load(Ordering::Acquire);

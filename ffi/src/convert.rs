@@ -37,7 +37,8 @@ impl<T> Out<T> {
 }
 
 impl Out<std::ffi::c_void> {
-    /// Writes a result of type `T`. The caller provides enough memory for it.
+    /// Writes a result of type `T`. The caller of the entry point must have passed a pointer to enough memory for a
+    /// `T`.
     pub(crate) fn set_as<T>(&self, value: T) {
         // SAFETY: the pointer is not null; the caller of the entry point guarantees that it is valid.
         unsafe { self.0.cast::<T>().write_unaligned(value) };

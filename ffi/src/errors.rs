@@ -2,8 +2,8 @@
 //! the codes of faults.
 //!
 //! Invariant: each variant of [`margay::Error`] and each [`margay::FaultKind`] has one code. Details that a code cannot
-//! express (a diagnostic, the name of an unsupported feature) go to standard error. The runtime itself reports the
-//! location of a fault.
+//! express (a diagnostic, the name of an unsupported feature) go to standard error. The runtime itself writes the
+//! location of a fault to standard error.
 
 use margay::container::{ImageError, ImageFault};
 use margay::{CaptureError, Error};

@@ -31,7 +31,7 @@ pub(crate) enum DefaultStream {
 pub(crate) struct Call {
     pub(crate) name: &'static str,
     pub(crate) default_stream: DefaultStream,
-    /// Whether the call may synchronise. A stream capture can forbid such calls.
+    /// Whether the call may wait for work that is not captured. A stream capture can forbid such calls.
     unsafe_in_capture: bool,
     warned: AtomicBool,
 }
@@ -314,8 +314,8 @@ pub(crate) trait Traced {
 /// The names and values of a call's arguments.
 pub(crate) type Arguments<'a> = &'a [(&'static str, &'a dyn Traced)];
 
-/// Runs the body of an entry point after the state check and the capture check, and returns the result. A panic gives
-/// `UNKNOWN`. Logs a failed call, and traces or lists the call if the environment requests this.
+/// Runs the body of an entry point after the state check and the capture check, and returns the result. If the body
+/// panics, returns `UNKNOWN`. Logs a failed call, and traces or lists the call if the environment requests this.
 #[inline]
 pub(crate) fn enter(
     call: &'static Call,
@@ -466,7 +466,8 @@ fn print_trace(name: &str, arguments: Arguments<'_>, code: CuResult, start: Inst
 }
 
 /// Returns `NOT_SUPPORTED` for an entry point without implementation, or `NOT_INITIALIZED` in a forked child process.
-/// Without a trace, the first call also gives a warning. In checking runs, the call is reported.
+/// If calls are not traced, the first call of each entry point also writes a warning. In checking runs, the call is
+/// also reported as a finding.
 #[cold]
 pub(crate) fn unsupported(call: &'static Call, arguments: Arguments<'_>) -> CuResult {
     let code = CuResult::NOT_SUPPORTED;

@@ -82,7 +82,7 @@ impl<T: Clone> HandleTable<T> {
         entry.object.clone()
     }
 
-    /// Removes the object of a handle and returns the object. The handle is then invalid.
+    /// Removes the object of a handle and returns the object. Afterwards the handle is invalid.
     pub(crate) fn remove(&self, handle: usize) -> Option<T> {
         let (index, generation) = self.unpack(handle)?;
         let object = {

@@ -1,6 +1,6 @@
 //! Determines the length of an image that is passed as a bare pointer, and returns the image as byte slices.
 //!
-//! Fat binary containers and ELF files contain their length in their headers. PTX text ends at its NUL. A wrapper
+//! Fat binary containers and ELF files contain their length in their headers. PTX text ends at its first NUL. A wrapper
 //! contains pointers to fat binary containers. The module `margay::container` interprets the bytes.
 //!
 //! Invariant: each length and address in an image is checked against the readable memory ([`readable`]) before anything
@@ -87,7 +87,7 @@ impl<'a> Images<'a> {
 }
 
 /// Returns the first `DETECT_LEN` bytes of an image, or fewer if a NUL or the end of the readable memory comes earlier.
-/// The NUL is included.
+/// The result includes the NUL.
 ///
 /// # Safety
 /// The conditions of [`Images::at`] apply, and `start` is not null.

@@ -1,7 +1,7 @@
 //! The option arrays of loading and linking (`CUjit_option` with values in pointer-sized slots).
 //!
 //! A slot contains an integer or a pointer (a log buffer), or receives an output on return (the wall time, the number
-//! of log bytes used). Unknown options and hints are ignored.
+//! of log bytes used). Unknown options, and options that are only hints, are ignored.
 
 use std::ffi::{c_char, c_uint, c_void};
 

@@ -48,7 +48,8 @@ pub(crate) fn of_context(context: &Context) {
     }
 }
 
-/// Reports the objects in the tables. If `of` is not `None`, reports only objects that this context owns.
+/// Reports the objects that are still in the handle tables. If `of` is not `None`, reports only objects that this
+/// context owns.
 fn report_objects(of: Option<&Context>) {
     let owned = |context: &Context| match of {
         Some(wanted) => context == wanted,

@@ -15,7 +15,7 @@ use std::io::{BufRead, BufReader};
 
 use crate::result::CuResult;
 
-/// The page size of the probes. No supported system has smaller pages.
+/// The page size that the probes assume. No supported system has smaller pages.
 const PAGE: usize = 4096;
 /// The number of pages that one system call probes.
 const BATCH: usize = 512;

@@ -314,7 +314,7 @@ pub struct CUexecAffinityParam {
     pub value: c_uint,
 }
 
-/// Parameters of a new context since CUDA 12.5.
+/// Parameters of a new context, for `cuCtxCreate_v4` (since CUDA 12.5).
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUctxCreateParams {

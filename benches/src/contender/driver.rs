@@ -58,11 +58,12 @@ functions! {
     error_name = c"cuGetErrorName" (c_int, *mut *const c_char);
 }
 
-/// The stream of all launches: the legacy stream.
+/// The stream to which all launches are submitted: the legacy default stream.
 const STREAM: Handle = ptr::null_mut();
 
 impl Functions {
-    /// Converts a status to a result. The error contains the library's name for the status.
+    /// Returns an error if `status`, which the driver function `call` returned, is not `CUDA_SUCCESS`. The error
+    /// contains the library's name for the status.
     fn done(&self, status: Status, call: &str) -> Result<(), String> {
         if status == 0 {
             return Ok(());
@@ -79,7 +80,7 @@ impl Functions {
     }
 }
 
-/// The first device of a driver.
+/// A driver library with a context on its first device.
 pub(crate) struct Driver {
     functions: Rc<Functions>,
     context: Handle,

@@ -68,7 +68,8 @@ functions! {
     release_buffer = c"clReleaseMemObject" (Handle) -> Status;
 }
 
-/// Converts a status to a result. The error contains the status code.
+/// Returns an error that contains the status code if `status`, which the OpenCL function `call` returned, is not
+/// `CL_SUCCESS`.
 fn done(status: Status, call: &str) -> Result<(), String> {
     match status {
         SUCCESS => Ok(()),
@@ -209,7 +210,7 @@ impl Device {
     }
 }
 
-/// PoCL on some of the machine's cores.
+/// The contender: PoCL on a given number of the machine's cores.
 pub(crate) struct OpenCl(Rc<Device>);
 
 impl Contender for OpenCl {

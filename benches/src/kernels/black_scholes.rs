@@ -29,7 +29,7 @@ pub(super) const FAST: Case = Case {
 const RATE: f32 = 0.02;
 const VOLATILITY: f32 = 0.3;
 
-/// Creates the work. The results are compared with the relative tolerance `tolerance`. It is needed because the
+/// Creates the work. The results are compared with the tolerance `tolerance` ([`Values::Close`]), because the
 /// contenders' mathematical functions differ in the last bits of their results, and a price is a difference of such
 /// results.
 fn make(scale: Scale, tolerance: f32) -> Work {

@@ -22,7 +22,8 @@ pub(super) const WARPS: Case = Case {
 };
 
 const THREADS: usize = 256;
-/// How often a run computes the same sums. Each row of the grid computes all sums once, as in [`super::elementwise`].
+/// Number of times that a run computes the same sums. Each row of the grid computes all sums once, as in
+/// [`super::elementwise`].
 const TIMES: usize = 16;
 
 fn make(scale: Scale, kernel: &'static str, each: usize) -> Work {

@@ -1,5 +1,5 @@
-//! Exclusive prefix sums. Each block scans with Blelloch's tree in shared memory, and the totals of the blocks are
-//! scanned in the same way, on three levels in all.
+//! Exclusive prefix sums. Each block scans its values with Blelloch's tree in shared memory. The totals of the blocks
+//! are scanned in the same way, so the scan has three levels.
 
 use crate::case::{Case, Group, Scale, sources};
 use crate::data::Random;

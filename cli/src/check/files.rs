@@ -47,7 +47,7 @@ pub(crate) fn expand(name: &str, pid: u32) -> Result<PathBuf, String> {
 /// Writes a file.
 ///
 /// # Errors
-/// A text with the file's name.
+/// The error text contains the file's name.
 pub(crate) fn write(path: &Path, text: &str) -> Result<(), String> {
     fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }
@@ -55,7 +55,7 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), String> {
 /// Writes a JSON file, without building its text in memory.
 ///
 /// # Errors
-/// A text with the file's name.
+/// The error text contains the file's name.
 pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), String> {
     let write = || {
         let mut out = BufWriter::new(File::create(path)?);
@@ -66,12 +66,12 @@ pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Stri
     write().map_err(|error: io::Error| format!("{}: {error}", path.display()))
 }
 
-/// The file in which the program's checks record findings, and the file that states that none is missing
-/// ([`complete_marker`]). Dropping this value removes both.
+/// The file in which the program's checks record findings, and the file that states that no finding is missing
+/// ([`complete_marker`]). Dropping this value removes both files.
 pub(crate) struct LogFile(PathBuf);
 
 impl LogFile {
-    /// Creates the file. Only this user can read it.
+    /// Creates both files. Only this user can read the file of findings.
     pub(crate) fn new() -> io::Result<LogFile> {
         let folder = std::env::temp_dir();
         let mut number = 0;

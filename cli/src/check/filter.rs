@@ -21,7 +21,7 @@ pub(crate) struct Selection {
 pub(crate) struct Choice {
     pub(crate) tools: Vec<Tool>,
     pub(crate) spaces: InitSpace,
-    /// Whether copies of unwritten memory to the host count.
+    /// Whether findings about copies of unwritten device memory to the host count.
     pub(crate) copies: bool,
     /// The lowest severity of races that count.
     pub(crate) races: Severity,
@@ -60,8 +60,8 @@ pub(crate) fn select(
     selection
 }
 
-/// Returns whether `spaces` includes the memory of a finding. Findings of tools other than initcheck are always
-/// included.
+/// Returns whether `spaces` includes the memory that a finding concerns. For findings of tools other than initcheck,
+/// returns true.
 fn is_in(record: &Record, spaces: InitSpace) -> bool {
     let is_shared = record.space.as_deref() == Some("__shared__");
     match spaces {

@@ -21,11 +21,11 @@ pub(crate) struct Style {
     pub(crate) backtrace: Backtrace,
     /// Maximum number of host functions, and of inlined device functions, that are printed for each stack.
     pub(crate) callers: [usize; 2],
-    /// Print names of files without their folders.
+    /// Whether names of files are printed without their folders.
     pub(crate) strips: bool,
-    /// Print findings only.
+    /// Whether only findings are printed.
     pub(crate) quiet: bool,
-    /// The start of each line.
+    /// The text with which each line begins.
     pub(crate) prefix: String,
     pub(crate) demangle: Demangle,
     pub(crate) colours: bool,
@@ -236,7 +236,7 @@ impl Frame<'_> {
         }
     }
 
-    /// Writes a race as two places of the program.
+    /// Writes a race as the source positions of its two accesses.
     fn analysis(&mut self, record: &Record) {
         let severity = words::severity_word(record.severity);
         // A race is counted for each group of four bytes, a hazard for each byte.
@@ -321,7 +321,7 @@ impl Frame<'_> {
         self.line("");
     }
 
-    /// Returns where an access is: `at KERNEL in FILE:LINE`.
+    /// Returns the position of an access, as `at KERNEL in FILE:LINE`.
     fn position(&self, kernel: Option<&str>, spot: &Spot) -> String {
         let kernel = kernel.map(|kernel| words::kernel_name(kernel, self.style.demangle));
         let mut text = match kernel {
@@ -345,7 +345,7 @@ impl Frame<'_> {
         }
     }
 
-    /// Writes the text of the source line.
+    /// Writes the text of the source line at `spot`.
     fn excerpt(&mut self, spot: &Spot) {
         let stack = spot.stack();
         let text = stack
@@ -362,7 +362,7 @@ impl Frame<'_> {
         }
     }
 
-    /// Writes the places that inlined functions were called from.
+    /// For each inlined function at `spot`, writes the source line of its call.
     fn device_frames(&mut self, spot: &Spot) {
         if self.style.backtrace.device() {
             let stack = spot.stack();
@@ -547,7 +547,7 @@ mod tests {
         write(&content, style)
     }
 
-    /// Returns the report of one tool without findings.
+    /// Returns the report of a run with only `tool` and without findings.
     fn report_of(tool: Tool, summary: Summary) -> String {
         let content = Content {
             records: &[],

@@ -13,7 +13,7 @@ use super::xml::escape;
 /// Number of source lines that are shown before and after a line.
 const RADIUS: u64 = 3;
 
-/// Returns the page. `program` is the command line of the program.
+/// Returns the report as an HTML page. `program` is the command line of the checked program.
 pub(crate) fn report(records: &[Record], summary: &Summary, program: &str) -> String {
     let mut page = Page {
         out: String::new(),

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use super::record::{HostFrame, Launch, Log, Other, Record, Spot};
 use super::summary::Summary;
 
-/// A list with one element for each record. An element exists only while it is written, because the values of all
-/// records can need much memory.
+/// A list that serialises as one JSON value for each record. The function computes each value only when it is written,
+/// because the values of all records can need much memory.
 pub(crate) struct List<'a, F>(pub(crate) &'a [Record], pub(crate) F);
 
 impl<F: Fn(&Record) -> Value> Serialize for List<'_, F> {

@@ -3,8 +3,8 @@
 //!
 //! The program runs as a child process. It and its own children append their findings to one file ([`record`]), which
 //! this process reads after the program has ended. [`filter`] selects the findings that count; [`frame`], [`json`],
-//! [`html`], [`sarif`] and [`suppressions`] write them. Invariant: reports depend only on the findings and not on their
-//! order in the file.
+//! [`html`], [`sarif`] and [`suppressions`] write these findings. Invariant: reports depend only on the findings and
+//! not on their order in the file.
 
 mod accepted;
 pub(crate) mod files;
@@ -281,7 +281,7 @@ fn save(options: &Options, ended: &Ended, selection: &Selection) -> Result<(), F
     Ok(files::write(&files::expand(name, ended.pid)?, &text)?)
 }
 
-/// Returns a line about the end of the program if a signal ended it, or if its exit code is not 0 and
+/// Returns a line for the report if a signal ended the program, or if the program's exit code is not 0 and
 /// `--check-exit-code` is not `no`.
 fn end_of(options: &Options, status: ExitStatus) -> Option<String> {
     let code = match options.output.check_exit_code {

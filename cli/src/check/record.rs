@@ -15,7 +15,7 @@ use super::runtime_api;
 /// Coordinates of a thread or a block.
 pub(crate) type Coordinates = [u64; 3];
 
-/// A place in a kernel.
+/// The position of an instruction in a kernel.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub(crate) struct Spot {
     pub(crate) file: Option<String>,
@@ -24,7 +24,7 @@ pub(crate) struct Spot {
     pub(crate) ptx_line: Option<u64>,
     /// File and line in each inlined function, from the outermost to the innermost.
     pub(crate) inlined: Vec<(String, u64)>,
-    /// The offset of the instruction in the kernel.
+    /// The offset of the instruction from the start of the kernel.
     pub(crate) pc: Option<u64>,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct HostFrame {
     pub(crate) module: Option<String>,
 }
 
-/// The other access of a race.
+/// One access of a race; the fields of the [`Record`] itself describe the other access.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Other {
     pub(crate) kernel: Option<String>,
@@ -64,7 +64,7 @@ pub(crate) struct Record {
     pub(crate) kind: String,
     pub(crate) severity: Severity,
     pub(crate) message: String,
-    /// What the message means in this case.
+    /// An additional sentence that explains the message for this finding.
     pub(crate) explanation: Option<String>,
     pub(crate) kernel: Option<String>,
     pub(crate) spot: Spot,
@@ -118,8 +118,8 @@ impl Record {
         )
     }
 
-    /// Adds the same finding in another process. Of two descriptions, keeps that of the first block and thread, so that
-    /// the result does not depend on the order of the processes.
+    /// Merges `same`, which is the same finding in another process, into this finding. Of two descriptions, keeps that
+    /// of the first block and thread, so that the result does not depend on the order of the processes.
     fn absorb(&mut self, mut same: Record) {
         let place = |record: &Record| (record.block, record.thread, record.address);
         if place(&same) < place(self) {
@@ -301,7 +301,7 @@ fn spot(value: &Value) -> Spot {
     }
 }
 
-/// Reads a stack of the host.
+/// Reads the host's stack from the member `name` of `value`.
 pub(crate) fn stack(value: &Value, name: &str) -> Vec<HostFrame> {
     list(value, name).filter_map(host_frame).collect()
 }

@@ -26,7 +26,7 @@ struct Document<L> {
     version: &'static str,
 }
 
-/// The member `runs` of the document.
+/// The only element of the document's member `runs`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Run<L> {
@@ -222,7 +222,7 @@ impl Writer<'_> {
     }
 }
 
-/// Returns the finding in sentences.
+/// Returns the text that describes the finding.
 fn message(record: &Record) -> String {
     let mut text = words::group_bytes(&record.message);
     let mut add = |part: String| {

@@ -1,8 +1,8 @@
 //! Signals that `margay check` receives while the program runs.
 //!
 //! The command must outlive the program, because it prints the report. It passes `SIGHUP` and `SIGTERM` on to the
-//! program. `SIGINT` and `SIGQUIT` are only caught, because a terminal sends the signals of its keys to the program
-//! too.
+//! program. It catches `SIGINT` and `SIGQUIT` and does not pass them on, because the terminal sends the signals of its
+//! keys to the program too.
 
 use std::io;
 use std::process::{Child, ExitStatus};
@@ -13,8 +13,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
-/// Makes the system keep the exit status of child processes. If this process was started with `SIGCHLD` ignored, the
-/// system would discard it. The children start with the default action.
+/// Makes the system keep the exit status of child processes. Without a handler, the system would discard the status if
+/// this process was started with `SIGCHLD` ignored. The children start with the default action for `SIGCHLD`.
 ///
 /// # Errors
 /// The system's error if it cannot install a handler.
@@ -22,8 +22,8 @@ pub(crate) fn keep_statuses() -> io::Result<()> {
     signal_hook::flag::register(SIGCHLD, Arc::default()).map(|_| ())
 }
 
-/// Makes writes to files fail with an error if they exceed `ulimit -f`. Without a handler for `SIGXFSZ`, they would end
-/// this process.
+/// Makes writes beyond the file size limit (`ulimit -f`) fail with an error. Without a handler for `SIGXFSZ`, such a
+/// write would end this process.
 ///
 /// # Errors
 /// The system's error if it cannot install a handler.
@@ -35,7 +35,7 @@ pub(super) fn survive_limits() -> io::Result<()> {
 /// process before it has printed the report.
 ///
 /// # Errors
-/// The system's error if it cannot install the handlers or cannot wait.
+/// The system's error if the handlers cannot be installed or the process cannot wait for the program.
 pub(super) fn wait(child: &mut Child) -> io::Result<ExitStatus> {
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM])?;
     let handle = signals.handle();

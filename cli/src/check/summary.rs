@@ -4,7 +4,7 @@ use margay::checks::{Severity, Tool};
 
 use super::filter::Selection;
 
-/// The counts that reports end with.
+/// The counts and notes at the end of reports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Summary {
     pub(crate) errors: u64,

@@ -1,9 +1,9 @@
 //! Suppressions: descriptions of findings that do not count. `--xml --save` writes them, `--suppressions` reads them.
 //!
-//! A description applies to a finding if every part of the description agrees with the finding. Numbers must be equal.
-//! A text of the description must be equal to the finding's text, or be a regular expression that matches the whole
-//! text of the finding. A part that the description omits can have any value. A description lists the frames of the
-//! host from the outermost function inwards, and may omit the innermost functions.
+//! A description applies to a finding if every part of the description agrees with the finding. A number in the
+//! description must be equal to the finding's number. A text in the description must be equal to the finding's text, or
+//! be a regular expression that matches the whole of this text. A part that the description omits can have any value. A
+//! description lists the frames of the host from the outermost function inwards, and may omit the innermost functions.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ const CALL: [&str; 4] = ["api", "error", "message", "result"];
 #[derive(Debug, Default)]
 pub(crate) struct Suppressions(Vec<Rule>);
 
-/// A text that a description requires.
+/// A text that a description contains: a literal text or a regular expression.
 #[derive(Debug)]
 struct Pattern {
     text: String,
@@ -63,7 +63,7 @@ struct Rule {
 }
 
 impl Suppressions {
-    /// Reads a file and adds its descriptions.
+    /// Reads a file of suppressions and adds its descriptions to the list.
     ///
     /// # Errors
     /// A text that names the file and the error.
@@ -87,7 +87,7 @@ impl Suppressions {
         Ok(())
     }
 
-    /// Returns whether a description applies to a finding.
+    /// Returns whether one of the descriptions applies to a finding.
     pub(crate) fn describe(&self, record: &Record) -> bool {
         self.0.iter().any(|rule| rule.describes(record))
     }

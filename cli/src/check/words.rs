@@ -42,8 +42,8 @@ pub(crate) fn group_bytes(text: &str) -> String {
     out
 }
 
-/// Returns a character, or a replacement character for control characters and characters that change the direction of
-/// text, which are not safe to show on a terminal.
+/// Returns `c`, or U+FFFD if `c` is a control character or changes the direction of text. Such characters are not safe
+/// to show on a terminal.
 pub(crate) fn visible(c: char) -> char {
     let is_direction = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     match c.is_control() || is_direction {
@@ -52,7 +52,7 @@ pub(crate) fn visible(c: char) -> char {
     }
 }
 
-/// Writes coordinates as CUDA's tools do.
+/// Formats coordinates as NVIDIA's tools do: `(x,y,z)`.
 pub(crate) fn coordinates([x, y, z]: Coordinates) -> String {
     format!("({x},{y},{z})")
 }

@@ -14,12 +14,12 @@ pub(crate) struct Element {
 const DEEPEST: usize = 64;
 
 impl Element {
-    /// Returns the first child with a name.
+    /// Returns the first child called `name`.
     pub(crate) fn child(&self, name: &str) -> Option<&Element> {
         self.children.iter().find(|child| child.name == name)
     }
 
-    /// Returns the text of the first child with a name.
+    /// Returns the text of the first child called `name`.
     pub(crate) fn text_of(&self, name: &str) -> Option<&str> {
         Some(self.child(name)?.text.as_str())
     }
@@ -28,7 +28,7 @@ impl Element {
 /// Parses a document and returns its root.
 ///
 /// # Errors
-/// A text with the line of the error.
+/// The error text contains the line of the mistake.
 pub(crate) fn parse(text: &str) -> Result<Element, String> {
     let mut reader = Reader { text, at: 0 };
     // The document is the parent of the root.
@@ -85,7 +85,7 @@ fn close(open: &mut Vec<Element>) {
 }
 
 enum Tag<'a> {
-    /// The name, and whether the element is empty.
+    /// A start tag: the element's name, and whether the tag also ends the element (`<name/>`).
     Start(&'a str, bool),
     End(&'a str),
     /// The content of a CDATA section, in which `&` does not begin an entity.

@@ -1,7 +1,7 @@
 //! Lists the packages of a Python environment that use CUDA, and states whether they work with Margay.
 //!
 //! Installers create a folder `NAME-VERSION.dist-info` for each package. This module reads the names of these folders
-//! and not their files. Invariant: the command does not start the interpreter.
+//! and not their files. Invariant: this module does not start the Python interpreter.
 
 use std::fmt::Write;
 use std::fs;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::output::{Outcome, Paint, Report, paint};
 
-/// A known client of CUDA.
+/// A Python package that uses CUDA and whose behaviour with Margay is known.
 struct Known {
     /// The package's name, without the CUDA version if the name ends with one.
     package: &'static str,
@@ -121,8 +121,9 @@ struct Installed {
     version: String,
 }
 
-/// Returns the interpreter if `program` is a Python interpreter, a script whose first line names one, or a file `*.py`
-/// whose first line names no interpreter. In the last case, the interpreter is the `python3` on `PATH`.
+/// Returns the path of the Python interpreter that runs `program`. `program` can be an interpreter, a script whose
+/// first line names an interpreter, or a file `*.py` without such a line, which the `python3` on `PATH` runs. For other
+/// programs, returns `None`.
 pub(super) fn interpreter(program: &Path) -> Option<PathBuf> {
     let name = program.file_name()?.to_str()?;
     if is_python(name) {
@@ -159,7 +160,8 @@ fn is_python(name: &str) -> bool {
         .is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit() || c == '.'))
 }
 
-/// Returns `path` if it has a folder and exists. If it is a bare name, searches `PATH` for `name`.
+/// If `path` contains a folder, returns `path` if it exists. If `path` is a bare name, searches the folders of `PATH`
+/// for `name`.
 fn find(name: &str, path: &Path) -> Option<PathBuf> {
     if path.components().count() > 1 {
         return path.exists().then(|| path.to_owned());
@@ -171,7 +173,8 @@ fn find(name: &str, path: &Path) -> Option<PathBuf> {
 }
 
 /// Returns the folders of an interpreter's packages: those of its virtual environment and, if the environment includes
-/// the system's packages, those of the installation. Without a virtual environment, returns those of the installation.
+/// the system's packages, those of the installation. Without a virtual environment, returns only the folders of the
+/// installation.
 fn package_folders(interpreter: &Path) -> Vec<PathBuf> {
     let real = fs::canonicalize(interpreter).unwrap_or_else(|_| interpreter.to_owned());
     let of = |program: &Path| Some(program.parent()?.parent()?.to_owned());

@@ -21,7 +21,7 @@ pub enum FileTest {
 pub struct Rejection {
     /// Line of the directive, counted from 1.
     pub at: usize,
-    /// Line of the problem, counted from 1.
+    /// Line that the diagnostic must name, counted from 1.
     pub line: usize,
     /// The diagnostic's code and message.
     pub text: String,

@@ -3,8 +3,8 @@
 //! The files, arguments and expected values are the same as in [`super::Bench`], but a driver reports fewer details.
 //! For a PTX module with errors, the harness checks only that the driver rejects the module, and ignores the
 //! diagnostics. For a fault, the harness compares only the error code. Invariant: if a launch cannot be compared, it is
-//! counted as not compared, and never as passed. Two kinds of launches cannot be compared: launches that only Margay
-//! does not support, and launches with a wait that would never end on a GPU.
+//! counted as not compared, and never as passed. Two kinds of launches cannot be compared: launches that must fail
+//! because Margay does not support a feature, and launches with a wait that would never end on a GPU.
 
 #![expect(
     unsafe_code,
@@ -460,7 +460,7 @@ impl Driver {
     }
 }
 
-/// Device memory or texels of a launch.
+/// What was allocated for one argument of a launch: device memory, or texels with their texture or surface.
 enum Held<'a> {
     Buffer(u64, &'a Buffer),
     Texels(textures::Made<'a>),

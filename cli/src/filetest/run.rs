@@ -380,7 +380,7 @@ fn run(runtime: &Runtime, module: &Module, launch: &Launch) -> Result<Vec<Vec<u8
     memory.into_iter().map(Memory::read).collect()
 }
 
-/// Device memory or texels of a launch.
+/// What was allocated for one argument of a launch: device memory, or texels with their texture or surface.
 enum Memory<'a> {
     Buffer(DeviceBuffer<u8>),
     Texels(textures::Made, &'a Texels),

@@ -19,8 +19,8 @@ use super::folder::{base_folder, own_folder};
 /// Age after which the folders of other builds are removed.
 const A_MONTH: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// Embeds the built libraries through the assembler directive `.incbin`. The files must therefore exist only when code
-/// is generated, and not for `cargo check`.
+/// Embeds the built libraries through the assembler directive `.incbin`. The assembler reads the files, so they must
+/// exist when code is generated, but not for `cargo check`.
 macro_rules! libraries {
     ($($file:literal $start:ident $end:ident;)*) => {
         $(global_asm!(

@@ -13,7 +13,7 @@ use std::process::{Command, ExitCode};
 use super::{NVCC_VARIABLE, is_stand_in};
 use crate::output;
 
-/// Runs the compiler for all sources. The last run of the compiler replaces this process.
+/// Runs the installed compiler for all sources. The last run of the compiler replaces this process (`exec`).
 pub(super) fn run(arguments: Vec<OsString>) -> ExitCode {
     let Some(nvcc) = real() else {
         output::note(
@@ -125,7 +125,7 @@ fn folder(arguments: &[OsString]) -> PathBuf {
     PathBuf::new()
 }
 
-/// Returns the installed compiler.
+/// Returns the path of the installed `nvcc`.
 fn real() -> Option<PathBuf> {
     if let Some(named) = std::env::var_os(NVCC_VARIABLE).filter(|path| !path.is_empty()) {
         return Some(named.into());

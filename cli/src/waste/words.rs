@@ -6,8 +6,8 @@ use serde_json::Value;
 use crate::check::record::{self, Record};
 use crate::check::runtime_api;
 
-/// Returns the lines to print for a line of the log: a finding, a call, or a message if the line is not JSON. Other
-/// lines give nothing.
+/// Returns the lines to print for a line of the log: a finding, a call, or a message if the line is not JSON. For any
+/// other line, returns no lines.
 pub(super) fn lines(line: &[u8]) -> Vec<String> {
     let Ok(value) = serde_json::from_slice::<Value>(line) else {
         return vec!["margay: a line of the program's file is damaged".to_owned()];

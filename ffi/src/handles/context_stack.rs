@@ -78,7 +78,7 @@ fn owned() -> *const Owned {
     OWNED.get()
 }
 
-/// Runs `work` on the thread's stack.
+/// Calls `work` with the calling thread's stack of contexts.
 ///
 /// # Errors
 /// Returns `UNKNOWN` if `work` calls this function.

@@ -1,8 +1,9 @@
 //! Modules, libraries and functions.
 //!
 //! `CUfunction` and `CUkernel` share one kind of handle, because programs may pass a handle of either type where the
-//! other type is expected. A function belongs to a module. A kernel belongs to a library. When an entry point receives
-//! a kernel, this module looks up the kernel's function in the context that the call uses.
+//! other type is expected. A `CUfunction` belongs to a module, which is loaded into one context. A `CUkernel` belongs
+//! to a library. When an entry point receives a kernel, this module looks up the kernel's function in the context that
+//! the call uses.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -136,7 +137,8 @@ impl FunctionObject {
     }
 
     /// Returns the kernel. For a kernel of a library, returns the kernel in the current context, or in the primary
-    /// context of device 0 if no context is current. Every other kernel belongs to one context.
+    /// context of device 0 if no context is current. Every other kernel belongs to one context and is returned as it
+    /// is.
     pub(crate) fn here(&self) -> Result<Kernel, CuResult> {
         match self {
             FunctionObject::Loaded { kernel, .. } => Ok(kernel.clone()),

@@ -41,7 +41,7 @@ impl PoolLocation {
         }
     }
 
-    /// Converts a location and a `CUmemAllocationType`.
+    /// Combines a `CUmemLocation` and a `CUmemAllocationType` to a [`PoolLocation`].
     ///
     /// # Errors
     /// Returns `INVALID_VALUE` for invalid combinations and for the NUMA node of the calling thread, and
@@ -104,7 +104,7 @@ impl PoolLocation {
         Ok(PoolLocation::device(if known { label } else { 0 }))
     }
 
-    /// Returns whether the memory belongs to the host.
+    /// Returns whether the location is the host or a NUMA node of the host.
     fn is_host(self) -> bool {
         matches!(self.location, HOST | HOST_NUMA)
     }
@@ -147,7 +147,7 @@ impl PoolLocation {
         }
     }
 
-    /// Unpacks a number from [`PoolLocation::pack`]. `ordinal` is the device if `packed` is 0.
+    /// Unpacks a number from [`PoolLocation::pack`]. If `packed` is 0, returns pinned memory of the device `ordinal`.
     pub(crate) fn unpack(packed: u64, ordinal: i32) -> PoolLocation {
         match packed {
             0 => PoolLocation::device(ordinal),

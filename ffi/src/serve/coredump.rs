@@ -68,7 +68,7 @@ fn value_of(context: u64, setting: c_uint) -> Result<Value, CuResult> {
     Ok(found.cloned().unwrap_or(default))
 }
 
-/// Writes a setting and its size. If `out` is null, it writes only the size.
+/// Writes a setting and its size. If `out` is null, this function writes only the size.
 fn give(value: &Value, out: *mut c_void, size: *mut usize) -> Served {
     if size.is_null() {
         return Err(CuResult::INVALID_VALUE);

@@ -56,8 +56,8 @@ pub(crate) fn event_record_with_flags(
     }
 }
 
-/// Checks that a call may use the event. An event that was recorded in a capture gives `CAPTURED_EVENT`, even if an
-/// active capture forbids the call for every event.
+/// Checks that the event and the active captures permit a call that queries the event or waits for it. An event that
+/// was recorded in a capture gives `CAPTURED_EVENT`, even if an active capture forbids the call for every event.
 fn check_capture(event: &Event) -> Served {
     event.check_not_captured()?;
     Ok(margay::capture::check_unsafe_call()?)

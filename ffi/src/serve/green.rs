@@ -76,8 +76,8 @@ fn empty(kind: c_uint) -> CUdevResource {
     }
 }
 
-/// Returns two numbers for the parts of a split: the minimum number of multiprocessors of a part, and the divisor of
-/// every part's number of multiprocessors (CUDA programming guide, "Green contexts").
+/// Returns two numbers for the parts of a split: the minimum number of multiprocessors of a part, and a number of which
+/// every part's number of multiprocessors must be a multiple (CUDA programming guide, "Green contexts").
 fn grain(device: &Device, flags: c_uint) -> (u32, u32) {
     match device.compute_capability().0 {
         _ if flags & IGNORE_GROUPS != 0 => (2, 2),

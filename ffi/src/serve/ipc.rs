@@ -25,7 +25,7 @@ const LAZY_PEER_ACCESS: c_uint = 1;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"mrgyMem1");
 
-/// The content of a handle.
+/// The memory that a handle denotes: a range of a memory file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Named {
     pub(super) file: Address,
@@ -33,7 +33,8 @@ pub(super) struct Named {
     pub(super) size: u64,
 }
 
-/// Packs a handle into eight words. The last word is a checksum of the other words.
+/// Packs `named` into a handle of eight words. The first word is `magic`, and the last word is a checksum of the other
+/// words.
 pub(super) fn pack(magic: u64, named: &Named) -> [u8; 64] {
     let Named { file, offset, size } = *named;
     let mut words = [
@@ -54,7 +55,7 @@ pub(super) fn pack(magic: u64, named: &Named) -> [u8; 64] {
     bytes
 }
 
-/// Unpacks a handle from [`pack`]. Returns `None` for all other bytes.
+/// Unpacks a handle that [`pack`] created with the same `magic`. Returns `None` for all other bytes.
 pub(super) fn unpack(magic: u64, bytes: &[u8; 64]) -> Option<Named> {
     let mut words = [0; 8];
     for (word, place) in words.iter_mut().zip(bytes.chunks_exact(8)) {
@@ -89,7 +90,7 @@ pub(super) fn to_bytes(chars: [c_char; 64]) -> [u8; 64] {
     chars.map(|char| char as u8)
 }
 
-/// A handle that a context opened.
+/// Imported memory: a handle that a context has opened, and the address where the memory is mapped.
 struct Opened {
     address: u64,
     context: u64,

@@ -12,10 +12,10 @@ use crate::handles::{functions, stream};
 use crate::result::{CuResult, Served};
 use crate::types::{CUfunction, CUstream};
 
-/// The maximum size of a parameter space in bytes.
+/// The maximum size in bytes of all parameters of a kernel together.
 const MAX_PARAM_BYTES: usize = 32764;
 
-/// The launch settings of a function.
+/// The launch settings that the program has stored for a function.
 #[derive(Clone, Default)]
 struct Settings {
     block: [u32; 3],

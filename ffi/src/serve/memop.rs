@@ -36,7 +36,7 @@ const OPERATION_OR: c_uint = 6;
 const UNSIGNED_32: c_uint = 2 | 4 | 8;
 const UNSIGNED_64: c_uint = 2 | 4 | 16;
 
-/// The operations as the caller passed them. Queries of a node's parameters return them.
+/// The operations as the caller passed them. A query of a node's parameters returns these operations.
 pub(crate) struct BatchOrigin(pub(crate) Vec<CUstreamBatchMemOpParams>);
 
 fn wait(address: u64, value: u64, width: Width, flags: c_uint) -> Result<MemOp, CuResult> {

@@ -59,7 +59,8 @@ impl PoolObject {
         }
     }
 
-    /// Adds an allocation to the used bytes. Returns an error if the pool would exceed its maximum size.
+    /// Adds the size of an allocation to the pool's used bytes. Returns an error if the pool would exceed its maximum
+    /// size.
     fn take(&self, bytes: u64) -> Served {
         let order = Ordering::Relaxed;
         let fits = |used: u64| {
@@ -547,7 +548,7 @@ pub(crate) fn mem_pool_export_pointer(
     Ok(())
 }
 
-/// Imports an allocation of an imported pool. The exporting process may have ended.
+/// Imports an allocation of an imported pool. The process that exported the allocation may have ended.
 pub(crate) fn mem_pool_import_pointer(
     _: &Call,
     out: Out<u64>,

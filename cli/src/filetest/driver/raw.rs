@@ -43,7 +43,7 @@ impl Driver {
     ///
     /// # Errors
     ///
-    /// Returns the name of the first error, or [`Stopped::Timeout`].
+    /// Returns [`Stopped::Error`] with the name of the first error, or [`Stopped::Timeout`].
     pub fn launch_bytes(
         &self,
         module: &Loaded,

@@ -289,8 +289,8 @@ impl Driver {
             .try_for_each(|status| self.check("setting the reference", status))
     }
 
-    /// Returns the contents of the texels after a launch. Only arrays are read, because kernels write texels only
-    /// through surfaces, whose memory is an array.
+    /// Returns the bytes of all texels after a launch. Only arrays are read, because kernels write texels only through
+    /// surfaces, whose memory is an array.
     pub(super) fn read_texels(&self, made: &Made<'_>) -> Result<Vec<u8>, String> {
         let mut bytes = made.texels.buffer.bytes.clone();
         if made.texels.place == TexelMemory::Array {
