@@ -6,7 +6,7 @@
 //! `cuGetExportTable`.
 //!
 //! Invariants: every entry point of the driver comes from the table; [`control`] exports the only function that is not
-//! an entry point. No panic leaves an entry point. Only the module `errors` maps errors to result codes. Set
+//! an entry point. No panic propagates out of an entry point. Only the module `errors` maps errors to result codes. Set
 //! `MARGAY_TRACE_API=1` to trace the calls.
 
 pub mod api;

@@ -59,8 +59,8 @@ pub struct Symbol {
     pub managed: bool,
     /// The function that declares the variable; `None` for a variable at module scope.
     pub owner: Option<FuncId>,
-    /// Kind and declared properties of a texture, sampler or surface reference; `None` for other variables. The
-    /// address of a reference is a handle.
+    /// Kind and declared properties of a texture, sampler or surface reference; `None` for other variables. The address
+    /// of such a variable is a handle of the texture, sampler or surface.
     pub reference: Option<Reference>,
 }
 

@@ -80,7 +80,8 @@ pub struct ObservedAccess {
     pub bytes: u32,
     /// Number of bytes of a vector element. A store has one operand for each element.
     pub element: u32,
-    /// Number of values that an element packs (`.f16x2` packs two). An atomic operation is atomic for each value.
+    /// Number of values that an element packs (`.f16x2` packs two). An atomic operation is atomic for each of these
+    /// values separately.
     pub packed: u32,
     /// For a load, whether the kernel only stores the loaded value and does not compute with it. For a store or a
     /// copy, whether the access belongs to an asynchronous copy.

@@ -20,8 +20,8 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     exec::run(command.args(args.iter().filter(|a| *a != "--print")))
 }
 
-/// Returns whether the tables are written. This requires that all kernels are measured at full size, so the arguments
-/// may contain only options that name files.
+/// Returns whether the tables of `BENCHMARKING.md` are written. This requires that all kernels are measured at full
+/// size, so the arguments may contain only options that name files.
 fn writes(args: &[String]) -> bool {
     let mut args = args.iter();
     while let Some(arg) = args.next() {

@@ -2,8 +2,8 @@
 //!
 //! The pages of the book are the files in `docs/` and the documents in the repository's root folder, such as
 //! `ARCHITECTURE.md`. This command checks the pages ([`check`]), copies them and the files that they link to into one
-//! folder, and runs `mdbook` on it if that program is installed. `docs/SUMMARY.md` is the table of contents,
-//! `docs/book.toml` is the configuration. `--check` omits the build.
+//! folder, and runs `mdbook` on this folder if `mdbook` is installed. `docs/SUMMARY.md` is the table of contents,
+//! `docs/book.toml` is the configuration. With `--check`, the command checks the pages and does not build the book.
 //!
 //! Invariant: paths inside the copied folder are those of the repository, so a relative link leads to the same page in
 //! a clone and in the book.

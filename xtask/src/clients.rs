@@ -38,8 +38,8 @@ const PROGRAM_LIMIT: Duration = Duration::from_secs(600);
 const PATIENCE: u32 = 6;
 /// The message for a known failure that did not occur.
 const GONE: &str = "no failure any more";
-/// The reason of a known failure begins with this prefix if Margay does not cause the failure. Such failures are
-/// counted separately.
+/// The reason of a known failure begins with this prefix if Margay does not cause the failure. The table counts such
+/// failures separately from other failures.
 const APART: &str = "apart:";
 /// Minimum time limit of a piece of a suite, in seconds.
 const SHORTEST: u64 = 1200;
@@ -264,7 +264,7 @@ fn report(venv: &Venv, piece: &str) -> Result<PathBuf, String> {
     Ok(folder.join(name).with_extension("xml"))
 }
 
-/// Returns whether results are newer than the driver library.
+/// Returns whether the file of results `report` is newer than the driver library.
 fn is_fresh(report: &Path) -> bool {
     let time = |path: &Path| std::fs::metadata(path).and_then(|m| m.modified()).ok();
     let library = time(&exec::release_dir().join("libcuda.so"));

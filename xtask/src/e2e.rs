@@ -2,8 +2,8 @@
 //!
 //! `tests/cuda/manifest.toml` lists the programs with their expected output, and describes its own format. Each program
 //! is built twice, with the usual options and with `-G`, and runs under `margay run` with several numbers of workers
-//! and with blocks and warps in reverse order. A program's `PASS` line ends with a hash of the bits it computed; unless
-//! the manifest marks the program as order-dependent, the hash must be the same in all runs.
+//! and with blocks and warps in reverse order. A program's `PASS` line ends with a hash of the bits that the program
+//! computed; unless the manifest marks the program as order-dependent, the hash must be the same in all runs.
 //!
 //! Options:
 //!

@@ -19,7 +19,7 @@ const MAX_SEED: usize = 12_000;
 enum Source {
     /// A folder, and the extension of the files to use.
     Files(&'static str, &'static str),
-    /// A conformance set, and a number n. Every n-th text of the set is used.
+    /// Every n-th text of a conformance set. The fields are the set and n.
     Texts(&'static str, usize),
     /// This number of pseudorandom byte sequences, which are the same on every machine.
     Bytes(usize),

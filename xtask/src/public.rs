@@ -17,9 +17,9 @@
 //! ```
 //!
 //! Each program runs alternately with one worker and with two, three times with each number (fewer times if a run takes
-//! long). The shortest time with each number of workers counts. With `--once` each program runs once with each number
-//! of workers. A program passes if it ends with exit code 0 and its own check succeeds. With two workers, it may be
-//! slower than with one worker by at most 5 % plus 20 ms. `--as-built` does not build Margay first.
+//! long). Of the times with one number of workers, only the shortest counts. With `--once` each program runs once with
+//! each number of workers. A program passes if it ends with exit code 0 and its own check succeeds. With two workers,
+//! it may be slower than with one worker by at most 5 % plus 20 ms. `--as-built` does not build Margay first.
 //!
 //! `findings.json` in FOLDER stores the results, so that the command can run a few programs again; the command writes
 //! the page `docs/public-programs.md` from this file. `--missing` runs only programs without a result. `--only PART`

@@ -306,7 +306,7 @@ impl Mods {
         self.dsel() | self.bsel() << 4 | self.asel() << 7
     }
 
-    /// Returns the modifiers with the given unused elements.
+    /// Returns `self` with [`Mods::unused_elements`] set to `elements`.
     pub fn with_unused_elements(self, elements: u8) -> Mods {
         self.with_dsel(elements & 15)
             .with_bsel(elements >> 4 & 7)

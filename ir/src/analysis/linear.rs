@@ -18,7 +18,7 @@ use crate::entity::Block;
 use crate::function::Function;
 use margay_ops::ops::Opcode;
 
-/// The order of the blocks and its loops.
+/// The order of a function's reachable blocks, and the loops in this order.
 #[derive(Clone, Debug)]
 pub struct Linear {
     /// Whether all 32 lanes of a warp run together. If so, lanes do not stop at `converge`.

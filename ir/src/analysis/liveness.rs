@@ -1,7 +1,7 @@
 //! Computes which values are live at the start of blocks.
 //!
 //! The analysis is sparse: for each value it walks backwards from the uses to the definition. The time is proportional
-//! to the total length of the live ranges. The analysis needs no bit set for each block.
+//! to the total length of the live ranges. The analysis does not store a bit set for each block.
 
 use crate::analysis::Cfg;
 use crate::entity::{Block, SecondaryMap, Value};

@@ -39,7 +39,7 @@ impl Span {
 /// edge's source.
 #[derive(Clone, Debug)]
 pub struct Loops {
-    /// The blocks in order.
+    /// The reachable blocks in this order.
     pub order: Vec<Block>,
     /// The loops, sorted by the positions of their headers; outer loops therefore come before inner loops.
     pub loops: Vec<Span>,
@@ -68,9 +68,9 @@ impl Loops {
         loops
     }
 
-    /// Puts the blocks in order. For each block, `around` contains the header of the innermost loop that contains the
-    /// block; for a header, this is the header of the loop around its own loop. Blocks are numbered in reverse
-    /// postorder.
+    /// Computes the order of the blocks, and the position of each loop in this order. For each block, `around` contains
+    /// the header of the innermost loop that contains the block; for a header, this is the header of the loop around
+    /// its own loop. Blocks are numbered in reverse postorder.
     fn place(&mut self, cfg: &Cfg, around: &[u32], is_header: &[bool]) {
         let count = around.len();
         // For each loop, a list that is linked through `next` contains the blocks and loops directly inside it. One
@@ -152,12 +152,12 @@ impl Loops {
         all.take_while(move |&number| !self.contains(number, other))
     }
 
-    /// Returns whether a block is in a loop.
+    /// Returns whether `block` is in the loop with index `number`.
     pub fn contains(&self, number: usize, block: Block) -> bool {
         self.loops[number].contains(self.position[block])
     }
 
-    /// Returns the header of a loop.
+    /// Returns the header of the loop with index `number`.
     pub fn header(&self, number: usize) -> Block {
         self.order[self.loops[number].start as usize]
     }
@@ -179,7 +179,7 @@ struct Graph {
 }
 
 impl Graph {
-    /// Searches the graph in the same order as [`Cfg::new`].
+    /// Collects the edges with a depth-first search that visits the blocks in the same order as [`Cfg::new`].
     fn new(function: &Function, cfg: &Cfg) -> Graph {
         let count = cfg.rpo().len();
         let mut graph = Graph {

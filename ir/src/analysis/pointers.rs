@@ -222,9 +222,9 @@ impl Found {
         }
     }
 
-    /// Finds the valid counters. The base of a counter must not change while the counter moves. The base is therefore
-    /// required to be defined in a block that strictly dominates the counter's block, so the base can change only where
-    /// the counter starts again.
+    /// Finds the block parameters that are proved to be counters. The base of a counter must not change while the
+    /// counter moves. The base is therefore required to be defined in a block that strictly dominates the counter's
+    /// block, so the base can change only where the counter starts again.
     fn find_counted(&mut self, function: &Function, passed: &[Passed], stops: &Stops) {
         let mut to: FxHashMap<Value, Vec<&Passed>> = FxHashMap::default();
         for passed in passed {

@@ -7,10 +7,10 @@
 //! faults. If the root is the address of a variable and the access is inside the variable, the access needs no test
 //! at all.
 //!
-//! An interval bounds a value modulo 2^n, where `n` is the width of the value `v` in bits: there is an integer in
-//! `low..=high` that is congruent to `v` modulo 2^n. Sums, differences, products and left shifts preserve this property
-//! even if they wrap. For operations whose result depends on the value as an integer (widening, right shifts,
-//! remainders), the analysis first limits the interval to the range of the type.
+//! An interval bounds a value `v` of `n` bits modulo 2^n: there is an integer in `low..=high` that is congruent to `v`
+//! modulo 2^n. Sums, differences, products and left shifts preserve this property even if they wrap. For operations
+//! whose result depends on the value as an integer (widening, right shifts, remainders), the analysis first limits the
+//! interval to the range of the type.
 
 use crate::entity::{Inst, SymbolId, Value};
 use crate::function::{Function, payload_slot, payload_sreg, split_symbol_payload};

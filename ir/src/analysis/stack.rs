@@ -10,8 +10,8 @@ pub struct StackNeed {
     /// The largest sum of frame sizes in bytes over the paths in the call graph that contain no function twice. The sum
     /// does not include the frame of the first function. If the call graph has cycles, the analysis may miss paths.
     pub bytes: u32,
-    /// Whether a function may call itself, directly or through other functions. The depth of the calls is then not
-    /// known.
+    /// Whether a function may call itself, directly or through other functions. If so, the depth of the calls, and
+    /// therefore the stack that they need, is unknown.
     pub recursive: bool,
 }
 

@@ -37,7 +37,7 @@
 //! Generic addresses of shared memory differ between CTAs. Generic addresses of local memory differ between
 //! threads.
 //!
-//! Invariant: a class is conservative. A value for which the analysis proves no other class varies.
+//! Invariant: classes are conservative. A value has the class varying unless the analysis proves another class.
 
 mod control;
 mod transfer;

@@ -32,7 +32,7 @@ use margay_ops::types::{OpType, Type};
 /// instructions would cost more than it saves.
 const MOST_EQUAL: usize = 8;
 
-/// An operation and its operands.
+/// The key of value numbering: an operation and its operands. Operations with equal keys compute equal results.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Number {
     desc: Desc,

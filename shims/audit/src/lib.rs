@@ -18,7 +18,8 @@
 //! libraries, and calls through changed bindings have no extra cost. It requires glibc. With other C libraries, `margay
 //! run` only sets environment variables.
 //!
-//! Invariants: no panic leaves a function of this library. A program that uses neither compiler is not affected.
+//! Invariants: no panic propagates out of a function of this library. A program that uses neither compiler is not
+//! affected.
 
 pub mod jitlink;
 pub mod nvrtc;
@@ -91,8 +92,8 @@ pub unsafe extern "C" fn la_objclose(cookie: *mut usize) -> c_uint {
     0
 }
 
-/// Returns the address to which a symbol is bound. The dynamic linker calls this function for each symbol that another
-/// file binds to a file with a slot.
+/// Returns the address to which the dynamic linker binds a symbol: that of the replacement, or the original address.
+/// The dynamic linker calls this function for each symbol that another file binds to a file with a slot.
 ///
 /// # Safety
 /// The dynamic linker calls this function with the arguments that the audit interface defines.
@@ -127,7 +128,7 @@ pub struct Symbol {
     size: u64,
 }
 
-/// Runs the body of a replacement function. A panic gives the result `broken`.
+/// Runs the body of a replacement function. If the body panics, returns `broken`.
 fn guarded(broken: c_int, body: impl FnOnce() -> c_int) -> c_int {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or(broken)
 }

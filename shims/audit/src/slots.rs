@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use super::symbols::{LinkMap, find};
 
-/// The number of slots for each library. Further copies are not audited.
+/// The number of slots for each library. If more copies of a library are loaded, the further copies are not audited.
 pub const SLOTS: usize = 8;
 
 /// The libraries that are audited.

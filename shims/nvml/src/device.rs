@@ -280,7 +280,7 @@ pub struct MemoryV2 {
 /// the top byte.
 const MEMORY_V2: c_uint = size_of::<MemoryV2>() as c_uint | 2 << 24;
 
-/// Returns the total, free and used memory of the device. No memory is reserved.
+/// Returns the total, free and used memory of the device. The reported reserved memory is 0.
 ///
 /// # Safety
 /// `memory` is null or points to the structure, with its version set.
@@ -473,7 +473,7 @@ unsafe fn give_list<T>(count: *mut c_uint, out: *mut T, list: Vec<T>) -> Answer 
     Ok(())
 }
 
-/// Returns the compute processes. How much memory each process uses is unknown.
+/// Returns the compute processes. The memory that each process uses is reported as unknown.
 ///
 /// # Safety
 /// `count` is null or valid; `out` is null or points to memory for `*count` elements.

@@ -21,9 +21,9 @@ pub struct Facts {
 /// The total and the free size of the device's memory in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
-    /// The size of the memory.
+    /// The total size of the device's memory.
     pub total: u64,
-    /// The free part of the memory.
+    /// The size of the free part of the device's memory.
     pub free: u64,
 }
 

@@ -8,7 +8,8 @@
 //! The memory of the device is memory of the host. The free memory of the host, up to the device's memory size, is
 //! reported as free. The rest of the device's memory is reported as used.
 //!
-//! Invariants: no panic leaves a function. A function never writes beyond the buffer length that the caller gives.
+//! Invariants: no panic propagates out of a function. A function never writes beyond the buffer length that the caller
+//! gives.
 
 mod answer;
 mod device;

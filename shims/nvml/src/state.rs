@@ -68,7 +68,7 @@ codes! {
 /// The result of a function's body.
 pub(crate) type Answer = Result<(), Code>;
 
-/// The number of initialisations minus the number of shutdowns.
+/// The number of calls that have initialised the library minus the number of calls of `nvmlShutdown`.
 static USERS: AtomicU32 = AtomicU32::new(0);
 
 /// Counts an initialisation.

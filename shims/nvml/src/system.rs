@@ -21,8 +21,8 @@ pub extern "C" fn nvmlInit() -> c_int {
     nvmlInit_v2()
 }
 
-/// Initialises the library. The flags permit a machine without devices. They are ignored, because there is always a
-/// device.
+/// Initialises the library. The flags state that initialisation may succeed without devices. This library ignores the
+/// flags, because it always has a device.
 #[unsafe(no_mangle)]
 pub extern "C" fn nvmlInitWithFlags(_flags: c_uint) -> c_int {
     nvmlInit_v2()

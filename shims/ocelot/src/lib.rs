@@ -4,8 +4,8 @@
 //! host. For this, the function calls the driver library `libcuda.so`. The driver library is loaded from the folder of
 //! this library, or, if it is not there, from the dynamic linker's search path. Each PTX text is compiled only once.
 //!
-//! Invariants: no panic leaves `ptx_run`. The function returns nothing, so it prints errors to standard error and
-//! aborts the process; otherwise a wrong result could stay unnoticed.
+//! Invariants: no panic propagates out of `ptx_run`. The function returns nothing, so it prints errors to standard
+//! error and aborts the process; otherwise a wrong result could stay unnoticed.
 
 mod driver;
 

@@ -1,7 +1,7 @@
 //! Finds possible mutations of a source text: changes of operators, numbers, conditions, flags and rounding modes.
 //!
-//! The text is not parsed. Mutations that do not compile are skipped later. Comments, attributes, tests and tables of
-//! names are not mutated. Invariant: a mutation changes one place of one line.
+//! The text is not parsed, so some mutations do not compile. These are skipped later. Comments, attributes, tests and
+//! tables of names are not mutated. Invariant: a mutation changes one place of one line.
 
 use std::fmt;
 use std::path::Path;

@@ -24,7 +24,7 @@ const COMPLETIONS: [(&str, &str); 3] = [
     ("fish", "fish/vendor_completions.d/margay.fish"),
 ];
 
-/// The folder; dropping this value removes it.
+/// The path of the folder `margay.data`. Dropping this value removes the folder.
 pub(super) struct Data(PathBuf);
 
 impl Data {
@@ -41,7 +41,7 @@ impl Data {
         LIBRARIES.map(|name| self.at("lib/margay").join(name))
     }
 
-    /// Returns a folder below the installation's root.
+    /// Returns the folder of `margay.data` whose files are installed in `folder` below the installation's root.
     fn at(&self, folder: &str) -> PathBuf {
         self.0.join("data").join(folder)
     }

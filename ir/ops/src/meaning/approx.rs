@@ -2,7 +2,7 @@
 //!
 //! PTX specifies error bounds and special cases for these functions. Within the bounds, Margay chooses the bits of the
 //! results, which are the same on every engine. A quotient, a reciprocal or a square root is one correctly rounded
-//! operation of [`soft`]. Host processors have instructions for these operations. `rsqrt` consists of two such
+//! operation of [`soft`]. Host processors have instructions for these three operations. `rsqrt` consists of two such
 //! operations (`1 / sqrt`, each rounded to nearest). [`functions`] contains the other functions, generic over
 //! [`Arithmetic`]. The reference function evaluates them on one value, and the code generator emits the same algorithm
 //! for vector registers.
@@ -79,7 +79,7 @@ fn reciprocal(format: &Format, bits: Bits) -> Bits {
 }
 
 /// Computes an `.approx.ftz.f64` form: reads only the upper 32 bits of the operand, and rounds the result so that its
-/// lower 32 bits are zero. Any NaN is `0x7fffffff00000000`.
+/// lower 32 bits are zero. For any NaN result, returns `0x7fffffff00000000`.
 fn upper_word(bits: Bits, op: impl Fn(&Format, Bits) -> Bits) -> Bits {
     let format = Format::F64;
     let upper = |bits: Bits| bits >> 32 << 32;

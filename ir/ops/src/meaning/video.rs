@@ -38,7 +38,7 @@ fn select(word: Bits, selector: u8, signed: bool) -> i128 {
     }
 }
 
-/// Whether the result, `a` and `b` are signed.
+/// For each of the result, `a` and `b`: whether it is signed.
 #[derive(Clone, Copy)]
 struct Signs {
     result: bool,
@@ -251,28 +251,28 @@ macro_rules! simd_forms {
 }
 
 simd_forms! {
-    /// Adds lane by lane.
+    /// Adds `a` and `b` in each SIMD lane.
     vadd2 vadd4 = |a, b| a + b;
-    /// Subtracts lane by lane.
+    /// Subtracts `b` from `a` in each SIMD lane.
     vsub2 vsub4 = |a, b| a - b;
-    /// Computes the average in each lane.
+    /// Computes the average of `a` and `b` in each SIMD lane.
     vavrg2 vavrg4 = average;
-    /// Computes the magnitude of the difference in each lane.
+    /// Computes the magnitude of the difference of `a` and `b` in each SIMD lane.
     vabsdiff2 vabsdiff4 = difference;
-    /// Computes the minimum in each lane.
+    /// Computes the minimum of `a` and `b` in each SIMD lane.
     vmin2 vmin4 = i128::min;
-    /// Computes the maximum in each lane.
+    /// Computes the maximum of `a` and `b` in each SIMD lane.
     vmax2 vmax4 = i128::max;
 }
 
-/// Compares `a` and `b` in each of two lanes.
+/// Compares `a` and `b` in each of the two SIMD lanes of 16 bits.
 pub fn vset2(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = simd(desc, args, 2, |a, b| {
         compare::integers(desc.mods.cmp(), a, b).into()
     });
 }
 
-/// Compares `a` and `b` in each of four lanes.
+/// Compares `a` and `b` in each of the four SIMD lanes of 8 bits.
 pub fn vset4(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = simd(desc, args, 4, |a, b| {
         compare::integers(desc.mods.cmp(), a, b).into()

@@ -147,7 +147,7 @@ impl Access {
         })
     }
 
-    /// Returns the payload of the op.
+    /// Encodes this access as the payload of its op.
     pub const fn payload(&self) -> u64 {
         self.operation as u64
             | (self.geometry as u64) << 4

@@ -68,7 +68,7 @@ impl Channel {
         }
     }
 
-    /// Returns the largest value of a component.
+    /// Returns the largest value of the component with index `index`.
     const fn largest(self, index: usize) -> f64 {
         let bits = self.bits(index);
         let bits = if self.is_signed() { bits - 1 } else { bits };
@@ -90,7 +90,7 @@ static LINEAR: LazyLock<[f32; 256]> = LazyLock::new(|| {
 });
 
 impl Format {
-    /// Returns the format of texels with `count` components.
+    /// Returns the format of texels with `count` components that are encoded as `channel` and not normalised.
     pub const fn new(channel: Channel, count: u8) -> Format {
         Format {
             channel,

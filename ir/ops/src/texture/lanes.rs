@@ -252,7 +252,8 @@ impl Plan {
     }
 
     /// Fetches for the lanes whose bits are set in `live`. Writes the elements to `out`, in the format of the
-    /// registers. The elements of other lanes are arbitrary. The plan must support the shape ([`Plan::takes`]).
+    /// registers. The elements of other lanes in `out` are arbitrary. The plan must support the shape
+    /// ([`Plan::takes`]).
     ///
     /// # Errors
     /// Returns the first lane whose memory is no longer mapped, and its fault.
@@ -368,7 +369,7 @@ impl Plan {
         out
     }
 
-    /// Converts a component to numbers.
+    /// Converts one component of all lanes to numbers.
     #[inline(always)]
     fn numbers<const N: usize, const F: bool>(
         &self,

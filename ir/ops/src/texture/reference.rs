@@ -20,7 +20,7 @@ pub enum ReferenceKind {
 /// The properties with which a variable of opaque type is declared.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Reference {
-    /// The kind of object.
+    /// The kind of the variable: `.texref`, `.samplerref` or `.surfref`.
     pub kind: ReferenceKind,
     /// `addr_mode_0` to `addr_mode_2`.
     pub address: [AddressMode; 3],

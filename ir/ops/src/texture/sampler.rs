@@ -85,7 +85,7 @@ pub struct Sampler {
     pub force_unnormalized: bool,
     /// Whether 8-bit colour components are sRGB values.
     pub srgb: bool,
-    /// Whether filtering crosses the edges of a cube.
+    /// Whether a filter at the edge of a cube face also uses texels of the adjacent face.
     pub seamless: bool,
     /// Maximum ratio of the longer to the shorter side of a footprint, 1 to 16.
     pub max_anisotropy: u32,

@@ -23,7 +23,7 @@ pub(super) struct Control {
     loops: Loops,
     /// For each loop, the class of the conditions that determine in which iteration threads leave the loop.
     levels: Vec<Class>,
-    /// Whether all loops are natural.
+    /// Whether all loops are natural, which means that they are entered only at their headers.
     reducible: bool,
     joins: SecondaryMap<Block, Option<Class>>,
     branches: SecondaryMap<Block, Option<Class>>,

@@ -110,8 +110,8 @@ fn find(function: &Function, cfg: &Cfg, open: &Open) -> Vec<Kept> {
 /// A new definition at the start of a block: the block, the index of the kept value, and the new value.
 type Again = (Block, usize, Value);
 
-/// Inserts code that saves values before each call, and code that restores the values after the call. Returns the
-/// values that replace the kept values.
+/// Inserts code that saves values before each call, and code that restores the values after the call. Returns the new
+/// definitions of the kept values.
 fn write(
     function: &mut Function,
     (cfg, dominators): (&Cfg, &Dominators),

@@ -56,7 +56,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Returns whether a function belongs to the graph.
+    /// Returns whether the plan contains decisions about the calls of a function.
     pub(super) fn knows(&self, id: FuncId) -> bool {
         self.fates.contains_key(&id)
     }

@@ -48,7 +48,7 @@ struct Plan {
     passed: Vec<(Value, Value)>,
 }
 
-/// Makes the loads conditional.
+/// Makes the loads of a function conditional that meet the two conditions in the documentation of this module.
 pub(super) fn run(function: &mut Function) {
     function.resolve_aliases();
     let mut flow = Flow::new(function);

@@ -192,10 +192,10 @@ impl Test<'_> {
     }
 
     /// Returns whether an exit with this condition polls memory that other threads can write, at an address that does
-    /// not change in the loop. `wait` is the strongest kind of operation in the loop. If the loop only reads memory,
-    /// everything else on which the condition depends must stay the same, because conditions that compare weak loads
-    /// with changing values belong to searches and to numeric iterations. If the analysis would need too many steps, it
-    /// returns true.
+    /// not change in the loop. `wait` is the strongest kind of operation in the loop. If the loop only reads memory, an
+    /// exit polls only if all other values on which its condition depends are the same in every iteration. (Conditions
+    /// that compare weak loads with changing values belong to searches and to numeric iterations.) If the analysis
+    /// would need too many steps, this function returns true.
     fn is_polled(&self, condition: Value, wait: Wait, depth: u32) -> bool {
         let dfg = &self.function.dfg;
         let inst = dfg.def_inst(condition).filter(|_| depth > 0);

@@ -81,7 +81,7 @@ impl Link {
         self.lto
     }
 
-    /// Appends a line to the error log.
+    /// Appends a line to this link's error log.
     pub(super) fn complain(&mut self, text: &str) {
         self.log.push_str(text);
         self.log.push('\n');
@@ -192,7 +192,7 @@ impl Link {
         }
     }
 
-    /// Returns an output for the client. A log that is not empty ends with a NUL.
+    /// Returns the output that the client requests. A log that is not empty ends with a NUL.
     pub(super) fn output(&self, output: Output) -> Result<Vec<u8>, c_int> {
         match output {
             Output::Cubin | Output::Ptx => self.result.clone().ok_or(code::INVALID_INPUT),

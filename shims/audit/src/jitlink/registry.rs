@@ -27,7 +27,8 @@ pub(super) fn remove(handle: *mut c_void) -> Option<Link> {
     links().remove(&(handle as usize))
 }
 
-/// Calls `act` with a link. Only one thread at a time can use links.
+/// Calls `act` with the link of a handle. The lock of the registry is held during the call, so only one thread at a
+/// time uses any link.
 pub(super) fn with(handle: *mut c_void, act: impl FnOnce(&mut Link) -> c_int) -> c_int {
     match links().get_mut(&(handle as usize)) {
         Some(link) => act(link),

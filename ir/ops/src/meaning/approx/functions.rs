@@ -3,7 +3,7 @@
 //! Each function reduces its argument to a small interval and evaluates a polynomial there with fused multiply-adds.
 //! The coefficients come from Chebyshev interpolation of the reduced function in 200-bit arithmetic, rounded to `f32`.
 //! The documentation of each function states the worst error over all `f32` values; `tests/approximations.rs` checks
-//! these statements. NaN results are `0x7fffffff`.
+//! these statements. A NaN result always has the bits `0x7fffffff`.
 
 use super::Arithmetic;
 use std::f32::consts::{FRAC_1_PI, FRAC_2_PI, FRAC_PI_2, LN_2, LOG2_E, TAU};

@@ -31,7 +31,7 @@ pub trait Arithmetic {
     fn nearest(&mut self, a: Self::Float) -> Self::Float;
     /// Converts an integral value to an integer; values out of range saturate, and NaN becomes 0.
     fn to_int(&mut self, a: Self::Float) -> Self::Int;
-    /// Converts an integer of magnitude below 2^24.
+    /// Converts an integer of magnitude below 2^24 exactly.
     fn to_float(&mut self, a: Self::Int) -> Self::Float;
     /// Returns the bits of a floating-point value as an integer.
     fn bits(&mut self, a: Self::Float) -> Self::Int;

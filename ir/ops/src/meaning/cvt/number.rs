@@ -57,7 +57,8 @@ fn decode_number(desc: &Desc, bits: Bits) -> Number {
     }
 }
 
-/// Applies `.ftz`, which affects single precision only.
+/// Applies `.ftz` to a value of the format `format`. Only `f32` values are flushed; values of other formats do not
+/// change.
 fn flush_single(desc: &Desc, format: &Format, bits: Bits) -> Bits {
     if *format == Format::F32 {
         float::input(desc, format, bits)

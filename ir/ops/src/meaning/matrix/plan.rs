@@ -43,7 +43,7 @@ pub struct Operands<'a, W> {
 pub struct Scratch {
     /// The words of `a`, `b` and `c` in the order of the gather tables.
     words: [[u32; WORDS]; 3],
-    /// The words of `d` by rows.
+    /// The words of `d`, stored by rows.
     result: [u32; WORDS],
     /// The elements of the factors, and the sums, stored by rows.
     left: [f64; FLOATS],
@@ -410,7 +410,7 @@ impl Plan {
     }
 }
 
-/// Returns the value of a lane of a register. `at` is 32 times the register's index plus the lane.
+/// Returns the word that one register holds in one lane. `at` is 32 times the register's index plus the lane.
 #[inline(always)]
 fn cell<W: Copy>(rows: &[&[W; 32]; REGISTERS], at: u8) -> W {
     rows[usize::from(at) / 32][usize::from(at) % 32]
