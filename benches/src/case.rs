@@ -2,7 +2,7 @@
 
 use crate::work::Work;
 
-/// The amount of data.
+/// The amount of data that the kernels process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
     /// Enough data for measurements.
@@ -31,7 +31,8 @@ pub enum Group {
     More,
 }
 
-/// The sources of a kernel for each contender. A kernel has the same name and arguments in PTX and OpenCL.
+/// The source code of a kernel in PTX, OpenCL C and C, with compiler options. A kernel has the same name and arguments
+/// in PTX and OpenCL.
 #[derive(Clone, Copy, Debug)]
 pub struct Sources {
     pub(crate) ptx: &'static str,

@@ -2,8 +2,8 @@
 //! program would load.
 //!
 //! Each subcommand has one file with the command's arguments and a function `run`, which returns the text to print and
-//! the exit status. Invariant: no subcommand ends the process. Two subcommands replace it: `margay run` by the program,
-//! and `margay launch --engine` by a new instance of `margay`.
+//! the exit status. Invariant: no subcommand ends the process. Two subcommands replace the process: `margay run` by the
+//! program, and `margay launch --engine` by a new instance of `margay`.
 
 mod bench;
 mod check;

@@ -67,7 +67,7 @@ struct Stale {
 thread_local! {
     /// The name of the current call of this thread.
     static NAME: Cell<&'static str> = const { Cell::new("") };
-    /// Whether the current call has a finding.
+    /// Whether a finding about the current call of this thread has been reported.
     static IS_EXPLAINED: Cell<bool> = const { Cell::new(false) };
     static STALE: RefCell<Option<Stale>> = const { RefCell::new(None) };
     /// The address of the memory that the current call has allocated; 0 if there is none.
@@ -113,8 +113,8 @@ pub(crate) fn note_stale(what: &'static str, handle: usize, destroyed: Option<Ca
     }
 }
 
-/// Results that are not failures: `NOT_READY` is a regular result of a query, and the other two results mean that the
-/// call had nothing to change.
+/// Results that are not failures: `NOT_READY` is a regular result of a query, and the other two results mean that peer
+/// access already had the requested state.
 const NO_FAILURES: [CuResult; 3] = [
     CuResult::NOT_READY,
     CuResult::PEER_ACCESS_ALREADY_ENABLED,
@@ -163,8 +163,8 @@ fn is_reported(code: CuResult) -> bool {
 /// Reports a failed call: as [`Kind::DestroyedHandle`] if the call used a destroyed object, otherwise as
 /// [`Kind::FailedCall`]. Reports nothing if apicheck is not selected, the call already has a finding, the options
 /// exclude the call, `code` is in [`NO_FAILURES`], or an earlier fault in a kernel explains the error. Also reports
-/// nothing if NVIDIA's runtime called a function without a current context: it then makes one current and repeats the
-/// call.
+/// nothing if NVIDIA's runtime called a function without a current context: the runtime then makes a context current
+/// and repeats the call.
 #[cold]
 pub(crate) fn failed(name: &'static str, code: CuResult) {
     if !selected(Tool::Api)
@@ -288,7 +288,7 @@ fn is_wrong_copy(transfer: &Transfer) -> bool {
 }
 
 /// Reports a pointer that does not point to the start of its allocation, if the run permits only pointers to the start.
-/// Returns whether there is a finding.
+/// Returns whether it has reported a finding.
 fn interior(what: &str, address: u64, memory: &Memory) -> bool {
     let (Memory::Device(block) | Memory::Shared(block)) = memory else {
         return false;
@@ -305,7 +305,7 @@ fn interior(what: &str, address: u64, memory: &Memory) -> bool {
 }
 
 /// If the addresses of a copy contradict its direction, returns a message and the wrong address. The address is `None`
-/// if source and destination are swapped. Returns `None` if there is no contradiction.
+/// if source and destination are swapped. If the addresses do not contradict the direction, returns `None`.
 fn wrong_direction(
     transfer: &Transfer,
     name: &str,
@@ -347,7 +347,8 @@ fn wrong_direction(
     Some((text, Some(address)))
 }
 
-/// Reports host memory that the process cannot access. Returns whether there is a finding.
+/// Reports a range of host memory of which the process cannot access all bytes. Returns whether it has reported a
+/// finding.
 fn inaccessible(side: &str, name: &str, address: u64, span: u64) -> bool {
     let (Ok(start), Ok(len)) = (usize::try_from(address), usize::try_from(span)) else {
         return false;
@@ -368,7 +369,7 @@ fn inaccessible(side: &str, name: &str, address: u64, span: u64) -> bool {
     true
 }
 
-/// Reports a range of bytes that is not inside one allocation. Returns whether there is a finding.
+/// Reports a range of bytes that is not inside one allocation. Returns whether it has reported a finding.
 fn outside(what: &str, address: u64, span: u64, memory: &Memory) -> bool {
     let (text, kind) = match memory {
         Memory::Unallocated => (

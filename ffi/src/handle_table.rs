@@ -71,7 +71,7 @@ impl<T: Clone> HandleTable<T> {
         Some(self.pack(index, entry.generation))
     }
 
-    /// Returns the object of a handle.
+    /// Returns the object that a handle denotes; `None` if the handle is not valid.
     pub(crate) fn get(&self, handle: usize) -> Option<T> {
         let (index, generation) = self.unpack(handle)?;
         let entry = self.slot(index)?.read();

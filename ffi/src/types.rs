@@ -264,7 +264,7 @@ pub struct CUmemAllocationProp {
     pub location: CUmemLocation,
     /// Used on Windows only.
     pub win32_handle_meta_data: *mut c_void,
-    /// 1: compressible memory. This field is a hint.
+    /// 1: compressible memory. This field is a hint, which this library ignores.
     pub compression_type: u8,
     /// Whether the memory can be accessed by RDMA.
     pub gpu_direct_rdma_capable: u8,
@@ -539,11 +539,11 @@ pub struct CUDA_MEMCPY3D_PEER {
 pub struct CUmemcpyAttributes {
     /// When the source is read. 1: in stream order, 2: during the call, 3: at any time.
     pub src_access_order: c_uint,
-    /// Location of the source. This field is a hint.
+    /// Location of the source. This field is a hint, which this library ignores.
     pub src_loc_hint: CUmemLocation,
-    /// Location of the destination. This field is a hint.
+    /// Location of the destination. This field is a hint, which this library ignores.
     pub dst_loc_hint: CUmemLocation,
-    /// 1: prefer to overlap the copy with kernels. This field is a hint.
+    /// 1: prefer to overlap the copy with kernels. This field is a hint, which this library ignores.
     pub flags: c_uint,
 }
 

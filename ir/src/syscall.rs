@@ -14,7 +14,7 @@ macro_rules! syscalls {
             /// All system functions, in payload order.
             pub const ALL: &'static [Syscall] = &[$(Syscall::$name,)*];
 
-            /// Returns the name that device code calls.
+            /// Returns the name by which PTX code calls the function.
             pub const fn name(self) -> &'static str {
                 match self { $(Syscall::$name => $text,)* }
             }

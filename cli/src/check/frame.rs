@@ -115,7 +115,7 @@ struct Frame<'a> {
     sources: Sources,
 }
 
-/// One of the two accesses of a race.
+/// One of the two accesses of a race, as the report describes it.
 struct Side<'a> {
     access: &'a str,
     kernel: Option<&'a str>,

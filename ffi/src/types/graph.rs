@@ -102,9 +102,9 @@ pub struct CUDA_HOST_NODE_PARAMS {
 pub struct CUDA_HOST_NODE_PARAMS_v2 {
     /// The function and its argument.
     pub base: CUDA_HOST_NODE_PARAMS,
-    /// How the device waits for the function. This field is a hint.
+    /// How the device waits for the function. This field is a hint, which this library ignores.
     pub sync_mode: c_uint,
-    /// The preferred context. This field is a hint.
+    /// The preferred context. This field is a hint, which this library ignores.
     pub ctx: CUcontext,
 }
 
@@ -124,7 +124,7 @@ pub struct CUDA_CHILD_GRAPH_NODE_PARAMS {
 pub struct CUDA_EVENT_RECORD_NODE_PARAMS {
     /// The event to record.
     pub event: CUevent,
-    /// The preferred context. This field is a hint.
+    /// The preferred context. This field is a hint, which this library ignores.
     pub ctx: CUcontext,
 }
 
@@ -148,7 +148,7 @@ pub struct CUDA_MEM_ALLOC_NODE_PARAMS {
     pub access_desc_count: usize,
     /// The size in bytes.
     pub bytesize: usize,
-    /// The address. This field is an output.
+    /// The address. This field is an output: the call writes it.
     pub dptr: CUdeviceptr,
 }
 
@@ -184,7 +184,7 @@ pub struct CUDA_CONDITIONAL_NODE_PARAMS {
     pub kind: c_uint,
     /// The number of body graphs.
     pub size: c_uint,
-    /// The body graphs. This field is an output.
+    /// The body graphs. This field is an output: the call writes it.
     pub graphs: *const CUgraph,
     /// The context of the node.
     pub ctx: CUcontext,
@@ -220,9 +220,9 @@ pub struct CUDA_GRAPH_INSTANTIATE_PARAMS {
     pub flags: u64,
     /// The stream in which the graph is uploaded.
     pub upload_stream: CUstream,
-    /// The node that caused an error. This field is an output.
+    /// The node that caused an error. This field is an output: the call writes it.
     pub error_node: CUgraphNode,
-    /// A value of `CUgraphInstantiateResult`. This field is an output.
+    /// A value of `CUgraphInstantiateResult`. This field is an output: the call writes it.
     pub result: c_uint,
 }
 

@@ -389,7 +389,7 @@ impl Product {
         sums.into_iter().map(|sum| self.round(sum)).collect()
     }
 
-    /// Rounds a sum to an element of the result.
+    /// Rounds a sum to the type of the elements of the result.
     fn round(&self, sum: f64) -> Bits {
         let Some(format) = Format::of(self.ty(Part::D)) else {
             return 0;
@@ -405,7 +405,7 @@ impl Product {
     }
 }
 
-/// Returns the value of an element. A `tf32` element is in the upper 19 bits of its register.
+/// Converts an element of the type `ty` to `f64`. A `tf32` element is in the upper 19 bits of its register.
 fn double(ty: OpType, bits: Bits) -> f64 {
     let (format, bits) = match ty {
         OpType::F32 => return f32::from_bits(bits as u32).into(),
