@@ -27,6 +27,7 @@ use margay_frontend::{SourceFile, lower, parse};
 use margay_ir::entity::Entity;
 use margay_ir::module::{Module, RelocTarget};
 use margay_ir::pass;
+use margay_ir::pass::iterations::Acting;
 use margay_ir::syscall::Syscall;
 use margay_ops::meaning::Bits;
 use margay_ops::mods::StateSpace;
@@ -326,11 +327,12 @@ fn run_file(name: &str, text: &str, wrong: &mut Vec<String>) -> usize {
         }
     };
     let original = module.clone();
+    let acting = Acting::among(original.functions.iter());
     let mut ran = 0;
     for (id, function) in original.functions.iter() {
         if function.has_body() {
             pass::waiting::run(&mut module.functions[id], &original);
-            pass::sync_points::run(&mut module.functions[id], &original);
+            pass::sync_points::run(&mut module.functions[id], &original, &acting);
         }
     }
     ran += run_launches(name, &module, &launches, wrong);

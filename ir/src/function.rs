@@ -277,6 +277,9 @@ pub struct Layout {
     pub order: Vec<Block>,
     /// Instructions of each block.
     pub insts: SecondaryMap<Block, Vec<Inst>>,
+    /// Whether the blocks are in the order of the program, which determines the numbers of sync points. This is so after
+    /// functions were merged into a kernel: reverse postorder can then place a function after all its calls.
+    pub in_program_order: bool,
 }
 
 impl Layout {

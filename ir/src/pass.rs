@@ -17,7 +17,7 @@ pub mod calls;
 mod copy;
 pub mod inline;
 pub mod instrument;
-mod iterations;
+pub mod iterations;
 pub mod known_bits;
 pub mod merge;
 pub mod number;
@@ -31,6 +31,7 @@ pub mod waiting;
 use std::time::{Duration, Instant};
 
 use self::inline::Inlining;
+use self::iterations::Acting;
 use crate::entity::FuncId;
 use crate::function::Function;
 use crate::module::Module;
@@ -97,7 +98,7 @@ passes! {
             simplify::run(f);
         }
     };
-    "sync-points" Cut "splits blocks at sync points" |f, c| sync_points::run(f, c.module);
+    "sync-points" Cut "splits blocks at sync points" |f, c| sync_points::run(f, c.module, &Acting::default());
 }
 
 /// Returns a kernel or function after all passes: calls are inlined where possible, and only a jump follows each sync

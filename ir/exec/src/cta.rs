@@ -4,7 +4,7 @@ use crate::barrier::{BARRIERS, Barrier};
 use crate::check::{SyncCheck, SyncFinding};
 use crate::collective;
 use crate::warp::WarpState;
-use crate::{ClusterLanes, Fault, FaultKind, Runner, SyncEvent, SyncPoint, lanes};
+use crate::{ClusterLanes, Fault, FaultKind, Runner, SyncEvent, SyncPoint, lanes, mask_of};
 use margay_ir::function::SourceLoc;
 use margay_ir::sync_point::acts_on_present_lanes;
 use margay_ops::meaning::{Bits, Desc};
@@ -402,14 +402,22 @@ impl CtaState {
             }
         }
         let sync_points = &state.sync_points;
-        let open = lanes(candidates)
-            .map(|lane| sync_points[lane as usize])
-            .filter(|&at| waits_for_nobody(&runner.sync_point_data(at).desc));
+        let at = |lane: u32| sync_points[lane as usize];
+        let waits = |lane: &u32| waits_for_nobody(&runner.sync_point_data(at(*lane)).desc);
+        let open = mask_of(lanes(candidates).filter(waits));
+        let in_calls = match released == 0 && open != 0 && state.yielded == 0 {
+            true => runner.first_in_calls(warp as u32, open),
+            false => None,
+        };
+        let first = match in_calls {
+            Some(lanes) => Some(at(lanes.trailing_zeros() % 32)),
+            None => state.next_open(lanes(open).map(at)),
+        };
         if released == 0
-            && let Some(sync_point) = state.next_open(open)
+            && let Some(sync_point) = first
             && state.may_pass(sync_point)
         {
-            released = lanes_at(sync_point, &state.sync_points) & candidates;
+            released = in_calls.unwrap_or(lanes_at(sync_point, &state.sync_points) & candidates);
             if let Some(check) = &mut self.check {
                 let desc = runner.sync_point_data(sync_point).desc;
                 check.performs(runner, (warp, released), &desc, &state.sync_points);

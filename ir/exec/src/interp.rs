@@ -312,6 +312,10 @@ impl<M: Machine> Runner for Interpreter<'_, M> {
         self.run_groups(warp, groups, sync_points)
     }
 
+    fn first_in_calls(&self, warp: u32, open: u32) -> Option<u32> {
+        self.warps.get(warp as usize)?.first_in_calls(open)
+    }
+
     fn sync_point_data(&self, sync_point: SyncPoint) -> SyncPointData {
         self.code.sync_point_data(self.module, sync_point)
     }

@@ -160,6 +160,14 @@ pub trait Runner {
     /// [`CtaState::observed`] was called.
     fn synchronised(&mut self, _event: SyncEvent<'_>) {}
 
+    /// Chooses among the lanes `open` of a warp, which wait at sync points. Returns the lanes that wait at the sync point
+    /// that comes first in the program, in the same calls. The order of two sync points in different functions is the
+    /// order of the calls of these functions in their common caller. Returns `None` if the numbers of the sync points
+    /// are in this order, which is so if no lane is in a called function.
+    fn first_in_calls(&self, _warp: u32, _open: u32) -> Option<u32> {
+        None
+    }
+
     /// Returns whether [`CtaState::run`] must return [`CtaOutcome::Converged`] when all threads that have not exited
     /// are about to resume after `sync_point`.
     fn takes_converged(&self, _sync_point: SyncPoint) -> bool {

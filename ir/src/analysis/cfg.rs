@@ -72,6 +72,17 @@ impl Cfg {
         }
     }
 
+    /// Returns the reachable blocks in the order of the program, in which sync points are numbered. This is reverse
+    /// postorder, except in functions whose layout has the order of the program.
+    pub fn program_order<'a>(&'a self, function: &'a Function) -> impl Iterator<Item = Block> + 'a {
+        let order = match function.layout.in_program_order {
+            true => function.blocks(),
+            false => self.rpo(),
+        };
+        let order = order.iter().copied();
+        order.filter(|&block| self.is_reachable(block))
+    }
+
     /// Returns the predecessors of a block, one for each edge from a reachable block.
     pub fn preds(&self, block: Block) -> &[Block] {
         let (start, end) = self.parts[block];

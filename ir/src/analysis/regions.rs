@@ -68,7 +68,7 @@ impl Regions {
             live_in: Vec::new(),
         }];
         let mut sync_points = FxHashMap::default();
-        for &block in cfg.rpo() {
+        for block in cfg.program_order(function) {
             if let Some((inst, next)) = sync_point_of(function, block) {
                 sync_points.insert(inst, SyncPoint(resume_points.len() as u32));
                 resume_points.push(ResumePoint {

@@ -35,6 +35,7 @@ use crate::function::Function;
 use crate::module::Module;
 use crate::pass::Context;
 use crate::pass::inline::Inlining;
+use crate::pass::iterations::{self, Acting};
 
 /// Maximum total number of instructions of a kernel and all functions that it reaches. Compiling this number of
 /// instructions takes seconds.
@@ -52,9 +53,19 @@ struct Body {
 /// Merges all functions that a kernel reaches into the kernel, if one of these functions has sync points and
 /// [`declined`] returns no reason against it. Returns whether anything changed.
 pub fn run(function: &mut Function, context: &Context<'_>) -> bool {
-    let Ok(Some(bodies)) = plan::bodies(function, context.module, context.inline) else {
+    let Ok(Some(mut bodies)) = plan::bodies(function, context.module, context.inline) else {
         return false;
     };
+    let called = bodies.iter().map(|body| (body.id, &body.function));
+    let acting = Acting::among(called.chain([(context.id, &*function)]));
+    for function in bodies
+        .iter_mut()
+        .map(|body| &mut body.function)
+        .chain([&mut *function])
+    {
+        iterations::run(function, &acting);
+        iterations::join_before_calls(function, &acting);
+    }
     merge::merge(function, context.module, bodies);
     true
 }

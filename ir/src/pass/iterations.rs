@@ -4,12 +4,15 @@
 //! lanes that skip such an operation in one iteration wait for the others at the end of the iteration. Programs such as
 //! `if (x == bin) atomicAggInc(&count[bin])` in a loop over bins rely on this: otherwise lanes would act together with
 //! lanes of earlier or later iterations. The pass gives each loop with such an operation a single back edge with a sync
-//! point. Lanes at this sync point continue when no lane waits at a lower sync point of the loop.
+//! point. Lanes at this sync point continue when no lane waits at a lower sync point of the loop. Calls of functions that
+//! may execute such an operation count as such operations ([`Acting`]).
+
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::analysis::Cfg;
 use crate::analysis::loops::Loops;
-use crate::entity::{Block, Value};
-use crate::function::Function;
+use crate::entity::{Block, FuncId, Inst, Value};
+use crate::function::{Function, SourceLoc, payload_func};
 use crate::sync_point::acts_on_present_lanes;
 use margay_ops::meaning::Desc;
 use margay_ops::mods::Mods;
@@ -18,18 +21,77 @@ use margay_ops::types::{OpType, Type};
 
 use super::copy::{jump, new_block};
 
-pub(super) fn run(function: &mut Function) {
+/// The functions that may execute an operation that acts on the present lanes, themselves or in functions that they
+/// call.
+#[derive(Debug, Default)]
+pub struct Acting {
+    functions: FxHashSet<FuncId>,
+    /// Whether a call through a handle may reach such a function.
+    through_handles: bool,
+}
+
+impl Acting {
+    /// Finds the functions among `functions`, which must contain every function that one of them may call.
+    pub fn among<'a>(functions: impl Iterator<Item = (FuncId, &'a Function)>) -> Acting {
+        let mut acting = Acting::default();
+        let mut callers: FxHashMap<FuncId, Vec<FuncId>> = FxHashMap::default();
+        let mut kernels = FxHashSet::default();
+        let (mut work, mut with_handles) = (Vec::new(), Vec::new());
+        for (id, function) in functions {
+            if function.kernel.is_some() {
+                kernels.insert(id);
+            }
+            for &inst in function.blocks().iter().flat_map(|&b| function.insts(b)) {
+                let data = &function.dfg.insts[inst];
+                match data.opcode {
+                    Opcode::Call => {
+                        let callee = payload_func(data.payload());
+                        callers.entry(callee).or_default().push(id);
+                    }
+                    Opcode::CallIndirect => with_handles.push(id),
+                    _ if acts_on_present_lanes(&data.desc()) => work.push(id),
+                    _ => {}
+                }
+            }
+        }
+        loop {
+            while let Some(id) = work.pop() {
+                if acting.functions.insert(id) {
+                    work.extend(callers.get(&id).into_iter().flatten());
+                }
+            }
+            let is_reached = acting.functions.iter().any(|id| !kernels.contains(id));
+            if !is_reached || acting.through_handles {
+                return acting;
+            }
+            // A call through a handle may reach every function that is not a kernel.
+            acting.through_handles = true;
+            work.append(&mut with_handles);
+        }
+    }
+
+    fn contains(&self, function: &Function, inst: Inst) -> bool {
+        let data = &function.dfg.insts[inst];
+        match data.opcode {
+            Opcode::Call => self.functions.contains(&payload_func(data.payload())),
+            Opcode::CallIndirect => self.through_handles,
+            _ => acts_on_present_lanes(&data.desc()),
+        }
+    }
+}
+
+pub(super) fn run(function: &mut Function, acting: &Acting) {
     let cfg = Cfg::new(function);
     let acts = |block: &Block| {
         let mut insts = function.insts(*block).iter();
-        insts.any(|&inst| acts_on_present_lanes(&function.dfg.insts[inst].desc()))
+        insts.any(|&inst| acting.contains(function, inst))
     };
-    let acting: Vec<Block> = cfg.rpo().iter().copied().filter(acts).collect();
-    if acting.is_empty() {
+    let blocks: Vec<Block> = cfg.rpo().iter().copied().filter(acts).collect();
+    if blocks.is_empty() {
         return;
     }
     let loops = Loops::new(function, &cfg);
-    let mut around: Vec<usize> = acting
+    let mut around: Vec<usize> = blocks
         .iter()
         .flat_map(|&block| loops.and_around(loops.innermost(block)))
         .collect();
@@ -44,6 +106,37 @@ pub(super) fn run(function: &mut Function) {
         let body = loops.body(number).to_vec();
         join(function, header, &latches, &body);
     }
+}
+
+/// Inserts a sync point before each call of a function in `acting`. If all calls of a function lead to one copy of its
+/// body, lanes that are ahead wait there for lanes that are still in an earlier call.
+pub(super) fn join_before_calls(function: &mut Function, acting: &Acting) {
+    for block in function.blocks().to_vec() {
+        let mut insts = Vec::with_capacity(function.insts(block).len());
+        for inst in function.insts(block).to_vec() {
+            let opcode = function.dfg.insts[inst].opcode;
+            let calls = matches!(opcode, Opcode::Call | Opcode::CallIndirect);
+            if calls && acting.contains(function, inst) {
+                insts.push(sync_point(function, function.dfg.locs[inst]));
+            }
+            insts.push(inst);
+        }
+        function.layout.insts[block] = insts;
+    }
+}
+
+/// Creates an `activemask` whose result is unused. `converge` would not suffice: lanes of a whole warp do not stop
+/// there.
+fn sync_point(function: &mut Function, loc: SourceLoc) -> Inst {
+    let desc = Desc {
+        opcode: Opcode::ActiveMask,
+        ty: OpType::B32,
+        src: OpType::None,
+        mods: Mods::NONE,
+    };
+    let inst = function.dfg.make_inst(desc, &[], &[Type::B32]);
+    function.dfg.locs[inst] = loc;
+    inst
 }
 
 /// Replaces the edges from `latches` to `header` by edges to a new block with a sync point, which jumps to `header`.
@@ -69,17 +162,7 @@ fn join(function: &mut Function, header: Block, latches: &[Block], body: &[Block
             }
         }
     }
-    // The result of this `activemask` is unused. `converge` would not suffice: lanes of a whole warp do not stop there.
-    let desc = Desc {
-        opcode: Opcode::ActiveMask,
-        ty: OpType::B32,
-        src: OpType::None,
-        mods: Mods::NONE,
-    };
-    let inst = function.dfg.make_inst(desc, &[], &[Type::B32]);
-    if let Some(loc) = loc {
-        function.dfg.locs[inst] = loc;
-    }
+    let inst = sync_point(function, loc.unwrap_or_default());
     function.append_inst(end, inst);
     jump(function, end, header, &params);
     let order = &mut function.layout.order;

@@ -17,7 +17,7 @@
 use rustc_hash::FxHashMap;
 
 use super::copy::jump;
-use super::iterations;
+use super::iterations::{self, Acting};
 use super::places::{Finder, Places, SharedAddress};
 use crate::analysis::Cfg;
 use crate::entity::{Block, Inst, SecondaryMap, Value};
@@ -61,9 +61,13 @@ pub(super) fn is_lock_step(module: &Module) -> bool {
     module.target.sm < INDEPENDENT_THREADS
 }
 
-/// Adds implicit sync points and splits blocks. `module` is the module of the function.
-pub fn run(function: &mut Function, module: &Module) {
-    iterations::run(function);
+/// Adds implicit sync points and splits blocks. `module` is the module of the function, and `acting` contains the
+/// functions of which the lanes of a warp must execute each call in the same iteration of a loop.
+pub fn run(function: &mut Function, module: &Module, acting: &Acting) {
+    // Functions are merged after this pass has joined the iterations of their loops.
+    if !function.layout.in_program_order {
+        iterations::run(function, acting);
+    }
     add_implicit(function, module);
     split(function);
 }

@@ -13,6 +13,7 @@ use margay_ir::module::Module;
 use margay_ir::observe::Selection;
 use margay_ir::pass;
 use margay_ir::pass::instrument::Request;
+use margay_ir::pass::iterations::Acting;
 use parking_lot::Mutex;
 
 use super::image::invalid;
@@ -182,11 +183,12 @@ impl Snapshot {
     pub(super) fn interpreted(&self) -> (Arc<Module>, Arc<Code>) {
         let made = self.interpreted.get_or_init(|| {
             let mut made = Module::clone(&self.module);
+            let acting = Acting::among(self.module.functions.iter());
             for (id, function) in self.module.functions.iter() {
                 if function.has_body() {
                     pass::merge::run(&mut made.functions[id]);
                     pass::waiting::run(&mut made.functions[id], &self.module);
-                    pass::sync_points::run(&mut made.functions[id], &self.module);
+                    pass::sync_points::run(&mut made.functions[id], &self.module, &acting);
                 }
             }
             let code = Code::new(&made);

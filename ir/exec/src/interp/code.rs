@@ -26,7 +26,7 @@ pub struct Code {
 }
 
 impl Code {
-    /// Numbers the sync points of every function in reverse postorder, and computes the layout of each function's local
+    /// Numbers the sync points of every function in the order of the program, and computes the layout of each function's local
     /// memory slots.
     pub fn new(module: &Module) -> Code {
         let mut code = Code::default();
@@ -37,7 +37,7 @@ impl Code {
             if !function.has_body() {
                 continue;
             }
-            for &block in Cfg::new(function).rpo() {
+            for block in Cfg::new(function).program_order(function) {
                 for &inst in function.insts(block) {
                     if function.effects(inst).is_sync_point() {
                         code.insts.push((id, inst));

@@ -5,6 +5,7 @@ use super::groups::{At, Group, Groups};
 use super::registers::Registers;
 use crate::lanes;
 use margay_ir::entity::FuncId;
+use smallvec::SmallVec;
 
 /// An activation of a function by lanes that entered it together.
 #[derive(Clone, Debug)]
@@ -144,6 +145,43 @@ impl Warp {
     /// Returns the position of a lane that has stopped.
     pub(super) fn at(&self, lane: u32) -> Option<At> {
         self.at[lane as usize]
+    }
+
+    /// Returns those of the stopped lanes `open` whose positions come first in the program
+    /// ([`Runner::first_in_calls`](crate::Runner::first_in_calls)); `None` if all lanes are in the kernel itself.
+    pub(super) fn first_in_calls(&self, open: u32) -> Option<u32> {
+        let called = |at: At| self.activations[at.activation()].call;
+        let mut all: SmallVec<[(At, u32); 32]> = SmallVec::new();
+        for lane in lanes(open) {
+            let at = self.at(lane)?;
+            match all.iter_mut().find(|(other, _)| *other == at) {
+                Some((_, mask)) => *mask |= 1 << lane,
+                None => all.push((at, 1 << lane)),
+            }
+        }
+        if all.iter().all(|(at, _)| called(*at).is_none()) {
+            return None;
+        }
+        // The steps at which the activations of a lane are, from the kernel to the innermost one.
+        let steps = |at: At| {
+            let mut steps: Vec<usize> = std::iter::successors(Some(at), |at| called(*at))
+                .map(At::pc)
+                .collect();
+            // The position of a stopped lane is the step after the sync point.
+            steps[0] -= 1;
+            steps.reverse();
+            steps
+        };
+        let mut first: Option<(Vec<usize>, u32)> = None;
+        for (at, mask) in all {
+            let steps = steps(at);
+            match &mut first {
+                Some((least, all)) if *least == steps => *all |= mask,
+                Some((least, _)) if *least < steps => {}
+                _ => first = Some((steps, mask)),
+            }
+        }
+        first.map(|(_, lanes)| lanes)
     }
 
     /// Groups the lanes of `mask`, which have stopped, by their positions.

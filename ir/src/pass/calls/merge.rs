@@ -1,10 +1,11 @@
 //! Copies function bodies into the kernel and turns calls and returns into jumps.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::code::{Code, with};
 use super::{Body, saves};
+use crate::analysis::Cfg;
 use crate::analysis::callees::with_handles;
 use crate::entity::{Block, FuncId, Inst, SigId, Value};
 use crate::function::{BlockCall, Function, SourceLoc, payload_func, payload_sig};
@@ -52,16 +53,84 @@ pub(super) fn merge(kernel: &mut Function, module: &Module, mut bodies: Vec<Body
         returns: FxHashMap::default(),
         kernel,
     };
+    let mut order = Order::default();
     let mut parts: Vec<Vec<Block>> = vec![merger.kernel.blocks().to_vec()];
-    parts.extend(bodies.iter().map(|body| merger.copy(body)));
+    order.kernel = program_order(merger.kernel);
+    for body in &bodies {
+        let blocks = merger.copy(body);
+        let copies: FxHashMap<Block, Block> = body
+            .function
+            .blocks()
+            .iter()
+            .copied()
+            .zip(blocks.iter().copied())
+            .collect();
+        let ordered = program_order(&body.function);
+        let ordered = ordered.iter().map(|block| copies[block]).collect();
+        order.functions.insert(body.id, ordered);
+        parts.push(blocks);
+    }
     let calls = merger.calls(&parts);
     let mut numbers = merger.returns(&calls);
     for call in &calls {
         let number = numbers.remove(&call.tail).unwrap_or(0);
-        merger.replace(call, number);
+        let before = merger.kernel.blocks().len();
+        let callees = merger.replace(call, number);
+        let mut after = merger.kernel.blocks()[before..].to_vec();
+        after.push(merger.returns[&call.class]);
+        order.calls.insert(call.block, (callees, after));
     }
+    order.apply(merger.kernel);
     for body in bodies {
         merger.kernel.unsupported.extend(body.function.unsupported);
+    }
+}
+
+/// Returns the reachable blocks of a function in reverse postorder, and then its other blocks.
+fn program_order(function: &Function) -> Vec<Block> {
+    let cfg = Cfg::new(function);
+    let rest = function.blocks().iter().copied();
+    let rest = rest.filter(|&block| !cfg.is_reachable(block));
+    cfg.rpo().iter().copied().chain(rest).collect()
+}
+
+/// The order of the program: the blocks of a function follow the first call of the function.
+#[derive(Default)]
+struct Order {
+    /// The blocks of the kernel.
+    kernel: Vec<Block>,
+    /// The blocks of the copy of each function.
+    functions: FxHashMap<FuncId, Vec<Block>>,
+    /// For each block that ends with a call: the functions that it may call, and the blocks that were added for the
+    /// call.
+    calls: FxHashMap<Block, (Vec<FuncId>, Vec<Block>)>,
+}
+
+impl Order {
+    fn apply(mut self, kernel: &mut Function) {
+        let mut order = Vec::with_capacity(kernel.blocks().len());
+        let mut seen: FxHashSet<Block> = FxHashSet::default();
+        // The blocks that are still to be added, the next one last.
+        let mut work: Vec<Block> = std::mem::take(&mut self.kernel);
+        work.reverse();
+        while let Some(block) = work.pop() {
+            if !seen.insert(block) {
+                continue;
+            }
+            order.push(block);
+            let Some((callees, added)) = self.calls.remove(&block) else {
+                continue;
+            };
+            work.extend(added.into_iter().rev());
+            for callee in callees.iter().rev() {
+                let blocks = self.functions.remove(callee).unwrap_or_default();
+                work.extend(blocks.into_iter().rev());
+            }
+        }
+        let rest = kernel.blocks().iter().copied();
+        order.extend(rest.filter(|&block| seen.insert(block)));
+        kernel.layout.order = order;
+        kernel.layout.in_program_order = true;
     }
 }
 
@@ -225,21 +294,17 @@ impl Merger<'_> {
         self.kernel.layout.insts[block] = insts;
     }
 
-    /// Replaces a call by jumps to the functions that it may call. These functions return to the continuation `number`.
-    fn replace(&mut self, call: &Call, number: u32) {
+    /// Replaces a call by jumps to the functions that it may call, and returns these functions. They return to the
+    /// continuation `number`.
+    fn replace(&mut self, call: &Call, number: u32) -> Vec<FuncId> {
         let insts = &mut self.kernel.layout.insts[call.block];
         insts.truncate(insts.len() - 2);
         let data = self.kernel.dfg.insts[call.inst];
         let args: SmallVec<[Value; 8]> = SmallVec::from_slice(self.kernel.dfg.args(call.inst));
         if data.opcode == Opcode::Call {
-            self.enter(
-                call,
-                call.block,
-                payload_func(data.payload()),
-                &args,
-                number,
-            );
-            return;
+            let callee = payload_func(data.payload());
+            self.enter(call, call.block, callee, &args, number);
+            return vec![callee];
         }
         let signature = &self.module.signatures[payload_sig(data.payload())];
         let all: Vec<FuncId> = with_handles(self.module, signature).collect();
@@ -262,6 +327,7 @@ impl Merger<'_> {
                 }
             }
         }
+        all
     }
 
     fn block(&mut self) -> Block {

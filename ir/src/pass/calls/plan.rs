@@ -8,6 +8,7 @@ use crate::entity::{FuncId, SigId, Value};
 use crate::function::{Function, payload_sig};
 use crate::module::Module;
 use crate::pass::inline::Inlining;
+use crate::pass::iterations::Acting;
 use crate::pass::{prepare_within, sync_points};
 use margay_ops::ops::Opcode;
 
@@ -100,7 +101,7 @@ fn insts(function: &Function) -> usize {
 /// Returns whether threads may wait in a function.
 fn has_sync_points(function: &Function, module: &Module) -> bool {
     let mut cut = function.clone();
-    sync_points::run(&mut cut, module);
+    sync_points::run(&mut cut, module, &Acting::default());
     let mut insts = cut.blocks().iter().flat_map(|&block| cut.insts(block));
     insts.any(|&inst| cut.effects(inst).is_sync_point())
 }
