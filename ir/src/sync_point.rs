@@ -8,8 +8,8 @@ use margay_ops::types::OpType;
 
 /// The number of the sync point at which a lane is stopped. Two special numbers mean that the lane has not started
 /// ([`SyncPoint::START`]) or has exited ([`SyncPoint::EXIT`]). Sync points are numbered in the order of the program
-/// ([`Cfg::program_order`](crate::analysis::Cfg::program_order)). The lanes at the sync point with the lowest number (the lagging lanes) run first, so that diverged lanes reconverge where
-/// their paths join.
+/// ([`Cfg::program_order`](crate::analysis::Cfg::program_order)). The lanes at the sync point with the lowest number
+/// (the lagging lanes) run first, so that diverged lanes reconverge where their paths join.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub struct SyncPoint(pub u32);
 

@@ -454,6 +454,15 @@ impl Context {
         }
     }
 
+    /// Returns the result of a call that has waited for work: an error if the context was destroyed or reset since the
+    /// life `life`, because work was then dropped, or the sticky fault.
+    pub(crate) fn waited(&self, life: u64) -> Result<()> {
+        if !self.is_alive() || self.life() != life {
+            return Err(Error::ContextDestroyed);
+        }
+        self.fault_status()
+    }
+
     pub(crate) fn life(&self) -> u64 {
         self.inner.life.load(Ordering::Acquire)
     }

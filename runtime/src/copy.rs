@@ -216,11 +216,12 @@ fn submit_unobserved(stream: &Stream, transfer: Transfer, manner: Manner) -> Res
 }
 
 /// Waits until the earlier work of the stream is complete, and copies on the calling thread. If the context has a
-/// sticky fault, copies nothing and returns this fault.
+/// sticky fault or was reset meanwhile, copies nothing and returns an error.
 fn copy_here(stream: &Stream, transfer: &Transfer) -> Result<()> {
+    let life = stream.context().life();
     let task = stream.submit(Work::Caller);
     task.wait_turn();
-    let outcome = match stream.context().fault_status() {
+    let outcome = match stream.context().waited(life) {
         Ok(()) => checks::host::perform(checks::host::submission(), || transfer.run()),
         failed => failed,
     };

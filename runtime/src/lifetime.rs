@@ -132,10 +132,11 @@ impl Device {
 impl Context {
     /// Waits for all work of the context and writes pending kernel output.
     pub fn synchronize(&self) -> Result<()> {
-        self.check_wait(self.life())?;
+        let life = self.life();
+        self.check_wait(life)?;
         capture::check_context(self)?;
         self.settle();
-        self.fault_status()
+        self.waited(life)
     }
 
     /// Waits for the work submitted so far, frees everything that the context owns and ends the context's life. If the

@@ -83,17 +83,21 @@ impl Event {
         if let Some(shared) = self.shared() {
             return Ok(shared.query());
         }
-        Ok(snapshot.is_none_or(|task| {
-            let is_done = task.is_done();
-            if is_done {
-                self.context().inner().queues.host_waited_for(&task);
-            }
-            is_done
-        }))
+        let Some(task) = snapshot else {
+            return Ok(true);
+        };
+        let is_done = task.is_done();
+        if is_done {
+            self.context().inner().queues.host_waited_for(&task);
+            // A reset can have dropped the work since the first check.
+            self.check()?;
+        }
+        Ok(is_done)
     }
 
     /// Waits for the work before the last record.
     pub fn synchronize(&self) -> Result<()> {
+        let life = self.context().life();
         self.check_wait()?;
         let snapshot = self.snapshot()?;
         match self.shared() {
@@ -106,7 +110,7 @@ impl Event {
             }
         }
         self.context().flush_output();
-        self.context().fault_status()
+        self.context().waited(life)
     }
 
     /// Returns the number of milliseconds from `start` to this event.

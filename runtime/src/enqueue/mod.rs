@@ -107,11 +107,12 @@ impl Stream {
     /// # Errors
     /// [`Error::InvalidValue`] if a range of device memory is not inside an allocation.
     pub unsafe fn copy(&self, transfer: Transfer) -> Result<()> {
+        let life = self.context().life();
         self.check_wait()?;
         self.check_not_watched()?;
         self.submit_copy(transfer, Manner::Sync)?;
         self.context().flush_output();
-        self.context().fault_status()
+        self.context().waited(life)
     }
 
     /// Copies memory in stream order, and returns as early as `cuMemcpy*Async` does. If the source or the destination
@@ -376,11 +377,12 @@ impl Stream {
 
     /// Waits for all work that was submitted to the stream so far.
     pub fn synchronize(&self) -> Result<()> {
+        let life = self.context().life();
         self.check_wait()?;
         self.check_not_watched()?;
         self.wait();
         self.context().flush_output();
-        self.context().fault_status()
+        self.context().waited(life)
     }
 
     /// Destroys a stream that the program created. Work that was submitted to the stream still completes.

@@ -171,6 +171,34 @@ fn an_endless_loop_ends_at_the_time_limit() {
     }
 }
 
+/// A reset ends a loop of a graph, and the thread that waits for the loop gets an error.
+#[test]
+fn an_endless_loop_ends_with_its_context() {
+    let spec = kernel("pass", 1, false, |_| Step::Done);
+    let bench = Bench::new(2, vec![spec]);
+    let graph = Graph::new();
+    let handle = graph.conditional_handle(&bench.context, 1, true);
+    let (_, node) = graph
+        .add_conditional(&[], &handle, ConditionalKind::While, 1)
+        .expect("added");
+    let pass = bench.kernel("pass");
+    let body = &node.bodies()[0];
+    let config = LaunchConfig::new(1, 1);
+    body.add_kernel(&[], &pass, config, (0u64,)).expect("added");
+    let exec = graph.instantiate(InstantiateFlags::default());
+    let stream = bench.context.create_stream(StreamKind::NonBlocking, 0);
+    let stream = stream.expect("made");
+    exec.expect("valid").launch(&stream).expect("launched");
+    let device = bench.context.device().clone();
+    let resets = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        device.primary_reset()
+    });
+    let ended = stream.synchronize();
+    assert!(matches!(ended, Err(Error::ContextDestroyed)), "{ended:?}");
+    resets.join().expect("no panic").expect("reset");
+}
+
 /// Returns the processor time of this thread in seconds.
 fn processor_time() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux");
