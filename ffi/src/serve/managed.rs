@@ -81,9 +81,22 @@ struct Notes {
 /// the end of the previous range.
 type Stretches = Vec<(u64, Notes)>;
 
-fn all() -> &'static Mutex<HashMap<u64, Stretches>> {
-    static ALL: OnceLock<Mutex<HashMap<u64, Stretches>>> = OnceLock::new();
-    ALL.get_or_init(Mutex::default)
+/// The page ranges of the allocations for which the program has given advice.
+struct Advice {
+    /// By the ID of the allocation.
+    ranges: HashMap<u64, Stretches>,
+    /// Number of allocations at which the ranges of freed allocations are removed.
+    limit: usize,
+}
+
+fn all() -> &'static Mutex<Advice> {
+    static ALL: OnceLock<Mutex<Advice>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        Mutex::new(Advice {
+            ranges: HashMap::new(),
+            limit: NOTES_KEPT,
+        })
+    })
 }
 
 /// Returns the managed allocation that contains a range. The range must not be empty.
@@ -109,12 +122,15 @@ fn note(address: u64, bytes: usize, change: impl Fn(&mut Notes)) -> Served {
     let first = address & !(PAGE - 1);
     let end = (address + bytes as u64).next_multiple_of(PAGE);
     let mut all = all().lock();
-    if all.len() >= NOTES_KEPT {
+    if all.ranges.len() >= all.limit {
         let living = Runtime::global()?.memory().allocations();
         let living: BTreeSet<u64> = living.iter().map(|allocation| allocation.id).collect();
-        all.retain(|id, _| living.contains(id));
+        all.ranges.retain(|id, _| living.contains(id));
+        // Doubling the number bounds the work for each call, also if no allocation was freed.
+        all.limit = NOTES_KEPT.max(2 * all.ranges.len());
     }
     let stretches = all
+        .ranges
         .entry(info.id)
         .or_insert_with(|| vec![(u64::MAX, Notes::default())]);
     split(stretches, first);
@@ -148,7 +164,7 @@ fn split(stretches: &mut Stretches, at: u64) {
 /// Returns the advice of each page range that overlaps a range of addresses.
 fn notes_of(info: &PointerInfo, address: u64, bytes: u64) -> Vec<Notes> {
     let all = all().lock();
-    let Some(stretches) = all.get(&info.id) else {
+    let Some(stretches) = all.ranges.get(&info.id) else {
         return vec![Notes::default()];
     };
     let (first, end) = (address & !(PAGE - 1), address + bytes);

@@ -202,7 +202,7 @@ impl CallStack {
     /// Returns whether one of CUDA's libraries, for example cuBLAS, made the call on behalf of the program. CUDA's
     /// runtime does not count, because its functions only forward the calls of the program.
     pub fn is_of_library(&self) -> bool {
-        let mappings = resolve::mappings();
+        let mappings = resolve::recent_mappings();
         let file = |&address: &usize| {
             let mapping = mappings.iter().find(|mapping| mapping.holds(address));
             mapping.map(|mapping| mapping.file.rsplit('/').next().unwrap_or_default())

@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Instant;
 
 use addr2line::gimli::{self, EndianSlice, RunTimeEndian};
 use object::read::ReadCache;
@@ -51,6 +53,29 @@ pub(super) fn mappings() -> Vec<Mapping> {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     maps.lines().filter_map(Mapping::parse).collect()
 }
+
+/// Does the same as [`mappings`], but may return an earlier result. Reading takes a time that is proportional to the
+/// number of mappings, and a program can have a mapping for each of many allocations. A result is therefore used again
+/// until [`PAUSE`] times the time that reading took has passed.
+pub(super) fn recent_mappings() -> Arc<Vec<Mapping>> {
+    let mut recent = RECENT.lock();
+    if let Some((until, found)) = &*recent
+        && Instant::now() < *until
+    {
+        return Arc::clone(found);
+    }
+    let start = Instant::now();
+    let found = Arc::new(mappings());
+    let until = Instant::now() + PAUSE * start.elapsed();
+    *recent = Some((until, Arc::clone(&found)));
+    found
+}
+
+/// A result of [`mappings`], and the time until which it is used.
+static RECENT: Mutex<Option<(Instant, Arc<Vec<Mapping>>)>> = Mutex::new(None);
+
+/// See [`recent_mappings`].
+const PAUSE: u32 = 10;
 
 /// A reader of a section. Sections are never freed: [`FILES`] keeps them until the process ends.
 type Reader = EndianSlice<'static, RunTimeEndian>;
@@ -170,7 +195,7 @@ pub(super) fn frames(addresses: &[usize], python: &[HostFrame]) -> Vec<HostFrame
 }
 
 fn all_frames(addresses: &[usize], python: &[HostFrame]) -> Vec<HostFrame> {
-    let mappings = mappings();
+    let mappings = recent_mappings();
     let mut files = FILES.lock();
     let files = files.get_or_insert_default();
     let mut found = Vec::new();
