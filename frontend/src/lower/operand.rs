@@ -4,7 +4,7 @@ use margay_ir::builder::Variable;
 use margay_ir::entity::Value;
 use margay_ir::function::symbol_payload;
 use margay_ops::meaning::Desc;
-use margay_ops::mods::{Mods, StateSpace};
+use margay_ops::mods::{Mode, Mods, StateSpace};
 use margay_ops::ops::Opcode;
 use margay_ops::sreg::SpecialReg;
 use margay_ops::types::{OpType, Type};
@@ -228,15 +228,21 @@ impl FunctionLowering<'_, '_> {
         }
     }
 
-    /// Returns the address of a variable in its own state space plus an offset, truncated to the width of `ty`.
-    pub(super) fn address_of(
-        &mut self,
-        base: Name,
-        offset: i64,
-        span: Span,
-        ty: OpType,
-    ) -> Lowered<Value> {
-        let (address, _) = self.variable_address(base, offset, span)?;
+    /// Returns the address of a variable in its own state space plus an offset, truncated to the width of `ty`. The
+    /// address of a parameter of a device function is in local memory (PTX ISA, `mov`).
+    fn address_of(&mut self, base: Name, offset: i64, span: Span, ty: OpType) -> Lowered<Value> {
+        let (mut address, _) = self.variable_address(base, offset, span)?;
+        if let Some(Binding::Pointer(_)) = self.find(base) {
+            let desc = Desc {
+                opcode: Opcode::Cvta,
+                ty: OpType::U64,
+                src: OpType::None,
+                mods: Mods::NONE
+                    .with_space(StateSpace::Local)
+                    .with_mode(Mode::To),
+            };
+            address = self.b.op(desc, &[address], Type::B64);
+        }
         Ok(self.address_as(address, ty))
     }
 
