@@ -1,6 +1,6 @@
 //! Several PTX texts linked into one module, where declarations and definitions differ.
 
-use margay::{Error, Image, LaunchConfig, LoadOptions, Runtime};
+use margay::{EngineChoice, Error, FaultKind, Image, LaunchConfig, LoadOptions, Runtime};
 
 const HEAD: &str = ".version 7.8\n.target sm_80\n.address_size 64\n";
 
@@ -297,4 +297,61 @@ fn initial_contents_cannot_be_the_address_of_an_undefined_variable() {
         matches!(&loaded, Err(Error::UnresolvedSymbol(name)) if name == "there"),
         "{loaded:?}"
     );
+}
+
+/// A module that writes the address of its function to `out` (`take`) and calls the function with the address in `out`
+/// (`call`). The function returns `value`.
+fn with_pointer(value: u32) -> String {
+    format!(
+        "{HEAD}
+.func (.param .b32 r) f(.param .b32 x)
+{{ .reg .b32 %r<3>; ld.param.b32 %r1, [x]; add.u32 %r2, %r1, {value}; st.param.b32 [r], %r2; ret; }}
+.visible .global .u64 table = f;
+.visible .entry take(.param .u64 out)
+{{
+    .reg .b64 %p<3>;
+    ld.param.u64 %p1, [out]; mov.u64 %p2, f; st.global.u64 [%p1], %p2;
+    mov.u64 %p2, table; ld.global.u64 %p2, [%p2]; st.global.u64 [%p1+8], %p2;
+    ret;
+}}
+.visible .entry call(.param .u64 out)
+{{
+    .reg .b64 %p<3>; .reg .b32 %r<3>;
+    ld.param.u64 %p1, [out]; ld.global.u64 %p2, [%p1]; mov.u32 %r1, 1;
+    shape: .callprototype (.param .b32 _) _ (.param .b32 _);
+    {{ .param .b32 p; .param .b32 q; st.param.b32 [p], %r1; call (q), %p2, (p), shape; ld.param.b32 %r2, [q]; }}
+    st.global.u32 [%p1], %r2;
+    ret;
+}}
+"
+    )
+}
+
+/// Function pointers of different modules differ, so a call through a pointer of another module is an error and does
+/// not call a function of the own module.
+#[test]
+fn a_function_of_another_module_is_not_called() {
+    for engine in [EngineChoice::Native, EngineChoice::Interpreter] {
+        let rt = Runtime::builder().engine(engine).build().expect("starts");
+        let [a, b] = [40, 50].map(|value| rt.load_ptx(&with_pointer(value)).expect("valid"));
+        let out = rt.upload(&[0u64; 2]).expect("room");
+        let run = |kernel| rt.launch(&kernel, LaunchConfig::linear(1, 1), (&out,));
+        let called = |module: &margay::Module| {
+            run(module.kernel("take")?)?;
+            let [own, in_table] = out.to_vec()?[..] else {
+                panic!("two values");
+            };
+            assert_eq!(own, in_table);
+            run(module.kernel("call")?)?;
+            Ok::<u64, Error>(out.to_vec()?[0] & 0xffff_ffff)
+        };
+        assert_eq!(called(&a).expect("own function"), 41);
+        assert_eq!(called(&b).expect("own function"), 51);
+        run(a.kernel("take").expect("exists")).expect("runs");
+        let ended = run(b.kernel("call").expect("exists")).and_then(|()| rt.synchronize());
+        match ended {
+            Err(Error::Fault(fault)) => assert_eq!(fault.kind, FaultKind::InvalidPc, "{fault}"),
+            other => panic!("{engine:?}: {other:?}"),
+        }
+    }
 }

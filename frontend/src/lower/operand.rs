@@ -237,9 +237,7 @@ impl FunctionLowering<'_, '_> {
                 opcode: Opcode::Cvta,
                 ty: OpType::U64,
                 src: OpType::None,
-                mods: Mods::NONE
-                    .with_space(StateSpace::Local)
-                    .with_mode(Mode::To),
+                mods: Mods::NONE.with_space(StateSpace::Local).with_mode(Mode::To),
             };
             address = self.b.op(desc, &[address], Type::B64);
         }

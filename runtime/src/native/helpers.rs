@@ -22,7 +22,6 @@ use margay_ops::sreg::SpecialReg;
 use margay_ops::texture::{Access, Results};
 use smallvec::SmallVec;
 
-use super::image::FUNCTION_BASE;
 use super::observe::{Addresses, Chunk, Examiner, Observed, Recorder, perform};
 use super::reach::Reach;
 use super::{faults, fetch, recording, sync_points, textures};
@@ -191,9 +190,9 @@ fn clock_value(payload: u64) -> u64 {
     }
 }
 
-/// Returns the name of the function whose handle is `handle`.
-fn name_of(module: &Module, handle: u64) -> Option<String> {
-    let offset = handle.checked_sub(FUNCTION_BASE)?;
+/// Returns the name of the function of a module whose handle is `handle`. `base` is the handle of function 0.
+fn name_of(module: &Module, base: u64, handle: u64) -> Option<String> {
+    let offset = handle.checked_sub(base)?;
     let id = FuncId(u32::try_from(offset / 16).ok()?);
     let function = module.functions.get(id)?;
     offset.is_multiple_of(16).then(|| function.name.clone())
@@ -246,7 +245,7 @@ fn run_syscall(
         }
         which => {
             let args: SmallVec<[u64; 8]> = (0..args.len()).map(arg).collect();
-            let name = |handle| name_of(module, handle);
+            let name = |handle| name_of(module, info.function_base, handle);
             let answer = services.device_runtime_call(&at, which, &args, &name);
             let answer = answer.ok_or(FaultKind::IllegalInstruction)?;
             SmallVec::from_elem(Bits::from(answer.map_err(of_fault)?), 1)

@@ -1,6 +1,7 @@
 //! Loads images: reads modules from bytes, and creates kernels from modules and the addresses of their variables.
 
 use std::fmt::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use margay_frontend::container::{self, Selection, select_ptx};
@@ -30,9 +31,16 @@ use crate::error::{Error, Result};
 use crate::fault::FloatMode;
 use crate::observe::Tools;
 
-/// Handle of the function with ID 0 of every module. The handle of each further function is 16 larger than that of the
-/// function before it. Handles are non-canonical addresses, so they differ from all data pointers.
-pub(super) const FUNCTION_BASE: u64 = 0x7ff0_0000_0000_0000;
+/// The first handles of functions. Handles are non-canonical addresses, so they differ from all data pointers.
+const FUNCTION_BASE: u64 = 0x7ff0_0000_0000_0000;
+
+/// Reserves the handles of the `count` functions of a module, and returns the handle of the function with ID 0. The
+/// handle of each further function is 16 larger than that of the function before it. No other module of the process has
+/// these handles, so a call through a handle of another module is an error.
+fn reserve_handles(count: usize) -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(FUNCTION_BASE);
+    NEXT.fetch_add(16 * (count as u64 + 1), Ordering::Relaxed)
+}
 
 /// Loads images that contain PTX: PTX text, fat binaries and linked images.
 #[derive(Debug)]
@@ -365,6 +373,8 @@ pub(super) struct PtxImage {
     symbols: Vec<SymbolId>,
     /// All symbols, with their initial contents.
     contents: PrimaryMap<SymbolId, Symbol>,
+    /// Number of functions, including kernels.
+    count: usize,
     log: String,
 }
 
@@ -401,7 +411,7 @@ impl PtxImage {
         let constants = all.filter(|(symbol, _)| symbol.space == StateSpace::Const);
         let constants = constants.map(|(symbol, &address)| (address, symbol.size));
         let constants = constants.collect();
-        Symbols::new(addresses, constants)
+        Symbols::new(addresses, constants, reserve_handles(self.count))
     }
 
     /// Returns the data from which the code of a kernel is compiled.
@@ -421,7 +431,7 @@ impl PtxImage {
     /// # Errors
     /// [`Error::OutOfMemory`] if the bytes cannot be allocated; [`Error::UnresolvedSymbol`] if they contain the address
     /// of a variable that no linked module defines.
-    fn initial(&self, id: SymbolId, addresses: &[u64]) -> Result<Vec<u8>> {
+    fn initial(&self, id: SymbolId, addresses: &[u64], function_base: u64) -> Result<Vec<u8>> {
         let symbol = &self.contents[id];
         let mut bytes = Vec::new();
         let reserved = bytes.try_reserve_exact(symbol.init.len());
@@ -436,7 +446,7 @@ impl PtxImage {
                     }
                     addresses.get(symbol.index()).copied().unwrap_or(0)
                 }
-                RelocTarget::Func(func) => FUNCTION_BASE + 16 * u64::from(func.0),
+                RelocTarget::Func(func) => function_base + 16 * u64::from(func.0),
             };
             let value = base.wrapping_add(reloc.addend as u64) >> u32::from(reloc.shift).min(63);
             let (start, size) = (reloc.offset as usize, usize::from(reloc.size).min(8));
@@ -509,6 +519,7 @@ impl Heads {
     ) -> PtxImage {
         PtxImage {
             bodies: Arc::new(bodies),
+            count: self.count,
             native: Arc::new(NativeCode::new(self.count, kind.caching, kind.tools)),
             choice: kind.choice,
             kernels: self.kernels,
@@ -536,12 +547,12 @@ impl LoadedImage for PtxImage {
 
     fn bind(&self, variables: &[u64]) -> Result<BoundImage> {
         let addresses = self.addresses(variables);
+        let symbols = Arc::new(self.bound_symbols(addresses.clone()));
         let initial = self
             .symbols
             .iter()
-            .map(|&id| self.initial(id, &addresses))
+            .map(|&id| self.initial(id, &addresses, symbols.function_base))
             .collect::<Result<_>>()?;
-        let symbols = Arc::new(self.bound_symbols(addresses));
         let kernels = (0..self.kernels.len())
             .map(|index| {
                 let source = self.source(index, Arc::clone(&symbols));

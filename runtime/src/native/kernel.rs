@@ -451,6 +451,8 @@ pub(super) struct KernelCode {
     pub(super) symbols: SymbolTable,
     /// Address and size of each constant variable of the module.
     pub(super) constants: Arc<[(u64, u64)]>,
+    /// The handle of the function with ID 0.
+    pub(super) function_base: u64,
     pub(super) shared: SharedLayout,
     /// The native code, or the reason why the interpreter runs the kernel.
     pub(super) native: Result<Arc<NativeKernel>, CompileError>,
@@ -740,6 +742,7 @@ impl Source {
             info: self.info.clone(),
             symbols,
             constants: Arc::clone(&self.symbols.constants),
+            function_base: self.symbols.function_base,
             shared,
             native,
             may_park,

@@ -110,7 +110,7 @@ impl PtxLaunch {
             workspace: workspace.as_ref().map_or(0, |space| space.as_ptr() as u64),
             symbols: code.symbols.clone(),
             constants: Arc::clone(&code.constants),
-            function_base: super::image::FUNCTION_BASE,
+            function_base: code.function_base,
         };
         let stack = stack_bytes(&code, &shape, &info);
         let spare = if examines { SPARE } else { 0 };

@@ -137,14 +137,21 @@ pub(super) struct Symbols {
     placed: Mutex<FxHashMap<usize, u32>>,
     /// Address and size of each constant variable.
     pub(super) constants: Arc<[(u64, u64)]>,
+    /// The handle of the function with ID 0.
+    pub(super) function_base: u64,
 }
 
 impl Symbols {
-    pub(super) fn new(addresses: Vec<u64>, constants: Arc<[(u64, u64)]>) -> Symbols {
+    pub(super) fn new(
+        addresses: Vec<u64>,
+        constants: Arc<[(u64, u64)]>,
+        function_base: u64,
+    ) -> Symbols {
         Symbols {
             common: SymbolTable::whole(addresses),
             placed: Mutex::default(),
             constants,
+            function_base,
         }
     }
 
