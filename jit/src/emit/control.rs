@@ -240,7 +240,9 @@ impl Lane<'_, '_> {
             .load(types::I32, host(), self.fixed.ctx, offset);
         let only_reads = self.function.dfg.insts[inst].mods.flag();
         let (cost, rest) = if only_reads {
-            (1, TURNS)
+            // The race detector needs microseconds for an iteration, so fewer iterations must pass between two yields.
+            let is_slow = self.request.order;
+            (if is_slow { WAITING_TURN } else { 1 }, TURNS)
         } else {
             // One turn is left, so after this lane has yielded, the lanes that run next yield in their first iteration.
             (WAITING_TURN, 1)
