@@ -163,7 +163,8 @@ impl Texture<'_> {
         memory: &mut impl Memory,
     ) -> Result<Found, FaultKind> {
         let (levels, probes) = self.levels(access, operands);
-        let mut sum = [0.0; 4];
+        // The sum of 0.0 and a texel of -0.0 would be 0.0.
+        let mut sum = [-0.0; 4];
         let mut count = 0.0;
         for coords in probes {
             let found = self.blend(access, operands, coords, levels, memory)?;

@@ -639,11 +639,12 @@ impl Numbers {
 }
 
 /// Performs random accesses of chunks and random synchronisation. Returns the races, as the sites of both accesses and
-/// what is missing. If `together` is true, the lanes of a chunk are recorded with one call.
+/// what is missing. If `together` is true, the lanes of a chunk are recorded with one call. If `only` is true, the
+/// detector is told that only barriers order the threads. Some accesses are atomic updates if `updates` is true.
 fn races_of_chunks(
     seed: u64,
     ctas: u32,
-    (together, only): (bool, bool),
+    (together, only, updates): (bool, bool, bool),
 ) -> std::collections::BTreeSet<(Site, Site, Missing)> {
     let mut numbers = Numbers(seed);
     let mut detector = Detector::default();
@@ -661,12 +662,19 @@ fn races_of_chunks(
             0 => detector.complete_barrier(id, 0, &[u32::MAX; 4], &[u32::MAX; 4]),
             1 => detector.synchronise_warp(id, warp, u32::MAX, u32::MAX),
             _ => {
-                let site = numbers.below(4);
-                let access = match site % 2 {
-                    0 => Access::READ,
-                    _ => Access::WRITE,
+                let site = numbers.below(if updates { 6 } else { 4 });
+                let mut bytes = [4, 8, 1, 2][numbers.below(4) as usize];
+                let access = match site {
+                    0 | 2 => Access::READ,
+                    1 | 3 => Access::WRITE,
+                    _ => {
+                        bytes = [4, 8][site as usize - 4];
+                        Access {
+                            element: bytes,
+                            ..ATOMIC
+                        }
+                    }
                 };
-                let bytes = [4, 8, 1, 2][numbers.below(4) as usize];
                 let stride = [u64::from(bytes), u64::from(bytes), 0, 12][numbers.below(4) as usize];
                 let start = match numbers.below(2) {
                     0 => 4096 + u64::from(numbers.below(3) * 64),
@@ -713,8 +721,8 @@ fn lanes_together_race_like_lanes_apart() {
     };
     for seed in 0..2000 {
         for (ctas, only) in [(1, false), (2, false), (5, false), (1, true), (3, true)] {
-            let apart = races_of_chunks(seed, ctas, (false, only));
-            let together = races_of_chunks(seed, ctas, (true, only));
+            let apart = races_of_chunks(seed, ctas, (false, only, false));
+            let together = races_of_chunks(seed, ctas, (true, only, false));
             match ctas {
                 // If three clusters write with the same instruction, two of the writes are kept. If a later write of
                 // another instruction replaces one of them, further accesses race with that later write instead.
@@ -728,6 +736,28 @@ fn lanes_together_race_like_lanes_apart() {
                 _ => assert_eq!(apart, together, "seed {seed}, {ctas} CTAs"),
             }
             found += apart.len();
+        }
+    }
+    assert!(found > 1000);
+}
+
+/// If only barriers order the threads, at most two of the unordered updates of a location are recorded. All races must be
+/// found nevertheless.
+#[test]
+fn updates_that_order_nothing_race_like_all_updates() {
+    let instructions = |races: &std::collections::BTreeSet<(Site, Site, Missing)>| {
+        let both = races.iter().flat_map(|&(a, b, _)| [a, b]);
+        both.collect::<std::collections::BTreeSet<_>>()
+    };
+    let mut found = 0;
+    for seed in 0..3000 {
+        for ctas in [1, 2, 3] {
+            let all = instructions(&races_of_chunks(seed, ctas, (false, false, true)));
+            for together in [false, true] {
+                let few = instructions(&races_of_chunks(seed, ctas, (together, true, true)));
+                assert_eq!(all, few, "seed {seed}, {ctas} CTAs, together {together}");
+            }
+            found += usize::from(all.contains(&4));
         }
     }
     assert!(found > 1000);
