@@ -20,9 +20,13 @@
 //! of the call. If the handle equals none of these handles, the launch fails with `invalid.pc`. All functions of a
 //! signature that is called through handles return through one common block.
 //!
-//! Invariants: after the pass, either the kernel contains no call or the pass has not changed it. The targets of a
-//! return are ordered so that reverse postorder keeps the program's order, because the scheduler uses this order to run
-//! lagging lanes first.
+//! Invariants: after the pass, either the kernel contains no call or the pass has not changed it. If it has changed the
+//! kernel, the layout has the order of the program (`Layout::in_program_order`): a function follows its first call. The
+//! sync points are numbered in this order, because the scheduler runs lagging lanes first. The targets of a return are
+//! ordered so that reverse postorder keeps this order within each function.
+//!
+//! All calls of a function lead to one copy of its body. The lanes of a warp must not execute an operation on the
+//! present lanes together if they have come from different calls or iterations ([`iterations`]).
 
 mod code;
 mod frame;
