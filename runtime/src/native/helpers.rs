@@ -613,7 +613,10 @@ unsafe fn examine_access(
     let Some(examiner) = &mut host.examiner else {
         return address;
     };
-    match examiner.access(cta, &at, address, operands) {
+    let used = examiner.access(cta, &at, address, operands);
+    // Code for single lanes performs the access before the next lane runs.
+    examiner.performed();
+    match used {
         Ok(used) => {
             if used == address
                 && let Some(range) = examiner.permitted_for_lane(&at, address)
@@ -719,6 +722,7 @@ unsafe fn examine_lanes(
     let mut used = None;
     if let Some(examiner) = &mut host.examiner {
         used = examiner.chunk(cta, &at, &chunk);
+        examiner.performed();
         if used.is_none()
             && let Some(what) = performed
             && let Some(range) = examiner.permitted(&at, &chunk)
@@ -935,6 +939,9 @@ impl Machine for HostMachine<'_> {
         new: &mut dyn FnMut(Bits) -> Bits,
     ) -> Result<Bits, FaultKind> {
         self.may(address, bytes, AccessKind::Write)?;
+        if let Some(examiner) = &mut self.examiner {
+            examiner.performed();
+        }
         update_at(address, bytes, new)
     }
 

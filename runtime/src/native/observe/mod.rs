@@ -21,6 +21,7 @@ use margay_ops::mods::StateSpace;
 use margay_shadow::init::View;
 use margay_shadow::race::{CtaId, Site};
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use super::launch::PtxLaunch;
 use crate::checks::{Findings, Kind};
@@ -92,6 +93,9 @@ pub(super) struct Examiner<'a> {
     /// The reads that generated code has recorded.
     log: Log,
     epoch: Epoch,
+    /// The values that lanes are about to write with compare-and-swap operations that were examined but not yet
+    /// performed, each with its address. Native code for whole chunks and the interpreter examine all lanes first.
+    swapped: SmallVec<[(u64, Bits); 4]>,
 }
 
 impl<'a> Examiner<'a> {
@@ -115,6 +119,7 @@ impl<'a> Examiner<'a> {
             wrong_access: None,
             log: Log::new(),
             epoch: Epoch::default(),
+            swapped: SmallVec::new(),
         };
         examiner.begin_shared();
         examiner

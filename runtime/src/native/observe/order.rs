@@ -281,16 +281,34 @@ impl Examiner<'_> {
     }
 
     /// Returns whether an access that is about to be performed writes. A compare-and-swap writes only if its comparison
-    /// succeeds.
-    fn writes(&self, access: &ObservedAccess, address: u64, operands: &[Bits]) -> bool {
+    /// succeeds. The comparison takes into account the values that other lanes are about to write with the same
+    /// instruction ([`Examiner::swapped`]).
+    fn writes(&mut self, access: &ObservedAccess, address: u64, operands: &[Bits]) -> bool {
         if access.op != AtomOp::Cas || access.mode != AccessMode::Update {
             return true;
         }
         let mut bytes = [0; 16];
         let count = access.bytes.min(16) as usize;
-        let read = crate::fault::access::read(&mut bytes[..count], address);
+        let mut earlier = self.swapped.iter().rev();
+        let known = match earlier.find(|(at, _)| *at == address) {
+            Some((_, value)) => {
+                bytes = value.to_le_bytes();
+                true
+            }
+            None => crate::fault::access::read(&mut bytes[..count], address).is_ok(),
+        };
         let expected = operands.first().map(|bits| bits.to_le_bytes());
-        read.is_err() || expected.is_none_or(|expected| expected[..count] == bytes[..count])
+        let equal = |expected: [u8; 16]| expected[..count] == bytes[..count];
+        let writes = !known || expected.is_none_or(equal);
+        if let (true, Some(&new)) = (writes, operands.get(1)) {
+            self.swapped.push((address, new));
+        }
+        writes
+    }
+
+    /// Records that the accesses that were examined so far have been performed.
+    pub(in crate::native) fn performed(&mut self) {
+        self.swapped.clear();
     }
 
     /// Returns the detector's index of the current CTA. The first call for a CTA registers the CTA with the detector,
