@@ -1,8 +1,8 @@
 //! IDs of function signatures. Before a call through a handle, generated code compares the ID of the callee's signature
 //! with the ID of the call's signature.
 //!
-//! A callee reads its parameters from memory on the caller's stack and writes its results to this memory. With a
-//! different signature, the callee would access memory outside of it.
+//! A callee reads its parameters from memory on the caller's stack and writes its results to this memory. If the
+//! callee had another signature than the call, it could access memory outside of this area.
 
 use margay_ir::entity::{Entity, FuncId, SigId};
 use margay_ir::function::{Function, Signature, payload_sig};

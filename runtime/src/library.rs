@@ -108,7 +108,7 @@ impl Library {
         self.inner.loaded.kernels()
     }
 
-    /// Returns the properties of the kernel with a (mangled) name.
+    /// Returns the properties of the kernel with this name in the PTX, which is mangled for C++ kernels.
     pub fn kernel_info(&self, name: &str) -> Option<&KernelInfo> {
         self.kernels().get(self.inner.names.kernel(name)?)
     }

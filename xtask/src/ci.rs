@@ -1,9 +1,9 @@
 //! `cargo xtask ci [--full]`: runs every check that a change must pass, one after another.
 //!
-//! `.ci/run` installs missing tools and calls this command. All steps except the last one ("tests, checked") use the
-//! release profile, so that Cargo compiles the code generator for the tests and the program only once. If a step fails,
-//! the remaining steps still run. The exit code reports that a step failed, and the last lines of the output list the
-//! failed steps. `--full` runs every conformance form, and every CUDA program in all settings. Without `--full`, the
+//! `.ci/run` installs missing tools and calls this command. Every step before the last one ("tests, checked") that
+//! compiles the code generator uses the release profile, so the tests and the program share one build of it. If a step
+//! fails, the remaining steps still run. The exit code reports that a step failed, and the last lines of the output list
+//! the failed steps. `--full` runs every conformance form, and every CUDA program in all settings. Without `--full`, the
 //! command runs a random sample of them, with the commit's hash as the random seed.
 
 use std::process::Command;

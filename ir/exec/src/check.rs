@@ -143,7 +143,7 @@ pub(super) struct SyncCheck {
     arrivals: Vec<Arrival>,
 }
 
-/// Lanes of a warp that have arrived at a barrier of the CTA.
+/// An arrival of lanes of a warp at a barrier of the CTA.
 #[derive(Clone, Copy, Debug)]
 struct Arrival {
     number: u64,

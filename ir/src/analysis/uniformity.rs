@@ -228,8 +228,8 @@ impl Uniformity {
         !self.control.leaving(function, value, block).is_uniform()
     }
 
-    /// Returns whether threads that have reached `block` the same number of times are always in the same iteration of
-    /// every loop around the block.
+    /// Returns whether the analysis proves that lanes of a warp (or of a chunk, if `Assumptions::width` is less than 32)
+    /// which have reached `block` the same number of times are in the same iteration of every loop around the block.
     pub fn is_converged(&self, cfg: &Cfg, dominators: &Dominators, block: Block) -> bool {
         self.control.is_converged(cfg, dominators, block)
     }

@@ -103,9 +103,11 @@ impl Control {
             .fold(Class::Launch, Class::max)
     }
 
-    /// Returns whether threads that have reached a block the same number of times are in the same iterations of the
-    /// loops around it. Returns true if every iteration of each of these loops executes the block, and if all threads
-    /// run the same number of iterations of each of these loops except the outermost one.
+    /// Returns whether the analysis proves that lanes of a warp which have reached a block the same number of times are
+    /// in the same iterations of the loops around it. It proves this if the control flow is reducible, if every
+    /// iteration of these loops that is followed by another iteration executes the block, and if all lanes run the same
+    /// number of iterations of each of these loops except the outermost one. If `Assumptions::width` is less than 32,
+    /// the result is about the lanes of a chunk.
     pub(super) fn is_converged(&self, cfg: &Cfg, dominators: &Dominators, block: Block) -> bool {
         let loops = &self.loops;
         let passes = |number: usize| {

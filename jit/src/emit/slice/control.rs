@@ -2,8 +2,10 @@
 //!
 //! The masked blocks are in the order of [`Linear`]; a *position* is an index in this order. Each masked block has a
 //! variable with the mask of the lanes that will run the block, and a block with an empty mask is skipped. The first
-//! edge to a block initialises the block's mask and parameters, and later edges add their lanes. Lanes that branch back
-//! to a loop's header wait at the end of the loop.
+//! edge to a block, in the order of the positions, sets the block's mask and parameters, and later edges add their
+//! lanes. If this first edge leaves a loop, it can add lanes in several iterations. The code then clears the mask before
+//! it enters the loop, and every edge adds its lanes. Lanes that branch back to a loop's header wait at the end of the
+//! loop.
 //!
 //! Invariant: while the block at a position runs, no lane waits at an earlier position.
 

@@ -537,7 +537,8 @@ pub(in crate::native) fn synchronise_cluster(ctas: Vec<(Examiner<'_>, ClusterLan
     }
 }
 
-/// Returns the bytes that a store writes.
+/// Returns the contents of the bytes that a store writes: the low `access.element` bytes of each operand, at most
+/// `access.bytes` bytes in all.
 fn stored_bytes(access: &ObservedAccess, operands: &[Bits]) -> SmallVec<[u8; 32]> {
     let element = access.element.min(16) as usize;
     let mut bytes = SmallVec::new();
