@@ -105,6 +105,7 @@ impl FunctionLowering<'_, '_> {
                 offset,
             } => {
                 let address = self.element_address(base, register, offset, operand.span)?;
+                let address = self.in_own_space(base, address);
                 Ok(self.address_as(address, ty))
             }
             OperandKind::Sink => Ok(self.b.constant(ty.held(), 0)),
@@ -231,17 +232,25 @@ impl FunctionLowering<'_, '_> {
     /// Returns the address of a variable in its own state space plus an offset, truncated to the width of `ty`. The
     /// address of a parameter of a device function is in local memory (PTX ISA, `mov`).
     fn address_of(&mut self, base: Name, offset: i64, span: Span, ty: OpType) -> Lowered<Value> {
-        let (mut address, _) = self.variable_address(base, offset, span)?;
-        if let Some(Binding::Pointer(_)) = self.find(base) {
-            let desc = Desc {
-                opcode: Opcode::Cvta,
-                ty: OpType::U64,
-                src: OpType::None,
-                mods: Mods::NONE.with_space(StateSpace::Local).with_mode(Mode::To),
-            };
-            address = self.b.op(desc, &[address], Type::B64);
-        }
+        let (address, _) = self.variable_address(base, offset, span)?;
+        let address = self.in_own_space(base, address);
         Ok(self.address_as(address, ty))
+    }
+
+    /// Converts an address in an array parameter of a device function, which is generic, to an address in local memory.
+    /// Returns addresses in other variables unchanged.
+    fn in_own_space(&mut self, base: Name, address: Value) -> Value {
+        let Some(Binding::Pointer(_)) = self.find(base) else {
+            return address;
+        };
+        let mods = Mods::NONE.with_space(StateSpace::Local);
+        let desc = Desc {
+            opcode: Opcode::Cvta,
+            ty: OpType::U64,
+            src: OpType::None,
+            mods: mods.with_mode(Mode::To),
+        };
+        self.b.op(desc, &[address], Type::B64)
     }
 
     /// Truncates an address if `ty` is narrower than an address.

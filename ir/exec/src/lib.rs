@@ -160,10 +160,10 @@ pub trait Runner {
     /// [`CtaState::observed`] was called.
     fn synchronised(&mut self, _event: SyncEvent<'_>) {}
 
-    /// Chooses among the lanes `open` of a warp, which wait at sync points. Returns the lanes that wait at the sync point
-    /// that comes first in the program, in the same calls. The order of two sync points in different functions is the
-    /// order of the calls of these functions in their common caller. Returns `None` if the numbers of the sync points
-    /// are in this order, which is so if no lane is in a called function.
+    /// Chooses among the lanes `open` of a warp, which wait at sync points. Returns the lanes that wait at the sync
+    /// point that comes first in the program, in the same calls. The order of two sync points in different functions is
+    /// the order of the calls of these functions in their common caller. Returns `None` if no lane is in a called
+    /// function; the order is then that of the numbers of the sync points.
     fn first_in_calls(&self, _warp: u32, _open: u32) -> Option<u32> {
         None
     }

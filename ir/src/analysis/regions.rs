@@ -2,7 +2,7 @@
 //! needs, and the layout of the frame of a warp.
 //!
 //! Resume point 0 is the start of the function; resume point `i` is the block after sync point `i`. Sync points are
-//! numbered in reverse postorder, so a sync point with a lower number comes earlier in the program. A [`SyncPoint`]
+//! numbered in the order of the program ([`Cfg::program_order`]). A [`SyncPoint`]
 //! contains this number. A lane that waits at sync point `i` has stored two kinds of values in its warp's frame: the
 //! values that are live after the sync point, and the operands of the sync point that are not constants. The results of
 //! the sync point are stored in the frame before the lane resumes.

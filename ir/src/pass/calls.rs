@@ -26,7 +26,8 @@
 //! ordered so that reverse postorder keeps this order within each function.
 //!
 //! All calls of a function lead to one copy of its body. The lanes of a warp must not execute an operation on the
-//! present lanes together if they have come from different calls or iterations ([`iterations`]).
+//! present lanes together if they have come from different calls or iterations ([`iterations`]). Limit: lanes at
+//! different depths of a recursion that have come from the same call are not kept apart.
 
 mod code;
 mod frame;

@@ -64,7 +64,7 @@ pub(super) fn is_lock_step(module: &Module) -> bool {
 /// Adds implicit sync points and splits blocks. `module` is the module of the function, and `acting` contains the
 /// functions of which the lanes of a warp must execute each call in the same iteration of a loop.
 pub fn run(function: &mut Function, module: &Module, acting: &Acting) {
-    // Functions are merged after this pass has joined the iterations of their loops.
+    // The pass that merges functions into a kernel has joined the iterations of their loops.
     if !function.layout.in_program_order {
         iterations::run(function, acting);
     }

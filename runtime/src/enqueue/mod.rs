@@ -371,6 +371,8 @@ impl Stream {
         let is_complete = self.is_complete();
         if is_complete {
             self.host_waited();
+            // A reset can have dropped the work since the first check.
+            self.check()?;
         }
         Ok(is_complete)
     }

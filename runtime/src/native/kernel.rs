@@ -691,9 +691,10 @@ impl Source {
             })
         };
         let contends = reached.iter().any(updates);
+        // The module for the interpreter contains further sync points, and reports must not depend on the engine.
         let barriers_only = reached
             .iter()
-            .all(|&id| only_barriers_order(&module.functions[id]));
+            .all(|&id| only_barriers_order(&snapshot.module.functions[id]));
         let allocates = reached.iter().any(|&id| {
             let function = &module.functions[id];
             let insts = function

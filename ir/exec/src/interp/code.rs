@@ -26,8 +26,8 @@ pub struct Code {
 }
 
 impl Code {
-    /// Numbers the sync points of every function in the order of the program, and computes the layout of each function's local
-    /// memory slots.
+    /// Numbers the sync points of every function in the order of the program, and computes the layout of each function's
+    /// local memory slots.
     pub fn new(module: &Module) -> Code {
         let mut code = Code::default();
         for (id, function) in module.functions.iter() {

@@ -224,6 +224,16 @@ struct Group {
     lock: Option<Lock>,
 }
 
+impl Group {
+    /// Returns whether every access that races with an access of `other` also races with an access of this group, if no
+    /// order exists between the accesses. A later atomic access does not race with an atomic access of this group, but
+    /// it races with a weak access, an access of a narrower scope or an access of another size.
+    fn races_like(&self, other: &Group) -> bool {
+        let kind = |group: &Group| (group.strong, group.element, group.volatile);
+        self.strong.is_none() || kind(self) == kind(other)
+    }
+}
+
 /// A lock that a thread holds. It is a location that the thread has changed with a compare-and-swap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Lock {
@@ -597,7 +607,8 @@ impl Detector {
                 continue;
             }
             let group = &self.groups[entry.group as usize - 1];
-            if updated && group.strong.is_some() && self.scope_includes(group, by) {
+            let one_size = access.strong.is_none() || u32::from(group.element) == access.element;
+            if updated && group.strong.is_some() && one_size && self.scope_includes(group, by) {
                 continue;
             }
             let race = self.race(by, (access, copy), entry);
@@ -614,8 +625,11 @@ impl Detector {
         }
         // Removes accesses that happen before this access and can race with a later access only if this access also
         // races with it.
+        let new_group = self.groups[group as usize - 1];
         entries.retain(|entry| {
-            let covered = entry.bytes & !bytes == 0 && (writes || !entry.writes);
+            let old = &self.groups[entry.group as usize - 1];
+            let covered =
+                entry.bytes & !bytes == 0 && (writes || !entry.writes) && new_group.races_like(old);
             !covered || self.is_current(by, entry) || !self.is_over(by, entry)
         });
         let mut new = Entry {

@@ -312,9 +312,10 @@ fn is_known_elsewhere(groups: &[Group], now: &Now, read: &Entry, further: &[Entr
 /// must compare the update with the earlier accesses. Returns false only in the latter case. `cluster_of` returns the
 /// cluster of a CTA.
 ///
-/// Updates by the same instruction do not race with each other. Of the updates that barriers do not order, at most two
-/// are recorded: of different warps of a CTA in one epoch, or of CTAs in different clusters. Every later access that
-/// races with an update that is not recorded also races with one of these two, as [`enough_writes`] explains.
+/// Updates by the same instruction do not race with each other. As soon as two updates that barriers do not order are
+/// recorded, of different warps of the current CTA in one epoch or of CTAs in different clusters, no more are recorded.
+/// Every later access that races with an update that is not recorded also races with one of these two, or with a later
+/// access that has replaced one of them, as [`enough_writes`] explains.
 fn record_update(
     cells: &mut Cells,
     groups: &[Group],
@@ -365,7 +366,8 @@ fn record_update(
     let mut new = entry;
     let mut moved = None;
     if let Some(write) = write {
-        let covered = write.bytes & !entry.bytes == 0;
+        let old = &groups[write.group as usize - 1];
+        let covered = write.bytes & !entry.bytes == 0 && own.races_like(old);
         if write.key() == entry.key() {
             new.lanes |= write.lanes;
         } else if further.iter().any(|other| other.key() == entry.key()) {

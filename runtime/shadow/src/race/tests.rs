@@ -1308,3 +1308,40 @@ fn a_fence_is_missing_after_many_updates() {
     assert_eq!(missing.len(), CTAS as usize - 1);
     assert!(missing.contains(&Missing::Fence));
 }
+
+/// An atomic access that happens after a weak access does not replace it: a later atomic access of another CTA races
+/// only with the weak access.
+#[test]
+fn an_atomic_access_does_not_hide_an_earlier_weak_access() {
+    let wide = Access {
+        element: 8,
+        ..ATOMIC
+    };
+    let narrow = Access {
+        strong: Some(Scope::Cta),
+        ..ATOMIC
+    };
+    for (first, bytes) in [
+        (Access::WRITE, 4),
+        (Access::READ, 4),
+        (narrow, 4),
+        (wide, 8),
+    ] {
+        for only in [false, true] {
+            let mut run = Run::new();
+            for id in [0, 1] {
+                if only {
+                    run.detector.order_by_barriers_only(id);
+                }
+            }
+            run.access(0, 0, first, X, bytes);
+            run.barrier(0);
+            for thread in [0, 33, 1] {
+                run.access(0, thread, ATOMIC, X, 4);
+            }
+            assert_eq!(run.races, []);
+            run.access(1, 0, ATOMIC, X, 4);
+            assert_eq!(run.races.len(), 1, "{first:?}, only barriers: {only}");
+        }
+    }
+}
