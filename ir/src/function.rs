@@ -432,6 +432,18 @@ impl Function {
         self.layout.insts[block].push(inst);
     }
 
+    /// Returns the values that instructions have as operands or pass to blocks.
+    pub fn used_values(&self) -> SecondaryMap<Value, bool> {
+        let mut used = SecondaryMap::default();
+        for &inst in self.blocks().iter().flat_map(|&b| self.insts(b)) {
+            let passed = self.dfg.targets(inst).iter().flat_map(|call| &call.args);
+            for &value in self.dfg.args(inst).iter().chain(passed) {
+                used[self.dfg.resolve(value)] = true;
+            }
+        }
+        used
+    }
+
     /// Replaces every use of an alias, in operands and in block arguments, by the value to which the alias resolves.
     pub fn resolve_aliases(&mut self) {
         let order = self.layout.order.clone();

@@ -20,7 +20,7 @@ use super::copy::jump;
 use super::iterations::{self, Acting};
 use super::places::{Finder, Places, SharedAddress};
 use crate::analysis::Cfg;
-use crate::entity::{Block, Inst, SecondaryMap, Value};
+use crate::entity::{Block, Inst, SecondaryMap};
 use crate::function::Function;
 use crate::module::Module;
 use margay_ops::meaning::Desc;
@@ -111,18 +111,6 @@ fn add_implicit(function: &mut Function, module: &Module) {
     }
 }
 
-/// Returns the values that at least one instruction uses.
-fn used_values(function: &Function) -> SecondaryMap<Value, bool> {
-    let mut used = SecondaryMap::default();
-    for &inst in function.blocks().iter().flat_map(|&b| function.insts(b)) {
-        let passed = function.dfg.targets(inst).iter().flat_map(|c| &c.args);
-        for &value in function.dfg.args(inst).iter().chain(passed) {
-            used[value] = true;
-        }
-    }
-    used
-}
-
 fn start_state(cfg: &Cfg, at_end: &SecondaryMap<Block, Accesses>, block: Block) -> Accesses {
     let mut state = Accesses::default();
     for &pred in cfg.preds(block) {
@@ -179,7 +167,7 @@ struct Access {
 
 /// Returns the accesses that may need a sync point before them.
 fn accesses(function: &Function, module: &Module) -> FxHashMap<Inst, Access> {
-    let used = used_values(function);
+    let used = function.used_values();
     let finder = Finder::new(function, module);
     let mut found = FxHashMap::default();
     for &inst in function.blocks().iter().flat_map(|&b| function.insts(b)) {

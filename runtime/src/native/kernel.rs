@@ -8,7 +8,7 @@ use margay_exec::interp::Code;
 use margay_exec::{LaunchInfo, SymbolTable, SyncPoint};
 use margay_ir::analysis::callees::callees;
 use margay_ir::analysis::{StackNeed, slots, stack_need};
-use margay_ir::entity::{Entity, FuncId, Inst, SymbolId, Value};
+use margay_ir::entity::{Entity, FuncId, Inst, SecondaryMap, SymbolId, Value};
 use margay_ir::function::Function;
 use margay_ir::module::Module;
 use margay_ir::observe::Selection;
@@ -371,7 +371,7 @@ fn register(function: &CompiledFunction, owner: u64) -> Entry {
 }
 
 /// Returns whether a function synchronises threads only with barriers of the whole CTA and with warp barriers. Such a
-/// function has no fences, no ordered loads or stores, and only atomics that order nothing ([`is_silent`]).
+/// function has no fences, no ordered loads or stores, and only atomics that order nothing ([`orders_nothing`]).
 fn only_barriers_order(function: &Function) -> bool {
     let dfg = &function.dfg;
     let used = OnceCell::new();
@@ -387,8 +387,8 @@ fn only_barriers_order(function: &Function) -> bool {
             }
             Opcode::BarWarp | Opcode::Converge => true,
             Opcode::Atom | Opcode::Red => {
-                let used = used.get_or_init(|| used_values(function));
-                is_silent(function, inst, used)
+                let used = used.get_or_init(|| function.used_values());
+                orders_nothing(function, inst, used)
             }
             Opcode::Fence
             | Opcode::CpAsync
@@ -405,24 +405,13 @@ fn only_barriers_order(function: &Function) -> bool {
 /// Returns whether an atomic operation is relaxed and its result is unused. In a function without fences, no such
 /// operation orders accesses of different threads. A compare-and-swap is excluded because it can take a lock, and an
 /// arrival at an mbarrier because threads can wait for it.
-fn is_silent(function: &Function, inst: Inst, used: &FxHashSet<Value>) -> bool {
+fn orders_nothing(function: &Function, inst: Inst, used: &SecondaryMap<Value, bool>) -> bool {
     let mods = function.dfg.insts[inst].mods;
     let relaxed = mods.is_weak() || mods.order() == MemOrder::Relaxed;
     let op = mods.atom_op();
     let excluded = matches!(op, AtomOp::Cas | AtomOp::Signal | AtomOp::SignalDrop);
     let mut results = function.dfg.results(inst).iter();
-    relaxed && !excluded && !results.any(|result| used.contains(result))
-}
-
-/// Returns the values that are operands of instructions or arguments of blocks.
-fn used_values(function: &Function) -> FxHashSet<Value> {
-    let dfg = &function.dfg;
-    let insts = function.blocks().iter().flat_map(|&b| function.insts(b));
-    let uses = insts.flat_map(|&inst| {
-        let passed = dfg.targets(inst).iter().flat_map(|target| &target.args);
-        dfg.args(inst).iter().chain(passed)
-    });
-    uses.map(|&value| dfg.resolve(value)).collect()
+    relaxed && !excluded && !results.any(|&result| used[result])
 }
 
 /// What a thread's stack contains.

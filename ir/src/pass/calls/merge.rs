@@ -111,7 +111,7 @@ impl Order {
         let mut order = Vec::with_capacity(kernel.blocks().len());
         let mut seen: FxHashSet<Block> = FxHashSet::default();
         // The blocks that are still to be added, the next one last.
-        let mut work: Vec<Block> = std::mem::take(&mut self.kernel);
+        let mut work = self.kernel;
         work.reverse();
         while let Some(block) = work.pop() {
             if !seen.insert(block) {
