@@ -18,7 +18,7 @@ pub const BYTES: usize = (THREADS + 4) * STRIDE;
 pub fn left_out(form: &FormKernel) -> Option<&'static str> {
     const ADDRESS: &str = "shows where a variable or a window lies";
     /// Opcode (if empty, any opcode), a part of the instruction's text, and the reason.
-    const REASONS: [(&str, &str, &str); 17] = [
+    const REASONS: [(&str, &str, &str); 18] = [
         ("", "%clock", "time"),
         ("", "%globaltimer", "time"),
         ("", "%gridid", "numbers launches"),
@@ -28,6 +28,7 @@ pub fn left_out(form: &FormKernel) -> Option<&'static str> {
         ("alloca", "", "an address of the engine's own stack"),
         ("stacksave", "", "an address of the engine's own stack"),
         ("mov", "gvar", ADDRESS),
+        ("mov", "mykern", "handles of functions differ between modules"),
         ("mov", "cvar", ADDRESS),
         ("cvta", "shared", ADDRESS),
         ("cvta", "local", ADDRESS),

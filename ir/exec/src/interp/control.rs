@@ -361,20 +361,18 @@ impl<M: Machine> View<'_, M> {
         self.machine.poll().map_err(|kind| (pc, (lane, kind)))?;
         let body = self.body;
         match action {
-            Action::Jump(edge) => group.at = self.take(group, body.edge(edge), group.mask),
+            Action::Jump(edge) => *group = self.take(group, body.edge(edge), group.mask),
             Action::Branch(edge) => {
                 let taken = self.rows().lowest_bits(step.args[0]) & group.mask;
                 let edges = [body.edge(edge), body.edge(edge + 1)];
                 if taken == group.mask {
-                    group.at = self.take(group, edges[0], taken);
+                    *group = self.take(group, edges[0], taken);
                 } else if taken == 0 {
-                    group.at = self.take(group, edges[1], group.mask);
+                    *group = self.take(group, edges[1], group.mask);
                 } else {
                     let other = group.mask & !taken;
-                    let at = self.take(group, edges[1], other);
-                    groups.push(Group::new(at, other));
-                    group.at = self.take(group, edges[0], taken);
-                    group.mask = taken;
+                    groups.push(self.take(group, edges[1], other));
+                    *group = self.take(group, edges[0], taken);
                 }
             }
             Action::Table(first, count) => {
@@ -387,14 +385,13 @@ impl<M: Machine> View<'_, M> {
                 loop {
                     let number = edge(rest.trailing_zeros());
                     let mask = crate::mask_of(lanes(rest).filter(|&l| edge(l) == number));
-                    let at = self.take(group, body.edge(number), mask);
+                    let part = self.take(group, body.edge(number), mask);
                     rest &= !mask;
                     if rest == 0 {
-                        group.at = at;
-                        group.mask = mask;
+                        *group = part;
                         break;
                     }
-                    groups.push(Group::new(at, mask));
+                    groups.push(part);
                 }
             }
             _ => return Err((pc, (lane, FaultKind::IllegalInstruction))),
@@ -403,8 +400,8 @@ impl<M: Machine> View<'_, M> {
         Ok(Left::Moved)
     }
 
-    /// Executes the moves of an edge for the lanes `mask` of a group, and returns the new position of these lanes.
-    fn take(&mut self, group: &Group, edge: &Edge, mask: u32) -> At {
+    /// Executes the moves of an edge for the lanes `mask` of a group, and returns these lanes at their new position.
+    fn take(&mut self, group: &Group, edge: &Edge, mask: u32) -> Group {
         let active = Active {
             mask,
             unused: self.active.unused,
@@ -412,7 +409,10 @@ impl<M: Machine> View<'_, M> {
         for &(to, from) in self.body.moves(edge) {
             self.rows().copy(to, from, active);
         }
-        group.at.with_pc(edge.target)
+        Group {
+            waits_until: edge.loop_end,
+            ..Group::new(group.at.with_pc(edge.target), mask)
+        }
     }
 
     /// Returns the fault with which a terminator ends the launch.

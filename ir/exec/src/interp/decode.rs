@@ -73,6 +73,8 @@ pub(super) struct Step {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Edge {
     pub(super) target: u32,
+    /// For an edge that leads back to the header of a loop, the first step after the loop; else 0.
+    pub(super) loop_end: u32,
     moves: u32,
     move_count: u32,
 }
@@ -122,13 +124,13 @@ impl Body {
             function,
             places: &allocation.places,
             scratch: allocation.scratch,
-            starts: SecondaryMap::default(),
+            starts: SecondaryMap::with_default(NOWHERE),
             body,
         };
         for &block in &order.order {
             decoder.block(block, &sync_point_of);
         }
-        decoder.finish()
+        decoder.finish(&order)
     }
 
     /// Returns the instruction of a step.
@@ -184,10 +186,12 @@ struct Decoder<'a> {
     places: &'a SecondaryMap<Value, RegisterId>,
     /// A row of each width that is used to break cycles of moves.
     scratch: [usize; 3],
-    /// The first step of each block.
+    /// The first step of each block; [`NOWHERE`] for blocks that are not decoded yet.
     starts: SecondaryMap<Block, u32>,
     body: Body,
 }
+
+const NOWHERE: u32 = u32::MAX;
 
 impl Decoder<'_> {
     fn block(&mut self, block: Block, sync_point_of: &impl Fn(Inst) -> Option<SyncPoint>) {
@@ -269,8 +273,8 @@ impl Decoder<'_> {
         }
     }
 
-    /// Adds the edges of a terminator. The target of an edge is a block; `Decoder::finish` replaces it by a step.
-    /// Returns the index of the first edge.
+    /// Adds the edges of a terminator. The target of an edge is a block; `Decoder::finish` replaces it by a step. The
+    /// end of the loop is [`NOWHERE`] for an edge that leads back. Returns the index of the first edge.
     fn edges(&mut self, calls: &[BlockCall]) -> u32 {
         let first = self.body.edges.len() as u32;
         for call in calls {
@@ -281,6 +285,10 @@ impl Decoder<'_> {
             in_sequence(moves.collect(), self.scratch, &mut self.body.moves);
             self.body.edges.push(Edge {
                 target: call.block.index() as u32,
+                loop_end: match self.starts[call.block] {
+                    NOWHERE => 0,
+                    _ => NOWHERE,
+                },
                 moves: start as u32,
                 move_count: (self.body.moves.len() - start) as u32,
             });
@@ -288,9 +296,19 @@ impl Decoder<'_> {
         first
     }
 
-    fn finish(mut self) -> Body {
+    fn finish(mut self, order: &Linear) -> Body {
+        let steps = self.body.steps.len() as u32;
+        let first_step = |position: u32| match order.order.get(position as usize) {
+            Some(&block) => self.starts[block],
+            None => steps,
+        };
         for edge in &mut self.body.edges {
-            edge.target = self.starts[Block::new(edge.target as usize)];
+            let target = Block::new(edge.target as usize);
+            edge.target = self.starts[target];
+            if edge.loop_end == NOWHERE {
+                let number = order.headed_by(target);
+                edge.loop_end = number.map_or(0, |number| first_step(order.loops[number].end));
+            }
         }
         self.body
     }

@@ -4,8 +4,10 @@
 //! Lanes of one activation whose next step is the same form a group, and execute this step together. When lanes
 //! diverge, the group with the lowest position runs first. Groups that reach the same step are merged. Groups in deeper
 //! activations run before groups in their callers, so that lanes that have returned wait for lanes that have not
-//! returned. Within an activation, the group at the earliest step runs first. A group that has passed a `yield` may
-//! have to run after all other groups (`is_last`).
+//! returned. Within an activation, the group at the earliest step runs first, except that lanes that have reached the
+//! header of a loop again wait for lanes that are still in the loop's previous iteration (`waits_until`). Native code
+//! for whole warps runs the lanes in the same order. A group that has passed a `yield` may have to run after all other
+//! groups (`is_last`).
 //!
 //! Invariant: groups have no lane in common.
 
@@ -38,6 +40,11 @@ impl At {
         self.0 as u32 as usize
     }
 
+    /// Returns whether another position is at a later step of the same activation, before the step `end`.
+    fn precedes(self, other: At, end: u32) -> bool {
+        self < other && other < self.with_pc(end)
+    }
+
     /// Returns the position of another step in the same activation.
     pub(super) fn with_pc(self, pc: u32) -> At {
         At(self.0 >> PC_BITS << PC_BITS | u64::from(pc))
@@ -51,6 +58,9 @@ pub(super) struct Group {
     pub(super) mask: u32,
     /// Whether all other groups must run before this group, because this group may wait for one of them.
     pub(super) is_last: bool,
+    /// If the group has returned to the header of a loop, the first step after the loop; else 0. Groups between the
+    /// header and this step run before this group.
+    pub(super) waits_until: u32,
 }
 
 impl Group {
@@ -59,7 +69,13 @@ impl Group {
             at,
             mask,
             is_last: false,
+            waits_until: 0,
         }
+    }
+
+    /// Returns whether this group waits for `other`, which is in the previous iteration of a loop.
+    fn waits_for(&self, other: &Group) -> bool {
+        !other.is_last && self.at.precedes(other.at, self.waits_until)
     }
 }
 
@@ -78,6 +94,7 @@ impl Groups {
             Some(other) => {
                 other.mask |= group.mask;
                 other.is_last &= group.is_last;
+                other.waits_until = other.waits_until.max(group.waits_until);
             }
             None => self.0.push(group),
         }
@@ -86,7 +103,10 @@ impl Groups {
     /// Removes the group that runs next.
     pub(super) fn pop(&mut self) -> Option<Group> {
         let all = self.0.iter().enumerate();
-        let (index, _) = all.min_by_key(|(_, group)| (group.is_last, group.at))?;
+        let waits = |group: &Group| {
+            group.waits_until != 0 && self.0.iter().any(|other| group.waits_for(other))
+        };
+        let (index, _) = all.min_by_key(|(_, group)| (group.is_last, waits(group), group.at))?;
         let group = self.0.swap_remove(index);
         Some(Group::new(group.at, group.mask))
     }
@@ -131,6 +151,30 @@ mod tests {
         assert_eq!(groups.go_on(Group::new(callee, 2)).at, callee);
         assert_eq!((callee.activation(), callee.pc()), (5, 40));
         assert_eq!(callee.with_pc(7), At::new(1, 5, 7));
+    }
+
+    #[test]
+    fn lanes_of_the_next_iteration_wait_for_the_others() {
+        let place = |pc| At::new(1, 4, pc);
+        let header = Group {
+            waits_until: 9,
+            ..Group::new(place(2), 1)
+        };
+        let next = |other: Group| {
+            let mut groups = Groups::default();
+            groups.push(other);
+            groups.go_on(header).mask
+        };
+        assert_eq!(next(Group::new(place(8), 2)), 2, "in the loop");
+        assert_eq!(next(Group::new(place(9), 2)), 1, "after the loop");
+        assert_eq!(next(Group::new(At::new(1, 3, 8), 2)), 2, "lower activation");
+        assert_eq!(next(Group::new(At::new(1, 5, 8), 2)), 1, "another call");
+        assert_eq!(next(Group::new(place(2), 2)), 3, "at the header");
+        let last = Group {
+            is_last: true,
+            ..Group::new(place(8), 2)
+        };
+        assert_eq!(next(last), 1, "waits for other lanes");
     }
 
     #[test]
