@@ -28,7 +28,11 @@ pub fn left_out(form: &FormKernel) -> Option<&'static str> {
         ("alloca", "", "an address of the engine's own stack"),
         ("stacksave", "", "an address of the engine's own stack"),
         ("mov", "gvar", ADDRESS),
-        ("mov", "mykern", "handles of functions differ between modules"),
+        (
+            "mov",
+            "mykern",
+            "handles of functions differ between modules",
+        ),
         ("mov", "cvar", ADDRESS),
         ("cvta", "shared", ADDRESS),
         ("cvta", "local", ADDRESS),

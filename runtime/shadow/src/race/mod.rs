@@ -396,11 +396,7 @@ impl Detector {
 
     /// Returns whether two pieces of work may run at the same time.
     pub fn may_overlap(&self, a: u32, b: u32) -> bool {
-        let contains = |work: u32, earlier: u32| {
-            let known = self.overlaps.get(&work);
-            known.is_some_and(|known| known.binary_search(&earlier).is_ok())
-        };
-        !self.overlaps.is_empty() && (contains(a, b) || contains(b, a))
+        may_overlap(&self.overlaps, a, b)
     }
 
     /// Returns the number of stored pairs of pieces of work that may run at the same time.
@@ -934,6 +930,15 @@ impl Detector {
             self.ctas[id as usize].acquire_all(&all);
         }
     }
+}
+
+/// Returns whether two pieces of work may run at the same time. `overlaps` is [`Detector::overlaps`].
+fn may_overlap(overlaps: &FxHashMap<u32, Vec<u32>>, a: u32, b: u32) -> bool {
+    let contains = |work: u32, earlier: u32| {
+        let known = overlaps.get(&work);
+        known.is_some_and(|known| known.binary_search(&earlier).is_ok())
+    };
+    !overlaps.is_empty() && (contains(a, b) || contains(b, a))
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 //!
 //! Most kernels read some arrays and write other arrays. Reads of memory that no thread of the launch writes cannot
 //! race within the launch. The detector keeps these reads as runs, which take less memory and time than cells. The
-//! first write to a block of memory moves the block's runs to the cells.
+//! first write of a launch to a block of memory moves the runs of the block that may race with the write to the cells.
+//! Runs of earlier launches stay, unless other work may overlap the writing launch.
 //!
 //! Reads are kept as runs only if barriers are the only operations that order the threads of the CTA
 //! ([`Cta::barriers_only`](super::Cta)), and if no other work may overlap the launch. Of equal runs by several readers,
@@ -16,7 +17,7 @@ use super::cell::{Entry, GroupId};
 use super::clock::{CtaId, Time};
 use super::quick::cells_of;
 use super::unit::{UNIT, Whole};
-use super::{Access, Detector, Group, Site};
+use super::{Access, Detector, Group, Site, may_overlap};
 
 /// Number of bytes of a block. For each block, the detector records whether a launch has written the block.
 const BLOCK: u64 = 1 << 16;
@@ -49,11 +50,10 @@ impl Run {
     }
 }
 
-/// The launch, the instruction, the addresses and the number of threads of a [`Run`]. Runs with equal keys differ only
-/// in the CTA, the first thread and the time of the reads.
+/// The instruction, the addresses and the number of threads of a [`Run`]. Runs with equal keys differ only in the
+/// launch, the CTA, the first thread and the time of the reads.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Key {
-    launch: u32,
     site: Site,
     address: u64,
     threads: u32,
@@ -74,14 +74,22 @@ struct Reader {
 /// The readers of runs with equal keys.
 #[derive(Debug)]
 struct Readers {
+    /// The launch of the readers. It is the last launch that has read these addresses with this instruction: every
+    /// later access that is not ordered with the reads of an earlier launch is not ordered with the reads of this
+    /// launch either.
+    launch: u32,
     /// Number of bytes of an element.
     element: u8,
     kept: SmallVec<[Reader; 4]>,
 }
 
 impl Readers {
-    /// Adds a reader, unless enough readers are kept.
-    fn add(&mut self, new: Reader) {
+    /// Adds a reader of a launch that no other work may overlap, unless enough readers are kept.
+    fn add(&mut self, launch: u32, new: Reader) {
+        if self.launch != launch {
+            self.launch = launch;
+            self.kept.clear();
+        }
         let same = |kept: &&mut Reader| {
             let earlier = kept.time.epoch < new.time.epoch;
             kept.cta == new.cta && (earlier || kept.first == new.first)
@@ -167,7 +175,6 @@ impl Detector {
             return false;
         }
         let key = Key {
-            launch,
             site,
             address: run.address,
             threads: run.threads,
@@ -188,20 +195,22 @@ impl Detector {
         let readers = found.runs.entry(key).or_insert_with(|| {
             *runs += 1;
             Readers {
+                launch,
                 element: access.element.min(u8::MAX.into()) as u8,
                 kept: SmallVec::new(),
             }
         });
-        readers.add(Reader {
+        let reader = Reader {
             cta: id,
             first: run.first,
             time,
             common,
-        });
+        };
+        readers.add(launch, reader);
         true
     }
 
-    /// Prepares for a write by a launch: moves the runs of the written blocks to the cells.
+    /// Prepares for a write by a launch: moves the runs of the written blocks that may race with it to the cells.
     #[inline]
     pub(super) fn begin_write(&mut self, launch: u32, address: u64, bytes: u64) {
         let (first, last) = (address / BLOCK, (address + bytes.max(1) - 1) / BLOCK);
@@ -213,9 +222,12 @@ impl Detector {
     }
 
     fn write_block(&mut self, launch: u32, block: u64) {
-        self.blocks.blocks.entry(block).or_default().writer = Some(launch);
         self.blocks.last_written = Some((block, launch));
-        self.move_runs(block);
+        let found = self.blocks.blocks.entry(block).or_default();
+        if found.writer.replace(launch) != Some(launch) {
+            let all = self.overlapping.contains(&launch);
+            self.move_runs(block, (!all).then_some(launch));
+        }
     }
 
     /// Moves the runs of all blocks that overlap the addresses `from..to` to the cells.
@@ -225,47 +237,50 @@ impl Detector {
         }
         let (first, last) = (from / BLOCK, (to - 1) / BLOCK);
         if last - first < self.blocks.blocks.len() as u64 {
-            return (first..=last).for_each(|block| self.move_runs(block));
+            return (first..=last).for_each(|block| self.move_runs(block, None));
         }
         let blocks = self.blocks.blocks.keys();
         let inside: Vec<u64> = blocks
             .filter(|block| (first..=last).contains(block))
             .copied()
             .collect();
-        inside.into_iter().for_each(|block| self.move_runs(block));
+        inside
+            .into_iter()
+            .for_each(|block| self.move_runs(block, None));
     }
 
-    /// Moves the runs of a block to the cells.
-    fn move_runs(&mut self, block: u64) {
+    /// Moves the runs of a block to the cells: those of the launch `of`, or all runs.
+    fn move_runs(&mut self, block: u64, of: Option<u32>) {
         let Some(block) = self.blocks.blocks.get_mut(&block) else {
             return;
         };
         if block.runs.is_empty() {
             return;
         }
-        let runs = std::mem::take(&mut block.runs);
-        self.blocks.runs -= runs.len();
-        let mut runs: Vec<(Key, u8, Reader)> = runs
-            .into_iter()
-            .flat_map(|(key, readers)| {
-                let element = readers.element;
-                readers
-                    .kept
-                    .into_iter()
-                    .map(move |reader| (key, element, reader))
-            })
-            .collect();
-        runs.sort_unstable_by_key(|(key, _, reader)| {
+        let mut runs: Vec<(Key, (u32, u8), Reader)> = Vec::new();
+        let before = block.runs.len();
+        block.runs.retain(|key, readers| {
+            let moves = of.is_none_or(|of| of == readers.launch);
+            if moves {
+                let shared = (readers.launch, readers.element);
+                let kept = readers.kept.iter();
+                runs.extend(kept.map(|reader| (*key, shared, *reader)));
+            }
+            !moves
+        });
+        self.blocks.runs -= before - block.runs.len();
+        runs.sort_unstable_by_key(|(key, (launch, _), reader)| {
             let time = (reader.time.epoch, reader.time.interval);
             let place = (key.address, key.site, key.threads, key.stride, key.bytes);
-            (key.launch, reader.cta, time, reader.first, place)
+            (*launch, reader.cta, time, reader.first, place)
         });
-        for (key, element, reader) in &runs {
-            self.move_run(key, *element, reader);
+        for (key, shared, reader) in &runs {
+            self.move_run(key, *shared, reader);
         }
     }
 
-    fn move_run(&mut self, key: &Key, element: u8, reader: &Reader) {
+    /// Moves a reader of a run to the cells. `launch` and `element` are those of [`Readers`].
+    fn move_run(&mut self, key: &Key, (launch, element): (u32, u8), reader: &Reader) {
         let mut group: Option<(u32, GroupId)> = None;
         let mut i = 0;
         while i < key.threads {
@@ -274,7 +289,7 @@ impl Detector {
             let id = match group {
                 Some((of, id)) if of == warp => id,
                 _ => self.add_group(Group {
-                    launch: key.launch,
+                    launch,
                     cta: reader.cta,
                     warp,
                     time: reader.time,
@@ -322,14 +337,27 @@ impl Detector {
         let Some(whole) = Whole::new(group, thread % 32, key.bytes / 4) else {
             return false;
         };
-        let unit = self.cells.unit(start / 4);
-        unit.is_some_and(|unit| unit.add_read(whole))
+        let Some(unit) = self.cells.unit(start / 4) else {
+            return false;
+        };
+        let write = unit.write.entry(0, true);
+        let (groups, overlaps) = (&self.groups, &self.overlaps);
+        write.is_some_and(|write| is_replaced(groups, overlaps, group, &write))
+            || unit.add_read(whole)
     }
 
     /// Adds a read to a cell in which it races with no other access. As in [`Detector::touch`], removes reads that can
     /// race with a later access only if another recorded read also races with it.
     fn add_read(&mut self, index: u64, mut new: Entry, common: u32) {
         let (cell, further) = self.cells.with_further(index);
+        let mut writes = cell.write().into_iter().chain(further.iter().copied());
+        let (groups, overlaps) = (&self.groups, &self.overlaps);
+        if writes.any(|write| {
+            let covers = write.writes && new.bytes & !write.bytes == 0;
+            covers && is_replaced(groups, overlaps, new.group, &write)
+        }) {
+            return;
+        }
         if cell.read().is_none() && further.is_empty() {
             return cell.set(new);
         }
@@ -361,6 +389,22 @@ impl Detector {
         entries.sort_unstable_by_key(Entry::key);
         self.cells.set_further(index, &entries);
     }
+}
+
+/// Returns whether a write of the same bytes replaces the reads of the group `read`, because it is a weak write of a
+/// later launch that is ordered with the launch of the reads: every later access that is not ordered with the reads is
+/// not ordered with this write either.
+fn is_replaced(
+    groups: &[Group],
+    overlaps: &FxHashMap<u32, Vec<u32>>,
+    read: GroupId,
+    write: &Entry,
+) -> bool {
+    let [read, write] = [read, write.group].map(|group| &groups[group as usize - 1]);
+    write.launch > read.launch
+        && write.strong.is_none()
+        && write.copy.is_none()
+        && !may_overlap(overlaps, read.launch, write.launch)
 }
 
 #[cfg(test)]
@@ -448,16 +492,70 @@ mod tests {
         assert!(detector.read_run(0, (0, Access::READ), &run(0)));
         let later = detector.add_cta(7, 0, 0, 32);
         detector.order_by_barriers_only(later);
-        assert!(detector.read_run(later, (0, Access::READ), &run(0)));
-        detector.add_overlaps(0, &[7]);
+        detector.add_overlaps(7, &[0]);
+        assert!(!detector.read_run(later, (0, Access::READ), &run(0)));
         assert!(!detector.read_run(0, (0, Access::READ), &run(0)));
-        assert_eq!(write(&mut detector, later, 3, X).len(), 2);
-        detector.add_overlaps(7, &[8]);
+        assert_eq!(write(&mut detector, later, 3, X).len(), 1);
+        detector.add_overlaps(8, &[0]);
         let mut found = 0;
         detector.conflicts(8, (X + 4, 4), true, |_| found += 1);
         assert_eq!(found, 1);
         detector.forget(X, 4);
         assert_eq!(write(&mut detector, later, 3, X), []);
+    }
+
+    /// Launches 0 and 1 are ordered. Work that overlaps both conflicts with the accesses of launch 1 to the bytes that
+    /// launch 1 accesses, and with those of launch 0 to other bytes.
+    #[test]
+    fn a_launch_replaces_the_reads_of_an_earlier_one() {
+        let conflicts = |detector: &mut Detector, address: u64, writes: bool| {
+            let mut found = Vec::new();
+            detector.conflicts(9, (address, 4), writes, |conflict| {
+                found.push((conflict.cta, conflict.writes));
+            });
+            found
+        };
+        let mut detector = detector(1);
+        let second = detector.add_cta(1, 0, 0, 128);
+        detector.order_by_barriers_only(second);
+        assert!(detector.read_run(0, (0, Access::READ), &run(0)));
+        let short = Run {
+            threads: 16,
+            ..run(64)
+        };
+        assert!(detector.read_run(0, (1, Access::READ), &short));
+        assert!(detector.read_run(second, (0, Access::READ), &run(0)));
+        assert_eq!(detector.blocks.runs(), 2);
+        for lane in 0..16 {
+            assert_eq!(
+                write(&mut detector, second, lane, X + 4 * u64::from(lane)),
+                []
+            );
+        }
+        assert_eq!(
+            detector.blocks.runs(),
+            1,
+            "the runs of launch 1 are in cells"
+        );
+        detector.add_overlaps(9, &[0, 1]);
+        assert_eq!(conflicts(&mut detector, X, true), [(1, true), (1, false)]);
+        assert_eq!(conflicts(&mut detector, X + 64, true), [(1, false)]);
+        assert_eq!(conflicts(&mut detector, X + 128, true), []);
+        let mut detector = self::detector(1);
+        let second = detector.add_cta(1, 0, 0, 128);
+        detector.order_by_barriers_only(second);
+        assert!(detector.read_run(0, (0, Access::READ), &run(0)));
+        assert_eq!(write(&mut detector, second, 3, X), []);
+        assert_eq!(
+            detector.blocks.runs(),
+            1,
+            "no access of launch 1 races with it"
+        );
+        detector.add_overlaps(9, &[0, 1]);
+        assert_eq!(conflicts(&mut detector, X, true), [(1, true)]);
+        assert_eq!(conflicts(&mut detector, X, false), [(1, true)]);
+        assert_eq!(conflicts(&mut detector, X + 64, true), [(0, false)]);
+        assert_eq!(conflicts(&mut detector, X + 64, false), []);
     }
 
     /// A sequence of pseudo-random numbers.
