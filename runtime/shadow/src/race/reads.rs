@@ -10,7 +10,8 @@
 //! only some readers are kept. They suffice, because every later write that races with any of the reads also races with
 //! a kept one.
 
-use rustc_hash::FxHashMap;
+use indexmap::IndexMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use smallvec::SmallVec;
 
 use super::cell::{Entry, GroupId};
@@ -55,8 +56,9 @@ impl Run {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Key {
     site: Site,
-    address: u64,
-    threads: u32,
+    /// Offset of the first address in the block.
+    offset: u16,
+    threads: u16,
     stride: u32,
     bytes: u32,
 }
@@ -80,7 +82,7 @@ struct Readers {
     launch: u32,
     /// Number of bytes of an element.
     element: u8,
-    kept: SmallVec<[Reader; 4]>,
+    kept: SmallVec<[Reader; 1]>,
 }
 
 impl Readers {
@@ -121,7 +123,37 @@ impl Readers {
 struct Block {
     /// The last launch that has written the block.
     writer: Option<u32>,
-    runs: FxHashMap<Key, Readers>,
+    runs: IndexMap<Key, Readers, FxBuildHasher>,
+    /// Index of the run after the one that was used last. Launches usually read the runs of a block in the order in
+    /// which the first launch has read them.
+    next: usize,
+}
+
+impl Block {
+    /// Returns the readers of runs with the given key, and the number of runs that were added (0 or 1). New readers
+    /// are made with `make`. Returns `None` if the block has too many runs.
+    fn readers(
+        &mut self,
+        key: Key,
+        make: impl FnOnce() -> Readers,
+    ) -> Option<(&mut Readers, usize)> {
+        let before = self.runs.len();
+        let index = match self.runs.get_index(self.next) {
+            Some((known, _)) if *known == key => self.next,
+            _ if before < MOST_RUNS => {
+                let entry = self.runs.entry(key);
+                let index = entry.index();
+                entry.or_insert_with(make);
+                index
+            }
+            _ => self.runs.get_index_of(&key)?,
+        };
+        self.next = index + 1;
+        let added = self.runs.len() - before;
+        self.runs
+            .get_index_mut(index)
+            .map(|(_, readers)| (readers, added))
+    }
 }
 
 /// The blocks of memory that launches have accessed.
@@ -163,6 +195,9 @@ impl Detector {
         let at_one_time = (run.first / 32..=last / 32).all(|warp| {
             cta.time(warp * 32).interval == time.interval && cta.common_interval(warp) == common
         });
+        let Ok(threads) = u16::try_from(run.threads) else {
+            return false;
+        };
         if !cta.barriers_only
             || !at_one_time
             || self.overlapping.contains(&launch)
@@ -176,14 +211,20 @@ impl Detector {
         }
         let key = Key {
             site,
-            address: run.address,
-            threads: run.threads,
+            offset: (run.address % BLOCK) as u16,
+            threads,
             stride: run.stride,
             bytes: run.bytes,
         };
-        if found.runs.len() >= MOST_RUNS && !found.runs.contains_key(&key) {
+        let make = || Readers {
+            launch,
+            element: access.element.min(u8::MAX.into()) as u8,
+            kept: SmallVec::new(),
+        };
+        let Some((readers, added)) = found.readers(key, make) else {
             return false;
-        }
+        };
+        self.blocks.runs += added;
         if self
             .blocks
             .last_written
@@ -191,15 +232,6 @@ impl Detector {
         {
             self.blocks.last_written = None;
         }
-        let runs = &mut self.blocks.runs;
-        let readers = found.runs.entry(key).or_insert_with(|| {
-            *runs += 1;
-            Readers {
-                launch,
-                element: access.element.min(u8::MAX.into()) as u8,
-                kept: SmallVec::new(),
-            }
-        });
         let reader = Reader {
             cta: id,
             first: run.first,
@@ -251,6 +283,7 @@ impl Detector {
 
     /// Moves the runs of a block to the cells: those of the launch `of`, or all runs.
     fn move_runs(&mut self, block: u64, of: Option<u32>) {
+        let start = block * BLOCK;
         let Some(block) = self.blocks.blocks.get_mut(&block) else {
             return;
         };
@@ -259,6 +292,7 @@ impl Detector {
         }
         let mut runs: Vec<(Key, (u32, u8), Reader)> = Vec::new();
         let before = block.runs.len();
+        block.next = 0;
         block.runs.retain(|key, readers| {
             let moves = of.is_none_or(|of| of == readers.launch);
             if moves {
@@ -271,20 +305,27 @@ impl Detector {
         self.blocks.runs -= before - block.runs.len();
         runs.sort_unstable_by_key(|(key, (launch, _), reader)| {
             let time = (reader.time.epoch, reader.time.interval);
-            let place = (key.address, key.site, key.threads, key.stride, key.bytes);
+            let place = (key.offset, key.site, key.threads, key.stride, key.bytes);
             (*launch, reader.cta, time, reader.first, place)
         });
         for (key, shared, reader) in &runs {
-            self.move_run(key, *shared, reader);
+            let run = Run {
+                address: start + u64::from(key.offset),
+                first: reader.first,
+                threads: key.threads.into(),
+                stride: key.stride,
+                bytes: key.bytes,
+            };
+            self.move_run(key.site, &run, *shared, reader);
         }
     }
 
-    /// Moves a reader of a run to the cells. `launch` and `element` are those of [`Readers`].
-    fn move_run(&mut self, key: &Key, (launch, element): (u32, u8), reader: &Reader) {
+    /// Moves a run of a reader to the cells. `launch` and `element` are those of [`Readers`].
+    fn move_run(&mut self, site: Site, run: &Run, (launch, element): (u32, u8), reader: &Reader) {
         let mut group: Option<(u32, GroupId)> = None;
         let mut i = 0;
-        while i < key.threads {
-            let thread = reader.first + i;
+        while i < run.threads {
+            let thread = run.first + i;
             let warp = thread / 32;
             let id = match group {
                 Some((of, id)) if of == warp => id,
@@ -293,7 +334,7 @@ impl Detector {
                     cta: reader.cta,
                     warp,
                     time: reader.time,
-                    site: key.site,
+                    site,
                     strong: None,
                     volatile: false,
                     element,
@@ -302,13 +343,13 @@ impl Detector {
                 }),
             };
             group = Some((warp, id));
-            if self.add_unit(key, (thread, i), id) {
-                i += 4 * UNIT as u32 / key.bytes;
+            if self.add_unit(run, (thread, i), id) {
+                i += 4 * UNIT as u32 / run.bytes;
                 continue;
             }
-            let start = key.address + u64::from(key.stride) * u64::from(i);
+            let start = run.address + u64::from(run.stride) * u64::from(i);
             i += 1;
-            for (index, bytes) in cells_of(start, key.bytes) {
+            for (index, bytes) in cells_of(start, run.bytes) {
                 let entry = Entry {
                     group: id,
                     lanes: 1 << (thread % 32),
@@ -322,19 +363,19 @@ impl Detector {
 
     /// If the threads of a run from index `i` on read a whole unit, adds these reads to the unit. Returns whether the
     /// reads were added. `thread` is the thread with index `i`.
-    fn add_unit(&mut self, key: &Key, (thread, i): (u32, u32), group: GroupId) -> bool {
-        let start = key.address + u64::from(key.stride) * u64::from(i);
+    fn add_unit(&mut self, run: &Run, (thread, i): (u32, u32), group: GroupId) -> bool {
+        let start = run.address + u64::from(run.stride) * u64::from(i);
         let bytes = 4 * UNIT as u32;
-        let whole = key.stride == key.bytes
-            && key.bytes.is_multiple_of(4)
+        let whole = run.stride == run.bytes
+            && run.bytes.is_multiple_of(4)
             && start.is_multiple_of(bytes.into())
-            && bytes.is_multiple_of(key.bytes)
-            && key.threads - i >= bytes / key.bytes
-            && thread % 32 + bytes / key.bytes <= 32;
+            && bytes.is_multiple_of(run.bytes)
+            && run.threads - i >= bytes / run.bytes
+            && thread % 32 + bytes / run.bytes <= 32;
         if !whole {
             return false;
         }
-        let Some(whole) = Whole::new(group, thread % 32, key.bytes / 4) else {
+        let Some(whole) = Whole::new(group, thread % 32, run.bytes / 4) else {
             return false;
         };
         let Some(unit) = self.cells.unit(start / 4) else {
