@@ -27,6 +27,7 @@ mod handles;
 mod images;
 mod jit_options;
 mod leaks;
+mod main_thread;
 mod readable;
 mod result;
 mod serve;

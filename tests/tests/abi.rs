@@ -446,6 +446,12 @@ fn thread_exit() {
     run("thread_exit", &[]);
 }
 
+/// Ends a process whose main thread has called `pthread_exit`.
+#[test]
+fn main_exit() {
+    run("main_exit", &[]);
+}
+
 /// Makes random calls in many threads for two seconds; `cargo xtask soak` runs longer. In CI the commit's hash is the
 /// random seed.
 #[test]

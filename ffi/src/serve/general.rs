@@ -21,6 +21,7 @@ pub(crate) fn init(_: &Call, flags: c_uint) -> Served {
         return Err(CuResult::NO_DEVICE);
     }
     end_at_exit();
+    crate::main_thread::watch();
     set_ready()
 }
 
