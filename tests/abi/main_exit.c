@@ -32,7 +32,18 @@ int main(void) {
     pid_t child = fork();
     if (child == 0) {
         pthread_t thread;
+        CUmodule module;
+        CUfunction scale;
+        CUdeviceptr memory;
+        float factor = 2;
+        unsigned count = 1;
+        void *arguments[] = {&memory, &factor, &count};
         context = start();
+        REQUIRE(cuModuleLoadData(&module, KERNELS));
+        REQUIRE(cuModuleGetFunction(&scale, module, "scale"));
+        REQUIRE(cuMemAlloc_v2(&memory, 4096));
+        // The launch starts threads that never end.
+        REQUIRE(cuLaunchKernel(scale, 1, 1, 1, 1, 1, 1, 0, NULL, arguments, NULL));
         CHECK(pthread_create(&thread, NULL, last, NULL) == 0);
         pthread_exit(NULL);
     }
