@@ -90,6 +90,10 @@ impl Now {
 /// Maximum number of accesses in the list of a cell that the short path examines.
 const FEW: usize = 8;
 
+/// Maximum number of accesses in the list of a cell that [`record_update`] examines. Loops with an atomic update are
+/// often unrolled, and two updates of each copy of the instruction are recorded.
+const MANY: usize = 24;
+
 /// Number of reads in the list of a cell, by different warps or instructions, after which no more reads are recorded
 /// until the next barrier. This applies only if only barriers order the threads. A later write that races with an
 /// unrecorded read then also races with some of the recorded reads.
@@ -312,8 +316,9 @@ fn is_known_elsewhere(groups: &[Group], now: &Now, read: &Entry, further: &[Entr
 /// must compare the update with the earlier accesses. Returns false only in the latter case. `cluster_of` returns the
 /// cluster of a CTA.
 ///
-/// Updates by the same instruction do not race with each other. As soon as two updates that barriers do not order are
-/// recorded, of different warps of the current CTA in one epoch or of CTAs in different clusters, no more are recorded.
+/// Updates of one size do not race with each other. As soon as two updates by one instruction that barriers do not order
+/// are recorded, of different warps of the current CTA in one epoch or of CTAs in different clusters, no more updates by
+/// this instruction are recorded.
 /// Every later access that races with an update that is not recorded also races with one of these two, or with a later
 /// access that has replaced one of them, as [`enough_writes`] explains.
 fn record_update(
@@ -326,7 +331,7 @@ fn record_update(
     cells.unmark(index, 1);
     let (cell, further) = cells.with_further(index);
     let (write, read) = (cell.write(), cell.read());
-    if further.len() > FEW {
+    if further.len() > MANY {
         return false;
     }
     let own = &groups[entry.group as usize - 1];
@@ -338,17 +343,12 @@ fn record_update(
             continue;
         }
         let reaches = group.cta == now.cta || own.strong == Some(Scope::Device);
-        let alike = (
-            group.site,
-            group.launch,
-            group.strong,
-            group.element,
-            group.lock,
-        ) == (now.site, now.launch, own.strong, own.element, None);
+        let alike = (group.launch, group.strong, group.element, group.lock)
+            == (now.launch, own.strong, own.element, None);
         if !other.writes || !alike || !reaches || group.copy.is_some() {
             return false;
         }
-        if entry.bytes & !other.bytes != 0 {
+        if group.site != now.site || entry.bytes & !other.bytes != 0 {
             continue;
         }
         match first {

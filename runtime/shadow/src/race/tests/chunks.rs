@@ -40,13 +40,13 @@ fn races_of_chunks(
             0 => detector.complete_barrier(id, 0, &[u32::MAX; 4], &[u32::MAX; 4]),
             1 => detector.synchronise_warp(id, warp, u32::MAX, u32::MAX),
             _ => {
-                let site = numbers.below(if updates { 6 } else { 4 });
+                let site = numbers.below(if updates { 10 } else { 4 });
                 let mut bytes = [4, 8, 1, 2][numbers.below(4) as usize];
                 let access = match site {
                     0 | 2 => Access::READ,
                     1 | 3 => Access::WRITE,
                     _ => {
-                        bytes = [4, 8][site as usize - 4];
+                        bytes = [4, 8][site as usize % 2];
                         Access {
                             element: bytes,
                             ..ATOMIC
