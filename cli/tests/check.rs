@@ -309,6 +309,27 @@ fn check_reports_that_findings_could_not_be_written() {
     assert!(report.contains("\"complete\": false"), "{report}");
 }
 
+// Regression test: the findings of a process that outlived the command were in a file that nobody read or removed.
+#[test]
+fn processes_that_outlive_the_command_print_their_findings() {
+    let folder = Folder::new("check_outlived");
+    std::fs::create_dir(folder.0.join("temporary")).unwrap();
+    let margay = env!("CARGO_BIN_EXE_margay");
+    let options = "check --tool memcheck --require-cuda-init no -- sh -c";
+    let script = format!("(sleep 1; {margay} {TOO_FAR}) & exit 0");
+    let words: Vec<&str> = options.split(' ').chain([script.as_str()]).collect();
+    let mut command = folder.command(&words);
+    // The end of the output is the end of the last process.
+    let output = command.env("TMPDIR", folder.0.join("temporary")).output();
+    let said = err(&output.unwrap());
+    let (summary, after) = said.split_once("ERROR SUMMARY: 0 errors\n").expect(&said);
+    assert!(!summary.contains("Invalid"), "{said}");
+    let found = after.matches("margay: memcheck: Invalid __global__");
+    assert_eq!(found.count(), 2, "{said}");
+    let left = std::fs::read_dir(folder.0.join("temporary")).unwrap();
+    assert_eq!(left.count(), 0);
+}
+
 #[test]
 fn check_suppresses_what_it_has_saved() {
     let folder = Folder::new("check_suppressions");

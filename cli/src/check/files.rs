@@ -1,8 +1,8 @@
 //! Expands the names of report files, writes these files, and creates the log file of a checking run.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use margay::checks::complete_marker;
@@ -67,20 +67,21 @@ pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Stri
 }
 
 /// The file in which the program's checks record findings, and the file that states that no finding is missing
-/// ([`complete_marker`]). Dropping this value removes both files.
+/// ([`complete_marker`]). Dropping this value removes both files and their folder. A process that then still runs
+/// cannot create the file again, and prints its findings.
 pub(crate) struct LogFile(PathBuf);
 
 impl LogFile {
-    /// Creates both files. Only this user can read the file of findings.
+    /// Creates both files in a new folder, which only this user can read.
     pub(crate) fn new() -> io::Result<LogFile> {
-        let folder = std::env::temp_dir();
+        let parent = std::env::temp_dir();
         let mut number = 0;
         loop {
-            let path = folder.join(format!("margay-check-{}-{number}.log", std::process::id()));
-            let mut options = OpenOptions::new();
-            match options.write(true).create_new(true).mode(0o600).open(&path) {
-                Ok(_) => {
-                    let log = LogFile(path);
+            let folder = parent.join(format!("margay-check-{}-{number}", std::process::id()));
+            match DirBuilder::new().mode(0o700).create(&folder) {
+                Ok(()) => {
+                    let log = LogFile(folder.join("findings.log"));
+                    File::create(&log.0)?;
                     File::create(complete_marker(&log.0))?;
                     return Ok(log);
                 }
@@ -106,6 +107,9 @@ impl Drop for LogFile {
     fn drop(&mut self) {
         let _ = fs::remove_file(complete_marker(&self.0));
         let _ = fs::remove_file(&self.0);
+        if let Some(folder) = self.0.parent() {
+            let _ = fs::remove_dir(folder);
+        }
     }
 }
 
@@ -143,5 +147,6 @@ mod tests {
         let marker = complete_marker(b.path());
         drop(b);
         assert!(!marker.exists());
+        assert!(!marker.parent().expect("a folder").exists());
     }
 }
