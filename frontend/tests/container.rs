@@ -1,6 +1,6 @@
 //! Tests of reading fat binaries and ELF files. Some of the images were created with NVIDIA's tools
 //! (`tests/data/make.sh`). The tests build the other images byte by byte according to the description of the format.
-//! They also truncate the images of NVIDIA's tools and flip single bits in them.
+//! They also truncate the images of NVIDIA's tools and flip single bits in them, except in `linked-stub.fatbin`.
 
 use margay_frontend::container::{
     Codec, Container, EntryKind, HostSection, Image, ImageError, ImageFault, ImageKind,

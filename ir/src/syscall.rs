@@ -37,8 +37,8 @@ macro_rules! syscalls {
 }
 
 syscalls! {
-    /// `int vprintf(const char *format, void *arguments)`: returns the number of characters written, or a negative
-    /// number.
+    /// `int vprintf(const char *format, void *arguments)`: returns the number of arguments that the format uses, -1 for
+    /// a null format, or -2 for more than 32 arguments.
     Vprintf "vprintf" (B64, B64) -> (B32);
     /// `void *malloc(size_t)`: returns null if the heap is full.
     Malloc "malloc" (B64) -> (B64);

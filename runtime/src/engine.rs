@@ -308,8 +308,8 @@ pub struct Coordinates {
 /// Functions that device code may call: printf, malloc and others. Device code chooses the addresses that it passes, so
 /// the addresses may be invalid.
 pub trait Services: Send + Sync {
-    /// `int vprintf(const char *format, void *arguments)`: returns the number of printed arguments, -1 for a null
-    /// format, or -2 for more than 32 arguments.
+    /// `int vprintf(const char *format, void *arguments)`: returns the number of arguments that the format uses, -1 for
+    /// a null format, or -2 for more than 32 arguments.
     ///
     /// # Errors
     /// A fault when the format, the arguments or a string cannot be read.
@@ -401,7 +401,7 @@ pub struct Hang {
     pub ends: bool,
     /// A thread that waits, if known.
     pub first: Option<Polling>,
-    /// Describes which threads poll which memory.
+    /// Describes which threads poll which memory. Empty if the run does not observe the accesses of kernels.
     pub polled: Vec<String>,
 }
 

@@ -165,7 +165,7 @@ impl Inspection {
     ///
     /// # Errors
     ///
-    /// [`Error::NotFound`] if there is no such function.
+    /// [`Error::NotFound`] if there is no such function with a body.
     pub fn lowered(&self, function: &str) -> Result<String> {
         Ok(self.module.functions[self.find(function)?].to_string())
     }
@@ -174,7 +174,8 @@ impl Inspection {
     ///
     /// # Errors
     ///
-    /// [`Error::NotFound`] if there is no such function or pass.
+    /// [`Error::NotFound`] if there is no such pass, or no such function with a body; [`Error::Internal`] if a pass
+    /// panics.
     pub fn behind(&self, function: &str, pass: &str) -> Result<String> {
         known_pass(pass)?;
         let id = self.find(function)?;
@@ -187,7 +188,8 @@ impl Inspection {
     ///
     /// # Errors
     ///
-    /// [`Error::NotFound`] if there is no such function or pass.
+    /// [`Error::NotFound`] if there is no such pass, or no such function with a body; [`Error::Internal`] if a pass
+    /// panics.
     pub fn uniformity(
         &self,
         function: &str,
@@ -214,7 +216,7 @@ impl Inspection {
     ///
     /// # Errors
     ///
-    /// [`Error::NotFound`] if there is no such function.
+    /// [`Error::NotFound`] if there is no such function with a body; [`Error::Internal`] if a pass panics.
     pub fn timings(&self, function: &str) -> Result<Vec<Timing>> {
         let mut timings = Vec::new();
         let count = |f: &Function| f.blocks().iter().map(|&b| f.insts(b).len()).sum();
@@ -238,8 +240,8 @@ impl Inspection {
     ///
     /// # Errors
     ///
-    /// [`Error::NotFound`] if there is no such function; [`Error::Internal`] if there is no code
-    /// generator for this machine, or if the compiler panics.
+    /// [`Error::NotFound`] if there is no such function with a body; [`Error::Internal`] if there is no code generator
+    /// for this machine, or if the compiler panics.
     pub fn generated(&self, function: &str, language: Language) -> Result<Vec<Listing>> {
         let id = self.find(function)?;
         guarded(|| self.listings(function, id, language))
@@ -285,8 +287,8 @@ impl Inspection {
     ///
     /// # Errors
     ///
-    /// [`Error::NotFound`] if there is no such function; [`Error::Internal`] if there is no code
-    /// generator for this machine, or if the compiler panics.
+    /// [`Error::NotFound`] if there is no such function with a body; [`Error::Internal`] if there is no code generator
+    /// for this machine, or if the compiler panics.
     pub fn fallbacks(&self, function: &str) -> Result<String> {
         let id = self.find(function)?;
         guarded(|| self.reasons(id))

@@ -12,8 +12,9 @@ pub(crate) fn next_id() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// Returns the calling thread's ID, which is unique in the process and never reused. In contrast to the standard
-/// library's ID, this ID is available while the thread's local values are being destroyed.
+/// Returns the calling thread's ID, which is unique in the process and never reused. This ID is available until the
+/// thread has ended. The standard library's ID is not: `std::thread::current` panics after the library's own destructor
+/// (of a `pthread` key) has run.
 pub(crate) fn thread_id() -> u64 {
     thread_local! {
         static ID: Cell<u64> = const { Cell::new(0) };

@@ -289,9 +289,10 @@ impl Runtime {
         self.inner.tools.failures()
     }
 
-    /// Removes and returns the findings so far, in the order in which they were found. Also returns the number of
-    /// further findings that were dropped because the table was full. A finding that occurs again later is reported
-    /// again. If this is not a checking run ([`crate::checks`]), there are no findings, and the number is 0.
+    /// Removes and returns the findings recorded so far, in the order in which they were recorded. A race of a kernel
+    /// is recorded when its launch ends. Also returns the number of further findings that were dropped because the
+    /// table was full. A finding that occurs again later is reported again. If this is not a checking run
+    /// ([`crate::checks`]), there are no findings, and the number is 0.
     pub fn take_findings(&self) -> (Vec<Finding>, u64) {
         let findings = self.inner.machine.findings.as_ref();
         findings.map(|findings| findings.take()).unwrap_or_default()

@@ -37,8 +37,12 @@
 //! Kernels begin with `KERNEL NAME(`, a macro of each file. A case without a name has the name of its kernel.
 //!
 //! A MARK is a word that a comment at the line of the access contains: `// BUG1`. Marks count from the directives of a
-//! case to the next directives. Several cases may stand above one kernel. The set of findings must be equal to the set
-//! that the directives state; findings of severity info count only in cases that expect one.
+//! case to the next directives. Several cases may stand above one kernel.
+//!
+//! A case passes if each of its runs ends with the stated fault, or without one if none is stated, and reports the
+//! right findings: every finding of an `expect`; at least one of the findings of `either`, if there are any; and no
+//! finding that no directive of the case states. Findings of severity info are ignored in cases that do not state one.
+//! Without a severity, a directive states a warning or an error.
 //!
 //! `tests/checks/pending.txt` lists the cases that fail so far. A test fails if such a case passes, or if another case
 //! fails. `BLESS=1` rewrites the list.

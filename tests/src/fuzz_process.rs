@@ -19,7 +19,8 @@ use crate::fuzz_driver::call_named;
 /// not in the parent of the folder of the test's executable.
 const PROGRAM: &str = "MARGAY_TEST_UNDER_LIMITS";
 
-/// Time limit of the program. The time limit of its kernel is shorter.
+/// Time limit of the program. By default, the time limit of its kernel is 20 seconds. The input can choose a longer
+/// limit, or none.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Resource limits, with values at which a program can start.

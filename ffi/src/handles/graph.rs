@@ -1,8 +1,9 @@
 //! Handles of graphs, nodes, executable graphs and user objects.
 //!
 //! The runtime assigns an ID to each graph and to each node, and never reuses an ID. A handle contains this ID and the
-//! kind of object, and becomes invalid when the object is destroyed. The program owns every graph that no node owns.
-//! This module holds the graphs that the program owns in a list until the program destroys them.
+//! kind of object, and becomes invalid when the object is destroyed. The program owns every graph that no node owns,
+//! except a graph that a capture in progress has created. The program owns such a graph after the capture has
+//! succeeded. This module holds the graphs that the program owns in a list until the program destroys them.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -88,7 +89,7 @@ pub(crate) fn all_graphs() -> Vec<(usize, Option<CallStack>)> {
 /// its owner.
 ///
 /// # Errors
-/// Returns `INVALID_VALUE` for invalid handles and for graphs that a node owns.
+/// Returns `INVALID_VALUE` if the handle is invalid or the program does not own the graph.
 pub(crate) fn disown_graph(handle: CUgraph) -> Result<Graph, CuResult> {
     number_of(GRAPH, handle.0)
         .and_then(|number| OWNED.lock().remove(&number))

@@ -106,7 +106,8 @@ impl LazyModule {
         self.state.module.take_contents()
     }
 
-    /// Whether every function has been lowered. Then only [`LazyModule::module`] is needed from now on.
+    /// Whether every function with a body in the PTX text has been lowered. Once this is true, only
+    /// [`LazyModule::module`] is needed.
     pub fn is_whole(&self) -> bool {
         let functions = self.state.module.functions.iter();
         let mut missing = functions.filter(|(_, function)| !function.has_body());

@@ -26,8 +26,8 @@ pub enum Order {
 pub enum CtaOutcome {
     /// All threads exited.
     Done,
-    /// Some threads have yielded because they may wait for memory to change. Either no other thread can continue, or
-    /// the call has run the CTA for its maximum number of rounds. The caller must run the CTA again later.
+    /// Some threads have yielded because they possibly wait for memory to change. Either no other thread can continue,
+    /// or the call has run the CTA for its maximum number of rounds. The caller must run the CTA again later.
     Parked {
         /// Whether any thread has made progress during the call of [`CtaState::run`] that returned this outcome.
         progressed: bool,

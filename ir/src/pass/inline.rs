@@ -6,7 +6,8 @@
 //! instructions. If a called function contains sync points, only the first limit, 40 and 0 are tried. The size of the
 //! code therefore stays in proportion to the length of the text, even if the functions form a long chain in which each
 //! function calls the next one twice. Recursive calls, calls through handles and calls of functions without a body are
-//! never inlined. The pass removes a call if the called function has no effect and its results are unused.
+//! never inlined. The pass removes a call if its results are unused and the called function is known to return always
+//! and to have no other effect.
 //!
 //! Invariant: after this pass a function has at most [`MAX_INSTS`] instructions, unless it had more before.
 

@@ -404,9 +404,9 @@ fn truncates(data: &InstData) -> bool {
     data.opcode == Opcode::Cvt && integers && drops && !data.mods.sat()
 }
 
-/// Returns whether an instruction is a weak load of one 64-bit integer of which the program uses only the low 32 bits.
-/// Compilers copy structures in words of 8 bytes, and the upper half of a word may be padding that no thread has
-/// written.
+/// Returns whether an instruction is a weak load of one 64-bit integer that is used only in conversions to integers of
+/// at most 32 bits, which drop the upper bits. Compilers copy structures in words of 8 bytes, and the upper half of a
+/// word may be padding that no thread has written.
 fn uses_low_half(function: &Function, inst: Inst, whole: &FxHashSet<Value>) -> bool {
     let data = &function.dfg.insts[inst];
     let [result] = function.dfg.results(inst) else {

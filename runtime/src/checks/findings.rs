@@ -426,7 +426,7 @@ impl Findings {
         }
     }
 
-    /// Removes and returns all findings in the order in which they were found, and the number of dropped findings.
+    /// Removes and returns all findings in the order in which they were recorded, and the number of dropped findings.
     pub(crate) fn take(&self) -> (Vec<Finding>, u64) {
         let found = std::mem::take(&mut *self.found.lock());
         let lost = self.lost.swap(0, Ordering::Relaxed);

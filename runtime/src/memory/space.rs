@@ -875,7 +875,8 @@ impl Books {
         cost.unwrap_or(0)
     }
 
-    /// Frees the memory of a record that was removed from the index.
+    /// Frees the memory of a record that was removed from the index. Memory that the program registered, or that the
+    /// virtual memory interface mapped, is not freed.
     fn release(&mut self, record: &Record, usage: &Usage, by: FreedBy) {
         let base = record.start();
         let cost = self.cost_of(record);

@@ -8,7 +8,7 @@
 //!   that the threads poll only memory that neither the host nor another process can write without the driver
 //!   ([`PreparedLaunch::hang`](crate::engine::PreparedLaunch::hang)).
 //!
-//! A checking run ends such a launch. Other runs print a warning.
+//! A checking run with synccheck ends such a launch. Other runs print a warning.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -66,7 +66,7 @@ impl Format {
         1 << self.magnitude_bits()
     }
 
-    /// Returns the magnitude after the largest number, which is infinity if the format has it.
+    /// Returns the encoding without its sign that follows the largest number. It is infinity if the format has one.
     pub const fn end(self) -> u64 {
         match self.top {
             Top::Infinity => ((1 << self.exponent) - 1) << self.fraction,

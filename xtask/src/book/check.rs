@@ -7,7 +7,8 @@
 //! - `docs/errors.md` contains every result that the documentation of the runtime's errors names;
 //! - `docs/environment.md` contains every environment variable that the runtime, the driver library and the program
 //!   use;
-//! - ARCHITECTURE.md has at most 300 lines, and its table of crates lists the same dependencies as the manifests.
+//! - ARCHITECTURE.md has at most 300 lines. For each row of its table of crates, the manifest in the folder has the
+//!   same name and, under `[dependencies]`, the same crates of this project.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -183,7 +184,8 @@ fn contents(pages: &[PathBuf], book: &[PathBuf]) -> Vec<String> {
         .collect()
 }
 
-/// Compares ARCHITECTURE.md's table of crates (`folder`, `crate`, contents, `depends on`) with the manifests.
+/// Compares ARCHITECTURE.md's table of crates (`folder`, `crate`, contents, `depends on`) with the manifests. Ignores
+/// crates without a row, and dependencies on crates of other projects.
 fn dependencies(root: &Path, architecture: &str) -> Result<Vec<String>, String> {
     let mut rows = Vec::new();
     for line in architecture.lines() {

@@ -158,7 +158,8 @@ fn add_child(
         0 => Ok(to.add(NodeOp::Child(inner), before)?),
         MOVE => {
             let node = to.add_moved(&inner, before)?;
-            // The node owns the graph now. The program owned the graph before, because no node owned it.
+            // The node owns the graph now. The call fails only if the program did not own the graph, because a capture
+            // in progress had created it.
             let _ = disown_graph(child.graph);
             Ok(node)
         }

@@ -57,7 +57,7 @@ pub(crate) fn cases() -> impl Iterator<Item = Case> {
     })
 }
 
-/// Parses the operands or results of a pure op.
+/// Parses the operands or results of a pure op, or the operands of a read-modify-write.
 pub(crate) fn values(words: &[&str]) -> Vec<Bits> {
     words.iter().map(|word| parse_value(word)).collect()
 }

@@ -34,7 +34,7 @@ struct Node {
     has_body: bool,
     /// Whether the function is on a cycle of the call graph.
     recursive: bool,
-    /// Whether the function always returns and has no effect except its results.
+    /// Whether the function is known to return always and to have no effect except its results.
     silent: bool,
 }
 
@@ -93,8 +93,9 @@ impl Graph {
         graph
     }
 
-    /// Returns whether a function always returns and has no effect except its results. The callees of the function
-    /// must be in the graph already.
+    /// Returns whether a function is known to return always and to have no effect except its results. This is the case
+    /// if the function has no loop and consists of pure ops, branches, returns, and calls of such functions. The
+    /// callees of the function must be in the graph already.
     fn is_silent(&self, module: &Module, id: FuncId) -> bool {
         let Some(function) = module.functions.get(id).filter(|f| f.has_body()) else {
             return false;

@@ -181,7 +181,7 @@ fn chain(data: &InstData) -> Option<Type> {
     integer::integer(data.ty).filter(|ty| ty.bits() >= 32)
 }
 
-/// Computes `a + b + carry` with carry-out.
+/// Computes `a + b + carry` with carry-out; a missing `carry` counts as 0.
 fn add_all(lane: &mut Lane<'_, '_>, a: Value, b: Value, carry: Option<Value>) -> (Value, Value) {
     let sum = lane.b.ins().iadd(a, b);
     let over = lane.b.ins().icmp(IntCC::UnsignedLessThan, sum, a);

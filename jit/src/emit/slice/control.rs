@@ -163,7 +163,7 @@ impl Slice<'_, '_> {
     }
 
     /// Restricts `whole`, the condition under which the code for whole chunks runs: CTA range analysis must also have
-    /// proved the checks on which this code relies.
+    /// proved the checks that this code assumes to hold.
     pub(super) fn surely(&mut self, whole: ir::Value) -> ir::Value {
         match self.hoisted.extents().assured() {
             Some(assured) => {

@@ -197,7 +197,7 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Loads the first lane of a stored value.
+    /// Loads a value of the chunk's first lane from the frame; `None` if the value has no place in a frame.
     fn first_lane(&mut self, value: Value) -> Option<ir::Value> {
         let (address, offset) = self.stored_at(value)?;
         let ty = clif_type(self.lane.function.dfg.ty(value));

@@ -120,8 +120,8 @@ impl Extents {
         self.assuring.retain(|inst| wanted.contains(inst));
     }
 
-    /// Returns the variable that is nonzero if all checks on which the code for whole chunks relies hold; `None` if
-    /// there are no such checks.
+    /// The code for whole chunks assumes that certain checks hold. Returns the variable that is nonzero if all of them
+    /// hold for all threads of the CTA; `None` if there are no such checks, or before the call of [`Extents::ask`].
     pub(crate) fn assured(&self) -> Option<Variable> {
         self.assured
     }

@@ -360,7 +360,7 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// Returns the address and the offset of a value's lanes in the frame.
+    /// Returns the address and the offset of a value's lanes in the frame; `None` if the value has no place in a frame.
     pub(super) fn stored_at(&mut self, value: Value) -> Option<(ir::Value, i32)> {
         let offset = self.lane.regions?.offset(value)?;
         let bytes = self.lane.function.dfg.ty(value).lane_bytes();

@@ -202,7 +202,7 @@ pub(super) enum Readers {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Mark {
     pub(super) readers: Readers,
-    /// The instruction that reads; `None` if the mark holds for all instructions.
+    /// The instruction whose later reads need not be recorded; `None` for all instructions.
     pub(super) site: Option<super::Site>,
     /// The marked cells, as a bit for each cell.
     cells: u16,

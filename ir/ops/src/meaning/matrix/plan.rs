@@ -293,7 +293,8 @@ impl Plan {
         true
     }
 
-    /// Computes products of factors with `P` elements in each word, in double precision.
+    /// Computes a product of floating-point elements, and adds the addend, in double precision. `P` is the number of
+    /// elements in each word of a factor.
     #[inline(always)]
     fn floats<const FUSED: bool, const P: usize, const N: usize, const R: usize>(
         &self,
