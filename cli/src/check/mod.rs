@@ -224,7 +224,8 @@ fn execute(arguments: &Arguments) -> Result<Ended, Failure> {
     };
     let mut log = record::parse(&bytes, only);
     log.incomplete |= !file.is_complete();
-    for &running in log.started.iter().filter(|&&pid| is_running(pid)) {
+    let is_running = |pid: &&u64| margay::memory::start_of(**pid as i32).is_some();
+    for running in log.started.iter().filter(is_running) {
         log.incomplete = true;
         margay::files::tell(format_args!(
             "process {running} still runs; it prints the findings that it does not report here"
@@ -235,19 +236,6 @@ fn execute(arguments: &Arguments) -> Result<Ended, Failure> {
         pid,
         status: Some(status),
     })
-}
-
-/// Returns whether a process exists and has not ended.
-fn is_running(pid: u64) -> bool {
-    let Ok(text) = fs::read_to_string(format!("/proc/{pid}/stat")) else {
-        return false;
-    };
-    // The state follows the name, which is in parentheses and can contain any characters.
-    let state = text
-        .rsplit(") ")
-        .next()
-        .and_then(|rest| rest.chars().next());
-    !matches!(state, Some('Z' | 'X') | None)
 }
 
 /// Returns whether the program has not initialised CUDA although `--require-cuda-init` requires it.

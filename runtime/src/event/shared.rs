@@ -1,9 +1,13 @@
-//! The state of an event that several processes share: the number of its records, and the number of the last record
-//! whose work is complete.
+//! The state of an event that several processes share: the number of its records and, for each of the last records,
+//! which process made it and whether its work is complete.
 //!
-//! The state is in a page of a memory file, which every process that opened the event has mapped. Invariant: `complete`
-//! never exceeds `recorded`. If the recording process ends without completing a record, the record counts as complete,
-//! because no process executes the recorded work any more.
+//! The state is in a page of a memory file, which every process that opened the event has mapped. Each record uses a
+//! *slot* of the page; after [`SLOTS`] further records, another record uses the same slot. A record also counts as
+//! complete in three cases:
+//!
+//! - The recording process has ended, so that no process executes the recorded work any more.
+//! - A later record in the same slot is complete.
+//! - For [`UNWRITTEN`] checks, the recording process has not written the slot. It has probably ended in between.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,17 +16,29 @@ use std::time::Duration;
 use crate::error::Result;
 use crate::memory::{Label, SharedKind, SharedMemory, SharedPage, start_of};
 
-/// Indices of the words of the shared page.
+/// The word of the shared page with the number of records.
 const RECORDED: usize = 0;
+/// The first word of the first slot.
+const FIRST: usize = 8;
+/// Number of slots.
+const SLOTS: usize = 100;
+
+/// The word of a slot with the number of the last record that uses the slot.
+const RECORD: usize = 0;
+/// The word of a slot with the highest number of a complete record that used the slot.
 const COMPLETE: usize = 1;
-/// The process that made the last record, and the time when that process started.
+/// The words of a slot with the process that made the record, and the time when that process started.
 const PROCESS: usize = 2;
 const STARTED: usize = 3;
+/// Number of words of a slot.
+const WORDS: usize = 4;
 
 /// Time between two polls of the progress of another process.
 const LOOK: Duration = Duration::from_micros(50);
 /// Number of polls between two checks whether that process is alive.
 const LOOKS: u32 = 200;
+/// Number of such checks in which a slot may be unwritten.
+const UNWRITTEN: u32 = 100;
 
 /// The shared state of an event.
 #[derive(Debug)]
@@ -38,8 +54,7 @@ pub(crate) struct Completion {
 
 impl Drop for Completion {
     fn drop(&mut self) {
-        let word = self.event.page.word(COMPLETE);
-        word.fetch_max(self.record, Ordering::SeqCst);
+        self.event.complete(self.record);
     }
 }
 
@@ -65,45 +80,68 @@ impl SharedEvent {
     /// Adds a record that this process makes. Dropping the returned value completes the record.
     pub(crate) fn record(self: &Arc<Self>) -> Completion {
         let process = std::process::id();
-        self.word(PROCESS)
-            .store(u64::from(process), Ordering::SeqCst);
         let started = start_of(process as i32).unwrap_or(0);
-        self.word(STARTED).store(started, Ordering::SeqCst);
-        let record = self.word(RECORDED).fetch_add(1, Ordering::SeqCst) + 1;
+        let before = self.page.word(RECORDED).fetch_add(1, Ordering::SeqCst);
+        let record = before.wrapping_add(1);
+        let word = |index| self.word(record, index);
+        word(RECORD).store(0, Ordering::SeqCst);
+        word(PROCESS).store(process.into(), Ordering::SeqCst);
+        word(STARTED).store(started, Ordering::SeqCst);
+        word(RECORD).store(record, Ordering::SeqCst);
         Completion {
             event: Arc::clone(self),
             record,
         }
     }
 
-    fn word(&self, index: usize) -> &AtomicU64 {
-        self.page.word(index)
+    /// Returns a word of the slot of a record.
+    fn word(&self, record: u64, index: usize) -> &AtomicU64 {
+        let slot = (record % SLOTS as u64) as usize;
+        self.page.word(FIRST + slot * WORDS + index)
+    }
+
+    fn complete(&self, record: u64) {
+        self.word(record, COMPLETE)
+            .fetch_max(record, Ordering::SeqCst);
     }
 
     /// Returns the number of the last record; 0 if the event was never recorded.
     pub(crate) fn last(&self) -> u64 {
-        self.word(RECORDED).load(Ordering::SeqCst)
+        self.page.word(RECORDED).load(Ordering::SeqCst)
     }
 
-    /// Returns whether the work before a record is complete.
+    /// Returns whether the work before a record is complete. Returns true for record 0.
     pub(crate) fn is_complete(&self, record: u64) -> bool {
-        self.word(COMPLETE).load(Ordering::SeqCst) >= record
+        self.word(record, COMPLETE).load(Ordering::SeqCst) >= record
     }
 
-    fn recorder_is_gone(&self) -> bool {
-        let process = self.word(PROCESS).load(Ordering::SeqCst) as i32;
-        start_of(process) != Some(self.word(STARTED).load(Ordering::SeqCst))
+    /// Returns whether the slot of a record contains this record or a later one.
+    fn is_written(&self, record: u64) -> bool {
+        self.word(record, RECORD).load(Ordering::SeqCst) >= record
+    }
+
+    /// Completes a record if the process that made it has ended.
+    fn complete_if_orphaned(&self, record: u64) {
+        let word = |index| self.word(record, index).load(Ordering::SeqCst);
+        let (process, started) = (word(PROCESS) as i32, word(STARTED));
+        if start_of(process) != Some(started) && self.is_written(record) {
+            self.complete(record);
+        }
     }
 
     /// Waits until the work before a record is complete or the recording process has ended.
     pub(crate) fn wait(&self, record: u64) {
+        let mut unwritten = 0;
         for look in 1u32.. {
             if self.is_complete(record) {
                 return;
             }
-            if look.is_multiple_of(LOOKS) && self.recorder_is_gone() {
-                self.word(COMPLETE).fetch_max(record, Ordering::SeqCst);
-                return;
+            if look.is_multiple_of(LOOKS) {
+                self.complete_if_orphaned(record);
+                unwritten += u32::from(!self.is_written(record));
+                if unwritten == UNWRITTEN {
+                    return self.complete(record);
+                }
             }
             std::thread::sleep(LOOK);
         }
@@ -112,8 +150,8 @@ impl SharedEvent {
     /// Returns whether the last record is complete. If the recording process has ended, completes the record.
     pub(crate) fn query(&self) -> bool {
         let last = self.last();
-        if !self.is_complete(last) && self.recorder_is_gone() {
-            self.word(COMPLETE).fetch_max(last, Ordering::SeqCst);
+        if !self.is_complete(last) {
+            self.complete_if_orphaned(last);
         }
         self.is_complete(last)
     }
@@ -140,12 +178,44 @@ mod tests {
         assert!(other.query());
     }
 
+    /// A later record that completes first does not complete an earlier one, except after many more records.
+    #[test]
+    fn records_complete_in_any_order() {
+        let event = Arc::new(SharedEvent::create(0).expect("a page"));
+        let first = event.record();
+        drop(event.record());
+        assert!(event.query() && !event.is_complete(1));
+        for _ in 3..=SLOTS {
+            drop(event.record());
+            assert!(!event.is_complete(1));
+        }
+        let reused = event.record();
+        assert!(!event.is_complete(1) && !event.query());
+        drop(first);
+        assert!(event.is_complete(1) && !event.query());
+        drop(reused);
+        assert!(event.query());
+    }
+
+    /// A process that has ended between the two steps of a record does not stop others for ever.
+    #[test]
+    fn a_slot_that_nobody_writes_is_complete() {
+        let event = Arc::new(SharedEvent::create(0).expect("a page"));
+        event.page.word(RECORDED).fetch_add(1, Ordering::SeqCst);
+        assert!(!event.query());
+        event.wait(1);
+        assert!(event.query());
+    }
+
     #[test]
     fn the_records_of_a_dead_process_are_complete() {
         let event = Arc::new(SharedEvent::create(0).expect("a page"));
         std::mem::forget(event.record());
-        event.word(STARTED).fetch_add(1, Ordering::SeqCst);
+        event.word(1, STARTED).fetch_add(1, Ordering::SeqCst);
+        // The record of another process does not change who made the first one.
+        let later = event.record();
         event.wait(1);
-        assert!(event.query());
+        assert!(event.is_complete(1) && !event.query());
+        drop(later);
     }
 }

@@ -348,12 +348,20 @@ impl Drop for SharedPage {
     }
 }
 
-/// Returns the start time of a process in clock ticks of the system; `None` if the process does not exist.
+/// Returns the start time of a process in clock ticks of the system; `None` if the process does not exist or has ended.
+/// A process has also ended if its parent has not yet waited for it.
 pub fn start_of(process: i32) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The second field, the name in parentheses, can contain any characters; the start time is the 20th field after it.
+    // The second field, the name in parentheses, can contain any characters. After it come the state, as the 18th field
+    // the number of threads, and as the 20th field the start time.
     let (_, rest) = text.rsplit_once(')')?;
-    rest.split_whitespace().nth(19)?.parse().ok()
+    let fields: Vec<&str> = rest.split_whitespace().collect();
+    // The state is that of the main thread, which can have ended before other threads.
+    let has_ended = matches!(*fields.first()?, "Z" | "X") && fields.get(17)?.parse() == Ok(1u32);
+    match has_ended {
+        true => None,
+        false => fields.get(19)?.parse().ok(),
+    }
 }
 
 fn system(what: &'static str) -> MemoryError {
@@ -371,6 +379,23 @@ mod tests {
         kind: SharedKind::Physical,
         device: 0,
     };
+
+    #[test]
+    fn a_process_that_nobody_has_waited_for_has_ended() {
+        let mut child = std::process::Command::new("cat")
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .expect("starts");
+        let id = child.id() as i32;
+        assert!(start_of(id).is_some());
+        drop(child.stdin.take());
+        let ended = (0..1000).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            start_of(id).is_none()
+        });
+        assert!(ended && std::path::Path::new(&format!("/proc/{id}/stat")).exists());
+        child.wait().expect("a child");
+    }
 
     #[test]
     fn labels_survive_the_system() {
