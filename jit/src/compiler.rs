@@ -487,7 +487,8 @@ impl CompiledKernel {
         size
     }
 
-    /// Checks that all regions together are small enough to be compiled, each as a separate function.
+    /// Checks that each region can be compiled as a separate function in a reasonable time. The check limits the number
+    /// of regions and the number of instructions that [`CompiledKernel::size_in_regions`] counts.
     ///
     /// # Errors
     /// Returns [`CompileError::Budget`] if compiling the regions would take too long.

@@ -1,8 +1,8 @@
 //! Tasks: pieces of submitted work and the order between them.
 //!
 //! All work that is submitted to a stream becomes a [`Task`]. A task counts the earlier tasks that it waits for. When a
-//! task completes, it releases its successors. The stream rules (in [`crate::queue`]) only choose the predecessors, so
-//! the graph of tasks expresses all of CUDA's ordering.
+//! task completes, it releases its successors. The stream rules (in [`crate::queue`]) only choose the predecessors of a
+//! task. The graph of tasks therefore contains the whole order that CUDA specifies between pieces of work.
 //!
 //! Invariant: a task starts at most once, when its last predecessor is complete, and always completes: cancelled work
 //! completes without running. A task does not refer to its predecessors, so completed work is freed even if the stream

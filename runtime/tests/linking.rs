@@ -107,7 +107,7 @@ fn linked(texts: &[String]) -> Result<u32, Error> {
     Ok(out.to_vec()?[0])
 }
 
-/// Returns a weak function with the name `shared`. It returns the result of `callee`.
+/// Returns the text of a weak function with the name `shared`. The function returns the result of `callee`.
 fn weak(callee: &str) -> String {
     format!(
         ".weak .func (.param .b32 r) shared()
@@ -119,7 +119,7 @@ fn weak(callee: &str) -> String {
     )
 }
 
-/// Returns a function that returns a constant.
+/// Returns the text of a function that returns `value`.
 fn constant(linkage: &str, name: &str, value: u32) -> String {
     format!("{linkage} .func (.param .b32 r) {name}() {{ st.param.b32 [r], {value}; ret; }}\n")
 }
@@ -223,7 +223,8 @@ const USES_THERE: &str = "
 .visible .entry other() { ret; }
 ";
 
-/// Loads an image and runs the kernel of [`USES_THERE`] and the kernel `other`. Returns what the first kernel stores.
+/// Loads an image and runs the kernel of [`USES_THERE`] and the kernel `other`. Returns the value that the first kernel
+/// stores, and the result of the launch of the second. If the image cannot be loaded, the first result is the error.
 fn run_there(image: Image<'_>) -> (Result<u32, Error>, Result<(), Error>) {
     let rt = Runtime::new().unwrap();
     let module = match rt.load_image(image, &LoadOptions::default()) {

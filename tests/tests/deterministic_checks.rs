@@ -1,7 +1,8 @@
 //! The reports of a case do not depend on the number of workers, the order of blocks, the engine, or the chunk width.
 //!
-//! Each case runs in a few settings, which its name selects. `MARGAY_CHECKS_ALL=1` runs each case in all settings,
-//! which takes almost an hour. `MARGAY_CHECKS_ONLY=TEXT` runs only the cases whose names (`FILE/CASE`) contain TEXT.
+//! Each case runs in a few settings, which are chosen by a hash of its name. `MARGAY_CHECKS_ALL=1` runs each case in
+//! all settings, which takes almost an hour. `MARGAY_CHECKS_ONLY=TEXT` runs only the cases whose names (`FILE/CASE`)
+//! contain TEXT.
 //!
 //! A process has one chunk width, so the test of a file starts a process for each width ([`WIDTH`]). This process
 //! prints the reports, and the test compares them.

@@ -185,8 +185,8 @@ impl Writer<'_> {
         physical
     }
 
-    /// Returns a hash that identifies the finding in later versions of the source. If the source file can be read, the
-    /// hash covers the text of the line and not its number.
+    /// Returns a hash that identifies the finding in later versions of the source. If the line can be read and is not
+    /// blank, the hash covers its text and not its number.
     fn fingerprint(&self, record: &Record) -> String {
         let place = |spot: &Spot| {
             let stack = spot.stack();

@@ -2,7 +2,8 @@
 //!
 //! No public header describes these tables. Their layout was observed from outside the driver. A table is an array of
 //! words. The first word is the size in bytes, and the other words are function pointers. The table of context-local
-//! storage has no size word. A slot of unknown purpose contains a function that warns and returns `NOT_SUPPORTED`.
+//! storage has no size word, and its last word is null. A slot of unknown purpose contains a function that warns and
+//! returns `NOT_SUPPORTED`.
 //!
 //! Invariant: the addresses of the tables and of their functions never change, and are inside this library.
 

@@ -379,8 +379,8 @@ impl SyncCheck {
     }
 
     /// Checks the lanes of a warp that a barrier of the CTA releases. `is_whole` states whether the barrier waits for
-    /// all threads of the CTA. `alive` are the threads of the warp that have not exited, and `exited` are the threads
-    /// that have exited.
+    /// all threads of the CTA. `alive` contains the threads of the warp that have not exited, and `exited` contains
+    /// those that have.
     pub(super) fn completes(
         &mut self,
         runner: &impl Runner,

@@ -10,8 +10,8 @@
 //! The frame of a warp begins with a header: 32 stop words, one for each lane, and the mask of the lanes that have not
 //! exited. For each stored value, an array of 32 elements follows, aligned to the size of an element. For each stored
 //! integer of 32 or 64 bits, 32 bytes follow these arrays. In these bytes, vector code records whether the speculative
-//! check of the integer held. A value is not stored if it is cheap to rematerialise from values that never change
-//! during a launch ([`is_rematerialised`](Regions::is_rematerialised)).
+//! check of the integer held. A live value is not stored if it is cheap to rematerialise from values that never change
+//! during a launch ([`is_rematerialised`](Regions::is_rematerialised)), unless it is an operand of a sync point.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -224,7 +224,8 @@ impl Regions {
         Some(self.offset(value)? + lane * ty.lane_bytes())
     }
 
-    /// Returns whether a value is rematerialised where it is needed instead of being stored.
+    /// Returns whether a value is rematerialised where it is needed. Such a value is stored only if it is an operand of
+    /// a sync point.
     pub fn is_rematerialised(&self, value: Value) -> bool {
         self.remat[value]
     }

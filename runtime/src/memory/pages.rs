@@ -6,8 +6,8 @@
 //! length can reuse it without a system call. Before a launch runs, idle pieces are made inaccessible
 //! ([`Pages::close_idle`]), so that an access after the free faults as on a GPU. An inaccessible freed piece is *warm*:
 //! it keeps its pages for the next request with the same footprint (length plus guard). If the total size of idle and
-//! warm pieces exceeds the cache limit, or if addresses, mappings or memory are scarce, all of them are emptied and
-//! joined with their free neighbours.
+//! warm pieces exceeds the cache limit, or if addresses, mappings or memory are scarce, the contents of all these
+//! pieces are discarded, and their addresses are joined with the free ranges beside them.
 //!
 //! If the range has at least [`ROOMY`] bytes, pieces smaller than [`HUGE_FROM`] are allocated from a separate quarter
 //! of the range. The footprint of such a piece is an odd number of pages. With even footprints, many pieces would start

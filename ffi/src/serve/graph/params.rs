@@ -303,7 +303,7 @@ pub(crate) fn host_op(params: CUDA_HOST_NODE_PARAMS) -> Result<NodeOp, CuResult>
 /// Returns the parameters of a host function node.
 ///
 /// # Errors
-/// Returns `INVALID_VALUE` for nodes of other kinds.
+/// Returns `INVALID_VALUE` for nodes of other kinds, and for nodes that the driver API did not create.
 pub(crate) fn host_params(op: &NodeOp) -> Result<CUDA_HOST_NODE_PARAMS, CuResult> {
     let NodeOp::Host(node) = op else {
         return Err(CuResult::INVALID_VALUE);
@@ -334,7 +334,7 @@ pub(crate) unsafe fn batch_op(params: &CUDA_BATCH_MEM_OP_NODE_PARAMS) -> Result<
 /// Returns the parameters of a node of stream memory operations. The array pointer refers to memory of the node.
 ///
 /// # Errors
-/// Returns `INVALID_VALUE` for nodes of other kinds.
+/// Returns `INVALID_VALUE` for nodes of other kinds, and for nodes that the driver API did not create.
 pub(crate) fn batch_params(op: &NodeOp) -> Result<CUDA_BATCH_MEM_OP_NODE_PARAMS, CuResult> {
     let NodeOp::MemOps(node) = op else {
         return Err(CuResult::INVALID_VALUE);

@@ -1,9 +1,9 @@
 //! Speculatively affine values, which are affine if a check holds. The code that computes such a value also computes
 //! its check.
 //!
-//! If the check holds, the code needs only the first lane. If it does not hold, the code needs all lanes. The lanes of
-//! a value that only its own block uses are computed where they are used. The lanes of other values are kept in memory.
-//! Code for whole chunks writes this memory only if the check does not hold; masked code always writes it.
+//! If the check holds, the code needs only the first lane. If it does not hold, the code needs all lanes. If no other
+//! block needs a value, the lanes of the value are computed where they are used. The lanes of other values are kept in
+//! memory. Code for whole chunks writes this memory only if the check does not hold; masked code always writes it.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, StackSlotData, StackSlotKind, types};
@@ -16,7 +16,8 @@ use super::{Lanes, Slice, vector_type};
 use crate::emit::lane::{EmitError, host};
 
 impl Slice<'_, '_> {
-    /// Finds the speculatively affine values that no other block uses.
+    /// Finds the speculatively affine values that no other block needs: no other block uses the value or gets it as an
+    /// argument.
     pub(super) fn find_lazy(&mut self) {
         let function = self.lane.function;
         let mut home: FxHashMap<Value, Block> = FxHashMap::default();

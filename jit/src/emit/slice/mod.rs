@@ -117,8 +117,7 @@ pub(crate) struct Slice<'a, 'b> {
     /// For each speculatively affine value, the variable that is nonzero if the value's check holds. If the check
     /// holds, `lane` has the value of the first lane.
     holds: FxHashMap<Value, Variable>,
-    /// Speculatively affine values that only their own block uses. Their lanes are computed where they are
-    /// needed.
+    /// Speculatively affine values that no other block needs. Their lanes are computed where they are used.
     lazy: FxHashSet<Value>,
     /// Speculatively affine values that need no check in the code for a chunk, see [`Slice::find_assured`].
     assured: FxHashSet<Value>,
