@@ -5,7 +5,8 @@
 //! *slot* of the page; after [`SLOTS`] further records, another record uses the same slot. A record also counts as
 //! complete in three cases:
 //!
-//! - The recording process has ended, so that no process executes the recorded work any more.
+//! - The recording process has ended or executes another program, so that no process executes the recorded work any
+//!   more.
 //! - A later record in the same slot is complete.
 //! - For [`UNWRITTEN`] checks, the recording process has not written the slot. It has probably ended in between.
 
@@ -120,11 +121,14 @@ impl SharedEvent {
         self.word(record, RECORD).load(Ordering::SeqCst) >= record
     }
 
-    /// Completes a record if the process that made it has ended.
+    /// Completes a record if the process that made it has ended or executes another program. A process keeps the page
+    /// mapped until all its records are complete.
     fn complete_if_orphaned(&self, record: u64) {
         let word = |index| self.word(record, index).load(Ordering::SeqCst);
         let (process, started) = (word(PROCESS) as i32, word(STARTED));
-        if start_of(process) != Some(started) && self.is_written(record) {
+        let is_gone =
+            || start_of(process) != Some(started) || self.page.is_mapped_by(process) == Some(false);
+        if self.is_written(record) && is_gone() {
             self.complete(record);
         }
     }
@@ -195,6 +199,27 @@ mod tests {
         assert!(event.is_complete(1) && !event.query());
         drop(reused);
         assert!(event.query());
+    }
+
+    /// The process of a record keeps its ID and its start time when it executes another program.
+    #[test]
+    fn the_records_of_a_process_without_the_page_are_complete() {
+        let event = Arc::new(SharedEvent::create(0).expect("a page"));
+        let own = event.record();
+        assert!(!event.query());
+        drop(own);
+        let mut child = std::process::Command::new("cat")
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .expect("starts");
+        std::mem::forget(event.record());
+        let started = start_of(child.id() as i32).expect("runs");
+        let process = event.word(2, PROCESS);
+        process.store(child.id().into(), Ordering::SeqCst);
+        event.word(2, STARTED).store(started, Ordering::SeqCst);
+        event.wait(2);
+        drop(child.stdin.take());
+        child.wait().expect("a child");
     }
 
     /// A process that has ended between the two steps of a record does not stop others for ever.

@@ -341,6 +341,21 @@ impl SharedPage {
     }
 }
 
+impl SharedPage {
+    /// Returns whether a process has mapped the page; `None` if this cannot be determined, for example because the
+    /// process belongs to another user or its main thread has ended.
+    pub fn is_mapped_by(&self, process: i32) -> Option<bool> {
+        let inode = self.memory.file.metadata().ok()?.ino().to_string();
+        let maps = std::fs::read_to_string(format!("/proc/{process}/maps")).ok()?;
+        // The fields of a line are the addresses, the permissions, the offset, the device, the inode and the path.
+        let is_page = |line: &str| {
+            let mut fields = line.split_ascii_whitespace().skip(4);
+            fields.next() == Some(&inode) && fields.next().is_some_and(|at| at.contains("memfd:"))
+        };
+        (!maps.is_empty()).then(|| maps.lines().any(is_page))
+    }
+}
+
 impl Drop for SharedPage {
     fn drop(&mut self) {
         // SAFETY: the mapping is ours, and no reference into it exists any more.
