@@ -949,3 +949,38 @@ KERNEL exchanges_in_turns(int *out, int waits_twice) {
     }
     out[threadIdx.x] = sum;
 }
+
+//@ case multicast_read_before_wait: grid 2 block 32 cluster 2
+//@ arg buffer 256
+//@ arg buffer 128
+//@ arg i32 0
+//@ expect racecheck race BUG1 BUG2
+//@ case multicast_read_after_wait: grid 2 block 32 cluster 2
+//@ arg buffer 256
+//@ arg buffer 128
+//@ arg i32 1
+//@ expect clean
+KERNEL multicast(int *out, const int *in, int waits) {
+    // Each block waits at its own mbarrier with operations of the block's scope. The copy of the first block signals both.
+    __shared__ __align__(16) int s[32];
+    __shared__ Bar bar;
+    if (T == 0) {
+        init(&bar, 1);
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    }
+    cluster_arrive();
+    cluster_wait();
+    if (T == 0)
+        asm volatile("mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [%0], 128;" :: "r"(shared_address(&bar)) : "memory");
+    if (T == 0 && blockIdx.x == 0)
+        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], 128, [%2], %3;" // BUG1
+                     :: "r"(shared_address(s)), "l"(in), "r"(shared_address(&bar)), "h"((unsigned short)3) : "memory");
+    int done = !waits;
+    while (!done)
+        asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 p, [%1], 0; selp.b32 %0, 1, 0, p; }"
+                     : "=r"(done) : "r"(shared_address(&bar)) : "memory");
+    int value = s[31 - T]; // BUG2
+    cluster_arrive();
+    cluster_wait();
+    out[blockIdx.x * 32 + T] = value;
+}

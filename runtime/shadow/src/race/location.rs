@@ -13,7 +13,7 @@ struct Released {
     /// The clock that strong writes have released to all threads of the device.
     device: Shared,
     /// The clocks that strong writes have released to the threads of one CTA or cluster. Each entry contains the
-    /// scope, the [`CtaId`] or the index of the cluster, and the clock.
+    /// scope, the [`CtaId`], [`ALL_CTAS`] or the index of the cluster, and the clock.
     narrow: SmallVec<[(Scope, u64, Shared); 1]>,
 }
 
@@ -35,6 +35,11 @@ impl Released {
         }
     }
 }
+
+/// In [`Released::narrow`], stands for all CTAs. The signal of an asynchronous copy releases the copy's accesses to
+/// every thread that waits for the mbarrier, also if the thread is in another CTA of the cluster and the scope of its
+/// wait is only its own CTA: programs with multicast copies wait like this.
+const ALL_CTAS: u64 = u64::MAX;
 
 /// What the detector stores about the strong writes to a memory location.
 #[derive(Debug, Default)]
@@ -84,7 +89,7 @@ impl Location {
             }
             for (width, group, released) in &from.narrow {
                 let here = match width {
-                    Scope::Cta => *group == u64::from(id),
+                    Scope::Cta => *group == u64::from(id) || *group == ALL_CTAS,
                     _ => *group == cluster && scope != Scope::Cta,
                 };
                 if here {
@@ -266,7 +271,7 @@ impl Detector {
         let mut add = |width, group| location.released.add((width, group), &released);
         if released.is_some() {
             // Threads of the writer's CTA or cluster can also acquire these accesses with a read of a narrower scope.
-            add(Scope::Cta, u64::from(id));
+            add(Scope::Cta, place.map_or(u64::from(id), |_| ALL_CTAS));
             if width >= Scope::Cluster {
                 add(Scope::Cluster, cta.cluster);
             }

@@ -598,13 +598,18 @@ impl Detector {
         // far precede this write in coherence order.
         let location = self.locations.get(&(index * 4));
         let updated = writes && location.is_some_and(|location| location.writer == Some(by));
+        // Operations on an mbarrier are atomic with respect to all other operations on it, whatever their scopes are.
+        let on_object = access.strong.is_some() && self.is_object(index * 4 & !7);
         for entry in &entries {
             if entry.bytes & bytes == 0 || !(entry.writes || writes) {
                 continue;
             }
             let group = &self.groups[entry.group as usize - 1];
             let one_size = access.strong.is_none() || u32::from(group.element) == access.element;
-            if updated && group.strong.is_some() && one_size && self.scope_includes(group, by) {
+            if group.strong.is_some()
+                && one_size
+                && (on_object || updated && self.scope_includes(group, by))
+            {
                 continue;
             }
             let race = self.race(by, (access, copy), entry);
