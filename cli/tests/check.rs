@@ -309,6 +309,65 @@ fn check_reports_that_findings_could_not_be_written() {
     assert!(report.contains("\"complete\": false"), "{report}");
 }
 
+/// One thread writes at 1,000 distant addresses.
+const FAR_AND_FAR: &str = "\
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry far(.param .u64 p)
+{
+    .reg .pred %again; .reg .b32 %i; .reg .b64 %p;
+    ld.param.u64 %p, [p];
+    mov.u32 %i, 0;
+next:
+    st.global.u32 [%p], %i;
+    add.u64 %p, %p, 16384;
+    add.u32 %i, %i, 1;
+    setp.lt.u32 %again, %i, 1000;
+    @%again bra next;
+    ret;
+}
+";
+
+// Regression test: the kernel ended only with its block, after all wrong accesses.
+#[test]
+fn a_wrong_access_ends_the_kernel_at_once() {
+    let folder = Folder::new("check_at_once");
+    std::fs::write(folder.0.join("far.ptx"), FAR_AND_FAR).unwrap();
+    for engine in ["native", "interpreter"] {
+        for (after, hits) in [("nothing", true), ("kernel", false), ("context", false)] {
+            let options = format!("--tool memcheck --destroy-on-device-error {after}");
+            let margay = env!("CARGO_BIN_EXE_margay");
+            let words = format!(
+                "check {options} -- env MARGAY_ENGINE={engine} {margay} launch far.ptx -k far --grid 1 --block 1 \
+                 -a zeros:u32:8"
+            );
+            let said = err(&folder.margay(&words));
+            let found = said.matches("Invalid __global__ write of size 4").count();
+            assert!(found >= 1, "{engine}, {after}: {said}");
+            assert_eq!(
+                said.contains("further hits"),
+                hits,
+                "{engine}, {after}: {said}"
+            );
+        }
+    }
+}
+
+// Regression test: without memcheck, accesses outside of device memory were suppressed, and nobody reported them.
+#[test]
+fn wild_accesses_end_the_kernel_without_memcheck() {
+    let folder = Folder::new("check_wild");
+    // The first argument is the number of elements, the others are addresses.
+    let wild =
+        "launch k.ptx -k saxpy --grid 1 --block 4 -a u32:4 -a f32:2 -a u64:4096 -a zeros:f32:4";
+    for tool in ["racecheck", "initcheck", "memcheck"] {
+        let (code, said) = check(&folder, &format!("--tool {tool}"), wild);
+        assert_eq!(code, Some(1), "{tool}: {said}");
+        assert!(said.contains("llegal memory access"), "{tool}: {said}");
+    }
+}
+
 // Regression test: the findings of a process that outlived the command were in a file that nobody read or removed.
 #[test]
 fn processes_that_outlive_the_command_print_their_findings() {

@@ -199,6 +199,15 @@ pub unsafe fn leave_if_stopped() {
     }
 }
 
+/// Leaves the innermost [`enter`] with `trap`, or with a stop if one is pending.
+///
+/// # Safety
+/// The requirements of [`leave_if_stopped`] apply.
+pub unsafe fn leave_with(trap: Trap) -> ! {
+    raise(trap);
+    leave()
+}
+
 extern "C" fn leave() -> ! {
     let save = thread::with(|state| state.current.load(Ordering::Relaxed));
     if save.is_null() {

@@ -13,8 +13,8 @@
 //!   threads stop the worker through a [`StopHandle`].
 //!
 //! Invariant: **no Rust frame is ever skipped.** An unwind drops only frames of generated code and of the trampoline,
-//! which own no resources. A helper that generated code calls returns, or leaves with [`leave_if_stopped`] while it
-//! owns nothing. A trap that a helper [`raise`]s ends the call of [`enter`] when generated code returns. Generated code
+//! which own no resources. A helper that generated code calls returns, or leaves with [`leave_if_stopped`] or
+//! [`leave_with`] while it owns nothing. A trap that a helper [`raise`]s ends the call of [`enter`] when generated code returns. Generated code
 //! can leave earlier: it reads [`pending_flag`] after the helper call and calls [`leave_address`]. (Kernels do not.)
 //!
 //! Invariant: **a signal that does not come from device code reaches the program's handler** (`forward`) in the same
@@ -55,7 +55,7 @@ mod tests;
 pub use access::AccessFault;
 pub use code_ranges::{CodeRange, lookup_code, register_code, unregister_code};
 pub use entry::{
-    GeneratedFn, enter, leave_address, leave_if_stopped, pending, pending_flag, raise,
+    GeneratedFn, enter, leave_address, leave_if_stopped, leave_with, pending, pending_flag, raise,
     set_stop_token,
 };
 pub use float_mode::FloatMode;

@@ -26,6 +26,7 @@ use super::observe::{Addresses, Chunk, Examiner, Observed, Recorder, perform};
 use super::reach::Reach;
 use super::{faults, fetch, recording, sync_points, textures};
 use crate::engine::{Coordinates, Services};
+use crate::fault::Trap;
 use crate::fault::{AccessFault, AccessKind, access};
 use crate::memory::outside;
 use crate::texture_table::TextureTable;
@@ -580,12 +581,27 @@ unsafe extern "C" fn check_access(
     // nothing that must be released.
     unsafe {
         let used = examine_access(context, address, access, loc, operands, lane);
-        crate::fault::leave_if_stopped();
+        leave_if_ended(context);
         used
     }
 }
 
-/// Performs [`check_access`], except the test whether the launch is stopped.
+/// Leaves generated code if an examined access ends the launch, or if the launch is stopped.
+///
+/// # Safety
+/// `context` must satisfy the contract of [`host`]. Generated code must have called the calling helper, whose frame must
+/// not own resources that must be released.
+unsafe fn leave_if_ended(context: *mut NativeContext) {
+    // SAFETY: the caller upholds the contract of this function.
+    unsafe {
+        if host(context).wrong_access.is_some() {
+            crate::fault::leave_with(Trap::raised(0));
+        }
+        crate::fault::leave_if_stopped();
+    }
+}
+
+/// Performs [`check_access`], except the test whether the launch ends.
 ///
 /// # Safety
 /// The requirements of [`check_access`] apply.
@@ -651,12 +667,12 @@ unsafe extern "C" fn check_lanes(
     // nothing that must be released.
     unsafe {
         let performs = examine_lanes(context, addresses, access, loc, cells, shape);
-        crate::fault::leave_if_stopped();
+        leave_if_ended(context);
         performs
     }
 }
 
-/// Performs [`check_lanes`], except the test whether the launch is stopped.
+/// Performs [`check_lanes`], except the test whether the launch ends.
 ///
 /// # Safety
 /// The requirements of [`check_lanes`] apply.

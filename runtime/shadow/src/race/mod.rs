@@ -472,9 +472,22 @@ impl Detector {
         &mut self,
         id: CtaId,
         thread: u32,
+        what: (Site, Access),
+        range: (u64, u32),
+        mut report: impl FnMut(Race),
+    ) {
+        self.access_with(true, (id, thread), what, range, &mut report);
+    }
+
+    /// Does the same as [`Detector::access`]. If `shortly` is false, compares each access with all earlier ones, also if
+    /// the short path is possible.
+    fn access_with(
+        &mut self,
+        shortly: bool,
+        (id, thread): (CtaId, u32),
         (site, access): (Site, Access),
         (address, bytes): (u64, u32),
-        mut report: impl FnMut(Race),
+        report: &mut impl FnMut(Race),
     ) {
         if self.given_up {
             return;
@@ -484,18 +497,24 @@ impl Detector {
             cta: id,
             index: thread,
         };
-        if self.update(by, (site, access), (address, bytes), &mut report) {
+        if self.update(by, (site, access), (address, bytes), report) {
             return;
         }
         if access.writes {
             let launch = self.ctas[id as usize].launch;
             self.begin_write(launch, address, bytes.into());
         }
+        if shortly && self.access_shortly(by, (site, access), (address, bytes), report) {
+            if access.writes && !self.locations.is_empty() {
+                self.forget_location(address);
+            }
+            return;
+        }
         let issue = self.ctas[id as usize].issue(thread);
         if let Some(issue) = issue.filter(|_| !access.signals) {
             // The copy performs this access instead of the thread. The access neither acquires nor releases.
             let part = (site, access, Some(issue.copy));
-            return self.touch_all(by, part, (address, bytes), &mut report);
+            return self.touch_all(by, part, (address, bytes), report);
         }
         let place = issue.and_then(|issue| self.complete(by, issue, address));
         if access.strong.is_some() {
@@ -508,7 +527,7 @@ impl Detector {
             ),
             proxy: false,
         });
-        self.touch_all(by, (site, access, copy), (address, bytes), &mut report);
+        self.touch_all(by, (site, access, copy), (address, bytes), report);
         if access.writes && access.strong.is_none() && !self.locations.is_empty() {
             // A weak write ends the release sequence: a thread that reads the written value does not synchronise with
             // any writer.

@@ -477,50 +477,74 @@ impl Detector {
                 cta: id,
                 index: first + lane,
             };
-            let start = address(lane);
-            for (index, mask) in cells_of(start, bytes) {
-                let entry = Entry {
-                    group,
-                    lanes: 1 << by.lane(),
-                    bytes: mask,
-                    writes,
-                };
-                if record(&mut self.cells, &self.groups, &now, index, entry) {
-                    continue;
-                }
-                let (cell, further) = self.cells.with_further(index);
-                let recorded = cell.write().into_iter().chain(further.iter().copied());
-                let cluster_of = |cta: CtaId| self.ctas[cta as usize].cluster;
-                let enough = writes
-                    .then(|| enough_writes(&self.groups, &now, entry, recorded, cluster_of))
-                    .flatten();
-                if let Some(enough) = enough {
-                    for write in enough {
-                        let from = u64::from((write.bytes & mask).trailing_zeros());
-                        report(
-                            lane,
-                            Race {
-                                address: index * 4 + from,
-                                ..self.race_of_writes(by, &write)
-                            },
-                        );
-                    }
-                } else {
-                    self.touch(
-                        by,
-                        (site, access, None),
-                        writes,
-                        (index, mask),
-                        &mut |race| {
-                            report(lane, race);
-                        },
-                    );
-                }
-            }
+            let range = (address(lane), bytes);
+            self.record_lane(&now, by, (site, access, group), range, |race| {
+                report(lane, race);
+            });
         }
         if writes && !self.locations.is_empty() {
             for lane in lanes(active) {
                 self.forget_location(address(lane));
+            }
+        }
+    }
+
+    /// Records a weak access of one thread on the short path, if this is possible, and returns whether it was.
+    pub(super) fn access_shortly(
+        &mut self,
+        by: Thread,
+        (site, access): (Site, Access),
+        range: (u64, u32),
+        report: &mut impl FnMut(Race),
+    ) -> bool {
+        let cta = &self.ctas[by.cta as usize];
+        let weak = access.strong.is_none() && !access.asynchronous;
+        if !weak || cta.has_locks() || cta.has_issues() {
+            return false;
+        }
+        let now = self.now(by, site);
+        let group = self.group(by, (site, access, None), access.writes);
+        self.record_lane(&now, by, (site, access, group), range, report);
+        true
+    }
+
+    /// Records the weak access of a thread to the cells that it overlaps.
+    fn record_lane(
+        &mut self,
+        now: &Now,
+        by: Thread,
+        (site, access, group): (Site, Access, GroupId),
+        (start, bytes): (u64, u32),
+        mut report: impl FnMut(Race),
+    ) {
+        let writes = access.writes;
+        for (index, mask) in cells_of(start, bytes) {
+            let entry = Entry {
+                group,
+                lanes: 1 << by.lane(),
+                bytes: mask,
+                writes,
+            };
+            if record(&mut self.cells, &self.groups, now, index, entry) {
+                continue;
+            }
+            let (cell, further) = self.cells.with_further(index);
+            let recorded = cell.write().into_iter().chain(further.iter().copied());
+            let cluster_of = |cta: CtaId| self.ctas[cta as usize].cluster;
+            let enough = writes
+                .then(|| enough_writes(&self.groups, now, entry, recorded, cluster_of))
+                .flatten();
+            let Some(enough) = enough else {
+                self.touch(by, (site, access, None), writes, (index, mask), &mut report);
+                continue;
+            };
+            for write in enough {
+                let from = u64::from((write.bytes & mask).trailing_zeros());
+                let race = self.race_of_writes(by, &write);
+                report(Race {
+                    address: index * 4 + from,
+                    ..race
+                });
             }
         }
     }

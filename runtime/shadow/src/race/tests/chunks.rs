@@ -77,7 +77,8 @@ fn races_of_chunks(
                 } else {
                     for lane in cta::lanes(active) {
                         let range = (address(lane), bytes);
-                        detector.access(id, first + lane, (site, access), range, &mut note);
+                        let by = (id, first + lane);
+                        detector.access_with(false, by, (site, access), range, &mut note);
                     }
                 }
             }
