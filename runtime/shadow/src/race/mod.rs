@@ -618,7 +618,7 @@ impl Detector {
         let location = self.locations.get(&(index * 4));
         let updated = writes && location.is_some_and(|location| location.writer == Some(by));
         // Operations on an mbarrier are atomic with respect to all other operations on it, whatever their scopes are.
-        let on_object = access.strong.is_some() && self.is_object(index * 4 & !7);
+        let on_object = access.strong.is_some() && self.is_object((index * 4) & !7);
         for entry in &entries {
             if entry.bytes & bytes == 0 || !(entry.writes || writes) {
                 continue;
