@@ -339,9 +339,7 @@ impl SharedPage {
         // SAFETY: the word is inside the page, aligned, and only accessed as an atomic.
         unsafe { self.start.add(index).as_ref() }
     }
-}
 
-impl SharedPage {
     /// Returns whether a process has mapped the page; `None` if this cannot be determined, for example because the
     /// process belongs to another user or its main thread has ended.
     pub fn is_mapped_by(&self, process: i32) -> Option<bool> {

@@ -26,8 +26,7 @@ use super::observe::{Addresses, Chunk, Examiner, Observed, Recorder, perform};
 use super::reach::Reach;
 use super::{faults, fetch, recording, sync_points, textures};
 use crate::engine::{Coordinates, Services};
-use crate::fault::Trap;
-use crate::fault::{AccessFault, AccessKind, access};
+use crate::fault::{AccessFault, AccessKind, Trap, access};
 use crate::memory::outside;
 use crate::texture_table::TextureTable;
 

@@ -71,20 +71,55 @@ impl Examiner<'_> {
         }
     }
 
+    /// Returns whether an access that is not permitted must end the launch because memcheck, which would report it, does
+    /// not run, and a run without checks would end.
+    #[cold]
+    pub(super) fn ends_unchecked(
+        &self,
+        kind: Kind,
+        at: &Observed<'_>,
+        (address, bytes): (u64, u32),
+    ) -> bool {
+        if self.findings.tools().contains(kind.tool()) {
+            return false;
+        }
+        match self.space_of(at.access.space, address) {
+            _ if kind == Kind::Misaligned => true,
+            StateSpace::Shared | StateSpace::SharedCluster => {
+                self.shared_offset_of(address, bytes.into()).is_none()
+            }
+            StateSpace::Local => false,
+            _ => {
+                let last = address.saturating_add(u64::from(bytes).saturating_sub(1));
+                let is_there = |address| {
+                    let mut byte = [0];
+                    crate::fault::access::read(&mut byte, address).is_ok()
+                };
+                !(self.visible.is_managed(address) && is_there(address) && is_there(last))
+            }
+        }
+    }
+
     /// Returns whether all bytes of a range are in a single shared variable, or in the dynamic shared memory, of the
     /// CTA or of another CTA of its cluster.
     pub(super) fn is_shared(&self, address: u64, bytes: u64) -> bool {
-        let (rank, offset) = self.shared_place(address);
-        let fixed = u64::from(self.info.static_shared);
-        let all = fixed + u64::from(self.info.dynamic_shared);
-        if rank >= u64::from(self.info.cluster_size()) || offset >= all || bytes > all - offset {
+        let Some(offset) = self.shared_offset_of(address, bytes) else {
             return false;
-        }
-        if offset >= fixed {
+        };
+        if offset >= u64::from(self.info.static_shared) {
             return true;
         }
         self.shared_variable(offset)
             .is_some_and(|variable| offset + bytes <= variable.end)
+    }
+
+    /// Returns the offset of a range in the shared memory of the CTA, or of another CTA of its cluster; `None` if not
+    /// all bytes of the range are in it.
+    fn shared_offset_of(&self, address: u64, bytes: u64) -> Option<u64> {
+        let (rank, offset) = self.shared_place(address);
+        let all = u64::from(self.info.static_shared) + u64::from(self.info.dynamic_shared);
+        let inside = offset < all && bytes <= all - offset;
+        (rank < u64::from(self.info.cluster_size()) && inside).then_some(offset)
     }
 
     /// Returns the last shared variable that begins at or before an offset.

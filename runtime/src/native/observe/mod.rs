@@ -202,32 +202,6 @@ impl<'a> Examiner<'a> {
         selected && self.findings.ends(self.info.grid_id)
     }
 
-    /// Returns whether an access that is not permitted must end the launch because memcheck, which would report it, does
-    /// not run, and a run without checks would end.
-    #[cold]
-    fn ends_unchecked(&self, kind: Kind, at: &Observed<'_>, (address, bytes): (u64, u32)) -> bool {
-        if self.findings.tools().contains(kind.tool()) {
-            return false;
-        }
-        match self.space_of(at.access.space, address) {
-            _ if kind == Kind::Misaligned => true,
-            StateSpace::Shared | StateSpace::SharedCluster => {
-                let (rank, offset) = self.shared_place(address);
-                let all = u64::from(self.info.static_shared) + u64::from(self.info.dynamic_shared);
-                rank >= u64::from(self.info.cluster_size()) || offset + u64::from(bytes) > all
-            }
-            StateSpace::Local => false,
-            _ => {
-                let last = address.saturating_add(u64::from(bytes).saturating_sub(1));
-                let is_there = |address| {
-                    let mut byte = [0];
-                    crate::fault::access::read(&mut byte, address).is_ok()
-                };
-                !(self.visible.is_managed(address) && is_there(address) && is_there(last))
-            }
-        }
-    }
-
     /// Records that an operation is suppressed, and the fault that this operation causes on a GPU.
     fn suppress(&self, kind: Kind, at: &Observed<'_>, fault: FaultKind) {
         if !self.findings.tools().contains(kind.tool()) {
