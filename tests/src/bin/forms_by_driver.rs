@@ -174,14 +174,15 @@ fn child(library: &str, file: &str, shard: &str, from: &str) -> Result<ExitCode,
     let from: usize = from.parse().map_err(|e| format!("{from}: {e}"))?;
     let driver = Driver::open(Path::new(library))?;
     for form in &shard_of(shard)?[from..] {
-        let module = match driver.load_module(&module_text(form)) {
-            Ok(module) => module,
-            Err(name) => {
-                append(file, &format!("{0} 0 {name}\n{0} 1 {name}\n", form.id))?;
-                continue;
-            }
-        };
         for set in [0, 1] {
+            // Each run has a module of its own, because a form can change the module's variables.
+            let module = match driver.load_module(&module_text(form)) {
+                Ok(module) => module,
+                Err(name) => {
+                    append(file, &format!("{} {set} {name}\n", form.id))?;
+                    continue;
+                }
+            };
             let input = inputs(form, set == 1);
             let aux = initial_aux(&input);
             let out = vec![0u8; BYTES];
@@ -201,8 +202,8 @@ fn child(library: &str, file: &str, shard: &str, from: &str) -> Result<ExitCode,
                 }
             };
             append(file, &format!("{} {set} {result}\n", form.id))?;
+            driver.unload_module(module);
         }
-        driver.unload_module(module);
     }
     Ok(ExitCode::SUCCESS)
 }
