@@ -143,8 +143,8 @@ pub struct NativeContext {
     /// Number of bytes of local memory that a thread may access in a checking run. The host examines accesses beyond
     /// this size; if it is 0, the host examines all of them.
     pub checked_local: u64,
-    /// The log to which generated code appends its reads if a checking run examines the order of accesses.
-    pub read_log: *mut ReadLog,
+    /// The log to which generated code appends its accesses if a checking run examines the order of accesses.
+    pub access_log: *mut AccessLog,
     /// Result of the latest call of [`Helpers::verify`] or [`Helpers::verify_lanes`].
     pub refused: i32,
     /// Address of the function that calls [`Helpers::verify`] and preserves all registers
@@ -309,20 +309,22 @@ pub struct PermittedRange {
     pub written: u64,
 }
 
-/// The log of the reads that generated code has performed. The host examines these reads later.
+/// The log of loads and stores that generated code has performed. The host examines these accesses later.
 #[derive(Debug)]
 #[repr(C)]
-pub struct ReadLog {
+pub struct AccessLog {
     /// The address at which generated code stores the next record.
-    pub next: *mut ReadRecord,
+    pub next: *mut AccessRecord,
     /// The end of the memory for records.
-    pub end: *mut ReadRecord,
+    pub end: *mut AccessRecord,
 }
 
-/// Reads of all lanes of a chunk, at addresses with a common stride.
+/// Loads or stores of all lanes of a chunk, at addresses with a common stride. The operands of a store follow its
+/// record: a row for each operand, with an element for each lane. They take the place of whole records
+/// ([`AccessRecord::following`]).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[repr(C)]
-pub struct ReadRecord {
+pub struct AccessRecord {
     /// The host address of the first lane.
     pub address: u64,
     /// The linear index of the CTA.
@@ -331,22 +333,44 @@ pub struct ReadRecord {
     pub loc: u64,
     /// The properties of the access, as for [`Helpers::check_access`].
     pub access: u64,
-    /// The thread of the first lane in the low half, and [`ReadRecord::shape`] in the high half.
+    /// From bit 0 on, the thread of the first lane; from bit 16 on, the number of operands; from bit 24 on, the number
+    /// of bytes of an operand's element; in the high half, [`AccessRecord::shape`].
     pub lanes: u64,
 }
 
-impl ReadRecord {
+impl AccessRecord {
     /// Packs the stride and the number of lanes into a word. Returns `None` if the stride does not fit into 24 bits.
     pub fn shape(stride: i64, width: u32) -> Option<u32> {
         let stride = i32::try_from(stride).ok()?;
         (stride << 8 >> 8 == stride).then_some((stride << 8) as u32 | width)
     }
 
+    /// Returns [`AccessRecord::lanes`] without the thread, for operands with elements of `bytes` bytes.
+    pub fn fixed(shape: u32, operands: u32, bytes: u32) -> u64 {
+        u64::from(shape) << 32 | u64::from(bytes & 0xff) << 24 | u64::from(operands & 0xff) << 16
+    }
+
     /// Returns the thread of the first lane, the stride and the number of lanes.
     pub fn unpack(&self) -> (u32, i64, u32) {
         let shape = (self.lanes >> 32) as u32;
         let stride = shape as i32 >> 8;
-        (self.lanes as u32, stride.into(), shape & 0xff)
+        (self.lanes as u32 & 0xffff, stride.into(), shape & 0xff)
+    }
+
+    /// Returns the number of bytes of an operand's element; 0 for a load.
+    pub fn operand_bytes(&self) -> usize {
+        (self.lanes >> 24) as usize & 0xff
+    }
+
+    /// Returns the number of bytes of all operands.
+    pub fn bytes(&self) -> usize {
+        let (count, (.., width)) = ((self.lanes >> 16) as usize & 0xff, self.unpack());
+        count * self.operand_bytes() * width as usize
+    }
+
+    /// Returns the number of records whose place the operands take.
+    pub fn following(&self) -> usize {
+        self.bytes().div_ceil(size_of::<AccessRecord>())
     }
 }
 

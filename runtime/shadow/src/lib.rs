@@ -3,6 +3,7 @@
 //! - [`init`] records which bytes have been written.
 //! - [`race`] records which threads have accessed which bytes, and which operations order these accesses.
 //! - [`trie`] contains the maps of which vector clocks consist.
+//! - [`values`] records the bytes that threads have stored.
 //!
 //! This crate does not depend on the runtime. Its inputs are only numbers: addresses, indices of CTAs and threads, and
 //! indices of instructions in kernels ([`race::Site`]). It accesses no memory of the program.
@@ -12,3 +13,4 @@
 pub mod init;
 pub mod race;
 pub mod trie;
+pub mod values;

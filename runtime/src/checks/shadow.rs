@@ -1,13 +1,13 @@
 //! The shadow memory of a checking run, and the launches that use it.
 
 use std::cmp::Reverse;
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
-use margay_ir::observe::ObservedAccess;
+use margay_ir::observe::{AccessMode, ObservedAccess};
 use margay_shadow::init::Initialised;
 use margay_shadow::race::{Conflict, CtaId, Detector, Missing, Site};
+use margay_shadow::values::Values;
 use parking_lot::Mutex;
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
@@ -67,9 +67,8 @@ pub(crate) struct Races {
     windows: FxHashMap<(u64, u64), CtaId>,
     /// The launches that are not over.
     launches: FxHashSet<u64>,
-    /// The last stores, oldest first: the address, the bytes, and the number of bytes. A race is less serious if both
-    /// stores write the same bytes.
-    recent: VecDeque<(u64, [u8; 16], u32)>,
+    /// The bytes of the stores that were passed to the detector.
+    pub(crate) values: Values,
     /// Races of running launches by the sites of their accesses.
     pairs: IndexMap<(Site, Site), Pair, FxBuildHasher>,
     /// Races between a kernel of a running launch and a copy or fill. The key is the site of the kernel's access and
@@ -83,6 +82,9 @@ pub(crate) struct Races {
     /// Digests of accesses to shared memory that did not race. Each digest covers all accesses of a CTA between two
     /// barriers.
     clean: FxHashSet<u64>,
+    /// Loads, by the number of the kernel's code and the source position, whose runs the detector could not keep
+    /// together for several CTAs ([`Detector::read_grid`]).
+    separate: FxHashSet<(u64, u64)>,
     /// The extents of the launches whose CTAs the detector contains, by launch.
     extents: FxHashMap<u32, Extents>,
 }
@@ -151,8 +153,6 @@ fn distance(missing: Missing) -> u8 {
 
 /// Maximum number of addresses that are kept for a race of volatile accesses.
 const FLAGS: usize = 64;
-/// Number of stores whose bytes are kept.
-const RECENT: usize = 64;
 /// Maximum number of digests of accesses that did not race.
 const CLEAN: usize = 1 << 16;
 /// Number of groups of accesses ([`Detector::groups`]) above which the accesses of earlier launches are forgotten as
@@ -295,7 +295,7 @@ impl Races {
         self.detector.clear();
         self.ctas.clear();
         self.windows.clear();
-        self.recent.clear();
+        self.values.clear();
         self.extents.clear();
         self.host.clear();
         self.overlapping = None;
@@ -471,6 +471,11 @@ impl Races {
         })
     }
 
+    /// Returns whether the accesses of a site are stores and not, for example, atomic updates.
+    pub(crate) fn stores(&self, site: Site) -> bool {
+        self.info(site).access.mode == AccessMode::Store
+    }
+
     /// Returns the kernel, the place and the access of a site.
     pub(crate) fn info(&self, site: Site) -> &SiteInfo {
         &self.infos[site as usize]
@@ -487,7 +492,7 @@ impl Races {
             return (id, false);
         }
         let threads = extents.block.iter().product();
-        self.extents.insert(launch as u32, extents);
+        self.add_extents(launch, extents);
         let id = self
             .detector
             .add_cta(launch as u32, index, cluster, threads);
@@ -495,32 +500,25 @@ impl Races {
         (id, true)
     }
 
+    /// Records that the runs of a load are passed to the detector separately for each CTA from now on.
+    pub(crate) fn separate(&mut self, load: (u64, u64)) {
+        self.separate.insert(load);
+    }
+
+    /// Returns whether the runs of a load are passed to the detector separately for each CTA.
+    pub(crate) fn is_separate(&self, load: (u64, u64)) -> bool {
+        self.separate.contains(&load)
+    }
+
+    /// Records the extents of a launch.
+    pub(crate) fn add_extents(&mut self, launch: u64, extents: Extents) {
+        self.extents.insert(launch as u32, extents);
+    }
+
     /// Records that a new CTA uses a window. Ends the CTA that has used this window before.
     pub(crate) fn use_window(&mut self, window: (u64, u64), id: CtaId) {
         if let Some(ended) = self.windows.insert(window, id) {
             self.detector.end_cta(ended);
         }
-    }
-
-    /// Records the bytes that a thread is about to store.
-    pub(crate) fn stored(&mut self, address: u64, bytes: [u8; 16], count: u32) {
-        if self.recent.len() == RECENT {
-            self.recent.pop_front();
-        }
-        self.recent.push_back((address, bytes, count));
-    }
-
-    /// Forgets the recorded stores. These stores are executed before the next access is examined, so memory then
-    /// contains their bytes.
-    pub(crate) fn forget_stores(&mut self) {
-        self.recent.clear();
-    }
-
-    /// Returns the byte that the latest recorded store wrote at an address.
-    pub(crate) fn recent_byte(&self, address: u64) -> Option<u8> {
-        self.recent.iter().rev().find_map(|(start, bytes, count)| {
-            let offset = address.wrapping_sub(*start);
-            (offset < u64::from(*count)).then(|| bytes[offset as usize])
-        })
     }
 }

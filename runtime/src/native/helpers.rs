@@ -13,8 +13,8 @@ use margay_ir::module::Module;
 use margay_ir::observe::ObservedAccess;
 use margay_ir::syscall::Syscall;
 use margay_jit::abi::{
-    CheckedLane, CheckedLanes, Helpers, NativeContext, PerformedAccess, ReadLog, Verify, WHOLE_CTA,
-    permitted_index, status,
+    AccessLog, CheckedLane, CheckedLanes, Helpers, NativeContext, PerformedAccess, Verify,
+    WHOLE_CTA, permitted_index, status,
 };
 use margay_ops::meaning::{Bits, Desc, Meaning};
 use margay_ops::mods::{MemOrder, Mode, Scope, StateSpace};
@@ -101,9 +101,9 @@ impl<'a> HostData<'a> {
     }
 
     /// Returns the address of the log in which generated code records reads.
-    pub(super) fn read_log(&mut self) -> *mut ReadLog {
+    pub(super) fn access_log(&mut self) -> *mut AccessLog {
         match &mut self.examiner {
-            Some(examiner) => examiner.read_log(),
+            Some(examiner) => examiner.access_log(),
             None => std::ptr::from_ref(&NO_LOG.0).cast_mut(),
         }
     }
@@ -148,12 +148,12 @@ impl<'a> HostData<'a> {
 }
 
 /// A read log without space for records.
-struct NoLog(ReadLog);
+struct NoLog(AccessLog);
 
 // SAFETY: generated code does not write to a log without space.
 unsafe impl Sync for NoLog {}
 
-static NO_LOG: NoLog = NoLog(ReadLog {
+static NO_LOG: NoLog = NoLog(AccessLog {
     next: std::ptr::null_mut(),
     end: std::ptr::null_mut(),
 });

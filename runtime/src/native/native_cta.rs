@@ -295,7 +295,7 @@ fn context(
         local_bytes: 0,
         permitted: [PermittedRange::default(); 3 * margay_jit::abi::PERMITTED],
         checked_local: host.checked_local(),
-        read_log: host.read_log(),
+        access_log: host.access_log(),
         refused: 0,
         verify: kernel.verifiers[0].0,
         verify_lanes: kernel.verifiers[1].0,

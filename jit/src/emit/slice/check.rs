@@ -9,7 +9,7 @@
 use std::mem::offset_of;
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{self, InstBuilder, StackSlotData, StackSlotKind, types};
+use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, StackSlotData, StackSlotKind, types};
 use margay_ir::analysis::uniformity::Class;
 use margay_ir::entity::{Inst, Value};
 use margay_ir::function::InstData;
@@ -21,7 +21,7 @@ use margay_ops::types::Kind;
 use super::memory::Places;
 use super::{Lanes, Slice, vector_type};
 use crate::abi::{
-    CheckedLanes, Helpers, NativeContext, PerformedAccess, PermittedRange, ReadLog, ReadRecord,
+    AccessLog, AccessRecord, CheckedLanes, Helpers, NativeContext, PerformedAccess, PermittedRange,
 };
 use crate::emit::lane::{EmitError, Lane, host};
 use crate::emit::memory::element_type;
@@ -200,7 +200,7 @@ impl Slice<'_, '_> {
     }
 
     /// Emits the check of strided lanes. The code compares the addresses with the range that the host has permitted at
-    /// an earlier check, tests or sets the record of written bytes, and appends reads to the log. It calls the host
+    /// an earlier check, tests or sets the record of written bytes, and appends the accesses to the log. It calls the host
     /// only if one of these steps is not possible. Returns a value that is nonzero if the code after the check must
     /// perform the access, and 0 if the host has performed the access.
     fn examined(&mut self, what: Examined<'_>, places: &Places) -> Result<ir::Value, EmitError> {
@@ -220,7 +220,8 @@ impl Slice<'_, '_> {
         let (offset, mut known) = self.is_permitted((address, stride), access, at);
         let mut next = None;
         if request.order {
-            let (at, has_space) = self.next_record();
+            let records = self.record_of(what, stride).following();
+            let (at, has_space) = self.next_record(1 + records as u32);
             known = self.lane.b.ins().band(known, has_space);
             next = Some(at);
         }
@@ -236,7 +237,7 @@ impl Slice<'_, '_> {
             self.test_written((offset, stride), access, at, ask);
         }
         if let Some(next) = next {
-            self.record_read(next, (address, stride), what);
+            self.record_access(next, (address, stride), what)?;
         }
         let permitted = self.lane.b.append_block_param(join, types::I32);
         self.lane.b.ins().jump(join, &[yes.into()]);
@@ -253,11 +254,10 @@ impl Slice<'_, '_> {
         let request = self.lane.request;
         let plain = access.order == MemOrder::Weak && access.unused == 0;
         let known = matches!(access.mode, AccessMode::Load | AccessMode::Store);
-        let loads = access.mode == AccessMode::Load;
-        known
-            && plain
-            && stride & alignment(access) == 0
-            && (!request.order || loads && ReadRecord::shape(stride, self.view.width).is_some())
+        // Stores of different lanes to the same bytes are not logged, because they may race.
+        let apart = access.mode == AccessMode::Load || stride.unsigned_abs() >= access.bytes.into();
+        let logged = apart && AccessRecord::shape(stride, self.view.width).is_some();
+        known && plain && stride & alignment(access) == 0 && (!request.order || logged)
     }
 
     /// Returns whether generated code can test or change the record of written bytes for an access of strided lanes.
@@ -357,55 +357,84 @@ impl Slice<'_, '_> {
         b.switch_to_block(done);
     }
 
-    /// Loads the address of the next record of the read log. Returns this address, and whether the log has space for
-    /// the record.
-    fn next_record(&mut self) -> (ir::Value, ir::Value) {
+    /// Loads the address of the next record of the log of accesses. Returns this address, and whether the log has space
+    /// for `count` records.
+    fn next_record(&mut self, count: u32) -> (ir::Value, ir::Value) {
         let ctx = self.lane.fixed.ctx;
         let b = &mut *self.lane.b;
-        let at = offset_of!(NativeContext, read_log) as i32;
+        let at = offset_of!(NativeContext, access_log) as i32;
         let log = b.ins().load(types::I64, host(), ctx, at);
-        let next = offset_of!(ReadLog, next) as i32;
+        let next = offset_of!(AccessLog, next) as i32;
         let next = b.ins().load(types::I64, host(), log, next);
         let end = b
             .ins()
-            .load(types::I64, host(), log, offset_of!(ReadLog, end) as i32);
-        let has_space = b.ins().icmp(IntCC::UnsignedLessThan, next, end);
+            .load(types::I64, host(), log, offset_of!(AccessLog, end) as i32);
+        let bytes = i64::from(count) * size_of::<AccessRecord>() as i64;
+        let after = b.ins().iadd_imm_s(next, bytes);
+        let has_space = b.ins().icmp(IntCC::UnsignedLessThanOrEqual, after, end);
         (next, has_space)
     }
 
-    /// Emits the code that appends the reads of all lanes to the read log, as the record at `next`.
-    fn record_read(
+    /// Returns the record of an access of all lanes, without the address, the CTA and the thread.
+    fn record_of(&self, what: Examined<'_>, stride: i64) -> AccessRecord {
+        let function = self.lane.function;
+        let operands = what.operands.len() as u32;
+        let first = what.operands.first().map(|&value| function.dfg.ty(value));
+        let vector = first.and_then(|ty| vector_type(ty).ok());
+        let bytes = vector.map_or(0, |vector| vector.lane_type().bytes());
+        let shape = AccessRecord::shape(stride, self.view.width).unwrap_or_default();
+        AccessRecord {
+            address: 0,
+            cta: 0,
+            loc: function.dfg.locs[what.check].to_bits(),
+            access: what.access.to_bits(),
+            lanes: AccessRecord::fixed(shape, operands, bytes),
+        }
+    }
+
+    /// Emits the code that appends the accesses of all lanes to the log, as the record at `next`.
+    fn record_access(
         &mut self,
         next: ir::Value,
         (address, stride): (ir::Value, i64),
         what: Examined<'_>,
-    ) {
-        let shape = ReadRecord::shape(stride, self.view.width).unwrap_or_default();
-        let loc = self.lane.function.dfg.locs[what.check].to_bits();
+    ) -> Result<(), EmitError> {
+        let record = self.record_of(what, stride);
         let ctx = self.lane.fixed.ctx;
         let thread = self.lane.here.thread;
         let b = &mut *self.lane.b;
         let at = offset_of!(NativeContext, cta) as i32;
         let cta = b.ins().load(types::I64, host(), ctx, at);
-        let loc = b.ins().iconst(types::I64, loc as i64);
-        let access = b.ins().iconst(types::I64, what.access.to_bits() as i64);
+        let loc = b.ins().iconst(types::I64, record.loc as i64);
+        let access = b.ins().iconst(types::I64, record.access as i64);
         let thread = b.ins().uextend(types::I64, thread);
-        let shape = b.ins().iconst(types::I64, (u64::from(shape) << 32) as i64);
-        let lanes = b.ins().bor(thread, shape);
+        let fixed = b.ins().iconst(types::I64, record.lanes as i64);
+        let lanes = b.ins().bor(thread, fixed);
         for (value, offset) in [
-            (address, offset_of!(ReadRecord, address)),
-            (cta, offset_of!(ReadRecord, cta)),
-            (loc, offset_of!(ReadRecord, loc)),
-            (access, offset_of!(ReadRecord, access)),
-            (lanes, offset_of!(ReadRecord, lanes)),
+            (address, offset_of!(AccessRecord, address)),
+            (cta, offset_of!(AccessRecord, cta)),
+            (loc, offset_of!(AccessRecord, loc)),
+            (access, offset_of!(AccessRecord, access)),
+            (lanes, offset_of!(AccessRecord, lanes)),
         ] {
             b.ins().store(host(), value, next, offset as i32);
         }
-        let after = b.ins().iadd_imm_s(next, size_of::<ReadRecord>() as i64);
-        let at = offset_of!(NativeContext, read_log) as i32;
+        let unaligned = MemFlagsData::new().with_notrap();
+        let mut offset = size_of::<AccessRecord>() as i32;
+        for &value in what.operands {
+            for vector in self.get(value)? {
+                self.lane.b.ins().store(unaligned, vector, next, offset);
+                offset += 16;
+            }
+        }
+        let b = &mut *self.lane.b;
+        let bytes = (1 + record.following()) * size_of::<AccessRecord>();
+        let after = b.ins().iadd_imm_s(next, bytes as i64);
+        let at = offset_of!(NativeContext, access_log) as i32;
         let log = b.ins().load(types::I64, host(), ctx, at);
-        let next = offset_of!(ReadLog, next) as i32;
+        let next = offset_of!(AccessLog, next) as i32;
         b.ins().store(host(), after, log, next);
+        Ok(())
     }
 
     /// Emits the call of [`Helpers::check_lanes`] for lanes that access `places`. Returns the result of the helper.
@@ -720,7 +749,7 @@ impl Slice<'_, '_> {
     }
 
     /// Returns whether generated code performs a permitted access of a masked chunk. The code cannot record the active
-    /// lanes in the read log.
+    /// lanes in the log of accesses.
     fn is_short_if_masked(&self, places: &Places, access: ObservedAccess) -> bool {
         let Places::Strided { stride, .. } = places else {
             return false;

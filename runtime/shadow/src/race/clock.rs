@@ -43,6 +43,14 @@ pub(super) struct Time {
     pub(super) interval: u32,
 }
 
+impl Time {
+    /// The time of accesses before the first synchronisation.
+    pub(super) const FIRST: Time = Time {
+        epoch: 0,
+        interval: 1,
+    };
+}
+
 /// The accesses of one warp that a clock contains.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 struct WarpTime {

@@ -2,6 +2,7 @@
 //! happen before a thread's next access.
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 
 use super::cell::GroupId;
 use super::clock::{self, Clock, CtaId, Shared, Thread, Time, Window};
@@ -14,30 +15,46 @@ use super::{Lock, Scope, Site};
 #[derive(Debug, Default)]
 pub(super) struct Known {
     cta: Shared,
+    /// The clock of each warp; empty until a warp knows accesses that its CTA does not know.
     warps: Vec<Shared>,
     /// The clock of each thread; empty until a thread knows accesses that its warp does not know.
     threads: Vec<Shared>,
+    /// Number of warps.
+    count: usize,
 }
 
 impl Known {
     pub(super) fn new(warps: usize) -> Known {
         Known {
             cta: None,
-            warps: vec![None; warps],
+            warps: Vec::new(),
             threads: Vec::new(),
+            count: warps,
         }
     }
 
+    /// Returns the clocks on the three levels of a thread.
+    fn levels(&self, thread: u32) -> impl Iterator<Item = &Shared> {
+        let warp = self.warps.get(thread as usize / 32);
+        let own = self.threads.get(thread as usize);
+        [&self.cta].into_iter().chain(warp).chain(own)
+    }
+
     fn knows(&self, reader: u32, thread: Thread, time: Time) -> bool {
-        clock::knows(&self.cta, thread, time)
-            || clock::knows(&self.warps[reader as usize / 32], thread, time)
-            || (self.threads.get(reader as usize))
-                .is_some_and(|clock| clock::knows(clock, thread, time))
+        self.levels(reader)
+            .any(|clock| clock::knows(clock, thread, time))
+    }
+
+    fn warp_mut(&mut self, warp: usize) -> &mut Shared {
+        if self.warps.is_empty() {
+            self.warps = vec![None; self.count];
+        }
+        &mut self.warps[warp]
     }
 
     pub(super) fn thread_mut(&mut self, thread: u32) -> &mut Shared {
         if self.threads.is_empty() {
-            self.threads = vec![None; self.warps.len() * 32];
+            self.threads = vec![None; self.count * 32];
         }
         &mut self.threads[thread as usize]
     }
@@ -49,15 +66,18 @@ impl Known {
         }
         for lane in lanes(mask) {
             let known = self.threads[warp * 32 + lane as usize].take();
-            clock::join(&mut self.warps[warp], &known);
+            if known.is_some() {
+                clock::join(self.warp_mut(warp), &known);
+            }
         }
     }
 
     /// Moves the clocks of all threads and warps to the level of the CTA.
     fn raise_to_cta(&mut self) {
-        for warp in 0..self.warps.len() {
+        for warp in 0..self.count {
             self.raise_to_warp(warp, u32::MAX);
-            let known = self.warps[warp].take();
+        }
+        for known in std::mem::take(&mut self.warps) {
             clock::join(&mut self.cta, &known);
         }
     }
@@ -102,9 +122,10 @@ impl Known {
     /// Does the same as [`Known::of`], but without the clocks whose size is greater than `most`.
     fn of_at_most(&self, thread: u32, most: u64) -> Shared {
         let mut all = None;
-        let levels = [&self.cta, &self.warps[thread as usize / 32]];
-        let levels = levels.into_iter().chain(self.threads.get(thread as usize));
-        for clock in levels.filter(|clock| !clock::exceeds(clock, most)) {
+        for clock in self
+            .levels(thread)
+            .filter(|clock| !clock::exceeds(clock, most))
+        {
             clock::join(&mut all, clock);
         }
         all
@@ -158,17 +179,9 @@ pub(super) enum Use {
     Fenced,
 }
 
-/// A CTA.
-#[derive(Debug)]
-pub(super) struct Cta {
-    /// The launch that the CTA belongs to.
-    pub(super) launch: u32,
-    /// The linear index of the CTA in the grid.
-    pub(super) index: u64,
-    /// The linear index of the CTA's cluster in the grid.
-    pub(super) cluster: u64,
-    /// Whether the kernel synchronises threads only with barriers of the whole CTA and with warp barriers.
-    pub(super) barriers_only: bool,
+/// What the detector stores about a CTA whose threads still access memory.
+#[derive(Debug, Default)]
+pub(super) struct Running {
     epoch: u32,
     warps: Vec<Warp>,
     guaranteed: Known,
@@ -208,6 +221,9 @@ pub(super) struct Cta {
     /// The current group of an instruction in a warp. The key consists of the warp, the instruction, and whether the
     /// accesses write.
     groups: FxHashMap<(u32, Site, bool), GroupId>,
+    /// For instructions whose accesses were recorded as runs, the groups of all warps: the group of warp `w` is the first
+    /// group plus `w`.
+    run_groups: SmallVec<[(Site, GroupId); 2]>,
 }
 
 /// A strong read in a loop: the address, the number of the write whose value was read, the scope of the read, and
@@ -223,43 +239,66 @@ pub(super) struct Fence {
     pub(super) scope: Scope,
 }
 
-impl Cta {
-    /// Creates a CTA whose threads have not accessed memory.
-    pub(super) fn new(launch: u32, index: u64, cluster: u64, threads: u32) -> Cta {
-        let warps = threads.div_ceil(32) as usize;
-        let known = || Known::new(warps);
-        let warp = || Warp {
+impl Running {
+    /// Creates a CTA with `threads` threads that have not accessed memory since the barrier that begins `epoch`.
+    pub(super) fn new(threads: u32, epoch: u32) -> Running {
+        let mut running = Running::default();
+        running.reset(threads, epoch);
+        running
+    }
+
+    /// Makes this the data of another CTA, as [`Running::new`] creates them. Keeps the memory of maps.
+    pub(super) fn reset(&mut self, threads: u32, epoch: u32) {
+        let count = threads.div_ceil(32) as usize;
+        self.end();
+        for basis in Basis::ALL {
+            self.known_mut(basis).count = count;
+        }
+        self.epoch = epoch;
+        self.warps.clear();
+        self.warps.resize_with(count, || Warp {
             interval: 1,
             common: 0,
             matrix: None,
             used: 0,
             arrival: None,
-        };
-        Cta {
-            launch,
-            index,
-            cluster,
-            barriers_only: false,
-            epoch: 0,
-            warps: (0..warps).map(|_| warp()).collect(),
-            guaranteed: known(),
-            assumed: known(),
-            suspected: known(),
-            fences: Vec::new(),
-            sequenced: None,
-            pending: Vec::new(),
-            scheduled: FxHashSet::default(),
-            barriers: Vec::new(),
-            copies: FxHashMap::default(),
-            issues: FxHashMap::default(),
-            cluster_arrivals: [None, None, None],
-            cluster_released: [None, None, None],
-            relaxed_arrival: false,
-            polled: FxHashMap::default(),
-            locks: FxHashMap::default(),
-            sizes: Vec::new(),
-            groups: FxHashMap::default(),
+        });
+        self.scheduled.clear();
+        self.copies.clear();
+        self.issues.clear();
+        self.cluster_arrivals = [None, None, None];
+        self.cluster_released = [None, None, None];
+        self.relaxed_arrival = false;
+        self.locks.clear();
+        self.sizes = Vec::new();
+    }
+
+    /// Returns the number of warps.
+    pub(super) fn warps(&self) -> u32 {
+        self.warps.len() as u32
+    }
+
+    /// Returns the first of the groups of all warps for the accesses of an instruction.
+    pub(super) fn run_groups(&self, site: Site) -> Option<GroupId> {
+        let mut known = self.run_groups.iter();
+        known.find(|(of, _)| *of == site).map(|&(_, first)| first)
+    }
+
+    /// Sets the first of the groups of all warps for the accesses of an instruction.
+    pub(super) fn set_run_groups(&mut self, site: Site, first: GroupId) {
+        let mut known = self.run_groups.iter_mut();
+        match known.find(|(of, _)| *of == site) {
+            Some(known) => known.1 = first,
+            None => self.run_groups.push((site, first)),
         }
+    }
+
+    /// Returns whether several warps, the first to the last, are at the same time, and the lanes of each warp know the
+    /// accesses of the warp up to the same interval.
+    pub(super) fn are_at_one_time(&self, first: u32, last: u32) -> bool {
+        let warps = self.warps.get(first as usize..=last as usize);
+        let same = |a: &Warp, b: &Warp| (a.interval, a.common) == (b.interval, b.common);
+        warps.is_some_and(|warps| warps.iter().all(|warp| same(warp, &warps[0])))
     }
 
     /// Returns the current group of an instruction in a warp.
@@ -270,6 +309,9 @@ impl Cta {
     /// Calls `f` with the current group of each instruction and warp.
     pub(super) fn for_each_group(&self, f: &mut impl FnMut(GroupId)) {
         self.groups.values().for_each(|group| f(*group));
+        for &(_, first) in &self.run_groups {
+            (first..first + self.warps()).for_each(&mut *f);
+        }
     }
 
     /// Sets the current group of an instruction in a warp.
@@ -294,12 +336,24 @@ impl Cta {
         sizes.iter().flatten().map(|&size| u64::from(size)).sum()
     }
 
+    /// Returns the number of barriers so far.
+    pub(super) fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    /// Returns whether threads have begun asynchronous copies. Whether a later access races with such a copy depends on
+    /// the waits of these threads.
+    pub(super) fn has_copied(&self) -> bool {
+        !self.copies.is_empty()
+    }
+
     /// Frees data that is needed only for further accesses and synchronisation of the CTA's threads.
     pub(super) fn end(&mut self) {
         self.forget_others();
-        self.groups = FxHashMap::default();
-        self.polled = FxHashMap::default();
-        self.barriers = Vec::new();
+        self.groups.clear();
+        self.run_groups.clear();
+        self.polled.clear();
+        self.barriers.clear();
     }
 
     /// Records a strong read in a loop. Returns whether this read is equal to the thread's previous strong read in a
@@ -442,9 +496,7 @@ impl Cta {
             let clock = clock.as_ref();
             clock.is_some_and(|clock| clock.has_fenced(thread, time, window))
         };
-        has(&known.cta)
-            || has(&known.warps[reader as usize / 32])
-            || known.threads.get(reader as usize).is_some_and(has)
+        known.levels(reader).any(has)
     }
 
     /// Removes the clocks, the last fences and the pending clocks of all threads.
@@ -452,7 +504,7 @@ impl Cta {
         for basis in Basis::ALL {
             let known = self.known_mut(basis);
             known.cta = None;
-            known.warps.fill(None);
+            known.warps = Vec::new();
             known.threads = Vec::new();
         }
         self.fences = Vec::new();
@@ -522,20 +574,13 @@ impl Cta {
     /// Returns whether the clocks of a thread are empty on all three levels. The thread then knows no accesses of other
     /// CTAs.
     pub(super) fn knows_nothing(&self, reader: u32, basis: Basis) -> bool {
-        let known = self.known(basis);
-        let own = known.threads.get(reader as usize);
-        known.cta.is_none()
-            && known.warps[reader as usize / 32].is_none()
-            && own.is_none_or(Option::is_none)
+        self.known(basis).levels(reader).all(Option::is_none)
     }
 
     /// Returns whether an edge with too narrow a scope contributed to the suspected clocks of `reader`.
     pub(super) fn is_narrow(&self, reader: u32) -> bool {
         let narrow = |clock: &Shared| clock.as_ref().is_some_and(|clock| clock.narrow);
-        let known = &self.suspected;
-        narrow(&known.cta)
-            || narrow(&known.warps[reader as usize / 32])
-            || known.threads.get(reader as usize).is_some_and(narrow)
+        self.suspected.levels(reader).any(narrow)
     }
 
     /// Begins a new interval of a warp.

@@ -9,10 +9,13 @@
 //! each group of four bytes of memory in a *cell*. A cell keeps all accesses of an interval, by instruction. The
 //! reported pairs of instructions therefore do not depend on the order in which an engine runs the lanes of a warp.
 
+mod adjacent;
 mod cell;
 mod clock;
 mod copy;
 mod cta;
+mod ctas;
+mod grids;
 mod location;
 mod pair;
 mod quick;
@@ -21,7 +24,10 @@ mod sequenced;
 mod sweep;
 mod unit;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use std::num::NonZeroU32;
+
+use indexmap::IndexSet;
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use cell::{Cells, Entry, GroupId};
@@ -29,7 +35,8 @@ pub use clock::{CtaId, Window};
 use clock::{Shared, Thread, Time};
 pub use copy::Completion;
 use copy::{Copy, End, Issue, Place, Sequence};
-use cta::{Cta, Use};
+use cta::Use;
+use ctas::{Cta, UnusedCtas};
 use location::Location;
 pub use quick::Shape;
 use reads::Blocks;
@@ -220,8 +227,8 @@ struct Group {
     element: u8,
     /// The asynchronous copy that performs the accesses; `None` if the threads perform them.
     copy: Option<Copy>,
-    /// The lock that the accessing thread held.
-    lock: Option<Lock>,
+    /// The lock that the accessing thread held, as its index in [`Detector::locks`] plus one.
+    lock: Option<NonZeroU32>,
 }
 
 impl Group {
@@ -235,7 +242,7 @@ impl Group {
 }
 
 /// A lock that a thread holds. It is a location that the thread has changed with a compare-and-swap.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Lock {
     address: u64,
     /// The scope of the acquire that the thread has performed with or after the compare-and-swap; `None` if there was
@@ -267,6 +274,12 @@ const RECENT: usize = 32;
 #[derive(Debug, Default)]
 pub struct Detector {
     ctas: Vec<Cta>,
+    /// The CTAs by launch and linear index.
+    ids: FxHashMap<(u32, u64), CtaId>,
+    /// Memory for CTAs that begin.
+    unused_ctas: UnusedCtas,
+    /// Number of threads of a CTA in launches with CTAs that the caller has not added ([`Detector::read_grid`]).
+    threads: FxHashMap<u32, u32>,
     groups: Vec<Group>,
     unused: Unused,
     /// A cache of the groups that were used last. The instruction and the kind of access determine the index.
@@ -302,6 +315,8 @@ pub struct Detector {
     /// Pairs of a thread and the address of a lock. The thread has released the lock, and has accessed memory while it
     /// held the lock and had not acquired it with [`Scope::Device`]. Contains also threads of CTAs that have ended.
     released: FxHashSet<(Thread, u64)>,
+    /// The locks that threads have held while they accessed memory.
+    locks: IndexSet<Lock, FxBuildHasher>,
     /// See [`Detector::has_given_up`].
     given_up: bool,
 }
@@ -331,7 +346,7 @@ impl Detector {
             self.locations.clear();
             self.released = FxHashSet::default();
             self.known = 0;
-            for cta in &mut self.ctas {
+            for cta in self.ctas.iter_mut().filter_map(Cta::running_mut) {
                 cta.take_sizes();
                 cta.forget_others();
             }
@@ -340,8 +355,13 @@ impl Detector {
 
     /// Adds a CTA whose threads have not accessed memory.
     pub fn add_cta(&mut self, launch: u32, index: u64, cluster: u64, threads: u32) -> CtaId {
-        self.ctas.push(Cta::new(launch, index, cluster, threads));
-        self.ctas.len() as CtaId - 1
+        let next = self.ctas.len() as CtaId;
+        let id = *self.ids.entry((launch, index)).or_insert(next);
+        if id == next {
+            self.ctas.push(Cta::new(launch, index, cluster, threads));
+        }
+        self.ctas[id as usize].begin(&mut self.unused_ctas);
+        id
     }
 
     /// States that the threads of a CTA synchronise only with barriers of the whole CTA and with warp barriers: the
@@ -354,8 +374,10 @@ impl Detector {
     /// States that the threads of a CTA have performed all their accesses.
     pub fn end_cta(&mut self, id: CtaId) {
         let cta = &mut self.ctas[id as usize];
-        cta.end();
-        self.known -= cta.take_sizes();
+        if let Some(running) = cta.running_mut() {
+            self.known -= running.take_sizes();
+        }
+        cta.end(&mut self.unused_ctas);
     }
 
     /// Returns the launch and the linear index of a CTA.
@@ -761,19 +783,25 @@ impl Detector {
         let cta = &mut self.ctas[by.cta as usize];
         let time = cta.time(by.index);
         cta.note_access(by.index);
-        let lock = cta.use_lock(by.index);
+        let lock = cta.use_lock(by.index).and_then(|lock| {
+            let (index, _) = self.locks.insert_full(lock);
+            NonZeroU32::new(index as u32 + 1)
+        });
         let key = (by.cta, by.warp(), site, writes);
         let recent = &mut self.recent[(2 * site as usize + usize::from(writes)) % RECENT];
-        let known = match *recent {
-            Some((known, id)) if known == key => Some(id),
-            _ => cta.group(by.warp(), site, writes),
+        let last = recent.and_then(|(known, id)| (known == key).then_some(id));
+        let of_run = cta.run_groups(site);
+        let known = [
+            last.or_else(|| cta.group(by.warp(), site, writes)),
+            of_run.map(|first| first + by.warp()),
+        ];
+        let is_current = |id: &GroupId| {
+            let group = &self.groups[*id as usize - 1];
+            (group.time, group.copy, group.lock) == (time, copy, lock)
         };
-        if let Some(id) = known {
+        if let Some(id) = known.into_iter().flatten().find(is_current) {
             *recent = Some((key, id));
-            let group = &self.groups[id as usize - 1];
-            if (group.time, group.copy, group.lock) == (time, copy, lock) {
-                return id;
-            }
+            return id;
         }
         let group = self.add_group(Group {
             launch: self.ctas[by.cta as usize].launch,

@@ -196,7 +196,8 @@ impl Detector {
     pub(super) fn race_of_lock(&self, by: Thread, access: Access, entry: &Entry) -> Option<Race> {
         let group = &self.groups[entry.group as usize - 1];
         let (cta, other) = (&self.ctas[by.cta as usize], &self.ctas[group.cta as usize]);
-        let (own, theirs) = (cta.lock(by.index)?, group.lock?);
+        let own = cta.lock(by.index)?;
+        let theirs = self.locks.get_index(group.lock?.get() as usize - 1)?;
         let thread = group.warp * 32 + entry.lanes.trailing_zeros();
         let holder = Thread {
             cta: group.cta,

@@ -4,7 +4,8 @@
 
 use super::cell::{About, Cells, Entry, GroupId, Mark, NONE, Readers};
 use super::clock::{CtaId, Thread, Time};
-use super::cta::{Cta, lanes};
+use super::cta::lanes;
+use super::ctas::Cta;
 use super::unit::{UNIT, Whole, Writes};
 use super::{Access, Detector, Group, Missing, Race, Scope, Site};
 
@@ -22,9 +23,9 @@ pub enum Shape {
 /// The data that the lanes of a warp share during an access: warp, time, instruction, and the common part of the lanes'
 /// clocks.
 #[derive(Clone, Copy, Debug)]
-struct Now {
+pub(super) struct Now {
     cta: CtaId,
-    warp: u32,
+    pub(super) warp: u32,
     time: Time,
     /// All accesses of the warp in intervals up to this one happen before the next access of every lane of the warp.
     common: u32,
@@ -33,7 +34,7 @@ struct Now {
     plain: bool,
     /// Whether the kernel synchronises threads only with barriers of the whole CTA and with warp barriers.
     barriers_only: bool,
-    launch: u32,
+    pub(super) launch: u32,
     /// Whether other work may overlap the launch.
     overlapped: bool,
     site: Site,
@@ -447,30 +448,12 @@ impl Detector {
         }
         let mut left = active;
         if shape == Shape::Adjacent && one.is_multiple_of(4) && bytes.is_multiple_of(4) {
-            let start = (one / 4, leader.lane() + lowest);
-            let run = (active.count_ones(), bytes / 4);
-            let (recorded, raced) = self.record_run(&now, (group, writes), start, run);
+            let lanes = (first + lowest, active.count_ones());
+            let what = (group, writes);
+            let recorded = self.record_adjacent(&now, what, lanes, (one, bytes), |lane, race| {
+                report(lowest + lane, race);
+            });
             left &= !(recorded << lowest);
-            for (done, writes) in raced {
-                let lane = lowest + done / run.1;
-                let by = Thread {
-                    cta: id,
-                    index: first + lane,
-                };
-                for write in writes {
-                    if let Some(entry) = write.entry(0, true) {
-                        let race = self.race_of_writes(by, &entry);
-                        report(
-                            lane,
-                            Race {
-                                address: one + u64::from(done) * 4,
-                                threads: UNIT as u32 / run.1,
-                                ..race
-                            },
-                        );
-                    }
-                }
-            }
         }
         for lane in lanes(left) {
             let by = Thread {
@@ -487,6 +470,41 @@ impl Detector {
                 self.forget_location(address(lane));
             }
         }
+    }
+
+    /// Records weak accesses of `count` neighbouring lanes of a warp, from thread `first` on, where the short path is
+    /// possible. Each lane accesses `bytes` bytes directly after those of the previous lane; the first lane accesses
+    /// `start`. Returns a bit mask of the lanes whose accesses are recorded. The arguments of `report` are as for
+    /// [`Detector::access_lanes`]. In the mask and for `report`, the first lane has the number 0.
+    pub(super) fn record_adjacent(
+        &mut self,
+        now: &Now,
+        (group, writes): (GroupId, bool),
+        (first, count): (u32, u32),
+        (start, bytes): (u64, u32),
+        mut report: impl FnMut(u32, Race),
+    ) -> u32 {
+        let per = bytes / 4;
+        let place = (start / 4, first % 32);
+        let (recorded, raced) = self.record_run(now, (group, writes), place, (count, per));
+        for (done, writes) in raced {
+            let lane = done / per;
+            let by = Thread {
+                cta: now.cta,
+                index: first + lane,
+            };
+            for write in writes {
+                if let Some(entry) = write.entry(0, true) {
+                    let race = Race {
+                        address: start + u64::from(done) * 4,
+                        threads: UNIT as u32 / per,
+                        ..self.race_of_writes(by, &entry)
+                    };
+                    report(lane, race);
+                }
+            }
+        }
+        recorded
     }
 
     /// Records a weak access of one thread on the short path, if this is possible, and returns whether it was.
@@ -509,7 +527,7 @@ impl Detector {
     }
 
     /// Records the weak access of a thread to the cells that it overlaps.
-    fn record_lane(
+    pub(super) fn record_lane(
         &mut self,
         now: &Now,
         by: Thread,
@@ -549,7 +567,7 @@ impl Detector {
         }
     }
 
-    fn now(&self, leader: Thread, site: Site) -> Now {
+    pub(super) fn now(&self, leader: Thread, site: Site) -> Now {
         let cta = &self.ctas[leader.cta as usize];
         Now {
             cta: leader.cta,

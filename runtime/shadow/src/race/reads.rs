@@ -16,23 +16,24 @@ use smallvec::SmallVec;
 
 use super::cell::{Entry, GroupId};
 use super::clock::{CtaId, Time};
+use super::grids::{GridKey, GridReaders};
 use super::quick::cells_of;
 use super::unit::{UNIT, Whole};
 use super::{Access, Detector, Group, Site, may_overlap};
 
 /// Number of bytes of a block. For each block, the detector records whether a launch has written the block.
-const BLOCK: u64 = 1 << 16;
+pub(super) const BLOCK: u64 = 1 << 16;
 
 /// Maximum number of runs of a block. A larger number of runs would take more memory than the cells of the block.
-const MOST_RUNS: usize = 4096;
+pub(super) const MOST_RUNS: usize = 4096;
 
 /// Maximum number of readers that are kept for runs with equal keys.
 const MOST_READERS: usize = 16;
 
-/// Weak reads by consecutive threads of a CTA: thread `first + i` reads `bytes` bytes at `address + stride * i`.
+/// Weak accesses by consecutive threads of a CTA: thread `first + i` accesses `bytes` bytes at `address + stride * i`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Run {
-    /// The address that the first thread reads.
+    /// The address that the first thread accesses.
     pub address: u64,
     /// The index of the first thread in its CTA.
     pub first: u32,
@@ -40,13 +41,13 @@ pub struct Run {
     pub threads: u32,
     /// Number of bytes between the addresses of neighbouring threads.
     pub stride: u32,
-    /// Number of bytes that each thread reads.
+    /// Number of bytes that each thread accesses.
     pub bytes: u32,
 }
 
 impl Run {
-    /// Returns the number of bytes from the address of the first thread to the end of the last thread's read.
-    fn span(&self) -> u64 {
+    /// Returns the number of bytes from the address of the first thread to the end of the last thread's access.
+    pub(super) fn span(&self) -> u64 {
         u64::from(self.stride) * u64::from(self.threads.saturating_sub(1)) + u64::from(self.bytes)
     }
 }
@@ -54,23 +55,26 @@ impl Run {
 /// The instruction, the addresses and the number of threads of a [`Run`]. Runs with equal keys differ only in the
 /// launch, the CTA, the first thread and the time of the reads.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-struct Key {
-    site: Site,
+pub(super) struct Key {
+    pub(super) site: Site,
+    /// Whether the run was recorded with [`Detector::read_grid`].
+    pub(super) of_grid: bool,
     /// Offset of the first address in the block.
-    offset: u16,
-    threads: u16,
-    stride: u32,
-    bytes: u32,
+    pub(super) offset: u16,
+    pub(super) threads: u16,
+    pub(super) stride: u32,
+    pub(super) bytes: u32,
 }
 
 /// The first thread of a run, and the time of the reads.
 #[derive(Clone, Copy, Debug)]
-struct Reader {
-    cta: CtaId,
-    first: u32,
-    time: Time,
+pub(super) struct Reader {
+    /// The CTA: its [`CtaId`] or, if [`Key::of_grid`] is true, its linear index.
+    pub(super) cta: u64,
+    pub(super) first: u32,
+    pub(super) time: Time,
     /// Every lane of the run's warps knows all accesses of its own warp in intervals up to this one.
-    common: u32,
+    pub(super) common: u32,
 }
 
 /// The readers of runs with equal keys.
@@ -118,15 +122,20 @@ impl Readers {
     }
 }
 
+/// Runs with equal [`GridKey`]s: the launch and the number of bytes of an element ([`GridReaders`]), and the linear
+/// indices of the first CTA and of the CTA after the last one.
+type GridRange = (GridKey, (u32, u8), (u64, u64));
+
 /// A block of memory.
 #[derive(Debug, Default)]
-struct Block {
+pub(super) struct Block {
     /// The last launch that has written the block.
     writer: Option<u32>,
     runs: IndexMap<Key, Readers, FxBuildHasher>,
     /// Index of the run after the one that was used last. Launches usually read the runs of a block in the order in
     /// which the first launch has read them.
     next: usize,
+    pub(super) grids: IndexMap<GridKey, GridReaders, FxBuildHasher>,
 }
 
 impl Block {
@@ -161,7 +170,7 @@ impl Block {
 pub(super) struct Blocks {
     blocks: FxHashMap<u64, Block>,
     /// Number of runs in all blocks. Runs with equal keys count once.
-    runs: usize,
+    pub(super) runs: usize,
     /// The block that was written last, and the launch that wrote it.
     last_written: Option<(u64, u32)>,
 }
@@ -170,6 +179,18 @@ impl Blocks {
     /// Returns the number of runs.
     pub(super) fn runs(&self) -> usize {
         self.runs
+    }
+
+    /// Returns a block for a read by a launch; `None` if the launch has written the block.
+    pub(super) fn unwritten(&mut self, block: u64, launch: u32) -> Option<&mut Block> {
+        let found = self.blocks.entry(block).or_default();
+        if found.writer == Some(launch) {
+            return None;
+        }
+        if self.last_written.is_some_and(|(last, _)| last == block) {
+            self.last_written = None;
+        }
+        Some(found)
     }
 
     /// Returns the number of bytes that the runs occupy.
@@ -192,9 +213,7 @@ impl Detector {
         let last = run.first + run.threads.saturating_sub(1);
         let time = cta.time(run.first);
         let common = cta.common_interval(run.first / 32);
-        let at_one_time = (run.first / 32..=last / 32).all(|warp| {
-            cta.time(warp * 32).interval == time.interval && cta.common_interval(warp) == common
-        });
+        let at_one_time = cta.are_at_one_time(run.first / 32, last / 32);
         let Ok(threads) = u16::try_from(run.threads) else {
             return false;
         };
@@ -205,40 +224,45 @@ impl Detector {
         {
             return false;
         }
-        let found = self.blocks.blocks.entry(block).or_default();
-        if found.writer == Some(launch) {
-            return false;
-        }
         let key = Key {
             site,
+            of_grid: false,
             offset: (run.address % BLOCK) as u16,
             threads,
             stride: run.stride,
             bytes: run.bytes,
         };
+        let reader = Reader {
+            cta: id.into(),
+            first: run.first,
+            time,
+            common,
+        };
+        self.add_reader(block, key, (launch, access.element), reader)
+    }
+
+    /// Adds a reader of a run in a block. Returns false if the launch has written the block, or the block has too many
+    /// runs.
+    pub(super) fn add_reader(
+        &mut self,
+        block: u64,
+        key: Key,
+        (launch, element): (u32, u32),
+        reader: Reader,
+    ) -> bool {
+        let Some(found) = self.blocks.unwritten(block, launch) else {
+            return false;
+        };
         let make = || Readers {
             launch,
-            element: access.element.min(u8::MAX.into()) as u8,
+            element: element.min(u8::MAX.into()) as u8,
             kept: SmallVec::new(),
         };
         let Some((readers, added)) = found.readers(key, make) else {
             return false;
         };
-        self.blocks.runs += added;
-        if self
-            .blocks
-            .last_written
-            .is_some_and(|(last, _)| last == block)
-        {
-            self.blocks.last_written = None;
-        }
-        let reader = Reader {
-            cta: id,
-            first: run.first,
-            time,
-            common,
-        };
         readers.add(launch, reader);
+        self.blocks.runs += added;
         true
     }
 
@@ -287,11 +311,21 @@ impl Detector {
         let Some(block) = self.blocks.blocks.get_mut(&block) else {
             return;
         };
-        if block.runs.is_empty() {
+        let before = block.runs.len() + block.grids.len();
+        if before == 0 {
             return;
         }
+        let mut grids: Vec<GridRange> = Vec::new();
+        block.grids.retain(|key, readers| {
+            let moves = of.is_none_or(|of| of == readers.launch);
+            if moves {
+                let shared = (readers.launch, readers.element);
+                let ranges = readers.ctas.iter();
+                grids.extend(ranges.map(|range| (*key, shared, *range)));
+            }
+            !moves
+        });
         let mut runs: Vec<(Key, (u32, u8), Reader)> = Vec::new();
-        let before = block.runs.len();
         block.next = 0;
         block.runs.retain(|key, readers| {
             let moves = of.is_none_or(|of| of == readers.launch);
@@ -302,7 +336,7 @@ impl Detector {
             }
             !moves
         });
-        self.blocks.runs -= before - block.runs.len();
+        self.blocks.runs -= before - block.runs.len() - block.grids.len();
         runs.sort_unstable_by_key(|(key, (launch, _), reader)| {
             let time = (reader.time.epoch, reader.time.interval);
             let place = (key.offset, key.site, key.threads, key.stride, key.bytes);
@@ -316,12 +350,33 @@ impl Detector {
                 stride: key.stride,
                 bytes: key.bytes,
             };
-            self.move_run(key.site, &run, *shared, reader);
+            let id = match key.of_grid {
+                true => self.cta_of(shared.0, reader.cta),
+                false => reader.cta as CtaId,
+            };
+            let time = (reader.time, reader.common);
+            self.move_run((key.site, id), &run, *shared, time);
+        }
+        grids.sort_unstable_by_key(|(key, (launch, _), range)| {
+            let place = (key.origin, key.site, key.first, key.threads, key.stride);
+            (*launch, *range, place, key.bytes)
+        });
+        for (key, shared, (first, end)) in &grids {
+            for index in *first..*end {
+                let id = self.cta_of(shared.0, index);
+                self.move_run((key.site, id), &key.run(index), *shared, (Time::FIRST, 0));
+            }
         }
     }
 
     /// Moves a run of a reader to the cells. `launch` and `element` are those of [`Readers`].
-    fn move_run(&mut self, site: Site, run: &Run, (launch, element): (u32, u8), reader: &Reader) {
+    fn move_run(
+        &mut self,
+        (site, cta): (Site, CtaId),
+        run: &Run,
+        (launch, element): (u32, u8),
+        (time, common): (Time, u32),
+    ) {
         let mut group: Option<(u32, GroupId)> = None;
         let mut i = 0;
         while i < run.threads {
@@ -331,9 +386,9 @@ impl Detector {
                 Some((of, id)) if of == warp => id,
                 _ => self.add_group(Group {
                     launch,
-                    cta: reader.cta,
+                    cta,
                     warp,
-                    time: reader.time,
+                    time,
                     site,
                     strong: None,
                     volatile: false,
@@ -356,7 +411,7 @@ impl Detector {
                     bytes,
                     writes: false,
                 };
-                self.add_read(index, entry, reader.common);
+                self.add_read(index, entry, common);
             }
         }
     }
@@ -449,13 +504,13 @@ fn is_replaced(
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::collections::BTreeSet;
 
     use super::super::{Race, Shape};
     use super::*;
 
-    const X: u64 = 0x1000;
+    pub(in super::super) const X: u64 = 0x1000;
 
     fn detector(ctas: u64) -> Detector {
         let mut detector = Detector::default();
@@ -466,7 +521,7 @@ mod tests {
         detector
     }
 
-    fn run(first: u32) -> Run {
+    pub(in super::super) fn run(first: u32) -> Run {
         Run {
             address: X,
             first,
@@ -476,7 +531,12 @@ mod tests {
         }
     }
 
-    fn write(detector: &mut Detector, id: CtaId, thread: u32, address: u64) -> Vec<Race> {
+    pub(in super::super) fn write(
+        detector: &mut Detector,
+        id: CtaId,
+        thread: u32,
+        address: u64,
+    ) -> Vec<Race> {
         let mut races = Vec::new();
         let what = (1, Access::WRITE);
         detector.access(id, thread, what, (address, 4), |race| races.push(race));
@@ -600,10 +660,10 @@ mod tests {
     }
 
     /// A sequence of pseudo-random numbers.
-    struct Numbers(u64);
+    pub(in super::super) struct Numbers(pub(in super::super) u64);
 
     impl Numbers {
-        fn below(&mut self, end: u32) -> u32 {
+        pub(in super::super) fn below(&mut self, end: u32) -> u32 {
             self.0 = self.0.wrapping_mul(6364136223846793005);
             self.0 = self.0.wrapping_add(1442695040888963407);
             (self.0 >> 33) as u32 % end

@@ -5,6 +5,7 @@
 //! kernel.
 
 use super::cell::{GroupId, NONE};
+use super::ctas::Cta;
 use super::{Detector, Group};
 
 /// Minimum number of groups for a search for unused groups.
@@ -34,9 +35,8 @@ impl Detector {
             .iter()
             .flatten()
             .for_each(|(_, group)| note(*group));
-        self.ctas
-            .iter()
-            .for_each(|cta| cta.for_each_group(&mut note));
+        let running = self.ctas.iter().filter_map(Cta::running);
+        running.for_each(|cta| cta.for_each_group(&mut note));
         used[NONE as usize] = true;
         let unused = (0u32..).zip(&used).filter(|(_, used)| !**used);
         // The group that was created first is reused first.
@@ -53,6 +53,26 @@ impl Detector {
         }
         self.groups.push(group);
         self.groups.len() as GroupId
+    }
+
+    /// Adds `count` groups with consecutive IDs, which `make` creates, and returns the first ID.
+    pub(super) fn add_groups(&mut self, count: u32, make: impl Fn(u32) -> Group) -> GroupId {
+        let unused = &mut self.unused.groups;
+        let kept = unused.len().saturating_sub(count as usize);
+        let free = unused[kept..].iter().rev().copied();
+        let follows = |first: GroupId| free.clone().zip(first..).all(|(id, next)| id == next);
+        if unused.len() - kept == count as usize
+            && let Some(&first) = unused.last()
+            && follows(first)
+        {
+            unused.truncate(kept);
+            for index in 0..count {
+                self.groups[(first + index) as usize - 1] = make(index);
+            }
+            return first;
+        }
+        self.groups.extend((0..count).map(make));
+        self.groups.len() as GroupId + 1 - count
     }
 
     /// Returns the number of groups that are in use, without the groups that can be reused.

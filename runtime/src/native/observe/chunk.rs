@@ -9,8 +9,10 @@ use margay_ops::meaning::Bits;
 use margay_ops::mods::StateSpace;
 use margay_shadow::init::Written;
 use margay_shadow::race::Shape;
+use margay_shadow::values::Values;
 use smallvec::SmallVec;
 
+use super::order::stored_bytes;
 use super::{Examiner, Observed};
 
 /// The operands of one lane.
@@ -109,48 +111,46 @@ impl Chunk<'_> {
         .collect()
     }
 
-    /// Returns the mask of the lanes whose stores leave memory unchanged. If the stores of different lanes may
-    /// `overlap` and any store changes memory, returns 0, because the changed bytes may be those that another lane
-    /// stores.
-    pub(super) fn unchanged(&self, access: &ObservedAccess, overlap: bool) -> u32 {
-        let element = access.element.min(16) as usize;
-        let row = self.width * self.operand_bytes;
-        if row == 0 || element > self.operand_bytes {
-            return 0;
-        }
-        if self.shape(access) == Shape::Adjacent
-            && self.operands.len() == row
-            && (element, access.bytes as usize) == (self.operand_bytes, self.operand_bytes)
+    /// Returns the mask of the lanes whose stores store the same bytes as the latest stores in `values`.
+    pub(super) fn equal_stores(&self, access: &ObservedAccess, values: &Values) -> u32 {
+        if let Some((first, bytes)) = self.contiguous_operands(access)
+            && values.equal(self.addresses.of(first), bytes)
         {
-            let first = self.active.trailing_zeros();
-            let from = first as usize * element;
-            let new = &self.operands[from..from + self.active.count_ones() as usize * element];
-            let mut memory = [0; 32 * 16];
-            let memory = &mut memory[..new.len()];
-            let read = crate::fault::access::read(memory, self.addresses.of(first));
-            if read.is_ok() && memory == new {
-                return self.active;
-            }
+            return self.active;
         }
-        let mut unchanged = 0;
-        let mut memory = [0; 16];
+        let equal = |lane: &u32| {
+            let bytes = stored_bytes(access, &self.operands_of(*lane));
+            values.equal(self.addresses.of(*lane), &bytes)
+        };
+        let equal = self.lanes().filter(equal);
+        equal.fold(0, |mask, lane| mask | 1 << lane)
+    }
+
+    /// Records in `values` the bytes that the lanes store.
+    pub(super) fn record_stores(&self, access: &ObservedAccess, values: &mut Values) {
+        if let Some((first, bytes)) = self.contiguous_operands(access) {
+            return values.store(self.addresses.of(first), bytes);
+        }
         for lane in self.lanes() {
-            let address = self.addresses.of(lane);
-            let at = lane as usize * self.operand_bytes;
-            let mut operands = (0u64..).zip(self.operands.chunks_exact(row));
-            let same = operands.all(|(index, operands)| {
-                let memory = &mut memory[..element];
-                let from = address.wrapping_add(index * element as u64);
-                crate::fault::access::read(memory, from).is_ok()
-                    && *memory == operands[at..at + element]
-            });
-            if same {
-                unchanged |= 1 << lane;
-            } else if overlap {
-                return 0;
-            }
+            let bytes = stored_bytes(access, &self.operands_of(lane));
+            values.store(self.addresses.of(lane), &bytes);
         }
-        unchanged
+    }
+
+    /// Returns the first active lane, and the bytes that all active lanes store from its address on, if the operands
+    /// contain these bytes without gaps.
+    fn contiguous_operands(&self, access: &ObservedAccess) -> Option<(u32, &[u8])> {
+        let bytes = self.operand_bytes;
+        let element = access.element as usize;
+        let whole = self.operands.len() == self.width * bytes
+            && (element, access.bytes as usize) == (bytes, bytes);
+        if !whole || self.shape(access) != Shape::Adjacent {
+            return None;
+        }
+        let first = self.active.trailing_zeros();
+        let from = first as usize * bytes;
+        let count = self.active.count_ones() as usize * bytes;
+        Some((first, self.operands.get(from..from + count)?))
     }
 
     /// Returns the address that a lane accesses. This is the lane's address in `used` if the examiner has chosen

@@ -1,20 +1,26 @@
-//! Passes reads that generated code has recorded to the race detector.
+//! Passes loads and stores that generated code has recorded to the race detector.
 //!
-//! An epoch is the time between two barriers of a CTA. In kernels that order accesses only with barriers, reads may be
-//! passed to the detector later than they occur, if they are passed before the epoch ends. The detector then finds the
-//! same races. This has two advantages:
+//! An epoch is the time between two barriers of a CTA. In kernels that order accesses only with barriers, loads and
+//! stores may be passed to the detector later than they occur, if they are passed before the epoch ends. The detector
+//! then finds the same races. This has two advantages:
 //!
-//! - Reads of shared memory cannot race with accesses of other epochs. Most epochs access shared memory in the same way
-//!   as an earlier epoch did. If no access of that earlier epoch raced, the detector need not see the reads.
-//! - Reads of neighbouring threads in global memory are passed to the detector together ([`Run`]).
+//! - Accesses to shared memory cannot race with accesses of other epochs. Most epochs access shared memory in the same
+//!   way as an earlier epoch did. If no access of that earlier epoch raced, the detector need not see the accesses.
+//! - Accesses of neighbouring threads to global memory are passed to the detector together ([`Run`]).
+//!
+//! Stores are recorded with their values, because a race is less serious if both accesses store the same bytes.
 
 use margay_ir::function::SourceLoc;
-use margay_ir::observe::ObservedAccess;
-use margay_jit::abi::{ReadLog, ReadRecord};
-use margay_shadow::race::{Run, Window};
+use margay_ir::observe::{AccessMode, ObservedAccess};
+use margay_jit::abi::{AccessLog, AccessRecord};
+use margay_shadow::race::{CtaId, Race, Run, Site, Window};
+use smallvec::SmallVec;
 
+use super::log::Log;
 use super::order::described;
-use super::{Addresses, Chunk, Examiner, Observed};
+use super::runs::{GridRun, OpenRun, OpenRuns};
+use super::{Addresses, Chunk, Examiner, KNOWN_SITES, Observed};
+use crate::checks::Races;
 
 /// The accesses of the current CTA to shared memory since its last barrier.
 #[derive(Debug, Default)]
@@ -25,19 +31,15 @@ pub(super) struct Epoch {
     pub(super) raced: bool,
     /// A digest of the accesses that were passed to the detector when they occurred.
     immediate: u64,
-    /// The recorded reads that are not yet passed to the detector. The next field is the digest of these reads.
-    reads: Vec<ReadRecord>,
+    /// The recorded accesses that are not yet passed to the detector. The last field is their digest.
+    deferred: Vec<AccessRecord>,
+    /// The operands of the stores in `deferred`, in the same order.
+    operands: Vec<u8>,
     digest: u64,
 }
 
-/// Maximum number of reads of an epoch that are kept.
-const MOST_READS: usize = 1 << 17;
-
-/// Maximum number of open runs: runs to which later reads can be added.
-const OPEN_RUNS: usize = 16;
-
-/// The first read of a run, and the number of threads whose reads the run contains so far.
-type OpenRun = (ReadRecord, u32);
+/// Maximum number of accesses of an epoch that are kept.
+const MOST_DEFERRED: usize = 1 << 17;
 
 fn mix(digest: u64, word: u64) -> u64 {
     let mixed = (digest ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -53,8 +55,8 @@ fn add(digest: u64, [address, loc, access, lanes]: [u64; 4]) -> u64 {
 }
 
 impl Examiner<'_> {
-    /// Returns the address of the log in which generated code records reads.
-    pub(in crate::native) fn read_log(&mut self) -> *mut ReadLog {
+    /// Returns the address of the log in which generated code records accesses.
+    pub(in crate::native) fn access_log(&mut self) -> *mut AccessLog {
         let may_wait = self.launch.waits.is_observed();
         if self.orders() && self.launch.code.barriers_only && !may_wait {
             self.log.open();
@@ -65,12 +67,13 @@ impl Examiner<'_> {
     /// Records that the next CTAs run from their start, so that all accesses of their first epochs are known.
     pub(in crate::native) fn begin_ctas(&mut self) {
         self.epoch.whole = true;
+        self.unsynchronised = true;
     }
 
-    /// Records that all CTAs of the current native call have run to their end, and passes their recorded reads to the
-    /// detector.
+    /// Records that all CTAs of the current native call have run to their end, and passes their recorded accesses to
+    /// the detector.
     pub(in crate::native) fn end_ctas(&mut self) {
-        self.pass_reads(true);
+        self.pass_deferred(true);
     }
 
     /// Adds the shared-memory accesses of a chunk to the epoch's digest of accesses that are passed to the detector
@@ -98,90 +101,150 @@ impl Examiner<'_> {
         }
     }
 
-    /// Provides space for more reads if the log is full: enlarges the log, or empties it if it has its maximum size.
+    /// Provides space for more accesses if the log is full: enlarges the log, or empties it if it has its maximum size.
     pub(super) fn make_space(&mut self) {
         if self.log.is_nearly_full() && !self.log.grow() {
-            self.sort_reads();
+            self.sort_deferred();
         }
     }
 
-    /// Passes all recorded reads to the detector. `over` states whether the epoch ends.
-    pub(super) fn pass_reads(&mut self, over: bool) {
+    /// Passes all recorded accesses to the detector. `over` states whether the epoch ends.
+    pub(super) fn pass_deferred(&mut self, over: bool) {
         if self.log.len() != 0 {
-            self.sort_reads();
+            self.sort_deferred();
         }
         self.end_epoch(over);
     }
 
-    /// Empties the log: keeps the reads of shared memory for the end of the epoch, and passes the other reads to the
-    /// detector.
-    fn sort_reads(&mut self) {
-        let mut log = std::mem::replace(&mut self.log, super::log::Log::new());
-        let mut runs: [Option<OpenRun>; OPEN_RUNS] = [None; OPEN_RUNS];
-        for record in log.records() {
-            if record.cta != self.cta.linear {
-                self.pass_runs(&mut runs);
-                self.end_epoch(true);
-                self.epoch.whole = true;
-                self.switch_to(record.cta);
-            }
-            if self.is_in_shared_window(record.address) {
-                self.keep_read(record);
-            } else {
-                self.extend_run(&mut runs, record);
-            }
-        }
-        self.pass_runs(&mut runs);
+    /// Empties the log: keeps the accesses to shared memory for the end of the epoch, and passes the other accesses to
+    /// the detector.
+    fn sort_deferred(&mut self) {
+        let mut log = std::mem::replace(&mut self.log, Log::new());
+        self.sort(&log);
         log.clear();
         self.log = log;
     }
 
-    fn keep_read(&mut self, record: &ReadRecord) {
+    fn sort(&mut self, log: &Log) {
+        let mut runs = OpenRuns::new();
+        for (record, operands) in log.accesses() {
+            if record.cta != self.cta.linear {
+                self.pass_runs(&mut runs);
+                self.end_epoch(true);
+                self.epoch.whole = true;
+                self.unsynchronised = true;
+                self.switch_to(record.cta);
+            }
+            if self.is_in_shared_window(record.address) {
+                self.keep(record, operands);
+            } else {
+                self.extend_run(&mut runs, record, operands);
+            }
+        }
+        self.pass_runs(&mut runs);
+        while let Some(run) = self.grid_runs.take() {
+            self.pass_grid_run(&run);
+        }
+    }
+
+    fn keep(&mut self, record: &AccessRecord, operands: &[u8]) {
         let epoch = &mut self.epoch;
         epoch.digest = add(
             epoch.digest,
             [record.address, record.loc, record.access, record.lanes],
         );
-        epoch.reads.push(*record);
-        if epoch.reads.len() >= MOST_READS {
+        epoch.deferred.push(*record);
+        epoch.operands.extend_from_slice(operands);
+        if epoch.deferred.len() >= MOST_DEFERRED {
             self.end_epoch(false);
         }
     }
 
-    /// Adds a read to the run that it continues, or begins a run.
-    fn extend_run(&mut self, runs: &mut [Option<OpenRun>; OPEN_RUNS], record: &ReadRecord) {
-        let index = (record.loc ^ record.loc >> 4) as usize % OPEN_RUNS;
+    /// Adds an access to the run that it continues, or begins a run.
+    fn extend_run<'l>(
+        &mut self,
+        runs: &mut OpenRuns<'l>,
+        record: &'l AccessRecord,
+        operands: &'l [u8],
+    ) {
+        let index = OpenRuns::index(record.loc);
         let (thread, stride, width) = record.unpack();
-        if let Some((first, threads)) = &mut runs[index] {
+        let is_store = !operands.is_empty();
+        if is_store && runs.stores & !(1 << index) != 0 {
+            self.pass_overlapped(runs, index, record);
+        }
+        if let Some(run) = &mut runs.runs[index] {
+            let first = run.first;
             let (start, ..) = first.unpack();
             let same = (first.loc, first.access, first.lanes >> 32)
                 == (record.loc, record.access, record.lanes >> 32);
             let next = first
                 .address
-                .wrapping_add((stride as u64).wrapping_mul(u64::from(*threads)));
+                .wrapping_add((stride as u64).wrapping_mul(u64::from(run.threads)));
             // A run must not cross the boundary of a 4 KiB block, because the detector's memory is divided into such
             // blocks.
             let near = first.address >> 12 == record.address >> 12;
-            if same && stride > 0 && near && next == record.address && start + *threads == thread {
-                *threads += width;
+            if same && stride > 0 && near && next == record.address && start + run.threads == thread
+            {
+                run.threads += width;
+                if is_store {
+                    run.operands.push(operands);
+                }
                 return;
             }
-            let (first, threads) = (*first, *threads);
-            self.pass_run(&first, threads);
+            self.pass_open(runs, index);
         }
-        runs[index] = Some((*record, width));
+        runs.used |= 1 << index;
+        runs.stores |= u64::from(is_store) << index;
+        runs.runs[index] = Some(OpenRun {
+            first: record,
+            threads: width,
+            operands: is_store.then_some(operands).into_iter().collect(),
+        });
     }
 
-    fn pass_runs(&mut self, runs: &mut [Option<OpenRun>; OPEN_RUNS]) {
-        for run in runs {
-            if let Some((first, threads)) = run.take() {
-                self.pass_run(&first, threads);
+    /// Passes the runs of stores other than `index` that overlap a new store, so that the detector gets stores to the
+    /// same bytes in their order.
+    #[cold]
+    fn pass_overlapped(&mut self, runs: &mut OpenRuns<'_>, index: usize, record: &AccessRecord) {
+        let new = OpenRun {
+            first: record,
+            threads: record.unpack().2,
+            operands: SmallVec::new(),
+        };
+        let (low, high) = new.hull();
+        let mut rest = runs.stores & !(1 << index);
+        while rest != 0 {
+            let other = rest.trailing_zeros() as usize;
+            rest &= rest - 1;
+            let overlaps = runs.runs[other].as_ref().is_some_and(|run| {
+                let (start, end) = run.hull();
+                start < high && low < end
+            });
+            if overlaps {
+                self.pass_open(runs, other);
             }
         }
     }
 
-    /// Passes the reads of `threads` threads to the detector.
-    fn pass_run(&mut self, record: &ReadRecord, threads: u32) {
+    fn pass_runs(&mut self, runs: &mut OpenRuns<'_>) {
+        while runs.used != 0 {
+            self.pass_open(runs, runs.used.trailing_zeros() as usize);
+        }
+    }
+
+    /// Passes an open run to the detector.
+    fn pass_open(&mut self, runs: &mut OpenRuns<'_>, index: usize) {
+        runs.used &= !(1 << index);
+        runs.stores &= !(1 << index);
+        if let Some(run) = runs.runs[index].take() {
+            self.pass_run(&run);
+        }
+    }
+
+    /// Passes the accesses of a run to the detector.
+    fn pass_run(&mut self, open: &OpenRun<'_>) {
+        let record = open.first;
         let access = ObservedAccess::from_bits(record.access);
         let (first, stride, _) = record.unpack();
         let at = Observed {
@@ -189,6 +252,7 @@ impl Examiner<'_> {
             loc: SourceLoc::from_bits(record.loc),
             thread: first,
         };
+        let threads = open.threads;
         let run = u32::try_from(stride).ok().map(|stride| Run {
             address: record.address,
             first,
@@ -196,60 +260,212 @@ impl Examiner<'_> {
             stride,
             bytes: access.bytes,
         });
-        if let Some(run) = run
-            && self.keeps_run(&at, &run)
+        if access.mode == AccessMode::Store {
+            if !run.is_some_and(|run| self.keeps_stores(&at, &run, open)) {
+                for (at, chunk) in open.parts(&at) {
+                    self.order_lanes(&at, &chunk);
+                }
+            }
+            return;
+        }
+        let together = run.is_some() && stride > 0 && self.unsynchronised;
+        if together && self.info.cluster_size() == 1 && !self.is_separate(record.loc) {
+            if let Some(complete) = self.grid_runs.add(record, threads) {
+                self.pass_grid_run(&complete);
+            }
+            return;
+        }
+        if let Some(run) = run {
+            if let Some(races) = &self.findings.shadow().races {
+                let races = &mut *races.lock();
+                let id = self.cta_id(races);
+                let site = self.site(races, &at);
+                self.order_run(races, (site, id), &at, &run);
+            }
+            return;
+        }
+        self.order_lanes(&at, &chunk_of(record.address, stride, threads));
+    }
+
+    /// Returns whether the runs of a load must be passed separately for each CTA.
+    fn is_separate(&mut self, loc: u64) -> bool {
+        let known = &mut self.known_separate[loc as usize % KNOWN_SITES];
+        if let Some((of, separate)) = *known
+            && of == loc
         {
+            return separate;
+        }
+        let races = self.findings.shadow().races.as_ref();
+        let load = (self.launch.code.unique, loc);
+        let separate = races.is_none_or(|races| races.lock().is_separate(load));
+        *known = Some((loc, separate));
+        separate
+    }
+
+    /// Passes a grid run to the detector.
+    fn pass_grid_run(&mut self, grid: &GridRun) {
+        let access = ObservedAccess::from_bits(grid.first.access);
+        let (first, stride, _) = grid.first.unpack();
+        let at = Observed {
+            access: &access,
+            loc: SourceLoc::from_bits(grid.first.loc),
+            thread: first,
+        };
+        let mut run = Run {
+            address: grid.first.address,
+            first,
+            threads: grid.threads,
+            stride: stride as u32,
+            bytes: access.bytes,
+        };
+        let (launch, threads) = (self.info.grid_id, self.info.threads());
+        let Some(races) = &self.findings.shadow().races else {
+            return;
+        };
+        let mut races = races.lock();
+        let races = &mut *races;
+        let free = races.overlapping_host(launch).is_empty();
+        let site = self.site(races, &at);
+        races.add_extents(launch, self.extents());
+        let what = (site, described(&access, true, Window::Global));
+        let ctas = (grid.first.cta, grid.ctas, threads);
+        if free && races.detector.read_grid(launch as u32, ctas, what, &run) {
+            return;
+        }
+        races.separate((self.launch.code.unique, grid.first.loc));
+        self.known_separate = [None; KNOWN_SITES];
+        for index in (grid.first.cta..).take(grid.ctas as usize) {
+            let detector = &mut races.detector;
+            let (id, ended) = detector.begin_unsynchronised(launch as u32, (index, threads));
+            self.order_run(races, (site, id), &at, &run);
+            if ended {
+                races.detector.end_cta(id);
+            }
+            run.address += u64::from(run.threads) * u64::from(run.stride);
+        }
+    }
+
+    /// Passes the loads of a run of the CTA `id` to the detector.
+    fn order_run(
+        &mut self,
+        races: &mut Races,
+        (site, id): (Site, CtaId),
+        at: &Observed<'_>,
+        run: &Run,
+    ) {
+        if self.keeps_run(races, (site, id), at, run) {
             return;
         }
         let mut done = 0;
-        while done < threads {
-            let thread = first + done;
-            let count = (threads - done).min(32 - thread % 32);
-            let address = record
-                .address
-                .wrapping_add((stride as u64).wrapping_mul(u64::from(done)));
-            let at = Observed { thread, ..at };
-            self.order_lanes(&at, &chunk_of(address, stride, count));
+        while done < run.threads {
+            let thread = run.first + done;
+            let count = (run.threads - done).min(32 - thread % 32);
+            let address = run.address + u64::from(done) * u64::from(run.stride);
+            let at = Observed { thread, ..*at };
+            let chunk = chunk_of(address, run.stride.into(), count);
+            self.order_weak(races, (site, id), &at, &chunk);
             done += count;
         }
     }
 
-    /// Passes a run to the detector. Returns false if the caller must pass the reads of the run separately for each
-    /// warp instead.
-    fn keeps_run(&mut self, at: &Observed<'_>, run: &Run) -> bool {
+    /// Passes a run of stores to the detector, and adds the races of the stores to the findings. Returns false if the
+    /// caller must pass the stores of each record separately instead.
+    fn keeps_stores(&mut self, at: &Observed<'_>, run: &Run, open: &OpenRun<'_>) -> bool {
         let Some(races) = &self.findings.shadow().races else {
             return true;
         };
         let mut races = races.lock();
+        let races = &mut *races;
         if !races.overlapping_host(self.info.grid_id).is_empty() {
             return false;
         }
-        let id = self.cta_id(&mut races);
-        let site = self.site(&mut races, at);
+        let id = self.cta_id(races);
+        let site = self.site(races, at);
         let access = described(at.access, true, Window::Global);
-        races.detector.read_run(id, (site, access), run)
+        let mut found: Vec<(u32, Race)> = Vec::new();
+        let what = (site, access);
+        let kept = races.detector.adjacent_run(id, what, run, |thread, race| {
+            found.push((thread, race));
+        });
+        if !kept {
+            return false;
+        }
+        self.epoch.raced |= !found.is_empty();
+        for (at, chunk) in open.parts(at) {
+            if !found.is_empty() {
+                let before = at.thread - run.first;
+                let end = before + chunk.width as u32;
+                // A race of several threads can be a race of the lanes of several chunks.
+                let part = |&(thread, race): &(u32, Race)| {
+                    let (from, to) = (thread.max(before), (thread + race.threads).min(end));
+                    let own = || Race {
+                        threads: to - from,
+                        ..race.of_thread(from - thread, run.bytes)
+                    };
+                    (from < to).then(|| (from - before, own()))
+                };
+                let races_of = found.iter().filter_map(part).collect();
+                self.add_races_of_lanes(races, races_of, (site, id), &at, &chunk);
+            }
+            chunk.record_stores(at.access, &mut races.values);
+        }
+        true
     }
 
-    /// Passes the reads of shared memory to the detector, unless an earlier epoch without races had the same
+    /// Passes a run of loads of the CTA `id` to the detector. Returns false if the caller must pass the loads of the run
+    /// separately for each warp instead.
+    fn keeps_run(
+        &mut self,
+        races: &mut Races,
+        (site, id): (Site, CtaId),
+        at: &Observed<'_>,
+        run: &Run,
+    ) -> bool {
+        if !races.overlapping_host(self.info.grid_id).is_empty() {
+            return false;
+        }
+        let what = (site, described(at.access, true, Window::Global));
+        let mut found = Vec::new();
+        let kept = races.detector.read_run(id, what, run)
+            || races.detector.adjacent_run(id, what, run, |thread, race| {
+                found.push((thread, race));
+            });
+        self.epoch.raced |= !found.is_empty();
+        for (thread, race) in found {
+            let own = Observed {
+                thread: at.thread + thread,
+                ..*at
+            };
+            let address = run.address + u64::from(thread) * u64::from(run.stride);
+            self.add_races(races, &[race], (site, id), &own, (address, None));
+        }
+        kept
+    }
+
+    /// Passes the accesses to shared memory to the detector, unless an earlier epoch without races had the same
     /// accesses. `over` states whether the epoch ends.
     fn end_epoch(&mut self, over: bool) {
-        let known = self.epoch.whole && over;
+        // Other CTAs of a cluster can access the same shared memory.
+        let known = self.epoch.whole && over && self.info.cluster_size() == 1;
         let start = mix(self.launch.code.unique, self.cta.shared_base);
         let digest = mix(mix(start, self.epoch.immediate), self.epoch.digest);
-        let reads = std::mem::take(&mut self.epoch.reads);
-        if !reads.is_empty() {
+        let mut deferred = std::mem::take(&mut self.epoch.deferred);
+        let mut operands = std::mem::take(&mut self.epoch.operands);
+        if !deferred.is_empty() {
             let races = || self.findings.shadow().races.as_ref();
             let clean = known && races().is_some_and(|races| races.lock().is_clean(digest));
             if !clean {
-                for record in &reads {
+                let mut rest = operands.as_slice();
+                for record in &deferred {
                     let access = ObservedAccess::from_bits(record.access);
-                    let (thread, stride, width) = record.unpack();
                     let at = Observed {
                         access: &access,
                         loc: SourceLoc::from_bits(record.loc),
-                        thread,
+                        thread: record.unpack().0,
                     };
-                    self.order_lanes(&at, &chunk_of(record.address, stride, width));
+                    let own;
+                    (own, rest) = rest.split_at(record.bytes());
+                    self.order_lanes(&at, &chunk_of_record(record, own));
                 }
                 let races = self.findings.shadow().races.as_ref();
                 if let Some(races) = races
@@ -260,12 +476,13 @@ impl Examiner<'_> {
                 }
             }
         }
-        // The next epoch reuses the vector's memory.
-        let mut reads = reads;
-        reads.clear();
+        // The next epoch reuses the memory of the vectors.
+        deferred.clear();
+        operands.clear();
         self.epoch = Epoch {
             whole: over,
-            reads,
+            deferred,
+            operands,
             ..Epoch::default()
         };
     }
@@ -274,7 +491,7 @@ impl Examiner<'_> {
 impl Drop for Examiner<'_> {
     fn drop(&mut self) {
         // The epoch may continue with another examiner, so it does not end here.
-        self.pass_reads(false);
+        self.pass_deferred(false);
     }
 }
 
@@ -290,5 +507,15 @@ pub(super) fn chunk_of(address: u64, stride: i64, count: u32) -> Chunk<'static> 
         operands: &[],
         operand_bytes: 0,
         width: count as usize,
+    }
+}
+
+/// Returns the accesses of a record as a chunk. `operands` are the operands of a store.
+pub(super) fn chunk_of_record<'a>(record: &AccessRecord, operands: &'a [u8]) -> Chunk<'a> {
+    let (_, stride, width) = record.unpack();
+    Chunk {
+        operands,
+        operand_bytes: record.operand_bytes(),
+        ..chunk_of(record.address, stride, width)
     }
 }

@@ -1,27 +1,30 @@
-//! The log in which generated code records its reads.
+//! The log in which generated code records its loads and stores.
 
-use margay_jit::abi::{ReadLog, ReadRecord};
+use margay_jit::abi::{AccessLog, AccessRecord};
 
 /// Number of records for which [`Log::open`] allocates space.
 const FIRST: usize = 1 << 10;
 
-/// Maximum number of records.
-const MOST: usize = 1 << 16;
+/// Maximum number of records. They fit into the second-level cache of a core.
+const MOST: usize = 1 << 13;
+
+/// Maximum number of records whose place a store takes: its own record, and operands of up to 2,048 bytes.
+const LARGEST: usize = 1 + 2048 / size_of::<AccessRecord>() + 1;
 
 /// Memory for records. Generated code appends to it while the examiner does not run.
 #[derive(Debug)]
 pub(super) struct Log {
     /// The address at which generated code stores the next record, and the end of the records. The native context
-    /// contains the address of the boxed `ReadLog`, which must therefore not move.
-    cursor: Box<ReadLog>,
-    records: Box<[ReadRecord]>,
+    /// contains the address of the boxed `AccessLog`, which must therefore not move.
+    cursor: Box<AccessLog>,
+    records: Box<[AccessRecord]>,
 }
 
 impl Log {
     /// Creates a log without space for records.
     pub(super) fn new() -> Log {
         let mut log = Log {
-            cursor: Box::new(ReadLog {
+            cursor: Box::new(AccessLog {
                 next: std::ptr::null_mut(),
                 end: std::ptr::null_mut(),
             }),
@@ -32,7 +35,7 @@ impl Log {
     }
 
     /// Returns the address of the cursor, for the native context.
-    pub(super) fn cursor(&mut self) -> *mut ReadLog {
+    pub(super) fn cursor(&mut self) -> *mut AccessLog {
         &raw mut *self.cursor
     }
 
@@ -47,12 +50,12 @@ impl Log {
     pub(super) fn len(&self) -> usize {
         let start = self.records.as_ptr().addr();
         let bytes = self.cursor.next.addr() - start;
-        (bytes / size_of::<ReadRecord>()).min(self.records.len())
+        (bytes / size_of::<AccessRecord>()).min(self.records.len())
     }
 
-    /// Returns whether the log was opened and has no space for another record.
+    /// Returns whether the log was opened and may have no space for another access.
     pub(super) fn is_nearly_full(&self) -> bool {
-        !self.records.is_empty() && self.len() == self.records.len()
+        !self.records.is_empty() && self.len() + LARGEST > self.records.len()
     }
 
     /// Provides more space. Returns false if the log has its maximum size.
@@ -65,9 +68,19 @@ impl Log {
         true
     }
 
-    /// Returns the records.
-    pub(super) fn records(&self) -> &[ReadRecord] {
-        &self.records[..self.len()]
+    /// Returns the record of each access, and the operands of a store.
+    pub(super) fn accesses(&self) -> impl Iterator<Item = (&AccessRecord, &[u8])> {
+        let mut rest = &self.records[..self.len()];
+        std::iter::from_fn(move || {
+            let (record, after) = rest.split_first()?;
+            let (operands, after) = after.split_at_checked(record.following())?;
+            rest = after;
+            // SAFETY: a record consists of five words without padding, so all bytes of a record are initialised.
+            let bytes = unsafe {
+                std::slice::from_raw_parts(operands.as_ptr().cast::<u8>(), size_of_val(operands))
+            };
+            Some((record, &bytes[..record.bytes()]))
+        })
     }
 
     /// Removes all records.
@@ -78,14 +91,14 @@ impl Log {
     fn resize(&mut self, size: usize) {
         let count = self.len();
         let mut records = std::mem::take(&mut self.records).into_vec();
-        records.resize(size, ReadRecord::default());
+        records.resize(size, AccessRecord::default());
         self.records = records.into_boxed_slice();
         self.set(count);
     }
 
     fn set(&mut self, count: usize) {
         let range = self.records.as_mut_ptr_range();
-        *self.cursor = ReadLog {
+        *self.cursor = AccessLog {
             next: range.start.wrapping_add(count),
             end: range.end,
         };
@@ -101,9 +114,9 @@ mod tests {
         assert!(log.cursor.next < log.cursor.end);
         // SAFETY: the log has space for a record.
         unsafe {
-            log.cursor.next.write(ReadRecord {
+            log.cursor.next.write(AccessRecord {
                 address,
-                ..ReadRecord::default()
+                ..AccessRecord::default()
             });
         }
         log.cursor.next = log.cursor.next.wrapping_add(1);
@@ -120,12 +133,45 @@ mod tests {
         assert!(log.is_nearly_full());
         assert!(log.grow());
         append(&mut log, 7);
-        let addresses: Vec<u64> = log.records().iter().map(|record| record.address).collect();
+        let addresses: Vec<u64> = log.accesses().map(|(record, _)| record.address).collect();
         assert_eq!(addresses.len(), FIRST + 1);
         assert_eq!((addresses[5], addresses[FIRST]), (5, 7));
         log.clear();
-        assert_eq!(log.records(), []);
+        assert_eq!(log.accesses().count(), 0);
         while log.grow() {}
         assert_eq!(log.records.len(), MOST);
+    }
+
+    #[test]
+    fn operands_follow_the_record_of_a_store() {
+        let mut log = Log::new();
+        log.open();
+        // Two operands of four bytes for each of eight lanes take the place of two records.
+        let shape = AccessRecord::shape(8, 8).expect("a short stride");
+        let lanes = AccessRecord::fixed(shape, 2, 4) | 96;
+        let words = |first: u64| AccessRecord {
+            address: first,
+            cta: first + 1,
+            loc: first + 2,
+            access: first + 3,
+            lanes: first + 4,
+        };
+        let store = AccessRecord {
+            lanes,
+            ..words(100)
+        };
+        for record in [store, words(0), words(5), store, words(0), words(5)] {
+            // SAFETY: the log has space for these records.
+            unsafe { log.cursor.next.write(record) };
+            log.cursor.next = log.cursor.next.wrapping_add(1);
+        }
+        append(&mut log, 9);
+        let expected: Vec<u8> = (0..8u64).flat_map(u64::to_le_bytes).collect();
+        let found: Vec<_> = log.accesses().collect();
+        assert_eq!(found.len(), 3);
+        assert_eq!(found[0], (&store, expected.as_slice()));
+        assert_eq!(found[1], found[0]);
+        assert_eq!((found[2].0.address, found[2].1.len()), (9, 0));
+        assert_eq!(store.unpack(), (96, 8, 8));
     }
 }

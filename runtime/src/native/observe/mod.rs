@@ -12,6 +12,7 @@ mod order;
 pub(super) mod perform;
 mod record;
 mod report;
+mod runs;
 
 use margay_exec::{CtaInfo, FaultKind, LaunchInfo};
 use margay_ir::function::SourceLoc;
@@ -31,6 +32,7 @@ use deferred::{Epoch, chunk_of};
 use log::Log;
 pub(super) use order::synchronise_cluster;
 pub(super) use record::Recorder;
+use runs::GridRuns;
 
 /// Size of the spare memory, in bytes. Spare memory lies after the shared memory of each CTA and after the local memory
 /// of each thread. It consists of a part for loads, a part for other accesses, and padding for the alignment of the
@@ -90,9 +92,15 @@ pub(super) struct Examiner<'a> {
     reported: FxHashMap<ReportKey, u64>,
     /// The fault and the thread of the first access of a chunk that ends the launch.
     wrong_access: Option<(FaultKind, u32)>,
-    /// The reads that generated code has recorded.
+    /// The accesses that generated code has recorded.
     log: Log,
     epoch: Epoch,
+    /// Whether the current CTA has run from its start and its threads have not synchronised.
+    unsynchronised: bool,
+    grid_runs: GridRuns,
+    /// For source positions of loads, whether their runs are passed separately for each CTA. The index is the position
+    /// modulo [`KNOWN_SITES`].
+    known_separate: [Option<(u64, bool)>; KNOWN_SITES],
     /// The values that lanes are about to write with compare-and-swap operations that were examined but not yet
     /// performed, each with its address. Native code for whole chunks and the interpreter examine all lanes first.
     swapped: SmallVec<[(u64, Bits); 4]>,
@@ -119,6 +127,9 @@ impl<'a> Examiner<'a> {
             wrong_access: None,
             log: Log::new(),
             epoch: Epoch::default(),
+            unsynchronised: false,
+            grid_runs: GridRuns::default(),
+            known_separate: [None; KNOWN_SITES],
             swapped: SmallVec::new(),
         };
         examiner.begin_shared();
@@ -220,8 +231,9 @@ impl<'a> Examiner<'a> {
     /// Makes the CTA with linear index `cta` the current CTA.
     fn move_to(&mut self, cta: u64) {
         if self.cta.linear != cta {
-            self.pass_reads(true);
+            self.pass_deferred(true);
             if self.cta.linear != cta {
+                self.unsynchronised = true;
                 self.switch_to(cta);
             }
         }

@@ -107,7 +107,7 @@ impl Examiner<'_> {
         self.add_races(races, &found, (site, id), at, (address, stored.as_deref()));
         self.order_with_host(races, (site, id), at, (range, access.writes));
         if let Some(bytes) = stored {
-            record_store(races, address, &bytes);
+            races.values.store(address, &bytes);
         }
     }
 
@@ -120,15 +120,14 @@ impl Examiner<'_> {
         if at.access.space == StateSpace::Const {
             return;
         }
-        let is_issuing = {
-            let mut races = races.lock();
-            let id = self.cta_id(&mut races);
-            races.detector.is_issuing(id)
-        };
+        let mut races = races.lock();
+        let id = self.cta_id(&mut races);
+        let is_issuing = races.detector.is_issuing(id);
         let is_weak = at.access.order == MemOrder::Weak && at.access.mode != AccessMode::Update;
         // In kernels whose threads only barriers order, no atomic update orders accesses.
         let is_counted = at.access.mode == AccessMode::Update && self.launch.code.barriers_only;
         if !(is_weak || is_counted) || is_issuing {
+            drop(races);
             for lane in chunk.lanes() {
                 let own = Observed {
                     thread: at.thread + lane,
@@ -139,10 +138,19 @@ impl Examiner<'_> {
             }
             return;
         }
-        let mut races = races.lock();
-        let races = &mut *races;
-        let id = self.cta_id(races);
-        let site = self.site(races, at);
+        let site = self.site(&mut races, at);
+        self.order_weak(&mut races, (site, id), at, chunk);
+    }
+
+    /// Passes weak accesses of the lanes of a chunk to the race detector, and adds their races to the findings. `id` is
+    /// the CTA.
+    pub(super) fn order_weak(
+        &mut self,
+        races: &mut Races,
+        (site, id): (Site, CtaId),
+        at: &Observed<'_>,
+        chunk: &Chunk<'_>,
+    ) {
         let access = described(at.access, true, Window::Global);
         let mut found: Vec<(u32, Race)> = Vec::new();
         races.detector.access_lanes(
@@ -157,7 +165,9 @@ impl Examiner<'_> {
             self.epoch.raced = true;
             self.add_races_of_lanes(races, found, (site, id), at, chunk);
         }
-        races.forget_stores();
+        if at.access.mode == AccessMode::Store {
+            chunk.record_stores(at.access, &mut races.values);
+        }
         if races.overlapping_host(self.info.grid_id).is_empty() {
             return;
         }
@@ -172,7 +182,7 @@ impl Examiner<'_> {
     }
 
     /// Adds the races of an access at `address` to the findings. `stored` are the bytes that the access stores.
-    fn add_races(
+    pub(super) fn add_races(
         &self,
         races: &mut Races,
         found: &[Race],
@@ -180,19 +190,14 @@ impl Examiner<'_> {
         at: &Observed<'_>,
         (address, stored): (u64, Option<&[u8]>),
     ) {
-        // The address of the previous race, and the result of `is_unchanged` for this address.
-        let mut known: Option<(u64, bool)> = None;
         for race in found {
             let equal = race.both_write
+                && races.stores(race.earlier.0)
                 && stored.is_some_and(|bytes| {
-                    let (_, equal) = match known.filter(|(at, _)| *at == race.address) {
-                        Some(known) => known,
-                        None => {
-                            let equal = is_unchanged(races, race.address, address, bytes);
-                            *known.insert((race.address, equal))
-                        }
-                    };
-                    equal
+                    // The bytes from the first byte that races to the end of its aligned group of four bytes.
+                    let offset = |to: u64| (to.saturating_sub(address) as usize).min(bytes.len());
+                    let part = offset(race.address)..offset(race.address / 4 * 4 + 4);
+                    races.values.equal(race.address, &bytes[part])
                 });
             let severity = match (
                 equal,
@@ -213,7 +218,7 @@ impl Examiner<'_> {
     }
 
     /// Adds the races of the lanes of a chunk to the findings. `found` contains each race with its first lane.
-    fn add_races_of_lanes(
+    pub(super) fn add_races_of_lanes(
         &self,
         races: &mut Races,
         mut found: Vec<(u32, Race)>,
@@ -221,21 +226,23 @@ impl Examiner<'_> {
         at: &Observed<'_>,
         chunk: &Chunk<'_>,
     ) {
-        // Memory contains the bytes of all earlier stores, so the record of recent stores is not needed for them. The
-        // stores of this chunk are not yet performed, so the loop below records them.
-        races.forget_stores();
         found.sort_by_key(|&(lane, _)| lane);
         let stores = at.access.mode == AccessMode::Store;
-        let overlap = stores && chunk.shape(at.access) != Shape::Adjacent;
-        let unchanged = match stores {
-            true => chunk.unchanged(at.access, overlap),
+        let mut equal_lanes = match stores {
+            true => chunk.equal_stores(at.access, &races.values),
             false => 0,
         };
+        // If lanes may store to the same bytes, a lane is also compared with the lanes before it.
+        let overlap = stores && chunk.shape(at.access) != Shape::Adjacent;
+        if overlap && equal_lanes != chunk.active {
+            equal_lanes = 0;
+        }
         let mut earlier = chunk.lanes().peekable();
         for (lane, race) in found {
             let lanes = (u32::MAX >> (32 - race.threads)) << lane;
             let pair = (race.earlier.0.min(site), race.earlier.0.max(site));
-            let equal = race.both_write && !race.volatile && lanes & !unchanged == 0;
+            let both_store = race.both_write && races.stores(race.earlier.0);
+            let equal = both_store && !race.volatile && lanes & !equal_lanes == 0;
             if equal && races.covers(pair, Severity::Info, race.missing) {
                 races.add_count(pair, race.threads.into());
                 continue;
@@ -244,7 +251,7 @@ impl Examiner<'_> {
                 let lane = lane + number;
                 while let Some(before) = earlier.next_if(|&before| overlap && before < lane) {
                     let bytes = stored_bytes(at.access, &chunk.operands_of(before));
-                    record_store(races, chunk.addresses.of(before), &bytes);
+                    races.values.store(chunk.addresses.of(before), &bytes);
                 }
                 let own = Observed {
                     thread: at.thread + lane,
@@ -322,11 +329,7 @@ impl Examiner<'_> {
             return id;
         }
         let cluster = self.cluster();
-        let extents = Extents {
-            grid: self.info.grid,
-            block: self.info.block,
-        };
-        let (id, new) = races.cta((launch, linear), cluster, extents);
+        let (id, new) = races.cta((launch, linear), cluster, self.extents());
         if new && self.launch.code.barriers_only {
             races.detector.order_by_barriers_only(id);
         }
@@ -344,6 +347,14 @@ impl Examiner<'_> {
         }
         self.known_cta = Some((linear, id));
         id
+    }
+
+    /// Returns the extents of the launch.
+    pub(super) fn extents(&self) -> Extents {
+        Extents {
+            grid: self.info.grid,
+            block: self.info.block,
+        }
     }
 
     /// Returns the linear index of the current CTA's cluster.
@@ -430,11 +441,11 @@ impl Examiner<'_> {
         finding
     }
 
-    /// Passes the recorded reads and then an operation on asynchronous copies to the race detector: the beginning or
+    /// Passes the recorded accesses and then an operation on asynchronous copies to the race detector: the beginning or
     /// the end of a copy, an operation on groups of copies, or a fence between proxies.
     pub(in crate::native) fn copy_group(&mut self, cta: u64, thread: u32, mode: Mode, count: u32) {
         self.move_to(cta);
-        self.pass_reads(false);
+        self.pass_deferred(false);
         if let Some(races) = &self.findings.shadow().races {
             let mut races = races.lock();
             let id = self.cta_id(&mut races);
@@ -466,7 +477,7 @@ impl Examiner<'_> {
         }
     }
 
-    /// Passes the recorded reads and then a fence of a thread to the race detector. `is_sc` states whether the fence is
+    /// Passes the recorded accesses and then a fence of a thread to the race detector. `is_sc` states whether the fence is
     /// a `fence.sc`.
     pub(in crate::native) fn fence(
         &mut self,
@@ -475,7 +486,7 @@ impl Examiner<'_> {
         (is_sc, scope): (bool, PtxScope),
     ) {
         self.move_to(cta);
-        self.pass_reads(false);
+        self.pass_deferred(false);
         if let Some(races) = &self.findings.shadow().races {
             let mut races = races.lock();
             let id = self.cta_id(&mut races);
@@ -486,10 +497,11 @@ impl Examiner<'_> {
         }
     }
 
-    /// Passes the recorded reads and then a synchronisation of threads to the race detector.
+    /// Passes the recorded accesses and then a synchronisation of threads to the race detector.
     pub(in crate::native) fn synchronised(&mut self, cta: u64, event: SyncEvent<'_>) {
         self.move_to(cta);
-        self.pass_reads(matches!(event, SyncEvent::Barrier { .. }));
+        self.pass_deferred(matches!(event, SyncEvent::Barrier { .. }));
+        self.unsynchronised = false;
         let Some(races) = &self.findings.shadow().races else {
             return;
         };
@@ -539,7 +551,7 @@ pub(in crate::native) fn synchronise_cluster(ctas: Vec<(Examiner<'_>, ClusterLan
 
 /// Returns the contents of the bytes that a store writes: the low `access.element` bytes of each operand, at most
 /// `access.bytes` bytes in all.
-fn stored_bytes(access: &ObservedAccess, operands: &[Bits]) -> SmallVec<[u8; 32]> {
+pub(super) fn stored_bytes(access: &ObservedAccess, operands: &[Bits]) -> SmallVec<[u8; 32]> {
     let element = access.element.min(16) as usize;
     let mut bytes = SmallVec::new();
     for bits in operands {
@@ -547,27 +559,4 @@ fn stored_bytes(access: &ObservedAccess, operands: &[Bits]) -> SmallVec<[u8; 32]
     }
     bytes.truncate(access.bytes as usize);
     bytes
-}
-
-/// Records the bytes that a thread is about to store at an address.
-fn record_store(races: &mut Races, address: u64, bytes: &[u8]) {
-    for (index, part) in bytes.chunks(16).enumerate() {
-        let mut cells = [0; 16];
-        cells[..part.len()].copy_from_slice(part);
-        races.stored(address + 16 * index as u64, cells, part.len() as u32);
-    }
-}
-
-/// Returns whether a store leaves memory unchanged, because it writes the bytes that the latest store has written.
-/// Compares only the bytes from `from`, the first byte that races, to the end of its aligned group of four bytes.
-fn is_unchanged(races: &Races, from: u64, start: u64, bytes: &[u8]) -> bool {
-    let end = (from / 4 * 4 + 4).min(start + bytes.len() as u64);
-    let mut memory = [0; 4];
-    let count = end.saturating_sub(from).min(4) as usize;
-    let read = crate::fault::access::read(&mut memory[..count], from).is_ok();
-    (from..end).zip(memory).all(|(at, byte)| {
-        let new = bytes.get((at - start) as usize);
-        let old = races.recent_byte(at).or(read.then_some(byte));
-        new.copied() == old
-    })
 }

@@ -1,0 +1,114 @@
+//! The CTAs of all launches. Little is stored about a CTA that has ended, because there can be millions of them.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::LazyLock;
+
+use super::cta::Running;
+
+/// A CTA. Everything that is needed only while its threads access memory is in [`Running`], to which this type
+/// dereferences.
+#[derive(Debug)]
+pub(super) struct Cta {
+    /// The linear index of the CTA in the grid.
+    pub(super) index: u64,
+    /// The linear index of the CTA's cluster in the grid.
+    pub(super) cluster: u64,
+    /// `None` if the CTA has ended.
+    running: Option<Box<Running>>,
+    /// The launch that the CTA belongs to.
+    pub(super) launch: u32,
+    threads: u32,
+    /// The epoch of a further access, if the CTA has ended.
+    epoch: u32,
+    /// Whether the kernel synchronises threads only with barriers of the whole CTA and with warp barriers.
+    pub(super) barriers_only: bool,
+}
+
+/// Memory for CTAs that begin.
+pub(super) type UnusedCtas = Vec<Box<Running>>;
+
+/// Maximum number of elements of [`UnusedCtas`].
+const UNUSED: usize = 64;
+
+/// A CTA that has ended.
+static ENDED: LazyLock<Running> = LazyLock::new(|| Running::new(1024, u32::MAX));
+
+impl Cta {
+    /// Creates a CTA whose threads have not accessed memory. [`Cta::begin`] must follow.
+    pub(super) fn new(launch: u32, index: u64, cluster: u64, threads: u32) -> Cta {
+        Cta {
+            index,
+            cluster,
+            running: None,
+            launch,
+            threads,
+            epoch: 0,
+            barriers_only: false,
+        }
+    }
+
+    /// Creates a CTA of a kernel that synchronises threads only with barriers. The CTA forms no cluster with other
+    /// CTAs, and its threads have not synchronised.
+    pub(super) fn unsynchronised(launch: u32, index: u64, threads: u32) -> Cta {
+        Cta {
+            barriers_only: true,
+            ..Cta::new(launch, index, index, threads)
+        }
+    }
+
+    /// Makes further accesses accesses before the first synchronisation. Must not be called after a synchronisation,
+    /// unless the CTA has ended. Takes memory from `unused`.
+    pub(super) fn begin(&mut self, unused: &mut UnusedCtas) {
+        if self.running.is_none() {
+            let mut running = unused.pop().unwrap_or_default();
+            running.reset(self.threads, 0);
+            self.running = Some(running);
+        }
+    }
+
+    /// Frees data that is needed only for further accesses and synchronisation of the CTA's threads. `unused` gets the
+    /// memory, for CTAs that begin later.
+    pub(super) fn end(&mut self, unused: &mut UnusedCtas) {
+        match self.running.take() {
+            Some(mut running) if running.has_copied() => {
+                running.end();
+                self.running = Some(running);
+            }
+            Some(running) => {
+                self.epoch = running.epoch() + 1;
+                if unused.len() < UNUSED {
+                    unused.push(running);
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// Returns the CTA if it has not ended.
+    pub(super) fn running(&self) -> Option<&Running> {
+        self.running.as_deref()
+    }
+
+    /// Returns the CTA if it has not ended.
+    pub(super) fn running_mut(&mut self) -> Option<&mut Running> {
+        self.running.as_deref_mut()
+    }
+}
+
+impl Deref for Cta {
+    type Target = Running;
+
+    fn deref(&self) -> &Running {
+        match &self.running {
+            Some(running) => running,
+            None => &ENDED,
+        }
+    }
+}
+
+impl DerefMut for Cta {
+    fn deref_mut(&mut self) -> &mut Running {
+        let new = || Box::new(Running::new(self.threads, self.epoch));
+        self.running.get_or_insert_with(new)
+    }
+}

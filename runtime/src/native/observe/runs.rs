@@ -1,0 +1,157 @@
+//! Accesses of neighbouring threads with one instruction that are passed to the race detector together.
+
+use margay_ir::observe::ObservedAccess;
+use margay_jit::abi::AccessRecord;
+use smallvec::SmallVec;
+
+use super::deferred::chunk_of_record;
+use super::{Chunk, Observed};
+
+/// Maximum number of open runs: runs to which later accesses can be added.
+const OPEN_RUNS: usize = 64;
+
+/// A run to which later accesses can be added.
+pub(super) struct OpenRun<'l> {
+    /// The first access.
+    pub(super) first: &'l AccessRecord,
+    /// Number of threads whose accesses the run contains so far.
+    pub(super) threads: u32,
+    /// The operands of each access of the run.
+    pub(super) operands: SmallVec<[&'l [u8]; 1]>,
+}
+
+impl OpenRun<'_> {
+    /// Returns the stores of each record, as `at` with the thread of the first lane and a chunk.
+    pub(super) fn parts<'a>(
+        &'a self,
+        at: &'a Observed<'a>,
+    ) -> impl Iterator<Item = (Observed<'a>, Chunk<'a>)> {
+        let (_, stride, width) = self.first.unpack();
+        (0u32..).zip(&self.operands).map(move |(index, operands)| {
+            let before = index * width;
+            let distance = (stride as u64).wrapping_mul(u64::from(before));
+            let record = AccessRecord {
+                address: self.first.address.wrapping_add(distance),
+                ..*self.first
+            };
+            let own = Observed {
+                thread: at.thread + before,
+                ..*at
+            };
+            (own, chunk_of_record(&record, operands))
+        })
+    }
+
+    /// Returns the address of the first accessed byte, and that of the byte after the last one.
+    pub(super) fn hull(&self) -> (u64, u64) {
+        let (_, stride, _) = self.first.unpack();
+        let bytes = ObservedAccess::from_bits(self.first.access).bytes;
+        let last = stride * i64::from(self.threads.saturating_sub(1));
+        let start = self.first.address;
+        let end = start.wrapping_add_signed(last.max(0)) + u64::from(bytes);
+        (start.wrapping_add_signed(last.min(0)), end)
+    }
+}
+
+/// Runs to which later accesses can be added.
+pub(super) struct OpenRuns<'l> {
+    pub(super) runs: [Option<OpenRun<'l>>; OPEN_RUNS],
+    /// The elements of `runs` that contain a run, as a mask.
+    pub(super) used: u64,
+    /// The elements of `runs` that contain stores, as a mask.
+    pub(super) stores: u64,
+}
+
+impl OpenRuns<'_> {
+    pub(super) fn new() -> Self {
+        OpenRuns {
+            runs: [const { None }; OPEN_RUNS],
+            used: 0,
+            stores: 0,
+        }
+    }
+
+    /// Returns the index in `runs` of the run of an instruction.
+    pub(super) fn index(loc: u64) -> usize {
+        hash(loc) as usize % OPEN_RUNS
+    }
+}
+
+/// Returns a hash whose low bits depend on all bits of a word.
+fn hash(word: u64) -> u64 {
+    (word ^ word >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40
+}
+
+/// Number of entries of the table of grid runs.
+const GRID_RUNS: usize = 1024;
+
+/// Loads of one instruction by the same threads of consecutive CTAs. The addresses of a CTA begin after those of the
+/// previous CTA.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct GridRun {
+    /// The first access, of the first CTA.
+    pub(super) first: AccessRecord,
+    /// Number of threads of each CTA that perform the accesses.
+    pub(super) threads: u32,
+    /// Number of CTAs.
+    pub(super) ctas: u32,
+}
+
+impl GridRun {
+    /// Adds the loads of the next CTA. Returns false if they do not continue the run.
+    fn extend(&mut self, record: &AccessRecord, threads: u32) -> bool {
+        let first = &self.first;
+        let (_, stride, _) = first.unpack();
+        let before = stride as u64 * u64::from(self.threads) * u64::from(self.ctas);
+        let next = first.address.wrapping_add(before);
+        // A run must not cross the boundary of a 64 KiB block, because the detector's runs are in such blocks.
+        let continues = (first.loc, first.access, first.lanes, self.threads)
+            == (record.loc, record.access, record.lanes, threads)
+            && next == record.address
+            && first.address >> 16 == record.address >> 16
+            && first.cta + u64::from(self.ctas) == record.cta;
+        self.ctas += u32::from(continues);
+        continues
+    }
+}
+
+/// Grid runs to which the loads of later CTAs can be added.
+#[derive(Debug, Default)]
+pub(super) struct GridRuns {
+    /// The runs, by a hash of the instruction and the first thread; empty before the first run.
+    runs: Vec<Option<GridRun>>,
+    /// The indices of the runs.
+    used: Vec<u32>,
+}
+
+impl GridRuns {
+    /// Adds the loads of `threads` threads of a CTA. Returns a run that is complete and must be passed to the detector.
+    pub(super) fn add(&mut self, record: &AccessRecord, threads: u32) -> Option<GridRun> {
+        if self.runs.is_empty() {
+            self.runs = vec![None; GRID_RUNS];
+        }
+        let (thread, ..) = record.unpack();
+        let index = hash(record.loc ^ u64::from(thread) << 24) as usize % GRID_RUNS;
+        let known = &mut self.runs[index];
+        if known
+            .as_mut()
+            .is_some_and(|run| run.extend(record, threads))
+        {
+            return None;
+        }
+        if known.is_none() {
+            self.used.push(index as u32);
+        }
+        known.replace(GridRun {
+            first: *record,
+            threads,
+            ctas: 1,
+        })
+    }
+
+    /// Removes and returns a run.
+    pub(super) fn take(&mut self) -> Option<GridRun> {
+        let index = self.used.pop()?;
+        self.runs[index as usize].take()
+    }
+}
