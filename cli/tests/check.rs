@@ -189,7 +189,7 @@ fn check_describes_accesses_behind_an_allocation() {
         std::fs::write(folder.0.join("part"), part).unwrap();
         let output = folder.margay("check --tool memcheck --read part");
         assert_eq!(output.status.code(), Some(1), "{}", err(&output));
-        let error = "========= Error: The file from which margay reads the findings is incomplete";
+        let error = "========= Error: The list of findings is incomplete";
         assert!(err(&output).contains(error), "{}", err(&output));
     }
 }
@@ -296,9 +296,7 @@ fn check_reports_that_findings_could_not_be_written() {
         "{said}"
     );
     assert!(
-        said.contains(
-            "========= Error: The file from which margay reads the findings is incomplete"
-        ),
+        said.contains("========= Error: The list of findings is incomplete"),
         "{said}"
     );
     assert!(

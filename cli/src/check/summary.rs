@@ -23,7 +23,8 @@ pub(crate) struct Summary {
     pub(crate) leaks_unexamined: bool,
     /// Number of lines of the log that could not be read.
     pub(crate) damaged: u64,
-    /// A process could not write a line of the log, so findings may be missing. This is an error.
+    /// A process could not write a line of the log or had too many findings, so findings may be missing. This is an
+    /// error.
     pub(crate) incomplete: bool,
     /// The program has not initialised CUDA, and this is an error.
     pub(crate) not_initialised: bool,

@@ -57,9 +57,9 @@ pub(crate) fn coordinates([x, y, z]: Coordinates) -> String {
     format!("({x},{y},{z})")
 }
 
-/// States that lines of the log or of the saved file are missing or damaged.
-pub(crate) const INCOMPLETE: &str =
-    "The file from which margay reads the findings is incomplete; findings may be missing";
+/// States that lines of the log or of the saved file are missing or damaged, or that the run had too many findings.
+pub(crate) const INCOMPLETE: &str = "The list of findings is incomplete: a process had more than 16,384 \
+    different findings, or the file from which margay reads them lacks a part";
 
 /// Writes a count with its noun.
 pub(crate) fn counted(count: u64, one: &str, many: &str) -> String {

@@ -21,7 +21,21 @@ pub struct Values {
 
 impl Values {
     /// Records that a thread stores bytes at an address.
-    pub fn store(&mut self, mut address: u64, mut bytes: &[u8]) {
+    #[inline]
+    pub fn store(&mut self, address: u64, bytes: &[u8]) {
+        let offset = (address % PAGE) as usize;
+        match self.last {
+            Some((page, index))
+                if page == address / PAGE && offset + bytes.len() <= PAGE as usize =>
+            {
+                let page = &mut self.pages[index as usize];
+                page[offset..offset + bytes.len()].copy_from_slice(bytes);
+            }
+            _ => self.store_in_pages(address, bytes),
+        }
+    }
+
+    fn store_in_pages(&mut self, mut address: u64, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let offset = (address % PAGE) as usize;
             let (now, rest) = bytes.split_at(bytes.len().min(PAGE as usize - offset));

@@ -119,8 +119,11 @@ impl Chunk<'_> {
             return self.active;
         }
         let equal = |lane: &u32| {
-            let bytes = stored_bytes(access, &self.operands_of(*lane));
-            values.equal(self.addresses.of(*lane), &bytes)
+            let address = self.addresses.of(*lane);
+            match self.only_operand(access, *lane) {
+                Some(bytes) => values.equal(address, bytes),
+                None => values.equal(address, &stored_bytes(access, &self.operands_of(*lane))),
+            }
         };
         let equal = self.lanes().filter(equal);
         equal.fold(0, |mask, lane| mask | 1 << lane)
@@ -132,9 +135,21 @@ impl Chunk<'_> {
             return values.store(self.addresses.of(first), bytes);
         }
         for lane in self.lanes() {
-            let bytes = stored_bytes(access, &self.operands_of(lane));
-            values.store(self.addresses.of(lane), &bytes);
+            let address = self.addresses.of(lane);
+            match self.only_operand(access, lane) {
+                Some(bytes) => values.store(address, bytes),
+                None => values.store(address, &stored_bytes(access, &self.operands_of(lane))),
+            }
         }
+    }
+
+    /// Returns the bytes that a lane stores, if the access has only one operand.
+    fn only_operand(&self, access: &ObservedAccess, lane: u32) -> Option<&[u8]> {
+        let (bytes, at) = (access.bytes as usize, lane as usize * self.operand_bytes);
+        let one = self.operands.len() == self.width * self.operand_bytes
+            && access.element == access.bytes
+            && bytes <= self.operand_bytes;
+        one.then(|| self.operands.get(at..at + bytes)).flatten()
     }
 
     /// Returns the first active lane, and the bytes that all active lanes store from its address on, if the operands
