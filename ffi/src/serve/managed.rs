@@ -6,8 +6,9 @@
 //! Invariant: the stored page ranges of an allocation are sorted, do not overlap and cover the allocation. They are
 //! stored under the allocation's ID, so the advice for a freed allocation is never returned for a later allocation.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
+use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::sync::OnceLock;
 
 use margay::{PointerInfo, PointerKind, Runtime, Stream};
@@ -77,9 +78,9 @@ struct Notes {
     prefetched: Option<MemoryLocation>,
 }
 
-/// The page ranges of an allocation. Each entry contains the end address of a range and its advice. A range begins at
-/// the end of the previous range.
-type Stretches = Vec<(u64, Notes)>;
+/// The page ranges of an allocation: the advice of each range by the range's end address. A range begins at the end of
+/// the previous range.
+type Stretches = BTreeMap<u64, Notes>;
 
 /// The page ranges of the allocations for which the program has given advice.
 struct Advice {
@@ -132,32 +133,34 @@ fn note(address: u64, bytes: usize, change: impl Fn(&mut Notes)) -> Served {
     let stretches = all
         .ranges
         .entry(info.id)
-        .or_insert_with(|| vec![(u64::MAX, Notes::default())]);
+        .or_insert_with(|| BTreeMap::from([(u64::MAX, Notes::default())]));
     split(stretches, first);
     split(stretches, end);
-    for (stop, notes) in stretches.iter_mut() {
-        if *stop > first && *stop <= end {
-            change(notes);
-        }
+    for (_, notes) in stretches.range_mut((Excluded(first), Included(end))) {
+        change(notes);
     }
-    stretches.dedup_by(|later, earlier| {
-        let same = later.1 == earlier.1;
-        if same {
-            earlier.0 = later.0;
-        }
-        same
-    });
+    join(stretches, first, end);
     Ok(())
 }
 
 /// Splits the page range that contains `at`, so that the first part ends at `at`.
 fn split(stretches: &mut Stretches, at: u64) {
-    let index = stretches.partition_point(|(stop, _)| *stop < at);
-    if let Some((stop, notes)) = stretches.get(index)
-        && *stop != at
+    if let Some((&stop, notes)) = stretches.range(at..).next()
+        && stop != at
     {
         let notes = notes.clone();
-        stretches.insert(index, (at, notes));
+        stretches.insert(at, notes);
+    }
+}
+
+/// Joins neighbouring page ranges with the same advice, if their common end is in `first..=end`.
+fn join(stretches: &mut Stretches, first: u64, end: u64) {
+    let ends: Vec<u64> = stretches.range(first..=end).map(|(end, _)| *end).collect();
+    for end in ends {
+        let mut two = stretches.range(end..).map(|(_, notes)| notes);
+        if two.next() == two.next() {
+            stretches.remove(&end);
+        }
     }
 }
 
@@ -168,10 +171,9 @@ fn notes_of(info: &PointerInfo, address: u64, bytes: u64) -> Vec<Notes> {
         return vec![Notes::default()];
     };
     let (first, end) = (address & !(PAGE - 1), address + bytes);
-    let start = stretches.partition_point(|(stop, _)| *stop <= first);
     let mut begin = first;
     let mut found = Vec::new();
-    for (stop, notes) in &stretches[start..] {
+    for (stop, notes) in stretches.range((Excluded(first), Unbounded)) {
         if begin >= end {
             break;
         }
@@ -523,12 +525,37 @@ mod tests {
 
     #[test]
     fn stretches_split_where_they_are_asked_to() {
-        let mut stretches = vec![(u64::MAX, Notes::default())];
+        let mut stretches = BTreeMap::from([(u64::MAX, Notes::default())]);
         split(&mut stretches, 8192);
         split(&mut stretches, 4096);
         split(&mut stretches, 8192);
-        let ends: Vec<u64> = stretches.iter().map(|(end, _)| *end).collect();
+        let ends: Vec<u64> = stretches.keys().copied().collect();
         assert_eq!(ends, [4096, 8192, u64::MAX]);
+    }
+
+    #[test]
+    fn equal_neighbours_are_joined() {
+        let mostly = Notes {
+            read_mostly: true,
+            ..Notes::default()
+        };
+        let (one, other) = (|| mostly.clone(), Notes::default);
+        let all = [
+            (1, other()),
+            (2, one()),
+            (3, one()),
+            (4, one()),
+            (5, other()),
+        ];
+        let joined = |first, end| {
+            let mut stretches = BTreeMap::from(all.clone());
+            join(&mut stretches, first, end);
+            stretches.into_keys().collect::<Vec<u64>>()
+        };
+        assert_eq!(joined(1, 4), [1, 4, 5]);
+        assert_eq!(joined(1, 2), [1, 3, 4, 5]);
+        assert_eq!(joined(3, 9), [1, 2, 4, 5]);
+        assert_eq!(joined(0, 1), [1, 2, 3, 4, 5]);
     }
 
     #[test]
