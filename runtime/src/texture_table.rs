@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use margay_ops::texture::{Image, Plan, ReferenceKind, Sampler};
@@ -13,6 +14,9 @@ pub(crate) struct Texels {
     pub(crate) image: Image,
     /// Keeps the memory of an array allocated; `None` for memory that the program manages.
     pub(crate) _storage: Option<Arc<dyn Any + Send + Sync>>,
+    /// The addresses of the texels if they are in host memory that the program has registered. The program may end the
+    /// registration while a texture still refers to the texels, so each access checks this range.
+    pub(crate) registered: Option<Range<u64>>,
 }
 
 impl fmt::Debug for Texels {

@@ -9,6 +9,7 @@ use margay_ops::texture::{Access, Plan, Shape};
 use margay_ops::types::Type;
 use smallvec::SmallVec;
 
+use super::reach::Reach;
 use super::textures::{self, DeviceBytes};
 use crate::texture_table::{Bound, TextureTable};
 
@@ -61,17 +62,30 @@ fn fetch_here<const N: usize>(
 }
 
 /// Returns the plan of a texture if the texture has a plan and the plan supports `shape`.
-fn plan_of(table: &TextureTable, handle: u64, shape: Shape) -> Option<&Plan> {
-    match table.get(handle)? {
-        Bound::Texture(texture) => texture.plan.as_deref().filter(|plan| plan.takes(shape)),
-        _ => None,
+///
+/// # Errors
+/// Returns the fault of an access to the texels if the CTA must not access them.
+fn plan_of<'t>(
+    table: &'t TextureTable,
+    reach: Option<&Reach<'_>>,
+    handle: u64,
+    shape: Shape,
+) -> Result<Option<&'t Plan>, FaultKind> {
+    let Some(Bound::Texture(texture)) = table.get(handle) else {
+        return Ok(None);
+    };
+    let plan = texture.plan.as_deref().filter(|plan| plan.takes(shape));
+    if let (Some(_), Some(texels)) = (plan, &texture.texels) {
+        textures::readable(texels, reach)?;
     }
+    Ok(plan)
 }
 
 /// Performs a texture fetch for one lane with the texture's plan. `access` is the payload of the fetch op. Returns
 /// `None` if the texture has no plan or its plan does not support the access.
 pub(super) fn one(
     table: &TextureTable,
+    reach: Option<&Reach<'_>>,
     access: u64,
     args: &[Bits],
 ) -> Result<Option<[u32; 4]>, FaultKind> {
@@ -81,7 +95,7 @@ pub(super) fn one(
     let &[handle, 0, ref rest @ ..] = args else {
         return Ok(None);
     };
-    let Some(plan) = plan_of(table, handle as u64, shape) else {
+    let Some(plan) = plan_of(table, reach, handle as u64, shape)? else {
         return Ok(None);
     };
     let skipped = usize::from(shape.layered);
@@ -213,6 +227,7 @@ impl Rows<'_> {
 /// Returns the fault and the lane of the first fetch that failed, in the order of execution.
 pub(super) fn lanes(
     table: &TextureTable,
+    reach: Option<&Reach<'_>>,
     payload: u64,
     rows: &mut Rows<'_>,
     mut live: u32,
@@ -222,9 +237,12 @@ pub(super) fn lanes(
     while live != 0 {
         if let Some(shape) = shape {
             let (handle, group) = rows.together(live);
-            if group != 0
-                && let Some(plan) = plan_of(table, handle, shape)
-            {
+            let plan = match group {
+                0 => None,
+                _ => plan_of(table, reach, handle, shape)
+                    .map_err(|fault| (group.trailing_zeros() as usize, fault))?,
+            };
+            if let Some(plan) = plan {
                 rows.by_plan(plan, shape, group)?;
                 live &= !group;
                 continue;
@@ -233,7 +251,7 @@ pub(super) fn lanes(
         let lane = live.trailing_zeros() as usize;
         let access = *known.get_or_insert_with(|| Access::from_payload(payload));
         let access = access.ok_or((lane, FaultKind::IllegalInstruction))?;
-        single(table, &access, rows, lane).map_err(|fault| (lane, fault))?;
+        single(table, reach, &access, rows, lane).map_err(|fault| (lane, fault))?;
         live &= live - 1;
     }
     Ok(())
@@ -242,6 +260,7 @@ pub(super) fn lanes(
 /// Performs an access for one lane without the texture's plan.
 fn single(
     table: &TextureTable,
+    reach: Option<&Reach<'_>>,
     access: &Access,
     rows: &mut Rows<'_>,
     lane: usize,
@@ -253,7 +272,7 @@ fn single(
         .enumerate()
         .map(|(i, &ty)| rows.arg(i, lane, ty == Type::B64).into())
         .collect();
-    let found = textures::perform(table, access, &args)?;
+    let found = textures::perform(table, reach, access, &args)?;
     let size = 2 * rows.width;
     let types = access.results();
     for (i, (&bits, &ty)) in found.iter().zip(&types).enumerate() {

@@ -160,7 +160,7 @@ static NO_LOG: NoLog = NoLog(AccessLog {
 
 /// Returns a fault if threads of a CTA must not access the given memory. If `reach` is `None`, every access is
 /// permitted.
-fn allowed(
+pub(super) fn allowed(
     reach: Option<&Reach<'_>>,
     address: u64,
     bytes: u64,
@@ -394,7 +394,7 @@ unsafe extern "C" fn texture(
     let host = unsafe { host(context) };
     // SAFETY: generated code has written this number of operands.
     let args = unsafe { std::slice::from_raw_parts(args, (counts & 0xffff) as usize) };
-    match fetch::one(host.textures, access, args) {
+    match fetch::one(host.textures, host.reach.as_ref(), access, args) {
         Ok(None) => {}
         Ok(Some(found)) => {
             for (i, &bits) in found.iter().take((counts >> 16) as usize).enumerate() {
@@ -408,7 +408,7 @@ unsafe extern "C" fn texture(
     let Some(access) = Access::from_payload(access) else {
         return host.fail(FaultKind::IllegalInstruction);
     };
-    match textures::perform(host.textures, &access, args) {
+    match textures::perform(host.textures, host.reach.as_ref(), &access, args) {
         Ok(results) => {
             for (i, &bits) in results.iter().take((counts >> 16) as usize).enumerate() {
                 // SAFETY: the stack of generated code has space for this number of results.
@@ -439,7 +439,7 @@ unsafe extern "C" fn texture_lanes(
         args,
         uniform,
     };
-    match fetch::lanes(host.textures, access, &mut rows, live) {
+    match fetch::lanes(host.textures, host.reach.as_ref(), access, &mut rows, live) {
         Ok(()) => status::OK,
         Err((lane, kind)) => {
             // SAFETY: generated code passes its own context.
@@ -1049,6 +1049,6 @@ impl Machine for HostMachine<'_> {
     }
 
     fn texture(&mut self, access: &Access, args: &[Bits]) -> Result<Results, FaultKind> {
-        textures::perform(self.textures, access, args)
+        textures::perform(self.textures, self.reach.as_ref(), access, args)
     }
 }

@@ -10,8 +10,9 @@ use margay_ops::texture::{
 };
 use smallvec::{SmallVec, smallvec};
 
+use super::reach::Reach;
 use super::{faults, helpers};
-use crate::fault::access;
+use crate::fault::{AccessKind, access};
 use crate::texture_table::{Bound, Texels, TextureTable};
 
 /// Implements memory access for [`margay_ops::texture`] with device memory. An access to unmapped memory returns a
@@ -117,9 +118,22 @@ fn combined(own: &Sampler, other: &Sampler) -> Sampler {
     }
 }
 
-/// Performs an access with the given operands.
+/// Checks that a CTA may read texels: texels in host memory must still be registered.
+///
+/// # Errors
+/// Returns the fault of a read of the first texel.
+pub(super) fn readable(texels: &Texels, reach: Option<&Reach<'_>>) -> Result<(), FaultKind> {
+    let Some(range) = &texels.registered else {
+        return Ok(());
+    };
+    let bytes = range.end - range.start;
+    helpers::allowed(reach, range.start, bytes, AccessKind::Read).map_err(faults::of_access)
+}
+
+/// Performs an access with the given operands. `reach` is the memory that the CTA may access.
 pub(super) fn perform(
     table: &TextureTable,
+    reach: Option<&Reach<'_>>,
     access: &Access,
     args: &[Bits],
 ) -> Result<Results, FaultKind> {
@@ -129,7 +143,9 @@ pub(super) fn perform(
         Operation::Tex | Operation::Tld4 => {
             let (texels, own) = texture(table, access, handle)?;
             let unbound = || wrong(access, handle, "has nothing bound to it");
-            let image = &texels.ok_or_else(unbound)?.image;
+            let texels = texels.ok_or_else(unbound)?;
+            readable(texels, reach)?;
+            let image = &texels.image;
             let coords = rest.get(1..).unwrap_or_default();
             let other = rest.first().copied().unwrap_or(0) as u64;
             let named;

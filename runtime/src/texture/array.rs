@@ -283,6 +283,7 @@ impl Made {
             texels: Arc::new(Texels {
                 image,
                 _storage: Some(storage),
+                registered: None,
             }),
             bytes: plan.bytes,
         })
@@ -493,6 +494,7 @@ impl MipmappedArray {
                 texels: Arc::new(Texels {
                     image,
                     _storage: texels._storage.clone(),
+                    registered: texels.registered.clone(),
                 }),
                 bytes: level.slice * u64::from(level.depth),
             }),

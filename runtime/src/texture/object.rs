@@ -1,5 +1,6 @@
 //! Texture and surface objects.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use margay_ops::texture::{Filter, Format, Image, Layout, Level, Sampler};
@@ -8,6 +9,7 @@ use super::array::{Array, MipmappedArray, array_flags};
 use super::format::{format_of, view_format_of};
 use crate::context::Context;
 use crate::error::{Error, Result};
+use crate::pointer::PointerKind;
 use crate::texture_table::{Bound, Texels};
 
 /// IDs of the attributes `CU_DEVICE_ATTRIBUTE_*` that limit textures in device memory.
@@ -116,9 +118,10 @@ impl Resource {
                 let width = bytes / texel.bytes() as u64;
                 let limits = [(width, LINEAR_WIDTH)];
                 aligned(context, address, TEXTURE_ALIGNMENT)?;
-                buffer(context, (address, bytes), &limits)?;
+                let registered = buffer(context, (address, bytes), &limits)?;
                 let size = (width, 1, bytes);
-                texels_at(address, Layout::Linear, (texel, format), size)
+                let place = (address, registered);
+                texels_at(place, Layout::Linear, (texel, format), size)
             }
             Resource::Pitch {
                 address,
@@ -141,9 +144,10 @@ impl Resource {
                     (height, PITCH_HEIGHT),
                     (pitch, PITCH_PITCH),
                 ];
-                buffer(context, (address, span), &limits)?;
+                let registered = buffer(context, (address, span), &limits)?;
                 let size = (width, height, pitch);
-                texels_at(address, Layout::Pitch, (texel, format), size)
+                let place = (address, registered);
+                texels_at(place, Layout::Pitch, (texel, format), size)
             }
         }
     }
@@ -160,8 +164,12 @@ fn aligned(context: &Context, number: u64, attribute: i32) -> Result<()> {
 }
 
 /// Returns an error unless the texels are inside one allocation and each size is at least 1 and at most the value of
-/// its attribute.
-fn buffer(context: &Context, range: (u64, u64), sizes: &[(u64, i32)]) -> Result<()> {
+/// its attribute. Returns the addresses of the texels if they are in registered host memory.
+fn buffer(
+    context: &Context,
+    range: (u64, u64),
+    sizes: &[(u64, i32)],
+) -> Result<Option<Range<u64>>> {
     let (address, bytes) = range;
     for &(size, attribute) in sizes {
         let limit = context.device().attribute(attribute).unwrap_or(0) as u64;
@@ -170,19 +178,21 @@ fn buffer(context: &Context, range: (u64, u64), sizes: &[(u64, i32)]) -> Result<
         }
     }
     let found = context.machine().memory.lookup(address);
-    let inside = found.is_some_and(|found| {
+    let found = found.filter(|found| {
         let before = address - found.base;
         before <= found.size && bytes <= found.size - before
     });
-    if !inside {
-        let what = format!("{bytes} bytes at {address:#x} are not inside an allocation");
-        return Err(Error::invalid(what));
-    }
-    Ok(())
+    let found = found.ok_or_else(|| {
+        Error::invalid(format!(
+            "{bytes} bytes at {address:#x} are not inside an allocation"
+        ))
+    })?;
+    let is_registered = found.kind == PointerKind::Registered;
+    Ok(is_registered.then_some(address..address + bytes))
 }
 
 fn texels_at(
-    address: u64,
+    (address, registered): (u64, Option<Range<u64>>),
     layout: Layout,
     (format, format_number): (Format, u32),
     (width, height, pitch): (u64, u64, u64),
@@ -208,6 +218,7 @@ fn texels_at(
     Ok(Arc::new(Texels {
         image,
         _storage: None,
+        registered,
     }))
 }
 
@@ -272,6 +283,7 @@ impl View {
         Ok(Arc::new(Texels {
             image,
             _storage: texels._storage.clone(),
+            registered: texels.registered.clone(),
         }))
     }
 }
