@@ -2,13 +2,16 @@
 //!
 //! Sources: CUDA driver API, "Stream Memory Operations". A wait polls memory until its condition holds, without
 //! occupying a worker ([`crate::wait`]). The operations of a batch are performed in order. Invariant: addresses are
-//! checked when a batch is submitted, and accessed only through `fault::access`.
+//! checked when a batch is submitted and again before each access, and are accessed only through `fault::access`. The
+//! program can free or unregister the memory between submission and access, and between two launches of a graph.
 
+use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::fault::access;
+use crate::memory::AddressSpace;
 use crate::task::Work;
 
 /// The condition that ends a wait.
@@ -144,6 +147,10 @@ impl MemOp {
     /// # Errors
     /// [`Error::InvalidValue`] when the address is misaligned or not inside an allocation.
     pub fn check(&self, context: &Context) -> Result<()> {
+        self.check_in(context.machine().memory.space())
+    }
+
+    fn check_in(&self, space: &AddressSpace) -> Result<()> {
         let Some((address, width)) = self.place() else {
             return Ok(());
         };
@@ -153,16 +160,17 @@ impl MemOp {
                 "{address:#x} is not aligned to {bytes} bytes"
             )));
         }
-        let found = context.machine().memory.lookup(address);
-        match found {
-            Some(found) if found.size - (address - found.base).min(found.size) >= bytes => Ok(()),
+        match space.find(address) {
+            Some(found) if found.holds(address, bytes) => Ok(()),
             _ => Err(Error::invalid(format!("no device memory at {address:#x}"))),
         }
     }
 
-    /// Performs the operation; returns false if the operation is a wait that has not ended.
-    fn step(&self) -> Result<bool> {
-        crate::fault::keep_for_copy();
+    /// Performs the operation; returns false if the operation is a wait that has not ended. Returns an error if the
+    /// memory has been freed or unregistered since the operation was submitted.
+    fn step(&self, space: &AddressSpace) -> Result<bool> {
+        self.check_in(space)?;
+        let _unblocked = crate::fault::keep_for_copy();
         fence(Ordering::SeqCst);
         let done = match *self {
             MemOp::Wait {
@@ -179,8 +187,8 @@ impl MemOp {
                 value,
                 width,
             } => {
-                // SAFETY: the address was looked up as memory that device work may write. If it has been freed since,
-                // the access faults, and the fault is returned as an error.
+                // SAFETY: the address was just looked up as memory that device work may write. If it has been freed
+                // since, the access faults, and the fault is returned as an error.
                 let written = unsafe {
                     match width {
                         Width::W32 => access::store32(address, value as u32),
@@ -250,12 +258,13 @@ impl Reduction {
     }
 }
 
-/// Returns the work that performs a batch of operations in order.
-pub(crate) fn work(ops: Vec<MemOp>) -> Work {
+/// Returns the work that performs a batch of operations in order, in the memory of a context's machine.
+pub(crate) fn work(context: &Context, ops: Vec<MemOp>) -> Work {
+    let space = Arc::clone(context.machine().memory.space());
     let mut next = 0;
     Work::Wait(Box::new(move || {
         while let Some(op) = ops.get(next) {
-            if !op.step()? {
+            if !op.step(&space)? {
                 return Ok(false);
             }
             next += 1;

@@ -250,6 +250,13 @@ fn signals() {
     run("signals", &[]);
 }
 
+/// Checks that accesses to host memory that was unregistered, through textures and graphs that were created before, are
+/// errors.
+#[test]
+fn unregistered() {
+    run("unregistered", &[]);
+}
+
 /// Checks that accesses to freed memory and beyond the end of an array are errors.
 #[test]
 fn freed() {

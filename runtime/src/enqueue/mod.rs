@@ -423,7 +423,7 @@ impl Stream {
         }
         if !ops.is_empty() {
             self.open_order();
-            self.submit(memop::work(ops.to_vec()));
+            self.submit(memop::work(self.context(), ops.to_vec()));
         }
         Ok(())
     }

@@ -298,7 +298,7 @@ impl Made<'_> {
                 self.task(here, Work::Marker, before)
             }
             NodeOp::MemOps(node) => {
-                let work = memop::work(node.ops.clone());
+                let work = memop::work(&node.context, node.ops.clone());
                 self.task(&node.context, work, before.iter())
             }
             NodeOp::Empty
