@@ -9,6 +9,7 @@ use std::panic::catch_unwind;
 use std::time::Duration;
 
 use margay::Runtime;
+use margay::cancellation::Disabled;
 
 use crate::{checking, guard};
 
@@ -32,6 +33,7 @@ pub extern "C" fn margay_settle(milliseconds: c_uint) -> c_int {
     if !checking::any() {
         return UNCHECKED;
     }
+    let _uncancelled = Disabled::begin();
     let limit = Duration::from_millis(milliseconds.into());
     let settled = catch_unwind(|| Runtime::global().is_ok_and(|runtime| runtime.settle(limit)));
     match settled {

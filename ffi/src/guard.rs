@@ -1,6 +1,6 @@
-//! The checks around every entry point: the initialisation state, stream capture, panics and the trace.
+//! The checks around every entry point: the initialisation state, stream capture, panics, cancellation and the trace.
 //!
-//! Invariants: no panic crosses the C boundary. In a process that was forked after the initialisation of the library,
+//! Invariants: no panic crosses the C boundary, and no call is a cancellation point of its thread. In a process that was forked after the initialisation of the library,
 //! calls neither take a lock nor use the runtime.
 
 use std::ffi::c_void;
@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Instant;
 
+use margay::cancellation::Disabled;
 use margay::fault::FloatMode;
 use margay::files::tell;
 
@@ -322,6 +323,7 @@ pub(crate) fn enter(
     arguments: Arguments<'_>,
     body: impl FnOnce() -> Served,
 ) -> CuResult {
+    let _uncancelled = Disabled::begin();
     if !checking::any() || is_forked() {
         return checked(call, arguments, body);
     }
@@ -470,6 +472,7 @@ fn print_trace(name: &str, arguments: Arguments<'_>, code: CuResult, start: Inst
 /// also reported as a finding.
 #[cold]
 pub(crate) fn unsupported(call: &'static Call, arguments: Arguments<'_>) -> CuResult {
+    let _uncancelled = Disabled::begin();
     let code = CuResult::NOT_SUPPORTED;
     if is_forked() {
         return CuResult::NOT_INITIALIZED;

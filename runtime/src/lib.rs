@@ -84,6 +84,7 @@ mod wait;
 
 pub mod args;
 pub mod buffer;
+pub mod cancellation;
 pub mod capture;
 pub mod checks;
 pub mod context;

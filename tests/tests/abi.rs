@@ -250,6 +250,12 @@ fn signals() {
     run("signals", &[]);
 }
 
+/// Cancels threads during calls of the driver.
+#[test]
+fn cancellation() {
+    run("cancellation", &[]);
+}
+
 /// Checks that accesses to host memory that was unregistered, through textures and graphs that were created before, are
 /// errors.
 #[test]

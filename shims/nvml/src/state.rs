@@ -3,6 +3,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use margay::cancellation::Disabled;
+
 /// A result code (`nvmlReturn_t`).
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,11 +88,13 @@ pub(crate) fn end() -> Answer {
         .map_err(|_| Code::UNINITIALIZED)
 }
 
-/// Runs the body of a function that requires initialisation, and converts a panic to `UNKNOWN`.
+/// Runs the body of a function that requires initialisation, and converts a panic to `UNKNOWN`. The body cannot be
+/// cancelled.
 pub(crate) fn serve(body: impl FnOnce() -> Answer) -> Code {
     if USERS.load(Ordering::Acquire) == 0 {
         return Code::UNINITIALIZED;
     }
+    let _uncancelled = Disabled::begin();
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => Code::SUCCESS,
         Ok(Err(code)) => code,
