@@ -81,27 +81,38 @@ pub mod value;
 
 pub use run::{Bench, Failure, Setting, bless_from_env};
 
+use std::collections::HashSet;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Returns `path` if it is a file of any name. If it is a folder, returns all `.ptx` files in it and in its subfolders,
-/// in the order of their names.
+/// Returns `path` if it is a file of any name. If it is a folder, returns all regular `.ptx` files in it and in its
+/// subfolders, in the order of their names. Symbolic links are followed, and each folder is searched once. A file of
+/// another type, such as a FIFO, is not returned: to read it could take forever.
 ///
 /// # Errors
 ///
 /// Returns an error if a path cannot be read, or if a folder contains no `.ptx` files.
 pub fn files(path: &Path) -> Result<Vec<PathBuf>, String> {
     let mut found = Vec::new();
-    collect(path, &mut found).map_err(|e| format!("{}: {e}", path.display()))?;
+    collect(path, &mut HashSet::new(), &mut found)
+        .map_err(|e| format!("{}: {e}", path.display()))?;
     if found.is_empty() {
         return Err(format!("{}: no .ptx file", path.display()));
     }
     Ok(found)
 }
 
-fn collect(path: &Path, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
-    if !path.is_dir() {
-        std::fs::metadata(path)?;
+fn collect(
+    path: &Path,
+    searched: &mut HashSet<(u64, u64)>,
+    found: &mut Vec<PathBuf>,
+) -> std::io::Result<()> {
+    let metadata = std::fs::metadata(path)?;
+    if !metadata.is_dir() {
         found.push(path.to_owned());
+        return Ok(());
+    }
+    if !searched.insert((metadata.dev(), metadata.ino())) {
         return Ok(());
     }
     let mut entries = std::fs::read_dir(path)?
@@ -109,9 +120,37 @@ fn collect(path: &Path, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
         .collect::<Result<Vec<_>, _>>()?;
     entries.sort();
     for entry in entries {
-        if entry.is_dir() || entry.extension().is_some_and(|ext| ext == "ptx") {
-            collect(&entry, found)?;
+        let is_test = entry.extension().is_some_and(|ext| ext == "ptx");
+        if entry.is_dir() || is_test && entry.is_file() {
+            collect(&entry, searched, found)?;
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_are_searched_once_for_regular_files() {
+        let folder = std::env::temp_dir().join(format!("margay-files-{}", std::process::id()));
+        let inner = folder.join("inner");
+        std::fs::create_dir_all(&inner).expect("a folder");
+        std::fs::write(inner.join("b.ptx"), "").expect("a file");
+        std::fs::write(folder.join("c.txt"), "").expect("a file");
+        let link = |to: &Path, name: &str| {
+            std::os::unix::fs::symlink(to, folder.join(name)).expect("a link");
+        };
+        link(&inner.join("b.ptx"), "a.ptx");
+        link(Path::new("/dev/null"), "device.ptx");
+        link(&folder, "self");
+        link(Path::new("missing"), "dangling.ptx");
+        let socket = std::os::unix::net::UnixListener::bind(folder.join("socket.ptx"));
+        let found = files(&folder);
+        drop(socket.expect("a socket"));
+        std::fs::remove_dir_all(&folder).expect("the folder can be removed");
+        let expected = [folder.join("a.ptx"), inner.join("b.ptx")];
+        assert_eq!(found.expect("files"), expected);
+    }
 }
