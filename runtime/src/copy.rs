@@ -321,7 +321,7 @@ impl Fill {
 
     /// Fills the memory.
     pub(crate) fn run(self) -> Result<()> {
-        crate::fault::keep_for_copy();
+        let _unblocked = crate::fault::keep_for_copy();
         let _zones = checks::host::Zones::of([self.dst]);
         let count = self.count as usize;
         for row in 0..self.rows {
@@ -449,7 +449,7 @@ impl Transfer {
 
     /// Copies the bytes.
     pub(crate) fn run(self) -> Result<()> {
-        crate::fault::keep_for_copy();
+        let _unblocked = crate::fault::keep_for_copy();
         let _zones = checks::host::Zones::of([self.dst, self.src]);
         let to_host = self.direction == Direction::DeviceToHost;
         let copy = |dst, src, bytes| {
@@ -465,7 +465,7 @@ impl Transfer {
 
     /// Reads the source into a buffer.
     fn stage(&self) -> Result<Staged> {
-        crate::fault::keep_for_copy();
+        let _unblocked = crate::fault::keep_for_copy();
         let bytes = self.bytes().ok_or_else(overflow)?;
         let mut staged = Vec::new();
         staged
@@ -487,7 +487,7 @@ impl Transfer {
     }
 
     fn run_staged(self, staged: &[u8]) -> Result<()> {
-        crate::fault::keep_for_copy();
+        let _unblocked = crate::fault::keep_for_copy();
         let _zones = checks::host::Zones::of([self.dst]);
         let mut rows = staged.chunks_exact(self.width as usize);
         self.rows(|dst, src| {

@@ -250,6 +250,12 @@ fn signals() {
     run("signals", &[]);
 }
 
+/// Checks that faults of copies are errors if the calling thread blocks the signals of faults.
+#[test]
+fn blocked_signals() {
+    run("blocked_signals", &[]);
+}
+
 /// Cancels threads during calls of the driver.
 #[test]
 fn cancellation() {

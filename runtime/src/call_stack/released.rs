@@ -8,7 +8,7 @@
 //! frames and does not crash the program.
 
 use super::HostFrame;
-use crate::fault::access;
+use crate::fault::{access, unblock};
 
 /// The version of the interpreter whose structures this module reads: major and minor number, as in `Py_Version`.
 pub(super) const VERSION: u64 = 0x030b;
@@ -63,6 +63,7 @@ fn is(object: u64, kind: u64) -> bool {
 
 /// Returns the frames of a thread, innermost first. `thread` is the address of the thread's state.
 pub(super) fn frames(thread: u64, types: &Types) -> Vec<HostFrame> {
+    let _unblocked = unblock();
     let first = word(thread + offset::THREAD_CFRAME).and_then(|at| word(at + offset::CFRAME_FRAME));
     let mut frame = first.unwrap_or_default();
     let mut found = Vec::new();

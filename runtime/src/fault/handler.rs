@@ -6,6 +6,8 @@
 //! signal is sent only to workers, which have always accessed the state before.
 
 use std::ffi::c_void;
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
@@ -70,10 +72,72 @@ pub(crate) fn keep_frequent() {
     keep_signals(&[libc::SIGSEGV, libc::SIGILL]);
 }
 
-/// Does the same as [`keep`] for the signals that a memory copy can cause. The calling thread is about to begin such a
-/// copy.
-pub(crate) fn keep_for_copy() {
-    keep_signals(&[libc::SIGSEGV, libc::SIGBUS]);
+/// Does the same as [`keep`] for the signals that a memory copy can cause, and unblocks these signals until the result
+/// is dropped. The calling thread is about to begin such a copy.
+pub(crate) fn keep_for_copy() -> Unblocked {
+    keep_signals(&OF_COPIES);
+    unblock()
+}
+
+/// The signals that a memory copy can cause.
+const OF_COPIES: [i32; 2] = [libc::SIGSEGV, libc::SIGBUS];
+
+/// While a value of this type exists, the calling thread does not block the signals that a memory copy can cause. The
+/// system ends a process with a fault whose signal is blocked, and calls no handler.
+#[must_use]
+pub(crate) struct Unblocked {
+    /// For each signal, whether the thread blocked it before.
+    blocked: [bool; OF_COPIES.len()],
+    /// The mask belongs to one thread.
+    _thread: PhantomData<*const ()>,
+}
+
+/// Unblocks the signals that a memory copy can cause. If the thread blocks none of them, makes one system call, which
+/// only queries the mask.
+pub(crate) fn unblock() -> Unblocked {
+    let mask = blocked_signals();
+    // SAFETY: the mask is initialised and only read.
+    let is_blocked = |signal| unsafe { libc::sigismember(&raw const mask, signal) == 1 };
+    let blocked = OF_COPIES.map(is_blocked);
+    if blocked.contains(&true) {
+        change_mask(libc::SIG_UNBLOCK, blocked);
+    }
+    Unblocked {
+        blocked,
+        _thread: PhantomData,
+    }
+}
+
+impl Drop for Unblocked {
+    fn drop(&mut self) {
+        if self.blocked.contains(&true) {
+            change_mask(libc::SIG_BLOCK, self.blocked);
+        }
+    }
+}
+
+/// Blocks or unblocks those signals of [`OF_COPIES`] that are selected.
+#[cold]
+fn change_mask(how: i32, selected: [bool; OF_COPIES.len()]) {
+    let mut mask = MaybeUninit::uninit();
+    // SAFETY: `sigemptyset` initialises `mask`. With valid arguments none of the calls can fail.
+    unsafe {
+        libc::sigemptyset(mask.as_mut_ptr());
+        for (signal, _) in OF_COPIES.into_iter().zip(selected).filter(|(_, on)| *on) {
+            libc::sigaddset(mask.as_mut_ptr(), signal);
+        }
+        libc::pthread_sigmask(how, mask.as_ptr(), std::ptr::null_mut());
+    }
+}
+
+/// Returns the signals that the calling thread blocks.
+fn blocked_signals() -> libc::sigset_t {
+    let mut blocked = MaybeUninit::uninit();
+    // SAFETY: a query, which initialises `blocked` and cannot fail.
+    unsafe {
+        libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), blocked.as_mut_ptr());
+        blocked.assume_init()
+    }
 }
 
 fn keep_signals(signals: &[i32]) {
@@ -166,12 +230,7 @@ fn set_action(signal: i32, handler: Handler, flags: i32) -> Result<(), FaultErro
 /// block it. (A program that waits for a signal with `sigwait` blocks that signal.) If the thread blocks all signals
 /// without a handler, returns the highest signal without a handler.
 fn free_signal() -> Option<i32> {
-    let mut blocked = std::mem::MaybeUninit::uninit();
-    // SAFETY: a query, which initialises `blocked` and cannot fail.
-    let blocked = unsafe {
-        libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), blocked.as_mut_ptr());
-        blocked.assume_init()
-    };
+    let blocked = blocked_signals();
     let unused = |signal: &i32| {
         forward::current(*signal).is_ok_and(|action| action.sa_sigaction == libc::SIG_DFL)
     };

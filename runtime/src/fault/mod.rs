@@ -60,7 +60,7 @@ pub use entry::{
 };
 pub use float_mode::FloatMode;
 pub use handler::{install, stop_signal};
-pub(crate) use handler::{keep, keep_for_copy, keep_frequent};
+pub(crate) use handler::{keep, keep_for_copy, keep_frequent, unblock};
 pub use stack::GuardedStack;
 pub use thread::StopHandle;
 pub use worker::{WorkerGuard, WorkerOptions, prepare_service_thread};
