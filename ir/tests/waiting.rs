@@ -10,6 +10,11 @@ use margay_ops::ops::Opcode;
 /// Returns the number of `yield`s in a kernel with these blocks. `v0` is the thread index, `v1` is an integer
 /// parameter, `v2` is an address, and `v3` and `v4` are the constants 1 and 0.
 fn yields(blocks: &str) -> usize {
+    flags(&with_yields(blocks)).len()
+}
+
+/// Returns a kernel with these blocks, as for [`yields`], after the pass.
+fn with_yields(blocks: &str) -> Function {
     let text = format!(
         "kernel @k {{
   parameters 16
@@ -35,9 +40,7 @@ block9:
     check(&function);
     waiting::run(&mut function, &module);
     check(&function);
-    let all = function.blocks().iter().flat_map(|&b| function.insts(b));
-    all.filter(|&&i| function.dfg.insts[i].opcode == Opcode::Yield)
-        .count()
+    function
 }
 
 #[test]
@@ -190,12 +193,13 @@ block1(v10: b32):
     );
 }
 
-/// Analyses a loop that has no counter and that calls a function with this body. Returns the number of `yield`s, and
+/// Analyses a loop that has no counter and that calls a function with this body. The function's argument is the address
+/// that its last call returned. Returns the number of `yield`s, and
 /// whether the first one has `flag`.
 fn calling(body: &str) -> (usize, bool) {
     let text = format!(
         "module version 8.0 target sm_80
-fn0 = func @f(b64) -> (b32) {{
+fn0 = func @f(b64) -> (b64) {{
 block0(v0: b64):
 {body}
 }}
@@ -205,12 +209,12 @@ fn1 = kernel @k {{
 block0:
   v41: b64 = param.addr.u64 8
   v2: b64 = ld.u64{{space:param}} v41
-  v4: b32 = const.b32 0x0
-  jump block1
-block1:
-  v12: b32 = call fn0 v2
-  v11: pred = setp.u32{{cmp:eq}} v12, v4
-  brif v11, block1, block9
+  v4: b64 = const.b64 0x0
+  jump block1(v2)
+block1(v10: b64):
+  v12: b64 = call fn0 v10
+  v11: pred = setp.u64{{cmp:ne}} v12, v4
+  brif v11, block1(v12), block9
 block9:
   exit
 }}"
@@ -218,20 +222,24 @@ block9:
     let module = parse::module(&text).unwrap();
     let mut function = module.functions[module.kernel("k").unwrap()].clone();
     waiting::run(&mut function, &module);
+    let flags = flags(&function);
+    (flags.len(), flags.first() == Some(&true))
+}
+
+/// Returns the modifier `flag` of each `yield` of a function.
+fn flags(function: &Function) -> Vec<bool> {
     let all = function.blocks().iter().flat_map(|&b| function.insts(b));
-    let yields: Vec<bool> = all
-        .map(|&i| &function.dfg.insts[i])
+    all.map(|&i| &function.dfg.insts[i])
         .filter(|data| data.opcode == Opcode::Yield)
         .map(|data| data.mods.flag())
-        .collect();
-    (yields.len(), yields.first() == Some(&true))
+        .collect()
 }
 
 #[test]
 fn what_called_functions_read_decides_about_their_callers() {
-    let nothing = "  v1: b32 = const.b32 0x1\n  ret v1";
-    let reads = "  v1: b32 = ld.u32{space:global} v0\n  ret v1";
-    let strong = "  v1: b32 = ld.u32{space:global order:volatile} v0\n  ret v1";
+    let nothing = "  v1: b64 = const.b64 0x1\n  ret v1";
+    let reads = "  v1: b64 = ld.u64{space:global} v0\n  ret v1";
+    let strong = "  v1: b64 = ld.u64{space:global order:volatile} v0\n  ret v1";
     assert_eq!(calling(nothing).0, 0);
     assert_eq!(calling(reads), (1, true));
     assert_eq!(calling(strong), (1, false));
@@ -314,4 +322,62 @@ block2:
     let bound = "  v17: b32 = ld.u32{space:global} v2
   v14: pred = setp.u32{cmp:eq} v10, v17";
     assert_eq!(counted(bound, "v14"), 0);
+}
+
+/// Weak loads of memory at a fixed address, on which an exit depends, are as likely to wait as volatile loads.
+#[test]
+fn loops_that_poll_with_weak_loads_are_marked() {
+    let body = |body: &str, next: &str| {
+        flags(&with_yields(&format!(
+            "  v5: b64 = const.b64 0x8
+  jump block1(v4, v2)
+block1(v10: b32, v20: b64):
+  v13: b32 = xor.b32 v10, v1
+{body}
+  brif v14, block9, block1({next})"
+        )))
+    };
+    let plain = "  v12: b32 = ld.u32{space:global} v2
+  v14: pred = setp.u32{cmp:ne} v12, v4";
+    assert_eq!(body(plain, "v13, v20"), [false]);
+    // The loop tests the flag that the iteration before has read.
+    let delayed = "  v12: b32 = ld.u32{space:global} v2
+  v14: pred = setp.u32{cmp:ne} v10, v4";
+    assert_eq!(body(delayed, "v12, v20"), [false]);
+    // A list: each element contains the address of the next one.
+    let list = "  v21: b64 = ld.u64{space:global} v20
+  v14: pred = setp.u64{cmp:eq} v21, v5";
+    assert_eq!(body(list, "v13, v21"), [true]);
+    // An array that ends with a given value.
+    let array = "  v21: b64 = add.u64 v20, v5
+  v12: b32 = ld.u32{space:global} v20
+  v14: pred = setp.u32{cmp:eq} v12, v4";
+    assert_eq!(body(array, "v13, v21"), [true]);
+    // An iteration whose condition compares a changing value with memory.
+    let numeric = "  v12: b32 = ld.u32{space:global} v2
+  v14: pred = setp.u32{cmp:eq} v12, v10";
+    assert_eq!(body(numeric, "v13, v20"), [true]);
+    let next = "  v12: b32 = ld.u32{space:global} v2
+  v14: pred = setp.u32{cmp:eq} v12, v13";
+    assert_eq!(body(next, "v13, v20"), [true]);
+    let within = "  v12: b32 = ld.u32{space:global} v2
+  v15: b32 = add.u32 v13, v1
+  v14: pred = setp.u32{cmp:eq} v12, v13";
+    assert_eq!(body(within, "v15, v20"), [true]);
+    // A loop around a loop that computes.
+    let work = flags(&with_yields(
+        "  jump block1(v4)
+block1(v10: b32):
+  jump block2(v10, v4)
+block2(v15: b32, v16: b32):
+  v17: b32 = xor.b32 v15, v1
+  v18: b32 = add.u32 v16, v3
+  v19: pred = setp.u32{cmp:lt} v18, v1
+  brif v19, block2(v17, v18), block3
+block3:
+  v12: b32 = ld.u32{space:global} v2
+  v14: pred = setp.u32{cmp:ne} v12, v4
+  brif v14, block9, block1(v17)",
+    ));
+    assert_eq!(work, [false]);
 }

@@ -47,11 +47,12 @@ pub mod sorted {
 
 /// Initial value of [`NativeContext::turns`]: the number of turns that all lanes of a CTA together may use before the
 /// running lane yields. A turn is a unit of the iteration budget of waiting loops, in which a lane may wait for memory.
-/// An iteration that only reads memory uses one turn; if races are checked, it uses [`WAITING_TURN`] turns.
+/// An iteration that only reads memory and does not poll uses one turn; if races are checked, it uses [`WAITING_TURN`]
+/// turns.
 pub const TURNS: i32 = 1 << 14;
 
-/// Number of turns that one iteration uses if the waiting loop contains atomics, fences or volatile accesses. Such a
-/// loop probably waits for another thread.
+/// Number of turns that one iteration uses if the waiting loop polls, or contains atomics, fences or volatile accesses.
+/// Such a loop probably waits for another thread.
 pub const WAITING_TURN: i32 = 64;
 
 /// Launch and CTA data that generated code reads and writes.

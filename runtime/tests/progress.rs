@@ -227,6 +227,90 @@ done:
     }
 }
 
+/// Loops that poll a flag with weak loads yield after as few iterations as loops with volatile loads, so a loop that
+/// computes for a long time in each iteration does not delay the block that sets the flag.
+#[test]
+fn weak_polls_yield_after_few_iterations() {
+    const MOST: u32 = 1000;
+    let runtime = one_worker();
+    let module = load(
+        &runtime,
+        r"
+.func (.reg .u32 %x) flag_at(.reg .u64 %p, .reg .u32 %depth) {
+    .reg .pred %q; .reg .u32 %less;
+    setp.eq.u32 %q, %depth, 0;
+    @%q bra read;
+    sub.u32 %less, %depth, 1;
+    call (%x), flag_at, (%p, %less);
+    ret;
+read:
+    ld.global.u32 %x, [%p];
+    ret;
+}
+.func (.reg .u32 %x) flag_of(.reg .u64 %p, .reg .u32 %unused) {
+    ld.global.u32 %x, [%p];
+    ret;
+}
+.visible .entry poll(.param .u64 data, .param .u32 way) {
+    .reg .pred %q; .reg .b32 %x, %way, %count, %s, %n; .reg .b64 %p, %f;
+    proto: .callprototype (.reg .u32 _) _ (.reg .u64 _, .reg .u32 _);
+    ld.param.u64 %p, [data];
+    ld.param.u32 %way, [way];
+    mov.u32 %x, %ctaid.x;
+    setp.eq.u32 %q, %x, 1;
+    @%q bra set;
+    mov.u32 %count, 0;
+    mov.u32 %s, %tid.x;
+    setp.eq.u32 %q, %way, 1;
+    @%q bra function;
+    setp.eq.u32 %q, %way, 2;
+    @%q bra pointer;
+again:
+    add.u32 %count, %count, 1;
+    mov.u32 %n, 0;
+work:
+    mad.lo.u32 %s, %s, 1664525, 1013904223;
+    add.u32 %n, %n, 1;
+    setp.lt.u32 %q, %n, 20;
+    @%q bra work;
+    ld.global.cv.u32 %x, [%p];
+    setp.eq.u32 %q, %x, 0;
+    @%q bra again;
+    bra end;
+function:
+    add.u32 %count, %count, 1;
+    call (%x), flag_at, (%p, 3);
+    setp.eq.u32 %q, %x, 0;
+    @%q bra function;
+    bra end;
+pointer:
+    add.u32 %count, %count, 1;
+    mov.u64 %f, flag_of;
+    call (%x), %f, (%p, 0), proto;
+    setp.eq.u32 %q, %x, 0;
+    @%q bra pointer;
+end:
+    red.global.max.u32 [%p+4], %count;
+    st.global.u32 [%p+8], %s;
+    ret;
+set:
+    st.global.u32 [%p], 1;
+    ret;
+}
+",
+    );
+    let poll = module.kernel("poll").expect("known");
+    for way in 0u32..3 {
+        let data = runtime.upload(&[0u32; 3]).expect("room");
+        let config = LaunchConfig::new(2, 32);
+        runtime
+            .launch(&poll, config, (&data, way))
+            .expect("launched");
+        let count = data.to_vec().expect("complete")[1];
+        assert!(count <= MOST, "way {way}: {count} iterations");
+    }
+}
+
 #[test]
 fn a_grid_barrier_of_a_cooperative_launch() {
     let runtime = one_worker();

@@ -262,7 +262,7 @@ fields! {
     mode, with_mode: Mode @ 39, 6;
     /// A flag whose meaning depends on the opcode: `.aligned` of a barrier, `.shiftamt` of `bfind`, `.wrap` of `shf`,
     /// `.po` of `vmad`. For `shfl` and `vote`, the flag states that `.sync` is not given. For `yield`, it states that
-    /// the loop contains no stronger accesses than weak loads, surface loads and system calls.
+    /// the loop contains no stronger accesses than weak loads, surface loads and system calls, and does not poll.
     flag, with_flag: bool @ 45, 1;
     /// `.nc`: the memory is read-only while the kernel runs.
     nc, with_nc: bool @ 46, 1;

@@ -1,14 +1,15 @@
 //! Inserts `yield` in loops that may wait for memory, so that the threads for which these loops wait can run.
 //!
-//! The modifier `flag` of a `yield` states that weak loads, surface loads and system calls are the only operations with
-//! which the loop may wait. Such a loop is less likely to wait than a loop with atomics, fences or volatile accesses,
-//! so an engine may run more iterations of the loop before the lane yields.
-//!
 //! A loop gets a `yield` at its header if it contains an operation with which it may wait ([`Wait`]) and if the
 //! analysis does not prove that the loop is counted ([`counted`]). A counted loop also gets a `yield` if it polls, that
 //! is, if it has an exit that depends on memory at an address that does not change in the loop:
 //! `for (i = 0; i < n; ++i) if (flag) break;`. At the `yield`, a lane that has run too many iterations yields. The pass
 //! treats a loop that it cannot classify as a waiting loop.
+//!
+//! The modifier `flag` of a `yield` states that weak loads, surface loads and system calls are the only operations with
+//! which the loop may wait, and that the loop does not poll. Such a loop is less likely to wait than a loop that polls
+//! or that contains atomics, fences or volatile accesses, so an engine may run more iterations of the loop before the
+//! lane yields.
 
 mod counted;
 
@@ -24,6 +25,8 @@ use margay_ops::mods::{Mods, StateSpace};
 use margay_ops::ops::{Effects, Opcode};
 use margay_ops::types::OpType;
 
+use self::counted::Kind;
+
 /// Inserts `yield` at the headers of waiting loops. `module` is the module of the function.
 pub fn run(function: &mut Function, module: &Module) {
     let cfg = Cfg::new(function);
@@ -32,15 +35,16 @@ pub fn run(function: &mut Function, module: &Module) {
         return;
     }
     let waits = shared_state(function, module, &loops);
-    let counted = counted::find(function, &cfg, &loops, &waits);
-    let mut yields: Vec<(Block, Wait)> = Vec::new();
+    let kinds = counted::find(function, &cfg, &loops, &waits);
+    let mut yields: Vec<(Block, bool)> = Vec::new();
     for number in by_first_latch(function, &cfg, &loops) {
-        if let Some(wait) = waits[number].filter(|_| !counted[number]) {
-            yields.push((loops.header(number), wait));
+        if let Some(wait) = waits[number].filter(|_| kinds[number] != Kind::Counted) {
+            let only_reads = wait == Wait::Reads && kinds[number] != Kind::Polls;
+            yields.push((loops.header(number), only_reads));
         }
     }
-    for (header, wait) in yields {
-        insert_yield(function, header, wait);
+    for (header, only_reads) in yields {
+        insert_yield(function, header, only_reads);
     }
 }
 
@@ -180,12 +184,12 @@ fn wait_of(function: &Function, inst: Inst) -> Option<Wait> {
     }
 }
 
-fn insert_yield(function: &mut Function, header: Block, wait: Wait) {
+fn insert_yield(function: &mut Function, header: Block, only_reads: bool) {
     let desc = Desc {
         opcode: Opcode::Yield,
         ty: OpType::None,
         src: OpType::None,
-        mods: Mods::NONE.with_flag(wait == Wait::Reads),
+        mods: Mods::NONE.with_flag(only_reads),
     };
     let inst = function.dfg.make_inst(desc, &[], &[]);
     if let Some(&first) = function.layout.insts[header].first() {

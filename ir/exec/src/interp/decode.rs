@@ -50,7 +50,7 @@ pub(super) enum Action {
     Fault,
     SyncPoint(SyncPoint),
     /// A `yield`, with its sync point and its modifier `flag`. The flag states that the loop uses only weak loads,
-    /// surface loads and system calls to read the memory for which it waits.
+    /// surface loads and system calls to read the memory for which it waits, and that it does not poll.
     Yield(SyncPoint, bool),
 }
 

@@ -1,4 +1,4 @@
-//! Finds loops that terminate regardless of what other threads write to memory.
+//! Finds loops that terminate regardless of what other threads write to memory, and loops that poll memory.
 //!
 //! A loop is counted if every iteration executes an exit test that compares two values. One value changes by the same
 //! step in every iteration, and the other does not change. The test may be in any block that every iteration executes,
@@ -19,14 +19,24 @@ use margay_ops::types::OpType;
 
 use super::{Wait, wait_of};
 
-/// Returns, for each loop that may wait, whether the loop is counted and does not poll. The step may be a constant or a
-/// loop-invariant value. Returns false for loops that do not wait.
+/// How a loop ends, as far as the analysis can tell.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    /// The loop is counted and does not poll.
+    Counted,
+    /// The loop polls: it has an exit for which [`Test::is_polled`] returns true.
+    Polls,
+    /// Neither is proven. All loops that do not wait have this kind.
+    Unknown,
+}
+
+/// Returns the kind of each loop. The step of a counted loop may be a constant or a loop-invariant value.
 pub(super) fn find(
     function: &Function,
     cfg: &Cfg,
     loops: &Loops,
     waits: &[Option<Wait>],
-) -> Vec<bool> {
+) -> Vec<Kind> {
     let dominators = Dominators::new(cfg);
     let latches: Vec<Option<Extent>> = (0..loops.loops.len())
         .map(|number| latches(cfg, &dominators, loops, number))
@@ -57,15 +67,31 @@ pub(super) fn find(
         }
     });
     if !complete {
-        return vec![false; loops.loops.len()];
+        return vec![Kind::Unknown; loops.loops.len()];
     }
-    let mut plain = counted;
+    let kind = |&counted: &bool| {
+        if counted {
+            Kind::Counted
+        } else {
+            Kind::Unknown
+        }
+    };
+    let mut kinds: Vec<Kind> = counted.iter().map(kind).collect();
     exits(function, cfg, loops, |_, number, (condition, _)| {
-        if let Some(wait) = waits[number].filter(|_| plain[number]) {
-            plain[number] = !tests[number].is_polled(condition, wait, DEPTH);
+        // A loop with stronger accesses needs this test only if it is counted: otherwise it waits, whether or not it
+        // polls.
+        let decided = |wait: &Wait| match kinds[number] {
+            Kind::Polls => true,
+            Kind::Counted => false,
+            Kind::Unknown => *wait == Wait::Strong,
+        };
+        if let Some(wait) = waits[number].filter(|wait| !decided(wait))
+            && tests[number].is_polled(condition, wait, DEPTH)
+        {
+            kinds[number] = Kind::Polls;
         }
     });
-    plain
+    kinds
 }
 
 /// Calls `f` with each exit of each loop: the block that branches, the index of the loop, and the condition of the
@@ -193,9 +219,9 @@ impl Test<'_> {
 
     /// Returns whether an exit with this condition polls memory that other threads can write, at an address that does
     /// not change in the loop. `wait` is the strongest kind of operation in the loop. If the loop only reads memory, an
-    /// exit polls only if all other values on which its condition depends are the same in every iteration. (Conditions
-    /// that compare weak loads with changing values belong to searches and to numeric iterations.) If the analysis
-    /// would need too many steps, this function returns true.
+    /// exit polls only if no value on which its condition depends is computed from its own value in an earlier
+    /// iteration. (Conditions that compare weak loads with such values belong to searches and to numeric iterations.)
+    /// If the analysis would need too many steps, this function returns true.
     fn is_polled(&self, condition: Value, wait: Wait, depth: u32) -> bool {
         let dfg = &self.function.dfg;
         let inst = dfg.def_inst(condition).filter(|_| depth > 0);
@@ -215,6 +241,8 @@ impl Test<'_> {
     fn reads_again(&self, values: &[Value], wait: Wait) -> bool {
         let dfg = &self.function.dfg;
         let only_stays = wait == Wait::Reads;
+        let header = self.loops.header(self.number);
+        let (mut carried, mut again) = (false, false);
         let mut seen: FxHashSet<Value> = values.iter().copied().collect();
         let mut work = values.to_vec();
         let mut polls = false;
@@ -226,12 +254,10 @@ impl Test<'_> {
                 continue;
             }
             let (polled, args) = match dfg.values[value].def {
-                ValueDef::Param(block, _)
-                    if only_stays && block == self.loops.header(self.number) =>
-                {
-                    return false;
+                ValueDef::Param(block, index) => {
+                    carried |= block == header;
+                    (None, self.passed(block, index).collect())
                 }
-                ValueDef::Param(block, index) => (None, self.passed(block, index).collect()),
                 ValueDef::Result(inst, _) => {
                     let (opcode, args) = (dfg.insts[inst].opcode, dfg.args(inst));
                     let reads = opcode.effects().contains(Effects::READS);
@@ -254,7 +280,18 @@ impl Test<'_> {
                 Some(false) if only_stays => return false,
                 polled => polls |= polled == Some(true),
             }
-            work.extend(args.into_iter().filter(|&value| seen.insert(value)));
+            for value in args {
+                if seen.insert(value) {
+                    work.push(value);
+                } else {
+                    again |= !self.is_invariant(value);
+                }
+            }
+        }
+        // A value that is computed from its own value in an earlier iteration is found again through a parameter of the
+        // header.
+        if only_stays && carried && again {
+            return false;
         }
         polls
     }
