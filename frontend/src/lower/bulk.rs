@@ -3,7 +3,8 @@
 
 use margay_ir::entity::Value;
 use margay_ir::observe::Asynchronous;
-use margay_ops::mods::{CmpOp, StateSpace};
+use margay_ops::meaning::Desc;
+use margay_ops::mods::{CmpOp, Mode, Mods, StateSpace};
 use margay_ops::ops::Opcode;
 use margay_ops::sreg::SpecialReg;
 use margay_ops::types::{OpType, Type};
@@ -128,9 +129,10 @@ impl FunctionLowering<'_, '_> {
         let [to, from] = Self::spaces_of_copy(parts);
         let (to, from) = (self.at(parts, "d", to)?, self.at(parts, "s", from)?);
         let size = self.bulk_size(parts)?;
+        let accessed = self.accessed(size);
         if parts.has("cp_mask") {
             self.begin_asynchronous(Asynchronous::Group);
-            self.copy_masked(parts, to, from, size)?;
+            self.copy_masked(parts, to, from, accessed)?;
             self.end_asynchronous();
             return Ok(());
         }
@@ -140,7 +142,7 @@ impl FunctionLowering<'_, '_> {
         };
         self.begin_asynchronous(completion_of(object));
         self.for_each_target(parts, (to, object), |s, to, object| {
-            s.count_up(size, CHUNK, |s, offset| {
+            s.count_up(accessed, CHUNK, |s, offset| {
                 let (to, from) = (s.beyond(to, offset), s.beyond(from, offset));
                 for half in [0, 8] {
                     let source = s.offset_by(from.address, half);
@@ -201,6 +203,7 @@ impl FunctionLowering<'_, '_> {
         let [to, from] = Self::spaces_of_copy(parts);
         let (to, from) = (self.at(parts, "d", to)?, self.at(parts, "s", from)?);
         let size = self.bulk_size(parts)?;
+        let accessed = self.accessed(size);
         let like = parts.resolved.desc();
         let ty = like.ty;
         let object = match parts.operand("m") {
@@ -208,7 +211,7 @@ impl FunctionLowering<'_, '_> {
             None => None,
         };
         self.begin_asynchronous(completion_of(object));
-        self.count_up(size, u64::from(ty.bits() / 8), |s, offset| {
+        self.count_up(accessed, u64::from(ty.bits() / 8), |s, offset| {
             let (to, from) = (s.beyond(to, offset), s.beyond(from, offset));
             let desc = Self::plain_access(Opcode::Ld, ty, from.space);
             let value = s.b.op(desc, &[from.address], ty.held());
@@ -223,19 +226,56 @@ impl FunctionLowering<'_, '_> {
     }
 
     /// Reads the size of a bulk operation. A size above 16 MiB is reduced to 16 MiB. No valid operation is larger: PTX
-    /// limits `st.bulk` to 16 MiB, and every bulk copy reads or writes shared memory, which is smaller. Without this
-    /// limit, a loop over an invalid size would run very long in checking runs, which suppress invalid accesses instead
-    /// of ending the launch.
+    /// limits `st.bulk` to 16 MiB, and every bulk copy reads or writes shared memory, which is smaller.
     fn bulk_size(&mut self, parts: &Parts<'_>) -> Lowered<Value> {
         let size = self.long(parts, "size")?;
         let most = self.b.constant(Type::B64, 16 << 20);
         Ok(self.b.simple(Opcode::Min, OpType::U64, &[size, most]))
     }
 
-    /// Lowers `st.bulk`, which stores zeros.
+    /// Returns how many bytes a bulk operation of this size accesses: all bytes of a valid operation. An operation that
+    /// is larger than shared memory accesses memory only up to the limit of the launch. Without this limit, a loop over
+    /// an invalid size would run very long in checking runs, which suppress invalid accesses instead of ending the
+    /// launch.
+    fn accessed(&mut self, size: Value) -> Value {
+        let most = self.b.sreg(SpecialReg::BulkLimit);
+        let most = self.convert(most, OpType::U32, OpType::U64);
+        self.b.simple(Opcode::Min, OpType::U64, &[size, most])
+    }
+
+    /// Converts a generic address to an address in shared memory. Leaves an address in another state space unchanged:
+    /// it is the address of a variable.
+    fn in_shared(&mut self, at: At) -> At {
+        if at.space != StateSpace::None {
+            return at;
+        }
+        let ty = self.address_type(at.address);
+        let address = self.plain(at.address);
+        let address = self.convert(address, ty, OpType::U64);
+        let mods = Mods::NONE.with_space(StateSpace::Shared);
+        let desc = Desc {
+            opcode: Opcode::Cvta,
+            ty: OpType::U64,
+            src: OpType::None,
+            mods: mods.with_mode(Mode::To),
+        };
+        At {
+            address: self.b.op(desc, &[address], Type::B64),
+            space: StateSpace::Shared,
+        }
+    }
+
+    /// Lowers `st.bulk`, which stores zeros. Without a state space, the address is generic. It must point to the shared
+    /// memory of the CTA.
     pub(super) fn clear_bulk(&mut self, parts: &Parts<'_>) -> Lowered<()> {
-        let to = self.at(parts, "a", StateSpace::Shared)?;
+        let to = if parts.has("shared::cta") {
+            self.at(parts, "a", StateSpace::Shared)?
+        } else {
+            let to = self.at(parts, "a", StateSpace::None)?;
+            self.in_shared(to)
+        };
         let size = self.bulk_size(parts)?;
+        let size = self.accessed(size);
         let zero = self.b.constant(Type::B64, 0);
         self.count_up(size, 8, |s, offset| {
             let to = s.beyond(to, offset);

@@ -47,7 +47,25 @@ pub struct LaunchInfo {
     pub function_base: u64,
 }
 
+/// Largest number of bytes that a bulk operation accesses. No valid operation is larger: PTX limits `st.bulk` to 16
+/// MiB, and every bulk copy reads or writes shared memory, which is smaller.
+const MAX_BULK: u64 = 16 << 20;
+
 impl LaunchInfo {
+    /// Returns the largest number of bytes that a bulk operation accesses. Every bulk operation accesses shared memory,
+    /// so a larger operation accesses at least 16 bytes beyond the shared memory of the CTA or the cluster. In checking
+    /// runs, which suppress invalid accesses instead of ending the launch, the limit is only as large as this needs.
+    pub fn bulk_limit(&self) -> u64 {
+        if self.spare_shared == 0 {
+            return MAX_BULK;
+        }
+        let size = match self.cluster_size() {
+            1 => u64::from(self.static_shared) + u64::from(self.dynamic_shared),
+            ctas => u64::from(ctas) << self.shared_shift(),
+        };
+        (size.next_multiple_of(16) + 16).min(MAX_BULK)
+    }
+
     /// Returns the number of threads of a CTA.
     pub fn threads(&self) -> u32 {
         self.block.iter().product()
@@ -210,6 +228,7 @@ pub fn special_register(
         R::ClusterCtarank => u64::from(launch.cluster_rank(cta)),
         R::ClusterNctarank => u64::from(launch.cluster_size()),
         R::SharedShift => u64::from(launch.shared_shift()),
+        R::BulkLimit => launch.bulk_limit(),
         R::IsExplicitCluster => u64::from(cluster != [1, 1, 1]),
         R::Envreg1 => launch.workspace >> 32,
         R::Envreg2 => launch.workspace & 0xffff_ffff,
@@ -224,6 +243,26 @@ pub fn special_register(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bulk_operations_that_are_too_large_leave_shared_memory() {
+        let launch = LaunchInfo {
+            static_shared: 1000,
+            dynamic_shared: 100,
+            ..Default::default()
+        };
+        assert_eq!(launch.bulk_limit(), 16 << 20);
+        let checked = LaunchInfo {
+            spare_shared: 64,
+            ..launch
+        };
+        assert_eq!(checked.bulk_limit(), 1120);
+        let cluster = LaunchInfo {
+            cluster: [2, 2, 1],
+            ..checked
+        };
+        assert_eq!(cluster.bulk_limit(), (4 << cluster.shared_shift()) + 16);
+    }
 
     #[test]
     fn coordinates_of_a_thread_in_a_box() {

@@ -84,6 +84,7 @@ sregs! {
     ClusterCtarank "%cluster_ctarank" U32 Cta;
     ClusterNctarank "%cluster_nctarank" U32 Launch;
     SharedShift "%shared_shift" U32 Launch;
+    BulkLimit "%bulk_limit" U32 Launch;
     Pm0 "%pm0" U32 Varying; Pm1 "%pm1" U32 Varying; Pm2 "%pm2" U32 Varying; Pm3 "%pm3" U32 Varying;
     Pm4 "%pm4" U32 Varying; Pm5 "%pm5" U32 Varying; Pm6 "%pm6" U32 Varying; Pm7 "%pm7" U32 Varying;
     Pm0x64 "%pm0_64" U64 Varying; Pm1x64 "%pm1_64" U64 Varying; Pm2x64 "%pm2_64" U64 Varying; Pm3x64 "%pm3_64" U64 Varying;
