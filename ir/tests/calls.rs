@@ -1,6 +1,9 @@
 //! Tests the pass `calls`, which merges functions in which threads may wait into the kernels that call them. The tests
 //! check which calls remain, and which values the frames contain.
 
+use std::time::{Duration, Instant};
+
+use margay_ir::analysis::callees::callees;
 use margay_ir::function::Function;
 use margay_ir::module::Module;
 use margay_ir::parse;
@@ -168,4 +171,24 @@ fn what_cannot_be_brought_in_says_why() {
     let long = "  st.u32{space:global} v0, v8\n".repeat(21_000);
     let said = why(&module(&halves(&long), call)).unwrap();
     assert!(said.contains("20000"), "{said}");
+}
+
+/// The functions that a call through a handle may reach are found once for all calls with the same signature.
+#[test]
+fn many_calls_through_handles_share_their_candidates() {
+    const NUMBER: usize = 20_000;
+    let function = |i: usize| {
+        format!(
+            "fn{i} = func @f{i}(b64, b32) -> (b32) {{\nblock0(v0: b64, v1: b32):\n  ret v1\n}}\n"
+        )
+    };
+    let functions: String = (0..NUMBER).map(function).collect();
+    let call = |i: usize| format!("  v{}: b32 = call.indirect sig0 v0, v0, v1\n", 100 + i);
+    let calls: String = (0..NUMBER).map(call).collect();
+    let calls = format!("  v2: b32 = const.b32 0x0\n{calls}");
+    let module = module(&functions, &calls);
+    let kernel = &module.functions[module.kernel("k").unwrap()];
+    let begin = Instant::now();
+    assert_eq!(callees(&module, kernel).len(), NUMBER);
+    assert!(begin.elapsed() < Duration::from_secs(1));
 }

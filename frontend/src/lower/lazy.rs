@@ -155,13 +155,21 @@ fn lower_reachable(
     let mut seen = FxHashSet::from_iter([function]);
     let mut work = vec![function];
     let mut bytes = 0;
+    let mut through_handles = false;
     while let Some(id) = work.pop() {
         bytes += define(lowering, id)?;
-        for callee in callees(lowering, id) {
-            if seen.insert(callee) {
-                work.push(callee);
-            }
+        let (mut found, has_indirect) = callees(lowering, id);
+        if has_indirect && !through_handles {
+            through_handles = true;
+            // An indirect call may call any function that is not a kernel.
+            let callable = lowering
+                .module
+                .functions
+                .iter()
+                .filter(|(id, callee)| callee.kernel.is_none() && lowering.is_defined(*id));
+            found.extend(callable.map(|(id, _)| id));
         }
+        work.extend(found.into_iter().filter(|&callee| seen.insert(callee)));
     }
     Ok(bytes)
 }
@@ -177,30 +185,21 @@ fn define(lowering: &mut ModuleLowering<'_>, id: FuncId) -> Result<usize, Vec<Di
     Ok(head.map_or(0, |&head| lowering.ast[head].whole.len() as usize))
 }
 
-/// Returns the functions that a lowered function may call.
-fn callees(lowering: &ModuleLowering<'_>, id: FuncId) -> Vec<FuncId> {
-    let functions = &lowering.module.functions;
-    let function = &functions[id];
+/// Returns the functions that a lowered function calls directly or whose address it takes, and whether it contains an
+/// indirect call.
+fn callees(lowering: &ModuleLowering<'_>, id: FuncId) -> (Vec<FuncId>, bool) {
+    let function = &lowering.module.functions[id];
     let mut found = Vec::new();
+    let mut has_indirect = false;
     for &block in function.blocks() {
         for &inst in function.insts(block) {
             let data = &function.dfg.insts[inst];
             match data.opcode {
                 Opcode::Call | Opcode::FuncAddr => found.push(payload_func(data.payload())),
-                // An indirect call may call any function that is not a kernel.
-                Opcode::CallIndirect => {
-                    found.extend(
-                        functions
-                            .iter()
-                            .filter(|(id, callee)| {
-                                callee.kernel.is_none() && lowering.is_defined(*id)
-                            })
-                            .map(|(id, _)| id),
-                    );
-                }
+                Opcode::CallIndirect => has_indirect = true,
                 _ => {}
             }
         }
     }
-    found
+    (found, has_indirect)
 }

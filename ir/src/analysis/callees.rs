@@ -1,6 +1,8 @@
 //! Finds the functions that a function may call.
 
-use crate::entity::FuncId;
+use rustc_hash::FxHashSet;
+
+use crate::entity::{FuncId, SigId};
 use crate::function::{Function, Signature, payload_func, payload_sig};
 use crate::module::Module;
 use margay_ops::ops::Opcode;
@@ -9,12 +11,15 @@ use margay_ops::ops::Opcode;
 /// the functions that its indirect calls may reach.
 pub fn callees(module: &Module, function: &Function) -> Vec<FuncId> {
     let mut found = Vec::new();
+    // All indirect calls with one signature may reach the same functions.
+    let mut signatures: FxHashSet<SigId> = FxHashSet::default();
     for &inst in function.blocks().iter().flat_map(|&b| function.insts(b)) {
         let data = &function.dfg.insts[inst];
         match data.opcode {
             Opcode::Call => found.push(payload_func(data.payload())),
             Opcode::CallIndirect => {
-                let signature = module.signatures.get(payload_sig(data.payload()));
+                let id = payload_sig(data.payload());
+                let signature = module.signatures.get(id).filter(|_| signatures.insert(id));
                 found.extend(signature.into_iter().flat_map(|s| with_handles(module, s)));
             }
             _ => {}

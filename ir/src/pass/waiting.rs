@@ -17,7 +17,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::analysis::callees::{callees, with_handles};
 use crate::analysis::{Cfg, Loops};
-use crate::entity::{Block, FuncId, Inst};
+use crate::entity::{Block, FuncId, Inst, SigId};
 use crate::function::{Function, payload_func, payload_sig};
 use crate::module::Module;
 use margay_ops::meaning::Desc;
@@ -81,6 +81,7 @@ fn shared_state(function: &Function, module: &Module, loops: &Loops) -> Vec<Opti
     let mut called = Called {
         module,
         known: FxHashMap::default(),
+        indirect: FxHashMap::default(),
     };
     let mut waits = vec![None; loops.loops.len()];
     for &block in &loops.order {
@@ -104,6 +105,8 @@ fn shared_state(function: &Function, module: &Module, loops: &Loops) -> Vec<Opti
 struct Called<'a> {
     module: &'a Module,
     known: FxHashMap<FuncId, Option<Wait>>,
+    /// For each signature of an indirect call, the strongest kind of operation in the functions that it may reach.
+    indirect: FxHashMap<SigId, Option<Wait>>,
 }
 
 impl Called<'_> {
@@ -114,12 +117,18 @@ impl Called<'_> {
         match data.opcode {
             Opcode::Call => self.wait(payload_func(data.payload())),
             Opcode::CallIndirect => {
-                let signature = self.module.signatures.get(payload_sig(data.payload()));
+                let id = payload_sig(data.payload());
+                if let Some(&known) = self.indirect.get(&id) {
+                    return known;
+                }
+                let signature = self.module.signatures.get(id);
                 let all = signature
                     .into_iter()
                     .flat_map(|s| with_handles(self.module, s));
                 let all: Vec<FuncId> = all.collect();
-                all.into_iter().map(|id| self.wait(id)).max().flatten()
+                let wait = all.into_iter().map(|id| self.wait(id)).max().flatten();
+                self.indirect.insert(id, wait);
+                wait
             }
             _ => wait_of(function, inst),
         }

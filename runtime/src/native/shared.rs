@@ -51,6 +51,7 @@ pub(super) fn reachable(module: &Module, kernel: FuncId) -> Vec<FuncId> {
     let mut seen = FxHashSet::from_iter([kernel]);
     let mut work = vec![kernel];
     let mut found = Vec::new();
+    let mut through_handles = false;
     while let Some(id) = work.pop() {
         found.push(id);
         let function = &module.functions[id];
@@ -71,8 +72,9 @@ pub(super) fn reachable(module: &Module, kernel: FuncId) -> Vec<FuncId> {
                             add(id);
                         }
                     }
-                    // An indirect call can reach any function that is not a kernel.
-                    Opcode::CallIndirect => {
+                    // An indirect call can reach any function that is not a kernel, and so can all further ones.
+                    Opcode::CallIndirect if !through_handles => {
+                        through_handles = true;
                         for (id, callee) in module.functions.iter() {
                             if callee.kernel.is_none() && callee.has_body() {
                                 add(id);
