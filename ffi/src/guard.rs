@@ -1,7 +1,7 @@
 //! The checks around every entry point: the initialisation state, stream capture, panics, cancellation and the trace.
 //!
-//! Invariants: no panic crosses the C boundary, and no call is a cancellation point of its thread. In a process that was forked after the initialisation of the library,
-//! calls neither take a lock nor use the runtime.
+//! Invariants: no panic crosses the C boundary, and no call is a cancellation point of its thread. In a process that was
+//! forked after the initialisation of the library, calls neither take a lock nor use the runtime.
 
 use std::ffi::c_void;
 use std::fmt;
