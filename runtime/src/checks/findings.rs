@@ -249,8 +249,8 @@ impl Findings {
         let _ = self.spare.set(spare);
     }
 
-    /// Returns the address that a suppressed access uses instead of its own address. Nothing writes to the memory for
-    /// loads, which contains zeros.
+    /// Returns the address that a suppressed access uses instead of its own address. Loads and other accesses get
+    /// different addresses. Nothing ever writes at the address for loads, so a suppressed load reads zeros.
     pub(crate) fn spare(&self, mode: AccessMode) -> u64 {
         let [loads, others] = self.spare.get().copied().unwrap_or_default();
         match mode {

@@ -113,7 +113,7 @@ impl Frames {
 /// Number of times that the threads of a CTA may converge before other CTAs run.
 const ROUNDS: u64 = 1000;
 
-/// A CTA that runs region by region, with the frames of its warps and the CTA scheduler's state of its threads.
+/// A CTA that runs region by region: the frames of its warps, and the state of its threads for the CTA scheduler.
 pub(super) struct NativeCta {
     state: CtaState,
     frames: Frames,

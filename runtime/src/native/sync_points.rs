@@ -1,9 +1,10 @@
 //! Completes sync points for generated code: warp collectives and the reductions of barriers.
 //!
 //! Generated code calls [`collective`] when all lanes of a warp wait at a sync point, [`sort_out`] when the lanes of a
-//! warp have diverged, and [`reduce`] when all threads of a CTA wait at a barrier. [`super::native_cta`] calls
-//! [`perform`] for the lanes of a collective that the CTA scheduler completes. The functions read operands from the
-//! warp's frame and write results to it, one array for each operand or result.
+//! warp have diverged, and [`reduce`] when all threads of a CTA wait at a barrier. If the
+//! CTA scheduler completes a collective instead of generated code, [`super::native_cta`] calls [`perform`] for the lanes
+//! that take part. The functions read operands from the warp's frame and write results to it, one array for each operand
+//! or result.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Runs cases in checking runs and compares the findings.
+//! Runs each case with the checking tools, and compares the findings with the expected ones.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -44,9 +44,9 @@ const fn setting(engine: EngineChoice, workers: usize, order: Order) -> Setting 
     }
 }
 
-/// The settings with which each case runs. The findings must not depend on the setting. Without the race detector,
-/// generated code examines more accesses itself; cases with races do not run in this setting, because the values that
-/// a race decides differ between runs.
+/// The settings with which each case runs. The findings must not depend on the setting. The last setting has no race
+/// detector: generated code then examines more accesses itself instead of calling the host. Cases with races are skipped
+/// there, because a race decides values, on which other findings can depend.
 pub const SETTINGS: [Setting; 4] = [
     setting(EngineChoice::Native, 1, Order::Grid),
     setting(EngineChoice::Interpreter, 1, Order::Grid),

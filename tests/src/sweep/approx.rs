@@ -316,7 +316,7 @@ fn operand(format: Format, bits: u64) -> f64 {
     }
 }
 
-/// An approximate function of one format.
+/// An approximate function whose operand and result have the same format.
 pub struct Approximation<F> {
     /// The approximated function.
     pub function: F,

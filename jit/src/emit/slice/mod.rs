@@ -302,9 +302,10 @@ impl<'a, 'b> Slice<'a, 'b> {
         self.view.uniformity.class_in(function, value, self.block)
     }
 
-    /// Returns whether the code has too many variables and blocks. The product of both numbers is limited, because
-    /// Cranelift's function builder keeps a value for each variable in each block, and in blocks with several
-    /// predecessors removes most of these values again, one by one. The product is at most 5 million in the benchmarks.
+    /// Returns whether the code has too many variables and blocks. The product of both numbers is limited: Cranelift's
+    /// function builder keeps a value for each variable in each block. In blocks with several predecessors, these
+    /// values are block parameters, and the builder removes most of them again, one by one. The product is at most
+    /// 5 million in the benchmarks.
     fn is_large(&self) -> bool {
         const MOST: usize = 1 << 23;
         let vectors = self.vars.len() + self.frozen.len();
