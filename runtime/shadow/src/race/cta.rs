@@ -659,7 +659,7 @@ impl Running {
         self.release_with(id, thread, &self.known(basis).of(thread))
     }
 
-    /// Does the same as [`Cta::release`] for [`Basis::Suspected`], but without the clocks whose size is greater
+    /// Does the same as [`Running::release`] for [`Basis::Suspected`], but without the clocks whose size is greater
     /// than `most`.
     pub(super) fn release_suspected(&self, id: CtaId, thread: u32, most: u64) -> Shared {
         self.release_with(id, thread, &self.suspected.of_at_most(thread, most))
@@ -723,7 +723,7 @@ impl Running {
         }
     }
 
-    /// Does the same as [`Cta::acquire`] for [`Basis::Suspected`]. If the thread's clock is larger than `most`, `clock`
+    /// Does the same as [`Running::acquire`] for [`Basis::Suspected`]. If the thread's clock is larger than `most`, `clock`
     /// replaces it instead of being added to it. Returns the total size of the clocks that were joined.
     pub(super) fn acquire_suspected(&mut self, thread: u32, clock: &Shared, most: u64) -> u64 {
         if clock.is_none() {
@@ -817,7 +817,7 @@ impl Running {
         self.sequenced.as_ref()?.written(thread)
     }
 
-    /// Records that a thread has read the value of a write with the clock `written` ([`Cta::written_sequenced`]).
+    /// Records that a thread has read the value of a write with the clock `written` ([`Running::written_sequenced`]).
     /// `scheduled` states whether the schedule decides from which write the thread reads.
     pub(super) fn read_sequenced(&mut self, thread: u32, written: &Shared, scheduled: bool) {
         if written.is_some() {

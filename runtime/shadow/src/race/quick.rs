@@ -30,7 +30,7 @@ pub(super) struct Now {
     /// All accesses of the warp in intervals up to this one happen before the next access of every lane of the warp.
     common: u32,
     /// Whether the threads of the CTA have been synchronised only by barriers of the CTA and of its warps
-    /// ([`Cta::is_plain`](super::cta::Cta)).
+    /// ([`Running::is_plain`](super::cta::Running)).
     plain: bool,
     /// Whether the kernel synchronises threads only with barriers of the whole CTA and with warp barriers.
     barriers_only: bool,
