@@ -62,6 +62,8 @@ mod heap;
 pub mod host_threads;
 mod lifetime;
 mod machine;
+#[cfg(test)]
+mod many_tests;
 mod mem;
 mod object_table;
 #[cfg(test)]

@@ -5,8 +5,9 @@
 //! streams are independent of the legacy stream. Each host thread has a *per-thread default stream*, which is a
 //! blocking stream.
 //!
-//! Invariant: the tail of a [`Queue`] is the last task submitted to it, unless that task is complete. A submission to
-//! the legacy stream reads the tails of all blocking queues atomically, because it holds the order lock exclusively.
+//! Invariants: the tail of a [`Queue`] is the last task submitted to it, unless that task is complete. A queue whose
+//! tail is not complete is in the list of busy queues. A submission to the legacy stream reads the tails of all
+//! blocking queues atomically, because it holds the order lock exclusively.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,12 +42,36 @@ pub enum StreamKind {
     NonBlocking,
 }
 
+/// The last task of a queue.
+#[derive(Default)]
+struct Tail {
+    task: Option<Arc<Task>>,
+    /// Whether the queue is in the list of busy queues, or is about to be added to the list.
+    is_listed: bool,
+}
+
+impl Tail {
+    /// Returns the task if it is not complete.
+    fn open(&mut self) -> Option<Arc<Task>> {
+        if self.task.as_ref().is_some_and(|task| task.is_done()) {
+            self.task = None;
+        }
+        self.task.clone()
+    }
+
+    /// Replaces the task. Returns whether the caller must add the queue to the list of busy queues.
+    fn set(&mut self, task: Arc<Task>) -> bool {
+        self.task = Some(task);
+        !std::mem::replace(&mut self.is_listed, true)
+    }
+}
+
 /// The queue of a stream: its last task and its state.
 pub(crate) struct Queue {
     id: u64,
     kind: StreamKind,
     priority: i32,
-    tail: Mutex<Option<Arc<Task>>>,
+    tail: Mutex<Tail>,
     destroyed: AtomicBool,
     /// Whether captures must be consulted before work is submitted.
     watched: AtomicBool,
@@ -60,7 +85,7 @@ impl Queue {
             id: next_id(),
             kind,
             priority,
-            tail: Mutex::new(None),
+            tail: Mutex::default(),
             destroyed: AtomicBool::new(false),
             watched: AtomicBool::new(false),
             past: Mutex::default(),
@@ -104,11 +129,16 @@ impl Queue {
 
     /// Returns the last task of the queue if the task is not complete.
     fn open_tail(&self) -> Option<Arc<Task>> {
+        self.tail.lock().open()
+    }
+
+    /// Returns the last task of a queue in the list of busy queues. If the task is complete, the caller must remove the
+    /// queue from the list.
+    fn busy_tail(&self) -> Option<Arc<Task>> {
         let mut tail = self.tail.lock();
-        if tail.as_ref().is_some_and(|task| task.is_done()) {
-            *tail = None;
-        }
-        tail.clone()
+        let task = tail.open();
+        tail.is_listed = task.is_some();
+        task
     }
 
     /// Returns whether the queue is ordered with the legacy stream.
@@ -128,6 +158,12 @@ struct Order {
     legacy: Arc<Queue>,
     /// All queues except the legacy stream's. The queue of a destroyed stream stays until its work is complete.
     queues: Vec<Arc<Queue>>,
+    /// The length of `queues` at which the queues of destroyed streams are removed. It is proportional to the number of
+    /// queues that the last removal left, so the mean cost of a new queue is constant.
+    remove_at: usize,
+    /// Every queue whose last task is not complete, and some queues whose last task is complete. A program can have
+    /// tens of thousands of streams, most of them idle.
+    busy: Mutex<Vec<Arc<Queue>>>,
     per_thread: FxHashMap<u64, Arc<Queue>>,
     /// The task that the first work of each new queue waits for (`cuCtxWaitEvent`).
     gate: Option<Arc<Task>>,
@@ -140,6 +176,8 @@ impl Default for Order {
         Order {
             legacy: Queue::new(StreamKind::Legacy, 0),
             queues: Vec::new(),
+            remove_at: LEAST_REMOVED,
+            busy: Mutex::default(),
             per_thread: FxHashMap::default(),
             gate: None,
             removed: Clock::default(),
@@ -147,24 +185,59 @@ impl Default for Order {
     }
 }
 
+/// The least number of new queues after which the queues of destroyed streams are removed.
+const LEAST_REMOVED: usize = 16;
+
 type Tails = SmallVec<[Arc<Task>; 4]>;
 
 impl Order {
     fn blocking_tails(&self) -> Tails {
-        let blocking = self.queues.iter().filter(|queue| queue.is_blocking());
-        blocking.filter_map(|queue| queue.open_tail()).collect()
+        let mut tails = Tails::new();
+        self.busy.lock().retain(|queue| {
+            let tail = queue.busy_tail();
+            let is_busy = tail.is_some();
+            tails.extend(tail.filter(|_| queue.is_blocking()));
+            is_busy
+        });
+        tails
     }
 
-    fn add(&mut self, queue: &Arc<Queue>) {
+    fn all_tails(&self) -> Tails {
+        let mut tails: Tails = self.legacy.open_tail().into_iter().collect();
+        self.busy.lock().retain(|queue| {
+            let tail = queue.busy_tail();
+            let is_busy = tail.is_some();
+            tails.extend(tail);
+            is_busy
+        });
+        tails
+    }
+
+    /// Removes the queues of destroyed streams whose work is complete.
+    fn remove_destroyed(&mut self) {
+        self.busy
+            .get_mut()
+            .retain(|queue| queue.busy_tail().is_some());
         let is_over = |queue: &mut Arc<Queue>| queue.is_destroyed() && queue.open_tail().is_none();
         let over = self.queues.extract_if(.., is_over);
         self.removed
             .join_all(over.map(|queue| queue.past.lock().clone()));
+        self.remove_at = 2 * self.queues.len() + LEAST_REMOVED;
+    }
+
+    fn add(&mut self, queue: &Arc<Queue>) {
+        if self.queues.len() >= self.remove_at {
+            self.remove_destroyed();
+        }
         if let Some(past) = self.gate.as_ref().and_then(|gate| gate.past()) {
             queue.past.lock().join(past);
         }
         self.gate = self.gate.take().filter(|gate| !gate.is_done());
-        (*queue.tail.lock()).clone_from(&self.gate);
+        if let Some(gate) = &self.gate
+            && queue.tail.lock().set(Arc::clone(gate))
+        {
+            self.busy.get_mut().push(Arc::clone(queue));
+        }
         self.queues.push(Arc::clone(queue));
     }
 }
@@ -223,9 +296,7 @@ impl Queues {
 
     /// Returns the last task of every queue, without the tasks that are complete.
     pub(crate) fn all_tails(&self) -> Tails {
-        let order = self.order.read();
-        let all = std::iter::once(&order.legacy).chain(&order.queues);
-        all.filter_map(|queue| queue.open_tail()).collect()
+        self.order.read().all_tails()
     }
 
     /// Returns whether all work that new work of `queue` would wait for is complete.
@@ -248,32 +319,40 @@ impl Queues {
     /// must wait for, and returns the new task. The caller must call [`Task::release`] for the new task.
     pub(crate) fn append(
         &self,
-        queue: &Queue,
+        queue: &Arc<Queue>,
         make: impl FnOnce(Option<&Arc<Task>>, &[Arc<Task>]) -> Arc<Task>,
     ) -> Arc<Task> {
         let put = |others: &[Arc<Task>]| {
             let mut tail = queue.tail.lock();
-            let task = make(tail.as_ref(), others);
-            *tail = Some(Arc::clone(&task));
-            task
+            let task = make(tail.task.as_ref(), others);
+            let is_new = tail.set(Arc::clone(&task));
+            (task, is_new)
         };
         match queue.kind {
             StreamKind::Legacy => {
                 let order = self.order.write();
                 self.advance(&order, queue);
-                put(&order.blocking_tails())
+                put(&order.blocking_tails()).0
             }
             StreamKind::NonBlocking => {
                 if self.timeline.is_some() {
                     self.advance(&self.order.read(), queue);
                 }
-                put(&[])
+                let (task, is_new) = put(&[]);
+                if is_new {
+                    self.order.read().busy.lock().push(Arc::clone(queue));
+                }
+                task
             }
             StreamKind::Blocking | StreamKind::PerThread => {
                 let order = self.order.read();
                 self.advance(&order, queue);
                 let legacy: SmallVec<[_; 1]> = order.legacy.open_tail().into_iter().collect();
-                put(&legacy)
+                let (task, is_new) = put(&legacy);
+                if is_new {
+                    order.busy.lock().push(Arc::clone(queue));
+                }
+                task
             }
         }
     }

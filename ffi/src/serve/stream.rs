@@ -53,7 +53,12 @@ pub(crate) fn stream_create_with_priority(
 
 pub(crate) fn stream_destroy(_: &Call, handle: CUstream) -> Served {
     let stream = streams().remove(handle.0).ok_or(CuResult::INVALID_HANDLE)?;
-    attributes().lock().retain(|(id, _), _| *id != stream.id());
+    {
+        let mut attributes = attributes().lock();
+        for hint in HINTS {
+            attributes.remove(&(stream.id(), hint));
+        }
+    }
     forget_told(&stream);
     Ok(stream.destroy()?)
 }

@@ -1,5 +1,6 @@
 //! The registry of all contexts of the process.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
@@ -12,57 +13,83 @@ use crate::mem::Allocation;
 struct Known {
     /// The address of the context's machine. A living context keeps its machine alive, so this address is not reused.
     machine: usize,
-    id: u64,
-    /// The device's ordinal.
-    device: i32,
-    primary: bool,
     context: Weak<Inner>,
 }
 
-/// All contexts. The entry of a dropped context is removed when the next context is added.
-static CONTEXTS: Mutex<Vec<Known>> = Mutex::new(Vec::new());
+/// All contexts. Entries of dropped contexts are removed when the number of entries has doubled since the last removal.
+struct Registry {
+    /// The contexts by ID. IDs ascend in the order of creation.
+    contexts: BTreeMap<u64, Known>,
+    /// The primary contexts, by the address of the machine and the ordinal of the device.
+    primaries: BTreeMap<(usize, i32), Weak<Inner>>,
+    /// The number of contexts at which the entries of dropped contexts are removed.
+    remove_at: usize,
+}
+
+/// The least number of new contexts after which the entries of dropped contexts are removed.
+const LEAST_REMOVED: usize = 16;
+
+static REGISTRY: Mutex<Registry> = Mutex::new(Registry {
+    contexts: BTreeMap::new(),
+    primaries: BTreeMap::new(),
+    remove_at: LEAST_REMOVED,
+});
+
+impl Registry {
+    fn remove_dropped(&mut self) {
+        let lives = |context: &Weak<Inner>| context.strong_count() > 0;
+        self.contexts.retain(|_, known| lives(&known.context));
+        self.primaries.retain(|_, context| lives(context));
+        self.remove_at = 2 * self.contexts.len() + LEAST_REMOVED;
+    }
+}
 
 fn address(machine: &Machine) -> usize {
     std::ptr::from_ref(machine) as usize
 }
 
 pub(super) fn add(context: &Arc<Inner>) {
-    let mut contexts = CONTEXTS.lock();
-    contexts.retain(|known| known.context.strong_count() > 0);
-    contexts.push(Known {
-        machine: address(&context.machine),
-        id: context.id,
-        device: context.device,
-        primary: context.primary,
+    let mut registry = REGISTRY.lock();
+    if registry.contexts.len() >= registry.remove_at {
+        registry.remove_dropped();
+    }
+    let machine = address(&context.machine);
+    let known = Known {
+        machine,
         context: Arc::downgrade(context),
-    });
+    };
+    registry.contexts.insert(context.id, known);
+    if context.primary {
+        let place = (machine, context.device);
+        registry.primaries.insert(place, Arc::downgrade(context));
+    }
 }
 
 impl Context {
-    /// Returns all contexts of a machine. Upgrades no weak references to contexts of other machines: an upgraded
-    /// reference could become the last one, and dropping it here would drop that context and its machine while the
-    /// registry is locked.
+    /// Returns all contexts of a machine, in the order of their creation. Upgrades no weak references to contexts of
+    /// other machines: an upgraded reference could become the last one, and dropping it here would drop that context
+    /// and its machine while the registry is locked.
     pub(crate) fn all_of(machine: &Machine) -> Vec<Context> {
-        let contexts = CONTEXTS.lock();
-        let own = contexts
-            .iter()
-            .filter(|known| known.machine == address(machine));
+        let registry = REGISTRY.lock();
+        let all = registry.contexts.values();
+        let own = all.filter(|known| known.machine == address(machine));
         let living = own.filter_map(|known| known.context.upgrade());
         living.map(Context::from).collect()
     }
 
-    fn find(machine: &Machine, wanted: impl Fn(&Known) -> bool) -> Option<Context> {
-        let contexts = CONTEXTS.lock();
-        let own = |known: &&Known| known.machine == address(machine) && wanted(known);
-        let mut found = contexts.iter().filter(own);
-        found
-            .find_map(|known| known.context.upgrade())
-            .map(Context::from)
+    /// Returns a machine's context with this ID.
+    fn by_id(machine: &Machine, id: u64) -> Option<Context> {
+        let registry = REGISTRY.lock();
+        let found = registry.contexts.get(&id);
+        let own = found.filter(|known| known.machine == address(machine));
+        own?.context.upgrade().map(Context::from)
     }
 
     /// Returns a device's primary context; `None` if the device does not exist or its runtime has been dropped.
     pub(crate) fn primary_of(machine: &Machine, ordinal: i32) -> Option<Context> {
-        Context::find(machine, |known| known.primary && known.device == ordinal)
+        let registry = REGISTRY.lock();
+        let found = registry.primaries.get(&(address(machine), ordinal));
+        found?.upgrade().map(Context::from)
     }
 
     /// Returns the context of an allocation. An allocation without a context belongs to the primary context of its
@@ -71,7 +98,7 @@ impl Context {
         let primary = |device| Context::primary_of(machine, device);
         match found.context {
             0 => primary(found.device).or_else(|| primary(0)),
-            id => Context::find(machine, |known| known.id == id),
+            id => Context::by_id(machine, id),
         }
     }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use super::{ConditionalKind, EdgeData, Graph, InstantiateFlags, Node};
-use crate::testing::{Bench, Step, kernel};
+use crate::testing::{Bench, Step, assert_linear, kernel};
 use crate::{Error, FaultKind, LaunchConfig, StreamKind};
 
 /// Returns the seeds of the programs; `MARGAY_FULL=1` runs more programs.
@@ -197,26 +197,6 @@ fn an_endless_loop_ends_with_its_context() {
     let ended = stream.synchronize();
     assert!(matches!(ended, Err(Error::ContextDestroyed)), "{ended:?}");
     resets.join().expect("no panic").expect("reset");
-}
-
-/// Returns the processor time of this thread in seconds.
-fn processor_time() -> f64 {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux");
-    let time = text.split(' ').next().and_then(|time| time.parse().ok());
-    let nanoseconds: f64 = time.expect("a number");
-    nanoseconds * 1e-9
-}
-
-/// Asserts that four times the size costs at most nine times as much processor time. Quadratic growth would cost 16
-/// times as much. Times below 0.1 s are too small to be compared.
-fn assert_linear(name: &str, size: usize, run: impl Fn(usize)) {
-    let cost = |size| {
-        let start = processor_time();
-        run(size);
-        processor_time() - start
-    };
-    let (small, large) = (cost(size), cost(4 * size));
-    assert!(large < 9.0 * small.max(0.1), "{name}: {small} s, {large} s");
 }
 
 #[test]
