@@ -1,5 +1,6 @@
 //! Tests of programs with tens of thousands of objects: the time is proportional to the number of objects.
 
+use crate::capture::{CaptureMode, CaptureStatus};
 use crate::testing::{Bench, assert_linear};
 use crate::{Context, Stream, StreamKind};
 
@@ -42,5 +43,32 @@ fn contexts_cost_the_same_however_many_there_are() {
         for context in &contexts {
             context.destroy().expect("alive");
         }
+    });
+}
+
+#[test]
+fn captures_cost_the_same_however_many_there_are() {
+    let bench = Bench::new(1, Vec::new());
+    let legacy = bench.context.legacy_stream();
+    assert_linear("captures", 5_000, |size| {
+        let streams = streams(&bench.context, size);
+        for stream in &streams {
+            stream.begin_capture(CaptureMode::Relaxed).expect("begun");
+        }
+        assert!(legacy.capture_status().is_err());
+        for stream in &streams {
+            let status = stream.capture_status().expect("alive");
+            assert_eq!(status, CaptureStatus::Active);
+        }
+        let (ended, destroyed) = streams.split_at(size / 2);
+        for stream in ended {
+            stream.end_capture().expect("captured");
+        }
+        assert!(legacy.capture_status().is_err());
+        for stream in destroyed {
+            stream.destroy().expect("alive");
+        }
+        let status = legacy.capture_status().expect("nothing is captured");
+        assert_eq!(status, CaptureStatus::None);
     });
 }

@@ -4,12 +4,13 @@
 //! and `cuThreadExchangeStreamCaptureMode`. A *sequence* is the state of a capture: its graph, the streams in the
 //! capture, and for each of these streams the nodes on which the stream's next node depends.
 //!
-//! Invariants: one lock protects all sequences. Calls that do not involve captures take this lock only while a capture
-//! is active. A stream is *watched* while it is in a sequence. A context's legacy stream is watched while a blocking
-//! stream of that context is in a sequence. A call on a stream needs only one load to find out whether the stream is
-//! watched.
+//! Invariants: one lock protects all sequences ([`table`]). Calls that do not involve captures take this lock only
+//! while a capture is active. A stream is *watched* while it is in a sequence. A context's legacy stream is watched
+//! while a blocking stream of that context is in a sequence. A call on a stream needs only one load to find out whether
+//! the stream is watched.
 
 mod ops;
+mod table;
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,10 +21,11 @@ use crate::context::Context;
 use crate::error::{CaptureError, Error, Result};
 use crate::event::{Event, Recorded};
 use crate::graph::{EdgeData, Graph, Node, NodeOp};
-use crate::process::{next_id, thread_id};
+use crate::process::thread_id;
 use crate::stream::{Stream, StreamKind};
 
 pub(crate) use ops::*;
+use table::{Branch, Sequence, Sequences};
 
 /// The calls that a capture forbids, and the threads in which these calls are forbidden (`CUstreamCaptureMode`). Each
 /// thread also has a mode of its own ([`exchange_thread_mode`]). If this mode is `Relaxed`, the modes of captures have
@@ -124,26 +126,7 @@ pub enum DependencyUpdate {
 /// The nodes on which a node depends, with the data of the edges.
 pub(crate) type Dependencies = Vec<(Node, EdgeData)>;
 
-struct Branch {
-    stream: Stream,
-    dependencies: Dependencies,
-}
-
-struct Sequence {
-    id: u64,
-    graph: Graph,
-    mode: CaptureMode,
-    thread: u64,
-    invalid: bool,
-    /// The streams in the capture. The first branch is the stream in which the capture began.
-    branches: Vec<Branch>,
-    /// The last nodes of branches whose streams were destroyed.
-    left: Dependencies,
-    /// The dependencies of the recording stream at each record of an event, in the order of the records.
-    records: Vec<Dependencies>,
-}
-
-static SEQUENCES: Mutex<Vec<Sequence>> = Mutex::new(Vec::new());
+static SEQUENCES: Mutex<Sequences> = Mutex::new(Sequences::new());
 /// Number of sequences; it can be read without the lock.
 static ACTIVE: AtomicUsize = AtomicUsize::new(0);
 
@@ -168,10 +151,15 @@ pub fn check_unsafe_call() -> Result<()> {
     if own == CaptureMode::Relaxed {
         return Ok(());
     }
-    forbid_where(|sequence| {
+    let mut sequences = SEQUENCES.lock();
+    if !sequences.forbids(own, thread) {
+        return Ok(());
+    }
+    sequences.invalidate_where(|sequence| {
         let here = sequence.thread == thread && sequence.mode != CaptureMode::Relaxed;
         here || (own == CaptureMode::Global && sequence.mode == CaptureMode::Global)
-    })
+    });
+    Err(CaptureError::Unsupported.into())
 }
 
 /// Returns an error if a stream of the context is capturing, and invalidates each such capture. Calls that affect all
@@ -183,23 +171,12 @@ pub(crate) fn check_context(context: &Context) -> Result<()> {
     if ACTIVE.load(Ordering::Relaxed) == 0 {
         return Ok(());
     }
-    forbid_where(|sequence| {
-        let of_context = |branch: &Branch| branch.stream.context() == context;
-        sequence.branches.iter().any(of_context)
-    })
-}
-
-fn forbid_where(forbids: impl Fn(&Sequence) -> bool) -> Result<()> {
     let mut sequences = SEQUENCES.lock();
-    let mut forbidden = false;
-    for sequence in sequences.iter_mut().filter(|sequence| forbids(sequence)) {
-        sequence.invalid = true;
-        forbidden = true;
+    if !sequences.has_context(context) {
+        return Ok(());
     }
-    match forbidden {
-        true => Err(CaptureError::Unsupported.into()),
-        false => Ok(()),
-    }
+    sequences.invalidate_where(|sequence| sequence.has_context(context));
+    Err(CaptureError::Unsupported.into())
 }
 
 /// Ends all captures in which streams of a context take part. Called when the context is destroyed or reset.
@@ -208,13 +185,8 @@ pub(crate) fn forget_context(context: &Context) {
         return;
     }
     let mut sequences = SEQUENCES.lock();
-    let mut at = 0;
-    while at < sequences.len() {
-        let concerned = sequences[at].branches.iter();
-        match { concerned }.any(|branch| branch.stream.context() == context) {
-            true => drop(finish(&mut sequences, at)),
-            false => at += 1,
-        }
+    for id in sequences.of_context(context) {
+        finish(&mut sequences, id);
     }
 }
 
@@ -223,95 +195,47 @@ pub(crate) fn forget_context(context: &Context) {
 /// capture began.
 pub(crate) fn forget_stream(stream: &Stream) {
     let mut sequences = SEQUENCES.lock();
-    let Some((at, branch)) = find(&sequences, stream) else {
+    let Some(place) = sequences.place_of(stream) else {
         return;
     };
-    match branch {
-        0 => drop(finish(&mut sequences, at)),
-        _ => {
-            let gone = sequences[at].branches.remove(branch);
-            sequences[at].left.extend(gone.dependencies);
-            gone.stream.set_watched(false);
-            update_legacy(&sequences, gone.stream.context());
-        }
+    if place.is_first() {
+        finish(&mut sequences, place.sequence);
+    } else if let Some(gone) = sequences.leave(place) {
+        unwatch(&sequences, &gone);
     }
-}
-
-/// Returns the indices of a stream's sequence and branch.
-fn find(sequences: &[Sequence], stream: &Stream) -> Option<(usize, usize)> {
-    sequences.iter().enumerate().find_map(|(at, sequence)| {
-        let branch = sequence.branches.iter().position(|b| b.stream == *stream)?;
-        Some((at, branch))
-    })
 }
 
 /// Ends a capture sequence: removes it from `sequences`, marks its streams and its graph as not capturing, and returns
 /// it.
-fn finish(sequences: &mut Vec<Sequence>, at: usize) -> Sequence {
-    let sequence = sequences.remove(at);
+fn finish(sequences: &mut Sequences, id: u64) -> Option<Sequence> {
+    let sequence = sequences.remove(id)?;
     ACTIVE.store(sequences.len(), Ordering::Relaxed);
-    for branch in &sequence.branches {
-        branch.stream.set_watched(false);
-        update_legacy(sequences, branch.stream.context());
+    for branch in sequence.branches.values() {
+        unwatch(sequences, &branch.stream);
     }
     sequence.graph.set_capturing(false);
-    sequence
+    Some(sequence)
+}
+
+/// Marks a stream that has joined a sequence as watched, and its context's legacy stream if the stream is blocking.
+fn watch(stream: &Stream) {
+    stream.set_watched(true);
+    if is_blocking(stream) {
+        stream.context().legacy_stream().set_watched(true);
+    }
+}
+
+/// Marks a stream that has left its sequence as not watched. Does the same with its context's legacy stream if no
+/// blocking stream of the context is capturing.
+fn unwatch(sequences: &Sequences, stream: &Stream) {
+    stream.set_watched(false);
+    if !sequences.has_blocking(stream.context()) {
+        stream.context().legacy_stream().set_watched(false);
+    }
 }
 
 fn is_blocking(stream: &Stream) -> bool {
     matches!(stream.kind(), StreamKind::Blocking | StreamKind::PerThread)
-}
-
-/// Marks the legacy stream of a context as watched if one of the context's blocking streams is capturing, and as not
-/// watched otherwise.
-fn update_legacy(sequences: &[Sequence], context: &Context) {
-    let branches = sequences.iter().flat_map(|sequence| &sequence.branches);
-    let watched = { branches }
-        .any(|branch| branch.stream.context() == context && is_blocking(&branch.stream));
-    context.legacy_stream().set_watched(watched);
-}
-
-impl Sequence {
-    fn check(&self) -> Result<()> {
-        match self.invalid {
-            true => Err(CaptureError::Invalidated.into()),
-            false => Ok(()),
-        }
-    }
-
-    /// Adds a node that depends on the branch's dependencies. The node becomes the only dependency of the branch.
-    fn add(&mut self, branch: usize, op: NodeOp) -> Result<Node> {
-        self.check()?;
-        let dependencies = &mut self.branches[branch].dependencies;
-        match self.graph.add(op, dependencies) {
-            Ok(node) => {
-                *dependencies = vec![(node.clone(), EdgeData::default())];
-                Ok(node)
-            }
-            Err(error) => {
-                self.invalid = true;
-                Err(error)
-            }
-        }
-    }
-
-    /// Returns whether all other branches are joined to the first branch: the first branch depends, directly or
-    /// indirectly, on all dependencies of the other branches, including branches whose streams were destroyed.
-    fn is_joined(&self) -> Result<bool> {
-        let mut joined: rustc_hash::FxHashSet<u64> = rustc_hash::FxHashSet::default();
-        let first = self.branches[0].dependencies.iter();
-        let mut todo: Vec<Node> = first.map(|(node, _)| node.clone()).collect();
-        while let Some(node) = todo.pop() {
-            if joined.insert(node.id()) {
-                todo.extend(node.dependencies()?.into_iter().map(|(node, _)| node));
-            }
-        }
-        let others = self.branches[1..].iter();
-        let mut ends = others
-            .flat_map(|branch| &branch.dependencies)
-            .chain(&self.left);
-        Ok(ends.all(|(node, _)| joined.contains(&node.id())))
-    }
 }
 
 /// Adds to `dependencies` each dependency of `more` whose node `dependencies` does not contain yet.
@@ -349,26 +273,13 @@ impl Stream {
         }
         check_dependencies(graph, dependencies)?;
         let mut sequences = SEQUENCES.lock();
-        if find(&sequences, self).is_some() {
+        if sequences.place_of(self).is_some() {
             return Err(Error::IllegalState("the stream is capturing".into()));
         }
         graph.set_capturing(true);
-        sequences.push(Sequence {
-            id: next_id(),
-            graph: graph.clone(),
-            mode,
-            thread: thread_id(),
-            invalid: false,
-            branches: vec![Branch {
-                stream: self.clone(),
-                dependencies: dependencies.to_vec(),
-            }],
-            left: Dependencies::new(),
-            records: Vec::new(),
-        });
+        sequences.begin(graph, mode, self, dependencies.to_vec());
         ACTIVE.store(sequences.len(), Ordering::Relaxed);
-        self.set_watched(true);
-        update_legacy(&sequences, self.context());
+        watch(self);
         Ok(())
     }
 
@@ -383,11 +294,8 @@ impl Stream {
     pub fn end_capture(&self) -> Result<Graph> {
         self.check()?;
         let mut sequences = SEQUENCES.lock();
-        let Some((at, branch)) = find(&sequences, self) else {
-            return Err(Error::IllegalState("the stream is not capturing".into()));
-        };
-        let sequence = &mut sequences[at];
-        if branch != 0 {
+        let (place, sequence) = sequences.find(self).ok_or_else(not_capturing)?;
+        if !place.is_first() {
             sequence.invalid = true;
             return Err(CaptureError::Unmatched.into());
         }
@@ -395,7 +303,7 @@ impl Stream {
         if sequence.mode != CaptureMode::Relaxed && !here {
             return Err(CaptureError::WrongThread.into());
         }
-        let sequence = finish(&mut sequences, at);
+        let sequence = finish(&mut sequences, place.sequence).ok_or_else(not_capturing)?;
         drop(sequences);
         sequence.check()?;
         match sequence.is_joined()? {
@@ -416,10 +324,9 @@ impl Stream {
         if self.kind() == StreamKind::Legacy {
             return Err(CaptureError::Implicit.into());
         }
-        let sequences = SEQUENCES.lock();
-        Ok(match find(&sequences, self) {
+        Ok(match SEQUENCES.lock().find(self) {
             None => CaptureStatus::None,
-            Some((at, _)) if sequences[at].invalid => CaptureStatus::Invalidated,
+            Some((_, sequence)) if sequence.invalid => CaptureStatus::Invalidated,
             Some(_) => CaptureStatus::Active,
         })
     }
@@ -427,13 +334,15 @@ impl Stream {
     /// Returns the capture in which the stream takes part; `None` if there is no such capture or the capture is
     /// invalidated.
     pub fn capture_info(&self) -> Option<CaptureInfo> {
-        let sequences = SEQUENCES.lock();
-        let (at, branch) = find(&sequences, self)?;
-        let sequence = &sequences[at];
-        (!sequence.invalid).then(|| CaptureInfo {
-            id: sequence.id,
+        let mut sequences = SEQUENCES.lock();
+        let (place, sequence) = sequences.find(self)?;
+        if sequence.invalid {
+            return None;
+        }
+        Some(CaptureInfo {
+            id: place.sequence,
             graph: sequence.graph.clone(),
-            dependencies: sequence.branches[branch].dependencies.clone(),
+            dependencies: sequence.dependencies(place).clone(),
         })
     }
 
@@ -448,19 +357,20 @@ impl Stream {
     ) -> Result<()> {
         self.check()?;
         let mut sequences = SEQUENCES.lock();
-        let Some((at, branch)) = find(&sequences, self) else {
-            return Err(Error::IllegalState("the stream is not capturing".into()));
-        };
-        let sequence = &mut sequences[at];
+        let (place, sequence) = sequences.find(self).ok_or_else(not_capturing)?;
         sequence.check()?;
         check_dependencies(&sequence.graph, dependencies)?;
-        let current = &mut sequence.branches[branch].dependencies;
+        let current = sequence.dependencies(place);
         if how == DependencyUpdate::Set {
             current.clear();
         }
         join(current, dependencies);
         Ok(())
     }
+}
+
+fn not_capturing() -> Error {
+    Error::IllegalState("the stream is not capturing".into())
 }
 
 fn check_dependencies(graph: &Graph, dependencies: &[(Node, EdgeData)]) -> Result<()> {
@@ -476,8 +386,7 @@ fn check_dependencies(graph: &Graph, dependencies: &[(Node, EdgeData)]) -> Resul
 /// Invalidates the capture in which an event was recorded, if the capture is still active, and returns the error for a
 /// call that uses the event.
 pub(crate) fn refuse_event(recorded: Recorded) -> Error {
-    let mut sequences = SEQUENCES.lock();
-    if let Some(sequence) = sequences.iter_mut().find(|s| s.id == recorded.sequence) {
+    if let Some(sequence) = SEQUENCES.lock().get(recorded.sequence) {
         sequence.invalid = true;
     }
     CaptureError::CapturedEvent.into()
@@ -487,34 +396,29 @@ pub(crate) fn refuse_event(recorded: Recorded) -> Error {
 /// already part of the capture.
 pub(crate) fn wait_captured(stream: &Stream, recorded: Recorded) -> Result<()> {
     let mut sequences = SEQUENCES.lock();
-    let Some(at) = sequences.iter().position(|s| s.id == recorded.sequence) else {
+    let own = sequences.place_of(stream);
+    let Some(sequence) = sequences.get(recorded.sequence) else {
         return Err(CaptureError::CapturedEvent.into());
     };
     if stream.kind() == StreamKind::Legacy {
-        sequences[at].invalid = true;
+        sequence.invalid = true;
         return Err(CaptureError::Implicit.into());
     }
-    let recorded = sequences[at].records.get(recorded.index).cloned();
-    let recorded = recorded.unwrap_or_default();
-    match find(&sequences, stream) {
-        Some((own, _)) if own != at => {
-            sequences[own].invalid = true;
-            sequences[at].invalid = true;
-            return Err(CaptureError::Merge.into());
+    if let Some(own) = own.filter(|own| own.sequence != recorded.sequence) {
+        sequence.invalid = true;
+        if let Some(own) = sequences.get(own.sequence) {
+            own.invalid = true;
         }
-        Some((_, branch)) => {
-            sequences[at].check()?;
-            let branch = &mut sequences[at].branches[branch];
-            join(&mut branch.dependencies, &recorded);
-        }
+        return Err(CaptureError::Merge.into());
+    }
+    sequence.check()?;
+    let dependencies = sequence.records.get(recorded.index).cloned();
+    let dependencies = dependencies.unwrap_or_default();
+    match own {
+        Some(own) => join(sequence.dependencies(own), &dependencies),
         None => {
-            sequences[at].check()?;
-            sequences[at].branches.push(Branch {
-                stream: stream.clone(),
-                dependencies: recorded,
-            });
-            stream.set_watched(true);
-            update_legacy(&sequences, stream.context());
+            sequences.join(recorded.sequence, stream, dependencies);
+            watch(stream);
         }
     }
     Ok(())
@@ -529,17 +433,16 @@ pub(crate) fn wait_outside(stream: &Stream) -> Result<()> {
 /// Records an event in a capturing stream.
 pub(crate) fn record(stream: &Stream, event: &Event) -> Result<()> {
     let mut sequences = SEQUENCES.lock();
-    let Some((at, branch)) = find(&sequences, stream) else {
+    let Some((place, sequence)) = sequences.find(stream) else {
         drop(sequences);
         return refuse(stream, CaptureError::Unsupported);
     };
-    let sequence = &mut sequences[at];
     sequence.check()?;
     let recorded = Recorded {
-        sequence: sequence.id,
+        sequence: place.sequence,
         index: sequence.records.len(),
     };
-    let dependencies = sequence.branches[branch].dependencies.clone();
+    let dependencies = sequence.dependencies(place).clone();
     sequence.records.push(dependencies);
     // The lock of the sequences is released before the event's lock is taken.
     drop(sequences);
@@ -550,13 +453,11 @@ pub(crate) fn record(stream: &Stream, event: &Event) -> Result<()> {
 /// Adds a node to the capture of a watched stream.
 fn add(stream: &Stream, op: NodeOp) -> Result<Node> {
     let mut sequences = SEQUENCES.lock();
-    match find(&sequences, stream) {
-        Some((at, branch)) => sequences[at].add(branch, op),
-        None => {
-            drop(sequences);
-            Err(refusal(stream, CaptureError::Unsupported))
-        }
+    if let Some((place, sequence)) = sequences.find(stream) {
+        return sequence.add(place, op);
     }
+    drop(sequences);
+    Err(refusal(stream, CaptureError::Unsupported))
 }
 
 /// Returns an error for an operation that a watched stream does not support, and invalidates the affected captures.
@@ -566,8 +467,8 @@ pub(crate) fn refuse(stream: &Stream, error: CaptureError) -> Result<()> {
 
 fn refusal(stream: &Stream, error: CaptureError) -> Error {
     let mut sequences = SEQUENCES.lock();
-    if let Some((at, _)) = find(&sequences, stream) {
-        let was = std::mem::replace(&mut sequences[at].invalid, true);
+    if let Some((_, sequence)) = sequences.find(stream) {
+        let was = std::mem::replace(&mut sequence.invalid, true);
         return match was {
             true => CaptureError::Invalidated.into(),
             false => error.into(),
@@ -577,10 +478,6 @@ fn refusal(stream: &Stream, error: CaptureError) -> Error {
     let concerned = |branch: &Branch| {
         branch.stream.context() == stream.context() && is_blocking(&branch.stream)
     };
-    for sequence in sequences.iter_mut() {
-        if sequence.branches.iter().any(concerned) {
-            sequence.invalid = true;
-        }
-    }
+    sequences.invalidate_where(|sequence| sequence.branches.values().any(concerned));
     CaptureError::Implicit.into()
 }
