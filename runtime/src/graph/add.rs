@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 
+use super::links::Links;
 use super::memory::GraphAllocation;
 use super::{
     ConditionalHandle, ConditionalKind, ConditionalNode, EdgeData, Graph, GraphState, HostFunction,
@@ -30,8 +31,8 @@ impl GraphState {
             id,
             local,
             op,
-            dependencies: Vec::new(),
-            dependents: Vec::new(),
+            dependencies: Links::default(),
+            dependents: Links::default(),
         };
         self.nodes.insert(id, node);
     }

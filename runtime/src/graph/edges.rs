@@ -17,38 +17,26 @@ impl GraphState {
             return Err(Error::invalid("a node cannot depend on itself"));
         }
         data.check(source.op.kind(), target.op.kind())?;
-        // Both lists contain the edge. Only the shorter one is searched, because a node can have very many edges.
-        let exists = if source.dependents.len() < target.dependencies.len() {
-            source.dependents.contains(&to)
-        } else {
-            target.dependencies.iter().any(|(id, _)| *id == from)
-        };
-        if exists {
+        if target.dependencies.get(from).is_some() {
             return Err(Error::invalid("the edge exists already"));
         }
         Ok(())
     }
 
     pub(super) fn link(&mut self, from: u64, to: u64, data: EdgeData) -> Result<()> {
-        self.node_mut(to)?.dependencies.push((from, data));
-        self.node_mut(from)?.dependents.push(to);
+        self.node_mut(to)?.dependencies.push(from, data);
+        self.node_mut(from)?.dependents.push(to, ());
         Ok(())
     }
 
-    /// Removes edges, each given as the first and the second node. The time is linear in the number of edges of the
-    /// nodes concerned.
-    fn unlink(&mut self, edges: &FxHashSet<(u64, u64)>) {
-        let sources: FxHashSet<u64> = edges.iter().map(|(from, _)| *from).collect();
-        let targets: FxHashSet<u64> = edges.iter().map(|(_, to)| *to).collect();
-        for from in sources {
+    /// Removes edges, each given as the first and the second node.
+    fn unlink(&mut self, edges: impl IntoIterator<Item = (u64, u64)>) {
+        for (from, to) in edges {
             if let Some(node) = self.nodes.get_mut(&from) {
-                node.dependents.retain(|to| !edges.contains(&(from, *to)));
+                node.dependents.remove(to);
             }
-        }
-        for to in targets {
             if let Some(node) = self.nodes.get_mut(&to) {
-                node.dependencies
-                    .retain(|(from, _)| !edges.contains(&(*from, to)));
+                node.dependencies.remove(from);
             }
         }
     }
@@ -65,8 +53,8 @@ impl Graph {
         let state = self.inner.state.lock();
         let mut edges = Vec::new();
         for node in state.nodes.values() {
-            for (from, data) in &node.dependencies {
-                edges.push((self.node_of(*from), self.node_of(node.id), *data));
+            for (from, data) in node.dependencies.iter() {
+                edges.push((self.node_of(from), self.node_of(node.id), data));
             }
         }
         edges
@@ -87,7 +75,7 @@ impl Graph {
             });
             if let Err(error) = checked {
                 let done = edges[..done].iter();
-                state.unlink(&done.map(|(from, to, _)| (from.id, to.id)).collect());
+                state.unlink(done.map(|(from, to, _)| (from.id, to.id)));
                 return Err(error);
             }
         }
@@ -106,20 +94,15 @@ impl Graph {
                 "edges of graphs with memory nodes cannot be removed",
             ));
         }
-        let mut present = FxHashSet::default();
-        let targets: FxHashSet<u64> = edges.iter().map(|(_, to, _)| to.id).collect();
-        for to in targets {
-            let dependencies = &state.node(to)?.dependencies;
-            present.extend(dependencies.iter().map(|(from, data)| (*from, to, *data)));
-        }
         let mut removed = FxHashSet::default();
         for (from, to, data) in edges {
             let (from, to) = (self.own(from)?, self.own(to)?);
-            if !removed.insert((from, to)) || !present.contains(&(from, to, *data)) {
+            if !removed.insert((from, to)) || state.node(to)?.dependencies.get(from) != Some(*data)
+            {
                 return Err(Error::invalid("no such edge"));
             }
         }
-        state.unlink(&removed);
+        state.unlink(removed);
         Ok(())
     }
 }
@@ -138,9 +121,9 @@ impl Node {
             ));
         }
         let node = state.node(self.id)?.clone();
-        let dependencies = node.dependencies.iter().map(|(from, _)| (*from, self.id));
-        let dependents = node.dependents.iter().map(|to| (self.id, *to));
-        state.unlink(&dependencies.chain(dependents).collect());
+        let dependencies = node.dependencies.iter().map(|(from, _)| (from, self.id));
+        let dependents = node.dependents.iter().map(|(to, ())| (self.id, to));
+        state.unlink(dependencies.chain(dependents));
         let removed = state.nodes.remove(&self.id);
         registry::NODES.remove(&self.id);
         drop(state);

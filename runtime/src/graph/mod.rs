@@ -15,6 +15,7 @@ mod dot;
 mod edges;
 mod exec;
 mod launch;
+mod links;
 mod memory;
 mod node;
 mod plan;
@@ -49,6 +50,7 @@ pub use update::{UpdateProblem, UpdateReason};
 pub use user_object::UserObject;
 
 use exec::ExecInner;
+use links::Links;
 use user_object::References;
 
 /// A graph of work. Clones refer to the same graph; [`Graph::duplicate`] creates a copy of the graph.
@@ -129,8 +131,8 @@ struct NodeData {
     id: u64,
     local: u32,
     op: NodeOp,
-    dependencies: Vec<(u64, EdgeData)>,
-    dependents: Vec<u64>,
+    dependencies: Links<EdgeData>,
+    dependents: Links<()>,
 }
 
 impl fmt::Debug for Graph {
@@ -332,12 +334,10 @@ impl Graph {
         }
         let new = |id: u64| ids.get(&id).copied().unwrap_or_default();
         for node in &mut made {
-            for (id, _) in &mut node.dependencies {
-                *id = new(*id);
-            }
-            for id in &mut node.dependents {
-                *id = new(*id);
-            }
+            let dependencies = node.dependencies.iter();
+            node.dependencies = dependencies.map(|(id, data)| (new(id), data)).collect();
+            let dependents = node.dependents.iter();
+            node.dependents = dependents.map(|(id, ())| (new(id), ())).collect();
             registry::NODES.add(node.id, Arc::downgrade(&copy.inner));
         }
         let mut state = copy.inner.state.lock();
@@ -452,9 +452,7 @@ impl Node {
         let graph = self.graph()?;
         let state = graph.inner.state.lock();
         let edges = state.node(self.id)?.dependencies.iter();
-        Ok(edges
-            .map(|(id, data)| (graph.node_of(*id), *data))
-            .collect())
+        Ok(edges.map(|(id, data)| (graph.node_of(id), data)).collect())
     }
 
     /// Returns the nodes that depend on this node, with the data of the edges.
@@ -465,15 +463,14 @@ impl Node {
         let graph = self.graph()?;
         let state = graph.inner.state.lock();
         let data = |to: u64| {
-            let edges = state.node(to).map(|node| node.dependencies.as_slice());
-            let edge = edges.unwrap_or_default().iter();
-            let found = { edge }.find(|(from, _)| *from == self.id);
-            found.map_or_else(EdgeData::default, |(_, data)| *data)
+            let target = state.node(to).ok();
+            let data = target.and_then(|node| node.dependencies.get(self.id));
+            data.unwrap_or_default()
         };
         let ids = &state.node(self.id)?.dependents;
         Ok(ids
             .iter()
-            .map(|id| (graph.node_of(*id), data(*id)))
+            .map(|(id, ())| (graph.node_of(id), data(id)))
             .collect())
     }
 }

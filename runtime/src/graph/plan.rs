@@ -145,7 +145,7 @@ impl Plan {
         };
         let place = |id: u64| nodes.binary_search_by_key(&id, |node| node.id).ok();
         let dependencies = node.dependencies.iter();
-        let dependencies = dependencies.filter_map(|(id, data)| Some((place(*id)?, *data)));
+        let dependencies = dependencies.filter_map(|(id, data)| Some((place(id)?, data)));
         Ok(Step {
             origin: node.id,
             op,

@@ -232,4 +232,27 @@ fn graphs_grow_linearly_with_their_nodes_and_edges() {
         graph.remove_edges(&reversed).expect("removed");
         assert!(graph.remove_edges(&reversed[..1]).is_err(), "is removed");
     });
+    assert_linear("single edges of a node", 10_000, |size| {
+        let graph = Graph::new();
+        let nodes: Vec<_> = (0..size)
+            .map(|_| graph.add_empty(&[]).expect("added"))
+            .collect();
+        let [first, last] = [(); 2].map(|()| graph.add_empty(&[]).expect("added"));
+        let edges = |node: &Node| {
+            let edge = |from: &Node, to: &Node| (from.clone(), to.clone(), EdgeData::default());
+            [edge(&first, node), edge(node, &last)]
+        };
+        for node in &nodes {
+            graph.add_edges(&edges(node)).expect("added");
+        }
+        assert_eq!(first.dependents().expect("exists").len(), size);
+        for node in nodes.iter().rev().skip(size / 2) {
+            graph.remove_edges(&edges(node)).expect("removed");
+        }
+        assert_eq!(last.dependencies().expect("exists").len(), size / 2);
+        for node in &nodes {
+            node.remove().expect("removed");
+        }
+        assert_eq!(last.dependencies().expect("exists").len(), 0);
+    });
 }
