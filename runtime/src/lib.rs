@@ -76,6 +76,7 @@ mod process;
 mod queue;
 mod service;
 mod settings;
+mod small_stack;
 mod spin;
 mod task;
 #[cfg(test)]

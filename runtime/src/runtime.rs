@@ -25,6 +25,7 @@ use crate::native::{Caching, PtxLoader, Request};
 use crate::observe::{self, ToolFailure};
 use crate::process::check_fork;
 use crate::scheduler::SchedulerConfig;
+use crate::small_stack;
 
 /// A simulated machine with one or more devices. Clones refer to the same machine.
 ///
@@ -274,10 +275,11 @@ impl Runtime {
     pub fn global() -> Result<&'static Runtime> {
         static GLOBAL: OnceLock<Result<Runtime>> = OnceLock::new();
         check_fork()?;
-        GLOBAL
-            .get_or_init(Runtime::new)
-            .as_ref()
-            .map_err(Error::clone)
+        let made = match GLOBAL.get() {
+            Some(made) => made,
+            None => small_stack::run(|| GLOBAL.get_or_init(Runtime::new)),
+        };
+        made.as_ref().map_err(Error::clone)
     }
 
     pub(crate) fn machine(&self) -> &Arc<Machine> {

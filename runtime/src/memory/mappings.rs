@@ -61,7 +61,8 @@ fn used() -> u64 {
         return 0;
     };
     let mut lines = 0;
-    let mut buffer = [0; 4096];
+    // The stack of the calling thread can be small.
+    let mut buffer = vec![0; 4096];
     while let Ok(len @ 1..) = maps.read(&mut buffer) {
         lines += buffer[..len].iter().filter(|&&byte| byte == b'\n').count() as u64;
     }
