@@ -1,15 +1,15 @@
 //! The option arrays of loading and linking (`CUjit_option` with values in pointer-sized slots).
 //!
 //! A slot contains an integer or a pointer (a log buffer), or receives an output on return (the wall time, the number
-//! of log bytes used). Unknown options, and options that are only hints, are ignored.
+//! of log bytes used). Options that are only hints are ignored. Options that CUDA does not define are errors.
 
 use std::ffi::{c_char, c_uint, c_void};
 
 use margay::LoadOptions;
 
 use crate::convert::read_array;
-use crate::result::CuResult;
-use crate::types::CUjit_option;
+use crate::result::{CuResult, Served};
+use crate::types::{CUjit_option, CUlibraryOption};
 
 const MAX_REGISTERS: u32 = 0;
 const WALL_TIME: u32 = 2;
@@ -19,6 +19,9 @@ const ERROR_LOG_BUFFER: u32 = 5;
 const ERROR_LOG_BUFFER_SIZE: u32 = 6;
 const GENERATE_DEBUG_INFO: u32 = 11;
 const LOG_VERBOSE: u32 = 12;
+/// `CU_JIT_NUM_OPTIONS` and `CU_LIBRARY_NUM_OPTIONS` of CUDA 13.5. CUDA defines all smaller numbers.
+const JIT_OPTIONS: u32 = 36;
+const LIBRARY_OPTIONS: u32 = 2;
 
 /// The options of one call. The caller's array of values is accessed until the call returns. The array of a link is
 /// accessed until the link is destroyed, as CUDA documents.
@@ -37,7 +40,7 @@ impl JitOptions {
     /// Copies the options (`CUjit_option`) from their array. Does not copy the array of values, but stores its pointer.
     ///
     /// # Errors
-    /// Returns `INVALID_VALUE` if an array is null and `count` is not 0.
+    /// Returns `INVALID_VALUE` if an array is null and `count` is not 0, and for options that CUDA does not define.
     ///
     /// # Safety
     /// Both arrays hold `count` elements or are null.
@@ -48,7 +51,7 @@ impl JitOptions {
     ) -> Result<JitOptions, CuResult> {
         // SAFETY: the caller guarantees `count` elements, or null.
         let options = unsafe { read_array(options, count as usize) }?;
-        if count > 0 && values.is_null() {
+        if count > 0 && values.is_null() || options.iter().any(|&option| option >= JIT_OPTIONS) {
             return Err(CuResult::INVALID_VALUE);
         }
         Ok(JitOptions { options, values })
@@ -123,6 +126,25 @@ impl JitOptions {
             // SAFETY: the slot is inside the caller's array.
             unsafe { slot.write_unaligned(len as *mut c_void) };
         }
+    }
+}
+
+/// Checks the options of a library (`CUlibraryOption`), which have no effect.
+///
+/// # Errors
+/// Returns `INVALID_VALUE` if the array is null and `count` is not 0, and for options that CUDA does not define.
+///
+/// # Safety
+/// The array holds `count` elements or is null.
+pub(crate) unsafe fn check_library_options(
+    count: c_uint,
+    options: *const CUlibraryOption,
+) -> Served {
+    // SAFETY: the caller guarantees `count` elements, or null.
+    let options = unsafe { read_array(options, count as usize) }?;
+    match options.iter().all(|&option| option < LIBRARY_OPTIONS) {
+        true => Ok(()),
+        false => Err(CuResult::INVALID_VALUE),
     }
 }
 

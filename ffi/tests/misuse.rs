@@ -8,7 +8,7 @@ mod common;
 mod textures;
 
 use std::collections::BTreeMap;
-use std::ffi::c_void;
+use std::ffi::{CStr, c_void};
 use std::sync::OnceLock;
 
 use common::Driver;
@@ -405,6 +405,61 @@ fn handles() {
         INVALID_HANDLE,
     );
     check.expect("cuLinkDestroy", &[BOGUS], INVALID_HANDLE);
+    check.finish();
+}
+
+/// `CU_JIT_NUM_OPTIONS` is 36 and `CU_LIBRARY_NUM_OPTIONS` is 2. Regression test: unknown options were ignored.
+#[test]
+fn options_that_cuda_does_not_define() {
+    const TEXT: &CStr = c".version 7.0\n.target sm_70\n.address_size 64\n";
+    with_context();
+    let mut check = Checker::new();
+    let (mut out, mut values) = (0usize, [1usize; 2]);
+    let (place, values, text) = (
+        address(&mut out),
+        address(&mut values),
+        TEXT.as_ptr() as usize,
+    );
+    let bytes = TEXT.to_bytes_with_nul().len();
+    let file = c"/nonexistent/module.ptx".as_ptr() as usize;
+    let mut link = 0usize;
+    let create = [0, 0, 0, address(&mut link)];
+    assert_eq!(driver().call("cuLinkCreate_v2", &create), 0);
+    for unknown in [36u32, 37, 1000, u32::MAX] {
+        // The first option is known.
+        let mut options = [12u32, unknown];
+        let options = address(&mut options);
+        let mut expect = |name, arguments: &[usize]| check.expect(name, arguments, INVALID_VALUE);
+        expect("cuModuleLoadDataEx", &[place, text, 2, options, values]);
+        expect("cuLinkCreate_v2", &[2, options, values, place]);
+        let add = [link, 1, text, bytes, 0, 2, options, values];
+        expect("cuLinkAddData_v2", &add);
+        expect("cuLinkAddFile_v2", &[link, 1, file, 2, options, values]);
+        expect(
+            "cuLibraryLoadData",
+            &[place, text, options, values, 2, 0, 0, 0],
+        );
+        expect(
+            "cuLibraryLoadFromFile",
+            &[place, file, options, values, 2, 0, 0, 0],
+        );
+    }
+    let mut options = [1u32, 2];
+    let options = address(&mut options);
+    check.expect(
+        "cuLibraryLoadData",
+        &[place, text, 0, 0, 0, options, values, 2],
+        INVALID_VALUE,
+    );
+    let one = [place, text, 0, 0, 0, options, values, 1];
+    assert_eq!(driver().call("cuLibraryLoadData", &one), 0);
+    assert_eq!(driver().call("cuLibraryUnload", &[out]), 0);
+    let mut options = [34u32, 35];
+    let options = address(&mut options);
+    let load = [place, text, 2, options, values];
+    assert_eq!(driver().call("cuModuleLoadDataEx", &load), 0);
+    assert_eq!(driver().call("cuModuleUnload", &[out]), 0);
+    assert_eq!(driver().call("cuLinkDestroy", &[link]), 0);
     check.finish();
 }
 

@@ -17,7 +17,7 @@ use crate::handles::{
     library_handle, library_module_handle, module_function_handle, modules,
 };
 use crate::images::Images;
-use crate::jit_options::JitOptions;
+use crate::jit_options::{JitOptions, check_library_options};
 use crate::result::{CuResult, Served};
 use crate::types::{CUfunction, CUjit_option, CUkernel, CUlibrary, CUlibraryOption, CUmodule};
 
@@ -32,13 +32,16 @@ pub(crate) fn library_load_data(
     options: *mut CUjit_option,
     values: *mut *mut c_void,
     count: c_uint,
-    _library_options: *mut CUlibraryOption,
+    library_options: *mut CUlibraryOption,
     _library_values: *mut *mut c_void,
-    _library_count: c_uint,
+    library_count: c_uint,
 ) -> Served {
-    // SAFETY: the caller guarantees the image and the option arrays.
-    let (images, options) =
-        unsafe { (Images::at(code)?, JitOptions::read(count, options, values)?) };
+    // SAFETY: the caller guarantees that the option arrays are valid.
+    let options = unsafe { JitOptions::read(count, options, values) }?;
+    // SAFETY: the caller guarantees that the option arrays are valid.
+    unsafe { check_library_options(library_count, library_options) }?;
+    // SAFETY: the caller guarantees the image.
+    let images = unsafe { Images::at(code) }?;
     out.set(load(&images, &options)?);
     Ok(())
 }
@@ -54,12 +57,14 @@ pub(crate) fn library_load_from_file(
     options: *mut CUjit_option,
     values: *mut *mut c_void,
     count: c_uint,
-    _library_options: *mut CUlibraryOption,
+    library_options: *mut CUlibraryOption,
     _library_values: *mut *mut c_void,
-    _library_count: c_uint,
+    library_count: c_uint,
 ) -> Served {
     // SAFETY: the caller guarantees that the option arrays are valid.
     let options = unsafe { JitOptions::read(count, options, values) }?;
+    // SAFETY: the caller guarantees that the option arrays are valid.
+    unsafe { check_library_options(library_count, library_options) }?;
     let bytes = read_file(&path.0)?;
     out.set(load(&Images::of(&bytes)?, &options)?);
     Ok(())

@@ -52,10 +52,12 @@ pub(crate) fn link_add_data(
     data: *mut c_void,
     size: usize,
     _name: *const c_char,
-    _count: c_uint,
-    _options: *mut CUjit_option,
-    _values: *mut *mut c_void,
+    count: c_uint,
+    options: *mut CUjit_option,
+    values: *mut *mut c_void,
 ) -> Served {
+    // SAFETY: the caller guarantees that the option arrays are valid. The options of an input have no effect.
+    unsafe { JitOptions::read(count, options, values) }?;
     if data.is_null() || size == 0 {
         return Err(CuResult::INVALID_VALUE);
     }
@@ -69,10 +71,12 @@ pub(crate) fn link_add_file(
     link: Arc<LinkObject>,
     kind: c_uint,
     path: Text,
-    _count: c_uint,
-    _options: *mut CUjit_option,
-    _values: *mut *mut c_void,
+    count: c_uint,
+    options: *mut CUjit_option,
+    values: *mut *mut c_void,
 ) -> Served {
+    // SAFETY: the caller guarantees that the option arrays are valid. The options of an input have no effect.
+    unsafe { JitOptions::read(count, options, values) }?;
     add(&link, kind, &read_file(&path.0)?)
 }
 
