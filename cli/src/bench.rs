@@ -73,7 +73,7 @@ const END: &str = "<!-- end -->";
 
 /// Replaces the tables between the markers of a file.
 fn replace(path: &Path, report: &Report) -> Result<(), Failure> {
-    let file = fs::read_to_string(path).map_err(|e| told(path, &e.to_string()))?;
+    let file = margay::input::read_text(path).map_err(|e| told(path, &e.to_string()))?;
     let parts = file.split_once(BEGIN);
     let parts = parts.and_then(|(before, rest)| Some((before, rest.split_once(END)?.1)));
     let (before, after) = parts.ok_or_else(|| told(path, "it has no markers for the tables"))?;

@@ -1,12 +1,14 @@
 //! Reads the files that the command line names, up to a maximum size.
 //!
-//! A file can be endless (`/dev/zero`) or a pipe. Invariant: reading a file stops with an error after [`MAX_FILE`]
-//! bytes, or when there is no memory for the next bytes. [`read_regular`] and [`read_start`] accept only regular files,
-//! and therefore do not block.
+//! A file can be endless (`/dev/zero`), a pipe, or a regular file whose reads block (`/proc/kmsg`). Invariants: only
+//! regular files, pipes and sockets are read. Of a regular file, no more bytes are read than the length that its
+//! metadata contains, so files that the system generates, such as those of procfs, count as empty. Reading a file stops
+//! with an error after [`MAX_FILE`] bytes, or when there is no memory for the next bytes. [`read_regular`] and
+//! [`read_start`] accept only regular files, and therefore do not block.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use margay_frontend::container::{DETECT_LEN, ImageKind, detect};
@@ -18,10 +20,10 @@ pub const MAX_FILE: u64 = 2 << 30;
 ///
 /// # Errors
 ///
-/// Returns an error if the file cannot be read, has more than [`MAX_FILE`] bytes or does not fit in memory.
+/// Returns an error if the file cannot be read, has more than [`MAX_FILE`] bytes or does not fit in memory, and
+/// [`ErrorKind::InvalidInput`] if it is neither a regular file nor a pipe.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let file = File::open(path)?;
-    let len = file.metadata()?.len();
+    let (file, len) = open(path)?;
     check(len, MAX_FILE)?;
     read_up_to(file, len, MAX_FILE)
 }
@@ -34,8 +36,7 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 /// Returns the same errors as [`read`], and [`ErrorKind::InvalidData`] if the first bytes are not the start of an
 /// image.
 pub fn read_image(path: &Path) -> io::Result<Vec<u8>> {
-    let file = File::open(path)?;
-    let len = file.metadata()?.len();
+    let (file, len) = open(path)?;
     check(len, MAX_FILE)?;
     image_from(file, len)
 }
@@ -89,10 +90,6 @@ pub fn read_text(path: &Path) -> io::Result<String> {
 /// Reads a regular file of at most `limit` bytes. Does not read other files, such as pipes, because other files may
 /// never end.
 ///
-/// Reads no more bytes than the length that the file's metadata contains. Files that the system generates, such as
-/// those of procfs, have length 0, so their content counts as empty: some of them, such as `/proc/kmsg`, are regular
-/// files that never end.
-///
 /// # Errors
 ///
 /// Returns the same errors as [`read`], and an error if the file is not a regular file or would block.
@@ -111,6 +108,30 @@ pub fn read_start(path: &Path, count: u64) -> io::Result<Vec<u8>> {
     let (file, len) = open_regular(path)?;
     let count = len.min(count);
     read_up_to(file.take(count), count, count)
+}
+
+/// Opens a regular file or a pipe. Returns the bytes to read, and the length if it is known, otherwise 0. The null
+/// device is empty.
+fn open(path: &Path) -> io::Result<(io::Take<File>, u64)> {
+    const NULL_DEVICE: u64 = libc::makedev(1, 3);
+    let facts = std::fs::metadata(path)?;
+    let kind = facts.file_type();
+    if kind.is_file() {
+        let (file, len) = open_regular(path)?;
+        return Ok((file.take(len), len));
+    }
+    let limit = match facts.rdev() {
+        _ if kind.is_fifo() || kind.is_socket() => u64::MAX,
+        NULL_DEVICE if kind.is_char_device() => 0,
+        _ if kind.is_dir() => return Err(io::Error::from_raw_os_error(libc::EISDIR)),
+        _ => {
+            return Err(io::Error::new(
+                ErrorKind::InvalidInput,
+                "neither a regular file nor a pipe",
+            ));
+        }
+    };
+    Ok((File::open(path)?.take(limit), 0))
 }
 
 /// Opens a regular file and returns its length. Reads of the file do not block.
@@ -217,6 +238,39 @@ mod tests {
             let error = read_regular(Path::new(path), MAX_FILE).expect_err("not regular");
             assert_eq!(error.to_string(), "not a regular file", "{path}");
         }
+    }
+
+    // Regression test: `margay dis /proc/kmsg` waited for ever.
+    #[test]
+    fn only_regular_files_and_pipes_are_read() {
+        for path in ["/proc/kmsg", "/proc/self/status", "/dev/null"] {
+            let path = Path::new(path);
+            // Only some users can open `/proc/kmsg`.
+            if let Ok(bytes) = read(path) {
+                assert_eq!(bytes, [0; 0], "{path:?}");
+                assert_eq!(read_image(path).expect("empty"), [0; 0], "{path:?}");
+            }
+        }
+        for path in ["/dev/zero", "/dev/tty", "/dev/full"] {
+            let error = read(Path::new(path)).expect_err("a device");
+            assert_eq!(error.to_string(), "neither a regular file nor a pipe");
+            assert!(read_image(Path::new(path)).is_err());
+        }
+        let folder = read(Path::new("/")).expect_err("a folder");
+        assert_eq!(folder.kind(), ErrorKind::IsADirectory);
+    }
+
+    #[test]
+    fn pipes_are_read_to_their_end() {
+        use std::io::Write;
+        use std::os::fd::AsRawFd;
+
+        let (reader, mut writer) = io::pipe().expect("a pipe");
+        let path = format!("/dev/fd/{}", reader.as_raw_fd());
+        let text = [b'x'; 100_000];
+        let writes = std::thread::spawn(move || writer.write_all(&text));
+        assert_eq!(read(Path::new(&path)).expect("read"), text);
+        writes.join().expect("no panic").expect("written");
     }
 
     // Regression test: `/proc/kmsg` is a regular file whose reads block.

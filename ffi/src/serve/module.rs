@@ -31,7 +31,9 @@ pub(crate) fn module_load(_: &Call, module: Out<CUmodule>, path: Text) -> Served
 pub(crate) fn read_file(path: &str) -> Result<Vec<u8>, CuResult> {
     margay::input::read_image(Path::new(path)).map_err(|error| match error.kind() {
         ErrorKind::NotFound | ErrorKind::NotADirectory => CuResult::FILE_NOT_FOUND,
-        ErrorKind::FileTooLarge | ErrorKind::InvalidData => CuResult::INVALID_IMAGE,
+        ErrorKind::FileTooLarge | ErrorKind::InvalidData | ErrorKind::InvalidInput => {
+            CuResult::INVALID_IMAGE
+        }
         ErrorKind::OutOfMemory => CuResult::OUT_OF_MEMORY,
         _ => CuResult::OPERATING_SYSTEM,
     })
