@@ -1,8 +1,9 @@
 //! Decompresses LZ4 blocks and Zstandard frames up to the size that the header of their entry declares.
 //!
 //! Invariant: the output never exceeds the size that the entry's header declares, and this size never exceeds
-//! [`MAX_UNCOMPRESSED`]. The buffer for a Zstandard frame grows with the actual output. The buffer for an LZ4 block has
-//! the declared size, so a size that the block cannot produce is rejected first.
+//! [`MAX_UNCOMPRESSED`]. The buffer for a Zstandard frame grows with the actual output, and the decoder keeps no more
+//! than the frame's window and a piece of the output in addition. The buffer for an LZ4 block has the declared size, so
+//! a size that the block cannot produce is rejected first.
 
 use std::fmt;
 use std::io::{ErrorKind, Read};
@@ -15,10 +16,13 @@ use super::bytes::buffer;
 /// less than 30 MB.
 pub const MAX_UNCOMPRESSED: u64 = 256 << 20;
 
-/// The largest accepted window of a Zstandard frame, in bytes. If the declared size of the content is larger, that size
-/// is the limit instead. The limit is needed because a frame's window can be larger than its content. Real frames have
-/// windows of at most 8 MiB.
-const MAX_WINDOW: u64 = 32 << 20;
+/// The largest accepted window of a Zstandard frame, in bytes. The decoder needs as much memory in addition to the
+/// output. The windows of usual compression levels have at most 8 MiB, also if the content is larger. At the highest
+/// levels, the window of a frame with less than 128 MiB is as large as its content.
+const MAX_WINDOW: u64 = 64 << 20;
+
+/// Number of bytes of a Zstandard frame that are decompressed at once.
+const PIECE: u64 = 1 << 20;
 
 /// The largest compression ratio of LZ4: each byte of an LZ4 block produces at most 255 bytes of output.
 const LZ4_MAX_RATIO: u64 = 255;
@@ -65,7 +69,7 @@ impl From<String> for Problem {
 pub(super) fn exactly(codec: Codec, data: &[u8], size: u64) -> Result<Vec<u8>, Problem> {
     let out = match codec {
         Codec::Lz4 => lz4(data, size)?,
-        Codec::Zstd => zstd_up_to(data, size, size.saturating_add(1))?,
+        Codec::Zstd => zstd_up_to(data, size.saturating_add(1))?,
         Codec::Unknown => return Err(unknown().into()),
     };
     let got = out.len() as u64;
@@ -92,7 +96,7 @@ pub(super) fn prefix(
             out.truncate(wanted as usize);
             out
         }),
-        Codec::Zstd => zstd_up_to(data, size, wanted),
+        Codec::Zstd => zstd_up_to(data, wanted),
         Codec::Unknown => Err(unknown().into()),
     }
 }
@@ -117,17 +121,69 @@ fn lz4(data: &[u8], size: u64) -> Result<Vec<u8>, Problem> {
     Ok(out)
 }
 
-fn zstd_up_to(data: &[u8], declared: u64, wanted: u64) -> Result<Vec<u8>, Problem> {
+fn zstd_up_to(data: &[u8], wanted: u64) -> Result<Vec<u8>, Problem> {
     let mut decoder = FrameDecoder::new();
-    decoder.set_max_window_size(declared.max(MAX_WINDOW));
+    decoder.set_max_window_size(MAX_WINDOW);
     let stream = StreamingDecoder::new_with_decoder(data, decoder).map_err(|e| e.to_string())?;
+    let mut stream = stream.take(wanted);
     // The buffer grows with the actual output, not with the declared size.
     let mut out = Vec::new();
-    let read = stream.take(wanted).read_to_end(&mut out);
-    read.map_err(|error| match error.kind() {
-        ErrorKind::OutOfMemory => Problem::Memory(wanted),
-        _ => Problem::Damaged(error.to_string()),
-    })?;
-    out.shrink_to_fit();
-    Ok(out)
+    loop {
+        // The decoder produces as many bytes at once as a read requests, so each read requests one piece.
+        let piece = stream.by_ref().take(PIECE).read_to_end(&mut out);
+        let read = piece.map_err(|error| match error.kind() {
+            ErrorKind::OutOfMemory => Problem::Memory(wanted),
+            _ => Problem::Damaged(error.to_string()),
+        })?;
+        if read == 0 {
+            out.shrink_to_fit();
+            return Ok(out);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns a Zstandard frame of `size` equal bytes. If `window` is `None`, the window is as large as the content;
+    /// otherwise the window has `1 << window` bytes.
+    fn frame(size: u32, window: Option<u8>) -> Vec<u8> {
+        const BLOCK: u32 = 128 << 10;
+        let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd];
+        match window {
+            None => frame.push(0xa0),
+            Some(log) => frame.extend([0x80, (log - 10) << 3]),
+        }
+        frame.extend(size.to_le_bytes());
+        let mut left = size;
+        while left > 0 {
+            let len = left.min(BLOCK);
+            left -= len;
+            // A block that repeats one byte.
+            let header = len << 3 | 1 << 1 | u32::from(left == 0);
+            frame.extend(&header.to_le_bytes()[..3]);
+            frame.push(b'x');
+        }
+        frame
+    }
+
+    // Regression test: a frame of a few kilobytes needed more than 500 MB.
+    #[test]
+    fn the_window_of_a_frame_has_a_limit() {
+        let whole = |size: u32, window| exactly(Codec::Zstd, &frame(size, window), size.into());
+        for (size, window) in [(1, None), (3 << 20, None), (80 << 20, Some(23))] {
+            let out = whole(size, window).unwrap_or_else(|problem| panic!("{problem:?}"));
+            assert_eq!(out.len(), size as usize);
+            assert!(out.iter().all(|&byte| byte == b'x'));
+        }
+        for (size, window) in [(80 << 20, None), (10, Some(27)), (80 << 20, Some(27))] {
+            let Err(Problem::Damaged(reason)) = whole(size, window) else {
+                panic!("{size} bytes are accepted");
+            };
+            assert!(reason.contains("indow"), "{reason}");
+            let start = prefix(Codec::Zstd, &frame(size, window), size.into(), 5);
+            assert!(start.is_err());
+        }
+    }
 }
