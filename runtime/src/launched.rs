@@ -51,12 +51,40 @@ const FEW_TASKS: usize = 4096;
 struct LaunchedState {
     /// The last task of each stream of device code.
     tails: FxHashMap<Line, Arc<Task>>,
-    loose: Vec<Arc<Task>>,
+    /// The tasks of requests that no later request waits for.
+    loose: Loose<Arc<Task>>,
     last: Vec<Child>,
     /// The task of each event's last record.
     events: FxHashMap<u64, Arc<Task>>,
     /// Number of tasks that remained after completed tasks were last removed.
     left: usize,
+}
+
+/// A list of tasks from which completed tasks are removed. The mean cost of a new task is constant: the tasks are
+/// examined when their number has doubled since completed tasks were last removed.
+struct Loose<T> {
+    tasks: Vec<T>,
+    /// Number of tasks that remained after completed tasks were last removed.
+    left: usize,
+}
+
+impl<T> Default for Loose<T> {
+    fn default() -> Loose<T> {
+        Loose {
+            tasks: Vec::new(),
+            left: 0,
+        }
+    }
+}
+
+impl<T> Loose<T> {
+    fn push(&mut self, task: T, is_done: impl Fn(&T) -> bool) {
+        if self.tasks.len() > 2 * self.left + FEW_TASKS {
+            self.tasks.retain(|task| !is_done(task));
+            self.left = self.tasks.len();
+        }
+        self.tasks.push(task);
+    }
 }
 
 impl LaunchedState {
@@ -107,10 +135,7 @@ impl LaunchedState {
         };
         let task = Task::submit(Arc::clone(owner), priority, work, before.iter());
         match line {
-            Line::Loose => {
-                self.loose.retain(|task| !task.is_done());
-                self.loose.push(Arc::clone(&task));
-            }
+            Line::Loose => self.loose.push(Arc::clone(&task), |task| task.is_done()),
             line => {
                 self.tails.insert(line, Arc::clone(&task));
             }
@@ -294,7 +319,7 @@ impl Launched {
         let LaunchedState {
             tails, loose, last, ..
         } = std::mem::take(&mut *self.children.lock());
-        let mut before: Vec<Arc<Task>> = tails.into_values().chain(loose).collect();
+        let mut before: Vec<Arc<Task>> = tails.into_values().chain(loose.tasks).collect();
         before.retain(|task| !task.is_done());
         let owner = task.owner();
         let Some(owner) = owner.filter(|_| !before.is_empty() || !last.is_empty()) else {
@@ -397,5 +422,31 @@ impl Launcher for Launched {
             }
         }
         self.complete_behind_children(task);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    // Regression test: each request examined all earlier tasks, so 40,000 launches into the fire-and-forget stream took
+    // seconds.
+    #[test]
+    fn tasks_are_examined_a_few_times_each() {
+        const TASKS: usize = 20 * FEW_TASKS;
+        for completed in [0, 1, 2] {
+            let (mut loose, examined) = (Loose::default(), Cell::new(0));
+            for number in 0..TASKS {
+                loose.push(number, |&number| {
+                    examined.set(examined.get() + 1);
+                    number % 2 < completed
+                });
+            }
+            let kept = TASKS - TASKS * completed / 2;
+            assert!((kept..=2 * kept + FEW_TASKS + 1).contains(&loose.tasks.len()));
+            assert!(examined.get() <= 3 * TASKS, "{}", examined.get());
+        }
     }
 }
