@@ -109,11 +109,13 @@ pub struct SourceLoc {
 
 impl SourceLoc {
     /// Packs the position: the PTX line in the low half, the index of the `.loc` in the high half.
+    #[inline]
     pub fn to_bits(self) -> u64 {
         u64::from(self.ptx_line) | u64::from(self.loc) << 32
     }
 
     /// Returns the position that [`SourceLoc::to_bits`] has packed.
+    #[inline]
     pub fn from_bits(bits: u64) -> SourceLoc {
         SourceLoc {
             ptx_line: bits as u32,

@@ -37,6 +37,7 @@ impl AccessMode {
     ];
 
     /// Returns whether the access writes memory.
+    #[inline]
     pub fn writes(self) -> bool {
         matches!(self, AccessMode::Store | AccessMode::Update)
     }
@@ -174,6 +175,7 @@ impl ObservedAccess {
     }
 
     /// Packs the properties into 64 bits.
+    #[inline]
     pub fn to_bits(self) -> u64 {
         let fields = [
             (self.mode as u64, 4),
@@ -195,6 +197,7 @@ impl ObservedAccess {
     }
 
     /// Returns the properties that [`ObservedAccess::to_bits`] has packed.
+    #[inline]
     pub fn from_bits(bits: u64) -> ObservedAccess {
         let mut rest = bits;
         let mut take = |width: u32| {

@@ -320,13 +320,14 @@ pub struct AccessLog {
     pub end: *mut AccessRecord,
 }
 
-/// Loads or stores of all lanes of a chunk, at addresses with a common stride. The operands of a store follow its
-/// record: a row for each operand, with an element for each lane. They take the place of whole records
-/// ([`AccessRecord::following`]).
+/// Loads or stores of the lanes of a chunk. The addresses of the lanes, if they have no common stride, and then the
+/// operands of a store follow the record: a row for each operand, with an element for each lane. They take the place of
+/// whole records ([`AccessRecord::following`]).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[repr(C)]
 pub struct AccessRecord {
-    /// The host address of the first lane.
+    /// The host address of the first lane. If the addresses follow the record, this is 0, or the start of the window to
+    /// which the low 32 bits of these addresses are relative.
     pub address: u64,
     /// The linear index of the CTA.
     pub cta: u64,
@@ -337,7 +338,14 @@ pub struct AccessRecord {
     /// From bit 0 on, the thread of the first lane; from bit 16 on, the number of operands; from bit 24 on, the number
     /// of bytes of an operand's element; in the high half, [`AccessRecord::shape`].
     pub lanes: u64,
+    /// From bit 0 on, the mask of the lanes that access memory; from bit 32 on, the number of bytes of each address that
+    /// follows the record: 4, 8, or 0 if no addresses follow; from bit [`FOLLOWING`] on,
+    /// [`AccessRecord::following`].
+    pub active: u64,
 }
+
+/// The lowest bit of the number of following records in [`AccessRecord::active`].
+const FOLLOWING: u32 = 40;
 
 impl AccessRecord {
     /// Packs the stride and the number of lanes into a word. Returns `None` if the stride does not fit into 24 bits.
@@ -352,26 +360,66 @@ impl AccessRecord {
     }
 
     /// Returns the thread of the first lane, the stride and the number of lanes.
+    #[inline]
     pub fn unpack(&self) -> (u32, i64, u32) {
         let shape = (self.lanes >> 32) as u32;
         let stride = shape as i32 >> 8;
         (self.lanes as u32 & 0xffff, stride.into(), shape & 0xff)
     }
 
+    /// Returns whether all lanes access memory, at addresses with a common stride.
+    #[inline]
+    pub fn is_whole(&self) -> bool {
+        let all = u32::MAX >> (32 - self.unpack().2.clamp(1, 32));
+        self.active as u32 == all && self.address_bytes() == 0
+    }
+
+    /// Returns whether the access is a store.
+    #[inline]
+    pub fn is_store(&self) -> bool {
+        self.lanes >> 16 & 0xff != 0
+    }
+
+    /// Returns the number of bytes of each address that follows the record.
+    #[inline]
+    pub fn address_bytes(&self) -> usize {
+        (self.active >> 32) as usize & 0xff
+    }
+
+    /// Returns the number of bytes of all addresses that follow the record.
+    #[inline]
+    pub fn addresses(&self) -> usize {
+        self.address_bytes() * self.unpack().2 as usize
+    }
+
     /// Returns the number of bytes of an operand's element; 0 for a load.
+    #[inline]
     pub fn operand_bytes(&self) -> usize {
         (self.lanes >> 24) as usize & 0xff
     }
 
-    /// Returns the number of bytes of all operands.
+    /// Returns the number of bytes of all addresses and operands that follow the record.
+    #[inline]
     pub fn bytes(&self) -> usize {
         let (count, (.., width)) = ((self.lanes >> 16) as usize & 0xff, self.unpack());
-        count * self.operand_bytes() * width as usize
+        self.addresses() + count * self.operand_bytes() * width as usize
     }
 
-    /// Returns the number of records whose place the operands take.
+    /// Returns this record with the number of records whose place the addresses and operands take
+    /// ([`AccessRecord::following`]).
+    #[must_use]
+    pub fn with_following(self) -> AccessRecord {
+        let following = self.bytes().div_ceil(size_of::<AccessRecord>());
+        AccessRecord {
+            active: self.active | (following as u64) << FOLLOWING,
+            ..self
+        }
+    }
+
+    /// Returns the number of records whose place the addresses and operands take.
+    #[inline]
     pub fn following(&self) -> usize {
-        self.bytes().div_ceil(size_of::<AccessRecord>())
+        (self.active >> FOLLOWING) as usize
     }
 }
 

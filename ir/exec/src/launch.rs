@@ -123,6 +123,7 @@ impl LaunchInfo {
 
     /// Returns whether a generic address is in the shared memory of a CTA or, if `of_cluster` is set, of its cluster.
     /// If a cluster has only one CTA, the whole window belongs to this CTA.
+    #[inline]
     pub fn is_shared(&self, cta: &CtaInfo, address: u64, of_cluster: bool) -> bool {
         let offset = address.wrapping_sub(cta.shared_base);
         match (self.cluster_size(), of_cluster) {

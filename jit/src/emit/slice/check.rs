@@ -1,10 +1,9 @@
 //! Checks of the accesses of a chunk: the host examines all lanes in one call.
 //!
 //! If the addresses are inside a range that the host has permitted ([`crate::emit::permitted`]), the code after the
-//! check accesses the memory. Otherwise, the code of the check calls the host. The host itself performs the loads and
-//! stores of masked chunks, of lanes with distant addresses, and of chunks of which at least one lane's access is not
-//! permitted. If the order of accesses is checked, the host performs all accesses of masked chunks and of lanes with
-//! distant addresses.
+//! check accesses the memory. Otherwise, the code of the check calls the host, which also performs the loads and stores of
+//! chunks of which at least one lane's access is not permitted. If the order of accesses is checked, the code appends
+//! permitted accesses to a log, which the host examines later.
 
 use std::mem::offset_of;
 
@@ -220,10 +219,10 @@ impl Slice<'_, '_> {
         let (offset, mut known) = self.is_permitted((address, stride), access, at);
         let mut next = None;
         if request.order {
-            let records = self.record_of(what, stride).following();
-            let (at, has_space) = self.next_record(1 + records as u32);
+            let record = self.record_of(what, Some(stride));
+            let (at, has_space) = self.next_record(&record);
             known = self.lane.b.ins().band(known, has_space);
-            next = Some(at);
+            next = Some((at, record));
         }
         let tests = request.initialisation && self.tests_record(access, stride);
         if request.initialisation && !tests {
@@ -236,8 +235,9 @@ impl Slice<'_, '_> {
         if tests {
             self.test_written((offset, stride), access, at, ask);
         }
-        if let Some(next) = next {
-            self.record_access(next, (address, stride), what)?;
+        if let Some((next, record)) = next {
+            self.record_access(next, &record, address)?;
+            self.record_values(next, what.operands, size_of::<AccessRecord>())?;
         }
         let permitted = self.lane.b.append_block_param(join, types::I32);
         self.lane.b.ins().jump(join, &[yes.into()]);
@@ -357,9 +357,9 @@ impl Slice<'_, '_> {
         b.switch_to_block(done);
     }
 
-    /// Loads the address of the next record of the log of accesses. Returns this address, and whether the log has space
-    /// for `count` records.
-    fn next_record(&mut self, count: u32) -> (ir::Value, ir::Value) {
+    /// Loads the address at which the log of accesses contains the next record. Returns this address, and whether the
+    /// log has space for `record` and for what follows it.
+    fn next_record(&mut self, record: &AccessRecord) -> (ir::Value, ir::Value) {
         let ctx = self.lane.fixed.ctx;
         let b = &mut *self.lane.b;
         let at = offset_of!(NativeContext, access_log) as i32;
@@ -369,37 +369,45 @@ impl Slice<'_, '_> {
         let end = b
             .ins()
             .load(types::I64, host(), log, offset_of!(AccessLog, end) as i32);
-        let bytes = i64::from(count) * size_of::<AccessRecord>() as i64;
-        let after = b.ins().iadd_imm_s(next, bytes);
+        let after = b.ins().iadd_imm_s(next, record_bytes(record));
         let has_space = b.ins().icmp(IntCC::UnsignedLessThanOrEqual, after, end);
         (next, has_space)
     }
 
-    /// Returns the record of an access of all lanes, without the address, the CTA and the thread.
-    fn record_of(&self, what: Examined<'_>, stride: i64) -> AccessRecord {
+    /// Returns the record of an access, without the address, the CTA, the thread and the active lanes. `stride` is the
+    /// distance of the lanes; `None` if the addresses of the lanes follow the record.
+    fn record_of(&self, what: Examined<'_>, stride: Option<i64>) -> AccessRecord {
         let function = self.lane.function;
         let operands = what.operands.len() as u32;
         let first = what.operands.first().map(|&value| function.dfg.ty(value));
         let vector = first.and_then(|ty| vector_type(ty).ok());
         let bytes = vector.map_or(0, |vector| vector.lane_type().bytes());
-        let shape = AccessRecord::shape(stride, self.view.width).unwrap_or_default();
+        let width = self.view.width;
+        let shape = AccessRecord::shape(stride.unwrap_or(0), width).unwrap_or_default();
+        let address_bytes = match (stride, what.shape.narrow) {
+            (Some(_), _) => 0,
+            (None, true) => 4,
+            (None, false) => 8,
+        };
         AccessRecord {
             address: 0,
             cta: 0,
             loc: function.dfg.locs[what.check].to_bits(),
             access: what.access.to_bits(),
             lanes: AccessRecord::fixed(shape, operands, bytes),
+            active: address_bytes << 32,
         }
+        .with_following()
     }
 
-    /// Emits the code that appends the accesses of all lanes to the log, as the record at `next`.
+    /// Emits the code that appends `record`, which [`Slice::record_of`] has made, to the log at the address `next`.
     fn record_access(
         &mut self,
         next: ir::Value,
-        (address, stride): (ir::Value, i64),
-        what: Examined<'_>,
+        record: &AccessRecord,
+        address: ir::Value,
     ) -> Result<(), EmitError> {
-        let record = self.record_of(what, stride);
+        let active = self.active_bits();
         let ctx = self.lane.fixed.ctx;
         let thread = self.lane.here.thread;
         let b = &mut *self.lane.b;
@@ -410,31 +418,43 @@ impl Slice<'_, '_> {
         let thread = b.ins().uextend(types::I64, thread);
         let fixed = b.ins().iconst(types::I64, record.lanes as i64);
         let lanes = b.ins().bor(thread, fixed);
+        let fixed = b.ins().iconst(types::I64, record.active as i64);
+        let active = b.ins().uextend(types::I64, active);
+        let active = b.ins().bor(active, fixed);
         for (value, offset) in [
             (address, offset_of!(AccessRecord, address)),
             (cta, offset_of!(AccessRecord, cta)),
             (loc, offset_of!(AccessRecord, loc)),
             (access, offset_of!(AccessRecord, access)),
             (lanes, offset_of!(AccessRecord, lanes)),
+            (active, offset_of!(AccessRecord, active)),
         ] {
             b.ins().store(host(), value, next, offset as i32);
         }
-        let unaligned = MemFlagsData::new().with_notrap();
-        let mut offset = size_of::<AccessRecord>() as i32;
-        for &value in what.operands {
-            for vector in self.get(value)? {
-                self.lane.b.ins().store(unaligned, vector, next, offset);
-                offset += 16;
-            }
-        }
-        let b = &mut *self.lane.b;
-        let bytes = (1 + record.following()) * size_of::<AccessRecord>();
-        let after = b.ins().iadd_imm_s(next, bytes as i64);
+        let after = b.ins().iadd_imm_s(next, record_bytes(record));
         let at = offset_of!(NativeContext, access_log) as i32;
         let log = b.ins().load(types::I64, host(), ctx, at);
-        let next = offset_of!(AccessLog, next) as i32;
-        b.ins().store(host(), after, log, next);
+        let at = offset_of!(AccessLog, next) as i32;
+        b.ins().store(host(), after, log, at);
         Ok(())
+    }
+
+    /// Emits the code that stores the lanes of values, from the offset `at` of the record at the address `next` on.
+    /// Returns the offset after them.
+    fn record_values(
+        &mut self,
+        next: ir::Value,
+        values: &[Value],
+        mut at: usize,
+    ) -> Result<usize, EmitError> {
+        let unaligned = MemFlagsData::new().with_notrap();
+        for &value in values {
+            for vector in self.get(value)? {
+                self.lane.b.ins().store(unaligned, vector, next, at as i32);
+                at += 16;
+            }
+        }
+        Ok(at)
     }
 
     /// Emits the call of [`Helpers::check_lanes`] for lanes that access `places`. Returns the result of the helper.
@@ -645,8 +665,8 @@ impl Slice<'_, '_> {
 
     /// Emits an access whose lanes have no common stride, together with its check. If all active lanes access one range
     /// that the host has permitted, the code accesses memory lane by lane; otherwise the host performs the access.
-    /// The host also performs every access if the order of accesses is checked, if the kernel does not use all elements
-    /// of a vector load, or if the addresses are 32-bit addresses outside shared memory.
+    /// The host also performs every access if the kernel does not use all elements of a vector load, or if the
+    /// addresses are 32-bit addresses outside shared memory.
     fn check_of_each(
         &mut self,
         inst: Inst,
@@ -654,8 +674,10 @@ impl Slice<'_, '_> {
         run: impl FnOnce(&mut Self, &Places, Value) -> Result<(), EmitError>,
     ) -> Result<(), EmitError> {
         let access = what.access;
+        let order = self.lane.request.order;
         let known = matches!(access.mode, AccessMode::Load | AccessMode::Store);
-        let quick = known && access.unused == 0 && !self.lane.request.order;
+        let logged = access.order == MemOrder::Weak;
+        let quick = known && access.unused == 0 && (logged || !order);
         // `are_permitted` compares 32-bit addresses only as offsets in a window.
         let quick = quick && (!what.shape.narrow || access.space == StateSpace::Shared);
         let Some(at) = what.range().filter(|_| quick) else {
@@ -663,11 +685,28 @@ impl Slice<'_, '_> {
             return self.set_results(inst);
         };
         let lanes = self.get(what.address)?;
-        let permitted = self.are_permitted(&lanes, access, at);
+        let mut permitted = self.are_permitted(&lanes, access, at);
+        let mut next = None;
+        if order {
+            let record = self.record_of(what, None);
+            let (at, has_space) = self.next_record(&record);
+            permitted = self.lane.b.ins().band(permitted, has_space);
+            next = Some((at, record));
+        }
         let [whole, ask, end] = std::array::from_fn(|_| self.lane.b.create_block());
         self.lane.b.ins().brif(permitted, whole, &[], ask, &[]);
         let made = self.made.clone();
         self.lane.b.switch_to_block(whole);
+        if let Some((next, record)) = next {
+            let base = match self.lane.window(access.space) {
+                Some(base) => base,
+                None => self.lane.int(types::I64, 0),
+            };
+            self.record_access(next, &record, base)?;
+            let at = size_of::<AccessRecord>();
+            let at = self.record_values(next, &[what.address], at)?;
+            self.record_values(next, what.operands, at)?;
+        }
         let places = self.places(what.address, access.space, None)?;
         self.untested(|slice| run(slice, &places, what.address))?;
         self.lane.b.ins().jump(end, &[]);
@@ -748,13 +787,12 @@ impl Slice<'_, '_> {
         self.lane.b.ins().band(good, whole)
     }
 
-    /// Returns whether generated code performs a permitted access of a masked chunk. The code cannot record the active
-    /// lanes in the log of accesses.
+    /// Returns whether generated code performs a permitted access of a masked chunk.
     fn is_short_if_masked(&self, places: &Places, access: ObservedAccess) -> bool {
         let Places::Strided { stride, .. } = places else {
             return false;
         };
-        !self.lane.request.order && self.is_brief(access, *stride)
+        self.is_brief(access, *stride)
     }
 
     /// Returns whether generated code performs a permitted access of a whole chunk. This is the case if the code of
@@ -786,6 +824,11 @@ impl Slice<'_, '_> {
         }
         Ok(())
     }
+}
+
+/// Returns the number of bytes that a record and what follows it take in the log.
+fn record_bytes(record: &AccessRecord) -> i64 {
+    ((1 + record.following()) * size_of::<AccessRecord>()) as i64
 }
 
 /// Returns the types of values that together have `bytes` bytes.

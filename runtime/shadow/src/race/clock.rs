@@ -24,11 +24,13 @@ pub(super) struct Thread {
 
 impl Thread {
     /// Returns the index of the thread's warp in its CTA.
+    #[inline]
     pub(super) fn warp(self) -> u32 {
         self.index / 32
     }
 
     /// Returns the index of the thread in its warp.
+    #[inline]
     pub(super) fn lane(self) -> u32 {
         self.index % 32
     }

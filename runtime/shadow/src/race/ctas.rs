@@ -98,6 +98,7 @@ impl Cta {
 impl Deref for Cta {
     type Target = Running;
 
+    #[inline]
     fn deref(&self) -> &Running {
         match &self.running {
             Some(running) => running,

@@ -20,6 +20,7 @@ mod location;
 mod pair;
 mod quick;
 mod reads;
+mod scattered;
 mod sequenced;
 mod sweep;
 mod unit;

@@ -422,8 +422,18 @@ impl Detector {
             cta: id,
             index: first,
         };
-        let now = self.now(leader, site);
         let writes = access.writes;
+        let (mut active, mut shape) = (active, shape);
+        if !writes {
+            let recorded = self.read_scattered(leader, (site, access), (active, bytes), &address);
+            if recorded == active {
+                return;
+            }
+            if recorded != 0 {
+                (active, shape) = (active & !recorded, Shape::Any);
+            }
+        }
+        let now = self.now(leader, site);
         if writes {
             self.begin_writes(now.launch, (active, bytes, shape), &address);
         }
@@ -519,6 +529,12 @@ impl Detector {
         let weak = access.strong.is_none() && !access.asynchronous;
         if !weak || cta.has_locks() || cta.has_issues() {
             return false;
+        }
+        if !access.writes {
+            let (address, bytes) = range;
+            if self.read_scattered(by, (site, access), (1, bytes), |_| address) != 0 {
+                return true;
+            }
         }
         let now = self.now(by, site);
         let group = self.group(by, (site, access, None), access.writes);

@@ -18,6 +18,7 @@ use super::cell::{Entry, GroupId};
 use super::clock::{CtaId, Time};
 use super::grids::{GridKey, GridReaders};
 use super::quick::cells_of;
+use super::scattered::Scattered;
 use super::unit::{UNIT, Whole};
 use super::{Access, Detector, Group, Site, may_overlap};
 
@@ -169,8 +170,10 @@ impl Block {
 #[derive(Debug, Default)]
 pub(super) struct Blocks {
     blocks: FxHashMap<u64, Block>,
-    /// Number of runs in all blocks. Runs with equal keys count once.
+    /// Number of runs in all blocks. Runs with equal keys count once. A table of scattered reads counts as
+    /// [`scattered::RUNS`] runs.
     pub(super) runs: usize,
+    pub(super) scattered: Scattered,
     /// The block that was written last, and the launch that wrote it.
     last_written: Option<(u64, u32)>,
 }
@@ -195,7 +198,9 @@ impl Blocks {
 
     /// Returns the number of bytes that the runs occupy.
     pub(super) fn bytes(&self) -> usize {
-        self.runs * size_of::<(Key, Readers)>() + self.blocks.len() * size_of::<(u64, Block)>()
+        self.runs * size_of::<(Key, Readers)>()
+            + self.blocks.len() * size_of::<(u64, Block)>()
+            + self.scattered.bytes()
     }
 }
 
@@ -281,6 +286,7 @@ impl Detector {
         self.blocks.last_written = Some((block, launch));
         let found = self.blocks.blocks.entry(block).or_default();
         if found.writer.replace(launch) != Some(launch) {
+            self.blocks.scattered.forget_unwritten();
             let all = self.overlapping.contains(&launch);
             self.move_runs(block, (!all).then_some(launch));
         }
@@ -306,14 +312,14 @@ impl Detector {
     }
 
     /// Moves the runs of a block to the cells: those of the launch `of`, or all runs.
-    fn move_runs(&mut self, block: u64, of: Option<u32>) {
-        let start = block * BLOCK;
-        let Some(block) = self.blocks.blocks.get_mut(&block) else {
+    fn move_runs(&mut self, index: u64, of: Option<u32>) {
+        let start = index * BLOCK;
+        let Some(block) = self.blocks.blocks.get_mut(&index) else {
             return;
         };
         let before = block.runs.len() + block.grids.len();
         if before == 0 {
-            return;
+            return self.move_scattered(index, of);
         }
         let mut grids: Vec<GridRange> = Vec::new();
         block.grids.retain(|key, readers| {
@@ -367,6 +373,7 @@ impl Detector {
                 self.move_run((key.site, id), &key.run(index), *shared, (Time::FIRST, 0));
             }
         }
+        self.move_scattered(index, of);
     }
 
     /// Moves a run of a reader to the cells. `launch` and `element` are those of [`Readers`].
@@ -444,7 +451,7 @@ impl Detector {
 
     /// Adds a read to a cell in which it races with no other access. As in [`Detector::touch`], removes reads that can
     /// race with a later access only if another recorded read also races with it.
-    fn add_read(&mut self, index: u64, mut new: Entry, common: u32) {
+    pub(super) fn add_read(&mut self, index: u64, mut new: Entry, common: u32) {
         let (cell, further) = self.cells.with_further(index);
         let mut writes = cell.write().into_iter().chain(further.iter().copied());
         let (groups, overlaps) = (&self.groups, &self.overlaps);

@@ -14,6 +14,7 @@ use margay_ir::function::SourceLoc;
 use margay_ir::observe::{AccessMode, ObservedAccess};
 use margay_jit::abi::{AccessLog, AccessRecord};
 use margay_shadow::race::{CtaId, Race, Run, Site, Window};
+use parking_lot::MutexGuard;
 use smallvec::SmallVec;
 
 use super::log::Log;
@@ -33,8 +34,8 @@ pub(super) struct Epoch {
     immediate: u64,
     /// The recorded accesses that are not yet passed to the detector. The last field is their digest.
     deferred: Vec<AccessRecord>,
-    /// The operands of the stores in `deferred`, in the same order.
-    operands: Vec<u8>,
+    /// The addresses and operands that follow the records in `deferred`, in the same order.
+    following: Vec<u8>,
     digest: u64,
 }
 
@@ -54,7 +55,7 @@ fn add(digest: u64, [address, loc, access, lanes]: [u64; 4]) -> u64 {
     mix(mix(digest, address), kind)
 }
 
-impl Examiner<'_> {
+impl<'a> Examiner<'a> {
     /// Returns the address of the log in which generated code records accesses.
     pub(in crate::native) fn access_log(&mut self) -> *mut AccessLog {
         let may_wait = self.launch.waits.is_observed();
@@ -127,7 +128,12 @@ impl Examiner<'_> {
 
     fn sort(&mut self, log: &Log) {
         let mut runs = OpenRuns::new();
-        for (record, operands) in log.accesses() {
+        let mut held = None;
+        for (record, following) in log.accesses() {
+            if self.cta.linear == record.cta && self.keeps_loads(&mut held, record, following) {
+                continue;
+            }
+            held = None;
             if record.cta != self.cta.linear {
                 self.pass_runs(&mut runs);
                 self.end_epoch(true);
@@ -135,29 +141,105 @@ impl Examiner<'_> {
                 self.unsynchronised = true;
                 self.switch_to(record.cta);
             }
-            if self.is_in_shared_window(record.address) {
-                self.keep(record, operands);
-            } else {
-                self.extend_run(&mut runs, record, operands);
+            if record.is_whole() {
+                match self.is_in_shared_window(record.address) {
+                    true => self.keep(record, following),
+                    false => self.extend_run(&mut runs, record, following),
+                }
+                continue;
+            }
+            let each = &mut [0; 32];
+            let chunk = chunk_of_record(record, following, each);
+            if chunk.active == 0 {
+                continue;
+            }
+            // The active lanes access one allocation, or one variable in shared memory.
+            match self.is_in_shared_window(chunk.addresses.of(chunk.active.trailing_zeros())) {
+                true => self.keep(record, following),
+                false => self.pass_part(&mut runs, record, &chunk),
             }
         }
+        drop(held);
         self.pass_runs(&mut runs);
         while let Some(run) = self.grid_runs.take() {
             self.pass_grid_run(&run);
         }
     }
 
-    fn keep(&mut self, record: &AccessRecord, operands: &[u8]) {
+    /// Passes the loads of a record to the detector if they are loads from global memory at separate addresses, and the
+    /// detector can keep them as reads of memory that the launch has not written. Otherwise returns false; the caller
+    /// must pass the record in another way. `held` keeps the detector locked from one record to the next.
+    fn keeps_loads(
+        &mut self,
+        held: &mut Option<MutexGuard<'a, Races>>,
+        record: &AccessRecord,
+        following: &[u8],
+    ) -> bool {
+        let active = record.active as u32;
+        let is_global = record.address_bytes() == 8 && record.address == 0;
+        if record.is_store() || !is_global || active == 0 {
+            return false;
+        }
+        let address = |lane: u32| {
+            let mut word = [0; 8];
+            word.copy_from_slice(&following[lane as usize * 8..][..8]);
+            u64::from_le_bytes(word)
+        };
+        let Some(races) = &self.findings.shadow().races else {
+            return false;
+        };
+        let races = &mut **held.get_or_insert_with(|| races.lock());
+        if self.is_in_shared_window(address(active.trailing_zeros()))
+            || !races.overlapping_host(self.info.grid_id).is_empty()
+        {
+            return false;
+        }
+        let access = ObservedAccess::from_bits(record.access);
+        let (thread, ..) = record.unpack();
+        let at = Observed {
+            access: &access,
+            loc: SourceLoc::from_bits(record.loc),
+            thread,
+        };
+        let id = self.cta_id(races);
+        let site = self.site(races, &at);
+        let what = (site, described(&access, true, Window::Global));
+        let lanes = (active, access.bytes);
+        races.detector.read_lanes(id, thread, what, lanes, address) == active
+    }
+
+    /// Keeps accesses to shared memory until the epoch ends. `following` are the addresses and operands of the record.
+    fn keep(&mut self, record: &AccessRecord, following: &[u8]) {
         let epoch = &mut self.epoch;
-        epoch.digest = add(
-            epoch.digest,
-            [record.address, record.loc, record.access, record.lanes],
-        );
+        let words = [record.address, record.loc, record.access, record.lanes];
+        epoch.digest = add(epoch.digest, words);
+        if !record.is_whole() {
+            let each = &mut [0; 32];
+            let chunk = chunk_of_record(record, following, each);
+            let addresses = chunk.lanes().map(|lane| chunk.addresses.of(lane));
+            epoch.digest = addresses.fold(mix(epoch.digest, record.active), mix);
+        }
         epoch.deferred.push(*record);
-        epoch.operands.extend_from_slice(operands);
+        epoch.following.extend_from_slice(following);
         if epoch.deferred.len() >= MOST_DEFERRED {
             self.end_epoch(false);
         }
+    }
+
+    /// Passes accesses to global memory that are not part of a run to the detector.
+    fn pass_part(&mut self, runs: &mut OpenRuns<'_>, record: &AccessRecord, chunk: &Chunk<'_>) {
+        let access = ObservedAccess::from_bits(record.access);
+        let at = Observed {
+            access: &access,
+            loc: SourceLoc::from_bits(record.loc),
+            thread: record.unpack().0,
+        };
+        if record.is_store()
+            && let Some((start, bytes)) = chunk.span(access.bytes)
+        {
+            self.pass_overlapped(runs, runs.stores, (start, start + bytes));
+        }
+        self.order_lanes(&at, chunk);
     }
 
     /// Adds an access to the run that it continues, or begins a run.
@@ -169,9 +251,15 @@ impl Examiner<'_> {
     ) {
         let index = OpenRuns::index(record.loc);
         let (thread, stride, width) = record.unpack();
-        let is_store = !operands.is_empty();
-        if is_store && runs.stores & !(1 << index) != 0 {
-            self.pass_overlapped(runs, index, record);
+        let is_store = record.is_store();
+        let others = runs.stores & !(1 << index);
+        if is_store && others != 0 {
+            let new = OpenRun {
+                first: record,
+                threads: width,
+                operands: SmallVec::new(),
+            };
+            self.pass_overlapped(runs, others, new.hull());
         }
         if let Some(run) = &mut runs.runs[index] {
             let first = run.first;
@@ -203,17 +291,10 @@ impl Examiner<'_> {
         });
     }
 
-    /// Passes the runs of stores other than `index` that overlap a new store, so that the detector gets stores to the
-    /// same bytes in their order.
-    #[cold]
-    fn pass_overlapped(&mut self, runs: &mut OpenRuns<'_>, index: usize, record: &AccessRecord) {
-        let new = OpenRun {
-            first: record,
-            threads: record.unpack().2,
-            operands: SmallVec::new(),
-        };
-        let (low, high) = new.hull();
-        let mut rest = runs.stores & !(1 << index);
+    /// Passes those runs of stores in the mask `of` that overlap a new store to the addresses `low..high`, so that the
+    /// detector gets stores to the same bytes in their order.
+    fn pass_overlapped(&mut self, runs: &mut OpenRuns<'_>, of: u64, (low, high): (u64, u64)) {
+        let mut rest = of;
         while rest != 0 {
             let other = rest.trailing_zeros() as usize;
             rest &= rest - 1;
@@ -450,12 +531,12 @@ impl Examiner<'_> {
         let start = mix(self.launch.code.unique, self.cta.shared_base);
         let digest = mix(mix(start, self.epoch.immediate), self.epoch.digest);
         let mut deferred = std::mem::take(&mut self.epoch.deferred);
-        let mut operands = std::mem::take(&mut self.epoch.operands);
+        let mut following = std::mem::take(&mut self.epoch.following);
         if !deferred.is_empty() {
             let races = || self.findings.shadow().races.as_ref();
             let clean = known && races().is_some_and(|races| races.lock().is_clean(digest));
             if !clean {
-                let mut rest = operands.as_slice();
+                let mut rest = following.as_slice();
                 for record in &deferred {
                     let access = ObservedAccess::from_bits(record.access);
                     let at = Observed {
@@ -465,7 +546,7 @@ impl Examiner<'_> {
                     };
                     let own;
                     (own, rest) = rest.split_at(record.bytes());
-                    self.order_lanes(&at, &chunk_of_record(record, own));
+                    self.order_lanes(&at, &chunk_of_record(record, own, &mut [0; 32]));
                 }
                 let races = self.findings.shadow().races.as_ref();
                 if let Some(races) = races
@@ -478,11 +559,11 @@ impl Examiner<'_> {
         }
         // The next epoch reuses the memory of the vectors.
         deferred.clear();
-        operands.clear();
+        following.clear();
         self.epoch = Epoch {
             whole: over,
             deferred,
-            operands,
+            following,
             ..Epoch::default()
         };
     }
@@ -510,12 +591,40 @@ pub(super) fn chunk_of(address: u64, stride: i64, count: u32) -> Chunk<'static> 
     }
 }
 
-/// Returns the accesses of a record as a chunk. `operands` are the operands of a store.
-pub(super) fn chunk_of_record<'a>(record: &AccessRecord, operands: &'a [u8]) -> Chunk<'a> {
+/// Returns the stores of a whole record as a chunk.
+pub(super) fn chunk_of_stores<'a>(record: &AccessRecord, operands: &'a [u8]) -> Chunk<'a> {
     let (_, stride, width) = record.unpack();
     Chunk {
         operands,
         operand_bytes: record.operand_bytes(),
         ..chunk_of(record.address, stride, width)
     }
+}
+
+/// Returns the accesses of a record as a chunk. `following` are the addresses and operands that follow the record, and
+/// `each` is memory for the addresses of the lanes.
+fn chunk_of_record<'a>(
+    record: &AccessRecord,
+    following: &'a [u8],
+    each: &'a mut [u64; 32],
+) -> Chunk<'a> {
+    let (.., width) = record.unpack();
+    let (addresses, operands) = following.split_at(record.addresses());
+    let mut chunk = chunk_of_stores(record, operands);
+    chunk.active = record.active as u32;
+    if addresses.is_empty() {
+        return chunk;
+    }
+    let window = record.address;
+    let words = addresses.chunks_exact(record.address_bytes());
+    for (address, word) in each.iter_mut().zip(words) {
+        let offset = word.first_chunk().map_or(0, |low| u32::from_le_bytes(*low));
+        *address = match (window, word.first_chunk()) {
+            (0, Some(word)) => u64::from_le_bytes(*word),
+            _ => window + u64::from(offset),
+        };
+    }
+    let each = &each[..width as usize];
+    chunk.addresses = Addresses::of_each(each, chunk.active);
+    chunk
 }

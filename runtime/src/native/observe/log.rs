@@ -8,8 +8,9 @@ const FIRST: usize = 1 << 10;
 /// Maximum number of records. They fit into the second-level cache of a core.
 const MOST: usize = 1 << 13;
 
-/// Maximum number of records whose place a store takes: its own record, and operands of up to 2,048 bytes.
-const LARGEST: usize = 1 + 2048 / size_of::<AccessRecord>() + 1;
+/// Maximum number of records whose place an access takes: its own record, addresses of up to 256 bytes, and operands of
+/// up to 2,048 bytes.
+const LARGEST: usize = 1 + (256 + 2048) / size_of::<AccessRecord>() + 1;
 
 /// Memory for records. Generated code appends to it while the examiner does not run.
 #[derive(Debug)]
@@ -68,16 +69,16 @@ impl Log {
         true
     }
 
-    /// Returns the record of each access, and the operands of a store.
+    /// Returns the record of each access, and the addresses and operands that follow it.
     pub(super) fn accesses(&self) -> impl Iterator<Item = (&AccessRecord, &[u8])> {
         let mut rest = &self.records[..self.len()];
         std::iter::from_fn(move || {
             let (record, after) = rest.split_first()?;
-            let (operands, after) = after.split_at_checked(record.following())?;
+            let (following, after) = after.split_at_checked(record.following())?;
             rest = after;
-            // SAFETY: a record consists of five words without padding, so all bytes of a record are initialised.
+            // SAFETY: a record consists of six words without padding, so all bytes of a record are initialised.
             let bytes = unsafe {
-                std::slice::from_raw_parts(operands.as_ptr().cast::<u8>(), size_of_val(operands))
+                std::slice::from_raw_parts(following.as_ptr().cast::<u8>(), size_of_val(following))
             };
             Some((record, &bytes[..record.bytes()]))
         })
@@ -143,10 +144,10 @@ mod tests {
     }
 
     #[test]
-    fn operands_follow_the_record_of_a_store() {
+    fn addresses_and_operands_follow_a_record() {
         let mut log = Log::new();
         log.open();
-        // Two operands of four bytes for each of eight lanes take the place of two records.
+        // Four bytes of an address and two operands of four bytes for each of eight lanes take the place of two records.
         let shape = AccessRecord::shape(8, 8).expect("a short stride");
         let lanes = AccessRecord::fixed(shape, 2, 4) | 96;
         let words = |first: u64| AccessRecord {
@@ -155,18 +156,21 @@ mod tests {
             loc: first + 2,
             access: first + 3,
             lanes: first + 4,
+            active: first + 5,
         };
         let store = AccessRecord {
             lanes,
+            active: 4 << 32 | 0xf3,
             ..words(100)
-        };
-        for record in [store, words(0), words(5), store, words(0), words(5)] {
+        }
+        .with_following();
+        for record in [store, words(0), words(6), store, words(0), words(6)] {
             // SAFETY: the log has space for these records.
             unsafe { log.cursor.next.write(record) };
             log.cursor.next = log.cursor.next.wrapping_add(1);
         }
         append(&mut log, 9);
-        let expected: Vec<u8> = (0..8u64).flat_map(u64::to_le_bytes).collect();
+        let expected: Vec<u8> = (0..12u64).flat_map(u64::to_le_bytes).collect();
         let found: Vec<_> = log.accesses().collect();
         assert_eq!(found.len(), 3);
         assert_eq!(found[0], (&store, expected.as_slice()));

@@ -4,7 +4,7 @@ use margay_ir::observe::ObservedAccess;
 use margay_jit::abi::AccessRecord;
 use smallvec::SmallVec;
 
-use super::deferred::chunk_of_record;
+use super::deferred::chunk_of_stores;
 use super::{Chunk, Observed};
 
 /// Maximum number of open runs: runs to which later accesses can be added.
@@ -38,7 +38,7 @@ impl OpenRun<'_> {
                 thread: at.thread + before,
                 ..*at
             };
-            (own, chunk_of_record(&record, operands))
+            (own, chunk_of_stores(&record, operands))
         })
     }
 
