@@ -136,6 +136,16 @@ struct Moved {
     bytes: u32,
 }
 
+/// A table that was used last.
+#[derive(Clone, Copy, Debug)]
+struct Cached {
+    key: (u64, Site),
+    /// The launch that used the table. It has not written the table's block.
+    launch: u32,
+    /// The index of the table.
+    table: u32,
+}
+
 /// All tables.
 #[derive(Debug, Default)]
 pub(super) struct Scattered {
@@ -144,8 +154,8 @@ pub(super) struct Scattered {
     index: FxHashMap<(u64, Site), u32>,
     /// The tables of each block.
     of_block: FxHashMap<u64, Vec<u32>>,
-    /// The tables that were used last, each with its key and the launch: the launch has not written the table's block.
-    cache: Vec<Option<((u64, Site), u32, u32)>>,
+    /// The tables that were used last.
+    cache: Vec<Option<Cached>>,
     /// The readers of elements that several lanes have read, by the index of the table and that of the element.
     several: FxHashMap<(u32, u32), Readers>,
     readers: Vec<Reader>,
@@ -297,8 +307,8 @@ impl Scattered {
 
     /// Returns the table of a block and an instruction if it is in the cache.
     fn cached(&self, key: (u64, Site), launch: u32) -> Option<u32> {
-        let (known, of, table) = (*self.cache.get(cache_index(key))?)?;
-        (known == key && of == launch).then_some(table)
+        let cached = (*self.cache.get(cache_index(key))?)?;
+        (cached.key == key && cached.launch == launch).then_some(cached.table)
     }
 
     /// Returns the table of a block and an instruction, and whether it was added.
@@ -327,7 +337,7 @@ impl Scattered {
         if self.cache.is_empty() {
             self.cache = vec![None; CACHED];
         }
-        self.cache[cache_index(key)] = Some((key, launch, table));
+        self.cache[cache_index(key)] = Some(Cached { key, launch, table });
         (table, table == next)
     }
 
