@@ -192,25 +192,25 @@ type Tails = SmallVec<[Arc<Task>; 4]>;
 
 impl Order {
     fn blocking_tails(&self) -> Tails {
+        self.busy_tails(|queue| queue.is_blocking()).collect()
+    }
+
+    fn all_tails(&self) -> Tails {
+        let legacy = self.legacy.open_tail().into_iter();
+        legacy.chain(self.busy_tails(|_| true)).collect()
+    }
+
+    /// Removes the queues whose work is complete from the list of busy queues. Returns the last tasks of those other
+    /// queues that `wanted` accepts.
+    fn busy_tails(&self, wanted: impl Fn(&Queue) -> bool) -> impl Iterator<Item = Arc<Task>> {
         let mut tails = Tails::new();
         self.busy.lock().retain(|queue| {
             let tail = queue.busy_tail();
             let is_busy = tail.is_some();
-            tails.extend(tail.filter(|_| queue.is_blocking()));
+            tails.extend(tail.filter(|_| wanted(queue)));
             is_busy
         });
-        tails
-    }
-
-    fn all_tails(&self) -> Tails {
-        let mut tails: Tails = self.legacy.open_tail().into_iter().collect();
-        self.busy.lock().retain(|queue| {
-            let tail = queue.busy_tail();
-            let is_busy = tail.is_some();
-            tails.extend(tail);
-            is_busy
-        });
-        tails
+        tails.into_iter()
     }
 
     /// Removes the queues of destroyed streams whose work is complete.
