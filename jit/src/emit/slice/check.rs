@@ -217,13 +217,7 @@ impl Slice<'_, '_> {
         let [ask, join] = std::array::from_fn(|_| self.lane.b.create_block());
         let yes = self.lane.b.ins().iconst(types::I32, 1);
         let (offset, mut known) = self.is_permitted((address, stride), access, at);
-        let mut next = None;
-        if request.order {
-            let record = self.record_of(what, Some(stride));
-            let (at, has_space) = self.next_record(&record);
-            known = self.lane.b.ins().band(known, has_space);
-            next = Some((at, record));
-        }
+        let next = self.next_record(what, Some(stride), &mut known);
         let tests = request.initialisation && self.tests_record(access, stride);
         if request.initialisation && !tests {
             let whole = self.is_all_written(at);
@@ -235,9 +229,8 @@ impl Slice<'_, '_> {
         if tests {
             self.test_written((offset, stride), access, at, ask);
         }
-        if let Some((next, record)) = next {
-            self.record_access(next, &record, address)?;
-            self.record_values(next, what.operands, size_of::<AccessRecord>())?;
+        if let Some(next) = next {
+            self.record_access(next, address, what.operands)?;
         }
         let permitted = self.lane.b.append_block_param(join, types::I32);
         self.lane.b.ins().jump(join, &[yes.into()]);
@@ -357,9 +350,19 @@ impl Slice<'_, '_> {
         b.switch_to_block(done);
     }
 
-    /// Loads the address at which the log of accesses contains the next record. Returns this address, and whether the
-    /// log has space for `record` and for what follows it.
-    fn next_record(&mut self, record: &AccessRecord) -> (ir::Value, ir::Value) {
+    /// If the order of accesses is checked, loads the address at which the log contains the next record. `stride` is as
+    /// for [`Slice::record_of`]. Clears `permitted` if the log has no space for the record of the access and for what
+    /// follows the record.
+    fn next_record(
+        &mut self,
+        what: Examined<'_>,
+        stride: Option<i64>,
+        permitted: &mut ir::Value,
+    ) -> Option<(ir::Value, AccessRecord)> {
+        if !self.lane.request.order {
+            return None;
+        }
+        let record = self.record_of(what, stride);
         let ctx = self.lane.fixed.ctx;
         let b = &mut *self.lane.b;
         let at = offset_of!(NativeContext, access_log) as i32;
@@ -369,9 +372,10 @@ impl Slice<'_, '_> {
         let end = b
             .ins()
             .load(types::I64, host(), log, offset_of!(AccessLog, end) as i32);
-        let after = b.ins().iadd_imm_s(next, record_bytes(record));
+        let after = b.ins().iadd_imm_s(next, record_bytes(&record));
         let has_space = b.ins().icmp(IntCC::UnsignedLessThanOrEqual, after, end);
-        (next, has_space)
+        *permitted = b.ins().band(*permitted, has_space);
+        Some((next, record))
     }
 
     /// Returns the record of an access, without the address, the CTA, the thread and the active lanes. `stride` is the
@@ -400,12 +404,13 @@ impl Slice<'_, '_> {
         .with_following()
     }
 
-    /// Emits the code that appends `record`, which [`Slice::record_of`] has made, to the log at the address `next`.
-    fn record_access(
+    /// Emits the code that appends an access to the log. `next` is the result of [`Slice::next_record`], `address` the
+    /// address in the record, and `values` what follows the record.
+    fn record_access<'v>(
         &mut self,
-        next: ir::Value,
-        record: &AccessRecord,
+        (next, record): (ir::Value, AccessRecord),
         address: ir::Value,
+        values: impl IntoIterator<Item = &'v Value>,
     ) -> Result<(), EmitError> {
         let active = self.active_bits();
         let ctx = self.lane.fixed.ctx;
@@ -431,30 +436,29 @@ impl Slice<'_, '_> {
         ] {
             b.ins().store(host(), value, next, offset as i32);
         }
-        let after = b.ins().iadd_imm_s(next, record_bytes(record));
+        let unaligned = MemFlagsData::new().with_notrap();
+        let mut offset = size_of::<AccessRecord>() as i32;
+        for &value in values {
+            for vector in self.get(value)? {
+                self.lane.b.ins().store(unaligned, vector, next, offset);
+                offset += 16;
+            }
+        }
+        let b = &mut *self.lane.b;
+        let after = b.ins().iadd_imm_s(next, record_bytes(&record));
         let at = offset_of!(NativeContext, access_log) as i32;
         let log = b.ins().load(types::I64, host(), ctx, at);
-        let at = offset_of!(AccessLog, next) as i32;
-        b.ins().store(host(), after, log, at);
+        let next = offset_of!(AccessLog, next) as i32;
+        b.ins().store(host(), after, log, next);
         Ok(())
     }
 
-    /// Emits the code that stores the lanes of values, from the offset `at` of the record at the address `next` on.
-    /// Returns the offset after them.
-    fn record_values(
-        &mut self,
-        next: ir::Value,
-        values: &[Value],
-        mut at: usize,
-    ) -> Result<usize, EmitError> {
-        let unaligned = MemFlagsData::new().with_notrap();
-        for &value in values {
-            for vector in self.get(value)? {
-                self.lane.b.ins().store(unaligned, vector, next, at as i32);
-                at += 16;
-            }
+    /// Returns the start of the window of a state space; 0 if the state space has no window.
+    fn window_or_zero(&mut self, space: StateSpace) -> ir::Value {
+        match self.lane.window(space) {
+            Some(base) => base,
+            None => self.lane.int(types::I64, 0),
         }
-        Ok(at)
     }
 
     /// Emits the call of [`Helpers::check_lanes`] for lanes that access `places`. Returns the result of the helper.
@@ -488,10 +492,7 @@ impl Slice<'_, '_> {
         let Examined { access, check, .. } = what;
         let (data, operands, operand_bytes) = self.put_operands(what.operands)?;
         let at = self.check_addresses();
-        let window = match self.lane.window(access.space) {
-            Some(base) => base,
-            None => self.lane.int(types::I64, 0),
-        };
+        let window = self.window_or_zero(access.space);
         let performs = what.performs.map_or(0, PerformedAccess::to_bits);
         let performs = self.lane.int(types::I64, performs);
         let b = &mut *self.lane.b;
@@ -674,10 +675,9 @@ impl Slice<'_, '_> {
         run: impl FnOnce(&mut Self, &Places, Value) -> Result<(), EmitError>,
     ) -> Result<(), EmitError> {
         let access = what.access;
-        let order = self.lane.request.order;
         let known = matches!(access.mode, AccessMode::Load | AccessMode::Store);
-        let logged = access.order == MemOrder::Weak;
-        let quick = known && access.unused == 0 && (logged || !order);
+        let logged = access.order == MemOrder::Weak || !self.lane.request.order;
+        let quick = known && access.unused == 0 && logged;
         // `are_permitted` compares 32-bit addresses only as offsets in a window.
         let quick = quick && (!what.shape.narrow || access.space == StateSpace::Shared);
         let Some(at) = what.range().filter(|_| quick) else {
@@ -686,26 +686,15 @@ impl Slice<'_, '_> {
         };
         let lanes = self.get(what.address)?;
         let mut permitted = self.are_permitted(&lanes, access, at);
-        let mut next = None;
-        if order {
-            let record = self.record_of(what, None);
-            let (at, has_space) = self.next_record(&record);
-            permitted = self.lane.b.ins().band(permitted, has_space);
-            next = Some((at, record));
-        }
+        let next = self.next_record(what, None, &mut permitted);
         let [whole, ask, end] = std::array::from_fn(|_| self.lane.b.create_block());
         self.lane.b.ins().brif(permitted, whole, &[], ask, &[]);
         let made = self.made.clone();
         self.lane.b.switch_to_block(whole);
-        if let Some((next, record)) = next {
-            let base = match self.lane.window(access.space) {
-                Some(base) => base,
-                None => self.lane.int(types::I64, 0),
-            };
-            self.record_access(next, &record, base)?;
-            let at = size_of::<AccessRecord>();
-            let at = self.record_values(next, &[what.address], at)?;
-            self.record_values(next, what.operands, at)?;
+        if let Some(next) = next {
+            let window = self.window_or_zero(access.space);
+            let values = std::iter::once(&what.address).chain(what.operands);
+            self.record_access(next, window, values)?;
         }
         let places = self.places(what.address, access.space, None)?;
         self.untested(|slice| run(slice, &places, what.address))?;

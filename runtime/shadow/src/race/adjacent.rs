@@ -89,17 +89,9 @@ impl Detector {
             return known;
         }
         let (launch, warps) = (cta.launch, cta.warps());
-        let first = self.add_groups(warps, |warp| Group {
-            launch,
-            cta: leader.cta,
-            warp,
-            time,
-            site,
-            strong: None,
-            volatile: false,
-            element: access.element.min(u8::MAX.into()) as u8,
-            copy: None,
-            lock: None,
+        let what = (site, access.element.min(u8::MAX.into()) as u8);
+        let first = self.add_groups(warps, |warp| {
+            Group::of_weak((launch, leader.cta, warp), time, what)
         });
         self.ctas[leader.cta as usize].set_run_groups(site, first);
         first

@@ -233,6 +233,27 @@ struct Group {
 }
 
 impl Group {
+    /// Returns the group of weak accesses of a warp, given with its launch and CTA, at a time by an instruction whose
+    /// elements have a number of bytes.
+    fn of_weak(
+        (launch, cta, warp): (u32, CtaId, u32),
+        time: Time,
+        (site, element): (Site, u8),
+    ) -> Group {
+        Group {
+            launch,
+            cta,
+            warp,
+            time,
+            site,
+            strong: None,
+            volatile: false,
+            element,
+            copy: None,
+            lock: None,
+        }
+    }
+
     /// Returns whether every access that races with an access of `other` also races with an access of this group, if no
     /// order exists between the accesses. A later atomic access does not race with an atomic access of this group, but
     /// it races with a weak access, an access of a narrower scope or an access of another size.

@@ -171,7 +171,7 @@ impl Block {
 pub(super) struct Blocks {
     blocks: FxHashMap<u64, Block>,
     /// Number of runs in all blocks. Runs with equal keys count once. A table of scattered reads counts as
-    /// [`scattered::RUNS`] runs.
+    /// [`super::scattered::RUNS`] runs.
     pub(super) runs: usize,
     pub(super) scattered: Scattered,
     /// The block that was written last, and the launch that wrote it.
@@ -288,7 +288,7 @@ impl Detector {
         if found.writer.replace(launch) != Some(launch) {
             self.blocks.scattered.forget_unwritten();
             let all = self.overlapping.contains(&launch);
-            self.move_runs(block, (!all).then_some(launch));
+            self.move_reads(block, (!all).then_some(launch));
         }
     }
 
@@ -299,7 +299,7 @@ impl Detector {
         }
         let (first, last) = (from / BLOCK, (to - 1) / BLOCK);
         if last - first < self.blocks.blocks.len() as u64 {
-            return (first..=last).for_each(|block| self.move_runs(block, None));
+            return (first..=last).for_each(|block| self.move_reads(block, None));
         }
         let blocks = self.blocks.blocks.keys();
         let inside: Vec<u64> = blocks
@@ -308,18 +308,24 @@ impl Detector {
             .collect();
         inside
             .into_iter()
-            .for_each(|block| self.move_runs(block, None));
+            .for_each(|block| self.move_reads(block, None));
+    }
+
+    /// Moves the runs and the scattered reads of a block to the cells: those of the launch `of`, or all.
+    fn move_reads(&mut self, block: u64, of: Option<u32>) {
+        self.move_runs(block, of);
+        self.move_scattered(block, of);
     }
 
     /// Moves the runs of a block to the cells: those of the launch `of`, or all runs.
-    fn move_runs(&mut self, index: u64, of: Option<u32>) {
-        let start = index * BLOCK;
-        let Some(block) = self.blocks.blocks.get_mut(&index) else {
+    fn move_runs(&mut self, block: u64, of: Option<u32>) {
+        let start = block * BLOCK;
+        let Some(block) = self.blocks.blocks.get_mut(&block) else {
             return;
         };
         let before = block.runs.len() + block.grids.len();
         if before == 0 {
-            return self.move_scattered(index, of);
+            return;
         }
         let mut grids: Vec<GridRange> = Vec::new();
         block.grids.retain(|key, readers| {
@@ -373,7 +379,6 @@ impl Detector {
                 self.move_run((key.site, id), &key.run(index), *shared, (Time::FIRST, 0));
             }
         }
-        self.move_scattered(index, of);
     }
 
     /// Moves a run of a reader to the cells. `launch` and `element` are those of [`Readers`].
@@ -391,18 +396,7 @@ impl Detector {
             let warp = thread / 32;
             let id = match group {
                 Some((of, id)) if of == warp => id,
-                _ => self.add_group(Group {
-                    launch,
-                    cta,
-                    warp,
-                    time,
-                    site,
-                    strong: None,
-                    volatile: false,
-                    element,
-                    copy: None,
-                    lock: None,
-                }),
+                _ => self.add_group(Group::of_weak((launch, cta, warp), time, (site, element))),
             };
             group = Some((warp, id));
             if self.add_unit(run, (thread, i), id) {

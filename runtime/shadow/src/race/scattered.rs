@@ -117,15 +117,6 @@ impl Table {
     }
 }
 
-/// Whether a read was recorded.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Recorded {
-    No,
-    Yes,
-    /// The read was recorded, and two CTAs have now read the element.
-    Enough,
-}
-
 /// A read that is moved from a table to the cells.
 struct Moved {
     reader: Reader,
@@ -250,59 +241,19 @@ impl Scattered {
     fn record_further(&mut self, table: u32, element: usize, (new, by): (u32, u32)) -> bool {
         let of = &mut self.tables[table as usize];
         let key = (table, element as u32);
-        let known = &self.readers;
-        let mut readers = match of.readers[element] {
-            0 => [new, by, 0, 0],
-            SEVERAL => self.several.get(&key).copied().unwrap_or([new, by, 0, 0]),
-            word => {
-                let (reader, lanes) = unpack(word);
-                [reader, lanes, 0, 0]
-            }
-        };
-        let recorded = Scattered::add(known, &mut readers, new, by);
-        if recorded == Recorded::No {
+        let word = &mut of.readers[element];
+        let mut readers = readers_of(&self.several, key, *word).unwrap_or([new, by, 0, 0]);
+        if !add(&self.readers, &mut readers, new, by) {
             return false;
         }
-        of.readers[element] = SEVERAL;
+        *word = SEVERAL;
         self.several.insert(key, readers);
-        if recorded == Recorded::Enough {
+        let [first, _, second, _] = readers;
+        let cta = |index: u32| self.readers[index as usize - 1].cta;
+        if second != 0 && cta(first) != cta(second) {
             of.set_enough(element);
         }
         true
-    }
-
-    /// Adds the lanes `by` of the reader `new` to the readers of an element.
-    fn add(known: &[Reader], readers: &mut Readers, new: u32, by: u32) -> Recorded {
-        let of = |index: u32| &known[index as usize - 1];
-        let own = of(new);
-        let [first, _, second, _] = *readers;
-        if first == new {
-            readers[1] |= by;
-            return Recorded::Yes;
-        }
-        let replaced = |index: u32| of(index).is_replaced_by(own);
-        let has_second = second != 0;
-        match (replaced(first), has_second && replaced(second)) {
-            (true, true) => *readers = [new, by, 0, 0],
-            (true, false) => readers[..2].copy_from_slice(&[new, by]),
-            (false, true) => readers[2..].copy_from_slice(&[new, by]),
-            (false, false) if of(first).is_at_time_of(own) => readers[1] |= by,
-            (false, false) if has_second && of(second).is_at_time_of(own) => readers[3] |= by,
-            (false, false) if !has_second || of(first).cta != own.cta => {
-                readers[2..].copy_from_slice(&[new, by]);
-            }
-            // Every later write of the CTA is in a different warp than at least one of the two readers.
-            (false, false) if of(first).warp != of(second).warp => {}
-            (false, false) if of(first).warp != own.warp => {
-                readers[2..].copy_from_slice(&[new, by]);
-            }
-            (false, false) => return Recorded::No,
-        }
-        let [first, _, second, _] = *readers;
-        match second != 0 && of(first).cta != of(second).cta {
-            true => Recorded::Enough,
-            false => Recorded::Yes,
-        }
     }
 
     /// Returns the table of a block and an instruction if it is in the cache.
@@ -351,25 +302,18 @@ impl Scattered {
             }
             table.enough.fill(0);
             for (element, word) in (0u32..).zip(&mut table.readers) {
-                let [first, of_first, second, of_second] = match *word {
-                    0 => continue,
-                    SEVERAL => self
-                        .several
-                        .get(&(index, element))
-                        .copied()
-                        .unwrap_or_default(),
-                    word => {
-                        let (reader, lanes) = unpack(word);
-                        [reader, lanes, 0, 0]
-                    }
+                let key = (index, element);
+                let Some(readers) = readers_of(&self.several, key, *word) else {
+                    continue;
                 };
+                let [first, of_first, second, of_second] = readers;
                 let reader = |index: u32| self.readers[index as usize - 1];
                 // Both readers are of one launch.
-                if first == 0 || of.is_some_and(|of| of != reader(first).launch) {
+                if of.is_some_and(|of| of != reader(first).launch) {
                     continue;
                 }
                 if *word == SEVERAL {
-                    self.several.remove(&(index, element));
+                    self.several.remove(&key);
                 }
                 *word = 0;
                 for (index, lanes) in [(first, of_first), (second, of_second)] {
@@ -388,6 +332,54 @@ impl Scattered {
         }
         moved
     }
+}
+
+/// Returns the readers of an element; `None` if it has none. `key` is the index of the table and that of the element, and
+/// `word` the element's word in [`Table::readers`].
+fn readers_of(
+    several: &FxHashMap<(u32, u32), Readers>,
+    key: (u32, u32),
+    word: u32,
+) -> Option<Readers> {
+    match word {
+        0 => None,
+        SEVERAL => several.get(&key).copied(),
+        word => {
+            let (reader, lanes) = unpack(word);
+            Some([reader, lanes, 0, 0])
+        }
+    }
+}
+
+/// Adds the lanes `by` of the reader `new` to the readers of an element. Returns false, without a change, if no two
+/// readers would suffice.
+fn add(known: &[Reader], readers: &mut Readers, new: u32, by: u32) -> bool {
+    let of = |index: u32| &known[index as usize - 1];
+    let own = of(new);
+    let [first, _, second, _] = *readers;
+    let has_second = second != 0;
+    if first == new {
+        readers[1] |= by;
+        return true;
+    }
+    let replaced = |index: u32| of(index).is_replaced_by(own);
+    match (replaced(first), has_second && replaced(second)) {
+        (true, true) => *readers = [new, by, 0, 0],
+        (true, false) => readers[..2].copy_from_slice(&[new, by]),
+        (false, true) => readers[2..].copy_from_slice(&[new, by]),
+        (false, false) if of(first).is_at_time_of(own) => readers[1] |= by,
+        (false, false) if has_second && of(second).is_at_time_of(own) => readers[3] |= by,
+        (false, false) if !has_second || of(first).cta != own.cta => {
+            readers[2..].copy_from_slice(&[new, by]);
+        }
+        // Every later write of the CTA is in a different warp than at least one of the two readers.
+        (false, false) if of(first).warp != of(second).warp => {}
+        (false, false) if of(first).warp != own.warp => {
+            readers[2..].copy_from_slice(&[new, by]);
+        }
+        (false, false) => return false,
+    }
+    true
 }
 
 fn cache_index((block, site): (u64, Site)) -> usize {
@@ -498,18 +490,11 @@ impl Detector {
             let of = (read.reader, read.site);
             let group = match last {
                 Some((known, group)) if known == of => group,
-                _ => self.add_group(Group {
-                    launch,
-                    cta,
-                    warp,
+                _ => self.add_group(Group::of_weak(
+                    (launch, cta, warp),
                     time,
-                    site: read.site,
-                    strong: None,
-                    volatile: false,
-                    element: read.element,
-                    copy: None,
-                    lock: None,
-                }),
+                    (read.site, read.element),
+                )),
             };
             last = Some((of, group));
             for (index, bytes) in cells_of(read.address, read.bytes) {

@@ -143,7 +143,7 @@ impl<'a> Examiner<'a> {
             }
             if record.is_whole() {
                 match self.is_in_shared_window(record.address) {
-                    true => self.keep(record, following),
+                    true => self.keep(record, following, None),
                     false => self.extend_run(&mut runs, record, following),
                 }
                 continue;
@@ -155,7 +155,7 @@ impl<'a> Examiner<'a> {
             }
             // The active lanes access one allocation, or one variable in shared memory.
             match self.is_in_shared_window(chunk.addresses.of(chunk.active.trailing_zeros())) {
-                true => self.keep(record, following),
+                true => self.keep(record, following, Some(&chunk)),
                 false => self.pass_part(&mut runs, record, &chunk),
             }
         }
@@ -180,11 +180,7 @@ impl<'a> Examiner<'a> {
         if record.is_store() || !is_global || active == 0 {
             return false;
         }
-        let address = |lane: u32| {
-            let mut word = [0; 8];
-            word.copy_from_slice(&following[lane as usize * 8..][..8]);
-            u64::from_le_bytes(word)
-        };
+        let address = |lane: u32| address_of(record, following, lane);
         let Some(races) = &self.findings.shadow().races else {
             return false;
         };
@@ -195,27 +191,22 @@ impl<'a> Examiner<'a> {
             return false;
         }
         let access = ObservedAccess::from_bits(record.access);
-        let (thread, ..) = record.unpack();
-        let at = Observed {
-            access: &access,
-            loc: SourceLoc::from_bits(record.loc),
-            thread,
-        };
+        let at = observed(record, &access);
         let id = self.cta_id(races);
         let site = self.site(races, &at);
         let what = (site, described(&access, true, Window::Global));
         let lanes = (active, access.bytes);
-        races.detector.read_lanes(id, thread, what, lanes, address) == active
+        let first = at.thread;
+        races.detector.read_lanes(id, first, what, lanes, address) == active
     }
 
     /// Keeps accesses to shared memory until the epoch ends. `following` are the addresses and operands of the record.
-    fn keep(&mut self, record: &AccessRecord, following: &[u8]) {
+    /// `part` are the accesses, unless all lanes access memory at addresses with a common stride.
+    fn keep(&mut self, record: &AccessRecord, following: &[u8], part: Option<&Chunk<'_>>) {
         let epoch = &mut self.epoch;
         let words = [record.address, record.loc, record.access, record.lanes];
         epoch.digest = add(epoch.digest, words);
-        if !record.is_whole() {
-            let each = &mut [0; 32];
-            let chunk = chunk_of_record(record, following, each);
+        if let Some(chunk) = part {
             let addresses = chunk.lanes().map(|lane| chunk.addresses.of(lane));
             epoch.digest = addresses.fold(mix(epoch.digest, record.active), mix);
         }
@@ -229,11 +220,7 @@ impl<'a> Examiner<'a> {
     /// Passes accesses to global memory that are not part of a run to the detector.
     fn pass_part(&mut self, runs: &mut OpenRuns<'_>, record: &AccessRecord, chunk: &Chunk<'_>) {
         let access = ObservedAccess::from_bits(record.access);
-        let at = Observed {
-            access: &access,
-            loc: SourceLoc::from_bits(record.loc),
-            thread: record.unpack().0,
-        };
+        let at = observed(record, &access);
         if record.is_store()
             && let Some((start, bytes)) = chunk.span(access.bytes)
         {
@@ -328,11 +315,7 @@ impl<'a> Examiner<'a> {
         let record = open.first;
         let access = ObservedAccess::from_bits(record.access);
         let (first, stride, _) = record.unpack();
-        let at = Observed {
-            access: &access,
-            loc: SourceLoc::from_bits(record.loc),
-            thread: first,
-        };
+        let at = observed(record, &access);
         let threads = open.threads;
         let run = u32::try_from(stride).ok().map(|stride| Run {
             address: record.address,
@@ -387,11 +370,7 @@ impl<'a> Examiner<'a> {
     fn pass_grid_run(&mut self, grid: &GridRun) {
         let access = ObservedAccess::from_bits(grid.first.access);
         let (first, stride, _) = grid.first.unpack();
-        let at = Observed {
-            access: &access,
-            loc: SourceLoc::from_bits(grid.first.loc),
-            thread: first,
-        };
+        let at = observed(&grid.first, &access);
         let mut run = Run {
             address: grid.first.address,
             first,
@@ -539,11 +518,7 @@ impl<'a> Examiner<'a> {
                 let mut rest = following.as_slice();
                 for record in &deferred {
                     let access = ObservedAccess::from_bits(record.access);
-                    let at = Observed {
-                        access: &access,
-                        loc: SourceLoc::from_bits(record.loc),
-                        thread: record.unpack().0,
-                    };
+                    let at = observed(record, &access);
                     let own;
                     (own, rest) = rest.split_at(record.bytes());
                     self.order_lanes(&at, &chunk_of_record(record, own, &mut [0; 32]));
@@ -573,6 +548,15 @@ impl Drop for Examiner<'_> {
     fn drop(&mut self) {
         // The epoch may continue with another examiner, so it does not end here.
         self.pass_deferred(false);
+    }
+}
+
+/// Returns the accesses of a record without their addresses. `access` is the unpacked [`AccessRecord::access`].
+fn observed<'a>(record: &AccessRecord, access: &'a ObservedAccess) -> Observed<'a> {
+    Observed {
+        access,
+        loc: SourceLoc::from_bits(record.loc),
+        thread: record.unpack().0,
     }
 }
 
@@ -615,16 +599,23 @@ fn chunk_of_record<'a>(
     if addresses.is_empty() {
         return chunk;
     }
-    let window = record.address;
-    let words = addresses.chunks_exact(record.address_bytes());
-    for (address, word) in each.iter_mut().zip(words) {
-        let offset = word.first_chunk().map_or(0, |low| u32::from_le_bytes(*low));
-        *address = match (window, word.first_chunk()) {
-            (0, Some(word)) => u64::from_le_bytes(*word),
-            _ => window + u64::from(offset),
-        };
+    for (lane, address) in (0..width).zip(&mut *each) {
+        *address = address_of(record, addresses, lane);
     }
     let each = &each[..width as usize];
     chunk.addresses = Addresses::of_each(each, chunk.active);
     chunk
+}
+
+/// Returns the address of a lane from the addresses that follow a record.
+fn address_of(record: &AccessRecord, addresses: &[u8], lane: u32) -> u64 {
+    let bytes = record.address_bytes();
+    let word = &addresses[lane as usize * bytes..][..bytes];
+    match (record.address, word.first_chunk()) {
+        (0, Some(word)) => u64::from_le_bytes(*word),
+        (window, _) => {
+            let offset = word.first_chunk().map_or(0, |low| u32::from_le_bytes(*low));
+            window + u64::from(offset)
+        }
+    }
 }
