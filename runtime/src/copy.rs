@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::fault::access;
 use crate::observe::{CopyDirection, HostEvent};
 use crate::pointer::{DevicePtr, PointerKind};
+use crate::service::in_host_function;
 use crate::stream::Stream;
 use crate::task::{DeviceJob, Work};
 
@@ -178,7 +179,8 @@ impl Drop for Staged {
 }
 
 /// Submits a copy and reports it to the tools. Waits for the copy if `manner` and the kinds of memory require this, or
-/// if the staged bytes would exceed [`MOST_STAGED`]. Returns whether it has waited.
+/// if the staged bytes would exceed [`MOST_STAGED`]. In a host function, returns [`Error::NotPermitted`] instead of
+/// waiting. Returns whether it has waited.
 pub(crate) fn submit(stream: &Stream, transfer: Transfer, manner: Manner) -> Result<bool> {
     let has_waited = submit_unobserved(stream, transfer, manner)?;
     let tools = &stream.context().machine().tools;
@@ -199,7 +201,12 @@ fn submit_unobserved(stream: &Stream, transfer: Transfer, manner: Manner) -> Res
     let stages = src == Side::Pageable || manner == Manner::Staged;
     let bytes = transfer.bytes().ok_or_else(overflow)?;
     let full = stages && STAGED.load(Ordering::Relaxed).saturating_add(bytes) > MOST_STAGED;
-    if waits || full || (src == Side::Pageable && stream.is_idle()) {
+    if waits || full {
+        stream.check_wait()?;
+    }
+    // In a host function, work that another thread submits meanwhile could wait for this thread.
+    let idle = src == Side::Pageable && !in_host_function() && stream.is_idle();
+    if waits || full || idle {
         return copy_here(stream, &transfer).map(|()| true);
     }
     let short = bytes <= SHORT;

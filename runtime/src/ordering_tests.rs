@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use crate::testing::{Bench, Step, kernel};
-use crate::{Event, EventFlags, LaunchConfig, Stream, StreamKind};
+use crate::{Event, EventFlags, LaunchConfig, Stream, StreamKind, Transfer};
 
 /// A simple random number generator with a seed, so that a failing test can be repeated.
 struct Random(u64);
@@ -440,6 +440,35 @@ fn misuse_is_an_error() {
         *blocked.lock(),
         Some(Err(crate::Error::NotPermitted(_)))
     ));
+}
+
+// Regression test: the copy waited for the host function that called it.
+#[test]
+fn host_functions_cannot_copy_to_pageable_memory() {
+    let bench = Bench::new(1, vec![]);
+    let context = bench.runtime.context().expect("alive");
+    let (own, other) = (
+        context.legacy_stream(),
+        context.create_stream(StreamKind::NonBlocking, 0),
+    );
+    let memory = context.alloc(64).expect("room");
+    for stream in [other.expect("made"), own.clone()] {
+        let seen = Arc::new(parking_lot::Mutex::new(None));
+        let outcome = Arc::clone(&seen);
+        let function = move || {
+            let mut bytes = [0u8; 64];
+            let transfer = Transfer::to_host(bytes.as_mut_ptr(), memory, 64);
+            // SAFETY: the memory is valid during the call, and the copy does not outlive the call.
+            *outcome.lock() = Some(unsafe { stream.copy_async(transfer) });
+        };
+        own.host_function(function).expect("submitted");
+        own.synchronize().expect("complete");
+        let copied = seen.lock().take();
+        assert!(
+            matches!(copied, Some(Err(crate::Error::NotPermitted(_)))),
+            "{copied:?}"
+        );
+    }
 }
 
 #[test]
