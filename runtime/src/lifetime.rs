@@ -89,6 +89,12 @@ impl Device {
     /// Stops all work of the primary context, frees what the context owns and clears its fault. If the context is
     /// retained, it stays active and is empty.
     ///
+    /// This also frees device and managed memory that pools of the device provided to streams of primary contexts. CUDA
+    /// documents that the reset "explicitly destroys and cleans up all resources associated with the current device in
+    /// the current process", and that it destroys the allocations of the primary context. It does not state what happens
+    /// to memory of a pool that a stream of another context allocated. This memory remains, because that context
+    /// continues to work. The pools themselves remain too, with their settings.
+    ///
     /// # Errors
     /// [`Error::NotInitialized`] in the child of a fork.
     pub fn primary_reset(&self) -> Result<()> {

@@ -21,7 +21,8 @@ pub(crate) struct Allocation {
     /// Requested size in bytes.
     pub(crate) size: u64,
     pub(crate) kind: PointerKind,
-    /// The ID of the owning context; 0 if no context owns the memory (a library's managed variable, memory of a pool).
+    /// The ID of the owning context; 0 if no context owns the memory (a library's managed variable). For memory of a
+    /// pool, the primary context whose end frees the memory, or 0.
     pub(crate) context: u64,
     pub(crate) flags: HostFlags,
     pub(crate) id: u64,

@@ -6,6 +6,62 @@ CUresult cuMemAllocAsync(CUdeviceptr *, size_t, CUstream);
 CUresult cuMemFreeAsync(CUdeviceptr, CUstream);
 CUresult cuStreamWaitValue32_v2(CUstream, CUdeviceptr, unsigned, unsigned);
 
+CUresult cuMemPoolCreate(void **, const void *);
+CUresult cuMemPoolDestroy(void *);
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr *, size_t, void *, CUstream);
+CUresult cuMemPoolGetAttribute(void *, int, void *);
+CUresult cuDeviceGetDefaultMemPool(void **, CUdevice);
+
+enum { USED_CURRENT = 7 };
+
+// Regression test: memory of pools remained after the reset and after the last release of the primary context. The reset
+// does not free what streams of other contexts allocated.
+static void reset_frees_pools(void) {
+    // The members allocType, handleTypes, location.type, location.id, and others that are 0.
+    const int properties[22] = {1, 0, 1, 0};
+    void *standard, *own;
+    size_t before = 0, after = 0, total;
+    uint64_t used = 0, used_before = 0;
+    CUcontext other, primary;
+    CUstream stream;
+    CUdeviceptr kept, gone[2];
+    unsigned word;
+    REQUIRE(cuMemPoolCreate(&own, properties));
+    REQUIRE(cuDeviceGetDefaultMemPool(&standard, 0));
+    REQUIRE(cuMemPoolGetAttribute(standard, USED_CURRENT, &used_before));
+    REQUIRE(cuCtxCreate_v2(&other, 0, 0));
+    REQUIRE(cuStreamCreate(&stream, 1));
+    REQUIRE(cuMemAllocAsync(&kept, 1 << 20, stream));
+    REQUIRE(cuStreamSynchronize(stream));
+    REQUIRE(cuCtxPopCurrent_v2(&other));
+    for (int released = 0; released < 2; ++released) {
+        REQUIRE(cuMemGetInfo_v2(&before, &total));
+        REQUIRE(cuMemAllocAsync(&gone[0], 1 << 20, NULL));
+        REQUIRE(cuMemAllocFromPoolAsync(&gone[1], 1 << 20, own, NULL));
+        EXPECT(cuMemcpyHtoD_v2(gone[0], &word, 4), SUCCESS);
+        if (released) {
+            REQUIRE(cuDevicePrimaryCtxRelease_v2(0));
+            REQUIRE(cuDevicePrimaryCtxRetain(&primary, 0));
+        } else {
+            REQUIRE(cuDevicePrimaryCtxReset_v2(0));
+        }
+        EXPECT(cuMemcpyDtoH_v2(&word, gone[0], 4), INVALID_VALUE);
+        EXPECT(cuMemcpyDtoH_v2(&word, gone[1], 4), INVALID_VALUE);
+        EXPECT(cuMemFree_v2(gone[0]), INVALID_VALUE);
+        EXPECT(cuMemFreeAsync(gone[1], NULL), INVALID_VALUE);
+        REQUIRE(cuMemGetInfo_v2(&after, &total));
+        CHECK(after >= before);
+        EXPECT(cuMemPoolGetAttribute(own, USED_CURRENT, &used), SUCCESS);
+        CHECK(used == 0);
+        EXPECT(cuMemPoolGetAttribute(standard, USED_CURRENT, &used), SUCCESS);
+        CHECK(used == used_before + (1 << 20));
+    }
+    EXPECT(cuMemcpyDtoH_v2(&word, kept, 4), SUCCESS);
+    EXPECT(cuMemFree_v2(kept), SUCCESS);
+    EXPECT(cuCtxDestroy_v2(other), SUCCESS);
+    EXPECT(cuMemPoolDestroy(own), SUCCESS);
+}
+
 // Checks that an allocation can use memory that earlier work of the same stream frees, before the stream has executed
 // the free.
 static void in_turns(size_t total) {
@@ -131,5 +187,6 @@ int main(void) {
     CHECK(kind == 0);
     EXPECT(cuMemFree_v2(a), SUCCESS);
     in_turns(total);
+    reset_frees_pools();
     return finish();
 }

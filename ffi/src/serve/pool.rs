@@ -191,7 +191,11 @@ fn alloc(out: &Out<u64>, bytes: usize, pool: Arc<PoolObject>, stream: &Stream) -
         pool,
         bytes: bytes as u64,
     };
-    allocations().lock().insert(address, entry);
+    let replaced = allocations().lock().insert(address, entry);
+    if let Some(ended) = replaced {
+        // A reset freed the earlier allocation, and `forget_ended` has not removed its entry yet.
+        ended.pool.gave_back(ended.bytes);
+    }
     stream.note_allocation(DevicePtr::new(address));
     out.set(address);
     Ok(())
@@ -247,6 +251,22 @@ pub(crate) fn free_counted(address: u64, free: impl FnOnce() -> margay::Result<(
             Err(error.into())
         }
     }
+}
+
+/// Removes the allocations whose memory was freed because a primary context ended, and subtracts them from the used
+/// bytes of their pools.
+pub(super) fn forget_ended(runtime: &Runtime) {
+    let remains = |address: u64| {
+        let info = runtime.pointer_info(address);
+        info.is_some_and(|info| info.pooled && info.base == address)
+    };
+    allocations().lock().retain(|&address, allocation| {
+        let remains = remains(address);
+        if !remains {
+            allocation.pool.gave_back(allocation.bytes);
+        }
+        remains
+    });
 }
 
 /// Does nothing: a pool keeps no unused memory that could be returned to the system.

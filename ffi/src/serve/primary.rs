@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_uint};
 
-use margay::{Context, Device};
+use margay::{Context, Device, Runtime};
 
 use super::context::check_flags;
 use crate::context_storage;
@@ -45,8 +45,10 @@ pub(crate) fn device_primary_ctx_reset(_: &Call, device: Device) -> Served {
     emptied(&device.primary_context()?)
 }
 
-/// Removes all objects of the context from their tables, and its context-local storage.
+/// Removes all objects of the context from their tables, its context-local storage, and the entries of its memory in
+/// pools.
 fn emptied(context: &Context) -> Served {
+    super::pool::forget_ended(Runtime::global()?);
     super::ipc::forget_imports_of(context);
     forget_objects_of(context);
     context_storage::destroy_all(handle_of(context)?);

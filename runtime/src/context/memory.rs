@@ -46,7 +46,8 @@ impl Context {
 
     /// Allocates memory of a stream-ordered pool. `kind` is the kind of the memory. The memory counts as used memory of
     /// `device`. If other processes use the pool, the memory comes from `arena`. Pools belong to no context, so their
-    /// memory remains when this context ends.
+    /// memory remains when this context ends. An exception is device and managed memory that is allocated in a primary
+    /// context ([`Device::primary_reset`](crate::Device::primary_reset)).
     ///
     /// # Errors
     /// The same errors as [`Context::alloc`].
@@ -57,10 +58,7 @@ impl Context {
         kind: PointerKind,
         arena: Option<&Arc<Arena>>,
     ) -> Result<DevicePtr> {
-        let request = Request {
-            device,
-            ..self.pooled(bytes, kind)
-        };
+        let request = self.pooled(bytes, kind, device);
         let Some(arena) = arena else {
             return self.allocate(request);
         };
@@ -132,15 +130,31 @@ impl Context {
 
     /// Allocates device memory of a stream-ordered pool.
     pub(crate) fn alloc_pooled(&self, bytes: u64) -> Result<DevicePtr> {
-        self.allocate(self.pooled(bytes, PointerKind::Device))
+        self.allocate(self.pooled(bytes, PointerKind::Device, self.ordinal()))
     }
 
-    fn pooled(&self, bytes: u64, kind: PointerKind) -> Request {
+    fn pooled(&self, bytes: u64, kind: PointerKind, device: i32) -> Request {
         Request {
-            context: 0,
+            context: self.ends_pooled(kind, device),
+            device,
             pooled: true,
             ..self.request(bytes, kind)
         }
+    }
+
+    /// Returns the ID of the context whose end frees memory of a pool that this context allocates on `device`; 0 if no
+    /// context's end frees this memory.
+    fn ends_pooled(&self, kind: PointerKind, device: i32) -> u64 {
+        if !self.is_primary() || kind == PointerKind::Pinned {
+            return 0;
+        }
+        if device == self.ordinal() {
+            return self.id();
+        }
+        let primary = Context::primary_of(self.machine(), device);
+        primary
+            .filter(Context::is_alive)
+            .map_or(0, |primary| primary.id())
     }
 
     /// Allocates zeroed memory that the program's own calls cannot free: variables of modules, arrays, and memory of
@@ -227,14 +241,25 @@ impl Context {
     /// Returns a guard that frees the allocation at `base` when the guard is dropped. The memory is therefore freed
     /// even if the work that holds the guard never runs.
     pub(crate) fn release_on_drop(&self, base: u64) -> impl Send + use<> {
-        struct Release(Arc<Machine>, u64);
+        struct Release {
+            machine: Arc<Machine>,
+            base: u64,
+            id: Option<u64>,
+        }
         impl Drop for Release {
             fn drop(&mut self) {
-                // If the context has ended, the memory is already freed.
-                let _ = self.0.memory.release(self.1, false);
+                // If the context has ended, the memory is already freed, and a later allocation can have its address.
+                let memory = &self.machine.memory;
+                if memory.lookup(self.base).map(|found| found.id) == self.id {
+                    let _ = memory.release(self.base, false);
+                }
             }
         }
-        Release(Arc::clone(self.machine()), base)
+        Release {
+            id: self.machine().memory.lookup(base).map(|found| found.id),
+            machine: Arc::clone(self.machine()),
+            base,
+        }
     }
 
     /// Frees the allocation at `base` without waiting for work. The caller ensures that no work uses the allocation.
