@@ -152,6 +152,31 @@ static void branches(void) {
     REQUIRE(cuMemFree_v2(z));
 }
 
+// Regression test: a stream that only forks and joins depended on the last nodes of all its forks, so the number of
+// edges was quadratic.
+static void forks_without_own_work(void) {
+    CUgraph graph;
+    CUgraphNode from[16], to[16];
+    const CUgraphNode *deps = NULL;
+    int status = -1;
+    size_t count = 0;
+    REQUIRE(cuStreamBeginCapture_v2(a, THREAD_LOCAL));
+    for (unsigned i = 0; i < 4; ++i) {
+        EXPECT(cuEventRecord(fork_event, a), SUCCESS);
+        EXPECT(cuStreamWaitEvent(b, fork_event, 0), SUCCESS);
+        EXPECT(launch_step(b, x, i), SUCCESS);
+        EXPECT(cuEventRecord(join_event, b), SUCCESS);
+        EXPECT(cuStreamWaitEvent(a, join_event, 0), SUCCESS);
+        EXPECT(cuStreamGetCaptureInfo_v2(a, &status, NULL, NULL, &deps, &count), SUCCESS);
+        CHECK(status == ACTIVE && count == 1);
+    }
+    EXPECT(cuStreamEndCapture(a, &graph), SUCCESS);
+    count = 16;
+    EXPECT(cuGraphGetEdges(graph, from, to, &count), SUCCESS);
+    CHECK(count == 3);
+    EXPECT(cuGraphDestroy(graph), SUCCESS);
+}
+
 static void into_a_graph(void) {
     CUgraph graph, ended = NULL;
     CUgraphExec exec;
@@ -507,6 +532,7 @@ int main(void) {
     REQUIRE(cuMemAlloc_v2(&x, 4));
     all_operations();
     branches();
+    forks_without_own_work();
     into_a_graph();
     rules_of_beginning();
     forbidden_calls();

@@ -16,6 +16,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
+use rustc_hash::FxHashSet;
 
 use crate::context::Context;
 use crate::error::{CaptureError, Error, Result};
@@ -247,6 +248,22 @@ fn join(dependencies: &mut Dependencies, more: &[(Node, EdgeData)]) {
     }
 }
 
+/// Joins like [`join`], and removes from `dependencies` the nodes on which a node of `more` directly depends. Without
+/// this, a stream that only forks and joins would depend on the last nodes of all its forks.
+fn join_later(dependencies: &mut Dependencies, more: &[(Node, EdgeData)]) {
+    for (node, data) in more.iter().filter(|(_, data)| data.is_plain()) {
+        if dependencies.is_empty() || dependencies.contains(&(node.clone(), *data)) {
+            continue;
+        }
+        // A destroyed node has no dependencies.
+        let earlier = node.dependencies().unwrap_or_default();
+        let earlier = earlier.into_iter().filter(|(_, data)| data.is_plain());
+        let earlier: FxHashSet<u64> = earlier.map(|(node, _)| node.id()).collect();
+        dependencies.retain(|(known, _)| !earlier.contains(&known.id()));
+    }
+    join(dependencies, more);
+}
+
 impl Stream {
     /// Begins a capture: from now on, work that is submitted to the stream becomes nodes of a new graph.
     ///
@@ -415,7 +432,7 @@ pub(crate) fn wait_captured(stream: &Stream, recorded: Recorded) -> Result<()> {
     let dependencies = sequence.records.get(recorded.index).cloned();
     let dependencies = dependencies.unwrap_or_default();
     match own {
-        Some(own) => join(sequence.dependencies(own), &dependencies),
+        Some(own) => join_later(sequence.dependencies(own), &dependencies),
         None => {
             sequences.join(recorded.sequence, stream, dependencies);
             watch(stream);
