@@ -355,7 +355,7 @@ fn inaccessible(fault: access::AccessFault) -> Error {
 
 impl Transfer {
     /// Returns the number of bytes to copy; `None` on overflow.
-    fn bytes(&self) -> Option<u64> {
+    pub(crate) fn bytes(&self) -> Option<u64> {
         self.width.checked_mul(self.height)?.checked_mul(self.depth)
     }
 

@@ -148,6 +148,38 @@ static void outside(void) {
     EXPECT(cuGraphDestroy(graph), SUCCESS);
 }
 
+// Regression test: calls could copy and fill memory of a graph when it was not live.
+static void not_live(void) {
+    CUgraph graph;
+    CUgraphNode node;
+    CUgraphExec exec;
+    unsigned word = 0;
+    AllocParams params = request(1 << 20);
+    REQUIRE(cuGraphCreate(&graph, 0));
+    REQUIRE(cuGraphAddMemAllocNode(&node, graph, NULL, 0, &params));
+    REQUIRE(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    CUdeviceptr place = params.pointer, inside = place + 4096;
+    for (int launch = 0; launch < 3; ++launch) {
+        EXPECT(cuMemsetD32Async(inside, 7, 1, stream), INVALID_VALUE);
+        EXPECT(cuMemcpyHtoD_v2(inside, &word, 4), INVALID_VALUE);
+        EXPECT(cuMemcpyDtoH_v2(&word, inside, 4), INVALID_VALUE);
+        EXPECT(cuMemcpyDtoHAsync_v2(&word, inside, 4, stream), INVALID_VALUE);
+        EXPECT(cuGraphLaunch(exec, stream), SUCCESS);
+        EXPECT(cuMemsetD32Async(inside, 7, 1, stream), SUCCESS);
+        EXPECT(cuMemcpyDtoHAsync_v2(&word, inside, 4, stream), SUCCESS);
+        EXPECT(cuStreamSynchronize(stream), SUCCESS);
+        CHECK(word == 7);
+        EXPECT(launch == 0 ? cuMemFree_v2(place) : cuMemFreeAsync(place, stream), SUCCESS);
+        if (launch == 1) {
+            EXPECT(cuStreamSynchronize(stream), SUCCESS);
+            EXPECT(cuDeviceGraphMemTrim(device), SUCCESS);
+        }
+    }
+    EXPECT(cuStreamSynchronize(stream), SUCCESS);
+    EXPECT(cuGraphExecDestroy(exec), SUCCESS);
+    EXPECT(cuGraphDestroy(graph), SUCCESS);
+}
+
 static void captured(void) {
     CUgraph graph;
     CUgraphExec exec;
@@ -469,6 +501,7 @@ int main(void) {
     REQUIRE(cuStreamCreate(&stream, 1));
     inside();
     outside();
+    not_live();
     captured();
     seen_by_the_host();
     conditionals();

@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::copy::{self, Fill, Manner, Transfer};
 use crate::error::{CaptureError, Error, Result};
 use crate::event::{Event, Record, SharedEvent};
-use crate::graph::{HostFunction, Origin, free_from_outside};
+use crate::graph::{HostFunction, Origin, check_live, free_from_outside};
 use crate::kernel::Kernel;
 use crate::launch::LaunchConfig;
 use crate::mem::Allocation;
@@ -135,6 +135,10 @@ impl Stream {
     /// Submits a copy, and records and checks what it accesses. The copy of a staged source does not count as an access
     /// to it.
     fn submit_copy(&self, transfer: Transfer, manner: Manner) -> Result<()> {
+        if transfer.bytes() != Some(0) {
+            check_live(self.context(), transfer.dst)?;
+            check_live(self.context(), transfer.src)?;
+        }
         let is_staged = manner == Manner::Staged;
         let has_waited = copy::submit(self, transfer, manner)?;
         self.uses([transfer.src, transfer.dst], || "a copy".to_owned());
@@ -195,6 +199,9 @@ impl Stream {
             return capture::fill(self, fill);
         }
         self.context().make_room();
+        if count != 0 && rows != 0 {
+            check_live(self.context(), fill.dst)?;
+        }
         copy::submit_fill(self, fill)?;
         self.uses([fill.dst], || "a fill".to_owned());
         self.copies(&[(fill.rows(), true)], "a fill");

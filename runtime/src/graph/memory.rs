@@ -6,6 +6,9 @@
 //! stops being live, when the program calls the launch or the free, and not when this work runs. The program must order
 //! the work itself. Source: CUDA driver API, `cuGraphAddMemAllocNode`.
 //!
+//! Copies and fills that are not nodes of a graph are errors if the memory is not live. Kernels can access the memory
+//! also when it is not live.
+//!
 //! On a GPU, the addresses of graph memory are not used for other allocations. If a program frees such an address after
 //! the graph was destroyed, the program gets an error. So that this error can be reported, Margay does not reuse the
 //! addresses of a destroyed graph immediately.
@@ -242,6 +245,7 @@ impl GraphAllocation {
         self.state.lock().freed_inside == Some(true)
     }
 
+    /// Returns whether the allocation is live.
     pub(super) fn is_live(&self) -> bool {
         self.state.lock().live
     }
@@ -320,6 +324,23 @@ pub(crate) fn graph_allocation(address: u64) -> Option<Arc<GraphAllocation>> {
     let found = book.known.get(&address).and_then(Weak::upgrade);
     drop(book);
     found.filter(|found| found.has_memory())
+}
+
+/// Checks that `address` is not in memory of a graph that is not live. Only nodes of graphs use such memory.
+///
+/// # Errors
+/// [`Error::InvalidValue`] if the address is in such memory.
+pub(crate) fn check_live(context: &Context, address: u64) -> Result<()> {
+    let found = context.machine().memory.lookup(address);
+    let Some(found) = found.filter(|found| found.internal) else {
+        return Ok(());
+    };
+    match graph_allocation(found.base) {
+        Some(allocation) if !allocation.is_live() => Err(Error::invalid(format!(
+            "{address:#x} is in an allocation of a graph that is not live"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Returns whether an allocation of a graph begins at `ptr`.

@@ -41,7 +41,7 @@ pub use edges::Edge;
 pub use exec::{GraphExec, InstantiateFlags, InstantiateProblem, InstantiateReason};
 pub use memory::is_graph_memory;
 pub use memory::{GraphAllocation, GraphMemory};
-pub(crate) use memory::{forget_context, free_from_outside, graph_allocation};
+pub(crate) use memory::{check_live, forget_context, free_from_outside, graph_allocation};
 pub use node::{
     AttributeValue, EdgeData, HostFunction, HostNode, KernelAttributes, KernelNode, MemOpsNode,
     MemcpyNode, MemsetNode, NodeKind, NodeOp, Origin,
