@@ -128,3 +128,12 @@ pub(crate) fn with_progress<T>(what: &str, work: impl FnOnce() -> T) -> T {
         result
     })
 }
+
+/// Makes writes beyond the file size limit (`ulimit -f`) fail with an error. Without a handler for `SIGXFSZ`, such a
+/// write would end this process. Programs that this process starts or executes have the default action.
+///
+/// # Errors
+/// The system's error if it cannot install a handler.
+pub(crate) fn survive_limits() -> io::Result<()> {
+    signal_hook::flag::register(signal_hook::consts::SIGXFSZ, std::sync::Arc::default()).map(|_| ())
+}

@@ -137,3 +137,48 @@ fn old_builds_go_and_no_home_is_needed() {
         library.display()
     );
 }
+
+// Regression test: SIGXFSZ ended the command without a message.
+#[test]
+fn a_limit_on_the_size_of_files_is_an_error() {
+    let prefix = Prefix::new("file_limit");
+    let margay = prefix.margay("home");
+    let script = |commands: &str| {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", commands]).current_dir(&prefix.0);
+        shell.arg(margay.get_program());
+        for (name, value) in margay.get_envs() {
+            match value {
+                Some(value) => shell.env(name, value),
+                None => shell.env_remove(name),
+            };
+        }
+        shell.output().unwrap()
+    };
+    let output = script("ulimit -f 1024; exec \"$0\" run -- true");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        output.status.code().is_some_and(|code| code != 0),
+        "{:?} {said}",
+        output.status
+    );
+    assert!(said.contains(".so: File too large"), "{said}");
+    let unfinished = Command::new("find")
+        .arg(&prefix.0)
+        .args(["-name", "lib*.so.*"])
+        .output();
+    assert_eq!(
+        String::from_utf8(succeeded(unfinished.unwrap()).stdout).unwrap(),
+        ""
+    );
+
+    // The program has the default action for the signal, so it ends by the signal.
+    let write = "exec \"$0\" run -- sh -c 'ulimit -f 1; exec head -c 100000 /dev/zero > file'";
+    let output = script(write);
+    let signal = std::os::unix::process::ExitStatusExt::signal(&output.status);
+    assert_eq!(
+        signal,
+        Some(rustix::process::Signal::XFSZ.as_raw()),
+        "{output:?}"
+    );
+}

@@ -106,7 +106,7 @@ impl Form {
 /// Runs the program, or reads the findings of an earlier run (`--read`), and reports the findings.
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let options = &arguments.options;
-    signals::survive_limits().map_err(|error| format!("cannot handle signals: {error}"))?;
+    crate::output::survive_limits().map_err(|error| format!("cannot handle signals: {error}"))?;
     // Errors of options are reported before the program runs.
     let mut reports = Vec::new();
     for path in &options.output.report {

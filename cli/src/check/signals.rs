@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::thread;
 
 use rustix::process::{Pid, Signal, kill_process};
-use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 /// Makes the system keep the exit status of child processes. Without a handler, the system would discard the status if
@@ -20,15 +20,6 @@ use signal_hook::iterator::Signals;
 /// The system's error if it cannot install a handler.
 pub(crate) fn keep_statuses() -> io::Result<()> {
     signal_hook::flag::register(SIGCHLD, Arc::default()).map(|_| ())
-}
-
-/// Makes writes beyond the file size limit (`ulimit -f`) fail with an error. Without a handler for `SIGXFSZ`, such a
-/// write would end this process.
-///
-/// # Errors
-/// The system's error if it cannot install a handler.
-pub(super) fn survive_limits() -> io::Result<()> {
-    signal_hook::flag::register(SIGXFSZ, Arc::default()).map(|_| ())
 }
 
 /// Waits until the program ends. The handlers stay installed afterwards, so that another signal does not end this

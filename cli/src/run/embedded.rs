@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use super::environment::cache;
 use super::folder::{base_folder, own_folder};
+use crate::output::survive_limits;
 
 /// Age after which the folders of other builds are removed.
 const A_MONTH: Duration = Duration::from_secs(30 * 24 * 3600);
@@ -103,8 +104,12 @@ fn written(base: &Path, build: &str, user: u32) -> io::Result<PathBuf> {
         // Another process may write the same file at the same time, so each process writes to a file of its own and
         // renames it.
         let part = folder.join(format!("{name}.{}", std::process::id()));
-        fs::write(&part, bytes)?;
-        fs::rename(&part, &path)?;
+        survive_limits()?;
+        if let Err(error) = fs::write(&part, bytes).and_then(|()| fs::rename(&part, &path)) {
+            let _ = fs::remove_file(&part);
+            let text = format!("{}: {error}", path.display());
+            return Err(io::Error::new(error.kind(), text));
+        }
     }
     if fresh {
         remove_old(base, &folder);
