@@ -429,6 +429,30 @@ fn accesses_of_kernels_name_the_launch_and_the_allocation() {
 }
 
 #[test]
+fn memory_of_graphs_is_allocated_from_its_allocation_node_to_its_free() {
+    let all = "memcheck,initcheck,leakcheck,apicheck";
+    let found = findings("graph-memory", all);
+    assert!(found.is_empty(), "{found:#?}");
+    for (what, offset) in [("before", 8), ("after", 12)] {
+        let mut found = findings(&format!("graph-memory {what}"), all);
+        let text = "Invalid __global__ write";
+        let finding = take(&mut found, "use-after-free", "launch", text);
+        let place = format!(
+            "{offset} bytes into device memory of 1,000 bytes allocated at checked.c:{}, while its graph has not \
+             allocated it",
+            line("graph-memory")
+        );
+        let described = finding["allocation"].as_str().expect("a description");
+        assert!(described.ends_with(&place), "{described}");
+        assert!(found.is_empty(), "{found:#?}");
+    }
+    let mut found = findings("graph-memory unwritten", all);
+    let text = "a copy of 8 bytes to the host reads 4 bytes of uninitialized memory, the first at offset 4";
+    take(&mut found, "partly-uninitialized", "unwritten-graph-memory", text);
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+#[test]
 fn unordered_uses_of_stream_ordered_memory_are_reported() {
     let both = |what: &str| {
         let found = findings(&format!("{what} unordered"), "memcheck");

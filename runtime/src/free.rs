@@ -21,6 +21,7 @@ impl Context {
         if let Some(freed) = free_from_outside(ptr.address()) {
             let freed = freed?;
             freed.context().wait_for_everything();
+            freed.set_allocated(false);
             return Ok(());
         }
         // Memory of a failed context can still be freed, because all work that might use the memory is complete or

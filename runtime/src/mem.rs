@@ -284,6 +284,15 @@ impl DeviceMemory {
         Ok(())
     }
 
+    /// Records that a node of a graph allocates or frees the graph's memory that starts at `base`. Checking runs report
+    /// accesses to the memory while it is not allocated, and reads of bytes that were not written since it was allocated.
+    pub(crate) fn set_allocated(&self, found: &Allocation, allocated: bool) {
+        self.space.set_allocated(found.base, allocated);
+        if allocated && found.kind == PointerKind::Device {
+            checks::host::allocated(found.base, found.size);
+        }
+    }
+
     /// Records that a stream will free the allocation that starts at `base`.
     pub(crate) fn promise(&self, base: u64) {
         self.space.promise(base);

@@ -415,6 +415,48 @@ static void ordered(void) {
     REQUIRE(cuModuleUnload(module));
 }
 
+// A graph that allocates memory, writes to it and leaves it allocated. The program uses the memory between the launch
+// and the free; with the argument `before` also before the launch, and with `after` also after the free.
+static void graph_memory(const char *what) {
+    CUresult cuStreamBeginCapture_v2(CUstream, int), cuStreamEndCapture(CUstream, void **);
+    CUresult cuGraphLaunch(void *, CUstream);
+    CUdeviceptr memory;
+    CUstream stream;
+    void *graph, *exec;
+    int host[2];
+    REQUIRE(cuStreamCreate(&stream, 1));
+    kernel("poke");
+    REQUIRE(cuStreamBeginCapture_v2(stream, 0));
+    REQUIRE(cuMemAllocAsync(&memory, 1000, stream)); // @graph-memory
+    poke(memory, stream);
+    REQUIRE(cuStreamEndCapture(stream, &graph));
+    REQUIRE(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    if (!strcmp(what, "before"))
+        poke(memory + 8, stream);
+    for (int launch = 0; launch < 2; ++launch) {
+        REQUIRE(cuGraphLaunch(exec, stream));
+        if (launch == 0) {
+            poke(memory + 4, stream);
+            REQUIRE(cuMemcpyDtoHAsync_v2(host, memory, 8, stream));
+            REQUIRE(cuMemFreeAsync(memory, stream));
+        } else {
+            REQUIRE(cuStreamSynchronize(stream));
+            REQUIRE(cuMemcpyDtoH_v2(host, memory, 4));
+            // The second launch has allocated the memory again.
+            if (!strcmp(what, "unwritten"))
+                REQUIRE(cuMemcpyDtoH_v2(host, memory, 8)); // @unwritten-graph-memory
+            REQUIRE(cuMemFree_v2(memory));
+        }
+    }
+    if (!strcmp(what, "after"))
+        poke(memory + 12, stream);
+    REQUIRE(cuStreamSynchronize(stream));
+    REQUIRE(cuGraphExecDestroy(exec));
+    REQUIRE(cuGraphDestroy(graph));
+    REQUIRE(cuStreamDestroy_v2(stream));
+    REQUIRE(cuModuleUnload(module));
+}
+
 int main(int count, char **arguments) {
     const char *what = count > 1 ? arguments[1] : "";
     start();
@@ -440,6 +482,8 @@ int main(int count, char **arguments) {
         unwritten();
     else if (!strcmp(what, "correct-calls"))
         correct_calls();
+    else if (!strcmp(what, "graph-memory"))
+        graph_memory(count > 2 ? arguments[2] : "");
     else if (!strcmp(what, "accesses"))
         accesses();
     else if (!strcmp(what, "ordered"))

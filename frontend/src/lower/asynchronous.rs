@@ -20,18 +20,18 @@ impl FunctionLowering<'_, '_> {
         let at = self.at(parts, "a", StateSpace::Shared)?;
         self.begin_asynchronous(Asynchronous::Store);
         let ty = bits_type(parts.resolved.desc().ty.held());
-        let mut offset = 0;
+        let mut args: SmallVec<[Value; 5]> = SmallVec::from_slice(&[at.address]);
         if let Some(operand) = parts.operand("b") {
             for part in self.parts(operand) {
                 let value = self.read(&part, ty)?;
-                let value = self.held_as(value, ty);
-                let address = self.offset_by(at.address, offset);
-                let desc = Self::plain_access(Opcode::St, ty, at.space);
-                self.b.inst(desc, &[address, value], &[]);
-                offset += i64::from(ty.bits() / 8);
+                args.push(self.held_as(value, ty));
             }
         }
-        let bytes = self.b.constant(Type::B64, offset as u64);
+        let count = args.len() as u32 - 1;
+        let mut desc = Self::plain_access(Opcode::St, ty, at.space);
+        desc.mods = desc.mods.with_vec_log2(count.trailing_zeros() as u8);
+        self.b.inst(desc, &args, &[]);
+        let bytes = self.b.constant(Type::B64, u64::from(count * ty.bits() / 8));
         self.complete_bytes(object, bytes);
         self.end_asynchronous();
         Ok(())

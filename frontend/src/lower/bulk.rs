@@ -103,6 +103,22 @@ impl FunctionLowering<'_, '_> {
         })
     }
 
+    /// Returns the description of a load or store of two 64-bit values, whose address is a multiple of 16.
+    fn pair_access(opcode: Opcode, space: StateSpace) -> Desc {
+        let mut desc = Self::plain_access(opcode, OpType::B64, space);
+        desc.mods = desc.mods.with_vec_log2(1);
+        desc
+    }
+
+    /// Applies [`FunctionLowering::row_address`] to an address in a state space.
+    fn at_row(&mut self, at: At) -> At {
+        let address = self.plain(at.address);
+        At {
+            address: self.row_address(address),
+            space: at.space,
+        }
+    }
+
     /// Returns the address in the shared memory of the block of rank `rank` that has the same offset as `at`.
     pub(super) fn at_block(&mut self, at: At, rank: Value) -> At {
         let ty = self.address_type(at.address);
@@ -144,14 +160,11 @@ impl FunctionLowering<'_, '_> {
         self.for_each_target(parts, (to, object), |s, to, object| {
             s.count_up(accessed, CHUNK, |s, offset| {
                 let (to, from) = (s.beyond(to, offset), s.beyond(from, offset));
-                for half in [0, 8] {
-                    let source = s.offset_by(from.address, half);
-                    let desc = Self::plain_access(Opcode::Ld, OpType::B64, from.space);
-                    let value = s.b.op(desc, &[source], Type::B64);
-                    let target = s.offset_by(to.address, half);
-                    let desc = Self::plain_access(Opcode::St, OpType::B64, to.space);
-                    s.b.inst(desc, &[target, value], &[]);
-                }
+                let desc = Self::pair_access(Opcode::Ld, from.space);
+                let load = s.b.inst(desc, &[from.address], &[Type::B64; 2]);
+                let [low, high] = [0, 1].map(|index| s.b.function.dfg.results(load)[index]);
+                let desc = Self::pair_access(Opcode::St, to.space);
+                s.b.inst(desc, &[to.address, low, high], &[]);
                 Ok(())
             })?;
             if let Some(object) = object {
@@ -210,6 +223,7 @@ impl FunctionLowering<'_, '_> {
             Some(_) => Some(self.object_of(parts)?),
             None => None,
         };
+        let (to, from) = (self.at_row(to), self.at_row(from));
         self.begin_asynchronous(completion_of(object));
         self.count_up(accessed, u64::from(ty.bits() / 8), |s, offset| {
             let (to, from) = (s.beyond(to, offset), s.beyond(from, offset));

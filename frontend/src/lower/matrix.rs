@@ -395,7 +395,7 @@ impl FunctionLowering<'_, '_> {
             value = self.convert(value, ty, OpType::U32);
         }
         Ok(Rows {
-            address: value,
+            address: self.row_address(value),
             trans: resolved.spelling().has("trans"),
         })
     }

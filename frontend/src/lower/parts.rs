@@ -101,6 +101,18 @@ impl FunctionLowering<'_, '_> {
         self.b.op(desc, &[a, b], Type::PRED)
     }
 
+    /// Returns the address of 16 bytes that an instruction accesses as smaller elements, but which must be a multiple of
+    /// 16 (PTX ISA, "ldmatrix", "cp.reduce.async.bulk"). If the address is not a multiple of 16, the result is odd, so
+    /// that the access to the first element is misaligned.
+    pub(super) fn row_address(&mut self, address: Value) -> Value {
+        let ty = self.address_type(address);
+        let [fifteen, one] = [15, 1].map(|number| self.b.constant(ty.held(), number));
+        let bits = super::operand::bits_type(ty.held());
+        let rest = self.b.simple(Opcode::And, bits, &[address, fifteen]);
+        let odd = self.b.simple(Opcode::Min, ty, &[rest, one]);
+        self.b.simple(Opcode::Or, bits, &[address, odd])
+    }
+
     /// Writes `value` to the destination operand `d`, if the instruction has one.
     pub(super) fn give(&mut self, parts: &Parts<'_>, value: Value, ty: OpType) -> Lowered<()> {
         if let Some(operand) = parts.operand("d") {

@@ -284,7 +284,7 @@ impl Stream {
         if let Some(freed) = free_from_outside(base) {
             let freed = freed?;
             let job = Box::new(move || {
-                drop(freed);
+                freed.set_allocated(false);
                 Ok(())
             });
             self.submit(Work::Device { job, short: true });

@@ -103,6 +103,19 @@ fn begin_work(plan: &Plan) -> Work {
     Work::Device { job, short: true }
 }
 
+/// Returns the work of a node that allocates the memory of a graph or frees it. Only checking runs record this.
+fn allocation_work(memory: &Arc<GraphAllocation>, allocated: bool) -> Work {
+    if memory.context().machine().findings.is_none() {
+        return Work::Marker;
+    }
+    let memory = Arc::clone(memory);
+    let job = Box::new(move || {
+        memory.set_allocated(allocated);
+        Ok(())
+    });
+    Work::Device { job, short: true }
+}
+
 /// Returns the work of the launch's last task. The work drops `keep`, if there is one.
 fn end_work<K: Send + 'static>(keep: Option<K>) -> Work {
     match keep {
@@ -301,11 +314,15 @@ impl Made<'_> {
                 let work = memop::work(&node.context, node.ops.clone());
                 self.task(&node.context, work, before.iter())
             }
-            NodeOp::Empty
-            | NodeOp::MemAlloc(_)
-            | NodeOp::MemFree(_)
-            | NodeOp::Child(_)
-            | NodeOp::Conditional(_) => self.task(here, Work::Marker, before.iter()),
+            NodeOp::MemAlloc(memory) => {
+                self.task(here, allocation_work(memory, true), before.iter())
+            }
+            NodeOp::MemFree(memory) => {
+                self.task(here, allocation_work(memory, false), before.iter())
+            }
+            NodeOp::Empty | NodeOp::Child(_) | NodeOp::Conditional(_) => {
+                self.task(here, Work::Marker, before.iter())
+            }
         }
     }
 }

@@ -7,7 +7,8 @@
 //! the work itself. Source: CUDA driver API, `cuGraphAddMemAllocNode`.
 //!
 //! Copies and fills that are not nodes of a graph are errors if the memory is not live. Kernels can access the memory
-//! also when it is not live.
+//! also when it is not live. Checking runs report such accesses: an allocation node allocates the memory when it runs,
+//! and a free node, or the work that `cuMemFreeAsync` submits, ends this when it runs.
 //!
 //! On a GPU, the addresses of graph memory are not used for other allocations. If a program frees such an address after
 //! the graph was destroyed, the program gets an error. So that this error can be reported, Margay does not reuse the
@@ -177,6 +178,7 @@ impl GraphAllocation {
             memory: found.map_or(0, |found| found.id),
             state: Mutex::default(),
         });
+        allocation.set_allocated(false);
         let weak = Arc::downgrade(&allocation);
         BOOK.lock().known.insert(ptr.address(), weak);
         Ok(allocation)
@@ -256,6 +258,18 @@ impl GraphAllocation {
         let backed = std::mem::replace(&mut self.state.lock().backed, true);
         if !backed {
             book.add(self.device(), self.counted());
+        }
+    }
+
+    /// Records in checking runs that a node allocates the memory or frees it.
+    pub(crate) fn set_allocated(&self, allocated: bool) {
+        let machine = self.context.machine();
+        if machine.findings.is_none() {
+            return;
+        }
+        let found = machine.memory.lookup(self.ptr.address());
+        if let Some(found) = found.filter(|found| found.id == self.memory) {
+            machine.memory.set_allocated(&found, allocated);
         }
     }
 

@@ -55,7 +55,7 @@ pub(crate) use space::default_device_memory;
 pub use space::{
     AddressSpace, Allocation, MemoryConfig, MemoryInfo, MemoryKind, Request, SMALL_LIMIT,
 };
-pub(crate) use space::{CONSTANT, READ_ONLY};
+pub(crate) use space::{CONSTANT, READ_ONLY, UNALLOCATED};
 pub use virtual_memory::{Access, GRANULARITY, Physical};
 pub use visible::{Visible, outside, within};
 pub use whose::grouped_bytes;

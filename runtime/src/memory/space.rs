@@ -91,6 +91,9 @@ pub(crate) const READ_ONLY: u32 = 8;
 /// The flag of variables in constant memory, which kernels can only read.
 pub(crate) const CONSTANT: u32 = 1 << 29;
 
+/// The flag of a graph's memory while no allocation node has allocated it ([`AddressSpace::set_allocated`]).
+pub(crate) const UNALLOCATED: u32 = 1 << 28;
+
 /// An allocation or a registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allocation {
@@ -424,6 +427,15 @@ impl AddressSpace {
         }
     }
 
+    /// Sets or clears the flag [`UNALLOCATED`] of the memory of a graph that starts at `base`. If `allocated` is false,
+    /// checking runs report the accesses of kernels to this memory.
+    pub fn set_allocated(&self, base: u64, allocated: bool) {
+        if let Some(record) = self.index.write().get_mut(&base) {
+            let others = record.allocation.flags & !UNALLOCATED;
+            record.allocation.flags = others | if allocated { 0 } else { UNALLOCATED };
+        }
+    }
+
     /// Records that a free of the allocation that starts at `base` was submitted to a stream, and the stack of the call
     /// that submitted it. If the allocation is memory of a pool, pools may then allocate the same amount of memory
     /// before the free is executed. So a call that submits an allocation to the stream need not wait for frees that
@@ -562,9 +574,13 @@ impl AddressSpace {
         true
     }
 
-    /// Returns whether `address` is in a recently freed allocation and in no current allocation.
+    /// Returns whether `address` is in a recently freed allocation and in no current allocation, or in memory of a graph
+    /// that is not allocated.
     pub fn was_freed(&self, address: u64) -> bool {
-        self.find(address).is_none() && self.books.lock().freed.holds(address)
+        match self.find(address) {
+            Some(found) => found.flags & UNALLOCATED != 0,
+            None => self.books.lock().freed.holds(address),
+        }
     }
 
     /// Returns all allocations and registrations, ordered by address.

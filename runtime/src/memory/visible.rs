@@ -11,7 +11,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{AddressSpace, CONSTANT, MemoryKind, READ_ONLY};
+use super::{AddressSpace, CONSTANT, MemoryKind, READ_ONLY, UNALLOCATED};
 use crate::fault::{AccessFault, AccessKind, TrapKind};
 
 /// The memory that kernels of one address space may access, apart from the windows of their own CTAs.
@@ -71,8 +71,11 @@ impl Visible {
     /// a kernel may read them or, if `writes` is true, write them.
     pub fn allocation(&self, address: u64, bytes: u64, writes: bool) -> Option<(u64, u64)> {
         let found = self.space.find(address)?;
-        let fixed = READ_ONLY | CONSTANT;
-        let permitted = found.holds(address, bytes) && !(writes && found.flags & fixed != 0);
+        let refused = match writes {
+            true => UNALLOCATED | READ_ONLY | CONSTANT,
+            false => UNALLOCATED,
+        };
+        let permitted = found.holds(address, bytes) && found.flags & refused == 0;
         permitted.then_some((found.base, found.size))
     }
 
@@ -88,7 +91,8 @@ impl Visible {
         self.constant(address, 1).is_some()
     }
 
-    /// Returns whether an address is in a recently freed allocation and in no current allocation.
+    /// Returns whether an address is in a recently freed allocation and in no current allocation, or in memory of a graph
+    /// that is not allocated.
     pub fn was_freed(&self, address: u64) -> bool {
         self.space.was_freed(address)
     }

@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use super::space::Record;
-use super::{AddressSpace, Allocation, MemoryKind};
+use super::{AddressSpace, Allocation, MemoryKind, UNALLOCATED};
 use crate::call_stack::CallStack;
 use crate::demangle;
 
@@ -175,7 +175,11 @@ impl Found {
         let allocated = site(&self.calls.allocated).filter(|_| self.variable.is_none());
         let allocated = allocated.map(|site| format!("allocated {site}"));
         let Some(by) = self.by else {
-            return text + &allocated.map_or(String::new(), |allocated| format!(" {allocated}"));
+            text += &allocated.map_or(String::new(), |allocated| format!(" {allocated}"));
+            if self.allocation.flags & UNALLOCATED != 0 {
+                text += ", while its graph has not allocated it";
+            }
+            return text;
         };
         match (by, site(&self.calls.freed)) {
             (FreedBy::Owner, _) => text += " freed with its context",
