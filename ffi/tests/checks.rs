@@ -448,7 +448,12 @@ fn memory_of_graphs_is_allocated_from_its_allocation_node_to_its_free() {
     }
     let mut found = findings("graph-memory unwritten", all);
     let text = "a copy of 8 bytes to the host reads 4 bytes of uninitialized memory, the first at offset 4";
-    take(&mut found, "partly-uninitialized", "unwritten-graph-memory", text);
+    take(
+        &mut found,
+        "partly-uninitialized",
+        "unwritten-graph-memory",
+        text,
+    );
     assert!(found.is_empty(), "{found:#?}");
 }
 

@@ -45,8 +45,7 @@ pub mod sorted {
     pub const GENERAL: i32 = 2;
 }
 
-/// Initial value of [`NativeContext::turns`]: the number of turns that all lanes of a CTA together may use before the
-/// running lane yields. A turn is a unit of the iteration budget of waiting loops, in which a lane may wait for memory.
+/// Largest number of turns that all lanes of a CTA together may use before the running lane yields. A turn is a unit of the iteration budget of waiting loops, in which a lane may wait for memory.
 /// An iteration that only reads memory and does not poll uses one turn; if races are checked, it uses [`WAITING_TURN`]
 /// turns.
 pub const TURNS: i32 = 1 << 14;
@@ -69,6 +68,9 @@ pub struct NativeContext {
     pub local_stride: u32,
     /// Remaining number of turns ([`TURNS`]). A lane in a waiting loop yields when no turns are left.
     pub turns: i32,
+    /// The value of `turns` with which a CTA begins: at most [`TURNS`], and less if iterations of the kernel's waiting
+    /// loops take long.
+    pub turn_budget: i32,
     /// Coordinates of the CTA in the grid.
     pub ctaid: [u32; 3],
     /// Value of `%smid`.

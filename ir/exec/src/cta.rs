@@ -217,7 +217,7 @@ impl CtaState {
                 return Ok(CtaOutcome::Converged(sync_point));
             }
             let yielded = self.any_yielded();
-            if yielded && (!progress || round >= ROUNDS) {
+            if yielded && (!progress || round >= ROUNDS || runner.is_overdue()) {
                 return Ok(CtaOutcome::Parked { progressed });
             }
             if !progress && !self.complete_undefined(runner) {

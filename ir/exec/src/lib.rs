@@ -131,6 +131,11 @@ pub trait Runner {
         false
     }
 
+    /// Returns whether the CTA has run so long that other CTAs should run if some of its lanes have yielded.
+    fn is_overdue(&self) -> bool {
+        false
+    }
+
     /// Returns the operand with index `index` of a sync point if it is the same constant for every lane.
     fn constant_operand(&self, _sync_point: SyncPoint, _index: usize) -> Option<Bits> {
         None

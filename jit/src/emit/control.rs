@@ -14,7 +14,7 @@ use margay_ops::types::Kind;
 use smallvec::SmallVec;
 
 use super::lane::{EmitError, Lane, fixed, host};
-use crate::abi::{NativeContext, TURNS, WAITING_TURN, status};
+use crate::abi::{NativeContext, WAITING_TURN, status};
 
 impl Lane<'_, '_> {
     pub(crate) fn terminate(&mut self, inst: Inst) -> Result<(), EmitError> {
@@ -239,13 +239,10 @@ impl Lane<'_, '_> {
             .ins()
             .load(types::I32, host(), self.fixed.ctx, offset);
         let only_reads = self.function.dfg.insts[inst].mods.flag();
-        let (cost, rest) = if only_reads {
-            // The race detector needs microseconds for an iteration, so fewer iterations must pass between two yields.
-            let is_slow = self.request.order;
-            (if is_slow { WAITING_TURN } else { 1 }, TURNS)
-        } else {
-            // One turn is left, so after this lane has yielded, the lanes that run next yield in their first iteration.
-            (WAITING_TURN, 1)
+        // The race detector needs microseconds for an iteration, so fewer iterations must pass between two yields.
+        let cost = match only_reads && !self.request.order {
+            true => 1,
+            false => WAITING_TURN,
         };
         let left = self.b.ins().iadd_imm_s(turns, -i64::from(cost));
         self.b.ins().store(host(), left, self.fixed.ctx, offset);
@@ -257,7 +254,16 @@ impl Lane<'_, '_> {
         self.b.ins().brif(over, due, &[], go_on, &[]);
         self.b.switch_to_block(due);
         self.b.set_cold_block(due);
-        let rest = self.b.ins().iconst(types::I32, i64::from(rest));
+        let rest = match only_reads {
+            true => {
+                let budget = offset_of!(NativeContext, turn_budget) as i32;
+                self.b
+                    .ins()
+                    .load(types::I32, host(), self.fixed.ctx, budget)
+            }
+            // One turn is left, so after this lane has yielded, the lanes that run next yield in their first iteration.
+            false => self.b.ins().iconst(types::I32, 1),
+        };
         self.b.ins().store(host(), rest, self.fixed.ctx, offset);
         go_on
     }

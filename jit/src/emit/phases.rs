@@ -32,7 +32,7 @@ use super::memory::shared_base;
 use super::slice::hoist::Hoisted;
 use super::slice::{Ends, NOBODY, Slice, View};
 use super::sweep::{Rest, Shape, Sweep};
-use crate::abi::{Helpers, NativeContext, TURNS, WHOLE_CTA, sorted, status};
+use crate::abi::{Helpers, NativeContext, WHOLE_CTA, sorted, status};
 use crate::addresses::Target;
 use crate::sync_points::{Completion, SyncPointTable};
 
@@ -312,7 +312,7 @@ impl<'a> Driver<'a> {
         if let Some(sweep) = &self.sweep {
             sweep.reset(b);
         }
-        let turns = b.ins().iconst(types::I32, i64::from(TURNS));
+        let turns = field(b, self.ctx, offset_of!(NativeContext, turn_budget));
         set_field(b, self.ctx, offset_of!(NativeContext, turns), turns);
         b.ins().jump(head, &[]);
 

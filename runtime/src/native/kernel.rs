@@ -106,6 +106,8 @@ pub(super) struct NativeKernel {
     phases: [OnceLock<Result<Entry, CompileError>>; Specialisation::COUNT],
     /// Chunk widths of the vector code.
     widths: Widths,
+    /// Whether threads can wait in loops: the kernel contains a yield.
+    pub(super) waits: bool,
     /// The choice between scalar and vector code.
     pub(super) tier_selection: TierSelection,
     owner: u64,
@@ -144,6 +146,7 @@ impl NativeKernel {
             phases: Default::default(),
             compiler,
             widths: compiled.widths(compiler),
+            waits: has_yields(&compiled.function),
             // If accesses or synchronisation are checked, vector code runs from the first launch, because the host then
             // examines the lanes of a chunk together, and warps complete collectives in registers. Scalar code is tried
             // later only if there are no sync points and no races are checked: its collectives are many times as slow,
@@ -368,6 +371,12 @@ fn register(function: &CompiledFunction, owner: u64) -> Entry {
     let start = function.code.start();
     crate::fault::register_code(start as u64, function.code.bytes().len(), owner);
     Entry(start)
+}
+
+/// Returns whether a function contains a yield.
+fn has_yields(function: &Function) -> bool {
+    let mut insts = function.blocks().iter().flat_map(|&b| function.insts(b));
+    insts.any(|&inst| function.dfg.insts[inst].opcode == Opcode::Yield)
 }
 
 /// Returns whether a function synchronises threads only with barriers of the whole CTA and with warp barriers. Such a

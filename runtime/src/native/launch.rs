@@ -16,6 +16,7 @@ use super::native_cta::{self, NativeCta};
 use super::observe::{self, Examiner, Recorder, SPARE};
 use super::reach::{self, Reach};
 use super::tier::TieredLaunch;
+use super::turns::TurnBudget;
 use super::unit::{CtaKind, Resident};
 use crate::checks::{Finding, Place, Severity, ThreadPlace, Tool, Undefined};
 use crate::engine::{Hang, LaunchShape, ParkedUnit, PreparedLaunch, RunOutcome, Worker};
@@ -79,6 +80,8 @@ pub(super) struct PtxLaunch {
     /// Number of bytes of local memory that a thread may access. The rest of `local_stride` is padding, and in checking
     /// runs also spare memory.
     pub(super) local_bytes: u32,
+    /// The number of turns after which lanes in waiting loops yield.
+    pub(super) turns: TurnBudget,
     /// The polls and writes of the launch's threads, for hang detection.
     pub(super) waits: Waits,
     /// Receives the observed events, if tools observe the launch.
@@ -142,6 +145,8 @@ impl PtxLaunch {
             |kernel| kernel.specialisation(info.block),
         );
         let sink = sink(&code, &shape);
+        let waits = native.is_ok_and(|kernel| kernel.waits);
+        let is_measured = waits && shape.findings.is_none() && sink.is_none();
         let mut launch = Arc::new(PtxLaunch {
             code,
             shape,
@@ -151,6 +156,7 @@ impl PtxLaunch {
             specialisation,
             local_stride,
             local_bytes,
+            turns: TurnBudget::new(is_measured),
             waits: Waits::default(),
             sink,
             _workspace: workspace,

@@ -38,6 +38,7 @@ mod shared;
 mod sync_points;
 mod textures;
 mod tier;
+mod turns;
 mod unit;
 
 pub(crate) use compile::guarded;

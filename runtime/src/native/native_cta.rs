@@ -2,6 +2,7 @@
 //! run in phases. A CTA whose threads have diverged runs alone, region by region.
 
 use std::hash::{Hash, Hasher};
+use std::time::Instant;
 
 use margay_exec::{
     CtaInfo, CtaState, Fault as IrFault, FaultKind as IrKind, Runner, SyncEvent, SyncPoint,
@@ -11,7 +12,7 @@ use margay_ir::analysis::regions::FRAME_ALIVE;
 use margay_ir::entity::Value;
 use margay_ir::function::SourceLoc;
 use margay_jit::Specialisation;
-use margay_jit::abi::{NativeContext, PermittedRange, TURNS, UNKNOWN_HANDLE, status};
+use margay_jit::abi::{NativeContext, PermittedRange, UNKNOWN_HANDLE, status};
 use margay_ops::meaning::Bits;
 use margay_ops::ops::Opcode;
 use rustc_hash::FxHasher;
@@ -20,7 +21,7 @@ use super::faults;
 use super::helpers::{self, HELPERS, HostData};
 use super::kernel::{Entry, NativeKernel};
 use super::launch::{self, PtxLaunch, Turn};
-use super::{reach, sync_points};
+use super::{reach, sync_points, turns};
 use crate::error::Fault;
 use crate::fault::{GeneratedFn, enter};
 use crate::memory::CtaWindow;
@@ -158,6 +159,8 @@ impl NativeCta {
             host: &mut host,
             context,
             launch,
+            begun: launch.turns.start(),
+            turns_set: None,
         };
         for round in 0u64.. {
             let outcome = self.state.run(&mut runner).map(Turn::of);
@@ -231,6 +234,8 @@ pub(super) fn run_phases(
         host: &mut host,
         context,
         launch,
+        begun: None,
+        turns_set: None,
     };
     let outcome = runner.phases(SyncPoint::START, count);
     let at = runner.context.cta;
@@ -263,7 +268,8 @@ fn context(
         shared_base: cta.shared_base,
         local_base: cta.local_base,
         local_stride: cta.local_stride,
-        turns: TURNS,
+        turns: launch.turns.turns(),
+        turn_budget: launch.turns.turns(),
         ctaid: cta.index,
         sm: cta.sm,
         ntid: info.block,
@@ -407,6 +413,10 @@ struct NativeRunner<'a, 'b> {
     host: &'a mut HostData<'b>,
     context: NativeContext,
     launch: &'a PtxLaunch,
+    /// When the CTA began to run, if the launch measures this.
+    begun: Option<Instant>,
+    /// When the field `turns` of the context was set, if the launch measures this.
+    turns_set: Option<Instant>,
 }
 
 impl NativeRunner<'_, '_> {
@@ -431,7 +441,7 @@ impl NativeRunner<'_, '_> {
             .phases_entry(self.specialisation)
             .map_err(unsupported)?;
         if sync_point == SyncPoint::START {
-            self.context.turns = TURNS;
+            self.set_turns();
         }
         self.context.phase = sync_point.0;
         self.context.depth = 0;
@@ -439,12 +449,44 @@ impl NativeRunner<'_, '_> {
         match call(entry, &mut self.context, frames, count) {
             Ok(status::OK) if self.host.wrong_access.is_none() => Ok(None),
             Ok(status::GENERAL) => {
+                let warps = 0..self.context.warps;
+                let all = warps.map(|warp| (warp, self.frames.alive(warp)));
+                self.adapt_turns(all);
                 let from = (SyncPoint(self.context.phase), self.context.moved);
                 let place = |warp| (self.frames.stop_words(warp), self.frames.alive(warp));
                 let state = self.launch.new_state();
                 Ok(Some(state.taken_over(self, from, place)))
             }
             ended => Err(fault_of(self.kernel, &self.context, self.host, ended)),
+        }
+    }
+}
+
+impl NativeRunner<'_, '_> {
+    /// Gives the CTA the turns of the launch.
+    fn set_turns(&mut self) {
+        let turns = self.launch.turns.turns();
+        (self.context.turns, self.context.turn_budget) = (turns, turns);
+        self.turns_set = self.launch.turns.start();
+    }
+
+    fn is_yield(&self, sync_point: SyncPoint) -> bool {
+        data_of(self.kernel, sync_point).desc.opcode == Opcode::Yield
+    }
+
+    /// Adapts the turns of the launch if one of the lanes that have stopped has yielded. `stopped` contains warps and
+    /// masks of their lanes.
+    fn adapt_turns(&self, mut stopped: impl Iterator<Item = (u32, u32)>) {
+        let Some(start) = self.turns_set else {
+            return;
+        };
+        let has_yielded = |(warp, mask)| {
+            let sync_points = self.frames.stop_words(warp);
+            lanes(mask).any(|lane| self.is_yield(sync_points[lane as usize]))
+        };
+        if stopped.any(has_yielded) {
+            let turns = self.context.turn_budget;
+            self.launch.turns.adapt(turns, start.elapsed());
         }
     }
 }
@@ -515,8 +557,8 @@ impl Runner for NativeRunner<'_, '_> {
         let entry = self.kernel.region_entry(from).map_err(unsupported)?;
         // The turns (loop iterations until the next yield) are not reset at every sync point. Otherwise a loop that
         // polls with a collective, a volatile access or a barrier would never yield.
-        if from == SyncPoint::START || self.sync_point_data(from).desc.opcode == Opcode::Yield {
-            self.context.turns = TURNS;
+        if from == SyncPoint::START || self.is_yield(from) {
+            self.set_turns();
         }
         self.context.depth = 0;
         let frame = self.frames.warp_mut(warp) as u64;
@@ -527,6 +569,7 @@ impl Runner for NativeRunner<'_, '_> {
                 for lane in lanes(mask) {
                     sync_points[lane as usize] = header[lane as usize];
                 }
+                self.adapt_turns([(warp, mask)].into_iter());
                 Ok(())
             }
             ended => Err(fault_of(self.kernel, &self.context, self.host, ended)),
@@ -539,6 +582,10 @@ impl Runner for NativeRunner<'_, '_> {
 
     fn is_skipped(&self, sync_point: SyncPoint) -> bool {
         self.kernel.compiled.is_skipped(sync_point)
+    }
+
+    fn is_overdue(&self) -> bool {
+        self.begun.is_some_and(turns::is_overdue)
     }
 
     fn perform(&mut self, warp: u32, sync_point: SyncPoint, active: u32) -> bool {

@@ -1,0 +1,78 @@
+//! Limits the time for which a lane waits in a loop before other lanes run.
+//!
+//! A lane in a waiting loop yields after a number of turns ([`TURNS`]). If each iteration takes long, because the loop
+//! also computes, this can take seconds, and the lane for which it waits may be the last one to run. This module reduces
+//! the number of turns of a launch so that a lane yields after about [`PERIOD`].
+
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::{Duration, Instant};
+
+use margay_jit::abi::TURNS;
+
+/// The time after which a waiting lane should yield. Yielding takes a few microseconds.
+const PERIOD: Duration = Duration::from_micros(200);
+/// Smallest number of turns: a loop that only reads runs 16 iterations, and a loop that polls runs one iteration.
+const FEWEST: i32 = 16;
+
+/// The number of turns with which the CTAs of a launch begin, and with which their lanes continue after a yield.
+#[derive(Debug)]
+pub(super) struct TurnBudget {
+    turns: AtomicI32,
+    /// Whether the number changes.
+    is_measured: bool,
+}
+
+impl TurnBudget {
+    /// Returns the budget of a launch. If `is_measured` is false, the number of turns does not depend on time: no
+    /// thread of the kernel waits, or the order in which lanes run must be the same in each run.
+    pub(super) fn new(is_measured: bool) -> TurnBudget {
+        TurnBudget {
+            turns: AtomicI32::new(TURNS),
+            is_measured,
+        }
+    }
+
+    /// Returns the number of turns.
+    pub(super) fn turns(&self) -> i32 {
+        self.turns.load(Ordering::Relaxed)
+    }
+
+    /// Returns the current time if the number of turns changes.
+    pub(super) fn start(&self) -> Option<Instant> {
+        self.is_measured.then(Instant::now)
+    }
+
+    /// Adapts the number of turns after lanes with `turns` turns have yielded, which took the time `elapsed`.
+    pub(super) fn adapt(&self, turns: i32, elapsed: Duration) {
+        self.turns.store(next(turns, elapsed), Ordering::Relaxed);
+    }
+}
+
+/// Returns whether a CTA that began to run at `begun` has run for so long that other CTAs should run if some of its lanes
+/// wait.
+pub(super) fn is_overdue(begun: Instant) -> bool {
+    begun.elapsed() > 2 * PERIOD
+}
+
+/// Returns the number of turns that take [`PERIOD`] if `turns` turns take the time `elapsed`.
+fn next(turns: i32, elapsed: Duration) -> i32 {
+    let nanoseconds = elapsed.as_nanos().max(1);
+    let turns = turns.unsigned_abs().into();
+    let next = PERIOD.as_nanos().saturating_mul(turns) / nanoseconds;
+    i32::try_from(next).map_or(TURNS, |next| next.clamp(FEWEST, TURNS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_turns_is_proportional_to_their_speed() {
+        assert_eq!(next(TURNS, PERIOD), TURNS);
+        assert_eq!(next(TURNS, PERIOD * 4), TURNS / 4);
+        assert_eq!(next(TURNS / 4, PERIOD / 2), TURNS / 2);
+        assert_eq!(next(TURNS, Duration::from_secs(10)), FEWEST);
+        assert_eq!(next(FEWEST, Duration::ZERO), TURNS);
+        assert_eq!(next(FEWEST, Duration::MAX), FEWEST);
+    }
+}
