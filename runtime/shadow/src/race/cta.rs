@@ -549,18 +549,28 @@ impl Running {
             if thread.index == reader || time.epoch < self.epoch {
                 return true;
             }
-            if thread.warp() == reader / 32 {
-                let warp = &self.warps[reader as usize / 32];
-                let matrix = warp.matrix.as_ref();
-                let known = matrix.is_some_and(|matrix| {
-                    time.interval <= matrix[reader as usize % 32][thread.lane() as usize]
-                });
-                if time.interval <= warp.common || known {
-                    return true;
-                }
+            let of_warp = thread.warp() == reader / 32;
+            if of_warp && self.lanes_in_order(reader, time.interval) >> thread.lane() & 1 != 0 {
+                return true;
             }
         }
         self.known(basis).knows(reader, thread, time)
+    }
+
+    /// Returns the lanes of the warp of `reader` whose accesses in an interval of the current epoch happen before the next
+    /// access of `reader`, because of warp barriers or because `reader` itself made them.
+    pub(super) fn lanes_in_order(&self, reader: u32, interval: u32) -> u32 {
+        let warp = &self.warps[reader as usize / 32];
+        if interval <= warp.common {
+            return u32::MAX;
+        }
+        let own = 1 << (reader % 32);
+        let Some(matrix) = &warp.matrix else {
+            return own;
+        };
+        let known = matrix[reader as usize % 32].iter().zip(0..32);
+        let known = known.filter(|(last, _)| interval <= **last);
+        known.fold(own, |mask, (_, lane)| mask | 1 << lane)
     }
 
     /// Returns whether the threads have been synchronised only by barriers of the CTA and of its warps.

@@ -27,9 +27,11 @@ impl Detector {
             if group.cta == by.cta && group.time.epoch < cta.time(by.index).epoch {
                 return 0;
             }
-            let of_warp = (group.cta, group.warp) == (by.cta, by.warp());
-            if !of_warp && cta.knows_nothing(by.index, basis) {
-                return entry.lanes;
+            if cta.knows_nothing(by.index, basis) {
+                return match (group.cta, group.warp) == (by.cta, by.warp()) {
+                    true => entry.lanes & !cta.lanes_in_order(by.index, group.time.interval),
+                    false => entry.lanes,
+                };
             }
         }
         let unknown = |lane: &u32| {
