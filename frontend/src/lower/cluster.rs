@@ -2,8 +2,9 @@
 //! 9.7.9.23 and 9.7.9.24).
 //!
 //! Such an address is an offset from the start of the cluster's window. Its high bits are the rank of the block that
-//! owns the memory (`margay_exec::LaunchInfo::shared_shift` is the position of these bits). A `mapa` to a rank that
-//! does not exist in the cluster traps.
+//! owns the memory (`margay_exec::LaunchInfo::shared_shift` is the position of these bits). The result of a `mapa` to a
+//! rank that does not exist in the cluster is an address outside of the window. Compilers move `mapa` before the test of
+//! the rank, so the instruction itself must not end the launch.
 
 use margay_ir::entity::Value;
 use margay_ops::meaning::Desc;
@@ -15,6 +16,10 @@ use margay_ops::types::{OpType, Type};
 use super::Lowered;
 use super::function::FunctionLowering;
 use super::parts::Parts;
+
+/// An address outside of each cluster's window. Adding a small positive or negative offset to this address does not
+/// result in an address inside the window.
+const OUTSIDE: u64 = 0xc000_0000;
 
 impl FunctionLowering<'_, '_> {
     /// Returns the number of bits by which a block's rank is shifted in an address of the cluster's shared
@@ -88,12 +93,15 @@ impl FunctionLowering<'_, '_> {
         let rank = self.cut_to(rank, OpType::U32);
         let blocks = self.b.sreg(SpecialReg::ClusterNctarank);
         let known = self.compare(CmpOp::Lt, OpType::U32, rank, blocks);
-        let (other, next) = (self.b.create_block(), self.b.create_block());
-        self.b.brif(known, next, other);
-        self.b.switch_to(other);
-        self.b.end(Opcode::Trap, &[]);
-        self.b.switch_to(next);
         let value = self.in_block(offset, rank);
+        let outside = self.b.constant(Type::B32, OUTSIDE);
+        let select = Desc {
+            opcode: Opcode::Selp,
+            ty: OpType::B32,
+            src: OpType::None,
+            mods: Mods::NONE,
+        };
+        let value = self.b.op(select, &[value, outside, known], Type::B32);
         let value = self.convert(value, OpType::U32, OpType::U64);
         let value = match is_generic {
             true => self.cvta_shared(value, Mode::None),

@@ -72,6 +72,15 @@ impl WarpTime {
                 .any(|&(_, until)| interval <= until)
     }
 
+    /// Returns the lanes whose accesses in intervals up to `interval` the clock contains.
+    fn lanes(&self, interval: u32) -> u32 {
+        if interval <= self.all {
+            return u32::MAX;
+        }
+        let known = self.lanes.iter().filter(|&&(_, until)| interval <= until);
+        known.fold(0, |mask, &(lane, _)| mask | 1 << lane)
+    }
+
     /// Returns whether this entry and `other` contain the same accesses of a warp.
     fn has_same_lanes(&self, other: &WarpTime) -> bool {
         let known = |time: &WarpTime| {
@@ -205,6 +214,16 @@ impl Clock {
                 .is_some_and(|warp| warp.knows(thread.lane(), time.interval))
     }
 
+    /// Returns the lanes of a warp whose accesses at `time` the clock contains.
+    fn lanes(&self, (cta, warp): (CtaId, u32), time: Time) -> u32 {
+        let before = self.ctas.get(cta.into());
+        if before.is_some_and(|&before| time.epoch < before) {
+            return u32::MAX;
+        }
+        let warp = self.warps.get(warp_key(cta, warp));
+        warp.map_or(0, |warp| warp.lanes(time.interval))
+    }
+
     /// Adds all accesses of a CTA in epochs before `epoch`.
     pub(super) fn learn_cta(&mut self, cta: CtaId, epoch: u32) {
         self.ctas.add(cta.into(), epoch);
@@ -280,6 +299,11 @@ pub(super) fn joined(clock: &Shared, other: &Shared) -> u64 {
 /// Returns the size of a shared clock ([`Clock::size`]); 0 if there is no clock.
 pub(super) fn size(clock: &Shared) -> u64 {
     clock.as_ref().map_or(0, |clock| clock.size())
+}
+
+/// Returns the lanes of a warp whose accesses at `time` a shared clock contains.
+pub(super) fn lanes(clock: &Shared, warp: (CtaId, u32), time: Time) -> u32 {
+    clock.as_ref().map_or(0, |clock| clock.lanes(warp, time))
 }
 
 /// Returns whether a shared clock contains the accesses of `thread` at `time`.

@@ -45,6 +45,12 @@ impl Known {
             .any(|clock| clock::knows(clock, thread, time))
     }
 
+    /// Returns the lanes of a warp whose accesses at `time` the clocks of a thread contain.
+    fn lanes(&self, reader: u32, warp: (CtaId, u32), time: Time) -> u32 {
+        let levels = self.levels(reader);
+        levels.fold(0, |mask, clock| mask | clock::lanes(clock, warp, time))
+    }
+
     fn warp_mut(&mut self, warp: usize) -> &mut Shared {
         if self.warps.is_empty() {
             self.warps = vec![None; self.count];
@@ -557,9 +563,28 @@ impl Running {
         self.known(basis).knows(reader, thread, time)
     }
 
+    /// Returns the lanes of the warp `warp` of the CTA `cta` whose accesses at `time` the thread `reader` of this CTA knows
+    /// ([`Running::knows`]). `id` is the index of this CTA.
+    pub(super) fn known_lanes(
+        &self,
+        id: CtaId,
+        reader: u32,
+        ((cta, warp), time): ((CtaId, u32), Time),
+        basis: Basis,
+    ) -> u32 {
+        if cta == id && time.epoch < self.epoch {
+            return u32::MAX;
+        }
+        let in_order = match (cta, warp) == (id, reader / 32) {
+            true => self.lanes_in_order(reader, time.interval),
+            false => 0,
+        };
+        in_order | self.known(basis).lanes(reader, (cta, warp), time)
+    }
+
     /// Returns the lanes of the warp of `reader` whose accesses in an interval of the current epoch happen before the next
     /// access of `reader`, because of warp barriers or because `reader` itself made them.
-    pub(super) fn lanes_in_order(&self, reader: u32, interval: u32) -> u32 {
+    fn lanes_in_order(&self, reader: u32, interval: u32) -> u32 {
         let warp = &self.warps[reader as usize / 32];
         if interval <= warp.common {
             return u32::MAX;
@@ -579,12 +604,6 @@ impl Running {
         known.cta.is_none()
             && known.warps.iter().all(Option::is_none)
             && known.threads.iter().all(Option::is_none)
-    }
-
-    /// Returns whether the clocks of a thread are empty on all three levels. The thread then knows no accesses of other
-    /// CTAs.
-    pub(super) fn knows_nothing(&self, reader: u32, basis: Basis) -> bool {
-        self.known(basis).levels(reader).all(Option::is_none)
     }
 
     /// Returns whether an edge with too narrow a scope contributed to the suspected clocks of `reader`.

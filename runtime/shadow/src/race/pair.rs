@@ -24,15 +24,8 @@ impl Detector {
             return 0;
         }
         if group.copy.is_none() {
-            if group.cta == by.cta && group.time.epoch < cta.time(by.index).epoch {
-                return 0;
-            }
-            if cta.knows_nothing(by.index, basis) {
-                return match (group.cta, group.warp) == (by.cta, by.warp()) {
-                    true => entry.lanes & !cta.lanes_in_order(by.index, group.time.interval),
-                    false => entry.lanes,
-                };
-            }
+            let accesses = ((group.cta, group.warp), group.time);
+            return entry.lanes & !cta.known_lanes(by.cta, by.index, accesses, basis);
         }
         let unknown = |lane: &u32| {
             let thread = Thread {
