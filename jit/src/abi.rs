@@ -45,9 +45,9 @@ pub mod sorted {
     pub const GENERAL: i32 = 2;
 }
 
-/// Largest number of turns that all lanes of a CTA together may use before the running lane yields. A turn is a unit of the iteration budget of waiting loops, in which a lane may wait for memory.
-/// An iteration that only reads memory and does not poll uses one turn; if races are checked, it uses [`WAITING_TURN`]
-/// turns.
+/// Largest number of turns that all lanes of a CTA together may use before the running lane yields. A turn is a unit of
+/// the iteration budget of waiting loops, in which a lane may wait for memory. An iteration that only reads memory and
+/// does not poll uses one turn; if races are checked, it uses [`WAITING_TURN`] turns.
 pub const TURNS: i32 = 1 << 14;
 
 /// Number of turns that one iteration uses if the waiting loop polls, or contains atomics, fences or volatile accesses.
