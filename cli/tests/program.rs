@@ -106,6 +106,21 @@ fn launch_names_what_is_wrong() {
 }
 
 #[test]
+fn a_stopped_kernel_names_a_thread_of_its_block() {
+    let folder = Folder::new("stopped");
+    let kernel = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry one(.param .u64 out) {\n\
+        .reg .b64 %o; .reg .b32 %t;\n\
+        ld.param.u64 %o, [out]; mov.u32 %t, %tid.x; mad.wide.u32 %o, %t, 4, %o; st.global.u32 [%o], %t; ret; }\n";
+    std::fs::write(folder.0.join("one.ptx"), kernel).unwrap();
+    let output =
+        folder.margay("launch one.ptx --grid 2147483647,65535 --time-limit 1 --arg zeros:u32:32");
+    assert_eq!(output.status.code(), Some(1));
+    let text = err(&output);
+    let thread = text.split("thread (").nth(1).unwrap_or("0,0,0");
+    assert!(thread.starts_with("0,0,0"), "{text}");
+}
+
+#[test]
 fn interrupting_ends_an_endless_kernel() {
     let folder = Folder::new("interrupt");
     let args = ["launch", "k.ptx", "-k", "endless"];

@@ -429,6 +429,12 @@ fn accesses_of_kernels_name_the_launch_and_the_allocation() {
 }
 
 #[test]
+fn destroying_a_context_waits_for_copies_to_its_arrays() {
+    let found = findings("destroyed-before-copy", "memcheck");
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+#[test]
 fn memory_of_graphs_is_allocated_from_its_allocation_node_to_its_free() {
     let all = "memcheck,initcheck,leakcheck,apicheck";
     let found = findings("graph-memory", all);

@@ -415,6 +415,39 @@ static void ordered(void) {
     REQUIRE(cuModuleUnload(module));
 }
 
+static void wait_shortly(void *unused) {
+    (void)unused;
+    usleep(100000);
+}
+
+static void note_end(void *ended) {
+    *(int *)ended = 1;
+}
+
+// Destroys a context whose stream still has to copy to an array of the context. The call waits for the copy.
+static void destroyed_before_copy(void) {
+    CUresult cuLaunchHostFunc(CUstream, void (*)(void *), void *);
+    CUresult cuArrayCreate_v2(void **, const void *), cuMemcpyHtoAAsync_v2(void *, size_t, const void *, size_t, CUstream);
+    struct {
+        size_t width, height;
+        int format;
+        unsigned channels;
+    } descriptor = {4096, 0, 0x20, 1};
+    CUcontext context;
+    CUstream stream;
+    void *array, *pinned;
+    int ended = 0;
+    REQUIRE(cuCtxCreate_v2(&context, 0, 0));
+    REQUIRE(cuStreamCreate(&stream, 1));
+    REQUIRE(cuArrayCreate_v2(&array, &descriptor));
+    REQUIRE(cuMemHostAlloc(&pinned, 16384, 0));
+    REQUIRE(cuLaunchHostFunc(stream, wait_shortly, NULL));
+    REQUIRE(cuMemcpyHtoAAsync_v2(array, 0, pinned, 16384, stream));
+    REQUIRE(cuLaunchHostFunc(stream, note_end, &ended));
+    REQUIRE(cuCtxDestroy_v2(context));
+    CHECK(ended);
+}
+
 // A graph that allocates memory, writes to it and leaves it allocated. The program uses the memory between the launch
 // and the free; with the argument `before` also before the launch, and with `after` also after the free.
 static void graph_memory(const char *what) {
@@ -482,6 +515,8 @@ int main(int count, char **arguments) {
         unwritten();
     else if (!strcmp(what, "correct-calls"))
         correct_calls();
+    else if (!strcmp(what, "destroyed-before-copy"))
+        destroyed_before_copy();
     else if (!strcmp(what, "graph-memory"))
         graph_memory(count > 2 ? arguments[2] : "");
     else if (!strcmp(what, "accesses"))

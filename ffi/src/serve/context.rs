@@ -104,10 +104,11 @@ fn destroy(handle: CUcontext) -> Served {
     }
     leaks::of_context(&context);
     context_storage::destroy_all(handle);
+    // This waits for the submitted work, which may use the objects and the imported memory.
+    context.destroy()?;
     super::ipc::forget_imports_of(&context);
     forget_objects_of(&context);
     forget(handle);
-    context.destroy()?;
     Ok(())
 }
 

@@ -399,9 +399,11 @@ fn fault_of(
             None => (faults::of_trap(&trap), None),
         },
     };
+    // A launch can be stopped in code for lanes of a chunk that the block does not have.
+    let last = context.threads.saturating_sub(1);
     IrFault {
         kind,
-        thread: Some(context.thread + lane),
+        thread: Some((context.thread + lane).min(last)),
         loc: loc.unwrap_or_default(),
     }
 }
