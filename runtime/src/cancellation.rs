@@ -6,8 +6,8 @@
 //! disables cancellation for its duration. A cancellation that is requested meanwhile stays pending, and the next
 //! cancellation point after the call ends the thread.
 //!
-//! Limit: if a thread has selected asynchronous cancellation, it must not be cancelled while it calls the library. POSIX
-//! permits no other behaviour (`pthread_setcanceltype`).
+//! Limit: a thread with asynchronous cancellation must not be cancelled while it calls the library. POSIX permits such a
+//! thread to call only three functions (`pthread_setcanceltype`).
 
 use std::ffi::c_int;
 use std::marker::PhantomData;

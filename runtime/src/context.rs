@@ -54,7 +54,8 @@ pub(crate) struct Inner {
     device: i32,
     primary: bool,
     alive: AtomicBool,
-    /// Incremented when a life ends; objects store the life that they belong to.
+    /// How often the context was reset or destroyed. An object that belongs to the context stores the number at its
+    /// creation, and is no longer valid when the number differs.
     life: AtomicU64,
     flags: AtomicU32,
     cache_config: AtomicU32,
@@ -230,7 +231,7 @@ impl Limits {
     }
 }
 
-/// The sizes of the stack of a device thread, in bytes.
+/// The permitted sizes of the stack of a device thread, in bytes.
 const STACK_SIZES: RangeInclusive<u64> = 16..=512 << 10;
 
 /// Returns the size of the stack that a device thread gets if the program asks for `bytes` bytes.

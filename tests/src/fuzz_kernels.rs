@@ -229,7 +229,7 @@ impl Large {
         ));
     }
 
-    /// Appends a branch to one of many targets. Each target falls through to the next target.
+    /// Appends an indexed branch (`brx.idx`) with `count` targets. Each target falls through to the next target.
     fn switch(&mut self, count: usize) {
         let name = self.name();
         let targets: Vec<String> = (0..count).map(|i| format!("S{name}_{i}")).collect();

@@ -40,7 +40,8 @@ use crate::{Outcome, exec};
 
 /// Number of runs with each number of workers.
 const RUNS: u32 = 3;
-/// If a program takes longer than this time with one worker, it runs again only if it was too slow with two workers.
+/// A program that takes longer than this time with one worker runs only once with each number of workers, unless the
+/// time with two workers exceeds the allowed slowdown.
 const LONG: Duration = Duration::from_secs(5);
 /// The allowed slowdown with two workers is this share of the time with one worker, plus [`SLACK`].
 const SHARE: f64 = 0.05;

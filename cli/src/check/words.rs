@@ -132,9 +132,9 @@ fn memory_sentence(memory: &str) -> String {
 /// Where the bytes of an access are, relative to a block of memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Layout {
-    /// Number of bytes of the block.
+    /// Size of the allocation in bytes.
     pub(crate) size: u64,
-    /// The offset in bytes of the access from the start of the block.
+    /// The offset in bytes of the access from the start of the allocation.
     pub(crate) offset: i128,
 }
 

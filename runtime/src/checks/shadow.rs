@@ -505,7 +505,7 @@ impl Races {
         self.separate.insert(load);
     }
 
-    /// Returns whether the runs of a load are passed to the detector separately for each CTA.
+    /// Returns whether the address ranges that a load reads are passed to the race detector separately for each CTA.
     pub(crate) fn is_separate(&self, load: (u64, u64)) -> bool {
         self.separate.contains(&load)
     }

@@ -319,7 +319,7 @@ pub(crate) fn host_params(op: &NodeOp) -> Result<CUDA_HOST_NODE_PARAMS, CuResult
 /// Returns `INVALID_VALUE` for invalid flags and operations, and `INVALID_CONTEXT` for an invalid context.
 ///
 /// # Safety
-/// The array contains as many operations as its count.
+/// The array `param_array` contains at least `count` operations.
 pub(crate) unsafe fn batch_op(params: &CUDA_BATCH_MEM_OP_NODE_PARAMS) -> Result<NodeOp, CuResult> {
     // SAFETY: the caller guarantees that the array is valid.
     let (ops, given) = unsafe { read_ops(params.param_array, params.count, params.flags) }?;

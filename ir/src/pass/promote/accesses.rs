@@ -22,7 +22,7 @@ struct Address {
 /// A piece: slot, offset and size in bytes.
 type Key = (Slot, i64, i64);
 
-/// An access and the pieces of its elements.
+/// An access, and the piece of the slot that each of its elements accesses.
 struct Candidate {
     block: Block,
     inst: Inst,

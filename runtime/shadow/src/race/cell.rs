@@ -275,8 +275,8 @@ impl Page {
         }
     }
 
-    /// Removes the accesses to units that are completely in `from..to`. Moves the accesses to units that are only
-    /// partly in this range to the cells.
+    /// Removes the accesses to units that are completely in `from..to`. If only a part of a unit is in this range, the
+    /// cells of the unit get its accesses.
     fn forget_units(&mut self, from: usize, to: usize, lists: &mut Lists) {
         let inside = (from.div_ceil(UNIT), to / UNIT);
         if let Some(units) = &mut self.units {

@@ -209,10 +209,9 @@ pub(super) struct Running {
     copies: FxHashMap<(u32, Sequence), Groups>,
     /// The asynchronous operations that threads are issuing.
     issues: FxHashMap<u32, Issue>,
-    /// By [`Basis`], the clock of the accesses that the threads that have arrived at the barrier of the cluster
-    /// release.
+    /// For each [`Basis`]: the accesses that threads have released by arriving at the barrier of the cluster.
     cluster_arrivals: [Shared; 3],
-    /// By [`Basis`], the clock that a thread that waits at the barrier of the cluster acquires.
+    /// For each [`Basis`]: the accesses that threads acquire by waiting at the barrier of the cluster.
     cluster_released: [Shared; 3],
     /// Whether a thread has arrived at the barrier of the cluster without releasing its accesses.
     relaxed_arrival: bool,

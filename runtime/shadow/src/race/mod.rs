@@ -298,7 +298,7 @@ pub struct Detector {
     ctas: Vec<Cta>,
     /// The CTAs by launch and linear index.
     ids: FxHashMap<(u32, u64), CtaId>,
-    /// Memory for CTAs that begin.
+    /// The data structures of CTAs that have ended, which CTAs that begin reuse.
     unused_ctas: UnusedCtas,
     /// Number of threads of a CTA in launches with CTAs that the caller has not added ([`Detector::read_grid`]).
     threads: FxHashMap<u32, u32>,

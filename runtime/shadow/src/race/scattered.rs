@@ -657,7 +657,7 @@ mod tests {
         assert_eq!(write(&mut detector, 0, 40, X), []);
     }
 
-    /// More readers are created than are kept without a search for unused ones.
+    /// Creates more than [`MANY`] readers, so that the detector searches for unused readers.
     #[test]
     fn unused_readers_are_removed() {
         let mut detector = detector(2);

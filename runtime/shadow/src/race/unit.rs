@@ -70,7 +70,7 @@ impl Unit {
         }
     }
 
-    /// Records a weak access to the whole unit, unless `Detector::touch` must compare this access with the earlier
+    /// Records a weak access to all 64 bytes of the unit, unless `Detector::touch` must compare this access with the earlier
     /// accesses. Returns whether the access was recorded. `about` returns how the accesses of a group are ordered with
     /// the new access.
     pub(super) fn record(

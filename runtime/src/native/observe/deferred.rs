@@ -575,7 +575,7 @@ pub(super) fn chunk_of(address: u64, stride: i64, count: u32) -> Chunk<'static> 
     }
 }
 
-/// Returns the stores of a whole record as a chunk.
+/// Returns the chunk of a record in which all lanes store.
 pub(super) fn chunk_of_stores<'a>(record: &AccessRecord, operands: &'a [u8]) -> Chunk<'a> {
     let (_, stride, width) = record.unpack();
     Chunk {
