@@ -6,7 +6,7 @@
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::unit::{UNIT, Unit};
+use super::line::{LINE, Line};
 
 /// The ID of a group. A group is the set of accesses that the threads of one warp perform with one instruction in one
 /// interval.
@@ -227,41 +227,41 @@ type Marks = [Mark; PAGE_CELLS / MARKED];
 struct Page {
     /// The cells; `None` if no cell has an access.
     cells: Option<Box<[Cell; PAGE_CELLS]>>,
-    /// Records of accesses that each cover all cells of a unit, by unit.
-    units: Option<Box<[Unit; PAGE_CELLS / UNIT]>>,
-    /// Bit mask of the units whose accesses are recorded in `units`. The cells of these units contain no accesses.
+    /// Records of accesses that each cover all cells of a line, by line.
+    lines: Option<Box<[Line; PAGE_CELLS / LINE]>>,
+    /// Bit mask of the lines whose accesses are recorded in `lines`. The cells of these lines contain no accesses.
     whole: u64,
     marks: Option<Box<Marks>>,
 }
 
 impl Page {
-    /// Returns the cells of the page. Accesses that are recorded in `units` are not moved to the cells.
+    /// Returns the cells of the page. Accesses that are recorded in `lines` are not moved to the cells.
     fn cells(&mut self) -> &mut [Cell; PAGE_CELLS] {
         self.cells
             .get_or_insert_with(|| Box::new([Cell::default(); PAGE_CELLS]))
     }
 
-    /// For each unit that contains a cell in `from..to`, moves the accesses that `units` records to the cells of the
-    /// unit.
+    /// For each line that contains a cell in `from..to`, moves the accesses that `lines` records to the cells of the
+    /// line.
     #[inline]
     fn expand(&mut self, from: usize, to: usize, lists: &mut Lists) {
-        let units = u64::MAX >> (63 - (to - 1) / UNIT) & u64::MAX << (from / UNIT);
-        let mut whole = self.whole & units;
+        let lines = u64::MAX >> (63 - (to - 1) / LINE) & u64::MAX << (from / LINE);
+        let mut whole = self.whole & lines;
         while whole != 0 {
-            let unit = whole.trailing_zeros() as usize;
+            let line = whole.trailing_zeros() as usize;
             whole &= whole - 1;
-            self.expand_unit(unit, lists);
+            self.expand_line(line, lists);
         }
     }
 
     #[cold]
-    fn expand_unit(&mut self, unit: usize, lists: &mut Lists) {
-        self.whole &= !(1 << unit);
-        let Some(units) = &mut self.units else {
+    fn expand_line(&mut self, line: usize, lists: &mut Lists) {
+        self.whole &= !(1 << line);
+        let Some(lines) = &mut self.lines else {
             return;
         };
-        let accesses = std::mem::take(&mut units[unit]);
-        let cells = &mut self.cells()[unit * UNIT..][..UNIT];
+        let accesses = std::mem::take(&mut lines[line]);
+        let cells = &mut self.cells()[line * LINE..][..LINE];
         for (at, cell) in cells.iter_mut().enumerate() {
             let write = accesses.write.entry(at, true);
             let read = accesses.read.entry(at, false);
@@ -275,14 +275,14 @@ impl Page {
         }
     }
 
-    /// Removes the accesses to units that are completely in `from..to`. If only a part of a unit is in this range, the
-    /// cells of the unit get its accesses.
-    fn forget_units(&mut self, from: usize, to: usize, lists: &mut Lists) {
-        let inside = (from.div_ceil(UNIT), to / UNIT);
-        if let Some(units) = &mut self.units {
-            for unit in inside.0..inside.1 {
-                units[unit] = Unit::default();
-                self.whole &= !(1 << unit);
+    /// Removes the accesses to lines that are completely in `from..to`. If only a part of a line is in this range, the
+    /// cells of the line get its accesses.
+    fn forget_lines(&mut self, from: usize, to: usize, lists: &mut Lists) {
+        let inside = (from.div_ceil(LINE), to / LINE);
+        if let Some(lines) = &mut self.lines {
+            for line in inside.0..inside.1 {
+                lines[line] = Line::default();
+                self.whole &= !(1 << line);
             }
         }
         if from < to {
@@ -290,20 +290,20 @@ impl Page {
         }
     }
 
-    /// Returns the unit that begins at a cell; `None` if accesses to single cells of the unit are recorded.
-    fn unit(&mut self, at: usize) -> Option<&mut Unit> {
-        let unit = at / UNIT;
-        if self.whole >> unit & 1 == 0 {
-            let cells = self.cells.as_ref().map(|cells| &cells[at..at + UNIT]);
+    /// Returns the line that begins at a cell; `None` if accesses to single cells of the line are recorded.
+    fn line(&mut self, at: usize) -> Option<&mut Line> {
+        let line = at / LINE;
+        if self.whole >> line & 1 == 0 {
+            let cells = self.cells.as_ref().map(|cells| &cells[at..at + LINE]);
             if cells.is_some_and(|cells| cells.iter().any(|cell| *cell != Cell::default())) {
                 return None;
             }
         }
-        let units = self
-            .units
-            .get_or_insert_with(|| Box::new([Unit::default(); PAGE_CELLS / UNIT]));
-        self.whole |= 1 << unit;
-        Some(&mut units[unit])
+        let lines = self
+            .lines
+            .get_or_insert_with(|| Box::new([Line::default(); PAGE_CELLS / LINE]));
+        self.whole |= 1 << line;
+        Some(&mut lines[line])
     }
 }
 
@@ -338,11 +338,11 @@ impl Cells {
         (&mut page.cells()[at..end], &self.lists)
     }
 
-    /// Returns the unit that begins at a cell; `None` if accesses to single cells of the unit are recorded.
+    /// Returns the line that begins at a cell; `None` if accesses to single cells of the line are recorded.
     #[inline]
-    pub(super) fn unit(&mut self, index: u64) -> Option<&mut Unit> {
+    pub(super) fn line(&mut self, index: u64) -> Option<&mut Line> {
         let (page, at) = self.place(index);
-        page.unit(at)
+        page.line(at)
     }
 
     /// Returns the page of a cell, and the cell's index in the page.
@@ -386,13 +386,13 @@ impl Cells {
             return 0;
         };
         let mut all = 0;
-        for line in at / MARKED..=(at + count - 1) / MARKED {
-            let mark = &marks[line];
+        for group in at / MARKED..=(at + count - 1) / MARKED {
+            let mark = &marks[group];
             if mark.cells != 0 && holds(mark) {
                 let cells = u64::from(mark.cells);
-                all |= match (line * MARKED).checked_sub(at) {
+                all |= match (group * MARKED).checked_sub(at) {
                     Some(above) => cells << above,
-                    None => cells >> (at - line * MARKED),
+                    None => cells >> (at - group * MARKED),
                 };
             }
         }
@@ -495,8 +495,8 @@ impl Cells {
                 f(cell.write);
                 f(cell.read);
             }
-            for unit in page.units.iter().flat_map(|units| units.iter()) {
-                unit.for_each_group(f);
+            for line in page.lines.iter().flat_map(|lines| lines.iter()) {
+                line.for_each_group(f);
             }
         }
         for entry in self.lists.lists.iter().flatten() {
@@ -515,7 +515,7 @@ impl Cells {
                 let to = from + (next - index) as usize;
                 let page = &mut self.pages[found];
                 page.marks = None;
-                page.forget_units(from, to, &mut self.lists);
+                page.forget_lines(from, to, &mut self.lists);
                 for cell in page.cells.iter_mut().flat_map(|cells| &mut cells[from..to]) {
                     self.lists.release(cell.list());
                     *cell = Cell::default();
@@ -525,12 +525,12 @@ impl Cells {
         }
     }
 
-    /// Returns the number of bytes that the cells, units and marks occupy.
+    /// Returns the number of bytes that the cells, lines and marks occupy.
     pub(super) fn bytes(&self) -> usize {
         let bytes = |page: &Page| {
             size_of::<Page>()
                 + page.cells.as_ref().map_or(0, |cells| size_of_val(&**cells))
-                + page.units.as_ref().map_or(0, |units| size_of_val(&**units))
+                + page.lines.as_ref().map_or(0, |lines| size_of_val(&**lines))
                 + page.marks.as_ref().map_or(0, |marks| size_of_val(&**marks))
         };
         self.pages.iter().map(bytes).sum()

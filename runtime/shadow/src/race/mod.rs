@@ -16,6 +16,7 @@ mod copy;
 mod cta;
 mod ctas;
 mod grids;
+mod line;
 mod location;
 mod pair;
 mod quick;
@@ -23,7 +24,6 @@ mod reads;
 mod scattered;
 mod sequenced;
 mod sweep;
-mod unit;
 
 use std::num::NonZeroU32;
 

@@ -6,7 +6,7 @@ use super::cell::{About, Cells, Entry, GroupId, Mark, NONE, Readers};
 use super::clock::{CtaId, Thread, Time};
 use super::cta::lanes;
 use super::ctas::Cta;
-use super::unit::{UNIT, Whole, Writes};
+use super::line::{LINE, Whole, Writes};
 use super::{Access, Detector, Group, Missing, Race, Scope, Site};
 
 /// The pattern of the addresses of the active lanes.
@@ -507,7 +507,7 @@ impl Detector {
                 if let Some(entry) = write.entry(0, true) {
                     let race = Race {
                         address: start + u64::from(done) * 4,
-                        threads: UNIT as u32 / per,
+                        threads: LINE as u32 / per,
                         ..self.race_of_writes(by, &entry)
                     };
                     report(lane, race);
@@ -679,9 +679,9 @@ impl Detector {
 
     /// Records accesses of `count` neighbouring lanes to adjacent cells, `per` cells for each lane, in all cells for
     /// which the short path is possible. `index` is the first cell, which `lane` accesses. Returns a bit mask of the
-    /// lanes whose accesses are recorded, in which bit 0 stands for `lane`. Also returns the units of memory ([`UNIT`]
+    /// lanes whose accesses are recorded, in which bit 0 stands for `lane`. Also returns the lines of memory ([`LINE`]
     /// cells) that the accesses write as a whole and in which they race only with one or two earlier writes, by the
-    /// same lanes and the same instruction in other CTAs. For each such unit, the result contains the first cell,
+    /// same lanes and the same instruction in other CTAs. For each such line, the result contains the first cell,
     /// relative to `index`, and these earlier writes. The mask does not contain lanes whose accesses may race in any
     /// other way; the caller records their accesses cell by cell.
     fn record_run(
@@ -718,25 +718,25 @@ impl Detector {
         let may_race = writes && now.has_unordered_ctas();
         while done < total {
             let first = index + done as u64;
-            let before = first as usize % UNIT;
-            let count = (total - done).min(UNIT - before);
+            let before = first as usize % LINE;
+            let count = (total - done).min(LINE - before);
             if writes {
                 self.cells.unmark(first, count);
             }
-            if count == UNIT
+            if count == LINE
                 && let Some(whole) = Whole::new(group, lane + done as u32 / per, per)
-                && let Some(unit) = self.cells.unit(first)
+                && let Some(line) = self.cells.line(first)
             {
-                if unit.record(whole, writes, &mut about) {
-                    done += UNIT;
+                if line.record(whole, writes, &mut about) {
+                    done += LINE;
                     continue;
                 }
                 if may_race {
                     let over = |group| now.about(groups, group) == About::Over;
-                    let others = unit.add_write(whole, over, races);
+                    let others = line.add_write(whole, over, races);
                     if !others.is_empty() {
                         raced.push((done as u32, others));
-                        done += UNIT;
+                        done += LINE;
                         continue;
                     }
                 }

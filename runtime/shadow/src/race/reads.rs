@@ -17,9 +17,9 @@ use smallvec::SmallVec;
 use super::cell::{Entry, GroupId};
 use super::clock::{CtaId, Time};
 use super::grids::{GridKey, GridReaders};
+use super::line::{LINE, Whole};
 use super::quick::cells_of;
 use super::scattered::Scattered;
-use super::unit::{UNIT, Whole};
 use super::{Access, Detector, Group, Site, may_overlap};
 
 /// Number of bytes of a block. For each block, the detector records whether a launch has written the block.
@@ -399,8 +399,8 @@ impl Detector {
                 _ => self.add_group(Group::of_weak((launch, cta, warp), time, (site, element))),
             };
             group = Some((warp, id));
-            if self.add_unit(run, (thread, i), id) {
-                i += 4 * UNIT as u32 / run.bytes;
+            if self.add_line(run, (thread, i), id) {
+                i += 4 * LINE as u32 / run.bytes;
                 continue;
             }
             let start = run.address + u64::from(run.stride) * u64::from(i);
@@ -417,11 +417,11 @@ impl Detector {
         }
     }
 
-    /// If the threads of a run from index `i` on read a whole unit, adds these reads to the unit. Returns whether the
+    /// If the threads of a run from index `i` on read a whole line, adds these reads to the line. Returns whether the
     /// reads were added. `thread` is the thread with index `i`.
-    fn add_unit(&mut self, run: &Run, (thread, i): (u32, u32), group: GroupId) -> bool {
+    fn add_line(&mut self, run: &Run, (thread, i): (u32, u32), group: GroupId) -> bool {
         let start = run.address + u64::from(run.stride) * u64::from(i);
-        let bytes = 4 * UNIT as u32;
+        let bytes = 4 * LINE as u32;
         let whole = run.stride == run.bytes
             && run.bytes.is_multiple_of(4)
             && start.is_multiple_of(bytes.into())
@@ -434,13 +434,13 @@ impl Detector {
         let Some(whole) = Whole::new(group, thread % 32, run.bytes / 4) else {
             return false;
         };
-        let Some(unit) = self.cells.unit(start / 4) else {
+        let Some(line) = self.cells.line(start / 4) else {
             return false;
         };
-        let write = unit.write.entry(0, true);
+        let write = line.write.entry(0, true);
         let (groups, overlaps) = (&self.groups, &self.overlaps);
         write.is_some_and(|write| is_replaced(groups, overlaps, group, &write))
-            || unit.add_read(whole)
+            || line.add_read(whole)
     }
 
     /// Adds a read to a cell in which it races with no other access. As in [`Detector::touch`], removes reads that can

@@ -1,18 +1,18 @@
-//! Units. A unit is 64 adjacent bytes (16 cells). This module records accesses of neighbouring lanes that cover a whole
-//! unit.
+//! Lines of memory. A line is 64 adjacent bytes (16 cells). This module records accesses of neighbouring lanes that cover
+//! a whole line.
 //!
-//! Most accesses of warps cover whole units: each lane accesses the same number of cells, directly after the cells of
-//! the previous lane. Such accesses are recorded once for a unit instead of in each of its 16 cells, which have 20
+//! Most accesses of warps cover whole lines: each lane accesses the same number of cells, directly after the cells of
+//! the previous lane. Such accesses are recorded once for a line instead of in each of its 16 cells, which have 20
 //! bytes each.
 
 use smallvec::SmallVec;
 
 use super::cell::{About, Entry, GroupId, NONE};
 
-/// Number of cells of a unit.
-pub(super) const UNIT: usize = 16;
+/// Number of cells of a line.
+pub(super) const LINE: usize = 16;
 
-/// An access of neighbouring lanes to all cells of a unit.
+/// An access of neighbouring lanes to all cells of a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Whole {
     /// The group of the access; [`NONE`] if there is no access.
@@ -34,7 +34,7 @@ impl Whole {
         })
     }
 
-    /// Returns the part of the access that is to the cell with index `cell` in the unit.
+    /// Returns the part of the access that is to the cell with index `cell` in the line.
     pub(super) fn entry(self, cell: usize, writes: bool) -> Option<Entry> {
         (self.group != NONE).then_some(Entry {
             group: self.group,
@@ -49,9 +49,9 @@ impl Whole {
     }
 }
 
-/// The accesses to a unit.
+/// The accesses to a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Unit {
+pub(super) struct Line {
     pub(super) write: Whole,
     pub(super) read: Whole,
     /// An earlier write: either a write by the same lanes of another CTA that races with `write`, or a write by the
@@ -59,10 +59,10 @@ pub(super) struct Unit {
     pub(super) other_write: Whole,
 }
 
-/// Up to two earlier writes to a unit that race with a new write.
+/// Up to two earlier writes to a line that race with a new write.
 pub(super) type Writes = SmallVec<[Whole; 2]>;
 
-impl Unit {
+impl Line {
     /// Calls `f` with the group of each access; [`NONE`] stands for no access.
     pub(super) fn for_each_group(&self, f: &mut impl FnMut(GroupId)) {
         for access in [self.write, self.read, self.other_write] {
@@ -70,7 +70,7 @@ impl Unit {
         }
     }
 
-    /// Records a weak access to all 64 bytes of the unit, unless `Detector::touch` must compare this access with the earlier
+    /// Records a weak access to all 64 bytes of the line, unless `Detector::touch` must compare this access with the earlier
     /// accesses. Returns whether the access was recorded. `about` returns how the accesses of a group are ordered with
     /// the new access.
     pub(super) fn record(
@@ -132,12 +132,12 @@ impl Unit {
         true
     }
 
-    /// Records a write that races only with one or two earlier writes of the unit, by the same lanes and the same
+    /// Records a write that races only with one or two earlier writes of the line, by the same lanes and the same
     /// instruction in other CTAs. Returns these earlier writes; the result is empty if `Detector::touch` must
     /// compare the write with the earlier accesses. `races` returns the cluster of a group's accesses if they race with
     /// the new write in this way.
     ///
-    /// The unit keeps two writes of different CTAs. If both are in the cluster of the new write, the result is empty.
+    /// The line keeps two writes of different CTAs. If both are in the cluster of the new write, the result is empty.
     /// `enough_writes` states why two writes of different clusters suffice.
     pub(super) fn add_write(
         &mut self,
@@ -168,7 +168,7 @@ impl Unit {
         }
     }
 
-    /// Adds a read that does not race with the accesses of the unit. Returns false if the unit has another read.
+    /// Adds a read that does not race with the accesses of the line. Returns false if the line has another read.
     pub(super) fn add_read(&mut self, new: Whole) -> bool {
         let free = self.read.group == NONE || self.read == new;
         if free {
@@ -212,45 +212,45 @@ mod tests {
             10..20 => About::Current,
             _ => About::Open,
         };
-        let mut unit = Unit::default();
-        assert!(unit.record(whole(1, 0, 1), true, about));
+        let mut line = Line::default();
+        assert!(line.record(whole(1, 0, 1), true, about));
         assert!(
-            unit.record(whole(10, 0, 1), false, about),
+            line.record(whole(10, 0, 1), false, about),
             "the write is over"
         );
         assert!(
-            !unit.record(whole(11, 0, 1), false, about),
+            !line.record(whole(11, 0, 1), false, about),
             "two current reads"
         );
-        assert!(unit.record(whole(12, 0, 1), true, about), "the same lanes");
-        assert_eq!(unit.read, whole(10, 0, 1));
+        assert!(line.record(whole(12, 0, 1), true, about), "the same lanes");
+        assert_eq!(line.read, whole(10, 0, 1));
         assert!(
-            unit.record(whole(13, 0, 1), true, about),
+            line.record(whole(13, 0, 1), true, about),
             "another write by the same lanes"
         );
         assert_eq!(
-            (unit.write, unit.other_write),
+            (line.write, line.other_write),
             (whole(13, 0, 1), whole(12, 0, 1))
         );
-        assert!(unit.record(whole(13, 0, 1), true, about), "the write again");
-        assert_eq!(unit.other_write, whole(12, 0, 1));
+        assert!(line.record(whole(13, 0, 1), true, about), "the write again");
+        assert_eq!(line.other_write, whole(12, 0, 1));
         assert!(
-            !unit.record(whole(14, 0, 1), true, about),
+            !line.record(whole(14, 0, 1), true, about),
             "a third write of the interval"
         );
-        assert!(!unit.record(whole(13, 16, 1), false, about), "other lanes");
-        assert!(!unit.record(whole(13, 16, 1), true, about));
-        let mut unit = Unit {
+        assert!(!line.record(whole(13, 16, 1), false, about), "other lanes");
+        assert!(!line.record(whole(13, 16, 1), true, about));
+        let mut line = Line {
             write: whole(20, 0, 1),
-            ..Unit::default()
+            ..Line::default()
         };
-        assert!(!unit.record(whole(10, 0, 1), true, about));
-        assert!(!unit.record(whole(10, 0, 1), false, about));
-        let mut unit = Unit {
+        assert!(!line.record(whole(10, 0, 1), true, about));
+        assert!(!line.record(whole(10, 0, 1), false, about));
+        let mut line = Line {
             read: whole(2, 0, 1),
-            ..Unit::default()
+            ..Line::default()
         };
-        assert!(unit.record(whole(10, 0, 1), true, about));
-        assert_eq!(unit.read, Whole::default());
+        assert!(line.record(whole(10, 0, 1), true, about));
+        assert_eq!(line.read, Whole::default());
     }
 }
