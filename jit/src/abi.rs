@@ -54,6 +54,9 @@ pub const TURNS: i32 = 1 << 14;
 /// Such a loop probably waits for another thread.
 pub const WAITING_TURN: i32 = 64;
 
+/// Number of turns that one iteration of such a loop uses if races are checked.
+pub const CHECKED_TURN: i32 = 16 * WAITING_TURN;
+
 /// Launch and CTA data that generated code reads and writes.
 #[repr(C)]
 #[derive(Debug)]

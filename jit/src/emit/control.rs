@@ -14,7 +14,7 @@ use margay_ops::types::Kind;
 use smallvec::SmallVec;
 
 use super::lane::{EmitError, Lane, fixed, host};
-use crate::abi::{NativeContext, WAITING_TURN, status};
+use crate::abi::{CHECKED_TURN, NativeContext, WAITING_TURN, status};
 
 impl Lane<'_, '_> {
     pub(crate) fn terminate(&mut self, inst: Inst) -> Result<(), EmitError> {
@@ -240,9 +240,10 @@ impl Lane<'_, '_> {
             .load(types::I32, host(), self.fixed.ctx, offset);
         let only_reads = self.function.dfg.insts[inst].mods.flag();
         // The race detector needs microseconds for an iteration, so fewer iterations must pass between two yields.
-        let cost = match only_reads && !self.request.order {
-            true => 1,
-            false => WAITING_TURN,
+        let cost = match (only_reads, self.request.order) {
+            (true, false) => 1,
+            (true, true) | (false, false) => WAITING_TURN,
+            (false, true) => CHECKED_TURN,
         };
         let left = self.b.ins().iadd_imm_s(turns, -i64::from(cost));
         self.b.ins().store(host(), left, self.fixed.ctx, offset);
