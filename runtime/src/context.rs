@@ -126,7 +126,8 @@ impl Inner {
     }
 
     /// Reports a fault. If the fault is an access to an illegal address without details, first adds a description of
-    /// the memory at this address. The first fault of the context becomes sticky.
+    /// the memory at this address. The first fault of the context becomes sticky, and stops all other launches of the
+    /// context, as on a GPU. Otherwise a launch that waits for the failed one would never end.
     fn make_sticky(&self, mut fault: Fault) {
         if let (FaultKind::IllegalAddress, Some(address), true) =
             (fault.kind, fault.address, fault.detail.is_empty())
@@ -139,10 +140,24 @@ impl Inner {
                 .unwrap_or_else(|| host_memory(address));
         }
         report(&fault);
-        let mut slot = self.fault.lock();
-        if slot.is_none() {
+        {
+            let mut slot = self.fault.lock();
+            if slot.is_some() {
+                return;
+            }
             *slot = Some(Arc::new(fault));
             self.failed.store(true, Ordering::Release);
+        }
+        self.stop_launches();
+    }
+
+    /// Stops every running launch of this context.
+    fn stop_launches(&self) {
+        let scheduler = self.machine.scheduler();
+        for run in scheduler.active_runs() {
+            if run.is_of(self.id) {
+                scheduler.stop(&run, None);
+            }
         }
     }
 }
@@ -581,12 +596,7 @@ impl Context {
 
     /// Stops every running launch of this context, when the context is reset or destroyed or the process exits.
     pub fn stop_launches(&self) {
-        let scheduler = self.inner.machine.scheduler();
-        for run in scheduler.active_runs() {
-            if run.is_of(self.id()) {
-                scheduler.stop(&run, None);
-            }
-        }
+        self.inner.stop_launches();
     }
 
     /// Blocks while [`MOST_PENDING`] or more tasks, or launches with [`MOST_PARAMETERS`] or more bytes of parameters,

@@ -86,8 +86,21 @@ static void errors(CUcontext context) {
         void *right[] = {&at};
         REQUIRE(cuLaunchKernel(poke, 1, 1, 1, 1, 1, 1, 0, stream, right, NULL));
         REQUIRE(cuCtxSynchronize());
+        // A kernel in another stream that would never end.
+        CUfunction spin;
+        CUstream busy;
+        CUdeviceptr flag;
+        void *never[] = {&flag};
+        REQUIRE(cuModuleGetFunction(&spin, module, "spin"));
+        REQUIRE(cuStreamCreate(&busy, 1));
+        REQUIRE(cuMemAlloc_v2(&flag, 4));
+        REQUIRE(cuMemsetD8_v2(flag, 0, 4));
+        REQUIRE(cuLaunchKernel(spin, 1, 1, 1, 1, 1, 1, 0, busy, never, NULL));
         REQUIRE(cuLaunchKernel(poke, 1, 1, 1, 1, 1, 1, 0, stream, wrong, NULL));
         EXPECT(cuStreamSynchronize(stream), ILLEGAL_ADDRESS);
+        // The fault also ends the other kernel.
+        EXPECT(cuStreamSynchronize(busy), ILLEGAL_ADDRESS);
+        EXPECT(cuMemFree_v2(flag), SUCCESS);
         EXPECT(cuCtxSynchronize(), ILLEGAL_ADDRESS);
         EXPECT(cuStreamQuery(stream), ILLEGAL_ADDRESS);
         EXPECT(cuEventRecord(event, stream), ILLEGAL_ADDRESS);

@@ -58,6 +58,10 @@ impl Owner for Inner {
                 self.machine.memory.space().close_freed();
                 launched.begin(Arc::clone(task));
                 self.machine.scheduler().submit(run);
+                if self.work_cancelled() {
+                    // The context failed after the caller tested this, and its launches may be stopped already.
+                    self.stop_launches();
+                }
             }
             Work::Device { job, short: true } if submitting => {
                 run_device(&self, job);
