@@ -197,6 +197,30 @@ impl CompiledKernel {
         })
     }
 
+    /// Checks that native code supports the stack operations of the function. Compiling one form of the kernel does not
+    /// check this for all of its instructions: the form may end at a sync point that only the CTA scheduler can complete.
+    ///
+    /// # Errors
+    /// Returns [`CompileError::Unsupported`] with the name of the first operation that is not supported.
+    pub fn check_stack_operations(&self) -> Result<(), CompileError> {
+        let cfg = Cfg::new(&self.function);
+        let insts = cfg
+            .rpo()
+            .iter()
+            .flat_map(|&block| self.function.insts(block));
+        let mut opcodes = insts.map(|&inst| self.function.dfg.insts[inst].opcode);
+        let unsupported = |opcode: &Opcode| {
+            matches!(
+                opcode,
+                Opcode::Alloca | Opcode::StackSave | Opcode::StackRestore
+            )
+        };
+        match opcodes.find(unsupported) {
+            Some(opcode) => Err(CompileError::Unsupported(opcode.name().to_owned())),
+            None => Ok(()),
+        }
+    }
+
     /// Sets what checking runs and tools observe. Must be called before code is compiled.
     pub fn observed(self, request: Request) -> CompiledKernel {
         CompiledKernel { request, ..self }

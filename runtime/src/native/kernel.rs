@@ -128,6 +128,7 @@ impl NativeKernel {
             compiler(caching).map_err(|error| CompileError::Machine(error.to_string()))?;
         let inline = &Inlining::of(module, id);
         let compiled = CompiledKernel::within(module, id, inline)?.observed(request);
+        compiled.check_stack_operations()?;
         if request.selection.whole_warps {
             compiled.check_whole_warps(compiler)?;
         }
