@@ -220,8 +220,8 @@ impl Lane<'_, '_> {
         }
     }
 
-    /// Emits code that counts the turns of one iteration of a waiting loop ([`TURNS`]), and that makes the lane yield
-    /// when no turns are left.
+    /// Emits code that counts the turns of one iteration of a waiting loop ([`NativeContext::turns`]), and that makes the
+    /// lane yield when no turns are left.
     fn yield_when_due(&mut self, inst: Inst, sync_point: SyncPoint) {
         let go_on = self.count_turn(inst);
         self.save_behind(inst);
