@@ -3,7 +3,7 @@
 use crate::barrier::{BARRIERS, Barrier};
 use crate::check::{SyncCheck, SyncFinding};
 use crate::collective;
-use crate::warp::WarpState;
+use crate::warp::{FreePasses, WarpState};
 use crate::{ClusterLanes, Fault, FaultKind, Runner, SyncEvent, SyncPoint, lanes, mask_of};
 use margay_ir::function::SourceLoc;
 use margay_ir::sync_point::acts_on_present_lanes;
@@ -77,6 +77,7 @@ impl CtaState {
                     at_cluster: 0,
                     arrived: 0,
                     hold: None,
+                    free_passes: FreePasses::default(),
                     passed: None,
                     exited: !threads_of(warp, threads),
                     sync_points: [SyncPoint::START; 32],
@@ -415,7 +416,7 @@ impl CtaState {
         };
         if released == 0
             && let Some(sync_point) = first
-            && state.may_pass(sync_point)
+            && state.may_pass(sync_point, runner.sync_point_data(sync_point).desc.opcode)
         {
             released = in_calls.unwrap_or(lanes_at(sync_point, &state.sync_points) & candidates);
             if let Some(check) = &mut self.check {

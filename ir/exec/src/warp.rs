@@ -1,7 +1,8 @@
 //! The states of the lanes of one warp.
 
-use crate::{SyncPoint, lanes};
+use crate::{SyncPoint, lanes, mask_of};
 use margay_ops::mods::Mode;
+use margay_ops::ops::Opcode;
 
 #[derive(Clone, Debug)]
 pub(super) struct WarpState {
@@ -16,6 +17,7 @@ pub(super) struct WarpState {
     /// Lanes that have arrived at the barrier of the cluster since the barrier last completed.
     pub(super) arrived: u32,
     pub(super) hold: Option<Hold>,
+    pub(super) free_passes: FreePasses,
     /// The open sync point ([`WarpState::next_open`]) from which lanes last continued.
     pub(super) passed: Option<SyncPoint>,
     pub(super) exited: u32,
@@ -28,6 +30,43 @@ pub(super) struct Hold {
     sync_point: SyncPoint,
     /// Whether the lagging lanes have run since the lanes at the sync point started to wait.
     pub(super) is_over: bool,
+}
+
+/// Sync points of the opcode `converge` that lanes may pass without a [`Hold`], after a hold for the same lagging lanes
+/// has ended. Without these, a loop with a `converge` in each iteration, such as that of a bulk copy, would take one
+/// round of the CTA per iteration, and all threads that poll for the end of the copy would poll in each of these rounds.
+/// Each further hold for the same lanes permits twice as many, so the number of holds is logarithmic in the number of
+/// iterations.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct FreePasses {
+    lagging: u32,
+    permitted: u32,
+    left: u32,
+}
+
+impl FreePasses {
+    /// Number of passes after the first hold.
+    const FIRST: u32 = 64;
+    const MOST: u32 = 1 << 20;
+
+    /// Takes one pass. Returns false if none is left for these lagging lanes.
+    fn take(&mut self, lagging: u32) -> bool {
+        let is_free = self.lagging == lagging && self.left != 0;
+        self.left -= u32::from(is_free);
+        is_free
+    }
+
+    fn permit(&mut self, lagging: u32) {
+        let permitted = match self.lagging == lagging {
+            true => (2 * self.permitted).clamp(Self::FIRST, Self::MOST),
+            false => Self::FIRST,
+        };
+        *self = FreePasses {
+            lagging,
+            permitted,
+            left: permitted,
+        };
+    }
 }
 
 impl WarpState {
@@ -67,11 +106,16 @@ impl WarpState {
     /// more first. The reason is that a lane can yield in any iteration of a loop. If the other lanes continued at
     /// once, lanes that could reconverge would stay diverged. If the lagging lanes yield again, they probably wait for
     /// other threads, possibly for the lanes at `sync_point`. The lanes at `sync_point` may then continue.
-    pub(super) fn may_pass(&mut self, sync_point: SyncPoint) -> bool {
-        let is_expected =
-            lanes(self.yielded).any(|lane| self.sync_points[lane as usize] < sync_point);
+    /// [`FreePasses`] apply if the sync point's `opcode` is `converge`.
+    pub(super) fn may_pass(&mut self, sync_point: SyncPoint, opcode: Opcode) -> bool {
+        let lags = |lane: &u32| self.sync_points[*lane as usize] < sync_point;
+        let lagging = mask_of(lanes(self.yielded).filter(lags));
         let held = self.hold.filter(|hold| hold.sync_point == sync_point);
-        if is_expected && held.is_none_or(|hold| !hold.is_over) {
+        if lagging != 0 && held.is_none_or(|hold| !hold.is_over) {
+            if opcode == Opcode::Converge && self.free_passes.take(lagging) {
+                self.passed = Some(sync_point);
+                return true;
+            }
             self.hold = Some(held.unwrap_or(Hold {
                 sync_point,
                 is_over: false,
@@ -80,6 +124,7 @@ impl WarpState {
         }
         if held.is_some() {
             self.hold = None;
+            self.free_passes.permit(lagging);
         }
         self.passed = Some(sync_point);
         true
