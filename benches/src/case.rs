@@ -41,14 +41,14 @@ pub struct Sources {
     pub(crate) c: &'static str,
     /// Options for clang, in addition to the options for every source.
     pub(crate) c_options: &'static [&'static str],
-    /// Whether parts of equal size of the C code's work take different times. The work is then divided into more parts
-    /// than there are threads.
+    /// Whether parts of the C code's work that have equal sizes take different times. If so, the
+    /// work is divided into more parts than there are threads.
     pub(crate) c_uneven: bool,
 }
 
 /// Builds [`Sources`] from the path of a PTX file in the repository and the name, without extension, of the files in
-/// `benches/opencl` and `benches/c`. If there are two names, the first is that of the OpenCL file and the second that
-/// of the C file.
+/// `benches/opencl` and `benches/c`. If there are two names, the first name belongs to the OpenCL
+/// file and the second name belongs to the C file.
 macro_rules! sources {
     ($ptx:literal, $name:literal $(, $field:ident: $value:expr)* $(,)?) => {
         $crate::case::sources!($ptx, $name / $name $(, $field: $value)*)
@@ -67,7 +67,8 @@ macro_rules! sources {
 pub(crate) use sources;
 
 impl Sources {
-    /// Returns sources without extra compiler options, for C code of which parts of equal size take equal times.
+    /// Returns sources without extra compiler options. Parts of the C code's work that have equal
+    /// sizes must take equal times.
     pub(crate) const fn new(ptx: &'static str, opencl: &'static str, c: &'static str) -> Sources {
         Sources {
             ptx,
@@ -86,7 +87,7 @@ pub struct Case {
     pub name: &'static str,
     /// The size of the data at [`Scale::Full`] as a text, such as "1 Mi options".
     pub size: &'static str,
-    /// The goal group of the kernel.
+    /// Whether performance goals are set for the kernel.
     pub group: Group,
     pub(crate) sources: Sources,
     /// Function that creates the data and computes the expected results with a loop in Rust.

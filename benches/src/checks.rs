@@ -1,5 +1,5 @@
-//! Compares the times of checking runs with those of normal runs. Both run the same kernels with the same data on one
-//! worker.
+//! Compares the times of checking runs with those of normal runs. Both kinds of runs execute the
+//! same kernels with the same data on one worker.
 
 use std::collections::BTreeMap;
 use std::time::Instant;

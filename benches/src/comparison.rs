@@ -78,7 +78,7 @@ impl Row {
 /// All contenders on this machine.
 pub(crate) struct Field {
     contenders: Vec<Box<dyn Contender>>,
-    /// The entrants, one for each contender and in the same order.
+    /// The entrants, one for each element of `contenders`, in the order of `contenders`.
     pub(crate) entrants: Vec<Entrant>,
     /// For each contender that is not available, a message with the reason.
     pub(crate) missing: Vec<String>,
@@ -89,7 +89,9 @@ impl Field {
     /// thread. If Margay has more than one worker, each also becomes an entrant with as many threads as Margay has
     /// workers. The driver library at the path `driver`, if given, becomes one entrant.
     ///
-    /// # Errors Margay or a thread pool does not start, or the driver at `driver` cannot be opened.
+    /// # Errors
+    /// Returns an error if Margay or a thread pool does not start, or if the driver at `driver` cannot be
+    /// opened.
     pub(crate) fn find(driver: Option<&str>) -> Result<Field, String> {
         let all = Margay::with_workers(None)?;
         let workers = all.0.workers();
@@ -197,7 +199,7 @@ impl Field {
 /// has a wrong result.
 ///
 /// # Errors
-/// The library cannot be opened or has no device.
+/// Returns an error if the library cannot be opened or has no device.
 pub fn check_driver(path: &str) -> Result<Vec<String>, String> {
     let driver = Driver::open(path).map_err(|e| format!("{path}: {e}"))?;
     Ok(wrong(&driver))
@@ -222,7 +224,8 @@ fn counts(workers: usize) -> impl Iterator<Item = usize> {
         .take(if workers > 1 { 2 } else { 1 })
 }
 
-/// Returns the kernels whose name contains one of `names`; all kernels if `names` is empty.
+/// Returns the kernels whose name contains one of `names`. If `names` is empty, returns all
+/// kernels.
 ///
 /// # Errors
 /// Returns an error if no kernel's name contains one of `names`.
@@ -245,7 +248,7 @@ impl Prepared {
     /// Loads the kernel and compares its results with the expected results.
     ///
     /// # Errors
-    /// An error of the runtime, or the first wrong value.
+    /// Returns the error of the runtime, or an error that describes the first wrong value.
     pub fn new(case: &Case, scale: Scale, runtime: &margay::Runtime) -> Result<Prepared, String> {
         let work = (case.make)(scale);
         let contender = Margay(runtime.clone());

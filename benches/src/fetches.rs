@@ -193,8 +193,9 @@ fn middle(kind: &Kind) -> f32 {
     }
 }
 
-/// Measures the fetches from each kind of texture, and the loads. Compares the sums that they compute with the expected
-/// sums before the times are measured. `check` requests little data.
+/// Measures the fetches from each kind of texture, and the loads. Compares the sums that the
+/// kernels compute with the expected sums before the times are measured. If `check` is true, uses
+/// little data.
 pub(crate) fn measure(check: bool) -> Result<Vec<Fetched>, String> {
     margay::files::tell(format_args!("fetches"));
     let size = if check { [256, 3] } else { [1024, 512] };

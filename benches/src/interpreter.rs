@@ -1,5 +1,5 @@
-//! Compares the times of the interpreter with those of native code. Both run the same kernels with the same data on one
-//! worker.
+//! Compares the times of the interpreter with those of native code. Both engines run the same
+//! kernels with the same data on one worker.
 
 use std::time::Instant;
 

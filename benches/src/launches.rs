@@ -26,7 +26,7 @@ impl Launches {
     /// Loads the kernels and launches each once.
     ///
     /// # Errors
-    /// An error of the runtime.
+    /// Returns the error of the runtime if the kernels cannot be loaded or launched.
     pub fn new(runtime: &Runtime) -> margay::Result<Launches> {
         let module = runtime.load_ptx(PTX)?;
         let launches = Launches {

@@ -32,7 +32,7 @@ impl Limit {
 const FLOATS: usize = 1 << 26;
 const SMALL: usize = 1 << 16;
 
-/// Measures the limits of this processor. `check` requests little data.
+/// Measures the limits of this processor. If `check` is true, uses little data.
 pub(crate) fn measure(check: bool) -> Vec<Limit> {
     margay::files::tell(format_args!("limits"));
     let mut limits = memory(if check { SMALL } else { FLOATS });

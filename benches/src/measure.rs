@@ -13,8 +13,8 @@ const SAMPLE_TIME: Duration = Duration::from_millis(40);
 /// Number of samples for an action that needs a pause before each run. Each sample is one run.
 const RESTED_SAMPLES: usize = 101;
 
-/// Minimum duration of the warm-up before the first sample, for every contender. Margay needs it because it compiles a
-/// kernel again after the kernel has run for some time.
+/// Minimum duration of the warm-up before the first sample, for every contender. Margay needs the
+/// warm-up because it compiles a kernel again after the kernel has run for some time.
 const WARM_UP: Duration = Duration::from_millis(150);
 
 /// The result of a measurement, in seconds for one run.

@@ -31,7 +31,7 @@ macro_rules! ptx {
 /// The smallest program.
 pub(crate) const SAXPY: &str = ptx!("saxpy");
 
-/// The programs of which the large text contains several copies.
+/// The programs that the large text contains. The large text contains each program several times.
 pub(crate) const PARTS: &[&str] = &[
     SAXPY,
     ptx!("reduction"),
@@ -148,7 +148,7 @@ pub struct Loaded {
     runtime: Runtime,
     _module: Module,
     kernels: Vec<Kernel>,
-    /// Scratch memory. Each parameter of eight bytes gets the address of its middle.
+    /// Scratch memory. Each parameter of eight bytes gets the address of the middle of this memory.
     scratch: DeviceBuffer<u8>,
 }
 
@@ -157,7 +157,7 @@ impl Loaded {
     /// would reuse their code.
     ///
     /// # Errors
-    /// An error of the runtime.
+    /// Returns the error of the runtime if the text cannot be loaded.
     pub fn new(runtime: &Runtime, text: &str) -> margay::Result<Loaded> {
         static LOADS: AtomicU32 = AtomicU32::new(0);
         let load = LOADS.fetch_add(1, Ordering::Relaxed);
@@ -170,8 +170,9 @@ impl Loaded {
         })
     }
 
-    /// Launches each kernel once with one block. Each parameter of eight bytes gets the address of scratch memory and
-    /// all other arguments are zero, so that compilation dominates the time.
+    /// Launches each kernel once with one block, so that compilation dominates the time. Each
+    /// parameter of eight bytes gets the address of scratch memory, and all other arguments are
+    /// zero.
     ///
     /// # Panics
     /// Panics if a kernel fails.

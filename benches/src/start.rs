@@ -17,7 +17,8 @@ use crate::stages;
 
 /// The arguments that make this program measure one cost and print the result. A third argument is the cost's name.
 const ARGUMENTS: [&str; 2] = ["bench", "--once"];
-/// Number of elements of the saxpy whose result is measured.
+/// Number of elements of the vectors of the kernel (y = a x + y) whose result the measured process
+/// waits for.
 const ELEMENTS: usize = 1024;
 /// Number of copies of the ten programs in the large image of 20 MB.
 const TURNS: usize = 180;
@@ -53,7 +54,7 @@ impl Once {
     /// Measures the cost in this process.
     ///
     /// # Errors
-    /// An error of the runtime, or a wrong result.
+    /// Returns the error of the runtime, or an error that describes a wrong result.
     pub fn run(self) -> Result<Cost, String> {
         let seconds = match self {
             Once::FirstResult => first_result(stages::SAXPY, "saxpy"),

@@ -47,8 +47,8 @@
 //!
 //! Texels are written as `FORMAT SIZE WORDS = TYPE VALUES`. FORMAT is `u8`, `s8`, `u16`, `s16`, `u32`, `s32`, `f16`,
 //! `f32`, `unorm8`, `snorm8`, `unorm16`, `snorm16` or `unorm10`, optionally followed by `x2` or `x4`. SIZE is width,
-//! height and depth (or layers), separated by commas. VALUES are the contents, level after level. WORDS are any of the
-//! following:
+//! height and depth (or layers), separated by commas. VALUES are the contents of all levels, one
+//! level after the other. WORDS are any of the following:
 //!
 //! ```text
 //! layered cube gather levels=N         the kind of array; `buffer` and `pitch=BYTES` select device memory instead

@@ -162,7 +162,8 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
 }
 
 /// Restarts this program with the environment variable for the engine, unless the variable is already set to `engine`.
-/// The runtime reads the engine from the environment, and a process cannot soundly change its own environment.
+/// The runtime reads the engine from the environment, and a process cannot safely change its own
+/// environment.
 fn choose_engine(engine: Engine) -> Result<(), Failure> {
     let name = engine.name();
     if std::env::var_os(ENGINE_VARIABLE).is_some_and(|v| v == name) {

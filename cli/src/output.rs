@@ -1,6 +1,7 @@
 //! The results of commands, and functions that print them.
 //!
-//! Invariant: if the reader of the output exits early (`margay support | head`), this is not a failure.
+//! Invariant: a command does not fail if the reader of the output exits early (`margay support |
+//! head`).
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -133,7 +134,7 @@ pub(crate) fn with_progress<T>(what: &str, work: impl FnOnce() -> T) -> T {
 /// write would end this process. Programs that this process starts or executes have the default action.
 ///
 /// # Errors
-/// The system's error if it cannot install a handler.
+/// Returns the system's error if the handler cannot be installed.
 pub(crate) fn survive_limits() -> io::Result<()> {
     signal_hook::flag::register(signal_hook::consts::SIGXFSZ, std::sync::Arc::default()).map(|_| ())
 }

@@ -1,6 +1,7 @@
 //! Lists the libraries that the dynamic linker would load for a program. The program's ELF file contains their names.
 //!
-//! Invariant: the functions do not panic for a damaged file; the list then contains fewer names or none.
+//! Invariant: the functions do not panic if the file is damaged; instead, the list contains fewer
+//! names or none.
 
 const PT_LOAD: u32 = 1;
 const PT_DYNAMIC: u32 = 2;

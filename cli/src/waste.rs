@@ -135,8 +135,8 @@ fn byte(text: &str) -> Result<u8, String> {
     byte.map_err(|_| "not a number from 0 to 255".to_owned())
 }
 
-/// Options that clap cannot parse, each with an equivalent long option. They are the options of one letter with `=`,
-/// and one option of two letters.
+/// Options that clap cannot parse, each with an equivalent long option. These are the options that
+/// consist of one letter and `=`, such as `-t=1`, and one option of two letters.
 const LONG_FORMS: [(&str, &str); 6] = [
     ("-t=", "--trace="),
     ("-s=", "--padding-size="),

@@ -59,7 +59,7 @@ unsafe extern "C" {
 /// Calls a function that takes one pointer.
 ///
 /// # Safety
-/// The caller of the driver passed this function together with this pointer.
+/// The program must have passed `function` to the driver together with this pointer.
 pub(crate) unsafe fn with_pointer(
     function: unsafe extern "C" fn(*mut c_void),
     pointer: *mut c_void,
@@ -71,7 +71,7 @@ pub(crate) unsafe fn with_pointer(
 /// Calls a stream callback.
 ///
 /// # Safety
-/// The caller of the driver passed this function together with the pointer.
+/// The program must have passed this function to the driver together with the pointer.
 pub(crate) unsafe fn of_stream(
     function: unsafe extern "C" fn(CUstream, CuResult, *mut c_void),
     stream: CUstream,
@@ -94,7 +94,7 @@ pub(crate) unsafe fn of_stream(
 /// Calls a function that returns the number of bytes of dynamic shared memory that a block of `block` threads needs.
 ///
 /// # Safety
-/// The caller of the driver passed this function.
+/// The program must have passed this function to the driver.
 pub(crate) unsafe fn of_block_size(
     function: unsafe extern "C" fn(c_int) -> usize,
     block: c_int,
@@ -106,7 +106,7 @@ pub(crate) unsafe fn of_block_size(
 /// Calls a callback of the error log. `text` ends with a NUL, and `length` is its length without the NUL.
 ///
 /// # Safety
-/// The program registered this function together with `data`; the text is valid.
+/// The program must have registered this function together with `data`, and the text must be valid.
 pub(crate) unsafe fn of_log(
     function: unsafe extern "C" fn(*mut c_void, c_uint, *mut c_char, usize),
     data: *mut c_void,

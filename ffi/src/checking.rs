@@ -143,7 +143,8 @@ const QUESTIONS: [&str; 11] = [
 /// the driver API.
 const INVALID_CONFIGURATION: CuResult = CuResult(9);
 
-/// Returns whether the options of the run require a report of the current call, a failed call of the function `name`.
+/// Returns whether the options of the run require a report of the current call, which is a failed
+/// call of the function `name`.
 fn is_selected(name: &str) -> bool {
     let level = options().map_or_else(ApiErrors::default, |options| options.api_errors);
     match level {
@@ -153,8 +154,8 @@ fn is_selected(name: &str) -> bool {
     }
 }
 
-/// Returns whether contexts return `code` because of an earlier wrong access or fault in a kernel. Each such access or
-/// fault already has a finding of its own.
+/// Returns whether contexts return `code` because of an earlier wrong access or fault in a kernel.
+/// Each such access or fault has already been reported as a separate finding.
 fn is_reported(code: CuResult) -> bool {
     Runtime::global()
         .is_ok_and(|runtime| runtime.is_reported(|kind| CuResult::of_fault(kind) == code))
@@ -233,7 +234,7 @@ fn memory_at(runtime: &Runtime, address: u64) -> Memory {
 /// Examines the pointers of a copy before the copy is submitted.
 ///
 /// # Errors
-/// `INVALID_VALUE` if a pointer is wrong, and the run does not execute such copies.
+/// Returns `INVALID_VALUE` if a pointer is wrong, and the run does not execute such copies.
 pub(crate) fn copy(transfer: &Transfer) -> Served {
     match selected(Tool::Api) && is_wrong_copy(transfer) {
         true => refuse_invalid(),
@@ -347,8 +348,8 @@ fn wrong_direction(
     Some((text, Some(address)))
 }
 
-/// Reports a range of host memory of which the process cannot access all bytes. Returns whether it has reported a
-/// finding.
+/// Reports a range of host memory if the process cannot access all bytes of the range. Returns
+/// whether it has reported a finding.
 fn inaccessible(side: &str, name: &str, address: u64, span: u64) -> bool {
     let (Ok(start), Ok(len)) = (usize::try_from(address), usize::try_from(span)) else {
         return false;
@@ -398,7 +399,7 @@ fn outside(what: &str, address: u64, span: u64, memory: &Memory) -> bool {
 /// Examines the range of a fill before the fill is submitted.
 ///
 /// # Errors
-/// `INVALID_VALUE` if the range is wrong, and the run does not execute such fills.
+/// Returns `INVALID_VALUE` if the range is wrong, and the run does not execute such fills.
 pub(crate) fn fill(address: u64, span: Option<u64>) -> Served {
     match selected(Tool::Api) && is_wrong_fill(address, span) {
         true => refuse_invalid(),

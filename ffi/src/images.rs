@@ -3,8 +3,9 @@
 //! Fat binary containers and ELF files contain their length in their headers. PTX text ends at its first NUL. A wrapper
 //! contains pointers to fat binary containers. The module `margay::container` interprets the bytes.
 //!
-//! Invariant: each length and address in an image is checked against the readable memory ([`readable`]) before anything
-//! is read there. A damaged image gives an error and never a fault.
+//! Invariant: each length and address in an image is checked against the readable memory
+//! ([`readable`]) before the module reads bytes at this address. A damaged image gives an error and
+//! never a fault.
 
 use std::ffi::c_void;
 
@@ -33,7 +34,7 @@ impl<'a> Images<'a> {
     /// Returns `INVALID_VALUE` for a null pointer and `INVALID_IMAGE` for bytes that are not an image.
     ///
     /// # Safety
-    /// `start` is null or points to an image that stays unchanged for `'a`.
+    /// `start` must be null or point to an image that stays unchanged for the lifetime `'a`.
     pub(crate) unsafe fn at(start: *const c_void) -> Result<Images<'a>, CuResult> {
         if start.is_null() {
             return Err(CuResult::INVALID_VALUE);
@@ -90,7 +91,7 @@ impl<'a> Images<'a> {
 /// The result includes the NUL.
 ///
 /// # Safety
-/// The conditions of [`Images::at`] apply, and `start` is not null.
+/// The safety conditions of [`Images::at`] must hold, and `start` must not be null.
 unsafe fn prefix(start: *const u8) -> Result<Vec<u8>, CuResult> {
     let len = readable::readable(start as usize, DETECT_LEN);
     if len == 0 {
@@ -107,7 +108,7 @@ unsafe fn prefix(start: *const u8) -> Result<Vec<u8>, CuResult> {
 /// Returns the bytes of an image that contains no pointers.
 ///
 /// # Safety
-/// The conditions of [`Images::at`] apply, and the image is of `kind`.
+/// The safety conditions of [`Images::at`] must hold, and the image must be of the kind `kind`.
 unsafe fn plain<'a>(start: *const u8, kind: ImageKind) -> Result<&'a [u8], CuResult> {
     // SAFETY: each kind is read only up to the length that its own headers give.
     unsafe {
@@ -131,7 +132,7 @@ unsafe fn plain<'a>(start: *const u8, kind: ImageKind) -> Result<&'a [u8], CuRes
 /// Returns the containers to which a wrapper points.
 ///
 /// # Safety
-/// The conditions of [`Images::at`] apply, and a wrapper begins at `start`.
+/// The safety conditions of [`Images::at`] must hold, and a wrapper must begin at `start`.
 unsafe fn wrapped<'a>(start: *const u8) -> Result<Vec<&'a [u8]>, CuResult> {
     // SAFETY: the caller guarantees a whole wrapper.
     let bytes = unsafe { readable::array::<WRAPPER_LEN>(start) }?;
@@ -163,7 +164,7 @@ unsafe fn wrapped<'a>(start: *const u8) -> Result<Vec<&'a [u8]>, CuResult> {
 }
 
 /// # Safety
-/// `address` is 0, or the address of a container that stays unchanged for `'a`.
+/// `address` must be 0 or the address of a container that stays unchanged for the lifetime `'a`.
 unsafe fn container_at<'a>(address: u64) -> Result<&'a [u8], CuResult> {
     if address == 0 {
         return Err(CuResult::INVALID_IMAGE);

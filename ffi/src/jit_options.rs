@@ -43,7 +43,7 @@ impl JitOptions {
     /// Returns `INVALID_VALUE` if an array is null and `count` is not 0, and for options that CUDA does not define.
     ///
     /// # Safety
-    /// Both arrays hold `count` elements or are null.
+    /// Each array must be null or contain `count` elements.
     pub(crate) unsafe fn read(
         count: c_uint,
         options: *const CUjit_option,
@@ -135,7 +135,7 @@ impl JitOptions {
 /// Returns `INVALID_VALUE` if the array is null and `count` is not 0, and for options that CUDA does not define.
 ///
 /// # Safety
-/// The array holds `count` elements or is null.
+/// The array must be null or contain `count` elements.
 pub(crate) unsafe fn check_library_options(
     count: c_uint,
     options: *const CUlibraryOption,

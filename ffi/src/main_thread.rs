@@ -1,10 +1,12 @@
 //! Ends the process after its main thread has called `pthread_exit`.
 //!
-//! A process ends when its last thread ends. Our threads never end, and they block the signals of the program. Without
-//! this module, a process whose main thread has called `pthread_exit` would therefore never end, and no signal except
-//! SIGKILL could end it. A destructor of thread-specific data, which the system calls only if the main thread ends but
-//! not if it returns from `main`, starts a thread with the signal mask of the main thread. This thread receives the
-//! signals of the process, and ends the process as soon as all other threads are ours.
+//! A process ends when its last thread ends. The threads of this library never end, and they block
+//! the signals of the program. Without this module, a process whose main thread has called
+//! `pthread_exit` would therefore never end, and no signal except SIGKILL could end it. This module
+//! registers a destructor of thread-specific data. The system calls the destructor if the main
+//! thread calls `pthread_exit`, but not if the main thread returns from `main`. The destructor
+//! starts a thread with the signal mask of the main thread. This thread receives the signals of the
+//! process, and ends the process as soon as all other threads are threads of this library.
 //!
 //! Limit: nothing happens if the main thread has never called `cuInit`.
 
@@ -16,7 +18,8 @@ use std::time::Duration;
 /// The time between two searches for threads of the program.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// If the calling thread is the main thread of the process, watches for its end.
+/// If the calling thread is the main thread of the process, registers the destructor that ends the
+/// process after the main thread has called `pthread_exit`.
 pub(crate) fn watch() {
     static ONCE: Once = Once::new();
     // SAFETY: both functions have no preconditions.
@@ -52,8 +55,8 @@ extern "C" fn main_ends(_: *mut c_void) {
     }
 }
 
-/// Returns whether a thread is neither the main thread nor the calling thread nor one of ours, whose names begin with
-/// `margay-`.
+/// Returns whether the process has threads other than the main thread, the calling thread, and the
+/// threads of this library, whose names begin with `margay-`.
 fn has_threads_of_program() -> std::io::Result<bool> {
     // SAFETY: both functions have no preconditions.
     let own = unsafe { [libc::gettid(), libc::getpid()] };

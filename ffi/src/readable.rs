@@ -1,7 +1,7 @@
 //! Determines how many bytes of the process's memory are readable at an address.
 //!
 //! Images arrive as bare pointers, and their headers contain their lengths. A wrong length must not lead to an access
-//! to unmapped memory, so every length is checked here before bytes are read.
+//! to unmapped memory, so this module checks every length before bytes are read.
 //!
 //! Small ranges are probed: the system copies one byte of each page (`process_vm_readv` of this process). The copy
 //! fails for unmapped pages and for pages after the end of a mapped file. If this system call is forbidden, the byte is
@@ -28,7 +28,7 @@ const PROBED: usize = BATCH * PAGE;
 /// Returns `INVALID_IMAGE` if not all bytes are readable.
 ///
 /// # Safety
-/// Readable bytes stay readable and unchanged for `'a`.
+/// Bytes that are readable must stay readable and unchanged for the lifetime `'a`.
 pub(crate) unsafe fn bytes<'a>(start: *const u8, len: usize) -> Result<&'a [u8], CuResult> {
     match len == readable(start as usize, len) {
         // SAFETY: all bytes are readable, and the caller guarantees that they stay unchanged.
@@ -43,7 +43,7 @@ pub(crate) unsafe fn bytes<'a>(start: *const u8, len: usize) -> Result<&'a [u8],
 /// Returns `INVALID_IMAGE` if not all bytes are readable.
 ///
 /// # Safety
-/// Readable bytes stay readable and unchanged during the call.
+/// Bytes that are readable must stay readable and unchanged during the call.
 pub(crate) unsafe fn array<const N: usize>(start: *const u8) -> Result<[u8; N], CuResult> {
     // SAFETY: the caller guarantees that the bytes stay readable and unchanged.
     let bytes = unsafe { bytes(start, N) }?;
@@ -56,7 +56,7 @@ pub(crate) unsafe fn array<const N: usize>(start: *const u8) -> Result<[u8; N], 
 /// Returns `INVALID_IMAGE` if the readable memory ends before a zero.
 ///
 /// # Safety
-/// Readable bytes stay readable and unchanged for `'a`.
+/// Bytes that are readable must stay readable and unchanged for the lifetime `'a`.
 pub(crate) unsafe fn until_zero<'a>(start: *const u8) -> Result<&'a [u8], CuResult> {
     let mut known = 0;
     let mut ask = PAGE;

@@ -1,6 +1,7 @@
 //! Result codes: every `CUresult` with its name and a short description.
 //!
-//! Invariant: each code has one row here; `cuGetErrorName` and `cuGetErrorString` read only this table.
+//! Invariant: each code has one row in the table of this module; `cuGetErrorName` and
+//! `cuGetErrorString` read only this table.
 
 use std::ffi::CStr;
 

@@ -1,5 +1,5 @@
-//! The contender for any `libcuda.so.1`: opens the library by its path and calls its C driver API, with the same PTX,
-//! data and checks as for Margay.
+//! The contender for any `libcuda.so.1`: opens the library by its path and calls its C driver API.
+//! The PTX, the data and the checks are the same as those for Margay.
 //!
 //! The user must provide the environment that the library needs, such as a GPU or environment variables. A run ends
 //! with `cuStreamSynchronize`, so its time includes the launches and the wait for their end. Invariant: a `Buffer`
@@ -92,7 +92,7 @@ impl Driver {
     /// Opens a library and its first device.
     ///
     /// # Errors
-    /// The error message of the loader or the driver.
+    /// Returns the error message of the loader or the driver.
     pub(crate) fn open(path: &str) -> Result<Driver, String> {
         // SAFETY: the user requested that this library be loaded.
         let library = unsafe { Library::open(path) }?;

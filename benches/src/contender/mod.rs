@@ -28,7 +28,7 @@ pub(crate) trait Loaded {
 /// Loads work, runs it once, and compares the results with the expected results.
 ///
 /// # Errors
-/// An error of the contender, or the first wrong value.
+/// Returns the error of the contender, or an error that describes the first wrong value.
 pub(crate) fn checked(
     contender: &dyn Contender,
     case: &Case,

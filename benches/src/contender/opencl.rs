@@ -105,7 +105,7 @@ impl Platform {
     /// Finds the first platform of PoCL.
     ///
     /// # Errors
-    /// A message that names the missing component.
+    /// Returns a message that names the missing component.
     pub(crate) fn pocl() -> Result<Platform, String> {
         // SAFETY: the initialisers of the OpenCL loader do not affect this process.
         let library = unsafe { Library::open("libOpenCL.so.1") }?;

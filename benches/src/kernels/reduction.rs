@@ -1,5 +1,5 @@
-//! The sum of many values, of which each thread reads several. One kernel reduces the sums of a block's threads with a
-//! tree in shared memory, the other with shuffles in warps.
+//! The sum of many values. Each thread reads several values. One kernel adds the sums of a block's
+//! threads with a tree in shared memory, and the other kernel adds them with shuffles in warps.
 
 use crate::case::{Case, Group, Scale, Sources, sources};
 use crate::data::Random;

@@ -1,5 +1,5 @@
 //! Heat flow: a five-point stencil that reads global memory and does not use shared memory. The data of the first case
-//! fits into the second-level cache, and that of the second case does not.
+//! fits into the second-level cache, and the data of the second case does not.
 
 use crate::case::{Case, Group, Scale, Sources, sources};
 use crate::data::Random;

@@ -12,7 +12,7 @@ use serde::Serialize;
 /// and `%%` by `%`.
 ///
 /// # Errors
-/// A message, if another character or nothing follows a `%`.
+/// Returns an error message if another character or nothing follows a `%`.
 pub(crate) fn expand(name: &str, pid: u32) -> Result<PathBuf, String> {
     let mut out = String::new();
     let mut rest = name;
@@ -47,7 +47,7 @@ pub(crate) fn expand(name: &str, pid: u32) -> Result<PathBuf, String> {
 /// Writes a file.
 ///
 /// # Errors
-/// The error text contains the file's name.
+/// The error text that the function returns contains the file's name.
 pub(crate) fn write(path: &Path, text: &str) -> Result<(), String> {
     fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }
@@ -55,7 +55,7 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), String> {
 /// Writes a JSON file, without building its text in memory.
 ///
 /// # Errors
-/// The error text contains the file's name.
+/// The error text that the function returns contains the file's name.
 pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), String> {
     let write = || {
         let mut out = BufWriter::new(File::create(path)?);
@@ -67,8 +67,9 @@ pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Stri
 }
 
 /// The file in which the program's checks record findings, and the file that states that no finding is missing
-/// ([`complete_marker`]). Dropping this value removes both files and their folder. A process that then still runs
-/// cannot create the file again, and prints its findings.
+/// ([`complete_marker`]). Dropping this value removes both files and their folder. If a process of
+/// the program still runs at this time, it cannot create the file again, and prints its findings
+/// instead.
 pub(crate) struct LogFile(PathBuf);
 
 impl LogFile {

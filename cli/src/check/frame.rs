@@ -220,7 +220,7 @@ impl Frame<'_> {
         self.line("");
     }
 
-    /// Writes the sentences about the address of a finding, and about the memory there.
+    /// Writes the sentences about the address of a finding, and about the memory at this address.
     fn memory(&mut self, record: &Record) {
         for sentence in words::address_sentences(record) {
             self.continued(&sentence);
@@ -308,7 +308,8 @@ impl Frame<'_> {
         self.order_and_memory(record);
     }
 
-    /// Writes the lines that both forms of a race have: memory, explanation, what is missing, and the host's stack.
+    /// Writes the lines with which both report formats of a race end: the memory, the explanation,
+    /// the missing synchronisation, and the host's stack.
     fn order_and_memory(&mut self, record: &Record) {
         self.memory(record);
         if let Some(explanation) = &record.explanation {

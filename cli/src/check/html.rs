@@ -239,7 +239,7 @@ impl Page {
     }
 }
 
-/// Returns what a tool reports.
+/// Returns a phrase that describes the findings that a tool reports.
 fn about(tool: Tool) -> &'static str {
     match tool {
         Tool::Memory => "Accesses to memory that the thread may not access.",

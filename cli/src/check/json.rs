@@ -24,7 +24,8 @@ struct Document<L> {
     summary: Value,
 }
 
-/// Returns the report. All members of a finding are present; those that do not apply are null.
+/// Returns the report. All members of a finding are present; members that do not apply to the
+/// finding are null.
 pub(crate) fn report<'a>(records: &'a [Record], summary: &Summary) -> impl Serialize + use<'a> {
     Document {
         findings: List(records, finding),

@@ -81,7 +81,8 @@ pub(crate) struct Record {
     pub(crate) missing: Option<String>,
     pub(crate) count: u64,
     pub(crate) host: Vec<HostFrame>,
-    /// The host's stack at the call that allocated the memory, if this call is not the one of `host`.
+    /// The host's stack at the call that allocated the memory, if `host` is the stack of another
+    /// call.
     pub(crate) origin: Vec<HostFrame>,
     /// The processes in which the finding occurred.
     pub(crate) pids: BTreeSet<u64>,
@@ -92,7 +93,8 @@ impl Record {
         self.tool == tool.name()
     }
 
-    /// Returns a key that is equal for findings of several processes that reports list as one finding.
+    /// Returns a key. Reports list findings of several processes as one finding if their keys are
+    /// equal.
     fn identity(&self) -> impl Eq + std::hash::Hash + use<> {
         let host = self.kernel.is_none();
         (
@@ -118,8 +120,9 @@ impl Record {
         )
     }
 
-    /// Merges `same`, which is the same finding in another process, into this finding. Of two descriptions, keeps that
-    /// of the first block and thread, so that the result does not depend on the order of the processes.
+    /// Merges `same`, which is the same finding in another process, into this finding. If the two
+    /// descriptions differ, keeps the description that names the lower block and thread, so that
+    /// the result does not depend on the order of the processes.
     fn absorb(&mut self, mut same: Record) {
         let place = |record: &Record| (record.block, record.thread, record.address);
         if place(&same) < place(self) {
@@ -151,15 +154,18 @@ pub(crate) struct Log {
     pub(crate) launches: Vec<Launch>,
     /// The processes that have initialised the library.
     pub(crate) started: BTreeSet<u64>,
-    /// Whether the order of threads decided which of them synchronised, so that the races are those of one order.
+    /// Whether the order in which threads ran determined which threads synchronised with each
+    /// other. If so, the reported races are those of this order only.
     pub(crate) one_order: bool,
-    /// Whether memory was not examined for leaks because an error had ended its context.
+    /// Whether some memory was not examined for leaks because an error had ended the context of
+    /// this memory.
     pub(crate) leaks_unexamined: bool,
     /// Number of lines that could not be read.
     pub(crate) damaged: u64,
     /// Whether lines are missing or damaged, for example because a process could not write them.
     pub(crate) incomplete: bool,
-    /// Whether the line was read that ends files of `--save`. Logs of running programs have no such line.
+    /// Whether the file contains the line with which files of `--save` end. Logs of running
+    /// programs have no such line.
     pub(crate) has_end: bool,
 }
 
@@ -246,7 +252,7 @@ fn update(
     Some(())
 }
 
-/// Reads a finding from a line of a log; `None` if the line is something else.
+/// Reads a finding from a line of a log. Returns `None` if the line contains no finding.
 pub(crate) fn finding(value: &Value) -> Option<Record> {
     let host = stack(value, "host");
     let message = text(value, "message")?;

@@ -1,8 +1,8 @@
 //! Signals that `margay check` receives while the program runs.
 //!
 //! The command must outlive the program, because it prints the report. It passes `SIGHUP` and `SIGTERM` on to the
-//! program. It catches `SIGINT` and `SIGQUIT` and does not pass them on, because the terminal sends the signals of its
-//! keys to the program too.
+//! program. It catches `SIGINT` and `SIGQUIT` and does not pass them on, because the terminal sends
+//! the signals of its keys (such as Ctrl-C) directly to the program as well.
 
 use std::io;
 use std::process::{Child, ExitStatus};
@@ -17,7 +17,7 @@ use signal_hook::iterator::Signals;
 /// this process was started with `SIGCHLD` ignored. The children start with the default action for `SIGCHLD`.
 ///
 /// # Errors
-/// The system's error if it cannot install a handler.
+/// Returns the system's error if the handler cannot be installed.
 pub(crate) fn keep_statuses() -> io::Result<()> {
     signal_hook::flag::register(SIGCHLD, Arc::default()).map(|_| ())
 }
@@ -26,7 +26,8 @@ pub(crate) fn keep_statuses() -> io::Result<()> {
 /// process before it has printed the report.
 ///
 /// # Errors
-/// The system's error if the handlers cannot be installed or the process cannot wait for the program.
+/// Returns the system's error if the handlers cannot be installed or the process cannot wait for
+/// the program.
 pub(super) fn wait(child: &mut Child) -> io::Result<ExitStatus> {
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM])?;
     let handle = signals.handle();

@@ -17,16 +17,19 @@ pub(crate) struct Summary {
     pub(crate) suppressed: u64,
     /// Number of findings of initcheck about memory that is not selected.
     pub(crate) elsewhere: u64,
-    /// The order of threads decided which of them synchronised, so that the races are those of one order.
+    /// Whether the order in which threads ran determined which threads synchronised with each
+    /// other. If so, the reported races are those of this order only.
     pub(crate) one_order: bool,
-    /// Memory was not examined for leaks because an error had ended its context.
+    /// Whether some memory was not examined for leaks because an error had ended the context of
+    /// this memory.
     pub(crate) leaks_unexamined: bool,
     /// Number of lines of the log that could not be read.
     pub(crate) damaged: u64,
-    /// A process could not write a line of the log or had too many findings, so findings may be missing. This is an
-    /// error.
+    /// Whether findings may be missing, because a process could not write a line of the log or had
+    /// too many findings. This counts as an error.
     pub(crate) incomplete: bool,
-    /// The program has not initialised CUDA, and this is an error.
+    /// Whether the program has not initialised CUDA although the options require it. This counts as
+    /// an error.
     pub(crate) not_initialised: bool,
 }
 

@@ -16,7 +16,7 @@ use super::record::{Coordinates, HostFrame, Record};
 use super::words::kernel_name;
 use super::xml::{self, Element};
 
-/// The elements of `what` that describe a failed call.
+/// The XML elements, inside the element `what`, that describe a failed call.
 const CALL: [&str; 4] = ["api", "error", "message", "result"];
 
 /// A list of descriptions.
@@ -66,7 +66,7 @@ impl Suppressions {
     /// Reads a file of suppressions and adds its descriptions to the list.
     ///
     /// # Errors
-    /// A text that names the file and the error.
+    /// Returns a text that names the file and the error.
     pub(crate) fn read(&mut self, path: &Path) -> Result<(), String> {
         let text = input::read_text(path).map_err(|e| e.to_string());
         let added = text.and_then(|text| self.add(&text));
@@ -258,8 +258,8 @@ fn coordinates(element: &Element, name: &str) -> Result<Option<Coordinates>, Str
     Ok(Some(out))
 }
 
-/// Returns a pattern for a message that applies in every run. If the message contains addresses, the pattern is a
-/// regular expression that matches any address at these positions.
+/// Returns a pattern that matches a message in every run of the program. If the message contains
+/// addresses, the pattern is a regular expression that matches any address at these positions.
 fn without_addresses(message: &str) -> String {
     let mut parts = message.split("0x");
     let mut out = parts.next().unwrap_or_default().to_owned();

@@ -1,4 +1,5 @@
-//! The words of reports: numbers with separators, names of kernels, descriptions of memory.
+//! Formats the parts of the sentences in reports: numbers with separators, names of kernels,
+//! descriptions of memory.
 
 use std::borrow::Cow;
 
@@ -79,7 +80,7 @@ pub(crate) fn kernel_name(name: &str, style: Demangle) -> String {
     readable.unwrap_or_else(|| name.to_owned())
 }
 
-/// Returns the sentences about the address of a finding, and about the memory there.
+/// Returns the sentences about the address of a finding, and about the memory at this address.
 pub(crate) fn address_sentences(record: &Record) -> Vec<String> {
     let mut sentences = Vec::new();
     let allocation = record.allocation.as_deref().unwrap_or("");

@@ -28,7 +28,7 @@ impl Element {
 /// Parses a document and returns its root.
 ///
 /// # Errors
-/// The error text contains the line of the mistake.
+/// Returns an error text that contains the line of the mistake.
 pub(crate) fn parse(text: &str) -> Result<Element, String> {
     let mut reader = Reader { text, at: 0 };
     // The document is the parent of the root.

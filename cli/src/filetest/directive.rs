@@ -50,8 +50,8 @@ pub struct Launch {
     pub outcome: Outcome,
     /// The allowed error of values that are written as numbers.
     pub tolerance: Tolerance,
-    /// Whether native code must run the kernel too. If false, no native code can be generated for it, and the native
-    /// engine must report an error.
+    /// Whether native code must run the kernel too. If false, no native code can be generated for
+    /// the kernel, and the native engine must report an error.
     pub native: bool,
     /// The expected findings of a checking run, in order of lines: the kind (the name of a variant of
     /// `checks::Undefined`), and the line if the directive specifies one.

@@ -15,7 +15,8 @@ pub enum TexelMemory {
     Mipmapped(u32),
     /// In linear device memory.
     Buffer,
-    /// In rows of device memory; the value is the pitch in bytes.
+    /// In rows of device memory; the field is the distance in bytes from one row to the next (the
+    /// pitch).
     Rows(u64),
 }
 

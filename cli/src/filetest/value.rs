@@ -46,7 +46,7 @@ const TYPES: [Type; 18] = [
     row("pred", 1, Kind::Unsigned),
 ];
 
-/// The allowed difference between the found value and the expected one.
+/// The allowed difference between the actual value and the expected value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Tolerance {
     /// An absolute difference.
@@ -270,7 +270,8 @@ fn narrow(value: f64, exponent: u32, fraction: u32) -> Option<u128> {
     found.map(u128::from)
 }
 
-/// Splits a list of values; `v*n` repeats `v` n times, and `lo..hi` is a range of whole numbers, both ends included.
+/// Splits a list of values. `v*n` means the value `v`, repeated n times, and `lo..hi` means the
+/// whole numbers from `lo` to `hi`, inclusive.
 ///
 /// # Errors
 ///

@@ -1,7 +1,8 @@
 //! The support table of the driver API: the status of each entry point (`works`, `refuses` or `unsupported`).
 //!
 //! `cargo xtask support` generates the table from the list in the driver library, and this program embeds the table. A
-//! test of `ffi` fails if the table is out of date. Invariant: every entry point of the list is a row.
+//! test of `ffi` fails if the table is out of date. Invariant: every entry point of the list has a
+//! row in the table.
 
 use std::fmt::Write;
 

@@ -1,7 +1,8 @@
 //! The table of PTX instructions: a row is one form of an instruction.
 //!
 //! The table is generated from the syntax table and from the coverage of the file tests. The test
-//! `tests/tests/support_ptx.rs` fails if the table is out of date. Invariant: every line of the syntax table is a row.
+//! `tests/tests/support_ptx.rs` fails if the table is out of date. Invariant: every line of the
+//! syntax table has a row in this table.
 
 use std::fmt::Write;
 
@@ -124,7 +125,8 @@ pub(super) fn markdown() -> String {
     text
 }
 
-/// Returns, for each instruction, the number of forms that run. Instructions of which all forms run share one line.
+/// Returns, for each instruction, the number of forms that run. Instructions share one line of the
+/// result if all of their forms run.
 pub(super) fn summary() -> String {
     let rows = rows();
     let mut text = String::new();

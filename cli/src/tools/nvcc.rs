@@ -1,9 +1,10 @@
 //! `nvcc`: the replacement starts the real compiler with options that produce PTX.
 //!
-//! The replacement changes `-cubin` to `-ptx`, but keeps the name of the output. Without `-o`, the output of each
-//! source has a name of its own (`NAME.cubin`), so the replacement runs the compiler once for each source. In every
-//! other mode, the replacement makes the compiler embed PTX for each `-gencode` option that requests only machine code.
-//! Otherwise `-gencode arch=compute_86,code=sm_86` would produce a library that Margay cannot run.
+//! The replacement changes `-cubin` to `-ptx`, but keeps the name of the output. Without `-o`, each
+//! source has a separate output file (`NAME.cubin`), so the replacement runs the compiler once for
+//! each source. In every other mode, the replacement makes the compiler embed PTX for each
+//! `-gencode` option that requests only machine code. Without this change, `-gencode
+//! arch=compute_86,code=sm_86` would produce a library that Margay cannot run.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;

@@ -145,7 +145,8 @@ macro_rules! cuda_api {
         #[doc = concat!("Driver entry point `", stringify!($name), "`.")]
         ///
         /// # Safety
-        /// Each pointer is null or valid for the accesses that the CUDA documentation describes for this function.
+        /// Each pointer must be null or valid for the accesses that the CUDA documentation
+        /// describes for this function.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($parameter: $type),*) -> $crate::CuResult {
             static CALL: $crate::guard::Call =

@@ -154,7 +154,8 @@ static MODULE_FUNCTIONS: Table<8> =
 /// The number of words of the longest table.
 const LONGEST: usize = 13;
 
-/// Returns, for each slot index, the function that the slot contains in table `TABLE` if its purpose is unknown.
+/// Returns, for each slot index, the function that a slot of table `TABLE` contains if the purpose
+/// of the slot is unknown.
 const fn unknown_slots<const TABLE: usize>() -> [*const c_void; LONGEST] {
     [
         unknown_slot::<TABLE, 0> as *const c_void,

@@ -1,7 +1,7 @@
 //! Handles of contexts, and the current context.
 //!
-//! A primary context has the same handle during the whole process, whether it is retained or not, because NVIDIA's
-//! runtime makes the context current before it retains the context.
+//! A primary context has the same handle until the process ends, whether the context is retained or
+//! not, because NVIDIA's runtime makes the context current before it retains the context.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,7 +24,8 @@ pub(crate) struct ContextObject {
     pub(crate) context: Context,
     /// The number of uses that `cuCtxAttach` added.
     pub(crate) attachments: Arc<AtomicU32>,
-    /// The green context, if the handle denotes a green context; `context` is then the primary context.
+    /// The green context, if the handle denotes a green context. In this case, `context` is the
+    /// primary context.
     pub(crate) green: Option<Arc<GreenObject>>,
 }
 

@@ -183,8 +183,8 @@ pub(crate) fn mipmapped_array_get_sparse_properties(
     Err(CuResult::INVALID_VALUE)
 }
 
-/// Returns the size and alignment of an array's memory. CUDA documents the call only for arrays with deferred mapping;
-/// here it succeeds for every array.
+/// Returns the size and alignment of an array's memory. CUDA documents the call only for arrays
+/// with deferred mapping; this implementation succeeds for every array.
 pub(crate) fn array_get_memory_requirements(
     _: &Call,
     out: Out<CUDA_ARRAY_MEMORY_REQUIREMENTS>,

@@ -72,7 +72,7 @@ struct Batch {
 
 impl Batch {
     /// # Safety
-    /// Each array is null or contains as many elements as its count.
+    /// Each array must be null or contain as many elements as its count states.
     unsafe fn read(
         dsts: *mut u64,
         srcs: *mut u64,

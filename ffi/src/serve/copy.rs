@@ -169,8 +169,8 @@ struct Side {
     rows: usize,
 }
 
-/// The address of a side's first byte, its row pitch and slice pitch in bytes, and whether it is in host memory (`None`
-/// for unified addresses).
+/// The address of a side's first byte, its row pitch and slice pitch in bytes, and whether the side
+/// is in host memory (`None` for unified addresses).
 struct CopySide {
     start: u64,
     pitch: u64,

@@ -76,8 +76,9 @@ fn empty(kind: c_uint) -> CUdevResource {
     }
 }
 
-/// Returns two numbers for the parts of a split: the minimum number of multiprocessors of a part, and a number of which
-/// every part's number of multiprocessors must be a multiple (CUDA programming guide, "Green contexts").
+/// Returns the minimum number of multiprocessors of a part of a split, and the granularity: the
+/// number of multiprocessors of each part must be a multiple of this second number (CUDA
+/// programming guide, "Green contexts").
 fn grain(device: &Device, flags: c_uint) -> (u32, u32) {
     match device.compute_capability().0 {
         _ if flags & IGNORE_GROUPS != 0 => (2, 2),

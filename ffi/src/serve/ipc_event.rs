@@ -12,8 +12,9 @@ use crate::types::{CUevent, CUipcEventHandle};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"mrgyEvt1");
 
-/// Exports an event. If the event was not created for sharing between processes, this call returns an error and also a
-/// zeroed handle, because the library Warp checks the handle instead of the result.
+/// Exports an event. If the event was not created for sharing between processes, this call returns
+/// an error and also writes a zeroed handle, because the library Warp checks the handle instead of
+/// the result.
 pub(crate) fn ipc_get_event_handle(_: &Call, out: Out<CUipcEventHandle>, event: Event) -> Served {
     let reserved = to_chars([0; 64]);
     out.set(CUipcEventHandle { reserved });

@@ -225,7 +225,8 @@ fn launch(
 /// parameters, or an argument pointer or the list `extra` is invalid.
 ///
 /// # Safety
-/// `params` is null or contains a valid pointer for each parameter. `extra` is null or a list as CUDA documents it.
+/// `params` must be null or contain a valid pointer for each parameter. `extra` must be null or a
+/// list as CUDA documents it.
 pub(crate) unsafe fn pack_arguments(
     kernel: &Kernel,
     params: *mut *mut c_void,
@@ -245,7 +246,8 @@ pub(crate) unsafe fn pack_arguments(
 /// Copies each parameter from its pointer.
 ///
 /// # Safety
-/// `params` contains a pointer for each parameter, valid for the parameter's size.
+/// For each parameter, `params` must contain a pointer that is valid for reads of the parameter's
+/// size.
 unsafe fn gather(kernel: &Kernel, params: *mut *mut c_void) -> Result<Params, CuResult> {
     let mut packed = kernel.empty_params();
     for (index, param) in kernel.params().iter().enumerate() {
@@ -268,7 +270,8 @@ unsafe fn gather(kernel: &Kernel, params: *mut *mut c_void) -> Result<Params, Cu
 /// Copies the packed buffer that `extra` describes.
 ///
 /// # Safety
-/// `extra` is a terminated list of keys and values, and the buffer is as long as the list says.
+/// `extra` must be a terminated list of keys and values, and the buffer must be as long as the list
+/// states.
 unsafe fn from_extra(kernel: &Kernel, extra: *mut *mut c_void) -> Result<Params, CuResult> {
     let (mut start, mut len) = (std::ptr::null::<u8>(), None);
     for pair in 0..MAX_EXTRA {

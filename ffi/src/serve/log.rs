@@ -46,14 +46,14 @@ pub(crate) fn logs_current(_: &Call, out: Out<c_uint>, flags: c_uint) -> Served 
 /// Returns the entries to dump and the number of the next entry.
 ///
 /// # Safety
-/// `iterator` is null or valid.
+/// `iterator` must be null or valid.
 unsafe fn dump(iterator: *mut c_uint) -> (Vec<String>, u32) {
     // SAFETY: a non-null iterator is valid, as the caller guarantees.
     error_log::from((!iterator.is_null()).then(|| unsafe { iterator.read_unaligned() }))
 }
 
 /// # Safety
-/// `iterator` is null or valid.
+/// `iterator` must be null or valid.
 unsafe fn advance(iterator: *mut c_uint, end: u32) {
     if !iterator.is_null() {
         // SAFETY: a non-null iterator is valid, as the caller guarantees.

@@ -84,9 +84,10 @@ type Stretches = BTreeMap<u64, Notes>;
 
 /// The page ranges of the allocations for which the program has given advice.
 struct Advice {
-    /// By the ID of the allocation.
+    /// The page ranges of each allocation, by the allocation's ID.
     ranges: HashMap<u64, Stretches>,
-    /// Number of allocations at which the ranges of freed allocations are removed.
+    /// If `ranges` contains this number of allocations, the ranges of freed allocations are removed
+    /// before another allocation is added.
     limit: usize,
 }
 
@@ -214,7 +215,7 @@ pub(crate) fn mem_prefetch_async_v2(
 /// Reads and checks the ranges of a batch.
 ///
 /// # Safety
-/// Each array is null or contains `count` elements.
+/// Each array must be null or contain `count` elements.
 unsafe fn ranges(
     addresses: *mut u64,
     sizes: *mut usize,
@@ -394,7 +395,8 @@ fn attribute(number: c_uint, room: usize, notes: &[Notes]) -> Result<Vec<c_int>,
     }
 }
 
-/// Returns the devices, and then the host, that access all pages. The list is padded with `NOWHERE`.
+/// Returns the locations that access all pages: first the devices, and then the host if it accesses
+/// all pages. The list is padded with `NOWHERE`.
 fn accessed_by(room: usize, notes: &[Notes]) -> Result<Vec<c_int>, CuResult> {
     if room == 0 || !room.is_multiple_of(size_of::<c_int>()) {
         return Err(CuResult::INVALID_VALUE);
@@ -433,7 +435,7 @@ pub(crate) fn mem_range_get_attribute(
 }
 
 /// # Safety
-/// `data` points to memory for the values.
+/// `data` must point to memory for the values.
 unsafe fn write(data: *mut c_void, values: &[c_int]) {
     for (index, &value) in values.iter().enumerate() {
         // SAFETY: the caller guarantees memory for the values.
@@ -478,8 +480,9 @@ pub(crate) fn mem_range_get_attributes(
     Ok(())
 }
 
-/// Divides a range into parts of `summary` bytes, and writes the location of each part. This is the last prefetch
-/// location of the part's first page, otherwise the preferred location of this page, otherwise the host.
+/// Divides a range into parts of `summary` bytes, and writes the location of each part. The
+/// location of a part is the last prefetch location of the part's first page. If this page was
+/// never prefetched, the location is the preferred location of the page, or else the host.
 pub(crate) fn mem_get_location_info(
     _: &Call,
     address: u64,

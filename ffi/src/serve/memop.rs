@@ -194,7 +194,7 @@ fn reduction(address: u64, value: u64, with: c_uint, data_type: c_uint) -> Resul
 /// Returns `INVALID_VALUE` for flags other than 0, for more than 256 operations, and for invalid operations.
 ///
 /// # Safety
-/// The array contains `count` elements.
+/// The array must contain `count` elements.
 pub(crate) unsafe fn read_ops(
     array: *const CUstreamBatchMemOpParams,
     count: c_uint,

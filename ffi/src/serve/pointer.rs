@@ -39,7 +39,7 @@ enum Value {
 
 impl Value {
     /// # Safety
-    /// `data` is null or points to memory for the attribute's type.
+    /// `data` must be null or point to memory for the attribute's type.
     unsafe fn write(self, data: *mut c_void) -> Served {
         if data.is_null() {
             return Err(CuResult::INVALID_VALUE);
@@ -117,8 +117,8 @@ fn handle_types(address: u64, info: &PointerInfo) -> u64 {
     if exportable { DESCRIPTOR } else { 0 }
 }
 
-/// Returns the access rights that the current context's device has to the memory. If no context is current, the
-/// memory's own device takes its place.
+/// Returns the access rights that the current context's device has to the memory. If no context is
+/// current, returns the access rights of the device to which the memory belongs.
 fn access(address: u64, info: &PointerInfo) -> u32 {
     if !info.mapped {
         return READ_WRITE;
@@ -192,7 +192,7 @@ fn synchronous() -> &'static Mutex<HashSet<u64>> {
 }
 
 /// Stores the attribute for later queries. The attribute has no other effect: CUDA documents that it makes copies to
-/// the host synchronous, and here such copies are always synchronous.
+/// the host synchronous, and in this implementation such copies are always synchronous.
 pub(crate) fn pointer_set_attribute(
     _: &Call,
     value: *const c_void,

@@ -1,8 +1,8 @@
 //! Memory pools and stream-ordered allocation.
 //!
 //! A pool only keeps statistics and settings. Its memory comes from the device's allocator, which caches freed memory.
-//! A pool that other processes can use has a memory file of its own instead. Each kind and location of memory
-//! ([`PoolLocation`]) has a default pool.
+//! In contrast, a pool that other processes can use has a separate memory file. Each kind and
+//! location of memory ([`PoolLocation`]) has a default pool.
 //!
 //! Invariant: the used bytes of a pool are the sum of the sizes of its allocations that are not freed yet.
 
@@ -253,8 +253,8 @@ pub(crate) fn free_counted(address: u64, free: impl FnOnce() -> margay::Result<(
     }
 }
 
-/// Removes the allocations whose memory was freed because a primary context ended, and subtracts them from the used
-/// bytes of their pools.
+/// Removes the allocations whose memory was freed because a primary context ended, and subtracts
+/// their sizes from the used bytes of their pools.
 pub(super) fn forget_ended(runtime: &Runtime) {
     let remains = |address: u64| {
         let info = runtime.pointer_info(address);
@@ -499,7 +499,7 @@ pub(crate) fn device_set_mem_pool(_: &Call, device: Device, pool: CUmemoryPool) 
     set_current_pool(PoolLocation::device(device.ordinal()), pool)
 }
 
-/// Returns a new file descriptor for a pool's memory. The program then owns the descriptor.
+/// Returns a new file descriptor for a pool's memory. The program owns the descriptor.
 pub(crate) fn mem_pool_export_to_shareable_handle(
     _: &Call,
     out: *mut c_void,

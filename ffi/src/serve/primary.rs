@@ -45,8 +45,9 @@ pub(crate) fn device_primary_ctx_reset(_: &Call, device: Device) -> Served {
     emptied(&device.primary_context()?)
 }
 
-/// Removes all objects of the context from their tables, its context-local storage, and the entries of its memory in
-/// pools.
+/// Removes everything that this library stores for a context that has ended: the handles of its
+/// objects, its context-local storage, its opened memory handles, and the entries for its
+/// allocations in pools.
 fn emptied(context: &Context) -> Served {
     super::pool::forget_ended(Runtime::global()?);
     super::ipc::forget_imports_of(context);

@@ -69,8 +69,8 @@ fn enter(reference: TextureReference, module: Option<u64>) -> Result<CUtexref, C
 }
 
 impl TexRefObject {
-    /// Changes the settings, and passes the new sampler to the runtime. If `change` binds a new resource, it passes the
-    /// resource to the runtime itself.
+    /// Changes the settings, and passes the new sampler to the runtime. If `change` binds a new
+    /// resource, `change` must pass the resource to the runtime, because this function does not.
     fn update(&self, change: impl FnOnce(&mut TexRefState) -> Served) -> Served {
         self.reference.check()?;
         let mut state = self.state.lock();

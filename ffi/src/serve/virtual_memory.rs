@@ -23,7 +23,8 @@ use crate::types::{CUarrayMapInfo, CUmemAccessDesc, CUmemAllocationProp, CUmemLo
 
 /// `CU_MEM_ALLOCATION_TYPE_PINNED`.
 const PINNED: c_uint = 1;
-/// `CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR`, the only supported kind of handle, and all defined kinds.
+/// `CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR`, which is the only supported kind of handle, and the
+/// bits of all defined kinds.
 pub(super) const DESCRIPTOR: c_uint = 1;
 const NAMED_HANDLES: c_uint = 0xf;
 /// `CU_MEM_LOCATION_TYPE_DEVICE`, `_HOST`, `_HOST_NUMA` and `_HOST_NUMA_CURRENT`.
@@ -273,7 +274,7 @@ pub(super) fn check_handle_kind(kind: c_uint) -> Served {
 }
 
 /// # Safety
-/// `out` points to memory for an int.
+/// `out` must point to memory for an int.
 pub(super) unsafe fn give_descriptor(out: *mut c_void, memory: &SharedMemory) -> Served {
     let descriptor = memory.duplicate().map_err(code)?.into_raw_fd();
     // SAFETY: the caller guarantees memory for an int.

@@ -1,4 +1,4 @@
-//! Launches of kernels whose parameters are buffers of bytes, without a file test.
+//! Launches kernels outside file tests. The parameters of these kernels are buffers of bytes.
 
 use std::ffi::{CString, c_void};
 use std::time::{Duration, Instant};

@@ -34,7 +34,7 @@ const LAST_KIND: c_uint = 18;
 /// A structure that is a member of the union `CUgraphNodeParams`.
 ///
 /// # Safety
-/// Any bytes are a valid value of the type.
+/// Any bytes must be a valid value of the type.
 unsafe trait Member: Copy {}
 
 macro_rules! members {
@@ -116,7 +116,7 @@ fn event(handle: CUevent) -> Result<margay::Event, CuResult> {
 /// context for a copy or fill whose parameters name no context.
 ///
 /// # Safety
-/// The pointers in the parameters are valid.
+/// The pointers in the parameters must be valid.
 unsafe fn op_of(params: &CUgraphNodeParams, ctx: CUcontext) -> Result<NodeOp, CuResult> {
     let context = |given: CUcontext| if given.0 == 0 { ctx } else { given };
     Ok(match params.kind {
@@ -248,7 +248,7 @@ pub(crate) fn graph_add_node(
 /// Reads and checks new parameters for an existing node.
 ///
 /// # Safety
-/// `params` is null or valid. The pointers in the parameters are valid.
+/// `params` must be null or valid, and the pointers in the parameters must be valid.
 unsafe fn new_op(
     node: &Node,
     params: *mut CUgraphNodeParams,

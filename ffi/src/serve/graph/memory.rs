@@ -34,7 +34,7 @@ fn context_on(ordinal: i32) -> Result<Context, CuResult> {
 /// processes.
 ///
 /// # Safety
-/// The array of access descriptors contains as many elements as its count.
+/// The array of access descriptors must contain as many elements as its count states.
 pub(super) unsafe fn alloc_op(params: &mut CUDA_MEM_ALLOC_NODE_PARAMS) -> Result<NodeOp, CuResult> {
     let props = &params.pool_props;
     let place = PoolLocation::of(&props.location, props.alloc_type).map_err(|code| match code {

@@ -33,7 +33,7 @@ use crate::types::{CUgraphEdgeData, CUgraphNode};
 /// Returns `INVALID_VALUE` for invalid nodes and for reserved bytes that are not zero.
 ///
 /// # Safety
-/// Each array is null or contains `count` elements.
+/// Each array must be null or contain `count` elements.
 pub(crate) unsafe fn dependencies(
     nodes: *const CUgraphNode,
     data: *const CUgraphEdgeData,
@@ -55,7 +55,7 @@ pub(crate) unsafe fn dependencies(
 /// Returns `INVALID_VALUE` for reserved bytes that are not zero.
 ///
 /// # Safety
-/// The array is null or contains `count` elements.
+/// The array must be null or contain `count` elements.
 pub(crate) unsafe fn edge_data(
     data: *const CUgraphEdgeData,
     count: usize,
@@ -89,7 +89,7 @@ pub(crate) fn edge_data_out(data: EdgeData) -> CUgraphEdgeData {
 /// Fills the caller's array of `room` elements with `values`, and the remaining elements with `rest`.
 ///
 /// # Safety
-/// `out` is null or points to memory for `room` elements.
+/// `out` must be null or point to memory for `room` elements.
 pub(crate) unsafe fn write_list<T: Copy>(out: *mut T, room: usize, values: &[T], rest: T) {
     if out.is_null() {
         return;
@@ -109,7 +109,7 @@ pub(crate) unsafe fn write_list<T: Copy>(out: *mut T, room: usize, values: &[T],
 /// Returns `INVALID_VALUE` if `count` is null.
 ///
 /// # Safety
-/// `count` is null or valid. `out` is null or points to memory for `*count` elements.
+/// `count` must be null or valid. `out` must be null or point to memory for `*count` elements.
 pub(crate) unsafe fn answer_list<T: Copy>(
     out: *mut T,
     count: *mut usize,

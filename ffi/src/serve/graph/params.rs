@@ -46,7 +46,7 @@ pub(crate) struct KernelOrigin {
 /// errors of [`context_of`] and [`check_extents`].
 ///
 /// # Safety
-/// The arguments are valid, as for a launch.
+/// The arguments must be valid, as for a launch.
 pub(crate) unsafe fn kernel_op(params: &CUDA_KERNEL_NODE_PARAMS) -> Result<NodeOp, CuResult> {
     let base = &params.base;
     let (handle, ctx) = match base.func.0 {
@@ -319,7 +319,7 @@ pub(crate) fn host_params(op: &NodeOp) -> Result<CUDA_HOST_NODE_PARAMS, CuResult
 /// Returns `INVALID_VALUE` for invalid flags and operations, and `INVALID_CONTEXT` for an invalid context.
 ///
 /// # Safety
-/// The array `param_array` contains at least `count` operations.
+/// The array `param_array` must contain at least `count` operations.
 pub(crate) unsafe fn batch_op(params: &CUDA_BATCH_MEM_OP_NODE_PARAMS) -> Result<NodeOp, CuResult> {
     // SAFETY: the caller guarantees that the array is valid.
     let (ops, given) = unsafe { read_ops(params.param_array, params.count, params.flags) }?;

@@ -146,7 +146,7 @@ pub(crate) fn graph_get_edges(
 /// edges.
 ///
 /// # Safety
-/// The conditions of [`answer_list`] apply to both arrays.
+/// Both arrays must meet the safety conditions of [`answer_list`].
 unsafe fn answer_ends(
     ends: &[(Node, EdgeData)],
     nodes: *mut CUgraphNode,
@@ -213,7 +213,7 @@ pub(crate) fn graph_node_get_dependent_nodes(
 /// Reads the edges that the caller lists.
 ///
 /// # Safety
-/// Each array is null or contains `count` elements.
+/// Each array must be null or contain `count` elements.
 unsafe fn edges(
     from: *const CUgraphNode,
     to: *const CUgraphNode,
