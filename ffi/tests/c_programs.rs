@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A number in each program's file name, because several tests may compile the same source at the same time.
+/// The next number for a program's file name. The number makes the name unique, because several
+/// tests may compile the same source at the same time.
 static PROGRAMS: AtomicUsize = AtomicUsize::new(0);
 
 fn compile(name: &str) -> PathBuf {

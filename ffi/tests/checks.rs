@@ -70,12 +70,13 @@ impl Drop for Folder {
     }
 }
 
-/// Runs the program with some tools, and returns the findings.
+/// Runs the program with the checking tools in `tools`, and returns the findings.
 fn findings(what: &str, tools: &str) -> Vec<Value> {
     findings_with(what, tools, &[])
 }
 
-/// Runs the program with some tools and environment variables, and returns the findings.
+/// Runs the program with the checking tools in `tools` and these environment variables, and returns
+/// the findings.
 fn findings_with(what: &str, tools: &str, variables: &[(&str, &str)]) -> Vec<Value> {
     let values: Vec<&str> = variables.iter().map(|(_, value)| *value).collect();
     let folder = Folder::new(&format!("{what} {}", values.join("-")).replace(' ', "-"));
@@ -86,7 +87,8 @@ fn findings_with(what: &str, tools: &str, variables: &[(&str, &str)]) -> Vec<Val
     found
 }
 
-/// Runs a command with some tools. Returns whether it prints `PASS`, and the findings.
+/// Runs a command with the checking tools in `tools`. Returns whether the command prints `PASS`,
+/// and the findings.
 fn run(folder: &Folder, command: &mut Command, tools: &str) -> (bool, Vec<Value>) {
     let log = folder.0.join("log");
     let output = command
@@ -561,8 +563,9 @@ fn a_wrong_access_ends_what_the_option_says() {
     }
 }
 
-/// If the fault itself had no finding, the run would report only the next failed call, and nothing if the program makes
-/// no later call.
+/// After a fault of a kernel, all later calls of the program fail. If there were no finding for the
+/// fault itself, the run would report only the next call. It would report nothing if the program
+/// makes no later call.
 #[test]
 fn a_fault_of_a_kernel_is_reported_once_with_its_place() {
     for engine in ["native", "interpreter"] {

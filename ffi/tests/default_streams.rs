@@ -1,4 +1,4 @@
-//! The streams that the handles 0, 1 and 2 denote, by entry point and thread.
+//! Tests which streams the handles 0, 1 and 2 denote, for different entry points and threads.
 
 mod common;
 

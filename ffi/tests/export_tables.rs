@@ -1,4 +1,5 @@
-//! Calls the functions of the tables that NVIDIA's runtimes request, in the way that a runtime calls them.
+//! Calls the functions of the export tables (`cuGetExportTable`) that NVIDIA's CUDA runtimes
+//! request, in the way that a runtime calls them.
 
 mod common;
 
@@ -21,7 +22,7 @@ fn address<T>(place: &mut T) -> usize {
     std::ptr::from_mut(place) as usize
 }
 
-/// Returns the words of a table.
+/// Returns the words of the export table with this identifier.
 fn table(id: u128, words: usize) -> &'static [usize] {
     let mut bytes = id.to_be_bytes();
     let mut start: *const usize = std::ptr::null();
@@ -34,7 +35,7 @@ fn table(id: u128, words: usize) -> &'static [usize] {
     unsafe { std::slice::from_raw_parts(start, words) }
 }
 
-/// Calls the function in a slot.
+/// Calls the function whose address is the word `slot` of an export table.
 fn call(slot: usize, arguments: [usize; 4]) -> u32 {
     type F = unsafe extern "C" fn(usize, usize, usize, usize) -> u32;
     // SAFETY: the slot contains a function; extra arguments are harmless.

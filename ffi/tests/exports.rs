@@ -1,8 +1,9 @@
 //! Checks the exports of the library and the results of `cuGetProcAddress`.
 //!
-//! `data/procaddress.txt` is generated from NVIDIA's headers. Each line contains a symbol, its version and stream
-//! suffix, and the name of an export. For every line, the built library must contain this export, and
-//! `cuGetProcAddress` must return the export's address.
+//! `data/procaddress.txt` is generated from NVIDIA's headers. Each line contains a symbol, the CUDA
+//! version that introduced the export, and the name of the export. If the export uses the default
+//! stream of each thread, the line also contains a suffix (`ptsz` or `ptds`). For every line, the
+//! built library must contain this export, and `cuGetProcAddress` must return the export's address.
 
 mod common;
 

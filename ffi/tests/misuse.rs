@@ -1,7 +1,8 @@
 //! Checks that wrong arguments give the result that CUDA documents.
 //!
-//! Each case calls one export with a wrong argument. The result must be the code in the case, and the documentation of
-//! the function must list this code (`data/return-codes.txt`, if this file lists the function).
+//! Each case calls one export with a wrong argument. The call must return the result code that the
+//! case states. If `data/return-codes.txt` lists the function, the file must list this code for the
+//! function; the file contains the result codes in the function's documentation.
 
 mod common;
 #[path = "misuse/textures.rs"]
@@ -408,7 +409,9 @@ fn handles() {
     check.finish();
 }
 
-/// `CU_JIT_NUM_OPTIONS` is 36 and `CU_LIBRARY_NUM_OPTIONS` is 2. Regression test: unknown options were ignored.
+/// Regression test: the library used to ignore options with unknown numbers. In CUDA, the first
+/// invalid number is `CU_JIT_NUM_OPTIONS` (36) for JIT options and `CU_LIBRARY_NUM_OPTIONS` (2) for
+/// library options.
 #[test]
 fn options_that_cuda_does_not_define() {
     const TEXT: &CStr = c".version 7.0\n.target sm_70\n.address_size 64\n";

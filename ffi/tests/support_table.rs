@@ -1,7 +1,9 @@
-//! Writes the driver's support table to a file that other programs read (`docs/support-driver.csv`), and checks that
-//! entry points which cannot succeed return the result of their row.
+//! Writes the driver's support table to a file that other programs read
+//! (`docs/support-driver.csv`), and checks that each entry point that cannot succeed returns the
+//! result that the table states.
 //!
-//! `cargo xtask support` writes the file from the library's own table: it runs the test of the file with `BLESS=1`.
+//! `cargo xtask support` writes the file from the library's own table: it sets `BLESS=1` and runs
+//! the test `the_file_is_up_to_date`.
 
 mod common;
 

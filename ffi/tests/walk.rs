@@ -164,8 +164,8 @@ fn documented() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
         .collect()
 }
 
-/// Results that NVIDIA's driver returns although its documentation does not list them, and results that the
-/// documentation leaves open.
+/// Results that NVIDIA's driver returns although the documentation does not list them, and results
+/// that the documentation does not specify.
 const FORGOTTEN: &[(&str, &str)] = &[
     ("cuCtxGetCurrent", "INVALID_VALUE"),
     ("cuCtxGetLimit", "INVALID_CONTEXT"),

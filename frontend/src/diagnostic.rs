@@ -198,7 +198,7 @@ impl Diagnostic {
 pub enum Style {
     /// Plain text.
     Plain,
-    /// With the terminal's colours.
+    /// The diagnostic is drawn with the terminal's colours.
     Coloured,
 }
 

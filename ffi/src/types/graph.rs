@@ -14,7 +14,7 @@ use crate::types::{
     CUgraphNode, CUhostFn, CUkernel, CUmemAccessDesc, CUmemPoolProps, CUstream,
 };
 
-/// The parameters of a kernel node from before CUDA 12.
+/// The parameters of a kernel node, in the layout that CUDA versions before 12 use.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_KERNEL_NODE_PARAMS_v1 {
@@ -256,7 +256,8 @@ pub struct CUgraphNodeParams {
 mod tests {
     use super::*;
 
-    /// The sizes are those that a C compiler gives for the structures of cuda.h 13.5 on a 64-bit machine.
+    /// The expected sizes are the sizes that a C compiler computes for the structures of cuda.h
+    /// 13.5 on a 64-bit machine.
     #[test]
     fn layouts_are_those_of_c() {
         assert_eq!(size_of::<CUDA_KERNEL_NODE_PARAMS_v1>(), 56);

@@ -17,7 +17,8 @@ pub struct CUDA_ARRAY_DESCRIPTOR {
     pub num_channels: c_uint,
 }
 
-/// The descriptor of a one- or two-dimensional array before CUDA 3.2.
+/// The descriptor of a one- or two-dimensional array, in the layout that CUDA versions before 3.2
+/// use.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_ARRAY_DESCRIPTOR_v1 {
@@ -49,7 +50,7 @@ pub struct CUDA_ARRAY3D_DESCRIPTOR {
     pub flags: c_uint,
 }
 
-/// The descriptor of an array of any kind before CUDA 3.2.
+/// The descriptor of an array of any kind, in the layout that CUDA versions before 3.2 use.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_ARRAY3D_DESCRIPTOR_v1 {
@@ -146,7 +147,8 @@ mod tests {
     use super::*;
     use std::mem::offset_of;
 
-    /// The sizes are those that a C compiler gives for the structures of cuda.h 13.5 on a 64-bit machine.
+    /// The expected sizes are the sizes that a C compiler computes for the structures of cuda.h
+    /// 13.5 on a 64-bit machine.
     #[test]
     fn layouts_are_those_of_c() {
         assert_eq!(size_of::<CUDA_ARRAY_DESCRIPTOR>(), 24);

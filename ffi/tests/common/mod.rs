@@ -1,4 +1,4 @@
-//! Loads the built library as a program does.
+//! Loads the built library as a CUDA program loads the driver library.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 

@@ -18,7 +18,8 @@
 //! - `x` or `CLASS` is a required modifier. `{x}` or `{CLASS}` is an optional modifier.
 //! - `a|b` accepts `a` or `b`. `field=a|b` also stores the chosen modifier in this field of [`Mods`].
 //! - `m<8..24/8>` means `m8 m16 m24`.
-//! - Modifiers that are joined to the head with dots (`mul.half=lo|hi`) must directly follow the head, in this order.
+//! - Modifiers that are joined to the head (the first word of the instruction) with dots
+//!   (`mul.half=lo|hi`) must directly follow the head, in this order.
 //! - *Types* begin with a dot (`.u16|u32`, `.CLASS`) and keep their order.
 //! - Other modifiers that begin with a dot, such as the state spaces of a copy (`.space=shared .global`), must keep
 //!   their order relative to each other.
@@ -72,9 +73,10 @@
 //!
 //! - `-> Opcode`: the instruction becomes this op.
 //! - `-> *`: the instruction becomes the op that has the same name as the head, apart from a capital first letter.
-//! - `-> lowering`: the instruction is lowered by the [`Lowering`] of this name, because it is control flow or becomes
-//!   several ops.
-//! - `-> nothing`: the instruction becomes no op. If it writes operands, they become 0.
+//! - `-> lowering`: the instruction is lowered by the [`Lowering`] of this name, because the
+//!   instruction is control flow or becomes several ops.
+//! - `-> nothing`: no op is generated for the instruction. If the instruction writes operands, the
+//!   operands become 0.
 //! - `-| family`: the instruction is unsupported. `family` names the group of instructions in messages.
 //!
 //! `field=value` after the action `->` sets this field of [`Mods`] for every instruction of the line.
@@ -196,8 +198,9 @@ impl Lines {
         }
     }
 
-    /// Returns the modifiers that a word of a slot or class accepts. If the word is the name of a class, these are the
-    /// modifiers of the class. Otherwise, these are the texts to which the word expands.
+    /// Returns the modifiers that a word of a slot or class accepts. If the word is the name of a
+    /// class, returns the modifiers of the class. Otherwise, returns the texts to which the word
+    /// expands.
     fn choice(&self, line: &str, field: Option<&'static str>, word: &'static str) -> Vec<Choice> {
         let (text, requirement) = match word.split_once('@') {
             Some((text, requirement)) => (text, Some(parse_requirement(line, requirement))),
@@ -583,7 +586,8 @@ fn core_of(line: &'static str, core: &'static str, pattern: &mut OperandPattern)
     }
 }
 
-/// Parses the text after the `|` of a pair. In `?p`, the second operand is optional. In `p`, it is required.
+/// Parses the text after the `|` of a pair. In `?p`, the second operand is optional. In `p`, the
+/// second operand is required.
 fn pair_of(second: &str) -> Allow {
     if second.starts_with('?') {
         Allow::MAY_PAIR

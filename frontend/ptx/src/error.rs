@@ -16,7 +16,7 @@ pub struct FormError {
 /// modifier or operand, from 0.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum FormErrorKind {
-    /// No instruction has this head.
+    /// No instruction begins with this word (head).
     UnknownOpcode,
     /// No instruction has this modifier.
     UnknownModifier(usize),
@@ -27,7 +27,7 @@ pub enum FormErrorKind {
     MissingType,
     /// The instruction lacks a required modifier that is not a type.
     MissingModifier,
-    /// Too few or too many operands.
+    /// The instruction has too few or too many operands.
     OperandCount {
         /// The smallest accepted number of operands.
         least: usize,
@@ -40,7 +40,8 @@ pub enum FormErrorKind {
     StateSpace(usize),
     /// This constant is out of range.
     Range(usize),
-    /// The module's `.version` is too low. The field contains the lowest version that has the instruction.
+    /// The module's `.version` is too low. The field contains the lowest version that supports the
+    /// instruction.
     Version(Version),
     /// The instruction does not exist on the module's `.target`. The field contains the lowest targets on which it
     /// exists.

@@ -10,8 +10,10 @@
 //! fit these three parts, and [`match_operands`] checks the operands against one of the forms. [`Forms`] caches the
 //! results of [`spell`], because a module of a million instructions has only a few hundred different spellings.
 //!
-//! The [`Action`] of a form states how the instruction is lowered: to one op, by a [`Lowering`], to no op, or not at
-//! all because the instruction is unsupported. A module with unsupported instructions still loads.
+//! The [`Action`] of a form states how the instruction is lowered: to one op, by a [`Lowering`] to
+//! several ops or control flow, to nothing because the instruction has no effect on results, or not
+//! at all because the instruction is unsupported. A module with unsupported instructions still
+//! loads.
 //!
 //! Invariant: matching never panics and takes time linear in the number of operands.
 
@@ -44,7 +46,8 @@ use std::sync::Arc;
 /// An instruction that matches a form.
 #[derive(Clone, Debug)]
 pub struct Matched {
-    /// All forms that the opcode and the modifiers of the instruction match, each with the chosen modifiers.
+    /// All forms that the opcode and the modifiers of the instruction match, each with the
+    /// modifiers that the instruction specifies.
     pub spelling: Arc<[Spelling]>,
     /// The index in `spelling` of the form that the operands match too.
     pub index: usize,

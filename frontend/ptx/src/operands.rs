@@ -65,7 +65,8 @@ pub enum OperandShape {
     Tuple(Nested),
     /// `(...)`
     Group(Nested),
-    /// An undeclared name. It matches every pattern, because another check reports it.
+    /// An undeclared name. It matches every pattern, because another check reports the missing
+    /// declaration.
     Unknown,
 }
 

@@ -31,7 +31,7 @@ pub struct Form {
     pub(super) base: Mods,
     /// How the instruction is lowered.
     pub action: Action,
-    /// The lowest version and target that have the form.
+    /// The lowest PTX version and target that support the form.
     pub requirement: Requirement,
     /// If present, the form is withdrawn for modules of at least this version and this target.
     pub(super) until: Option<(Version, Target)>,
@@ -46,11 +46,11 @@ pub enum Action {
     Becomes(Opcode),
     /// The instruction becomes control flow, a call, or several ops. The field selects the lowering function.
     Lowers(Lowering),
-    /// The instruction becomes no op, because it does not affect the results of a program. Operands that it writes,
-    /// such as a cache policy, become 0.
+    /// No op is generated for the instruction, because the instruction does not affect the results
+    /// of a program. Operands that the instruction writes, such as a cache policy, become 0.
     Nothing,
-    /// The instruction is accepted but unsupported: the launch of a kernel that can reach it fails. The field names the
-    /// family of unsupported instructions.
+    /// The instruction is accepted but unsupported: the launch of a kernel that can reach the
+    /// instruction fails. The field names the family of unsupported instructions.
     LeftOut(&'static str),
 }
 
@@ -123,7 +123,7 @@ pub enum Shape {
     Label,
     /// A list of targets or a prototype.
     List,
-    /// A function or a register that holds its address.
+    /// A function, or a register that holds the address of a function.
     Callee,
     /// `(a, b, ...)`.
     Group,
@@ -161,7 +161,8 @@ pub(super) enum Variable {
     Vec,
     /// The number in a count modifier, such as 8 for `.x8`. The value is 1 if there is no such modifier.
     Num,
-    /// The `m` of a shape modifier: 64 for `.m64n128k16`. Likewise, `N` is 128 and `K` is 16.
+    /// The `m` of a shape modifier, such as 64 in `.m64n128k16`. In this example, `N` is 128 and
+    /// `K` is 16.
     M,
     N,
     K,

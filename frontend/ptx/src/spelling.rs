@@ -1,4 +1,5 @@
-//! Matches the head and the modifiers of an instruction: finds the forms for a spelling such as `add.rn.f32`.
+//! Matches the head (the first word) and the modifiers of an instruction: finds the forms for a
+//! spelling such as `add.rn.f32`.
 
 use crate::error::{FormError, FormErrorKind};
 use crate::pattern::{Action, Count, Form, Slot, Variable};
@@ -59,9 +60,10 @@ impl Spelling {
     }
 }
 
-/// The reason why a form does not match. Of all forms, the miss with the greatest `progress` is reported. `progress` is
-/// the number of modifiers that matched, plus 1 if all types and all other modifiers with a fixed order are present. If
-/// the form matches but needs another version or target, `progress` is the greatest `usize`.
+/// The reason why a form does not match. If no form matches, the error describes the miss with the
+/// greatest `progress`. `progress` is the number of modifiers that matched, plus 1 if all types and
+/// all other modifiers with a fixed order are present. If the form matches but needs another
+/// version or target, `progress` is the greatest `usize`.
 struct Miss {
     progress: usize,
     kind: FormErrorKind,

@@ -1,12 +1,13 @@
-//! The syntax table, indexed by head. The lines of a head are compiled on first use.
+//! The syntax table, indexed by head (the first word of an instruction). The lines of a head are
+//! compiled on first use.
 
 use crate::compile::{Lines, read};
 use crate::pattern::{Form, Slot};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::{LazyLock, OnceLock};
 
-/// The files of the syntax table, in the order in which the forms of a head are tried. A file can only use classes that
-/// it or an earlier file defines.
+/// The files of the syntax table, in the order in which the matcher tries their forms. A file can
+/// only use classes that this file or an earlier file defines.
 const FILES: &[&str] = &[
     include_str!("../tables/classes.forms"),
     include_str!("../tables/arithmetic.forms"),

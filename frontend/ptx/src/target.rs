@@ -1,7 +1,8 @@
 //! PTX versions and targets, and the requirements of forms on them.
 //!
-//! Invariant: a module that satisfies a [`Requirement`] also satisfies it with a later version. The same is true for a
-//! later target, unless the requirement contains an architecture-specific (`a`) or family-specific (`f`) target.
+//! Invariant: if a version satisfies a [`Requirement`], every later version also satisfies the
+//! requirement. If a target satisfies a requirement, every later target also satisfies it, unless
+//! the requirement contains an architecture-specific (`a`) or family-specific (`f`) target.
 
 use smallvec::SmallVec;
 use std::fmt;
@@ -30,15 +31,16 @@ impl fmt::Display for Version {
     }
 }
 
-/// The variant of a target: which instructions it has in addition to the portable instructions.
+/// The variant of a target: which instructions the target has in addition to the portable
+/// instructions.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Variant {
     /// No additional instructions: `sm_100`.
     #[default]
     Base,
-    /// The instructions of its family of architectures: `sm_100f`.
+    /// The additional instructions of the target's family of architectures: `sm_100f`.
     Family,
-    /// The instructions of its own architecture: `sm_100a`.
+    /// The additional instructions of exactly this architecture: `sm_100a`.
     Specific,
 }
 
@@ -114,10 +116,11 @@ impl fmt::Display for Target {
 pub struct Requirement {
     /// Lowest PTX version.
     pub version: Version,
-    /// Alternative lowest targets. If the list is empty, every target is accepted.
+    /// The lowest targets that have the feature, as alternatives. If the list is empty, every
+    /// target is accepted.
     pub targets: SmallVec<[Target; 2]>,
-    /// Exceptions from `version`: lowest targets that support the feature from an earlier version on, each with this
-    /// version.
+    /// Exceptions from `version`: the lowest targets that support the feature from an earlier PTX
+    /// version on, each with this earlier version.
     pub earlier: SmallVec<[(Target, Version); 1]>,
 }
 

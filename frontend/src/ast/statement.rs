@@ -151,7 +151,7 @@ pub enum OperandKind {
 pub struct Call {
     /// The operands to which the call writes the returned values.
     pub returns: List<Operand>,
-    /// The function, or the register with its address.
+    /// The function that is called, or the register that holds the function's address.
     pub target: Operand,
     /// The arguments.
     pub arguments: List<Operand>,

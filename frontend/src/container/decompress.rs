@@ -1,9 +1,10 @@
 //! Decompresses LZ4 blocks and Zstandard frames up to the size that the header of their entry declares.
 //!
-//! Invariant: the output never exceeds the size that the entry's header declares, and this size never exceeds
-//! [`MAX_UNCOMPRESSED`]. The buffer for a Zstandard frame grows with the actual output, and the decoder keeps no more
-//! than the frame's window and a piece of the output in addition. The buffer for an LZ4 block has the declared size, so
-//! a size that the block cannot produce is rejected first.
+//! Invariant: the output never exceeds the size that the entry's header declares, and this size
+//! never exceeds [`MAX_UNCOMPRESSED`]. The buffer for a Zstandard frame grows with the actual
+//! output. In addition to this buffer, the decoder keeps at most the frame's window and one piece
+//! of the output. The buffer for an LZ4 block has the declared size, so a size that the block
+//! cannot produce is rejected before the buffer is allocated.
 
 use std::fmt;
 use std::io::{ErrorKind, Read};
@@ -16,9 +17,10 @@ use super::bytes::buffer;
 /// less than 30 MB.
 pub const MAX_UNCOMPRESSED: u64 = 256 << 20;
 
-/// The largest accepted window of a Zstandard frame, in bytes. The decoder needs as much memory in addition to the
-/// output. The windows of usual compression levels have at most 8 MiB, also if the content is larger. At the highest
-/// levels, the window of a frame with less than 128 MiB is as large as its content.
+/// The largest accepted window of a Zstandard frame, in bytes. The decoder needs memory of the
+/// window's size in addition to the memory for the output. At the usual compression levels, a
+/// window has at most 8 MiB, even if the content is larger. At the highest levels, a frame whose
+/// content has less than 128 MiB has a window as large as its content.
 const MAX_WINDOW: u64 = 64 << 20;
 
 /// Number of bytes of a Zstandard frame that are decompressed at once.

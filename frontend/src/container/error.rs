@@ -10,10 +10,10 @@ use super::{Codec, EntryKind};
 /// The reason why no PTX can be read from an image.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImageError {
-    /// The bytes have no format that a CUDA driver accepts.
+    /// The format of the bytes is none of the formats that a CUDA driver accepts.
     #[error("this is not a device image: it begins with {}, not with PTX text, a fat binary or an ELF file", hex(.prefix))]
     Unrecognised {
-        /// The first bytes, at most eight.
+        /// The first bytes of the image, at most eight.
         prefix: Vec<u8>,
     },
     /// A size or offset in the file points past the end of the file.
@@ -72,7 +72,7 @@ pub enum ImageError {
     /// The fat binary is valid but contains nothing that can be compiled.
     #[error("{0}")]
     NoPtx(Found),
-    /// The ELF file is neither a cubin nor contains fat binaries.
+    /// The ELF file is not a cubin and contains no fat binaries.
     #[error("this ELF file (machine {machine}) contains no device code")]
     NoDeviceCode {
         /// `e_machine` of the file.
@@ -83,7 +83,7 @@ pub enum ImageError {
     Object {
         /// The kind of file.
         what: &'static str,
-        /// The message of the reader.
+        /// The error message of the library that reads ELF files and archives.
         reason: String,
     },
 }

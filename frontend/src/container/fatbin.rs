@@ -135,8 +135,8 @@ impl EntryInfo {
 pub struct Entry<'a> {
     /// The description of the entry.
     pub info: EntryInfo,
-    /// The payload as stored. If the payload is compressed, this excludes the padding. If it is not compressed, this
-    /// includes the padding.
+    /// The payload as stored. If the payload is compressed, these bytes do not include the padding.
+    /// Otherwise, they include the padding.
     stored: &'a [u8],
     codec: Option<Codec>,
     uncompressed: u64,

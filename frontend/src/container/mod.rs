@@ -1,11 +1,13 @@
 //! Reads device images: the data that a program can pass to `cuModuleLoadData` and related functions.
 //!
-//! [`Image::parse`] recognises the format of an image by its first bytes. [`select_ptx`] extracts the PTX text to
-//! compile. This is either the image itself, if the image is PTX text, or the decompressed best PTX entry of a fat
-//! binary. The code also calls a fat binary a *container*. Cubins are recognised and rejected with an error that lists
-//! their kernels. A CUDA *wrapper* is the structure through which a host program registers its fat binaries. A wrapper
-//! contains raw pointers, which only the driver library can dereference. [`wrapper`], [`container_len`],
-//! [`elf_tables_len`] and [`elf_len`] read only the bytes that they receive.
+//! [`Image::parse`] recognises the format of an image by its first bytes. [`select_ptx`] extracts
+//! the PTX text to compile. If the image is PTX text, the extracted text is the image itself. If
+//! the image is a fat binary, the extracted text is the decompressed best PTX entry. The code also
+//! calls a fat binary a *container*. Cubins are recognised and rejected with an error that lists
+//! their kernels. A CUDA *wrapper* is the structure through which a host program registers its fat
+//! binaries. A wrapper contains raw pointers, which only the driver library can dereference.
+//! [`wrapper`], [`container_len`], [`elf_tables_len`] and [`elf_len`] read only the bytes that they
+//! receive.
 //!
 //! ```
 //! use margay_frontend::container::select_ptx;

@@ -1,20 +1,22 @@
 //! Selects the entry of a fat binary to compile.
 //!
-//! Like a CUDA driver, this module selects the PTX for the highest architecture that is not above the device's. If
-//! there is no such PTX, this module selects the lowest architecture above the device's, because libraries often
-//! contain PTX for their newest target only. PTX that was compiled for only one architecture (`sm_90a`) or one family
-//! (`sm_100f`) might not run on later devices. On a device of any other architecture, such PTX is selected only if
-//! there is no other PTX.
+//! Like a CUDA driver, this module selects the PTX for the highest architecture that is not above
+//! the device's architecture. If there is no such PTX, this module selects the PTX for the lowest
+//! architecture above the device's architecture, because libraries often contain PTX for their
+//! newest target only. PTX that was compiled for only one architecture (`sm_90a`) or one family
+//! (`sm_100f`) might not run on later devices. On a device of any other architecture, such PTX is
+//! selected only if there is no other PTX.
 
 use super::error::Found;
 use super::{Container, Entry, EntryKind, Image, ImageError, PtxText, linked};
 
 /// Returns the sort key of a candidate; the candidate with the smallest key is selected.
 ///
-/// An entry is *specific* if it was compiled for one architecture or family only. An entry is *foreign* if a real
-/// device of this capability might not run it. The key consists of four fields, most significant first: whether the
-/// entry is foreign, whether the entry is both foreign and specific, the distance between the entry's SM number and the
-/// capability, and whether the entry is specific.
+/// An entry is *specific* if it was compiled for one architecture or family only. An entry is
+/// *foreign* if a real device of this compute capability might not run it. The key consists of four
+/// fields, most significant first: whether the entry is foreign, whether the entry is both foreign
+/// and specific, the distance between the entry's SM number and the compute capability, and whether
+/// the entry is specific.
 fn preference(entry: &Entry<'_>, capability: u32) -> (bool, bool, u32, bool) {
     let info = &entry.info;
     let specific = info.flags.arch_specific() || info.flags.family();
@@ -32,8 +34,9 @@ fn preference(entry: &Entry<'_>, capability: u32) -> (bool, bool, u32, bool) {
 /// Returns the PTX entry of the fat binary `container` for a device of `capability` (80 for 8.0), or an error that
 /// lists the contents of the fat binary.
 ///
-/// If several entries have the best architecture, the one with the highest ISA version is selected. If several of these
-/// have the same version, the first of them in the file is selected.
+/// If several entries have the best architecture, the entry with the highest ISA version is
+/// selected. If several entries have the best architecture and the highest version, the first of
+/// these entries in the file is selected.
 pub fn choose<'c, 'a>(
     container: &'c Container<'a>,
     capability: u32,

@@ -1,5 +1,6 @@
-//! Lowers bulk copies, bulk reductions and `st.bulk`. Like the operations in [`super::asynchronous`], they are complete
-//! as soon as the instruction has executed.
+//! Lowers bulk copies, bulk reductions and `st.bulk`. Like the operations in
+//! [`super::asynchronous`], each of these operations is complete as soon as its instruction has
+//! executed.
 
 use margay_ir::entity::Value;
 use margay_ir::observe::Asynchronous;
@@ -64,9 +65,10 @@ impl FunctionLowering<'_, '_> {
         }
     }
 
-    /// Calls `code` to emit the copy to a target address, with the mbarrier to signal. For a multicast copy, the
-    /// emitted code is in a loop over the blocks of the cluster, and runs for each block whose bit is set in the copy's
-    /// mask. The target has the same offset in the shared memory of each block, and so has the mbarrier.
+    /// Calls `code` to emit the copy to a target address, with the mbarrier to signal. For a
+    /// multicast copy, the emitted code is in a loop over the blocks of the cluster, and runs for
+    /// each block whose bit is set in the copy's mask. The target has the same offset in the shared
+    /// memory of each block, and the mbarrier also has the same offset in each block.
     pub(super) fn for_each_target(
         &mut self,
         parts: &Parts<'_>,
@@ -247,9 +249,10 @@ impl FunctionLowering<'_, '_> {
         Ok(self.b.simple(Opcode::Min, OpType::U64, &[size, most]))
     }
 
-    /// Returns how many bytes a bulk operation of this size accesses: all bytes of a valid operation. An operation that
-    /// is larger than shared memory accesses memory only up to the limit of the launch. Without this limit, a loop over
-    /// an invalid size would run very long in checking runs, which suppress invalid accesses instead of ending the
+    /// Returns how many bytes a bulk operation of this size accesses. A valid operation accesses
+    /// all of its bytes. An operation that is larger than shared memory accesses only as many bytes
+    /// as [`SpecialReg::BulkLimit`] permits. Without this limit, a loop over an invalid size would
+    /// run very long in checking runs, which suppress invalid accesses instead of ending the
     /// launch.
     fn accessed(&mut self, size: Value) -> Value {
         let most = self.b.sreg(SpecialReg::BulkLimit);
@@ -257,8 +260,8 @@ impl FunctionLowering<'_, '_> {
         self.b.simple(Opcode::Min, OpType::U64, &[size, most])
     }
 
-    /// Converts a generic address to an address in shared memory. Leaves an address in another state space unchanged:
-    /// it is the address of a variable.
+    /// Converts a generic address to an address in shared memory. Returns an address that already
+    /// has a state space unchanged.
     fn in_shared(&mut self, at: At) -> At {
         if at.space != StateSpace::None {
             return at;
@@ -279,8 +282,8 @@ impl FunctionLowering<'_, '_> {
         }
     }
 
-    /// Lowers `st.bulk`, which stores zeros. Without a state space, the address is generic. It must point to the shared
-    /// memory of the CTA.
+    /// Lowers `st.bulk`, which stores zeros. If the instruction names no state space, the address
+    /// is generic, and must point to the shared memory of the CTA.
     pub(super) fn clear_bulk(&mut self, parts: &Parts<'_>) -> Lowered<()> {
         let to = if parts.has("shared::cta") {
             self.at(parts, "a", StateSpace::Shared)?

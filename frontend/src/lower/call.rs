@@ -103,9 +103,9 @@ impl FunctionLowering<'_, '_> {
         })
     }
 
-    /// Returns the parameters of the callee of an indirect call. The call specifies a prototype, a list of targets or
-    /// an array of function addresses. The parameters are those of the prototype, or of the first function in the list
-    /// or array.
+    /// Returns the parameters of the callee of an indirect call. The call specifies a prototype, a
+    /// list of targets or an array of function addresses. This function returns the parameters of
+    /// the prototype, or of the first function in the list or array.
     fn prototype_of(&mut self, call: &Call) -> Lowered<Callee> {
         let Some(operand) = call.prototype else {
             return Err(misfit(

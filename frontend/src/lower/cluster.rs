@@ -1,10 +1,11 @@
 //! Lowers instructions for addresses in the shared memory of a cluster: `mapa` and `getctarank` (PTX ISA
 //! 9.7.9.23 and 9.7.9.24).
 //!
-//! Such an address is an offset from the start of the cluster's window. Its high bits are the rank of the block that
-//! owns the memory (`margay_exec::LaunchInfo::shared_shift` is the position of these bits). The result of a `mapa` to a
-//! rank that does not exist in the cluster is an address outside of the window. Compilers move `mapa` before the test of
-//! the rank, so the instruction itself must not end the launch.
+//! Such an address is an offset from the start of the cluster's window. Its high bits are the rank
+//! of the block that owns the memory (`margay_exec::LaunchInfo::shared_shift` is the position of
+//! these bits). The result of a `mapa` to a rank that does not exist in the cluster is an address
+//! outside of the window. Compilers may move a `mapa` before the code that tests whether the rank
+//! exists, so the `mapa` itself must not end the launch.
 
 use margay_ir::entity::Value;
 use margay_ops::meaning::Desc;

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use crate::ast::{Id, Name, Prototype, Targets};
 
-/// The meaning of a name in a function body.
+/// The register, variable, prototype or list of targets to which a name in a function body refers.
 #[derive(Clone, Debug)]
 pub(super) enum Binding {
     /// A register.
@@ -133,7 +133,7 @@ impl Scopes {
         self.scopes[self.current].labels.insert(name, block);
     }
 
-    /// Returns the label with this name in this scope or an enclosing one.
+    /// Returns the label with this name in this scope or an enclosing scope.
     pub(super) fn label(&self, name: Name) -> Option<Block> {
         self.up().find_map(|scope| scope.labels.get(&name).copied())
     }

@@ -17,9 +17,10 @@ use crate::{Code, Diagnostic};
 /// Where a result of the function is stored until the function returns.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ReturnPlace {
-    /// In an SSA variable.
+    /// The result is in an SSA variable.
     Value(Variable),
-    /// In local memory, because the function accesses the result in parts or by address.
+    /// The result is in local memory, because the function accesses the result in parts or by
+    /// address.
     Memory(Slot),
 }
 
@@ -34,7 +35,7 @@ pub(super) struct FunctionLowering<'a, 'p> {
     pub(super) id: FuncId,
     /// For each result of the function, where it is stored and its type. `ret` reads the results from there.
     pub(super) returns: Vec<(ReturnPlace, OpType)>,
-    /// The carry flag, created on first use.
+    /// The SSA variable of the carry flag, which is created on first use.
     carry: Option<Variable>,
     /// Names of the `.param` variables that are stored in local memory; see [`FunctionLowering::find_memory_params`].
     in_memory: FxHashSet<Name>,
@@ -246,8 +247,8 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
         Ok(())
     }
 
-    /// Binds a scalar `.param` variable of the function's head to the SSA variable `holder` or, if it must be in
-    /// memory, to a slot.
+    /// Binds a scalar `.param` variable of the function's head to the SSA variable `holder`. If the
+    /// `.param` variable must be in memory, binds it to a slot in local memory instead.
     fn bind_scalar(
         &mut self,
         variable: &ast::Variable,
@@ -350,7 +351,8 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
         }
     }
 
-    /// Continues in `block`. If the current block is not terminated, emits a jump to `block`.
+    /// Makes `block` the current block, to which instructions are appended. If the previous current
+    /// block has no terminator, first emits a jump to `block`.
     pub(super) fn go_on_in(&mut self, block: Block) {
         if self.b.is_open() {
             self.b.jump(block);

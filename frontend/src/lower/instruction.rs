@@ -262,8 +262,9 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// Adds the operands and results that the op has and the PTX instruction does not name: the carry flag, omitted
-    /// predicate results, and the member mask of instructions without `.sync`.
+    /// Adds the operands and results that the op has but that the PTX instruction does not name:
+    /// the carry flag, omitted predicate results, and the member mask of instructions without
+    /// `.sync`.
     fn complete(
         &mut self,
         opcode: Opcode,
@@ -291,7 +292,8 @@ impl FunctionLowering<'_, '_> {
         }
     }
 
-    /// Records the video selector and the sign of the operand at `index` in `desc`.
+    /// Records in `desc` the video selector and the minus sign of the operand at `index`, if it has
+    /// them.
     fn selectors(&self, operand: &Operand, index: usize, desc: &mut Desc) -> Lowered<()> {
         let selector = self.selector_of(operand);
         let negative = matches!(

@@ -1,8 +1,9 @@
 //! Lowering on demand: the body of a function is lowered when the function is first used, or earlier.
 //!
-//! This saves time, because a program that loads a large image usually launches only a few of its kernels. Invariant:
-//! all symbols and functions exist from the beginning, and their IDs never change. Copies of the module from different
-//! times therefore differ only in which bodies and initial contents ([`LazyModule::take_contents`]) they contain.
+//! Lowering on demand saves time, because a program that loads a large image usually launches only
+//! a few of its kernels. Invariant: all symbols and functions exist from the beginning, and their
+//! IDs never change. Copies of the module from different times therefore differ only in which
+//! bodies and initial contents ([`LazyModule::take_contents`]) they contain.
 
 use std::sync::Arc;
 
@@ -49,8 +50,8 @@ impl LazyModule {
         })
     }
 
-    /// Returns this module with the setting that each lowered instruction gets an op `observe.event`. This function
-    /// must be called before any function of the module is lowered.
+    /// Enables the emission of an op `observe.event` for each lowered instruction, and returns the
+    /// module. The caller must call this function before any function of the module is lowered.
     #[must_use]
     pub fn observed(mut self) -> LazyModule {
         self.state.observes = true;
@@ -117,14 +118,16 @@ impl LazyModule {
     /// Lowers a function and all functions that it may call, directly or indirectly. Returns whether this call lowered
     /// any body.
     ///
-    /// If this call lowered a body, it also lowers other functions ahead of their use, in module order, until the total
-    /// length of the lowered text has about doubled. Therefore, if a program uses all functions of a module one after
-    /// another, only few of its calls lower anything.
+    /// If this call lowered a body, it also lowers other functions ahead of their use, in module
+    /// order, until the total length of the lowered text has about doubled. Therefore, if a program
+    /// uses all functions of a module one after another, only a few calls of this function lower
+    /// anything.
     ///
     /// # Errors
     ///
-    /// Returns the errors of the first function with errors among the requested function and the functions that it may
-    /// call. Functions that were lowered before the error keep their bodies.
+    /// Lowering stops at the first function that has errors, which is the requested function or a
+    /// function that it may call. Returns the errors of this function. Functions that were lowered
+    /// before the error keep their bodies.
     pub fn lower(&mut self, function: FuncId) -> Result<bool, Vec<Diagnostic>> {
         let state = std::mem::take(&mut self.state);
         let mut lowering = ModuleLowering::resume(&self.parsed, &self.resolution, state);

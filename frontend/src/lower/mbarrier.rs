@@ -51,9 +51,10 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// Lowers `mbarrier.inval` to an access that does not change the mbarrier but faults if the address is invalid. On
-    /// a GPU, `mbarrier.inval` does not clear the memory either. Therefore, a thread that still tests a completed phase
-    /// finds it complete, and programs that invalidate their mbarriers slightly too early rely on this.
+    /// Lowers `mbarrier.inval` to an access that does not change the mbarrier but faults if the
+    /// address is invalid. On a GPU, `mbarrier.inval` does not clear the memory either. Therefore,
+    /// a thread that still tests a completed phase finds that the phase is complete. Programs that
+    /// invalidate their mbarriers slightly too early rely on this.
     pub(super) fn touch_object(&mut self, parts: &Parts<'_>) -> Lowered<()> {
         let at = self.at(parts, "a", parts.space())?;
         let desc = Desc {

@@ -15,7 +15,7 @@ use crate::ast::{Operand, OperandKind};
 use crate::resolve::ResolvedInstruction;
 
 impl FunctionLowering<'_, '_> {
-    /// Whether a slot belongs to a `.param` variable.
+    /// Whether a slot in local memory belongs to a `.param` variable.
     pub(super) fn is_param_slot(&self, slot: Slot) -> bool {
         let name = &self.b.function.slots[slot].name;
         self.ast
@@ -36,8 +36,9 @@ impl FunctionLowering<'_, '_> {
         }
     }
 
-    /// Returns the address and the state space of a memory operand. For an address in a register, this is the state
-    /// space of the instruction. For a variable, it is the state space of the variable.
+    /// Returns the address and the state space of a memory operand. If the operand names a
+    /// variable, returns the state space of the variable. If the address is in a register, returns
+    /// the state space of the instruction.
     pub(super) fn address(
         &mut self,
         operand: &Operand,
@@ -130,8 +131,9 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// Returns a mask of the elements that the program uses of a weak vector load of `count` elements. Returns `None`
-    /// if there is no pragma `used_bytes_mask` before the load, or if the pragma states that all elements are used.
+    /// For a weak vector load of `count` elements, returns a mask of the elements that the program
+    /// uses. Returns `None` if there is no pragma `used_bytes_mask` before the load, or if the
+    /// pragma states that all elements are used.
     fn used_elements(&self, desc: Desc, count: usize) -> Option<u32> {
         let mask = self
             .used_bytes
@@ -146,8 +148,8 @@ impl FunctionLowering<'_, '_> {
         (used.count_ones() < count as u32).then_some(used)
     }
 
-    /// Emits a scalar load for each element of a vector whose bit is set in `used`. The other elements are 0, because
-    /// they may be beyond the end of a variable.
+    /// Emits a scalar load for each element of a vector whose bit is set in `used`. The other
+    /// elements are not loaded and become 0, because they may be beyond the end of a variable.
     fn load_elements(
         &mut self,
         desc: Desc,

@@ -42,12 +42,13 @@ pub(super) struct ModuleState {
     pub(super) functions: FxHashMap<Name, FuncId>,
     /// The syntax tree of each function's definition, or of its first declaration.
     pub(super) heads: FxHashMap<FuncId, Id<ast::Function>>,
-    /// For each alias, the function whose body it has.
+    /// For each alias, the function whose body the alias has.
     aliases: FxHashMap<FuncId, FuncId>,
     locs: FxHashMap<Id<ast::Location>, u32>,
     file_index: FxHashMap<u64, u32>,
     diagnostics: Vec<Diagnostic>,
-    /// Whether function bodies are lowered with ops that report each PTX instruction to tools.
+    /// Whether function bodies are lowered with ops that report each PTX instruction to observing
+    /// tools (`margay::observe`).
     pub(super) observes: bool,
 }
 
@@ -74,13 +75,14 @@ impl ModuleState {
         }
     }
 
-    /// Returns, for tools, the spellings of the instructions of `function` that have been lowered so far.
+    /// Returns the spellings of the instructions of `function` that have been lowered so far.
+    /// Observing tools need these spellings.
     pub(super) fn instructions_of(&mut self, function: FuncId) -> &mut Vec<Box<str>> {
         self.module.instructions.entry(function).or_default()
     }
 
-    /// Returns the function whose body this function has. For an alias, this is its target. For any other function,
-    /// this is the function itself.
+    /// Returns the function whose body this function has. For an alias, returns the target of the
+    /// alias. For any other function, returns the function itself.
     pub(super) fn target_of(&self, function: FuncId) -> FuncId {
         self.aliases.get(&function).copied().unwrap_or(function)
     }
@@ -105,7 +107,7 @@ impl<'p> ModuleLowering<'p> {
     ///
     /// # Errors
     ///
-    /// Returns the errors in these parts of the module.
+    /// Returns the errors in the header, the variables and the function heads of the module.
     pub(super) fn new(
         parsed: &'p Parsed,
         resolution: &'p Resolution,
@@ -156,8 +158,8 @@ impl<'p> ModuleLowering<'p> {
         self.diagnostics.push(problem);
     }
 
-    /// Declares all variables and functions, so that bodies and initialisers can refer to those that follow them in the
-    /// text.
+    /// Declares all variables and functions, so that bodies and initialisers can refer to variables
+    /// and functions that are declared later in the text.
     fn declare(&mut self) {
         for item in &self.ast.items {
             let result = match *item {
@@ -407,7 +409,7 @@ impl<'p> ModuleLowering<'p> {
         Ok(kernel)
     }
 
-    /// Lowers the body of a function if it has one that is not lowered yet.
+    /// Lowers the body of a function, if the function has a body that is not lowered yet.
     ///
     /// # Errors
     ///
@@ -510,8 +512,8 @@ pub(super) fn is_array(variable: &Variable) -> bool {
         && (!variable.dimensions.is_empty() || variable.vector.count() > 1)
 }
 
-/// Returns the types of the values in which a parameter that is not an array is passed: one value for a scalar, and one
-/// for each element of a vector register.
+/// Returns the types of the values that pass a parameter, which must not be an array. A scalar is
+/// passed as one value, and a vector register as one value for each element.
 pub(super) fn registers(variable: &Variable) -> impl Iterator<Item = Type> {
     let ty = op_type(variable.scalar).held();
     std::iter::repeat_n(ty, variable.vector.count() as usize)

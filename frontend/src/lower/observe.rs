@@ -1,4 +1,4 @@
-//! Emits ops that report each executed PTX instruction to tools.
+//! Emits ops that report each executed PTX instruction to observing tools.
 
 use margay_ir::entity::Value;
 use margay_ir::observe::ObservedEvent;
@@ -13,8 +13,8 @@ use crate::ast;
 use crate::resolve::ResolvedInstruction;
 
 impl FunctionLowering<'_, '_> {
-    /// Emits an `observe.event` for an instruction, with its guard as operand. If the instruction is a `bra`, emits a
-    /// second event.
+    /// Emits an `observe.event` for an instruction, with its guard as operand. If the instruction
+    /// is a `bra`, also emits an `observe.event` for the branch.
     pub(super) fn observe(
         &mut self,
         instruction: &ast::Instruction,

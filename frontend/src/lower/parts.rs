@@ -101,9 +101,10 @@ impl FunctionLowering<'_, '_> {
         self.b.op(desc, &[a, b], Type::PRED)
     }
 
-    /// Returns the address of 16 bytes that an instruction accesses as smaller elements, but which must be a multiple of
-    /// 16 (PTX ISA, "ldmatrix", "cp.reduce.async.bulk"). If the address is not a multiple of 16, the result is odd, so
-    /// that the access to the first element is misaligned.
+    /// Checks the address of 16 bytes that an instruction accesses as smaller elements. PTX
+    /// requires that this address is a multiple of 16 (PTX ISA, "ldmatrix",
+    /// "cp.reduce.async.bulk"). If the address is a multiple of 16, returns the address. Otherwise,
+    /// returns an odd address, so that the access to the first element is misaligned and faults.
     pub(super) fn row_address(&mut self, address: Value) -> Value {
         let ty = self.address_type(address);
         let [fifteen, one] = [15, 1].map(|number| self.b.constant(ty.held(), number));

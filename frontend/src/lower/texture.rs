@@ -278,8 +278,8 @@ impl FunctionLowering<'_, '_> {
         self.b.op(desc, &[address], Type::B64)
     }
 
-    /// Adds the first `count` elements of an operand to the arguments. If the operand has fewer elements, the missing
-    /// ones are 0.
+    /// Adds the first `count` elements of an operand to the arguments. If the operand has fewer
+    /// elements, the missing elements are 0.
     fn texture_values(
         &mut self,
         operand: &Operand,

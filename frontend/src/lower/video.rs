@@ -24,7 +24,7 @@ pub(super) fn lanes(opcode: Opcode) -> Option<u32> {
     }
 }
 
-/// Returns the digits of a selector, last digit first. The last digit is that of lane 0.
+/// Returns the digits of a selector, last digit first. The last digit belongs to lane 0.
 fn digits(selector: &str) -> impl Iterator<Item = u32> {
     selector.chars().rev().map_while(|c| c.to_digit(8))
 }

@@ -94,8 +94,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether the `.param` variables in the body of this kernel are its parameters. This is so in PTX before version
-    /// 1.4 if the kernel has no parameter list.
+    /// Whether the `.param` variables in the body of this kernel are the kernel's parameters. They
+    /// are the parameters if the PTX version is below 1.4 and the kernel has no parameter list.
     fn has_body_parameters(&self, kernel: Id<Function>) -> bool {
         let version = self.module.version.map(|(version, _)| version);
         let is_old = version.is_some_and(|version| version < Version { major: 1, minor: 4 });

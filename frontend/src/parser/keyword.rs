@@ -1,4 +1,4 @@
-//! Keywords: the words after a dot that start a declaration or belong to one.
+//! Keywords: the words after a dot that start a declaration or belong to a declaration.
 //!
 //! The name table of a new module begins with the keywords, so that the index of a name shows whether the name is a
 //! keyword. A *reserved* keyword is never a modifier. If a reserved keyword follows an opcode or an operand, a

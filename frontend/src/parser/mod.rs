@@ -84,9 +84,9 @@ struct Parser<'s> {
     lexer: Lexer<'s>,
     token: Token,
     span: Span,
-    /// The token after the current one, if it has been read.
+    /// The token after the current token, if the lexer has already read it.
     peeked: Option<(Token, Span)>,
-    /// End of the token before the current one.
+    /// End of the token before the current token.
     previous_end: u32,
     module: Module,
     diagnostics: Vec<Diagnostic>,
@@ -159,7 +159,7 @@ impl<'s> Parser<'s> {
         };
     }
 
-    /// Returns the kind of the token after the current one.
+    /// Returns the kind of the token after the current token.
     fn peek(&mut self) -> Token {
         let lexer = &mut self.lexer;
         self.peeked.get_or_insert_with(|| lexer.next_token()).0
@@ -389,8 +389,8 @@ impl<'s> Parser<'s> {
         result
     }
 
-    /// Consumes a token if the current token is still the one at `start`, so that the calling loop always makes
-    /// progress.
+    /// Consumes the current token if it is still the token at position `start`, so that the calling
+    /// loop always makes progress.
     fn progress(&mut self, start: Span) {
         if self.span == start && !self.at(Token::End) {
             self.bump();

@@ -262,7 +262,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether there is a line break between the last consumed token and the current one.
+    /// Whether there is a line break between the last consumed token and the current token.
     pub(super) fn is_first_of_line(&self) -> bool {
         let gap = self.previous_end as usize..self.span.start as usize;
         self.text.as_bytes()[gap].contains(&b'\n')

@@ -83,8 +83,8 @@ impl Parser<'_> {
         })
     }
 
-    /// Parses an optional `.selector` after a register. A reserved keyword is not a selector: a semicolon is missing
-    /// before it.
+    /// Parses an optional `.selector` after a register. A reserved keyword after a register is not
+    /// a selector. Instead, a semicolon is missing before the keyword.
     fn opt_selector(&mut self) -> Option<Name> {
         if !self.at(Token::DotWord) {
             return None;

@@ -164,7 +164,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses `name:` and, if a target list or a prototype follows, this directive, which the label names.
+    /// Parses the label `name:`. If a target list or a prototype follows, also parses this
+    /// directive, whose name is the label.
     fn label(&mut self) -> Parse<()> {
         let label = self.take_name();
         self.bump();

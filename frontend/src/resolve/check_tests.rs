@@ -301,8 +301,9 @@ fn many_problems_are_cut_off() {
     assert!((100..200).contains(&found.len()), "{}", found.len());
 }
 
-/// Returns the problems of statements that use variables of each state space. As in [`body_problems`], the statements
-/// start on line 6. The expected results are those of ptxas 13.5.
+/// Returns the problems of statements that use variables of each state space. As in
+/// [`body_problems`], the statements start on line 6. The expected results are the results of ptxas
+/// 13.5.
 fn address_problems(statements: &str) -> Vec<String> {
     problems(&format!(
         ".global .b32 g[8]; .global .b32 one; .const .b32 c[8]; .shared .b32 s[8];\n\

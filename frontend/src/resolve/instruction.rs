@@ -37,8 +37,9 @@ impl ResolvedInstruction {
         self.spelling().desc
     }
 
-    /// Returns how the instruction is lowered: to one op of the op table, to control flow, to a call, to several ops,
-    /// to no op, or not at all because the instruction is unsupported.
+    /// Returns how the instruction is lowered: to one op of the op table, to control flow, to a
+    /// call, to several ops, or to nothing. The action also states whether the instruction is
+    /// unsupported.
     pub fn action(&self) -> Action {
         self.spelling().form.action
     }
@@ -185,8 +186,8 @@ impl<'m> InstructionResolver<'m> {
         self.narrow
     }
 
-    /// Whether addresses may have 32 bits. This is so if `.address_size` is 32 or absent. The directive is optional,
-    /// and PTX before 2.3 does not have it.
+    /// Whether addresses may have 32 bits. This function returns true if `.address_size` is 32 or
+    /// absent. The directive is optional, and PTX before 2.3 does not have it.
     fn may_be_narrow(&self) -> bool {
         self.module.address_size.is_none_or(|(bits, _)| bits == 32)
     }

@@ -1,6 +1,7 @@
 //! Reports undeclared names, names that are declared twice, and names of the wrong kind in lists of targets.
 //!
-//! The match of an instruction against the syntax table checks whether a name has the right kind for the instruction.
+//! This module does not check whether a name in an instruction has the right kind, such as register
+//! or label. The matcher of the syntax table checks this.
 
 use super::scope::{Duplicate, Scopes};
 use super::special;
@@ -107,8 +108,8 @@ impl<'m> Names<'m> {
         }
     }
 
-    /// Returns the position of a name in the operand at `within`, or `within` if the operand's text does not contain
-    /// the name.
+    /// Returns the position of a name in the operand whose position is `within`. Returns `within`
+    /// if the operand's text does not contain the name.
     fn place(&self, name: Name, within: Span) -> Span {
         let text = self.module.text(name);
         match self.parsed.source.slice(within).find(text) {
@@ -230,7 +231,7 @@ fn unknown_text(code: Code, text: &str, span: Span) -> Diagnostic {
     Diagnostic::error(code, span, format!("`{text}` is not declared"))
 }
 
-/// Returns the names in an operand, without those in nested operands.
+/// Returns the names in an operand, without the names in nested operands.
 fn names_of(kind: OperandKind) -> [Option<Name>; 2] {
     match kind {
         OperandKind::Name(base)

@@ -4,19 +4,19 @@ use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 
-/// Where a pragma is.
+/// The place of a pragma in the text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum PragmaPlace {
     /// At module scope.
     Module,
-    /// Between a function's head and its body.
+    /// The pragma is between a function's head and its body.
     Head,
     /// In a body.
     Body,
 }
 
-/// The pragmas that are allowed in bodies, and the kind of value that each of them takes. As in ptxas, a pragma matches
-/// a name if its text begins with the name.
+/// The pragmas that are allowed in bodies, and the kind of value that each of them takes. As in
+/// ptxas, a pragma matches a name in this table if the text of the pragma begins with the name.
 const OF_BODIES: [(&str, Value); 3] = [
     ("used_bytes_mask", Value::Any),
     ("enable_smem_spilling", Value::Nothing),

@@ -1,14 +1,15 @@
-//! Scopes: the symbol that a name refers to at a position in the text.
+//! Scopes: finds the symbol to which a name refers at a position in the text.
 //!
-//! The caller declares the items of a module and passes the statements of each function body to [`Scopes::pass`], in
-//! the order of the text. In between, [`Lookup::lookup`] returns the symbol of a name at the current position.
+//! The caller declares the items of a module and passes the statements of each function body to
+//! [`Scopes::pass`], in the order of the text. After each statement, [`Lookup::lookup`] returns the
+//! symbol of a name at this position of the text.
 //!
 //! The scope rules of PTX:
 //!
 //! - Braces open scopes, and inner declarations hide outer declarations.
 //! - Parameters belong to the body's outermost scope.
-//! - A name must be declared before its use. Only a label may be declared later, in a scope that is open at
-//!   its use.
+//! - A name must be declared before its use. The only exception is a label: it may be declared
+//!   after its use, if the scope that contains the declaration is already open at the use.
 //! - Labels, variables and target lists share one name space.
 //! - `%r<3>` declares `%r0` to `%r2`. The number of a member consists of all digits at the end of the name and may have
 //!   leading zeros.
@@ -85,8 +86,8 @@ pub struct Scopes<'m> {
     /// For each base name, the single names in open scopes that consist of this base name and a number, innermost last.
     numbered: FxHashMap<Name, Vec<Numbered>>,
     hidden: Vec<Hidden>,
-    /// For each open scope except the module's: the length of `hidden` when the scope was opened, and the labels in the
-    /// scope.
+    /// For each open scope except the scope of the module: the length of `hidden` when the scope
+    /// was opened, and the labels in the scope.
     open: Vec<(usize, Vec<Name>)>,
     /// For each name, the number of open scopes that contain a label of this name, before or after the current
     /// position.
@@ -140,8 +141,8 @@ impl<'m> Scopes<'m> {
     ///
     /// # Errors
     ///
-    /// Returns the parameters whose names repeat the name of an earlier parameter. The later parameter hides the
-    /// earlier one.
+    /// Returns the parameters whose names repeat the name of an earlier parameter. The later
+    /// parameter hides the earlier parameter.
     pub fn enter_function(&mut self, function: &Function) -> Result<(), Vec<Duplicate>> {
         self.label_lists = self.scope_labels(function);
         self.enter();
@@ -167,8 +168,8 @@ impl<'m> Scopes<'m> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the statement declares a name that is already declared in this scope. The new declaration
-    /// hides the earlier one.
+    /// Returns an error if the statement declares a name that is already declared in this scope.
+    /// The new declaration hides the earlier declaration.
     pub fn pass(&mut self, statement: &Statement) -> Result<(), Duplicate> {
         match *statement {
             Statement::ScopeBegin(_) => self.enter(),

@@ -1,4 +1,5 @@
-//! Converts operands to the shapes that the matcher of the syntax table uses.
+//! Converts operands to shapes, which contain the properties of the operands that the matcher of
+//! the syntax table needs.
 
 use margay_ops::types::OpType;
 use margay_ptx::{Nested, OperandShape, OperandShapes};
@@ -9,7 +10,7 @@ use crate::ast::{
     Constant, List, Module, Name, Operand, OperandKind, Prefix, StateSpace, Variable, VectorSize,
 };
 
-/// Converts operands to shapes.
+/// Converts operands to [`OperandShape`]s.
 pub(super) struct Shaper<'a, L: ?Sized> {
     pub(super) module: &'a Module,
     pub(super) lookup: &'a L,

@@ -16,9 +16,9 @@ pub struct Special {
     pub count: u32,
     /// Type of the register or of a component.
     pub ty: OpType,
-    /// The lowest PTX version that has the register.
+    /// The lowest PTX version that supports the register.
     pub version: Version,
-    /// The lowest target that has the register.
+    /// The lowest target that supports the register.
     pub target: Target,
 }
 

@@ -183,9 +183,9 @@ mod tests {
         all
     }
 
-    /// Returns the expected results for the lanes `arrived`, which have the same mask, in a collective in which other
-    /// lanes have other masks. The results are computed by the op's reference function. `members` are the lanes of the
-    /// mask of `arrived` that wait at the collective.
+    /// Returns the expected results of a collective whose lanes have different masks, for the lanes
+    /// `arrived`, which have the same mask. The op's reference function computes these results.
+    /// `members` are the lanes of the mask of `arrived` that wait at the collective.
     fn apart(desc: &Desc, args: &[[Bits; 32]], members: u32, arrived: u32) -> [[Bits; 32]; 2] {
         let Meaning::Warp(meaning) = desc.opcode.meaning() else {
             panic!("{} is not a collective", desc.opcode.name());

@@ -23,7 +23,8 @@ pub enum Undefined {
     MasksDiffer,
     /// A shuffle reads the value of a thread that does not participate.
     AbsentSource,
-    /// The width of a shuffle is not a power of two from 1 to 32. PTX defines the result, CUDA does not.
+    /// The width of a shuffle is not a power of two from 1 to 32. PTX defines the result, but CUDA
+    /// does not.
     ShuffleWidth,
     /// An operation that all threads of a warp must execute was executed by only some of these threads.
     PartOfWarp,
@@ -39,14 +40,15 @@ pub enum Undefined {
     SkippedBarrier,
     /// A barrier number is above 15.
     BarrierNumber,
-    /// A thread count is not a multiple of the warp size, or exceeds the number of threads of the block, rounded up to
-    /// whole warps.
+    /// The thread count of a barrier is not a multiple of the warp size, or is greater than the
+    /// number of threads of the block after rounding up to whole warps.
     BarrierCount,
     /// Threads specified different thread counts for the same barrier.
     CountsDiffer,
     /// Threads arrived at the same barrier with `barrier.red` and with another kind of barrier instruction.
     MixedReduction,
-    /// A thread arrived twice at the barrier of the cluster without waiting in between.
+    /// A thread arrived twice at the barrier of the cluster without waiting there between the two
+    /// arrivals.
     ArrivesTwice,
     /// A thread waited at the barrier of the cluster without having arrived.
     WaitsWithoutArrival,
@@ -71,8 +73,8 @@ impl Undefined {
         Undefined::WaitsWithoutArrival,
     ];
 
-    /// Returns whether the finding is a remark, that is, whether CUDA defines the behaviour for the devices that it
-    /// supports although PTX does not.
+    /// Returns whether the finding is a remark. It is a remark if CUDA defines the behaviour on all
+    /// devices that CUDA supports, but PTX does not define it.
     pub fn is_remark(self) -> bool {
         self == Undefined::LeftBeforeBarrier
     }
@@ -278,12 +280,13 @@ impl SyncCheck {
         );
     }
 
-    /// Checks a group that is about to execute its collective. `groups` are all groups of its warp, and `exited` are
-    /// the lanes that have exited.
+    /// Checks a group of lanes that is about to execute its collective. `groups` are all groups of
+    /// its warp, and `exited` are the lanes that have exited.
     ///
-    /// Different masks alone are no error: lanes that execute an instruction with different masks may execute it again
-    /// later with equal masks. If a lane has exited, this is impossible, so the masks of the lanes that have waited for
-    /// this lane were wrong.
+    /// Different masks alone are no error: lanes that execute an instruction with different masks
+    /// may later execute the instruction again with equal masks. A lane that has exited cannot
+    /// execute the instruction again. Therefore, if lanes have waited for a lane that has exited,
+    /// the masks of the waiting lanes were wrong.
     pub(super) fn executes(
         &mut self,
         runner: &impl Runner,
@@ -352,9 +355,9 @@ impl SyncCheck {
         );
     }
 
-    /// Compares an arrival with the earlier arrivals at the same barrier, and records it. Of two arrivals that
-    /// disagree, reports the one with the greater PTX line, so that the finding does not depend on the order of the
-    /// warps.
+    /// Compares an arrival with the earlier arrivals at the same barrier, and then records the new
+    /// arrival. Of two arrivals that disagree, reports the arrival whose instruction is later in
+    /// the PTX text, so that the finding does not depend on the order of the warps.
     fn compare(&mut self, runner: &impl Runner, new: Arrival) {
         let key = |one: &Arrival| (one.number, one.at.1, one.count, one.reduces);
         let line = |one: &Arrival| runner.sync_point_data(one.at.1).loc.ptx_line;
@@ -372,15 +375,15 @@ impl SyncCheck {
         }
     }
 
-    /// Forgets the arrivals at the barrier with this number, which is complete.
+    /// Removes the recorded arrivals at the barrier with this number, which is complete.
     pub(super) fn completed(&mut self, number: usize) {
         self.arrivals
             .retain(|arrival| arrival.number != number as u64);
     }
 
-    /// Checks the lanes of a warp that a barrier of the CTA releases. `is_whole` states whether the barrier waits for
-    /// all threads of the CTA. `alive` contains the threads of the warp that have not exited, and `exited` contains
-    /// those that have.
+    /// Checks the lanes of a warp that a barrier of the CTA releases. `is_whole` states whether the
+    /// barrier waits for all threads of the CTA. `alive` contains the threads of the warp that have
+    /// not exited, and `exited` contains the threads that have exited.
     pub(super) fn completes(
         &mut self,
         runner: &impl Runner,

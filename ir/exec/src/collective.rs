@@ -24,7 +24,7 @@ pub struct Group {
     pub arrived: u32,
 }
 
-/// Returns the operand index of the member mask; `None` for operations without one.
+/// Returns the operand index of the member mask; `None` for operations without a member mask.
 pub fn mask_operand(desc: &Desc) -> Option<usize> {
     if desc.mods.flag() {
         return None;

@@ -14,10 +14,10 @@ use margay_ops::ops::{Effects, Opcode};
 /// The order in which warps run. Results of correct programs do not depend on this order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Order {
-    /// The lowest warp first.
+    /// The warp with the lowest index runs first.
     #[default]
     Forward,
-    /// The highest warp first.
+    /// The warp with the highest index runs first.
     Reverse,
 }
 
@@ -38,13 +38,15 @@ pub enum CtaOutcome {
         /// Whether any thread has made progress during the call of [`CtaState::run`] that returned this outcome.
         progressed: bool,
     },
-    /// The CTA is converged: all threads that have not exited are about to resume after this sync point.
-    /// [`CtaState::run`] returns this only if [`Runner::takes_converged`] returns true for the sync point.
+    /// The CTA is converged: all threads that have not exited are about to resume after this sync
+    /// point. [`CtaState::run`] returns this outcome only if [`Runner::takes_converged`] returns
+    /// true for the sync point.
     Converged(SyncPoint),
 }
 
-/// Number of rounds over the warps of a CTA after which the CTA is parked if lanes have yielded. It is parked even if
-/// other lanes make progress, because a lane that waits in a loop for another CTA can also appear to make progress.
+/// Number of rounds over the warps of a CTA after which the CTA is parked if lanes have yielded.
+/// The CTA is parked even if other lanes make progress, because a lane that waits in a loop for
+/// another CTA can also appear to make progress.
 const ROUNDS: u64 = 64;
 
 /// The state of all threads of a CTA.
@@ -92,20 +94,21 @@ impl CtaState {
         }
     }
 
-    /// Returns this state with the setting that [`CtaState::run`] reports synchronisation by calls of
-    /// [`Runner::synchronised`].
+    /// Makes [`CtaState::run`] report synchronisation by calls of [`Runner::synchronised`], and
+    /// returns the state.
     pub fn observed(mut self) -> CtaState {
         self.observed = true;
         self
     }
 
-    /// Enables the collection of findings about threads that wait for each other.
+    /// Enables the collection of findings about threads that wait for each other, and returns the
+    /// state.
     pub fn checking(mut self) -> CtaState {
         self.check = Some(Box::default());
         self
     }
 
-    /// Returns the findings since the last call.
+    /// Returns the findings since the last call of this function.
     pub fn take_findings(&mut self) -> Vec<SyncFinding> {
         let check = self.check.as_mut();
         check.map(|check| check.take()).unwrap_or_default()
@@ -362,8 +365,9 @@ impl CtaState {
         }
     }
 
-    /// Completes the operations at which lanes of a warp wait and that need no other warp, and makes these lanes ready.
-    /// Returns whether any lane became ready.
+    /// Completes the operations at which lanes of a warp wait, except operations that depend on
+    /// other warps. Makes the lanes of the completed operations ready. Returns whether any lane
+    /// became ready.
     fn resolve_warp(&mut self, runner: &mut impl Runner, warp: usize) -> bool {
         let state = &mut self.warps[warp];
         let candidates = state.waiting & !state.yielded & !state.at_barrier;
@@ -473,10 +477,11 @@ impl CtaState {
         }
     }
 
-    /// Completes collectives at which all lanes of a member mask that have not exited wait, although these lanes have
-    /// different masks. This lets programs that rely on this undefined behaviour run as they do on GPUs.
-    /// [`CtaState::run`] calls this function only if no thread can continue otherwise. Returns whether it has completed
-    /// a collective.
+    /// Completes the collective of a group of lanes if all lanes of the group's member mask wait at
+    /// the collective or have exited, even if the waiting lanes have different masks. PTX leaves
+    /// this case undefined, but programs that rely on it run on GPUs. [`CtaState::run`] calls this
+    /// function only if no thread can continue otherwise. Returns whether it has completed a
+    /// collective.
     fn complete_undefined(&mut self, runner: &mut impl Runner) -> bool {
         let mut any = false;
         for (warp, state) in self.warps.iter_mut().enumerate() {

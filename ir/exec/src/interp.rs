@@ -90,18 +90,21 @@ pub trait Machine {
     ) -> u64 {
         address
     }
-    /// Reports an access by lanes of a warp to tools.
+    /// Reports an access by lanes of a warp to the tools that observe the launch.
     fn observe_access(&mut self, _cta: &CtaInfo, _lanes: &ObservedLanes<'_>) {}
-    /// Reports an event other than an access, in lanes of a warp, to tools.
+    /// Reports an event other than an access, in lanes of a warp, to the tools that observe the
+    /// launch.
     fn observe_event(&mut self, _cta: &CtaInfo, _lanes: &ObservedLaneEvent<'_>) {}
-    /// Reports to a tool that threads of a CTA have synchronised.
+    /// Reports to the tools that observe the launch that threads of a CTA have synchronised.
     fn synchronised(&mut self, _cta: &CtaInfo, _event: SyncEvent<'_>) {}
-    /// Reports a `check.group` of `thread` to a tool: the begin or the end of an asynchronous operation, an operation
-    /// on groups of asynchronous copies, or a fence between proxies. For example, the thread ends a group
-    /// (`Mode::Arrive`), waits until at most `count` groups are incomplete (`Mode::Sync`), or waits for all copies
-    /// (`Mode::All`). `count` is the operand of the `check.group`, or 0 if there is none.
+    /// Reports a `check.group` of `thread` to a checking tool: the beginning or the end of an
+    /// asynchronous operation, an operation on groups of asynchronous copies, or a fence between
+    /// proxies. For example, the thread ends a group (`Mode::Arrive`), waits until at most `count`
+    /// groups are incomplete (`Mode::Sync`), or waits for all copies (`Mode::All`). `count` is the
+    /// operand of the `check.group`, or 0 if there is none.
     fn check_group(&mut self, _cta: &CtaInfo, _thread: u32, _mode: Mode, _count: u32) {}
-    /// Reports to a tool that `thread` is about to execute a fence with an order and a scope.
+    /// Reports to a checking tool that `thread` is about to execute a fence with an order and a
+    /// scope.
     fn check_fence(&mut self, _cta: &CtaInfo, _thread: u32, _fence: (MemOrder, Scope)) {}
     /// Performs a texture or surface access.
     fn texture(&mut self, access: &Access, _args: &[Bits]) -> Result<Results, FaultKind> {
@@ -165,13 +168,14 @@ pub struct Interpreter<'a, M> {
     warps: Vec<Warp>,
 }
 
-/// Number of times that groups of a warp may pass a `yield` before a group stops at a `yield`.
+/// Number of times that groups of lanes of a warp may pass a `yield` before a group stops at a
+/// `yield`.
 const TURNS: u32 = 64;
 
-/// Maximum number of bytes of host memory that the activations of called functions of a CTA may occupy. A call that
-/// would exceed this number is a stack overflow. The registers of an activation (a call by up to 32 lanes) occupy more
-/// memory than the call needs as local memory on a GPU. With only the limits on depth and local memory, calls could
-/// occupy gigabytes.
+/// Maximum number of bytes of host memory that the activations of called functions of a CTA may
+/// occupy. A call that would exceed this number is a stack overflow. The registers of an activation
+/// (a call by up to 32 lanes) occupy more memory than the call needs as local memory on a GPU. If
+/// only the call depth and the local memory were limited, the activations could occupy gigabytes.
 const STACK_BYTES: usize = 256 << 20;
 
 impl<'a, M: Machine> Interpreter<'a, M> {
@@ -188,7 +192,8 @@ impl<'a, M: Machine> Interpreter<'a, M> {
         Interpreter::resume((module, code), kernel, launch, cta, machine, threads)
     }
 
-    /// Returns an interpreter that continues with the threads of [`Interpreter::into_threads`].
+    /// Returns an interpreter that continues the threads that [`Interpreter::into_threads`]
+    /// returned.
     pub fn resume(
         (module, code): (&'a Module, &'a Code),
         kernel: FuncId,

@@ -52,9 +52,11 @@ pub struct LaunchInfo {
 const MAX_BULK: u64 = 16 << 20;
 
 impl LaunchInfo {
-    /// Returns the largest number of bytes that a bulk operation accesses. Every bulk operation accesses shared memory,
-    /// so a larger operation accesses at least 16 bytes beyond the shared memory of the CTA or the cluster. In checking
-    /// runs, which suppress invalid accesses instead of ending the launch, the limit is only as large as this needs.
+    /// Returns the largest number of bytes that a bulk operation accesses. Every bulk operation
+    /// accesses shared memory, so a larger operation accesses at least 16 bytes beyond the shared
+    /// memory of the CTA or the cluster. In checking runs, the limit is only 16 bytes larger than
+    /// this shared memory. This is enough to detect an operation that is too large, and the rest of
+    /// its accesses, which a checking run suppresses, would only take time.
     pub fn bulk_limit(&self) -> u64 {
         if self.spare_shared == 0 {
             return MAX_BULK;

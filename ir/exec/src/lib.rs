@@ -1,8 +1,9 @@
 //! The CTA scheduler, which both engines use, and the interpreter.
 //!
-//! A [`Runner`] (the interpreter, or native code) runs lanes of a warp from one sync point to the next. The scheduler,
-//! [`cta::CtaState`], decides which lanes may continue. The scheduler implements member masks, barriers, reconvergence,
-//! yields and deadlock detection (`docs/frames.md`, "The CTA scheduler"), so these are the same in both engines.
+//! A [`Runner`] (the interpreter, or native code) runs lanes of a warp from one sync point to the
+//! next. The scheduler, [`cta::CtaState`], decides which lanes may continue. The scheduler
+//! implements member masks, barriers, reconvergence, yields and deadlock detection
+//! (`docs/frames.md`, "The CTA scheduler"), so these mechanisms are the same in both engines.
 //! Between sync points, each engine executes the code of the lanes itself.
 //!
 //! [`interp`] is the interpreter.
@@ -78,8 +79,9 @@ pub enum SyncEvent<'a> {
         barrier: u32,
         /// For each warp, the lanes that waited at the barrier and continue.
         released: &'a [u32],
-        /// For each warp, the lanes that have not exited. If the barrier waits for a number of threads, also those that
-        /// have exited: such a barrier does not order their accesses.
+        /// For each warp, the lanes that have not exited. If the barrier waits for a given number
+        /// of threads, this mask also contains the lanes that have exited, because such a barrier
+        /// does not order the accesses of exited lanes.
         alive: &'a [u32],
     },
     /// Lanes of a warp arrive at the barrier of the cluster.
@@ -125,18 +127,21 @@ pub trait Runner {
     /// Returns the operation and the source position of a sync point.
     fn sync_point_data(&self, sync_point: SyncPoint) -> SyncPointData;
 
-    /// Returns whether threads can skip the barrier at a sync point although they then execute code after the barrier
-    /// ([`margay_ir::analysis::skipping`]). Only checking runs call this function.
+    /// Returns whether the barrier at a sync point can be skipped: threads can bypass the barrier
+    /// and then execute code that follows it ([`margay_ir::analysis::skipping`]). Only checking
+    /// runs call this function.
     fn is_skipped(&self, _sync_point: SyncPoint) -> bool {
         false
     }
 
-    /// Returns whether the CTA has run so long that other CTAs should run if some of its lanes have yielded.
+    /// Returns whether the CTA has run for so long that the worker should switch to other CTAs if
+    /// lanes of this CTA have yielded.
     fn is_overdue(&self) -> bool {
         false
     }
 
-    /// Returns the operand with index `index` of a sync point if it is the same constant for every lane.
+    /// Returns the operand with index `index` of a sync point, if the operand is the same constant
+    /// for every lane.
     fn constant_operand(&self, _sync_point: SyncPoint, _index: usize) -> Option<Bits> {
         None
     }
@@ -154,21 +159,23 @@ pub trait Runner {
         value: Bits,
     );
 
-    /// Computes the collective at `sync_point` for the lanes `active` of a warp, which all wait there. Returns false
-    /// and does nothing if the runner cannot compute it; the caller then uses [`Runner::operand`] and
+    /// Computes the collective at `sync_point` for the lanes `active` of a warp, which all wait
+    /// there. Returns false and does nothing if the runner cannot compute the collective. The
+    /// caller then computes it from [`Runner::operand`] and stores the results with
     /// [`Runner::set_result`].
     fn perform(&mut self, _warp: u32, _sync_point: SyncPoint, _active: u32) -> bool {
         false
     }
 
-    /// Reports to a tool that threads have synchronised. [`CtaState`] calls this function only if
-    /// [`CtaState::observed`] was called.
+    /// Reports to the tools that observe the launch that threads have synchronised. [`CtaState`]
+    /// calls this function only if [`CtaState::observed`] was called.
     fn synchronised(&mut self, _event: SyncEvent<'_>) {}
 
-    /// Chooses among the lanes `open` of a warp, which wait at sync points. Returns the lanes that wait at the sync
-    /// point that comes first in the program, in the same calls. The order of two sync points in different functions is
-    /// the order of the calls of these functions in their common caller. Returns `None` if no lane is in a called
-    /// function; the order is then that of the numbers of the sync points.
+    /// Chooses among the lanes `open` of a warp, which wait at sync points. Returns the lanes whose
+    /// sync point comes first in the program and that are in the same function calls. The order of
+    /// two sync points in different functions is the order of the calls of these functions in their
+    /// common caller. Returns `None` if no lane is in a called function; the order is then the
+    /// order of the sync point numbers.
     fn first_in_calls(&self, _warp: u32, _open: u32) -> Option<u32> {
         None
     }

@@ -80,8 +80,9 @@ impl SymbolTable {
         Some(address.load(Ordering::Relaxed))
     }
 
-    /// Returns the pointer that generated code indexes with the ID of a symbol to load the symbol's address. The
-    /// pointer is that to the entry of symbol 0; it is outside the table if the table does not contain symbol 0.
+    /// Returns the pointer that generated code indexes with the ID of a symbol to load the symbol's
+    /// address. This is the address that the entry of symbol 0 has or would have. If the table does
+    /// not contain symbol 0, the pointer is outside the table.
     pub fn origin(&self) -> *const u64 {
         self.addresses.as_ptr().wrapping_sub(self.first).cast()
     }

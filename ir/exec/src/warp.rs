@@ -102,11 +102,12 @@ impl WarpState {
         open.min_by_key(|&one| (Some(one) != held, passed(one), one))
     }
 
-    /// Returns whether lanes may continue from `sync_point`. If lagging lanes have yielded, these lanes must run once
-    /// more first. The reason is that a lane can yield in any iteration of a loop. If the other lanes continued at
-    /// once, lanes that could reconverge would stay diverged. If the lagging lanes yield again, they probably wait for
-    /// other threads, possibly for the lanes at `sync_point`. The lanes at `sync_point` may then continue.
-    /// [`FreePasses`] apply if the sync point's `opcode` is `converge`.
+    /// Returns whether lanes may continue from `sync_point`. If lagging lanes have yielded, these
+    /// lanes must run once more first. The reason is that a lane can yield in any iteration of a
+    /// loop. If the lanes at `sync_point` continued at once, the lagging lanes could not catch up,
+    /// and lanes that could reconverge would stay diverged. If the lagging lanes yield again, they
+    /// probably wait for other threads, possibly for the lanes at `sync_point`. The lanes at
+    /// `sync_point` may then continue. [`FreePasses`] apply if the sync point's `opcode` is `converge`.
     pub(super) fn may_pass(&mut self, sync_point: SyncPoint, opcode: Opcode) -> bool {
         let lags = |lane: &u32| self.sync_points[*lane as usize] < sync_point;
         let lagging = mask_of(lanes(self.yielded).filter(lags));

@@ -47,7 +47,7 @@ pub struct Desc {
     pub ty: OpType,
     /// The type of the source if the PTX instruction has two types; `None` otherwise.
     pub src: OpType,
-    /// The modifiers, or the payload of a structural op.
+    /// The modifiers. For an op that has a payload instead of modifiers, the payload.
     pub mods: Mods,
 }
 

@@ -1,8 +1,9 @@
 //! Modifiers of an operation, packed into 64 bits.
 //!
-//! [`Mods`] contains everything that PTX writes after an opcode except the types: rounding, saturation, comparison,
-//! state space, memory order and so on. Most fields are enums whose first variant means "not given". For `mma` and
-//! `check.access`, some fields have other meanings ([`crate::meaning::matrix`], [`crate::ops`]). Invariant: every bit
+//! [`Mods`] contains everything that PTX writes after an opcode except the types: rounding,
+//! saturation, comparison, state space, memory order and so on. Most fields are enums whose first
+//! variant means that the instruction has no such modifier. For `mma` and `check.access`, some
+//! fields have other meanings ([`crate::meaning::matrix`], [`crate::ops`]). Invariant: every bit
 //! outside the declared fields is zero, so two equal sets of modifiers have equal bits.
 
 use std::fmt;
@@ -179,7 +180,7 @@ macro_rules! fields {
 /// The values that a field of [`Mods`] can hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FieldValues {
-    /// A flag, which is either given or not given.
+    /// A flag, which an instruction either has or does not have.
     Flag,
     /// An integer.
     Number,
@@ -260,9 +261,11 @@ fields! {
     atom_op, with_atom_op: AtomOp @ 35, 4;
     /// A modifier that only a few opcodes have.
     mode, with_mode: Mode @ 39, 6;
-    /// A flag whose meaning depends on the opcode: `.aligned` of a barrier, `.shiftamt` of `bfind`, `.wrap` of `shf`,
-    /// `.po` of `vmad`. For `shfl` and `vote`, the flag states that `.sync` is not given. For `yield`, it states that
-    /// the loop contains no stronger accesses than weak loads, surface loads and system calls, and does not poll.
+    /// A flag whose meaning depends on the opcode: `.aligned` of a barrier, `.shiftamt` of `bfind`,
+    /// `.wrap` of `shf`, `.po` of `vmad`. For `shfl` and `vote`, the flag states that the
+    /// instruction does not have `.sync`. For `yield`, the flag states that weak loads, surface
+    /// loads and system calls are the only operations with which the loop may wait, and that no
+    /// exit of the loop depends on memory at an address that does not change in the loop.
     flag, with_flag: bool @ 45, 1;
     /// `.nc`: the memory is read-only while the kernel runs.
     nc, with_nc: bool @ 46, 1;
@@ -289,7 +292,8 @@ impl Mods {
     /// No modifiers.
     pub const NONE: Mods = Mods(0);
 
-    /// Returns whether a memory access has no memory order: `.weak`, or no order given.
+    /// Returns whether a memory access has no memory order: it is `.weak`, or it has no modifier
+    /// for the order.
     pub fn is_weak(self) -> bool {
         matches!(self.order(), MemOrder::None | MemOrder::Weak)
     }

@@ -1,6 +1,6 @@
-//! Tests that reference functions do not panic, whatever the description, the operands and the number of operands are,
-//! and that their results are truncated to the width of their type. These properties ensure that no program that a
-//! front end accepts can crash an engine.
+//! Tests that reference functions do not panic for any description, any operands and any number of
+//! operands, and that each result is truncated to the width of its type. These properties ensure
+//! that no program that a front end accepts can crash an engine.
 
 use margay_ops::meaning::{Bits, Desc, Meaning, WarpLanes};
 use margay_ops::mods::Mods;

@@ -1,6 +1,7 @@
-//! Tests linear filtering against the formulas in the CUDA C++ Programming Guide's appendix on texture fetching,
-//! computed in exact integers: `tex(x) = (1 - a) T[i] + a T[i + 1]` in each direction. `i` is the floor of `x N - 1/2`,
-//! and `a` is the fraction of `x N - 1/2`, rounded to 8 bits.
+//! Tests linear filtering against the formulas in the CUDA C++ Programming Guide's appendix on
+//! texture fetching, computed in exact integers: `tex(x) = (1 - a) T[i] + a T[i + 1]` in each
+//! dimension. `i` is the floor of `x N - 1/2`, and `a` is the fraction of `x N - 1/2`, rounded to 8
+//! bits.
 
 #[path = "support/bytes.rs"]
 mod bytes;
@@ -199,7 +200,8 @@ proptest! {
     }
 }
 
-/// Tests the corner cases of the guide: weights are exact at texels and between them, and a weight can be 1.
+/// Tests special cases that the guide describes: weights are exact at the centre of a texel and
+/// halfway between two texels, and a weight can be 1.
 #[test]
 fn weights_have_eight_bits() {
     let at = |x: f64| {

@@ -8,7 +8,8 @@ use crate::function::{BlockCall, Function};
 pub struct Cfg {
     /// The predecessors of all blocks, one entry for each edge.
     preds: Vec<Block>,
-    /// For each entry of `preds`, the index of this edge in the predecessor's list of successors.
+    /// For each entry of `preds`, which is one edge, the index of this edge in the predecessor's
+    /// list of successors.
     edges: Vec<u32>,
     /// Start and end of each block's range in `preds` and `edges`.
     parts: SecondaryMap<Block, (u32, u32)>,
@@ -72,8 +73,9 @@ impl Cfg {
         }
     }
 
-    /// Returns the reachable blocks in the order of the program, in which sync points are numbered. This is reverse
-    /// postorder, except in functions whose layout has the order of the program.
+    /// Returns the reachable blocks in the order of the program, in which sync points are numbered.
+    /// If the layout of the function has the order of the program, this is the order of the layout.
+    /// Otherwise, it is reverse postorder.
     pub fn program_order<'a>(&'a self, function: &'a Function) -> impl Iterator<Item = Block> + 'a {
         let order = match function.layout.in_program_order {
             true => function.blocks(),
@@ -89,8 +91,9 @@ impl Cfg {
         &self.preds[start as usize..end as usize]
     }
 
-    /// Returns the edges from reachable blocks to `block`. An edge is its source block and the source's branch target.
-    /// The branches of `function` must not have changed since the call of [`Cfg::new`].
+    /// Returns the edges from reachable blocks to `block`. An edge is represented by its source
+    /// block and by the branch target in the source block. The branches of `function` must not have
+    /// changed since the call of [`Cfg::new`].
     pub fn incoming<'a>(
         &'a self,
         function: &'a Function,

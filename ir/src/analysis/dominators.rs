@@ -15,13 +15,13 @@ pub struct Dominators {
     span: Vec<(u32, u32)>,
 }
 
-/// A range of times of the depth-first walk over the dominator tree. The walk visits a given set of blocks during this
-/// range.
+/// A range of times during a depth-first walk over the dominator tree. The range represents the
+/// blocks that the walk visits in it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Extent(u32, u32);
 
 impl Extent {
-    /// Returns the smallest extent that contains both extents.
+    /// Returns the smallest range of times that contains both ranges.
     pub fn and(self, other: Extent) -> Extent {
         Extent(self.0.min(other.0), self.1.max(other.1))
     }
@@ -50,13 +50,15 @@ impl Dominators {
         a.0 <= b.0 && b.1 <= a.1
     }
 
-    /// Returns the extent of one block; `None` if the block is unreachable.
+    /// Returns the time from entering a block to leaving it, in the depth-first walk over the
+    /// dominator tree. Returns `None` if the block is unreachable.
     pub fn extent(&self, cfg: &Cfg, block: Block) -> Option<Extent> {
         let (first, last) = self.span[cfg.number(block)? as usize];
         Some(Extent(first, last))
     }
 
-    /// Returns whether a block dominates all blocks of an extent.
+    /// Returns whether a block dominates all blocks that the depth-first walk visits in a range of
+    /// times.
     pub fn dominates_all(&self, cfg: &Cfg, block: Block, blocks: Extent) -> bool {
         let here = self.extent(cfg, block);
         here.is_some_and(|here| here.and(blocks) == here)

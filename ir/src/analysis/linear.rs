@@ -50,8 +50,8 @@ fn onward(
 }
 
 impl Linear {
-    /// Computes the order of a function's reachable blocks. `whole_warps` states whether all lanes of a warp run
-    /// together; otherwise only the lanes of a chunk do.
+    /// Computes the order of a function's reachable blocks. `whole_warps` states whether all lanes
+    /// of a warp run together; otherwise, only the lanes of a chunk run together.
     pub fn new(function: &Function, cfg: &Cfg, whole_warps: bool) -> Linear {
         Linear {
             whole_warps,

@@ -1,9 +1,9 @@
 //! Finds the loops of a function and their nesting.
 //!
-//! The header of a loop is the target of an edge that goes backwards in reverse postorder. The loop consists of the
-//! header and of each block that has a path to such an edge on which no block comes before the header in reverse
-//! postorder. Two loops either have no block in common, or one of them contains the other. A loop that is entered only
-//! at its header is *natural*.
+//! The header of a loop is the target of an edge that goes backwards in reverse postorder. The loop
+//! consists of the header and of each block from which a path leads to such an edge, if no block of
+//! the path comes before the header in reverse postorder. Two loops either have no block in common,
+//! or one of them contains the other. A loop that is entered only at its header is *natural*.
 //!
 //! The search visits every edge once (Havlak: "Nesting of Reducible and Irreducible Loops", with Ramalingam's treatment
 //! of irreducible loops: "Identifying Loops in Almost Linear Time"). The search goes through the blocks from the last

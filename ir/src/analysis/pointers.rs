@@ -49,8 +49,8 @@ const FAR: i128 = 1 << 36;
 const FAR_FROM_PARAM: i128 = MARGIN as i128 - 4096;
 const _: () = assert!(2 * STEP + COUNTED + FAR <= FAR_FROM_PARAM);
 
-/// Maximum number of 64-bit values that branches pass to blocks. In a function with more of them, only parameters count
-/// as pointers.
+/// Maximum number of 64-bit values that branches pass to blocks. In a function with more such
+/// values, only parameters count as pointers.
 const MAX_PASSED: usize = 100_000;
 
 /// The accesses of a function for which the analysis proves that they are in device memory or in its margins.
@@ -293,8 +293,8 @@ impl Stops {
     /// Returns whether an access near a root always runs between the definition of the root and the end of the block
     /// `end`.
     ///
-    /// This is the case if the block of the access dominates `end`. If `end` is in a loop, the access then runs in
-    /// every iteration, because the definition of the root dominates the access.
+    /// The access always runs if its block dominates `end`. If `end` is in a loop, the access then
+    /// also runs in every iteration, because the definition of the root dominates the access.
     fn before<K: Eq + std::hash::Hash>(
         &self,
         near: &FxHashMap<K, SmallVec<[Block; 4]>>,

@@ -7,11 +7,13 @@
 //! values that are live after the sync point, and the operands of the sync point that are not constants. The results of
 //! the sync point are stored in the frame before the lane resumes.
 //!
-//! The frame of a warp begins with a header: 32 stop words, one for each lane, and the mask of the lanes that have not
-//! exited. For each stored value, an array of 32 elements follows, aligned to the size of an element. For each stored
-//! integer of 32 or 64 bits, 32 bytes follow these arrays. In these bytes, vector code records whether the speculative
-//! check of the integer held. A live value is not stored if it is cheap to rematerialise from values that never change
-//! during a launch ([`is_rematerialised`](Regions::is_rematerialised)), unless it is an operand of a sync point.
+//! The frame of a warp begins with a header: 32 stop words, one for each lane, and the mask of the
+//! lanes that have not exited. For each stored value, an array of 32 elements follows, aligned to
+//! the size of an element. For each stored integer of 32 or 64 bits, 32 bytes follow these arrays.
+//! In these bytes, one for each lane, vector code records whether the integer passed the run-time
+//! check for speculatively affine values. A live value is not stored if it is cheap to
+//! rematerialise from values that never change during a launch
+//! ([`is_rematerialised`](Regions::is_rematerialised)), unless it is an operand of a sync point.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -140,8 +142,8 @@ impl Regions {
         self.frame_bytes = self.frame_bytes.next_multiple_of(64);
     }
 
-    /// Returns the blocks that a lane may execute from `start` up to the next sync points. A `yield` does not end the
-    /// search, because a lane may pass it without stopping.
+    /// Returns the blocks that a lane may execute from `start` up to the next sync points. A
+    /// `yield` does not end the search, because a lane may pass a `yield` without stopping.
     pub fn blocks_of(&self, function: &Function, start: Block) -> Vec<Block> {
         let mut seen = FxHashSet::from_iter([start]);
         let mut blocks = vec![start];
@@ -193,9 +195,9 @@ impl Regions {
         }
     }
 
-    /// Returns the offset in bytes, in the frame, of the 32 bytes (one for each lane) in which vector code records
-    /// whether the speculative check of a stored integer held. Returns `None` for values other than stored integers of
-    /// 32 or 64 bits.
+    /// Returns the offset in bytes, in the frame, of the 32 bytes (one for each lane) in which
+    /// vector code records whether a stored integer passed the run-time check for speculatively
+    /// affine values. Returns `None` for values other than stored integers of 32 or 64 bits.
     pub fn note_offset(&self, value: Value) -> Option<u32> {
         match self.notes[value] {
             0 => None,
@@ -203,8 +205,9 @@ impl Regions {
         }
     }
 
-    /// Returns whether, on every path from the definition of `value` to `sync_point`, a barrier has stored the value in
-    /// the frame. Other sync points do not count, because lanes may continue after them with the value in registers.
+    /// Returns whether, on every path from the definition of `value` to `sync_point`, a barrier has
+    /// stored the value in the frame. Other sync points do not count, because lanes may continue
+    /// after such a sync point with the value in registers.
     pub fn is_stored(&self, sync_point: SyncPoint, value: Value) -> bool {
         let stale = self.stale[0].get(&sync_point);
         !stale.is_some_and(|stale| stale.contains(&value))

@@ -17,16 +17,16 @@ use margay_ir::function::Function;
 use margay_ops::meaning::Meaning;
 use margay_ops::ops::Opcode;
 
-/// The rows of a function's values.
+/// The register rows that are assigned to a function's values.
 pub(super) struct Allocation {
     pub(super) places: SecondaryMap<Value, RegisterId>,
-    /// Number of rows of each width.
+    /// Number of register rows of each width.
     pub(super) rows: [usize; 3],
-    /// For each width, a row that does not belong to any value.
+    /// For each width, a register row that does not belong to any value.
     pub(super) scratch: [usize; 3],
 }
 
-/// Assigns rows to the values of a function that have no row in `fixed`.
+/// Assigns register rows to the values of a function that have no row in `fixed`.
 pub(super) fn allocate(
     function: &Function,
     cfg: &Cfg,
@@ -64,10 +64,10 @@ struct Scan<'a> {
     function: &'a Function,
     ends: SecondaryMap<Value, u32>,
     places: SecondaryMap<Value, RegisterId>,
-    /// Free rows of each width.
+    /// The free register rows of each width.
     unused: [Vec<usize>; 3],
     rows: [usize; 3],
-    /// The occupied rows, in the order of the last use of their values.
+    /// The occupied register rows, in the order of the last use of their values.
     held: BinaryHeap<Reverse<(u32, RegisterId)>>,
 }
 
@@ -96,7 +96,7 @@ impl Scan<'_> {
         }
     }
 
-    /// Frees the rows of values whose last use is before a position.
+    /// Frees the register rows of values whose last use is before a position.
     fn release(&mut self, position: u32) {
         while let Some(&Reverse((end, place))) = self.held.peek()
             && end < position
@@ -122,7 +122,8 @@ impl Scan<'_> {
     }
 }
 
-/// Returns, for each value, the position of the last instruction that needs the value's row.
+/// Returns, for each value, the position of the last instruction that needs the value's register
+/// row.
 fn last_positions(function: &Function, cfg: &Cfg, order: &Linear) -> SecondaryMap<Value, u32> {
     // The position of each block's first instruction, followed by the position after all instructions.
     let mut starts = Vec::with_capacity(order.order.len() + 1);

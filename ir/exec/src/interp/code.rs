@@ -73,8 +73,8 @@ impl Code {
         }
     }
 
-    /// Returns whether threads can skip the barrier at a sync point although they then execute code after the
-    /// barrier.
+    /// Returns whether the barrier at a sync point can be skipped: threads can bypass the barrier
+    /// and then execute code that follows it.
     pub(super) fn is_skipped(&self, module: &Module, sync_point: SyncPoint) -> bool {
         let index = (sync_point.0 as usize).wrapping_sub(1);
         let Some(&(func, inst)) = self.insts.get(index) else {
@@ -87,7 +87,7 @@ impl Code {
         skipped.is_some_and(|skipped| skipped.contains(&inst))
     }
 
-    /// Returns an operand of a sync point if it is a constant.
+    /// Returns the value of an operand of a sync point, or `None` if the operand is not a constant.
     pub(super) fn constant_operand(
         &self,
         module: &Module,

@@ -12,7 +12,7 @@ use margay_ir::function::{payload_func, payload_sig};
 use margay_ops::meaning::Bits;
 use margay_ops::ops::Opcode;
 
-/// The reason why a group does not continue with the next step.
+/// The reason why a group of lanes does not continue with the next step.
 enum Left {
     /// The group has taken a branch, or has passed a `yield` without stopping. The interpreter continues with the group
     /// that must run next.
@@ -69,8 +69,9 @@ impl<'a, M: Machine> Interpreter<'a, M> {
         }
     }
 
-    /// Runs a group until it stops, calls or returns. After each branch, continues with the group that must run next,
-    /// as long as that group is in the same activation.
+    /// Runs a group of lanes until it stops at a sync point, exits, calls a function or returns
+    /// from a function. After each branch, continues with the group that must run next, as long as
+    /// that group is in the same activation.
     fn run_group(
         &mut self,
         warp: u32,
@@ -232,8 +233,8 @@ impl<'a, M: Machine> Interpreter<'a, M> {
         fits(&self.warps)
     }
 
-    /// Makes the lanes of a group enter a function. The arguments of the call are the operands of the group's step,
-    /// except the first `skip` operands.
+    /// Makes the lanes of a group enter the function that they call. The arguments of the call are
+    /// the operands of the group's step, except the first `skip` operands.
     fn enter(
         &mut self,
         warp: u32,
@@ -400,7 +401,8 @@ impl<M: Machine> View<'_, M> {
         Ok(Left::Moved)
     }
 
-    /// Executes the moves of an edge for the lanes `mask` of a group, and returns these lanes at their new position.
+    /// Executes the register moves of a branch edge for the lanes `mask` of a group, and returns
+    /// these lanes as a group at the target of the edge.
     fn take(&mut self, group: &Group, edge: &Edge, mask: u32) -> Group {
         let active = Active {
             mask,

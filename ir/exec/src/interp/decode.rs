@@ -25,9 +25,9 @@ use margay_ops::types::Kind;
 /// The action of a step.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Action {
-    /// A pure operation that is computed in one call for all lanes.
+    /// A pure operation that is computed for all lanes in a single call.
     Batch(Batch),
-    /// A pure operation that is computed in one call for each lane.
+    /// A pure operation that is computed by a separate call for each lane.
     Pure(PureFn),
     Load,
     Store,
@@ -49,8 +49,10 @@ pub(super) enum Action {
     /// A terminator that ends the launch with a fault, or the missing terminator of a block.
     Fault,
     SyncPoint(SyncPoint),
-    /// A `yield`, with its sync point and its modifier `flag`. The flag states that the loop uses only weak loads,
-    /// surface loads and system calls to read the memory for which it waits, and that it does not poll.
+    /// A `yield`, with its sync point and its modifier `flag`. The flag states two properties of
+    /// the loop. Weak loads, surface loads and system calls are the only operations with which the
+    /// loop may wait. No exit of the loop depends on memory at an address that does not change in
+    /// the loop.
     Yield(SyncPoint, bool),
 }
 
@@ -58,11 +60,12 @@ pub(super) enum Action {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
     pub(super) action: Action,
-    /// The row of the first result.
+    /// The register row of the first result.
     pub(super) result: RegisterId,
-    /// The rows of the first three operands.
+    /// The register rows of the first three operands.
     pub(super) args: [RegisterId; 3],
-    /// Index in `Body::places` of the rows of all operands, which the rows of all results follow.
+    /// Index in `Body::places` of the rows of all operands. The rows of all results follow the rows
+    /// of the operands.
     places: u32,
     arg_count: u32,
     result_count: u32,
@@ -73,7 +76,8 @@ pub(super) struct Step {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Edge {
     pub(super) target: u32,
-    /// For an edge that leads back to the header of a loop, the first step after the loop; else 0.
+    /// For an edge that leads back to the header of a loop, the first step after the loop;
+    /// otherwise 0.
     pub(super) loop_end: u32,
     moves: u32,
     move_count: u32,
@@ -87,13 +91,13 @@ pub(super) struct Body {
     insts: Vec<Option<Inst>>,
     places: Vec<RegisterId>,
     edges: Vec<Edge>,
-    /// The moves of all edges, as (target, source). The moves of an edge are in an order in which each source is read
-    /// before it is overwritten.
+    /// The register moves of all branch edges, as pairs (target, source). The moves of an edge are
+    /// in an order in which each source is read before it is overwritten.
     moves: Vec<(RegisterId, RegisterId)>,
     pub(super) constants: Registers,
-    /// Number of rows of each width that an activation needs.
+    /// Number of register rows of each width that an activation needs.
     pub(super) rows: [usize; 3],
-    /// The rows of the function's parameters.
+    /// The register rows of the function's parameters.
     pub(super) params: Vec<RegisterId>,
 }
 
@@ -138,12 +142,12 @@ impl Body {
         self.insts.get(pc).copied().flatten()
     }
 
-    /// Returns the rows of a step's operands.
+    /// Returns the register rows of a step's operands.
     pub(super) fn args(&self, step: &Step) -> &[RegisterId] {
         &self.places[step.places as usize..][..step.arg_count as usize]
     }
 
-    /// Returns the rows of a step's results.
+    /// Returns the register rows of a step's results.
     pub(super) fn results(&self, step: &Step) -> &[RegisterId] {
         &self.places[(step.places + step.arg_count) as usize..][..step.result_count as usize]
     }
@@ -152,13 +156,13 @@ impl Body {
         &self.edges[number as usize]
     }
 
-    /// Returns the moves of an edge, as (target, source).
+    /// Returns the register moves of a branch edge, as pairs (target, source).
     pub(super) fn moves(&self, edge: &Edge) -> &[(RegisterId, RegisterId)] {
         &self.moves[edge.moves as usize..][..edge.move_count as usize]
     }
 }
 
-/// Assigns a row to every constant and fills it. Equal constants share a row.
+/// Assigns a register row to every constant and fills the row. Equal constants share a row.
 fn places_of_constants(
     function: &Function,
     order: &[Block],
@@ -184,7 +188,7 @@ fn places_of_constants(
 struct Decoder<'a> {
     function: &'a Function,
     places: &'a SecondaryMap<Value, RegisterId>,
-    /// A row of each width that is used to break cycles of moves.
+    /// A register row of each width that is used to break cycles of moves.
     scratch: [usize; 3],
     /// The first step of each block; [`NOWHERE`] for blocks that are not decoded yet.
     starts: SecondaryMap<Block, u32>,
@@ -314,8 +318,8 @@ impl Decoder<'_> {
     }
 }
 
-/// Appends to `out` a sequence of moves, as (target, source), that has the same effect as the simultaneous execution of
-/// `moves`. Each target must occur only once in `moves`.
+/// Appends to `out` a sequence of register moves, as pairs (target, source), that has the same
+/// effect as the simultaneous execution of `moves`. Each target must occur only once in `moves`.
 fn in_sequence(
     mut moves: Vec<(RegisterId, RegisterId)>,
     scratch: [usize; 3],
@@ -401,8 +405,8 @@ impl Step {
 mod tests {
     use super::*;
 
-    /// Checks that the sequence of moves has the same effect as the simultaneous execution of the moves. The moves are
-    /// (target, source) pairs of registers 0 to 7 of the same width.
+    /// Checks that the sequence of moves has the same effect as the simultaneous execution of the
+    /// moves. The moves are pairs (target, source) of registers 0 to 7 of the same width.
     #[test]
     fn moves_in_sequence_do_what_they_do_at_once() {
         let lists: [&[(usize, usize)]; 6] = [

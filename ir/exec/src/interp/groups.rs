@@ -1,23 +1,25 @@
 //! Groups the lanes of a warp that run together, and determines the order in which the groups run.
 //!
-//! An *activation* is one call of a function by lanes that entered it together; a *step* is a decoded instruction.
-//! Lanes of one activation whose next step is the same form a group, and execute this step together. When lanes
-//! diverge, the group with the lowest position runs first. Groups that reach the same step are merged. Groups in deeper
-//! activations run before groups in their callers, so that lanes that have returned wait for lanes that have not
-//! returned. Within an activation, the group at the earliest step runs first, except that lanes that have reached the
-//! header of a loop again wait for lanes that are still in the loop's previous iteration (`waits_until`). Native code
-//! for whole warps runs the lanes in the same order. A group that has passed a `yield` may have to run after all other
-//! groups (`is_last`).
+//! An *activation* is one call of a function by lanes that entered it together; a *step* is a
+//! decoded instruction. Lanes of one activation whose next step is the same form a group, and
+//! execute this step together. When lanes diverge, the group with the lowest position runs first.
+//! Groups that reach the same step are merged. Groups in deeper activations run before groups in
+//! their callers, so that lanes that have returned wait for lanes that have not returned. Within an
+//! activation, the group at the earliest step runs first. There is one exception: lanes that have
+//! returned to the header of a loop wait for lanes that are still in the loop's previous iteration
+//! (`waits_until`). Native code for whole warps runs the lanes in the same order. A group that has
+//! passed a `yield` may have to run after all other groups (`is_last`).
 //!
 //! Invariant: groups have no lane in common.
 
 use smallvec::SmallVec;
 
-/// The position of lanes: activation and step. Groups with the lowest position run first.
+/// The position of lanes in the program: their activation (function call) and their next step
+/// (decoded instruction). Groups with the lowest position run first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct At(u64);
 
-/// Maximum number of activations of a thread, including the kernel.
+/// Maximum number of activations of a thread, including the activation of the kernel.
 pub(super) const MAX_DEPTH: u32 = 4097;
 
 const PC_BITS: u32 = 32;
@@ -58,8 +60,8 @@ pub(super) struct Group {
     pub(super) mask: u32,
     /// Whether all other groups must run before this group, because this group may wait for one of them.
     pub(super) is_last: bool,
-    /// If the group has returned to the header of a loop, the first step after the loop; else 0. Groups between the
-    /// header and this step run before this group.
+    /// If the group has returned to the header of a loop, the first step after the loop. For any
+    /// other group, 0. Groups between the header and this step run before this group.
     pub(super) waits_until: u32,
 }
 
@@ -79,7 +81,7 @@ impl Group {
     }
 }
 
-/// The groups of a warp that are not running.
+/// The groups of lanes of a warp that are not running.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Groups(SmallVec<[Group; 8]>);
 
@@ -88,7 +90,7 @@ impl Groups {
         self.0.is_empty()
     }
 
-    /// Adds a group, or merges it with the group at the same position.
+    /// Adds a group of lanes. If another group is at the same position, merges the two groups.
     pub(super) fn push(&mut self, group: Group) {
         match self.0.iter_mut().find(|other| other.at == group.at) {
             Some(other) => {
@@ -100,7 +102,7 @@ impl Groups {
         }
     }
 
-    /// Removes the group that runs next.
+    /// Removes the group of lanes that must run next, and returns it.
     pub(super) fn pop(&mut self) -> Option<Group> {
         let all = self.0.iter().enumerate();
         let waits = |group: &Group| {
@@ -111,8 +113,9 @@ impl Groups {
         Some(Group::new(group.at, group.mask))
     }
 
-    /// Returns the group that must run next after `group` has reached a new position. If another group is at this
-    /// position, merges both. If groups lag behind `group`, returns one of them, and `group` waits.
+    /// Returns the group that must run next after `group` has reached a new position. If another
+    /// group is at this position, merges both groups. If groups lag behind `group`, returns one of
+    /// these groups, and `group` waits.
     pub(super) fn go_on(&mut self, group: Group) -> Group {
         if self.0.is_empty() {
             return group;

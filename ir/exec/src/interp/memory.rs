@@ -31,9 +31,9 @@ pub(super) struct View<'a, M> {
     pub(super) active: Active,
 }
 
-/// Returns how many elements of a vector the interpreter transfers in one memory access. A strong access transfers up
-/// to 16 bytes at once, because GPUs do so and programs rely on it, although PTX specifies no order among the elements
-/// (ISA 8.2.2).
+/// Returns how many elements of a vector the interpreter transfers in one memory access. A strong
+/// access transfers up to 16 bytes at once. PTX specifies no order among the elements of such an
+/// access (ISA 8.2.2), but GPUs transfer up to 16 bytes at once, and programs rely on this.
 fn together(data: &InstData, bytes: u32) -> u32 {
     match data.mods.is_weak() {
         true => 1,
@@ -352,7 +352,8 @@ impl<M: Machine> View<'_, M> {
         Ok(())
     }
 
-    /// Passes the accesses of all active lanes to the machine, which reports them to tools.
+    /// Passes the accesses of all active lanes to the machine, which reports them to the tools that
+    /// observe the launch.
     fn observe_access(&mut self, pc: usize, data: &InstData, step: &Step) {
         let Some(access) = ObservedAccess::of(data) else {
             return;
@@ -375,7 +376,8 @@ impl<M: Machine> View<'_, M> {
         self.machine.observe_access(self.cta, &lanes);
     }
 
-    /// Passes an event of all active lanes other than an access to the machine, which reports it to tools.
+    /// Passes an event to the machine, which reports it to the tools that observe the launch. The
+    /// event is not an access and concerns all active lanes.
     pub(super) fn observe_event(&mut self, pc: usize, payload: u64, step: &Step) {
         let Some(event) = ObservedEvent::from_payload(payload) else {
             return;

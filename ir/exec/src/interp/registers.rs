@@ -35,7 +35,7 @@ const INDEX_BITS: u32 = 28;
 const CONSTANT: u32 = 1 << 31;
 
 impl RegisterId {
-    /// The ID in place of an operand or result that a step does not have.
+    /// The ID that stands for an operand or result that a step does not have.
     pub(super) const NONE: RegisterId = RegisterId(u32::MAX);
 
     pub(super) fn register(kind: Kind, index: usize) -> RegisterId {
@@ -93,7 +93,7 @@ pub(super) struct Registers {
 }
 
 impl Registers {
-    /// Resizes to a number of rows of each width. The content of the rows is unspecified.
+    /// Changes the number of rows of each width. The content of the rows is then unspecified.
     pub(super) fn resize(&mut self, [words, longs, wides]: [usize; 3]) {
         // `reserve_exact` comes first because `resize` alone would allocate up to twice as much memory, for further
         // growth.
@@ -113,7 +113,8 @@ impl Registers {
             + size_of::<[u128; 32]>() * self.wides.capacity()
     }
 
-    /// Returns the number of bytes that [`Registers::resize`] to this number of rows would allocate in addition.
+    /// Returns how many additional bytes [`Registers::resize`] would allocate for this number of
+    /// rows.
     pub(super) fn growth(&self, [words, longs, wides]: [usize; 3]) -> usize {
         size_of::<[u32; 32]>() * words.saturating_sub(self.words.capacity())
             + size_of::<[u64; 32]>() * longs.saturating_sub(self.longs.capacity())

@@ -1,4 +1,5 @@
-//! The state of a warp: its activations, and the positions of its lanes.
+//! The state of a warp: its activations (the function calls from which lanes have not returned),
+//! and the positions of its lanes.
 
 use super::decode::Body;
 use super::groups::{At, Group, Groups};
@@ -7,12 +8,13 @@ use crate::lanes;
 use margay_ir::entity::FuncId;
 use smallvec::SmallVec;
 
-/// An activation of a function by lanes that entered it together.
+/// An activation: one call of a function by lanes that entered the function together.
 #[derive(Clone, Debug)]
 pub(super) struct Activation {
     pub(super) func: FuncId,
     pub(super) registers: Registers,
-    /// Lanes that have not returned from the activation, including lanes that are in functions called from it.
+    /// Lanes that have not returned from the activation, including lanes that are in functions that
+    /// the activation has called.
     pub(super) alive: u32,
     /// For each lane, the offset of the function's slots in the thread's local memory.
     pub(super) local: [u32; 32],
@@ -54,7 +56,8 @@ pub(super) struct Warp {
     pub(super) stack_bytes: usize,
     /// For each lane that has stopped at a sync point, the step after the sync point.
     at: [Option<At>; 32],
-    /// Number of times that groups of the warp may still pass a `yield` before a group stops at a `yield`.
+    /// Number of times that groups of lanes of the warp may still pass a `yield` before a group
+    /// stops at a `yield`.
     pub(super) turns: u32,
 }
 

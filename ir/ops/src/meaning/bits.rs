@@ -139,9 +139,9 @@ pub fn brev(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = truncated(desc, args, 0).reverse_bits() >> (128 - width(desc));
 }
 
-/// Returns the position of the highest one bit (unsigned types) or of the highest bit that differs from the sign bit
-/// (signed types). Returns all ones if no such bit exists. With `.shiftamt`, returns the distance of that bit from the
-/// top bit.
+/// Returns the position of the highest one bit (unsigned types) or of the highest bit that differs
+/// from the sign bit (signed types). Returns all ones if no such bit exists. With `.shiftamt`,
+/// returns the distance of this bit from the top bit instead of its position.
 pub fn bfind(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let bits = truncated(desc, args, 0);
     let negative = desc.ty.is_signed() && bits >> (width(desc) - 1) != 0;
@@ -157,8 +157,9 @@ pub fn bfind(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     };
 }
 
-/// Returns the position of the n-th one bit of the first operand, counted from bit `base`: upwards if n is positive,
-/// downwards if n is negative. For n = 0, the bit must be bit `base` itself. Returns all ones if there is no such bit.
+/// Returns the position of the n-th one bit of the first operand, counted from bit `base`: upwards
+/// if n is positive, downwards if n is negative. For n = 0, returns `base` if bit `base` is set.
+/// Returns all ones if there is no such bit.
 pub fn fns(_: &Desc, args: &[Bits], out: &mut [Bits]) {
     let (bits, base, offset) = (word(args, 0), word(args, 1), word(args, 2) as i32);
     let is_set = |position: &u32| bits >> position & 1 != 0;

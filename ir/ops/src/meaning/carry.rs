@@ -3,11 +3,12 @@
 //! In Margay's IR, PTX's condition code register is an ordinary value. The carry-in is the last operand of `addc`,
 //! `subc` and `madc`. With [`crate::mods::Mods::carry_out`], the last result is the carry-out, 0 or 1.
 //!
-//! The flag is the carry of the adder for additions and for subtractions. `a - b` is computed as `a + !b + 1`, and
-//! `subc` as `a + !b + carry`, so the carry is 1 if the subtraction does not borrow. For subtractions, the PTX ISA
-//! calls the flag a borrow, and it does not define chains of mixed instructions (`sub.cc` followed by `addc`). NVIDIA's
-//! machine code does define such chains. For sm_75, sm_90 and sm_100, ptxas 13.5 keeps the flag in one predicate for
-//! all these instructions and never inverts it:
+//! The flag is the carry of the adder for additions and for subtractions. The difference `a - b` is
+//! computed as `a + !b + 1`, and `subc` as `a + !b + carry`, so the carry is 1 if the subtraction
+//! does not borrow. For subtractions, the PTX ISA calls the flag a borrow. The ISA does not define
+//! chains of mixed instructions (`sub.cc` followed by `addc`). NVIDIA's machine code does define
+//! such chains. For sm_75, sm_90 and sm_100, ptxas 13.5 keeps the flag in one predicate for all
+//! these instructions and never inverts it:
 //!
 //! ```text
 //! sub.cc.u32 x, a, b;    IADD3 x, P0, a, -b, RZ

@@ -1,12 +1,13 @@
 //! `cvt`: conversion between any two types.
 //!
-//! `ty` is the destination type, and `src` is the source type. For a packed destination, the op has either one scalar
-//! operand for each element, with the operand for the highest element first, or one packed operand, which is converted
-//! element by element. If the conversion uses random bits (`.rs`) or a scale factor (`.scaled`), they are the last
-//! operand.
+//! `ty` is the destination type, and `src` is the source type. For a packed destination, the op has
+//! either one scalar operand for each element, with the operand for the highest element first, or
+//! one packed operand, which is converted element by element. If the conversion uses random bits
+//! (`.rs`) or a scale factor (`.scaled`), the last operand contains them.
 //!
-//! A result has the width of the destination type. If the destination register is wider, the lowering of the PTX
-//! instruction extends the result. A signed integer is sign-extended.
+//! A result has the width of the destination type. If the destination register is wider, the
+//! lowering of the PTX instruction extends the result. The lowering sign-extends signed integers
+//! and zero-extends other results.
 
 mod number;
 mod pack;
@@ -90,8 +91,8 @@ fn convert(desc: &Desc, bits: Bits, extra: Extra) -> Bits {
     }
 }
 
-/// Converts an integer to an integer. Sign- or zero-extends the source as the source type requires. Then truncates the
-/// value or, with `.sat`, clamps it to the range of the destination type.
+/// Converts an integer to an integer. Sign- or zero-extends the source as the source type requires.
+/// The value is then truncated or, with `.sat`, clamped to the range of the destination type.
 #[inline(always)]
 fn resize(desc: &Desc, bits: Bits) -> Bits {
     let value = int::value(desc.src, bits);

@@ -89,8 +89,8 @@ pub(super) fn input(desc: &Desc, format: &Format, bits: Bits) -> Bits {
     }
 }
 
-/// Returns the first NaN operand as a quiet NaN; `None` if no operand is NaN. Formats other than `f64` do not keep
-/// payloads, so the result for these formats is `None`.
+/// Returns the first NaN operand as a quiet NaN; `None` if no operand is NaN. Operations in formats
+/// other than `f64` do not keep the payload of a NaN, so the result for these formats is `None`.
 fn passed_nan(format: &Format, operands: &[Bits]) -> Option<Bits> {
     if *format != Format::F64 {
         return None;
@@ -99,8 +99,8 @@ fn passed_nan(format: &Format, operands: &[Bits]) -> Option<Bits> {
     Some(nan | 1 << 51)
 }
 
-/// An operation: an exact function of numbers, and the host's operations for `f32` and `f64`, which round to nearest
-/// even.
+/// An operation, given as a function that computes the exact result, and as the host's operations
+/// for `f32` and `f64`, which round to nearest even.
 struct Operation {
     exact: fn(&[Number; 4], Round) -> Number,
     single: fn(&[f32; 4]) -> f32,
@@ -213,8 +213,8 @@ pub fn mul(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = compute(desc, args, &MUL);
 }
 
-/// Computes `a * b + c`, rounded once. With `.oob`, returns zero for each element with a factor that is the NaN that
-/// marks out-of-bounds elements.
+/// Computes `a * b + c`, rounded once. With `.oob`, returns zero for an element if one of its
+/// factors is the special NaN that marks out-of-bounds elements.
 #[inline(always)]
 pub fn fma(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let whole = compute(desc, args, &FMA);

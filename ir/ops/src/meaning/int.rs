@@ -4,8 +4,8 @@
 //! remainder of a division by zero have all bits set, for signed and unsigned types, as with the division code of GPUs.
 //! The quotient of the least value and -1 wraps to the least value, and the remainder is 0.
 //!
-//! Invariant: arithmetic is done in 128 bits, where no sum or difference of 64-bit operands can overflow. A product may
-//! wrap, but only in bits above those that the result keeps.
+//! Invariant: arithmetic is done in 128 bits, where no sum or difference of 64-bit operands can
+//! overflow. A product may wrap, but only in bits above the bits that the result keeps.
 
 use super::{Bits, Desc, arg, map_elements, mask, sign_extend};
 use crate::mods::Half;

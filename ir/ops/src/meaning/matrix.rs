@@ -8,10 +8,11 @@
 //! registers of 32 lanes can hold more elements than the matrix has, the numbering starts again from the first element,
 //! so that several lanes hold the same element.
 //!
-//! The operands are a member mask, followed by the registers of `a`, `b` and `c`. For elements of `f16`, `bf16`, `tf32`
-//! and 8-bit formats, products are exact. Starting with the element of `c`, they are added in double precision in the
-//! order of `k`, and the sum is rounded once to the type of the result. For `f64`, each sum is a chain of fused
-//! multiply-adds in the order of `k`. Integers wrap unless `.satfinite` is given.
+//! The operands are a member mask, followed by the registers of `a`, `b` and `c`. For elements of
+//! `f16`, `bf16`, `tf32` and 8-bit formats, products are exact. The sum starts with the element of
+//! `c`. The products are added to it in double precision, in the order of `k`, and the sum is
+//! rounded once to the type of the result. For `f64`, each sum is a chain of fused multiply-adds in
+//! the order of `k`. Integers wrap unless `.satfinite` is given.
 //!
 //! The fields of [`Mods`] have these meanings:
 //!
@@ -22,7 +23,8 @@
 //! - `bsel` (for `e4m3` and `e5m2`): 1 means that `b` is `e5m2`, otherwise `b` is `e4m3`.
 //! - `bsigned`: whether `b` has signed integers.
 //! - `dsel`: 1 means that `c` is `f16`, and 2 means that `c` is `f32`; otherwise `c` has the type of the result.
-//! - `atom_op`: the operation that multiplies single bits.
+//! - `atom_op`: for elements of a single bit, the operation (`xor` or `and`) that replaces the
+//!   multiplication.
 //!
 //! Invariant: if a description is not a valid product ([`Product::of`] returns `None`), the results are zeros.
 
@@ -301,9 +303,9 @@ impl Product {
         }
     }
 
-    /// Computes each element of the result with `element`. Its first argument is the index of the element in the
-    /// result. Its second argument lists the pairs of elements of `a` and `b` that are multiplied for this element, as
-    /// indices in `a` and `b`.
+    /// Computes each element of the result with `element`. The first argument of `element` is the
+    /// index of the element in the result. The second argument lists the pairs of elements of `a`
+    /// and `b` that are multiplied for this element, as indices in `a` and `b`.
     fn each(
         &self,
         element: impl Fn(usize, &mut dyn Iterator<Item = (usize, usize)>) -> Bits,
@@ -454,8 +456,9 @@ mod tests {
         Product::of(&desc).expect("a product")
     }
 
-    /// Checks elements at the corners of the figures in the ISA. Each case consists of a matrix, a lane, the index of
-    /// an element, and the element's row and column.
+    /// Checks the positions of the elements in the corners of the PTX ISA's layout figures. Each
+    /// case consists of a matrix, a lane, the index of an element, and the element's row and
+    /// column.
     #[test]
     fn elements_lie_where_the_isa_draws_them() {
         let check = |product: Product, cases: &[(Part, u32, u32, Coordinates)]| {

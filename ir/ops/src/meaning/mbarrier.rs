@@ -16,7 +16,8 @@ const TX: u64 = 0x1f_ffff;
 
 /// Index of the bit that holds the parity of the phase.
 pub const PARITY: u32 = 63;
-/// This factor times a count is a new mbarrier object whose phases expect that number of arrivals.
+/// The product of this factor and a count is a new mbarrier object, whose phases expect this count
+/// of arrivals.
 pub const OF_COUNT: u64 = 1 | 1 << EXPECTED;
 /// The bits that hold the pending arrivals of the current phase.
 pub const PENDING: u64 = COUNT;
@@ -35,12 +36,13 @@ fn after(object: u64, count: u64, dropped: u64, tx: u64) -> u64 {
     }
 }
 
-/// Applies `count` arrivals and adds `tx` pending bytes.
+/// Returns the object after `count` arrivals and the addition of `tx` pending bytes.
 pub(super) fn signal(old: Bits, count: Bits, tx: Bits) -> Bits {
     after(old as u64, count as u64, 0, tx as u64).into()
 }
 
-/// Applies `count` arrivals of threads that take no part in later phases, and adds `tx` pending bytes.
+/// Returns the object after `count` arrivals of threads that take no part in later phases, and the
+/// addition of `tx` pending bytes.
 pub(super) fn signal_drop(old: Bits, count: Bits, tx: Bits) -> Bits {
     after(old as u64, count as u64, count as u64, tx as u64).into()
 }

@@ -41,9 +41,9 @@ pub struct Format {
 /// How an exact value is rounded to a format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Round {
-    /// To the nearest, with ties to the even significand.
+    /// Rounds to the nearest value, with ties to the even significand.
     NearestEven,
-    /// To the nearest, with ties away from zero.
+    /// Rounds to the nearest value, with ties away from zero.
     NearestAway,
     /// Towards zero.
     Zero,
@@ -61,8 +61,9 @@ pub enum Round {
 }
 
 impl Round {
-    /// Returns the rounding that a modifier specifies; without a modifier, the rounding is to nearest even. For `.rs`,
-    /// also returns nearest even, because stochastic rounding needs random bits, which this function does not have.
+    /// Returns the rounding that a modifier specifies. If there is no modifier, the rounding is to
+    /// nearest even. For `.rs`, also returns nearest even, because stochastic rounding needs random
+    /// bits, which this function does not have.
     pub const fn of(rounding: Rounding) -> Round {
         match rounding {
             Rounding::Rz | Rounding::Rzi => Round::Zero,

@@ -3,9 +3,11 @@
 //! `ty` is the type of the result, and `src` is the type of `a`. [`crate::mods::Mods::bsigned`] states whether `b` is
 //! signed. For `vset`, whose result is always unsigned, `ty` is the type of `a` and `src` is the type of `b`.
 //!
-//! Scalar forms select a part of each source and compute the result in wide integers. With `.sat`, the result is
-//! saturated to the size of the part that `dsel` selects. If `dsel` selects a byte or a half, the result replaces this
-//! part of `c`. If `dsel` selects the whole word, `atom_op` (add, min or max), if given, combines the result with `c`.
+//! Scalar forms select a part of each source, and compute the result in integers that are wide
+//! enough for every exact result. With `.sat`, the result is saturated to the size of the part that
+//! `dsel` selects. If `dsel` selects a byte or a half, the result replaces this part of `c`. If
+//! `dsel` selects the whole word and the instruction has an `atom_op` (add, min or max), this
+//! operation combines the result with `c`.
 //!
 //! For SIMD forms, the operands already consist of the selected parts. The front end emits a `prmt` of `b:a` for each
 //! operand to select these parts. `dsel` is a mask of SIMD lanes (0 means all lanes). For an SIMD lane outside the
@@ -38,7 +40,7 @@ fn select(word: Bits, selector: u8, signed: bool) -> i128 {
     }
 }
 
-/// For each of the result, `a` and `b`: whether it is signed.
+/// Whether the result, `a` and `b` are signed.
 #[derive(Clone, Copy)]
 struct Signs {
     result: bool,
@@ -83,8 +85,8 @@ fn part_type(signed: bool, width: u32) -> OpType {
     }
 }
 
-/// Saturates the result `value` if `.sat` is given. Then inserts it into `c` or combines it with `c`, as `dsel` and
-/// `atom_op` specify.
+/// Saturates `value`, the result of a scalar form, if `.sat` is given. Then inserts the value into
+/// `c` or combines it with `c`, as `dsel` and `atom_op` specify.
 fn finish(desc: &Desc, args: &[Bits], value: i128) -> Bits {
     let (position, width) = part(desc.mods.dsel());
     let signed = signs(desc).result;
@@ -145,7 +147,7 @@ pub fn vmax(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     scalar(desc, args, out, i128::max);
 }
 
-/// Returns the amount of a shift, clamped or wrapped.
+/// Returns the amount of a shift, clamped or wrapped as the modifiers specify.
 fn amount(desc: &Desc, b: i128) -> u32 {
     if desc.mods.mode() == Mode::Wrap {
         b as u32 & 31

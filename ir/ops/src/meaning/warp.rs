@@ -31,17 +31,19 @@ fn broadcast(warp: &mut WarpLanes<'_>, index: usize, value: Bits) {
     }
 }
 
-/// Returns whether the operand `c` of a shuffle describes a width that CUDA C++ permits: a power of two from 1 to 32.
-/// `nvcc` computes the bits above the lowest eight as 32 minus the width, and the lowest eight as 31 or 0. Returns true
-/// for other values of these eight bits, which only inline PTX contains. (CUB passes negative indices of the last lane.)
+/// Returns whether the operand `c` of a shuffle describes a width that CUDA C++ permits: a power of
+/// two from 1 to 32. `nvcc` sets the bits above the lowest eight bits of `c` to 32 minus the width,
+/// and the lowest eight bits to 31 or 0. Returns true for other values of the lowest eight bits,
+/// which only inline PTX contains. For example, CUB passes a negative number as the index of the
+/// last lane.
 pub fn is_shuffle_of_width(c: u32) -> bool {
     const IGNORED: u32 = 0xe0;
     let width = 32_u32.wrapping_sub(c >> 8);
     c & IGNORED != 0 || matches!(width, 1 | 2 | 4 | 8 | 16 | 32)
 }
 
-/// Returns the lane that `lane` reads in a `shfl`, and whether the source lane is in range. If it is not, the lane
-/// reads its own value.
+/// Returns the lane that `lane` reads in a `shfl`, and whether the source lane is in range. If the
+/// source lane is not in range, the lane reads its own value.
 #[inline]
 pub fn shuffle_source(mode: Mode, lane: u32, b: u32, c: u32) -> (u32, bool) {
     let (offset, clamp, segment) = (b & 31, c & 31, c >> 8 & 31);
@@ -95,9 +97,10 @@ pub fn vote(desc: &Desc, warp: &mut WarpLanes<'_>) {
     broadcast(warp, 0, value);
 }
 
-/// Finds lanes with equal values. With `.any`, the result of a lane is the mask of the lanes that have the same value
-/// as this lane. With `.all`, the result of every lane is the mask of the group if all values are equal, and zero
-/// otherwise; a second result states whether they are equal.
+/// Finds lanes with equal values. With `.any`, the result of a lane is the mask of the lanes that
+/// have the same value as this lane. With `.all`, the result of every lane is the mask of the group
+/// if all values are equal, and zero otherwise; a second result states whether the values are
+/// equal.
 pub fn match_sync(desc: &Desc, warp: &mut WarpLanes<'_>) {
     let equal_to = |warp: &WarpLanes<'_>, lane: usize| {
         lanes(warp.active)

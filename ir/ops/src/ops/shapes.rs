@@ -28,9 +28,9 @@ use crate::types::OpType;
 /// The number of branch targets of an op.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Targets {
-    /// Exactly this number of targets.
+    /// The op has exactly this number of branch targets.
     Exactly(usize),
-    /// At least one target; the first is the default target.
+    /// The op has at least one branch target; the first is the default target.
     AtLeastOne,
 }
 
@@ -67,11 +67,11 @@ pub enum Pattern {
     Converted,
     /// The member mask and the registers of matrices: see [`crate::meaning::matrix`].
     Product,
-    /// An address, followed by the operands of the access that `check.access` or `observe.access` describes. These may
-    /// be absent; there are at most two for each element.
+    /// An address, followed by the operands of the access that `check.access` or `observe.access`
+    /// describes. These operands may be absent; there are at most two for each element.
     Examined,
-    /// The types in the signature to which the instruction refers; for `ret`, the result types of the function that
-    /// contains it.
+    /// The types in the signature to which the instruction refers; for `ret`, the result types of
+    /// the function that contains the `ret`.
     Signature,
 }
 

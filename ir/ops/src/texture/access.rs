@@ -1,9 +1,10 @@
 //! The payload of a texture or surface op. The payload encodes the PTX instruction, which determines the op's operands
 //! and results.
 //!
-//! An op has the following operands, in this order, as far as its instruction uses them: the handle of the texture or
-//! surface (`b64`); for textures, the handle of the sampler (`b64`, 0 if the texture has its own sampler); the layer
-//! (`b32`); the coordinates; the level; the gradients; the offsets; the values to store.
+//! An op has those of the following operands that its instruction uses, in this order: the handle
+//! of the texture or surface (`b64`); for textures, the handle of the sampler (`b64`, 0 if the
+//! texture has its own sampler); the layer (`b32`); the coordinates; the level; the gradients; the
+//! offsets; the values to store.
 //!
 //! Invariant: [`Access::from_payload`] accepts exactly the values that [`Access::payload`] returns for valid
 //! accesses.

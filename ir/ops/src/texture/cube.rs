@@ -11,8 +11,8 @@ pub(super) struct FacePoint {
     pub(super) major: f64,
 }
 
-/// Converts a direction to the coordinate system of a face. The third coordinate is along the face's axis; the other
-/// two are not yet divided by it.
+/// Converts a direction to the coordinate system of a face. The third coordinate is along the
+/// face's axis; the other two coordinates are not yet divided by the third.
 pub(super) fn on_face(face: u32, [x, y, z]: [f64; 3]) -> [f64; 3] {
     match face {
         0 => [-z, -y, x],
@@ -68,9 +68,9 @@ pub(super) fn place(at: [f64; 3]) -> FacePoint {
     }
 }
 
-/// Returns the texel that is adjacent to `face` across one of its edges: the other face that contains this texel, and
-/// the indices of the texel in that face. Faces have `size` by `size` texels. One of the indices `i` and `j` is one
-/// beyond the edge of `face`.
+/// Returns the texel that is adjacent to `face` across one of its edges: the other face that
+/// contains this texel, and the indices of the texel in that face. Faces have `size` by `size`
+/// texels. One of the indices `i` and `j` is -1 or `size`, which is just beyond an edge of `face`.
 pub(super) fn beside(face: u32, [i, j]: [i64; 2], size: u32) -> (u32, [u32; 2]) {
     let n = f64::from(size.max(1));
     let centre = |i: i64| (2.0 * i as f64 + 1.0 - n) / n;

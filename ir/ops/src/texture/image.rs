@@ -1,5 +1,5 @@
-//! Images: arrangements of texels in memory. An image consists of mipmap levels, a level of slices, and a slice of
-//! rows.
+//! Images: arrangements of texels in memory. An image consists of mipmap levels, a level consists
+//! of slices, and a slice consists of rows.
 
 use super::{Format, Memory};
 use crate::fault::FaultKind;
@@ -24,7 +24,8 @@ pub struct Level {
     pub width: u32,
     /// Number of rows; 1 for one-dimensional images.
     pub height: u32,
-    /// Number of slices, which may be layers or cube faces; 1 if the image has none of these.
+    /// Number of slices, which may be layers or cube faces; 1 if the image has neither layers nor
+    /// cube faces.
     pub depth: u32,
     /// Distance in bytes between the starts of adjacent rows.
     pub pitch: u64,

@@ -1,8 +1,10 @@
-//! Fetches for several lanes at once, according to a [`Plan`]. For each direction, the code first computes the
-//! positions and weights of the texels of all lanes. Then, for each corner of the filter, it reads the texels of all
-//! lanes and adds the weighted texels to the results. The results have the same bits as the results of
-//! [`super::sample`] for each lane. Loops have a constant number of iterations, one for each lane, so that the Rust
-//! compiler vectorises them.
+//! Fetches texels for several lanes at once, according to a [`Plan`]. For each dimension, the code
+//! first computes the positions and weights of the texels of all lanes. A linear filter blends two
+//! adjacent texels in each dimension, that is, the texels at the corners of a line, square or cube.
+//! For each corner, the code then reads the texels of all lanes and adds the weighted texels to the
+//! results. The results have the same bits as the results of [`super::sample`] for each lane. Loops
+//! have a constant number of iterations, one for each lane, so that the Rust compiler vectorises
+//! them.
 //!
 //! Invariant: the code does not read texels of weight 0. An inactive lane reads no memory except texels that active
 //! lanes also read.
@@ -17,12 +19,12 @@ use super::sampler::within_periods;
 use super::{AddressMode, Channel, Format, Memory};
 use crate::fault::FaultKind;
 
-/// The coordinates of all lanes as bits, with one array for each direction.
+/// The coordinates of all lanes as bits, with one array for each dimension.
 #[derive(Clone, Copy, Debug)]
 pub struct Coordinates<const N: usize> {
     /// The layer, for layered textures.
     pub layer: [u32; N],
-    /// The coordinates. Only the first [`Shape::dimensions`] directions are used.
+    /// The coordinates. Only the first [`Shape::dimensions`] arrays are used.
     pub at: [[u32; N]; 3],
 }
 
@@ -30,10 +32,10 @@ pub struct Coordinates<const N: usize> {
 const FLOAT: &Format = &Format::new(Channel::F32, 1);
 const FLOAT4: &Format = &Format::new(Channel::F32, 4);
 
-/// Two adjacent texels in one direction, for each lane.
+/// Two adjacent texels in one dimension, for each lane.
 #[derive(Clone, Copy)]
 struct Pair<const N: usize> {
-    /// Offsets in bytes of both texels from the first texel of the image in this direction.
+    /// Offsets in bytes of both texels from the first texel of the image in this dimension.
     offset: [[u64; N]; 2],
     /// Weights in 256ths. If one weight is 0, both offsets are the offset of the other texel.
     weight: [[f64; N]; 2],
@@ -189,15 +191,15 @@ fn repeat<const N: usize>(
     }
 }
 
-/// The addresses of the texels of all lanes at one corner of the filter, and a mask of the lanes for which the border
-/// colour replaces the texel.
+/// For one corner of the filter, the addresses of the texels of all lanes, and a mask of the lanes
+/// for which the border colour replaces the texel.
 struct Corner<const N: usize> {
     address: [u64; N],
     outside: u32,
 }
 
-/// The texels that the lanes fetch: for each lane, the address of the first texel of its layer; for each of `D`
-/// directions, the pairs of adjacent texels.
+/// The texels that the lanes fetch: for each lane, the address of the first texel of its layer; for
+/// each of `D` dimensions, the pairs of adjacent texels.
 struct Places<const N: usize, const D: usize> {
     base: [u64; N],
     pairs: [Pair<N>; D],
@@ -251,9 +253,9 @@ impl Plan {
         !self.buffer || (shape.dimensions == 1 && !shape.layered)
     }
 
-    /// Fetches for the lanes whose bits are set in `live`. Writes the elements to `out`, in the format of the
-    /// registers. The elements of other lanes in `out` are arbitrary. The plan must support the shape
-    /// ([`Plan::takes`]).
+    /// Fetches texels for the lanes whose bits are set in `live`. Writes the elements to `out`, in
+    /// the format of the registers. The elements of other lanes in `out` are arbitrary. The plan
+    /// must support the shape ([`Plan::takes`]).
     ///
     /// # Errors
     /// Returns the first lane whose memory is no longer mapped, and its fault.
@@ -276,8 +278,8 @@ impl Plan {
         }
     }
 
-    /// Fetches texels in `D` directions, with at most `C` components. If `F` is true, the components are 32-bit
-    /// floating-point numbers.
+    /// Fetches texels of an image with `D` dimensions and at most `C` components. If `F` is true,
+    /// the components are 32-bit floating-point numbers.
     #[inline(always)]
     fn fetch_in<const N: usize, const D: usize, const C: usize, const F: bool>(
         &self,

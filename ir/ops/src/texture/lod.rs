@@ -49,15 +49,15 @@ pub(super) fn levels(detail: f64, sampler: &Sampler, count: usize) -> Levels {
     }
 }
 
-/// The probes (samples at different coordinates) that cover the footprint of a fetch. Without anisotropic filtering,
-/// there is one probe.
+/// The probes (samples at different coordinates) that cover the footprint of a fetch, that is, the
+/// area of the texture that the fetch filters. Without anisotropic filtering, there is one probe.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Footprint {
     /// The level of detail of each probe.
     pub(super) detail: f64,
     /// The number of probes.
     pub(super) probes: u32,
-    /// Whether the probes are along the gradient `dx`; otherwise they are along `dy`.
+    /// Whether the probes are along the gradient `dx`; otherwise, the probes are along `dy`.
     pub(super) along_first: bool,
 }
 

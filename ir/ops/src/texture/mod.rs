@@ -19,7 +19,7 @@
 //! - The level that is computed from gradients is `log2(longer / n)`. Here, `longer` and `shorter` are the lengths of
 //!   the two gradients, and `n` is the number of probes along the longer gradient. If the sampler allows anisotropy,
 //!   `n` is the lesser of `ceil(longer / shorter)` and the sampler's limit; otherwise, `n` is 1.
-//! - Components that a format lacks are 0, also the fourth, as measured on an H100.
+//! - Components that a format lacks are 0, including the fourth component, as measured on an H100.
 //! - If components of a cube direction have equal magnitudes, z takes precedence over y, and y over x.
 //!
 //! Invariant: the functions of this module do not panic for any operands.

@@ -28,7 +28,8 @@ pub struct Shape {
 const TOLD: u64 = 0xf << 4 | 1 << 8 | 3 << 10 | 0xffff << 32;
 
 impl Shape {
-    /// Returns the shape of the instruction with a payload; `None` if plans do not support it.
+    /// Returns the shape of the instruction with a payload; `None` if plans do not support the
+    /// instruction.
     #[inline]
     pub fn of_payload(payload: u64) -> Option<Shape> {
         let (dimensions, layered) = match payload >> 4 & 15 {
@@ -112,7 +113,7 @@ impl Fractions {
     }
 }
 
-/// The properties of one direction of an image.
+/// The properties of one dimension of an image.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Axis {
     /// Number of texels.

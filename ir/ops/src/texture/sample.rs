@@ -37,7 +37,7 @@ enum Found {
     Bits([u32; 4]),
 }
 
-/// Two adjacent texels in one direction.
+/// Two adjacent texels in one dimension.
 #[derive(Clone, Copy)]
 struct Pair {
     first: i64,

@@ -54,17 +54,19 @@ pub enum Filter {
     /// The nearest texel or level is used.
     #[default]
     Point,
-    /// The two nearest texels in each direction, or the two nearest levels, are blended according to their distance.
+    /// The two nearest texels in each dimension, or the two nearest levels, are blended according
+    /// to their distance.
     Linear,
 }
 
-/// The interpretation of integer texels.
+/// How a fetch interprets integer texels.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum ReadMode {
-    /// As integers.
+    /// Integer texels represent integers.
     #[default]
     Element,
-    /// As fractions of their largest value if their components have 8 or 16 bits.
+    /// Integer texels represent fractions of their largest value if their components have 8 or 16
+    /// bits.
     Normalized,
 }
 
@@ -77,11 +79,12 @@ pub struct Sampler {
     pub filter: Filter,
     /// The filter between mipmap levels.
     pub mipmap_filter: Filter,
-    /// The interpretation of integer texels.
+    /// How a fetch interprets integer texels.
     pub read: ReadMode,
     /// Whether coordinates range from 0 to 1.
     pub normalized: bool,
-    /// Whether normalised coordinates are treated as unnormalised ones (`force_unnormalized_coords`).
+    /// Whether normalised coordinates are treated as unnormalised coordinates
+    /// (`force_unnormalized_coords`).
     pub force_unnormalized: bool,
     /// Whether 8-bit colour components are sRGB values.
     pub srgb: bool,

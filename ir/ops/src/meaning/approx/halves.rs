@@ -1,8 +1,9 @@
 //! Conversions between `f32` and the 16-bit formats, exact or rounded to nearest even, for any [`Arithmetic`].
 //!
-//! The results have the same bits as the results of `cvt`. These functions have no branches, for engines that emit
-//! vector code. A 16-bit value is an integer below 2^16. An intermediate value is subnormal only if the operand is
-//! subnormal, and then the result does not depend on whether the host flushes subnormals.
+//! The results have the same bits as the results of `cvt`. These functions have no branches, so
+//! that engines can emit vector code for them. A 16-bit value is an integer below 2^16. An
+//! intermediate value is subnormal only if the operand is subnormal, and then the result does not
+//! depend on whether the host flushes subnormals.
 
 use super::Arithmetic;
 

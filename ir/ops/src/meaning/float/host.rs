@@ -1,6 +1,7 @@
 //! Floating-point operations of the host, for ordinary `f32` and `f64` values with rounding to nearest even.
 //!
-//! IEEE 754 specifies the results of these operations, so they equal those of [`soft`](super::soft).
+//! IEEE 754 specifies the results of these operations, so the results equal the results of
+//! [`soft`](super::soft).
 
 use super::{Frame, Operation};
 use crate::meaning::soft::{Format, Round};

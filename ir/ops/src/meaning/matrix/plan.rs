@@ -41,7 +41,7 @@ pub struct Operands<'a, W> {
 /// computing a small product.
 #[derive(Clone, Debug)]
 pub struct Scratch {
-    /// The words of `a`, `b` and `c` in the order of the gather tables.
+    /// The words of `a`, `b` and `c`, in the order of the tables in `Plan::gather`.
     words: [[u32; WORDS]; 3],
     /// The words of `d`, stored by rows.
     result: [u32; WORDS],
@@ -79,10 +79,11 @@ enum Elements {
     /// for `b`.
     Small(Box<[[f64; 256]; 2]>),
     Double,
-    /// Integers of eight or four bits. The field states whether the integers of `a`, and those of `b`, are signed.
+    /// Integers of eight or four bits. The field states whether the integers of `a` are signed, and
+    /// whether the integers of `b` are signed.
     Integer([bool; 2]),
-    /// Single bits, 32 of which are multiplied at a time. The field is true if the operation that multiplies bits is an
-    /// exclusive or, and false if it is an and.
+    /// Single bits, 32 of which are multiplied at a time. The field is true if an exclusive or
+    /// replaces the multiplication of bits, and false if an and replaces it.
     Bits(bool),
 }
 
@@ -97,8 +98,9 @@ pub struct Plan {
     /// Number of elements in a word of `a`, `c` and `d`.
     packed: [u32; 3],
     saturates: bool,
-    /// For each word of `a`, `b` and `c`, the register and lane that hold it, encoded as 32 times the register's index
-    /// plus the lane. The words of `a` and `b` are ordered by `k`, and the words of `c` by rows.
+    /// For each word of `a`, `b` and `c`, the register and lane that hold the word, encoded as 32
+    /// times the register's index plus the lane. The words of `a` and `b` are ordered by `k`, and
+    /// the words of `c` by rows.
     gather: [Box<[u8]>; 3],
     /// For each register and lane, the index of the word of the result that is written there. The words are ordered by
     /// rows.
@@ -417,7 +419,7 @@ fn cell<W: Copy>(rows: &[&[W; 32]; REGISTERS], at: u8) -> W {
     rows[usize::from(at) / 32][usize::from(at) % 32]
 }
 
-/// Copies the words of a matrix to `words`, in the order of the gather table.
+/// Copies the words of a matrix to `words`, in the order of the matrix's table in `Plan::gather`.
 #[inline(always)]
 fn gather(table: &[u8], rows: &[&[u32; 32]; REGISTERS], words: &mut [u32; WORDS]) {
     for (word, &at) in words.iter_mut().zip(table) {
