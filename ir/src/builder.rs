@@ -50,7 +50,7 @@ pub struct FunctionBuilder {
     writes: PrimaryMap<Variable, Vec<Block>>,
     block: Option<Block>,
     loc: SourceLoc,
-    /// Number of targets of all branch tables.
+    /// Total number of targets of all branch tables so far.
     table_targets: usize,
 }
 

@@ -279,8 +279,10 @@ pub struct Layout {
     pub order: Vec<Block>,
     /// Instructions of each block.
     pub insts: SecondaryMap<Block, Vec<Inst>>,
-    /// Whether the blocks are in the order of the program, which determines the numbers of sync points. This is so after
-    /// functions were merged into a kernel: reverse postorder can then place a function after all its calls.
+    /// Whether the blocks are in the order of the program, which determines the numbers of sync
+    /// points. If not, sync points are numbered in reverse postorder. The flag is set after
+    /// functions were merged into a kernel, because reverse postorder could place a merged function
+    /// after all its calls.
     pub in_program_order: bool,
 }
 
@@ -382,8 +384,8 @@ pub struct Function {
     pub layout: Layout,
     /// Local-memory slots.
     pub slots: PrimaryMap<Slot, SlotData>,
-    /// The unsupported instructions and exceeded limits because of which the body cannot run, each with its PTX line
-    /// and its name. Empty if the whole body was lowered.
+    /// The reasons why the body cannot run: unsupported instructions and exceeded limits, each with
+    /// its PTX line and its name. Empty if the whole body was lowered.
     pub unsupported: Vec<(u32, String)>,
     /// Number of registers that the PTX text declares, for queries of function attributes.
     pub declared_registers: u32,

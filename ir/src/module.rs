@@ -81,8 +81,8 @@ pub struct Loc {
     pub line: u32,
     /// Column.
     pub column: u32,
-    /// For a position in inlined code, the index into [`Module::locs`] of the position of the inlined call; `None`
-    /// otherwise.
+    /// For a position in inlined code: the position of the inlined call, as an index into
+    /// [`Module::locs`]. `None` for other positions.
     pub inlined_at: Option<u32>,
 }
 

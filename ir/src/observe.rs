@@ -76,8 +76,8 @@ pub struct ObservedAccess {
     pub mode: AccessMode,
     /// The state space of the instruction; [`StateSpace::None`] for a generic address.
     pub space: StateSpace,
-    /// Number of bytes that a lane accesses. For [`AccessMode::Copy`], where an operand states this number, the
-    /// alignment of the address.
+    /// Number of bytes that a lane accesses. For [`AccessMode::Copy`], the alignment of the
+    /// address, because an operand states the number of bytes.
     pub bytes: u32,
     /// Number of bytes of a vector element. A store has one operand for each element.
     pub element: u32,

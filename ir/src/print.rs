@@ -20,10 +20,10 @@
 //! ```
 //!
 //! An instruction consists of its results with their types, the op with its types, the payload or the modifiers in
-//! braces, the operands, and the branch targets with their arguments. After `;` follow the line of the PTX text and the
-//! number of the source position, which is its index in [`Module::locs`](crate::module::Module::locs) plus 1. `//`
-//! begins a comment. The text keeps the function's numbers of values and blocks, so that a reader can compare the texts
-//! before and after a pass.
+//! braces, the operands, and the branch targets with their arguments. After `;`, the text contains
+//! the line of the PTX text and the number of the source position: its index in
+//! [`Module::locs`](crate::module::Module::locs) plus 1. `//` begins a comment. The printer does
+//! not renumber values and blocks, so that a reader can compare the texts before and after a pass.
 //!
 //! Invariant: the text of a module that passes [`crate::verify`] is complete. If it is parsed and printed again,
 //! the result is the same text.

@@ -12,8 +12,8 @@ use margay_ir::pass::{self, PASSES, calls};
 use margay_ir::verify;
 use margay_ops::ops::Opcode;
 
-/// Returns a module with these functions and a kernel with these lines. In the kernel, `v0` is a pointer parameter, and
-/// `v1` is the word that is loaded from this address.
+/// Returns a module with the given functions and with a kernel that contains the given lines. In
+/// the kernel, `v0` is a pointer parameter, and `v1` is the word that is loaded from this address.
 fn module(functions: &str, kernel: &str) -> Module {
     let number = functions.matches(" = func ").count();
     let text = format!(
@@ -173,7 +173,8 @@ fn what_cannot_be_brought_in_says_why() {
     assert!(said.contains("20000"), "{said}");
 }
 
-/// The functions that a call through a handle may reach are found once for all calls with the same signature.
+/// Checks that the pass determines the functions that a call through a handle may reach only once
+/// for all calls with the same signature.
 #[test]
 fn many_calls_through_handles_share_their_candidates() {
     const NUMBER: usize = 20_000;

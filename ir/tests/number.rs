@@ -8,8 +8,8 @@ use margay_ir::pass::number;
 use margay_ir::verify::{self, Stage};
 use margay_ops::ops::Opcode;
 
-/// Returns the kernel with this body after the pass, in a module for the target `sm`. The verifier checks the kernel
-/// before and after the pass.
+/// Returns the kernel with the given body after the pass, in a module for the target `sm`. The
+/// verifier checks the kernel before and after the pass.
 fn numbered_for(sm: u32, body: &str) -> Function {
     let text = format!("kernel @k {{\n  parameters 16\n{body}\n}}");
     let mut function = parse::function(&text).unwrap();

@@ -102,7 +102,7 @@ fn what_is_read_prints_the_same() {
     }
 }
 
-/// Returns the text of a kernel with these lines in its only block.
+/// Returns the text of a kernel with the given lines in its only block.
 fn in_block(lines: &str) -> String {
     format!("kernel @k {{\nblock0:\n{lines}\n}}")
 }

@@ -8,8 +8,8 @@ use margay_ir::pass::{promote, simplify};
 use margay_ir::verify::{self, Stage};
 use margay_ops::ops::Opcode;
 
-/// Returns the kernel with this body after promotion and simplification. The verifier checks the kernel before and
-/// after the promotion.
+/// Returns the kernel with the given body after promotion and simplification. The verifier checks
+/// the kernel before and after the promotion.
 fn promoted(body: &str) -> Function {
     let text = format!("kernel @k {{\n  parameters 8\n{body}\n}}");
     let mut function = parse::function(&text).unwrap();

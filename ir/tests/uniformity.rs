@@ -439,8 +439,8 @@ block3:
     );
 }
 
-/// Returns whether the analysis proves that lanes which have reached block `number` equally often are in the same
-/// iteration of every loop around the block.
+/// Returns whether the analysis proves that lanes which have reached block `number` the same number
+/// of times are in the same iteration of every loop around the block.
 fn is_converged(body: &str, number: u32) -> bool {
     let (function, uniformity) = check(ROWS, body);
     let cfg = Cfg::new(&function);

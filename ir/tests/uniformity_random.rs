@@ -23,7 +23,8 @@ const VARIABLES: usize = 7;
 const WARPS: u32 = 2;
 const CTAS: u32 = 2;
 
-/// A xorshift generator, so that the programs are the same on every machine.
+/// A xorshift generator of pseudorandom numbers, so that the programs are the same on every
+/// machine.
 struct Random(u32);
 
 impl Random {

@@ -7,13 +7,14 @@ use margay_ir::pass::waiting;
 use margay_ir::verify::{self, Stage};
 use margay_ops::ops::Opcode;
 
-/// Returns the number of `yield`s in a kernel with these blocks. `v0` is the thread index, `v1` is an integer
-/// parameter, `v2` is an address, and `v3` and `v4` are the constants 1 and 0.
+/// Returns the number of `yield`s that the pass inserts in a kernel with the given blocks. `v0` is
+/// the thread index, `v1` is an integer parameter, `v2` is an address, and `v3` and `v4` are the
+/// constants 1 and 0.
 fn yields(blocks: &str) -> usize {
     flags(&with_yields(blocks)).len()
 }
 
-/// Returns a kernel with these blocks, as for [`yields`], after the pass.
+/// Returns a kernel with the given blocks, as for [`yields`], after the pass.
 fn with_yields(blocks: &str) -> Function {
     let text = format!(
         "kernel @k {{
@@ -193,8 +194,8 @@ block1(v10: b32):
     );
 }
 
-/// Analyses a loop that has no counter and that calls a function with this body. The function's argument is the address
-/// that its last call returned. Returns the number of `yield`s, and
+/// Analyses a loop that has no counter and that calls a function with this body. The argument of
+/// each call is the address that the previous call returned. Returns the number of `yield`s, and
 /// whether the first one has `flag`.
 fn calling(body: &str) -> (usize, bool) {
     let text = format!(
@@ -324,7 +325,8 @@ block2:
     assert_eq!(counted(bound, "v14"), 0);
 }
 
-/// Weak loads of memory at a fixed address, on which an exit depends, are as likely to wait as volatile loads.
+/// If an exit depends on weak loads from a fixed address, the loop is as likely to wait as a loop
+/// with volatile loads.
 #[test]
 fn loops_that_poll_with_weak_loads_are_marked() {
     let body = |body: &str, next: &str| {

@@ -28,7 +28,8 @@ pub mod status {
     pub const BREAKPOINT: i32 = 4;
     /// A thread's call stack exceeds its local memory, or native calls are nested too deeply.
     pub const STACK: i32 = 5;
-    /// The kernel called a function through a handle, and the handle is not that of a callable function.
+    /// The kernel called a function through a handle, and the handle does not belong to a callable
+    /// function.
     pub const INVALID_PC: i32 = 6;
     /// No fault occurred, but only the CTA scheduler can continue the CTA whose data the context contains.
     pub const GENERAL: i32 = 7;
@@ -38,8 +39,8 @@ pub mod status {
 pub mod sorted {
     /// The lanes in the field `group` of the context continue with the code after the sync point `sync_point`.
     pub const GROUP: i32 = 0;
-    /// All lanes of the warp that have not exited wait at the barrier in the context's field `sync_point`, or all
-    /// lanes have exited.
+    /// All lanes of the warp that have not exited wait at the barrier whose number is in the
+    /// context's field `sync_point`, or all lanes have exited.
     pub const ARRIVED: i32 = 1;
     /// Only the CTA scheduler can decide which lanes continue.
     pub const GENERAL: i32 = 2;
@@ -54,7 +55,8 @@ pub const TURNS: i32 = 1 << 14;
 /// Such a loop probably waits for another thread.
 pub const WAITING_TURN: i32 = 64;
 
-/// Number of turns that one iteration of such a loop uses if races are checked.
+/// Number of turns that one iteration of a loop as described at [`WAITING_TURN`] uses if races are
+/// checked.
 pub const CHECKED_TURN: i32 = 16 * WAITING_TURN;
 
 /// Launch and CTA data that generated code reads and writes.
@@ -102,9 +104,9 @@ pub struct NativeContext {
     pub warps: u32,
     /// Value of `%nwarpid`.
     pub sm_warps: u32,
-    /// Used only by the CTA form of kernels with sync points. The caller sets this field to the resume point at which
-    /// the function begins. When the function returns `GENERAL`, the field contains the resume point at which the
-    /// current phase of the CTA began.
+    /// A resume point; only the CTA form of a kernel with sync points uses this field. The caller
+    /// sets it to the resume point at which the function begins. When the function returns
+    /// `GENERAL`, the field contains the resume point at which the current phase of the CTA began.
     pub phase: u32,
     /// Number of warps that the function had run in the current phase when it returned `GENERAL`.
     pub moved: u32,
@@ -114,13 +116,14 @@ pub struct NativeContext {
     pub group: u32,
     /// Result of `sort_out`: the sync point of the lanes that continue, or the barrier at which all lanes wait.
     pub sync_point: u32,
-    /// Pointer to the entry of symbol 0 in the array of symbol addresses, which is indexed by symbol ID. The array may
-    /// lack the entries of symbols that the kernel does not name.
+    /// Pointer to the entry of symbol 0 in the array of symbol addresses, which is indexed by
+    /// symbol ID. The array may have no entries for symbols that the kernel does not name.
     pub symbols: *const u64,
     /// Coordinates of each thread in its CTA, by linear index of the thread.
     pub tid: *const [u32; 4],
     /// Pointer to the entry of function 0 in the array of functions, which is indexed by function ID. If the kernel
-    /// makes no calls through handles, the array may lack the entries of functions that the kernel does not call.
+    /// makes no calls through handles, the array may have no entries for functions that the kernel
+    /// does not call.
     pub functions: *const FunctionEntry,
     /// Upper bound of function IDs. A handle is invalid if its function ID is not below this bound.
     pub function_count: u64,
@@ -147,7 +150,7 @@ pub struct NativeContext {
     /// memory.
     pub permitted: [PermittedRange; 3 * PERMITTED],
     /// Number of bytes of local memory that a thread may access in a checking run. The host examines accesses beyond
-    /// this size; if it is 0, the host examines all of them.
+    /// this size; if this size is 0, the host examines all accesses to local memory.
     pub checked_local: u64,
     /// The log to which generated code appends its accesses if a checking run examines the order of accesses.
     pub access_log: *mut AccessLog,
@@ -219,8 +222,8 @@ pub struct Helpers {
     /// frame, all sync points of the kernel, number of sync points. Returns one of the values in [`sorted`].
     pub sort_out:
         unsafe extern "C" fn(*mut NativeContext, *mut u8, *const SyncPointPlaces, u32) -> i32,
-    /// Computes the results of a `barrier.red` at which all threads of the CTA wait that have not exited. Arguments:
-    /// context, frames, sync point, size of a frame in bytes.
+    /// Computes the results of a `barrier.red` at which all threads of the CTA that have not exited
+    /// wait. Arguments: context, frames, sync point, size of a frame in bytes.
     pub reduce: unsafe extern "C" fn(*mut NativeContext, *mut u8, *const SyncPointPlaces, u32),
     /// Decides whether accesses are allowed although their address test has failed. Arguments: context, host address of
     /// the first lane's access, distance in bytes between the accesses of neighbouring lanes, properties of the
@@ -246,11 +249,12 @@ pub struct Helpers {
     /// The memory for operands contains, for each operand, an element for each lane.
     ///
     /// The helper performs the access itself in three cases: [`PerformedAccess::always`] is set, an active lane may not
-    /// access its address, or the vector access has unused elements. A store then stores the operands. A load writes
-    /// the loaded elements to the memory for operands, in the layout of operands; the elements of inactive lanes are
-    /// zero. If `writes_back` is set, the helper writes the state space address that each lane must use to the memory
-    /// for addresses. Returns 0 if the helper has performed the access, or if an active lane may not access its
-    /// address.
+    /// access its address, or the vector access has unused elements. In these cases, if the access
+    /// is a store, the helper stores the operands. If the access is a load, the helper writes the
+    /// loaded elements to the memory for operands, in the layout of operands; the elements of
+    /// inactive lanes are zero. If `writes_back` is set, the helper writes the state space address
+    /// that each lane must use to the memory for addresses. Returns 0 if the helper has performed
+    /// the access, or if an active lane may not access its address.
     pub check_lanes:
         unsafe extern "C" fn(*mut NativeContext, *mut u64, u64, u64, *mut u8, u64) -> u32,
     /// Reports the accesses of several lanes to tools. Arguments: context, memory for addresses, properties and source
@@ -286,8 +290,9 @@ pub struct Helpers {
 /// The argument of [`Helpers::synchronised`] for all threads of a CTA.
 pub const WHOLE_CTA: u32 = u32::MAX;
 
-/// Number of ranges of each kind in [`NativeContext::permitted`]. Code generation assigns a range to each root of
-/// addresses (usually a pointer), so that accesses of a loop to different memory do not overwrite each other's range.
+/// Number of ranges of each kind in [`NativeContext::permitted`]. The code generator assigns a
+/// range to each value (usually a pointer) from which addresses are computed, so that accesses of a
+/// loop to different memory do not overwrite each other's range.
 pub const PERMITTED: usize = 8;
 
 /// Returns the index in [`NativeContext::permitted`] of the range number `number` (modulo [`PERMITTED`]) for accesses
@@ -325,9 +330,10 @@ pub struct AccessLog {
     pub end: *mut AccessRecord,
 }
 
-/// Loads or stores of the lanes of a chunk. The addresses of the lanes, if they have no common stride, and then the
-/// operands of a store follow the record: a row for each operand, with an element for each lane. They take the place of
-/// whole records ([`AccessRecord::following`]).
+/// Loads or stores of the lanes of a chunk. If the addresses of the lanes have no common stride,
+/// they follow the record. The operands of a store come next: a row for each operand, with an
+/// element for each lane. This data occupies the space of a whole number of records
+/// ([`AccessRecord::following`]).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[repr(C)]
 pub struct AccessRecord {
@@ -345,11 +351,11 @@ pub struct AccessRecord {
     pub lanes: u64,
     /// From bit 0 on, the mask of the lanes that access memory; from bit 32 on, the number of bytes of each address that
     /// follows the record: 4, 8, or 0 if no addresses follow; from bit [`FOLLOWING`] on,
-    /// [`AccessRecord::following`].
+    /// [`AccessRecord::following`], which is the space after the record, measured in records.
     pub active: u64,
 }
 
-/// The lowest bit of the number of following records in [`AccessRecord::active`].
+/// The lowest bit of [`AccessRecord::following`] in [`AccessRecord::active`].
 const FOLLOWING: u32 = 40;
 
 impl AccessRecord {
@@ -410,8 +416,8 @@ impl AccessRecord {
         self.addresses() + count * self.operand_bytes() * width as usize
     }
 
-    /// Returns this record with the number of records whose place the addresses and operands take
-    /// ([`AccessRecord::following`]).
+    /// Returns this record with [`AccessRecord::following`] set to the size of the addresses and
+    /// operands that follow the record, measured in records and rounded up.
     #[must_use]
     pub fn with_following(self) -> AccessRecord {
         let following = self.bytes().div_ceil(size_of::<AccessRecord>());
@@ -421,7 +427,8 @@ impl AccessRecord {
         }
     }
 
-    /// Returns the number of records whose place the addresses and operands take.
+    /// Returns the size of the space for the addresses and operands that follow this record,
+    /// measured in records.
     #[inline]
     pub fn following(&self) -> usize {
         (self.active >> FOLLOWING) as usize

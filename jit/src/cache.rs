@@ -2,9 +2,9 @@
 //!
 //! The key of an entry is a digest of everything that determines the entry's code: the sources and the toolchain of
 //! this build, the machine's features, the prepared IR function with its entity indices and source positions, and the
-//! compiled form. Code is not stored if compiling it takes less time than writing an entry. An error of the cache does
-//! not make a compilation fail: if an entry cannot be read or trusted, the function is compiled, and if an entry cannot
-//! be written, the code is only not stored.
+//! compiled form. Code is not stored if compiling it takes less time than writing an entry. An
+//! error of the cache does not make a compilation fail. If an entry cannot be read or trusted, the
+//! function is compiled; if an entry cannot be written, the code is used but not stored.
 //!
 //! Invariant: the cache returns code from a file only after it has checked the file's owner, key and checksum.
 
@@ -48,7 +48,7 @@ pub struct DiskCache {
     folder: Folder,
     build: String,
     worth: Duration,
-    /// Digest state after the data that all keys of one compiler have in common.
+    /// The state of the digest after hashing the data that all keys of one compiler have in common.
     common: OnceLock<Digester>,
     found: AtomicU64,
     kept: AtomicU64,

@@ -24,7 +24,7 @@ impl CodeMemory {
     /// Copies code into new pages and makes them executable.
     ///
     /// # Errors
-    /// Returns the errors of the operating system.
+    /// Returns an error if the operating system does not provide executable memory.
     pub fn new(code: &[u8]) -> std::io::Result<CodeMemory> {
         let mut pages = MmapMut::map_anon(code.len().max(1))?;
         pages[..code.len()].copy_from_slice(code);

@@ -68,16 +68,16 @@ pub struct CompiledKernel {
     /// Number of bytes of local memory that the kernel's own slots need.
     pub local_bytes: u32,
     slots: SecondaryMap<Slot, u32>,
-    /// The module variables that the function names.
+    /// The module variables to which the function refers.
     symbols: FxHashMap<SymbolId, NamedVariable>,
-    /// IDs of the signatures that the function calls through handles.
+    /// IDs of the signatures of the function's calls through handles.
     signatures: FxHashMap<SigId, u64>,
     pointers: Pointers,
-    /// The reasons why the kernel's code is slower than possible.
+    /// The reasons why slower code than usual is generated for parts of the kernel.
     pub fallbacks: Fallbacks,
     /// What checking runs and tools observe.
     request: Request,
-    /// The size of the function, which the limits on compile time concern.
+    /// The measures of the function's size to which the limits on compile time apply.
     shape: Shape,
     /// Block of every instruction.
     homes: SecondaryMap<Inst, Option<Block>>,
@@ -149,7 +149,7 @@ impl CompiledKernel {
     /// Prepares a kernel, or a function that a kernel calls. `inline` contains the inlining decisions for that kernel.
     ///
     /// # Errors
-    /// [`CompileError::Budget`], as for [`CompiledKernel::new`].
+    /// Returns [`CompileError::Budget`] if compiling the kernel to native code would take too long.
     pub fn within(
         module: &Module,
         id: FuncId,
@@ -406,11 +406,11 @@ impl CompiledKernel {
         })
     }
 
-    /// Checks that a tool can get one record for all lanes of a warp that execute an instruction together, that is,
-    /// that all code of the kernel runs in chunks of 32 lanes.
+    /// Checks that all code of the kernel runs in chunks of 32 lanes. Otherwise a tool could not
+    /// get one record for all lanes of a warp that execute an instruction together.
     ///
     /// # Errors
-    /// [`CompileError::Unsupported`] with the reason why some code may run lane by lane.
+    /// Returns [`CompileError::Unsupported`] with the reason why some code may run lane by lane.
     pub fn check_whole_warps(&self, compiler: &Compiler) -> Result<(), CompileError> {
         let (calls, indirect) = self.calls();
         let why = if self.request.watches() {
@@ -479,8 +479,8 @@ impl CompiledKernel {
         self.pointers.params()
     }
 
-    /// Returns the specialisation that `margay dis` displays: that for the block shape which the kernel requires, or
-    /// for a block of one row if the kernel requires no shape.
+    /// Returns the specialisation that `margay dis` displays: the specialisation for the block
+    /// shape that the kernel requires, or for a block of one row if the kernel requires no shape.
     fn shown(&self, compiler: &Compiler) -> Specialisation {
         let shape = self.function.kernel.as_ref().and_then(|k| k.reqntid);
         let widths = self.widths(compiler);
@@ -493,8 +493,8 @@ impl CompiledKernel {
         &self.sync_points
     }
 
-    /// Counts the instructions of all regions that the code for phases contains. An instruction in several regions
-    /// counts once for each region. Stops counting when the sum exceeds `most`.
+    /// Counts the instructions of all regions that the CTA form contains. An instruction in several
+    /// regions counts once for each region. Stops counting when the sum exceeds `most`.
     fn size_in_regions(&self, most: usize) -> usize {
         let mut size = 0;
         for (index, resume_point) in self.regions.resume_points.iter().enumerate() {
@@ -625,14 +625,16 @@ const MAX_IN_REGIONS: usize = 100_000;
 
 /// Compiles native code for the machine that this process runs on. Several threads may share a compiler.
 pub struct Compiler {
-    /// Generates scalar code, with Cranelift's optimiser, which folds address computations and removes repeated ones.
+    /// Generates scalar code, with Cranelift's optimiser, which folds address computations and
+    /// removes repeated computations.
     isa: OwnedTargetIsa,
     /// Generates vector code, without Cranelift's optimiser, so that instructions stay in the order in which they are
     /// emitted. The optimiser would move all loads of an unrolled loop body to the start of the body and spill the
     /// loaded values, which halves the speed of a matrix multiply.
     plain: OwnedTargetIsa,
-    /// Generates code of very large functions, with the simpler register allocator. The better allocator would take
-    /// minutes, because its time grows quadratically if tens of thousands of values are live at once.
+    /// Generates code of very large functions, with Cranelift's single-pass register allocator. The
+    /// backtracking register allocator, which generates faster code, would take minutes, because
+    /// its time grows quadratically if tens of thousands of values are live at once.
     large: OwnedTargetIsa,
     has_fma: bool,
     /// Whether generated code tests that accesses stay in the kernel's memory.
@@ -644,36 +646,43 @@ pub struct Compiler {
     pub(crate) cache: Option<DiskCache>,
 }
 
-/// Maximum number of Cranelift instructions of a function for which the better register allocator is used.
+/// Maximum number of Cranelift instructions of a function for which the backtracking register
+/// allocator is used.
 const MAX_ALLOCATED: usize = 60_000;
 
-/// Maximum value of [`CompiledKernel::stores_to_yield`] for which the better register allocator is used. For a function
-/// of a hundred loops with twenty live values, the better allocator would take minutes.
+/// Maximum value of [`CompiledKernel::stores_to_yield`] for which the backtracking register
+/// allocator is used. For a function of a hundred loops with twenty live values each, this
+/// allocator would take minutes.
 const MAX_STORES: usize = 3_000_000;
 
-/// Further limits for the better register allocator: the number of loops (each nested loop counts), the number
-/// of blocks, and the number of values that are live at the start of a block, summed over all blocks.
+/// Further limits for the backtracking register allocator: the number of loops (each nested loop
+/// counts), the number of blocks, and the number of values that are live at the start of a block,
+/// summed over all blocks.
 const MAX_LOOPS: usize = 400;
 const MAX_BLOCKS: usize = 6_000;
 const MAX_LIVE: usize = 400_000;
-/// Maximum number of values that branches pass to blocks, for functions that use the better register allocator.
+/// Maximum number of values that branches pass to blocks, for functions that use the backtracking
+/// register allocator.
 const MAX_PASSED: usize = 20_000;
 
-/// Maximum value of [`pressure::of`] for vector code. More would take the register allocator about four seconds or
-/// more. The largest value in the benchmarks is 1.8 billion.
+/// Maximum value of [`pressure::of`] for vector code. For code with a larger value, the register
+/// allocator would take about four seconds or more. The largest value in the benchmarks is 1.8
+/// billion.
 const MAX_PRESSURE: u64 = 2_000_000_000;
-/// Number of Cranelift instructions of vector code from which [`pressure::of`] is computed. The register allocator
-/// takes less than a second for smaller functions.
+/// Minimum number of Cranelift instructions of vector code for which [`pressure::of`] is computed.
+/// The register allocator takes less than a second for smaller functions.
 const LARGE: usize = 8_000;
 
-/// Maximum number of calls and atomic operations of a function for which the better register allocator is used. These
-/// instructions need particular registers. The allocator compares a value that lives across all of them with each of
-/// them, every time that it tries a register for a part of the value's live range.
+/// Maximum number of calls and atomic operations of a function for which the backtracking register
+/// allocator is used. These instructions need particular registers. If a value is live across such
+/// instructions, the allocator compares the value with each of these instructions every time that
+/// it tries a register for a part of the value's live range.
 const MAX_FIXED: usize = 4_000;
 
-/// Maximum sum of the squares of the numbers of predecessors of all blocks, for functions that use the simple register
-/// allocator. For each branch to a block, the allocator looks at all branches to the block. With 10,000 indirect calls,
-/// each of which may branch to the same block, it would take ten seconds.
+/// Maximum sum of the squares of the numbers of predecessors of all blocks, for functions that use
+/// the single-pass register allocator. For each branch to a block, this allocator visits all
+/// branches to the block. For a function with 10,000 indirect calls, each of which may branch to
+/// the same block, it would take ten seconds.
 const MAX_JOINS: usize = 1_000_000_000;
 
 /// Maximum number of Cranelift instructions of a function. Larger functions are not compiled to native code.

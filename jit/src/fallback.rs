@@ -1,7 +1,8 @@
-//! The reasons why a kernel's code is slower than possible. All code that falls back to slower code counts a
-//! [`Fallback`].
+//! The reasons why slower code than usual is generated for a kernel. Wherever the compiler falls
+//! back to slower code, it counts a [`Fallback`].
 //!
-//! [`Fallback`] is the only list of these reasons. A test checks that `docs/fallbacks.md` matches it.
+//! The enum [`Fallback`] is the only list of these reasons. A test checks that `docs/fallbacks.md`
+//! matches it.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

@@ -1,8 +1,9 @@
 //! IDs of function signatures. Before a call through a handle, generated code compares the ID of the callee's signature
 //! with the ID of the call's signature.
 //!
-//! A callee reads its parameters from memory on the caller's stack and writes its results to this memory. If the
-//! callee had another signature than the call, it could access memory outside of this area.
+//! A callee reads its parameters from memory on the caller's stack and writes its results to this
+//! memory. If the signature of the callee differed from the signature of the call, the callee could
+//! access memory outside of this area.
 
 use margay_ir::entity::{Entity, FuncId, SigId};
 use margay_ir::function::{Function, Signature, payload_sig};
@@ -10,7 +11,7 @@ use margay_ir::module::Module;
 use margay_ops::ops::Opcode;
 use rustc_hash::FxHashMap;
 
-/// The ID that all signatures share which no function of the module has.
+/// The common ID of all signatures that no function of the module has.
 const NO_FUNCTION: u64 = u64::MAX;
 
 /// Assigns an ID to each signature of a module's functions. Functions with equal signatures have the same ID.

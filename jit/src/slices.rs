@@ -19,15 +19,17 @@ const BUDGET: usize = 20_000;
 /// machine with AVX has only 16 vector registers, but a moderate number of spills costs little.
 const MAX_LIVE: usize = 40;
 /// The limit that replaces [`MAX_LIVE`] for chunks of a whole warp, if the kernel has ops that synchronise the lanes of
-/// a warp (`Effects::SYNC_WARP`) other than matrix multiplies. It is higher because, with narrower chunks, the host
-/// would have to perform the collectives among these ops.
+/// a warp (`Effects::SYNC_WARP`) other than matrix multiplies. This limit is higher than
+/// [`MAX_LIVE`] because, with narrower chunks, the host would have to perform the collectives among
+/// these ops.
 const MAX_LIVE_WARP: usize = 160;
 /// Maximum number of blocks of a function with vector code. The time to order the blocks of masked code grows with the
 /// number of blocks and the nesting depth of loops.
 const MAX_BLOCKS: usize = 2_000;
 /// Maximum number of edges between the blocks of a function with vector code. The limit is needed because the analysis
 /// follows the edges from each branch to find where the lanes reconverge, and because masked code updates a mask for
-/// each edge. Only functions with branch tables exceed this limit and not [`MAX_BLOCKS`].
+/// each edge. Only a function with branch tables can exceed this limit without exceeding
+/// [`MAX_BLOCKS`].
 const MAX_EDGES: usize = 4 * MAX_BLOCKS;
 
 /// Maximum number of vectors that are live after sync points, summed over all sync points. Code for diverged lanes

@@ -1,6 +1,8 @@
-//! Compares the native code of single operations with the reference functions of these operations and with the literal
-//! tables of `margay-ops`. Each head of the tables (an op with types and modifiers) becomes a device function, which
-//! the test runs on the table's operands and on random operands. The test covers both fast lowerings and the slow path.
+//! Compares the native code of single operations with the reference functions of these operations
+//! and with the literal tables of `margay-ops`, which contain operands and expected results that
+//! were written by hand. Each head of the tables (an op with types and modifiers) becomes a device
+//! function, which the test runs on the table's operands and on random operands. The test covers
+//! both fast lowerings and the slow path.
 //!
 //! All NaNs count as equal: PTX does not define the bits of most NaNs, and fast lowerings return the NaNs that the
 //! host's instructions produce.
@@ -222,7 +224,7 @@ impl Case<'_> {
     }
 }
 
-/// Returns a random operand. For most types, boundary values are frequent.
+/// Returns a random operand. For most types, this function returns boundary values frequently.
 fn random_operand(state: &mut u64, ty: Type) -> Bits {
     *state = state
         .wrapping_mul(0x5851_f42d_4c95_7f2d)
@@ -256,10 +258,11 @@ fn random_operand(state: &mut u64, ty: Type) -> Bits {
     low(ty, bits.into())
 }
 
-/// Operands and results of one literal line.
+/// Operands and results of one line of a literal table.
 type Line = (Vec<Bits>, Vec<Bits>);
 
-/// Returns the literal lines of pure ops, grouped by head.
+/// Returns the lines of the literal tables for pure ops, grouped by head (an op with types and
+/// modifiers).
 fn heads() -> BTreeMap<&'static str, (Desc, Vec<Line>)> {
     let mut heads: BTreeMap<&str, (Desc, Vec<Line>)> = BTreeMap::new();
     let pure = |case: &support::Case| matches!(case.desc.opcode.meaning(), Meaning::Pure(_));

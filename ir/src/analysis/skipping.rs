@@ -1,6 +1,7 @@
-//! Finds barriers that some threads can skip without exiting. Such a barrier is under a condition that may differ
-//! between threads of a block, and the threads for which the condition is false execute code that the other threads
-//! execute after the barrier.
+//! Finds barriers that some threads can skip without exiting. Such a barrier is executed only if a
+//! condition holds that may differ between threads of a block. The threads for which the condition
+//! is false skip the barrier, and later execute code that the other threads execute after the
+//! barrier.
 //!
 //! CUDA requires that the condition around `__syncthreads()` is equal in all threads of a block. Threads that exit
 //! early break this rule too, but from compute capability 7.0 on, a barrier waits only for threads that have not
@@ -8,13 +9,15 @@
 //! threads exit without reaching the barrier. This analysis distinguishes skipped barriers from early exits.
 //!
 //! A barrier *depends* on a branch if every path from one successor of the branch leads to the barrier, and some path
-//! from another successor leads to the thread's exit without the barrier. Dependences are transitive. The branch is an
-//! early exit if the paths that avoid the barrier share no code with the paths after the barrier, except blocks that
-//! only exit.
+//! from another successor leads to the thread's exit without the barrier. A barrier also depends on
+//! the branches on which such a branch depends. A branch is an *early exit* if the paths from the
+//! branch that avoid the barrier share no code with the paths that follow the barrier, except
+//! blocks that only exit.
 //!
 //! Invariant: a barrier that depends on an early exit is never reported, because the threads may have taken that exit.
-//! Exits that whole warps take together are excepted: their condition is often equal in the whole block, for example if
-//! it was loaded from memory.
+//! A branch whose condition is equal for all lanes of a warp does not count as an early exit in
+//! this rule, because such a condition is often equal in the whole block, for example if it was
+//! loaded from memory.
 
 use margay_ops::ops::Opcode;
 use rustc_hash::FxHashSet;
@@ -26,8 +29,8 @@ use crate::function::Function;
 
 type Blocks = SecondaryMap<Block, bool>;
 
-/// Returns the barriers of a function that threads can skip and then execute code that follows the barrier. Omits
-/// barriers that depend on an early exit.
+/// Returns each barrier of a function that threads can skip although they later execute code that
+/// follows the barrier. Omits barriers that depend on an early exit.
 pub fn skipped_barriers(function: &Function) -> FxHashSet<Inst> {
     if !function.has_body() {
         return FxHashSet::default();
@@ -60,8 +63,9 @@ struct Graph<'a> {
 }
 
 impl Graph<'_> {
-    /// Returns whether threads can skip the barrier in `barrier` and then execute code that follows the barrier.
-    /// Returns false if the barrier depends on an early exit.
+    /// Returns whether threads can skip the barrier in the block `barrier` although they later
+    /// execute code that follows the barrier. Returns false if the barrier depends on an early
+    /// exit.
     fn is_skipped(&self, barrier: Block) -> bool {
         let mut after = Blocks::default();
         for call in self.function.successors(barrier) {

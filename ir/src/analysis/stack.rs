@@ -7,8 +7,9 @@ use crate::entity::FuncId;
 /// The stack that the direct and indirect callees of a function need.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct StackNeed {
-    /// The largest sum of frame sizes in bytes over the paths in the call graph that contain no function twice. The sum
-    /// does not include the frame of the first function. If the call graph has cycles, the analysis may miss paths.
+    /// The number of bytes of stack. It is the largest total frame size of a path through the call
+    /// graph. Only paths that contain no function twice are considered, and the frame of the first
+    /// function does not count. If the call graph has cycles, the analysis may miss paths.
     pub bytes: u32,
     /// Whether a function may call itself, directly or through other functions. If so, the depth of the calls, and
     /// therefore the stack that they need, is unknown.
@@ -25,7 +26,7 @@ struct Visit {
     deepest: u32,
 }
 
-/// The result of the search for a function so far.
+/// What the search has found about a function so far.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     /// A call of the function is on the path that is being visited.

@@ -15,7 +15,7 @@
 //!
 //! # Rules
 //!
-//! - Constants, and the addresses of parameters, variables and functions: launch.
+//! - Constants, and the addresses of parameters, variables and functions: equal for the launch.
 //! - Special registers: the class that [`SpecialReg::uniformity`] returns; `%laneid` is affine.
 //! - `%tid`: varying, unless each warp is inside one row of the block ([`Assumptions::whole_rows`]). Then `%tid.x`
 //!   is affine, and `%tid.y` and `%tid.z` are equal for the warp.
@@ -25,13 +25,15 @@
 //! - Widening of an affine value: affine if no lane wraps. No lane wraps if the base is a multiple of a power of two
 //!   that is larger than `stride * lane` of the last lane.
 //! - Weak loads from a uniform address: loads of constant or parameter memory and loads with `.nc` have the class of
-//!   the address. Loads of local memory, and loads in loops that contain a `yield` or `nanosleep`, vary. Other loads
-//!   have the class warp, because other threads may write between the loads of two warps.
+//!   the address. Loads of local memory, and loads in loops that contain a `yield` or `nanosleep`,
+//!   vary. Other loads are equal for the warp, but not for the CTA, because other threads may write
+//!   between the loads of two warps.
 //! - Strong and volatile loads, and atomics: varying, because each lane makes its own access.
-//! - `vote`, `redux`, `match.all` with a uniform member mask: warp.
+//! - `vote`, `redux`, `match.all` with a uniform member mask: equal for the warp.
 //! - `shfl`, `match.any`, `elect`, `activemask`, clocks: varying. A shuffle varies even if all lanes read the same
 //!   source lane: if that lane has exited, the result of each lane is its own operand.
-//! - `bar.red` in which all threads of the CTA take part, with a uniform barrier operand: CTA.
+//! - `bar.red` in which all threads of the CTA take part, with a uniform barrier operand: equal for
+//!   the CTA.
 //! - Results of calls, and parameters of device functions: varying.
 //!
 //! Generic addresses of shared memory differ between CTAs. Generic addresses of local memory differ between
@@ -84,8 +86,9 @@ impl Class {
     }
 
     /// Returns the class of a value that each thread selects among several values of class `self`. `level` is the class
-    /// of the condition that determines which value a thread selects. For example, a thread selects a value of a loop
-    /// by the iteration in which it leaves the loop.
+    /// of the condition that determines which value a thread selects. For example, if each
+    /// iteration of a loop computes a new value, the iteration in which a thread leaves the loop
+    /// determines which of these values the thread uses after the loop.
     fn at_most(self, level: Class) -> Class {
         match level {
             Class::Launch => self,
@@ -140,12 +143,12 @@ impl Assumptions {
         shape.map_or_else(Assumptions::default, Assumptions::of_block)
     }
 
-    /// Returns the assumptions for warps in blocks of this shape.
+    /// Returns the assumptions for warps in blocks of the given shape.
     pub fn of_block(shape: [u32; 3]) -> Assumptions {
         Assumptions::of_slices(shape, 32)
     }
 
-    /// Returns the assumptions for chunks of `width` lanes in blocks of this shape.
+    /// Returns the assumptions for chunks of `width` lanes in blocks of the given shape.
     pub fn of_slices([x, y, z]: [u32; 3], width: u32) -> Assumptions {
         Assumptions {
             width,
@@ -346,8 +349,8 @@ impl Uniformity {
     }
 }
 
-/// Returns the fact about a value for which all threads select the same one of two values. `a` and `b` are the facts
-/// about the two values.
+/// Returns the fact about the result of a selection between two values, if all threads select the
+/// same value. `a` and `b` are the facts about the two values.
 fn either(a: Fact, b: Fact) -> Fact {
     Fact {
         class: a.class.or(b.class),

@@ -13,8 +13,9 @@
 //! call saves these values ([`saves`]), checks that the callee's frame fits (`stack.check`) and jumps to the callee's
 //! entry with the arguments. `ret` jumps to the continuation with the given index; the arguments of this jump are the
 //! results and the callee's stack pointer ([`merge`]). After a call, each value that was live across the call is loaded
-//! from the frame, or is rematerialised if it is cheap to compute. Block parameters merge the new values with the old
-//! ones. The frame of the kernel is its last slot, and the stack begins at the end of that slot.
+//! from the frame, or is rematerialised if it is cheap to compute. Where control flow joins, block
+//! parameters merge each such loaded or rematerialised value with the original value. The frame of
+//! the kernel is its last slot, and the stack begins at the end of that slot.
 //!
 //! A call through a handle becomes a comparison of the handle with the handles of all functions that have the signature
 //! of the call. If the handle equals none of these handles, the launch fails with `invalid.pc`. All functions of a
@@ -25,9 +26,10 @@
 //! sync points are numbered in this order, because the scheduler runs lagging lanes first. The targets of a return are
 //! ordered so that reverse postorder keeps this order within each function.
 //!
-//! All calls of a function lead to one copy of its body. The lanes of a warp must not execute an operation on the
-//! present lanes together if they have come from different calls or iterations ([`iterations`]). Limit: lanes at
-//! different depths of a recursion that have come from the same call are not kept apart.
+//! All calls of a function lead to one copy of its body. Operations such as `activemask` act on the
+//! lanes that execute them together. Lanes that have come from different calls or iterations must
+//! therefore not execute such an operation together ([`iterations`]). Limit: the pass does not
+//! separate lanes at different depths of a recursion if these lanes have come from the same call.
 
 mod code;
 mod frame;

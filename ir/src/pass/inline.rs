@@ -70,7 +70,8 @@ impl Inlining {
         Inlining { limit, plan }
     }
 
-    /// Returns whether the limit is lower than usual. If so, calls remain that would be inlined in a smaller program.
+    /// Returns whether the limit is lower than the first of [`LIMITS`]. If it is lower, some calls
+    /// are not inlined that would be inlined in a smaller program.
     pub fn is_reduced(&self) -> bool {
         self.limit != LIMITS[0]
     }

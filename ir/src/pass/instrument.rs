@@ -37,8 +37,9 @@ pub struct Request {
     pub order: bool,
     /// Whether to check that the bytes that a thread reads have been written.
     pub initialisation: bool,
-    /// Whether to check synchronisation. The CTA scheduler performs this check. Native code therefore leaves to the
-    /// scheduler every collective and barrier that not all threads of the warp or CTA execute together.
+    /// Whether to check synchronisation. The CTA scheduler performs this check. Therefore, if only
+    /// some threads of the warp or CTA execute a collective or barrier together, native code lets
+    /// the scheduler execute it.
     pub synchronisation: bool,
     /// The events that tools observe.
     pub selection: Selection,
@@ -50,7 +51,8 @@ impl Request {
         self.accesses || !self.selection.is_empty()
     }
 
-    /// Returns whether a requested check must be informed about synchronisation.
+    /// Returns whether a requested check needs to know which synchronisation operations the kernel
+    /// executes.
     pub fn watches(self) -> bool {
         self.order || self.synchronisation
     }

@@ -1,11 +1,13 @@
-//! Keeps the lanes of a warp in the same iteration of a loop, as far as the program can observe this.
+//! Keeps the lanes of a warp in the same iteration of a loop, if the program can observe whether
+//! they are in the same iteration.
 //!
 //! `activemask`, and `shfl`, `vote` and `match` without `.sync`, act on the lanes that execute them together. On GPUs,
-//! lanes that skip such an operation in one iteration wait for the others at the end of the iteration. Programs such as
-//! `if (x == bin) atomicAggInc(&count[bin])` in a loop over bins rely on this: otherwise lanes would act together with
-//! lanes of earlier or later iterations. The pass gives each loop with such an operation a single back edge with a sync
-//! point. Lanes at this sync point continue when no lane waits at a lower sync point of the loop. Calls of functions
-//! that may execute such an operation count as such operations ([`Acting`]).
+//! lanes that skip such an operation in one iteration wait for the other lanes at the end of the
+//! iteration. Programs such as `if (x == bin) atomicAggInc(&count[bin])` in a loop over bins rely
+//! on this: otherwise lanes would act together with lanes of earlier or later iterations. The pass
+//! gives each loop with such an operation a single back edge with a sync point. Lanes at this sync
+//! point continue when no lane waits at a lower sync point of the loop. Calls of functions that may
+//! execute such an operation count as such operations ([`Acting`]).
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -21,17 +23,19 @@ use margay_ops::types::{OpType, Type};
 
 use super::copy::{jump, new_block};
 
-/// The functions that may execute an operation that acts on the present lanes, themselves or in functions that they
-/// call.
+/// The functions that may execute, directly or in a callee, an operation that acts on the lanes
+/// that execute it together.
 #[derive(Debug, Default)]
 pub struct Acting {
     functions: FxHashSet<FuncId>,
-    /// Whether a call through a handle may reach such a function.
+    /// Whether a call through a handle may reach a function in `functions`.
     through_handles: bool,
 }
 
 impl Acting {
-    /// Finds the functions among `functions`, which must contain every function that one of them may call.
+    /// Finds, among `functions`, the functions that may execute an operation that acts on the lanes
+    /// that execute it together. `functions` must also contain all functions that its members may
+    /// call.
     pub fn among<'a>(functions: impl Iterator<Item = (FuncId, &'a Function)>) -> Acting {
         let mut acting = Acting::default();
         let mut callers: FxHashMap<FuncId, Vec<FuncId>> = FxHashMap::default();
@@ -109,7 +113,8 @@ pub(super) fn run(function: &mut Function, acting: &Acting) {
 }
 
 /// Inserts a sync point before each call of a function in `acting`. If all calls of a function lead to one copy of its
-/// body, lanes that are ahead wait there for lanes that are still in an earlier call.
+/// body, lanes that are about to make the next call wait at this sync point for lanes that are
+/// still in an earlier call.
 pub(super) fn join_before_calls(function: &mut Function, acting: &Acting) {
     for block in function.blocks().to_vec() {
         let mut insts = Vec::with_capacity(function.insts(block).len());
@@ -125,8 +130,8 @@ pub(super) fn join_before_calls(function: &mut Function, acting: &Acting) {
     }
 }
 
-/// Creates an `activemask` whose result is unused. `converge` would not suffice: lanes of a whole warp do not stop
-/// there.
+/// Creates an `activemask` whose result is unused. A `converge` would not suffice, because a lane
+/// does not stop at a `converge` if all lanes of its warp are together.
 fn sync_point(function: &mut Function, loc: SourceLoc) -> Inst {
     let desc = Desc {
         opcode: Opcode::ActiveMask,

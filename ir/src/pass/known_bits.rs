@@ -1,10 +1,10 @@
 //! Removes integer operations that change nothing because bits of their operands are known to be zero, and replaces
 //! results that are known to be zero by a constant.
 //!
-//! Compilers whose indices are signed (Numba, Julia) emit code that tests the sign of each index, also of indices that
-//! are computed from special registers. The ranges of special registers (PTX ISA 10) show that the sign bits of these
-//! indices are zero. Without the tests, addresses are affine in the thread's index, so vector code accesses whole
-//! vectors.
+//! Compilers whose indices are signed (Numba, Julia) emit code that tests the sign of each index,
+//! including indices that are computed from special registers. The ranges of special registers (PTX
+//! ISA 10) show that the sign bits of these indices are zero. If the pass removes these tests, the
+//! addresses are affine in the thread's index, and vector code can access whole vectors.
 //!
 //! The analysis visits each instruction once, in reverse postorder. All bits of block parameters count as unknown.
 

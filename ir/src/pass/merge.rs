@@ -1,7 +1,8 @@
 //! Merges each chain of blocks into one block, in functions with very many blocks.
 //!
-//! Each label of a program begins a block, whether or not a branch leads to it. A function with some thousands of
-//! blocks is compiled and interpreted faster if it has fewer blocks. Smaller functions are not changed.
+//! Each label of a program begins a block, whether or not a branch leads to it. Chains are merged
+//! because a function with several thousand blocks is compiled and interpreted faster if it has
+//! fewer blocks. Functions with at most [`MIN_BLOCKS`] blocks are not changed.
 
 use crate::analysis::Cfg;
 use crate::entity::Block;
@@ -43,8 +44,9 @@ pub fn run(function: &mut Function) {
     }
 }
 
-/// Returns the block to which `block` jumps, if no other branch leads to that block. The terminator of `block` was
-/// originally the terminator of `end`.
+/// Returns the block to which `block` jumps, if no other branch leads to that block. `end` is the
+/// last block that was appended to `block`, so the terminator of `block` was originally the
+/// terminator of `end`.
 fn only_next(function: &Function, cfg: &Cfg, block: Block, end: Block) -> Option<Block> {
     let last = function.layout.terminator(block)?;
     let [call] = function.dfg.targets(last) else {

@@ -114,8 +114,8 @@ fn has_sync_points(function: &Function, cfg: &Cfg) -> bool {
     insts.any(|&inst| function.effects(inst).is_sync_point())
 }
 
-/// Returns whether an instruction has results and a second execution with the same operands always has the same
-/// results.
+/// Returns whether an instruction has results, and always has the same results if it is executed
+/// again with the same operands.
 fn is_shared(function: &Function, inst: Inst) -> bool {
     let opcode = function.dfg.insts[inst].opcode;
     let results = !function.dfg.results(inst).is_empty();

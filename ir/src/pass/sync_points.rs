@@ -1,8 +1,8 @@
 //! Splits blocks at sync points and adds the sync points that PTX leaves implicit.
 //!
 //! Programs rely on the lanes of a warp executing each access in lock-step, although CUDA does not guarantee this
-//! behaviour. Where a program can observe the behaviour, the pass preserves it with implicit sync points: it inserts
-//! `converge` before
+//! behaviour. Where a program can observe whether the lanes run in lock-step, the pass preserves
+//! this behaviour with implicit sync points. It inserts `converge` before
 //!
 //! - each volatile load or store of memory that lanes share;
 //! - a shared-memory read that may see bytes that another lane of the warp wrote since the last sync point;
@@ -61,8 +61,9 @@ pub(super) fn is_lock_step(module: &Module) -> bool {
     module.target.sm < INDEPENDENT_THREADS
 }
 
-/// Adds implicit sync points and splits blocks. `module` is the module of the function, and `acting` contains the
-/// functions of which the lanes of a warp must execute each call in the same iteration of a loop.
+/// Adds implicit sync points and splits blocks. `module` is the module of the function, and
+/// `acting` contains functions with this property: the lanes of a warp must execute each call of
+/// such a function in the same iteration of a loop.
 pub fn run(function: &mut Function, module: &Module, acting: &Acting) {
     // The pass that merges functions into a kernel has joined the iterations of their loops.
     if !function.layout.in_program_order {

@@ -105,7 +105,8 @@ fn shared_state(function: &Function, module: &Module, loops: &Loops) -> Vec<Opti
 struct Called<'a> {
     module: &'a Module,
     known: FxHashMap<FuncId, Option<Wait>>,
-    /// For each signature of an indirect call, the strongest kind of operation in the functions that it may reach.
+    /// For each signature of an indirect call, the strongest kind of operation in the functions
+    /// that such a call may reach.
     indirect: FxHashMap<SigId, Option<Wait>>,
 }
 

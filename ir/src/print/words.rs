@@ -4,8 +4,8 @@ use crate::function::Linkage;
 use margay_ops::mods::{Field, FieldValues, Mods};
 use margay_ops::types::OpType;
 
-/// Returns the name that is printed before the value of a modifier field; returns an empty string if the value
-/// identifies the field without a name.
+/// Returns the name that is printed before the value of a modifier field; returns an empty string
+/// if no other modifier field has the same value names.
 fn key(field: &Field) -> &'static str {
     match field.name {
         "rounding" | "precision" => "",
@@ -58,8 +58,8 @@ pub(crate) fn with_modifier(mods: Mods, text: &str) -> Option<Mods> {
     })
 }
 
-/// Returns the name of a type. If only the second type of an instruction is present, the first type is printed as
-/// `none`.
+/// Returns the name of a type. The name of "no type" is `none`; it is printed if an instruction has
+/// a second type but no first type.
 pub(crate) fn type_word(ty: OpType) -> &'static str {
     match ty {
         OpType::None => "none",

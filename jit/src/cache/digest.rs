@@ -174,7 +174,7 @@ mod tests {
         digest.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// The expected values are those of Python's `hashlib.blake2b(data, digest_size=32)`.
+    /// Compares digests with the results of Python's `hashlib.blake2b(data, digest_size=32)`.
     #[test]
     fn digests_are_those_of_blake2b() {
         let counted = |len: usize| (0..len).map(|i| (i % 251) as u8).collect::<Vec<u8>>();

@@ -2,9 +2,10 @@
 //!
 //! An entry is the file `FOLDER/xx/KEY`. The lowest bits of the key's first byte give `xx`, the subfolder, which is one
 //! of [`PARTS`] parts. The size limit is divided equally among the parts, so a process that writes an entry lists only
-//! the few files of the entry's part. Processes share no other state than these files. An entry is written to a draft
-//! file, which `rename` then gives the entry's name, so no process reads a partly written entry. The content of an
-//! entry never changes. Invariant: a process never waits for another process.
+//! the few files of the entry's part. Processes share no other state than these files. A process
+//! writes an entry to a temporary file and then renames this file to the entry's name, so no
+//! process reads a partly written entry. The content of an entry never changes. Invariant: a
+//! process never waits for another process.
 
 use std::fs::{self, OpenOptions};
 use std::io::{Read, Write};
@@ -22,9 +23,9 @@ use crate::files::without_size_signal;
 pub(super) const PARTS: u64 = 64;
 /// Prefix of the name of a file that is being written.
 const DRAFT: &str = "draft-";
-/// Age from which an unfinished file counts as left behind by a process that has died.
+/// Age at which the cache assumes that the process that was writing an unfinished file has died.
 const DEAD: Duration = Duration::from_secs(3600);
-/// Resolution of the recorded time of an entry's last use.
+/// Resolution with which the cache records the time of an entry's last use.
 const USED: Duration = Duration::from_secs(60);
 
 /// A folder of entries.

@@ -32,7 +32,8 @@ pub(crate) fn demanded_by_update(data: &InstData) -> u32 {
     (data.ty.bits().div_ceil(8) * data.mods.vec().max(1)).next_power_of_two()
 }
 
-/// Maximum number of operations that the analysis follows from a value back to its operands.
+/// Maximum number of operations in a chain through which the analysis traces a value back to its
+/// operands.
 const DEPTH: u32 = 12;
 
 impl Lane<'_, '_> {

@@ -125,7 +125,8 @@ impl Lane<'_, '_> {
             .jump(self.leave.abort, &[BlockArg::Value(code)]);
     }
 
-    /// Emits code that leaves the native function because a handle is not that of a callable function.
+    /// Emits code that leaves the native function because a handle does not belong to a callable
+    /// function.
     pub(crate) fn abort_call(&mut self, handle: ir::Value) {
         let handle = self.wide(handle);
         let offset = offset_of!(NativeContext, ended_handle) as i32;

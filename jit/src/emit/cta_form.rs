@@ -27,8 +27,9 @@ pub(crate) fn field(b: &mut FunctionBuilder<'_>, ctx: ir::Value, offset: usize) 
     b.ins().load(types::I32, host(), ctx, offset as i32)
 }
 
-/// Emits code that removes the permitted ranges of shared memory from the context. Their records of written bytes are
-/// those of the previous CTA, and the next CTA has not written its shared memory yet.
+/// Emits code that removes the permitted ranges of shared memory from the context. The records of
+/// written bytes of these ranges describe the shared memory of the previous CTA, and the next CTA
+/// has not written its shared memory yet.
 pub(crate) fn forget_shared(b: &mut FunctionBuilder<'_>, ctx: ir::Value) {
     let none = b.ins().iconst(types::I64, 0);
     for range in 2 * PERMITTED..3 * PERMITTED {

@@ -100,11 +100,11 @@ pub(crate) struct Lane<'a, 'b> {
     pub(crate) request: Request,
     /// The result of the analysis of the pointers from which addresses of device memory are computed.
     pub(crate) pointers: &'a Pointers,
-    /// The module variables that the function names.
+    /// The module variables to which the function refers.
     pub(crate) symbols: &'a FxHashMap<SymbolId, NamedVariable>,
-    /// IDs of the signatures that the function calls through handles.
+    /// IDs of the signatures of the function's calls through handles.
     pub(crate) called_signatures: &'a FxHashMap<SigId, u64>,
-    /// Counts the reasons why the code is slower than possible.
+    /// Counts the reasons why slower code than usual is generated.
     pub(crate) fallbacks: &'a Fallbacks,
     pub(crate) fixed: Fixed,
     pub(crate) here: Here,
@@ -145,10 +145,12 @@ pub(crate) struct Lane<'a, 'b> {
     pub(crate) operands_only: bool,
     /// The access tests in the code of one block (`reach`): the block, and the results of the tests.
     pub(crate) reached: (Option<ir::Block>, Vec<(Tested, ir::Value)>),
-    /// An IR block, and the hull of its accesses for each root. A hull is a range of offsets from the root: from the
-    /// first accessed byte to the byte after the last accessed byte.
+    /// An IR block, and the hull of its accesses for each root, which is the value from which
+    /// addresses are computed. A hull is a range of offsets from the root: from the first accessed
+    /// byte to the byte after the last accessed byte.
     pub(crate) hulls: (Option<Block>, FxHashMap<Value, (i128, i128)>),
-    /// The number of the permitted range ([`super::permitted`]) for each root of an address.
+    /// The number of the permitted range ([`super::permitted`]) for each root, that is, for each
+    /// value from which addresses are computed.
     pub(crate) ranges: FxHashMap<Value, usize>,
     /// Block of every instruction.
     pub(crate) homes: &'a SecondaryMap<Inst, Option<Block>>,
@@ -173,7 +175,7 @@ pub(crate) struct LaneParts<'a, 'b> {
     pub(crate) request: Request,
     pub(crate) pointers: &'a Pointers,
     pub(crate) symbols: &'a FxHashMap<SymbolId, NamedVariable>,
-    /// IDs of the signatures that the function calls through handles.
+    /// IDs of the signatures of the function's calls through handles.
     pub(crate) called_signatures: &'a FxHashMap<SigId, u64>,
     pub(crate) fallbacks: &'a Fallbacks,
 }
@@ -632,7 +634,7 @@ impl<'a, 'b> Lane<'a, 'b> {
         done
     }
 
-    /// Returns the error that native code does not support this operation.
+    /// Returns an error which states that native code does not support this operation.
     pub(crate) fn refuse<T>(&self, data: &InstData) -> Result<T, EmitError> {
         Err(EmitError::Unsupported(data.opcode.name().to_owned()))
     }

@@ -1,9 +1,10 @@
-//! Checks of accesses that generated code performs without a call of the host.
+//! Checks accesses in generated code without a call of the host.
 //!
 //! When the host permits an access, it stores in the context a range of memory in which all threads may make accesses
-//! of this kind ([`NativeContext::permitted`]). Later accesses in this range need no call. In checking runs for
-//! initialisation, the range has a record of written bytes. Accesses to local memory are compared with the size of the
-//! thread's local memory ([`NativeContext::checked_local`]).
+//! of this kind ([`NativeContext::permitted`]). Later accesses in this range need no call. If a
+//! checking run checks initialisation, each range has a record of written bytes. Accesses to local
+//! memory are compared with the size of the thread's local memory
+//! ([`NativeContext::checked_local`]).
 
 use std::mem::offset_of;
 
@@ -29,8 +30,9 @@ pub(crate) fn alignment(access: ObservedAccess) -> i64 {
 }
 
 impl Lane<'_, '_> {
-    /// Returns the number of the permitted range for accesses at an address. Accesses whose addresses have the same
-    /// root use the same range, because they usually access one allocation.
+    /// Returns the number of the permitted range for accesses at an address. Accesses whose
+    /// addresses are computed from the same root value use the same range, because they usually
+    /// access one allocation.
     pub(crate) fn range_number(&mut self, address: Value) -> usize {
         let root = Reach::new(self.function).of(address, &|_| true);
         let next = self.ranges.len() % PERMITTED;

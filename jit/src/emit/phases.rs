@@ -9,8 +9,8 @@
 //! yield, barriers whose number is not constant or that do not wait for all threads, lanes or warps that wait at
 //! different barriers, and lanes that may still reconverge with lanes that have yielded. Invariant: when the function
 //! returns `GENERAL`, the headers of the frames record where each lane waits and which lanes have exited. The context
-//! field `phase` then contains the resume point at which the phase began, and the field `moved` the number of warps
-//! that have run in this phase.
+//! field `phase` then contains the resume point at which the phase began, and the field `moved`
+//! contains the number of warps that have run in this phase.
 
 mod completions;
 
@@ -78,16 +78,16 @@ struct Driver<'a> {
     /// For each sync point that all lanes of a warp can reach together, the block that completes it.
     after: Vec<Option<ir::Block>>,
     warp_head: ir::Block,
-    /// Reached when all lanes of the warp that have not exited wait at the barrier whose index is the block's
-    /// parameter, or when all lanes have exited.
+    /// The block that runs when all lanes of the warp that have not exited wait at the barrier
+    /// whose index is the block's parameter, or when all lanes have exited.
     warp_done: ir::Block,
-    /// Reached when the running lanes have stopped, and the lanes of the warp have diverged or some of them have not
-    /// run.
+    /// The block that runs when the running lanes have stopped, and the lanes of the warp have
+    /// diverged or some of them have not run.
     sort_out: ir::Block,
-    /// Reached when only the CTA scheduler can continue the warp.
+    /// The block that runs when only the CTA scheduler can continue the warp.
     leave_here: ir::Block,
     abort: ir::Block,
-    /// Reached when all warps have run.
+    /// The block that runs when all warps have run in this phase.
     phase_done: ir::Block,
     /// The block that ends the function with [`status::GENERAL`], so that the CTA scheduler continues the CTA.
     general: ir::Block,
@@ -96,8 +96,9 @@ struct Driver<'a> {
     /// Variables of the scalar code of a region: the lanes that have not run, the running lane, the sync point at which
     /// the first lane stopped, and a value that is nonzero if another lane stopped at another sync point.
     of_region: [Variable; 4],
-    /// Variables that the regions reuse for IR values, by type. The reuse keeps their number small, because the
-    /// builder's memory grows with the number of variables times the number of blocks.
+    /// Variables that the regions reuse for IR values, by type. The variables are reused to keep
+    /// their number small, because the builder's memory grows with the number of variables times
+    /// the number of blocks.
     spare: FxHashMap<ir::Type, Vec<Variable>>,
     /// For vector code, the variables in which the uniform path passes its state to the loop over warps.
     rest: Rest,
@@ -597,8 +598,8 @@ impl<'a> Driver<'a> {
     /// [`Self::entering`]. After the switch, the optimiser has less information about the variables, which makes a
     /// block reduction 15 % slower.
     ///
-    /// Each direct jump passes every variable, so the code of a kernel with many resume points would grow
-    /// quadratically.
+    /// If there are many resume points, the code uses the switch. Each direct jump passes every
+    /// variable, so with direct jumps the size of the code would grow quadratically.
     fn continues_directly(&self) -> bool {
         self.resume_points.len() <= 32
     }
@@ -654,7 +655,8 @@ impl<'a> Driver<'a> {
         self.sync_points.completion(index) != Completion::General
     }
 
-    /// Emits code that records that the warp continues from another resume point than that at which the phase began.
+    /// Emits code that records that the warp no longer continues from the resume point at which the
+    /// phase began.
     fn clear_warp_converged(&self, b: &mut FunctionBuilder<'_>) {
         let no = b.ins().iconst(types::I32, 0);
         b.def_var(self.warp_converged, no);
@@ -924,7 +926,8 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Emits the jump to the completion of `sync_point`, for a warp in which all lanes that have not exited wait there.
+    /// Emits the jump to the completion of `sync_point`, for a warp in which all lanes that have
+    /// not exited wait at this sync point.
     fn go_to(&mut self, b: &mut FunctionBuilder<'_>, sync_point: SyncPoint) {
         if sync_point == SyncPoint::EXIT {
             let nobody = b.ins().iconst(types::I32, 0);

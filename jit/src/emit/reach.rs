@@ -1,14 +1,17 @@
 //! Tests that accesses stay in the memory that CUDA permits a kernel to access.
 //!
 //! All device memory is in one range of addresses. [`NativeContext`] contains this range and the sizes of the memory
-//! that a thread may access in the shared and local windows. Before an access to device memory, generated code compares
-//! the root of the address ([`Reach`]) with the range. This is sufficient for accesses near the root, because an
-//! inaccessible margin is on each side of the range. Before an access to a window, generated code compares the offset
-//! with the size of the window. A test rarely fails. An access whose test fails may still be valid: an access to
-//! registered host memory, or through a generic address to the thread's own shared, local or parameter memory. If a
-//! test fails, the host therefore decides whether the access is allowed ([`Helpers::verify`]). Generated code calls the
-//! host through a function that preserves all registers, so that the call does not slow down the code around it. If the
-//! host refuses the access, the host records the fault, and generated code executes a trap instruction.
+//! that a thread may access in the shared and local windows. Before an access to device memory,
+//! generated code compares the root of the address, which is the value from which the address is
+//! computed ([`Reach`]), with the range. This is sufficient for accesses near the root, because an
+//! inaccessible margin is on each side of the range. Before an access to a window, generated code
+//! compares the offset with the size of the window. A test rarely fails. An access whose test fails
+//! may still be valid: an access to registered host memory, or through a generic address to the
+//! thread's own shared, local or parameter memory. If a test fails, the host therefore decides
+//! whether the access is allowed ([`Helpers::verify`]). Generated code calls the host through a
+//! function that preserves all registers, so that the call does not slow down the code around it.
+//! If the host refuses the access, the host records the fault, and generated code executes a trap
+//! instruction.
 //!
 //! Accesses that [`Reach`] proves to be inside a variable are not tested.
 //!
@@ -337,9 +340,9 @@ impl Lane<'_, '_> {
     }
 }
 
-/// For an access at an offset of `low` to `high` bytes from its root, returns which size of the range of device memory
-/// the root must be compared with. The result is the offset of the context field that contains this size. Returns
-/// `None` if no margin is as wide as these offsets.
+/// For an access at an offset of `low` to `high` bytes from its root, returns the offset of a
+/// context field. The field contains the size of the range of device memory with which generated
+/// code must compare the root. Returns `None` if the offsets are larger than every margin.
 pub(crate) fn margin_of(low: i128, high: i128) -> Option<usize> {
     let within = |most: i128| -most <= low && high <= most;
     if within(NEAR) {

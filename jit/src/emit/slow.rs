@@ -53,8 +53,8 @@ impl Lane<'_, '_> {
     }
 
     /// Returns the address of stack memory for `count` cells of 16 bytes, for operands (`which` is 0) or results
-    /// (`which` is 1). The uses of two areas do not overlap, so all small areas share one slot for operands and one
-    /// slot for results.
+    /// (`which` is 1). No two instructions use such memory at the same time, so all instructions
+    /// with few cells share one slot for operands and one slot for results.
     pub(crate) fn area(&mut self, which: usize, count: usize) -> ir::Value {
         let shared = count <= SHARED_CELLS;
         let known = if shared { self.areas[which] } else { None };

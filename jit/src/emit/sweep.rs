@@ -9,9 +9,11 @@
 //! this chunk. Pending spills are flushed before any other code reads the frames. Only the uniform path, and whole
 //! chunks of converged warps that continue from a barrier, can read lazy spills.
 //!
-//! Invariant: while `on` is nonzero, every chunk before thread `at` has stopped at `agreed` in this phase, and no
-//! chunk after the chunk at `at` has run. While `debt` is nonzero, threads below `owing` may have pending spills at
-//! `owed`, and threads that have not run in the phase may have pending spills at its resume point.
+//! Invariant: while `on` is nonzero (the uniform path is active), every chunk before the thread
+//! `at` has stopped at the sync point `agreed` in this phase, and no chunk after the chunk at `at`
+//! has run. While `debt` is nonzero (there may be pending spills), threads whose index is below
+//! `owing` may have pending spills at the sync point `owed`, and threads that have not run in the
+//! phase may have pending spills at the phase's resume point.
 
 use std::mem::offset_of;
 
@@ -90,7 +92,7 @@ enum Then {
     /// Flushes the pending spills of the threads that have not yet run in the current phase. These spills belong to the
     /// resume point of the phase.
     Others,
-    /// Leaves the CTA to the CTA scheduler.
+    /// Ends the native function, so that the CTA scheduler continues the CTA.
     General,
 }
 
@@ -107,8 +109,9 @@ pub(crate) struct Shape {
 
 impl Sweep {
     /// Creates the variables and blocks of the uniform path. `barriers` contains for each sync point whether it is a
-    /// barrier without results. `converged` contains a flag for each resume point: whether lanes that have reached the
-    /// resume point equally often are always in the same iterations of all loops.
+    /// barrier without results. `converged` contains a flag for each resume point: whether lanes
+    /// that have reached the resume point the same number of times are always in the same
+    /// iterations of all loops.
     pub(crate) fn new(
         b: &mut FunctionBuilder<'_>,
         shape: Shape,
@@ -303,7 +306,7 @@ impl Sweep {
     }
 
     /// Emits a jump to the code that materialises the lazy spills of the threads `first..end` at the sync point `stop`.
-    /// That code then continues at the block of `then`.
+    /// After that, the emitted code continues at the block of `then`.
     fn spread(
         &self,
         b: &mut FunctionBuilder<'_>,
@@ -435,7 +438,8 @@ impl Sweep {
         Some(on)
     }
 
-    /// Emits the jump of a whole chunk that has stopped at a sync point on the uniform path.
+    /// Emits the jump that a whole chunk takes after it has stopped at a sync point on the uniform
+    /// path.
     pub(crate) fn arrive(&self, b: &mut FunctionBuilder<'_>, stop: SyncPoint) {
         let stop = b.ins().iconst(types::I32, i64::from(stop.0 as i32));
         b.ins().jump(self.arrived, &[BlockArg::Value(stop)]);

@@ -1,4 +1,4 @@
-//! Strong vector accesses as single host accesses.
+//! Emits strong vector accesses as single accesses of the host CPU.
 //!
 //! PTX guarantees no order among the elements of a vector (ISA 8.2.2), but GPUs access up to 16 bytes at once. Programs
 //! rely on this: for example, they store a value together with a flag which states that the value is valid. An access

@@ -29,7 +29,8 @@ struct Range {
     clears: AtomicU64,
     /// The value of `clears` when all bytes were found to be written; `u64::MAX` if they were not.
     whole_at: AtomicU64,
-    /// Number of calls of [`Range::is_whole`], since bits were last cleared, that `whole_at` did not answer.
+    /// Number of calls of [`Range::is_whole`] since bits were last cleared, without the calls that
+    /// returned true because of `whole_at`.
     searches: AtomicU64,
 }
 
@@ -45,8 +46,9 @@ impl Range {
         }
     }
 
-    /// Returns whether all bytes of the range have been written. Returns false in some calls although they have,
-    /// because only the 1st, 2nd, 4th, 8th (and so on) call examines all bytes.
+    /// Returns whether all bytes of the range have been written. May return false although all
+    /// bytes have been written, because only the 1st, 2nd, 4th, 8th (and so on) call examines all
+    /// bytes.
     fn is_whole(&self) -> bool {
         let clears = self.clears.load(Ordering::SeqCst);
         if self.whole_at.load(Ordering::SeqCst) == clears {
@@ -60,7 +62,7 @@ impl Range {
         true
     }
 
-    /// Calls `clear`, which clears bits.
+    /// Calls `clear`, which clears bits, and increments `clears` before and after this call.
     fn cleared(&self, clear: impl FnOnce()) {
         self.clears.fetch_add(1, Ordering::SeqCst);
         clear();
@@ -120,8 +122,8 @@ pub struct Initialised {
     changes: AtomicU64,
 }
 
-/// A cache of the ranges of an [`Initialised`] that its owner has used last. The owner finds these ranges again without
-/// taking the lock of the [`Initialised`].
+/// A cache of the most recently used ranges of an [`Initialised`]. The owner of the `View` finds
+/// these ranges again without taking the lock of the [`Initialised`].
 #[derive(Debug, Default)]
 pub struct View {
     changes: u64,
@@ -194,8 +196,8 @@ impl View {
     /// has been written. Returns 0 if no tracked range contains any of the bytes, because all of them are then treated
     /// as written, or if all bytes of the tracked range have been written. Returns `None` on big-endian hosts, or if
     /// the bit of the byte at `start` is not bit 0 of a byte of the record. The memory of the bits is not freed while
-    /// this view exists. The [`Initialised`] uses them until [`Initialised::track`] or [`Initialised::forget`] replaces
-    /// or removes the range.
+    /// this view exists. The [`Initialised`] uses these bits until [`Initialised::track`] or
+    /// [`Initialised::forget`] replaces or removes the range.
     pub fn record(&mut self, of: &Initialised, start: u64, len: u64) -> Option<u64> {
         let Some(range) = self.range(of, start, len) else {
             return of.is_untracked(start, len).then_some(0);

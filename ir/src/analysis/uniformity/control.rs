@@ -176,7 +176,7 @@ impl Control {
         changed
     }
 
-    /// Returns the edges that leave a loop, and the innermost loop that contains this loop.
+    /// Returns the edges that leave a loop, and the innermost other loop that contains this loop.
     fn exits(&self, function: &Function, number: usize) -> (Vec<Edge>, Option<usize>) {
         let mut edges: Vec<Edge> = Vec::new();
         for &block in self.loops.body(number) {
@@ -189,7 +189,7 @@ impl Control {
     }
 }
 
-/// The state of the propagation of labels from the edges on which threads diverge.
+/// The state of one propagation of labels, which starts at the edges where threads diverge.
 struct Spread<'a> {
     control: &'a Control,
     cfg: &'a Cfg,

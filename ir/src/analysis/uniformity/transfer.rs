@@ -62,7 +62,8 @@ impl Transfer<'_> {
         self.args.get(index).copied().unwrap_or(Fact::VARYING)
     }
 
-    /// Returns the class of a result about whose dependence on the operands nothing is known.
+    /// Returns the class of a result if the analysis does not know how the op computes the result
+    /// from the operands.
     fn worst(&self) -> Class {
         let all = self.args.iter().map(|fact| fact.class);
         match all.fold(Class::Launch, Class::max) {

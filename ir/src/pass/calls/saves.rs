@@ -107,11 +107,12 @@ fn find(function: &Function, cfg: &Cfg, open: &Open) -> Vec<Kept> {
     kept
 }
 
-/// A new definition at the start of a block: the block, the index of the kept value, and the new value.
+/// A new definition at the start of a block: the block, the index of the [`Kept`] value, and the
+/// new value.
 type Again = (Block, usize, Value);
 
-/// Inserts code that saves values before each call, and code that restores the values after the call. Returns the new
-/// definitions of the kept values.
+/// Inserts code that saves values before each call, and code that restores the values after the
+/// call. Returns the new definitions of the values that are live across calls.
 fn write(
     function: &mut Function,
     (cfg, dominators): (&Cfg, &Dominators),
@@ -193,7 +194,7 @@ fn compute(code: &mut Code<'_>, value: Value, made: &mut FxHashMap<Value, Value>
     new
 }
 
-/// Replaces each use of a kept value by the definition that reaches the use.
+/// Replaces each use of a value that is live across calls by the definition that reaches the use.
 fn rename(
     function: &mut Function,
     cfg: &Cfg,

@@ -1,4 +1,5 @@
-//! Makes loads conditional that the compiler of the program executes speculatively.
+//! Makes speculative loads conditional again. A speculative load is unconditional in the PTX text,
+//! although the source program executes it only under a condition.
 //!
 //! For `a && b`, nvcc often loads `b` in all threads if the address is known to be valid, and combines the two
 //! conditions with `and` or `or`. For `a ? b : c`, it loads both values and selects one. In the source program, a
@@ -48,7 +49,8 @@ struct Plan {
     passed: Vec<(Value, Value)>,
 }
 
-/// Makes the loads of a function conditional that meet the two conditions in the documentation of this module.
+/// Makes each load of a function conditional that meets the two conditions in the documentation of
+/// this module.
 pub(super) fn run(function: &mut Function) {
     function.resolve_aliases();
     let mut flow = Flow::new(function);

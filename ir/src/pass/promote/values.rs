@@ -137,8 +137,9 @@ impl Renamer<'_> {
         }
     }
 
-    /// Converts a value to type `to`. Depending on the widths, keeps the bits, truncates the value, or extends the
-    /// value according to the sign of `memory`, the type of the access.
+    /// Converts a value to type `to`. If the widths are equal, keeps the bits; if `to` is narrower,
+    /// truncates the value; if `to` is wider, extends the value with its sign or with zeros,
+    /// depending on whether `memory`, the type of the access, is signed.
     fn converted(&mut self, value: Value, memory: OpType, to: Type) -> Value {
         let from = self.function.dfg.ty(value);
         if from == to {

@@ -26,7 +26,8 @@ pub(super) enum Kind {
     Counted,
     /// The loop polls: it has an exit for which [`Test::is_polled`] returns true.
     Polls,
-    /// Neither is proven. All loops that do not wait have this kind.
+    /// The analysis proves neither. A loop without any operation with which it may wait always has
+    /// this kind.
     Unknown,
 }
 
@@ -94,8 +95,9 @@ pub(super) fn find(
     kinds
 }
 
-/// Calls `f` with each exit of each loop: the block that branches, the index of the loop, and the condition of the
-/// branch with its result if the exit is taken. Stops and returns false after [`MOST_EXITS`] exits.
+/// Calls `f` with each exit of each loop: the block that branches, the index of the loop, the
+/// condition of the branch, and the result of the condition with which the branch leaves the loop.
+/// Stops and returns false after [`MOST_EXITS`] exits.
 fn exits(
     function: &Function,
     cfg: &Cfg,
@@ -218,10 +220,11 @@ impl Test<'_> {
     }
 
     /// Returns whether an exit with this condition polls memory that other threads can write, at an address that does
-    /// not change in the loop. `wait` is the strongest kind of operation in the loop. If the loop only reads memory, an
-    /// exit polls only if no value on which its condition depends is computed from its own value in an earlier
-    /// iteration. (Conditions that compare weak loads with such values belong to searches and to numeric iterations.)
-    /// If the analysis would need too many steps, this function returns true.
+    /// not change in the loop. `wait` is the strongest kind of operation in the loop. If the loop
+    /// only reads memory, an exit does not poll if its condition depends on a value that is
+    /// computed from the same value in an earlier iteration. (Such conditions are typical of
+    /// searches and of numeric iterations, which compare a loaded value with a value that changes
+    /// in each iteration.) If the analysis would need too many steps, this function returns true.
     fn is_polled(&self, condition: Value, wait: Wait, depth: u32) -> bool {
         let dfg = &self.function.dfg;
         let inst = dfg.def_inst(condition).filter(|_| depth > 0);
@@ -296,9 +299,9 @@ impl Test<'_> {
         polls
     }
 
-    /// Returns whether a value is the same in each iteration, as far as the loop does not write memory: it is
-    /// invariant, or computed by pure instructions and loads from invariant values. The result of `check.access` is the
-    /// address that it examines.
+    /// Returns whether a value is the same in each iteration, provided that the memory does not
+    /// change. The value is the same if it is invariant, or computed by pure instructions and loads
+    /// from invariant values. The result of `check.access` is the address that it examines.
     fn stays(&self, value: Value, depth: u32) -> bool {
         let dfg = &self.function.dfg;
         let examined = |value: Value| {

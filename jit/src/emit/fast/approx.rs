@@ -185,7 +185,8 @@ pub(super) fn sqrt(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Opti
     float::finish(lane, inst, data, types::F32, value)
 }
 
-/// Computes `1 / sqrt(a)`. This lowering does not support f64 with `.ftz`, because that form has less precision.
+/// Computes `1 / sqrt(a)`. This lowering does not support f64 with `.ftz`, because PTX gives the
+/// results of this form fewer significant bits.
 pub(super) fn rsqrt(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<()> {
     let ty = float::float_type(data.ty)?;
     if ty == types::F64 && data.mods.ftz() {

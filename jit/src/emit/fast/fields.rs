@@ -176,7 +176,8 @@ fn carry_in(lane: &mut Lane<'_, '_>, inst: Inst, index: usize, ty: Type) -> Opti
     Some(lane.b.ins().uextend(ty, carry))
 }
 
-/// Returns the type of the operands if it is one that carry chains can have (32 or 64 bits).
+/// Returns the type of the operands if it has 32 or 64 bits, the only widths that operations with
+/// carry can have.
 fn chain(data: &InstData) -> Option<Type> {
     integer::integer(data.ty).filter(|ty| ty.bits() >= 32)
 }
@@ -255,7 +256,7 @@ pub(super) fn subc(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Opti
     chained(lane, inst, data, true, subtract_all)
 }
 
-/// Computes the half of a product that a multiply-add with carry adds.
+/// Computes the half of a product, low or high, that a multiply-add with carry adds.
 fn product(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData, ty: Type) -> Option<Value> {
     let (a, b) = (
         logic::operand(lane, inst, 0, ty)?,

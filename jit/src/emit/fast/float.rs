@@ -1,5 +1,6 @@
-//! f32 and f64 arithmetic that rounds to nearest even. `directed` contains other roundings of f32, and `halves` the
-//! 16-bit formats; the reference functions compute the rest.
+//! f32 and f64 arithmetic that rounds to nearest even. `directed` contains the other roundings of
+//! f32, and `halves` contains the 16-bit formats. Generated code calls the reference functions for
+//! all other operations.
 
 use cranelift_codegen::ir::condcodes::FloatCC;
 use cranelift_codegen::ir::{InstBuilder, Type, Value, types};

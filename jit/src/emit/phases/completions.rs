@@ -1,4 +1,5 @@
-//! Completions of the sync points at which all lanes of a warp wait that have not exited.
+//! Emits the code that completes a sync point if all lanes of a warp that have not exited wait at
+//! it.
 
 use std::mem::offset_of;
 

@@ -26,7 +26,8 @@ use crate::emit::lane::{EmitError, Lane, host};
 use crate::emit::memory::element_type;
 use crate::emit::permitted::{alignment, range_of};
 
-/// A check whose access follows in the same block. The code of the check is emitted together with that of the access.
+/// A check whose access follows in the same block. The code of the check and the code of the access
+/// are emitted together.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pending {
     result: Value,
@@ -60,8 +61,8 @@ impl Examined<'_> {
 const OPERANDS: u32 = 8 * 32 * 8;
 
 impl Slice<'_, '_> {
-    /// Emits the check of an access of all active lanes. If the access follows in the same block, only records the
-    /// check, which is then emitted together with the access.
+    /// Emits the check of an access of all active lanes. If the access follows in the same block,
+    /// this function only records the check; the check is later emitted together with the access.
     pub(super) fn check_lanes(&mut self, inst: Inst, data: &InstData) -> Result<(), EmitError> {
         let Some(access) = ObservedAccess::of(data) else {
             return self.lane.refuse(data);
@@ -351,8 +352,8 @@ impl Slice<'_, '_> {
     }
 
     /// If the order of accesses is checked, loads the address at which the log contains the next record. `stride` is as
-    /// for [`Slice::record_of`]. Clears `permitted` if the log has no space for the record of the access and for what
-    /// follows the record.
+    /// for [`Slice::record_of`]. Clears `permitted` if the log has no space for the record of the
+    /// access and for the addresses and operands that follow the record.
     fn next_record(
         &mut self,
         what: Examined<'_>,
@@ -404,8 +405,9 @@ impl Slice<'_, '_> {
         .with_following()
     }
 
-    /// Emits the code that appends an access to the log. `next` is the result of [`Slice::next_record`], `address` the
-    /// address in the record, and `values` what follows the record.
+    /// Emits the code that appends an access to the log. `next` is the result of
+    /// [`Slice::next_record`], `address` is the address in the record, and `values` contains the
+    /// addresses and operands that follow the record.
     fn record_access<'v>(
         &mut self,
         (next, record): (ir::Value, AccessRecord),
@@ -815,7 +817,8 @@ impl Slice<'_, '_> {
     }
 }
 
-/// Returns the number of bytes that a record and what follows it take in the log.
+/// Returns the number of bytes that a record and the addresses and operands that follow it occupy
+/// in the log.
 fn record_bytes(record: &AccessRecord) -> i64 {
     ((1 + record.following()) * size_of::<AccessRecord>()) as i64
 }

@@ -1,9 +1,10 @@
 //! Sync points that a whole warp completes in vector registers, without the host. All 32 lanes are active, so all lanes
 //! have arrived at the sync point.
 //!
-//! Member masks that are not constant are compared at run time. Two kinds of masks are recognised: masks that contain
-//! all lanes, and masks in which each lane's mask is the tile of 16, 8 or 4 neighbouring lanes that contains the lane,
-//! as in cooperative groups. The host completes collectives with other masks.
+//! Member masks that are not constant are compared at run time. Generated code recognises two
+//! cases: the mask contains all lanes, or the mask of each lane consists of the tile of 16, 8 or 4
+//! neighbouring lanes to which the lane belongs, as in cooperative groups. In all other cases, the
+//! host completes the collective.
 
 use std::mem::offset_of;
 
@@ -28,7 +29,7 @@ const TILES: [u32; 4] = [32, 16, 8, 4];
 /// The condition under which the 32 lanes at a sync point continue without the host.
 pub(super) enum Pass {
     Always,
-    /// If the value is nonzero.
+    /// The lanes continue without the host if this value is nonzero.
     If(ir::Value),
 }
 
@@ -400,13 +401,13 @@ impl Slice<'_, '_> {
     }
 }
 
-/// Whether a vote has an explicit member mask and one of the supported modes.
+/// Returns whether a vote has an explicit member mask and one of the supported modes.
 fn is_plain_vote(data: &InstData) -> bool {
     let modes = [Mode::Ballot, Mode::Any, Mode::All, Mode::Uni];
     !data.mods.flag() && modes.contains(&data.mods.mode())
 }
 
-/// Whether a `redux` reduces 32-bit integers.
+/// Returns whether a `redux` reduces 32-bit integers.
 fn is_word_reduction(data: &InstData) -> bool {
     let ops = [
         AtomOp::Add,
@@ -419,7 +420,8 @@ fn is_word_reduction(data: &InstData) -> bool {
     data.ty.is_integer() && data.ty.bits() == 32 && ops.contains(&data.mods.atom_op())
 }
 
-/// Whether `shfl` can read any lane of the segment, by its index.
+/// Returns whether a `shfl` selects its source lane by index and can select any lane of the
+/// segment.
 fn is_any_index(data: &InstData, c: u32) -> bool {
     data.mods.mode() == Mode::Idx && c & 31 == 31
 }

@@ -1,4 +1,5 @@
-//! Control flow of a chunk. The code exists twice: once for chunks of which all lanes run, and once under masks.
+//! Control flow of a chunk. The code exists twice: once for chunks of which all lanes run, and once
+//! as masked code, for chunks of which only some lanes run.
 //!
 //! The masked blocks are in the order of [`Linear`]; a *position* is an index in this order. Each masked block has a
 //! variable with the mask of the lanes that will run the block, and a block with an empty mask is skipped. The first
@@ -105,7 +106,8 @@ impl Slice<'_, '_> {
     /// Creates the blocks and variables of the masked code. After this call, other code may jump to the masked code.
     ///
     /// # Errors
-    /// [`EmitError::TooLarge`] if the loops would pass too many masks.
+    /// Returns [`EmitError::TooLarge`] if the loops would pass too many masks from one iteration to
+    /// the next.
     pub(crate) fn prepare(&mut self) -> Result<(), EmitError> {
         let spans = self.view.linear.loops.iter();
         let inside: usize = spans.map(|span| (span.end - span.start) as usize).sum();
@@ -124,7 +126,8 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Clears the masks of all positions whose first writer is `toucher`.
+    /// Emits code that clears the masks of all positions whose masks are first written by the code
+    /// `toucher`.
     fn none_touched(&mut self, toucher: Toucher) {
         let all = self.masked.toucher.iter().zip(&self.masked.masks);
         let vars: Vec<Vars> = all
@@ -162,8 +165,8 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Restricts `whole`, the condition under which the code for whole chunks runs: CTA range analysis must also have
-    /// proved the checks that this code assumes to hold.
+    /// Returns a stricter condition than `whole` for running the code for whole chunks: CTA range
+    /// analysis must also have proved the checks that this code assumes to hold.
     pub(super) fn surely(&mut self, whole: ir::Value) -> ir::Value {
         match self.hoisted.extents().assured() {
             Some(assured) => {
@@ -309,7 +312,8 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Emits branches to `ways` for the cases that CTA range analysis has proved or disproved the condition. Emits no
+    /// Emits a branch to `ways[0]` that is taken if CTA range analysis has proved the condition for
+    /// the CTA, and a branch to `ways[1]` that is taken if the analysis has disproved it. Emits no
     /// branch for an edge to a block that only exits.
     fn ask(&mut self, condition: Value, targets: &[BlockCall], ways: [ir::Block; 2]) {
         if !self.conditions.contains(&condition) {
@@ -715,7 +719,8 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Returns whether lanes that took different edges may have reconverged here.
+    /// Returns whether lanes that took different edges may have reconverged at the start of the
+    /// current block.
     fn may_have_met(&self, position: u32, block: Block) -> bool {
         let linear = self.view.linear;
         let function = self.lane.function;
@@ -752,8 +757,9 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// Emits a jump forwards to a position. If a loop begins there, the code first clears the masks that edges out of
-    /// the loop are the first to write, because these edges can add lanes in every iteration.
+    /// Emits a jump forwards to a position. If a loop begins there, the code first clears the masks
+    /// whose first writer is an edge out of the loop, because such an edge can add lanes in every
+    /// iteration.
     fn enter_position(&mut self, next: u32) {
         self.none_touched(Toucher::Loop(next));
         let at = self.masked.at[next as usize];
@@ -815,7 +821,7 @@ impl Slice<'_, '_> {
 
     // Stops.
 
-    /// Emits the stop of the active lanes at a sync point or at the end of the kernel.
+    /// Emits code that stops the active lanes at a sync point or at the end of the kernel.
     pub(super) fn stop(&mut self, stop: SyncPoint) -> Result<(), EmitError> {
         if let Some(sweep) = self.ends.sweep {
             sweep.stop(self.lane.b, stop, self.mask.is_none());
@@ -823,7 +829,8 @@ impl Slice<'_, '_> {
         self.stop_apart(stop)
     }
 
-    /// Emits the stop of the active lanes in code that runs only if the uniform path is not active.
+    /// Emits code that stops the active lanes. This code runs only if the uniform path is not
+    /// active.
     fn stop_apart(&mut self, stop: SyncPoint) -> Result<(), EmitError> {
         if !self.sync_points.contains(&stop) {
             self.sync_points.push(stop);

@@ -75,7 +75,7 @@ impl Slice<'_, '_> {
         self.conditions = once.map(|(&value, _)| value).collect();
     }
 
-    /// Returns whether an endpoint test may decide a value, which is then a condition.
+    /// Returns whether a value is a condition that an endpoint test may decide.
     fn waits(&self, value: Value, block: Block) -> bool {
         let function = self.lane.function;
         let Some(inst) = function.dfg.def_inst(value) else {

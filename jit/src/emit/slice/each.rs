@@ -82,7 +82,8 @@ impl Slice<'_, '_> {
         b.ins().iadd(first, step)
     }
 
-    /// Emits the operation that defines a speculatively affine value again, for the lane `number`.
+    /// Emits once more, for the lane `number`, the operation that defines a speculatively affine
+    /// value.
     fn lane_again(&mut self, value: Value, number: ir::Value) -> Result<ir::Value, EmitError> {
         let function = self.lane.function;
         let first = self.lane.get(value);

@@ -2,10 +2,12 @@
 //! points.
 //!
 //! The lanes that continue after a sync point can come from different iterations of a loop. Therefore values that are
-//! classified as uniform or affine may have lanes from different iterations. Generated code compares these lanes, and
-//! lanes whose values do not match those of the first lane wait. After a barrier that all threads of the CTA have
-//! reached equally often, no comparison is needed if such threads are always in the same iterations of all loops. For a
-//! speculatively affine value, the frame also contains a note for each chunk that records whether the check held.
+//! classified as uniform or affine may have lanes from different iterations. Generated code
+//! compares the values of these lanes. A lane waits if its values do not match the values of the
+//! first lane. No comparison is needed after a barrier if all threads of the CTA have reached the
+//! barrier the same number of times, and if the analysis proves that such threads are always in the
+//! same iterations of all loops. For a speculatively affine value, the frame also contains a note
+//! for each chunk that records whether the check held.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, types};
@@ -21,9 +23,9 @@ use crate::emit::clif_type;
 use crate::emit::lane::{EmitError, host};
 
 impl Slice<'_, '_> {
-    /// Emits the code after a sync point. The code loads the live values from the frame. The code continues with those
-    /// lanes of `bits` whose uniform and affine values match those of the lowest lane. It adds the other lanes to
-    /// `rest`.
+    /// Emits the code after a sync point. The code loads the live values from the frame. The code
+    /// continues with the lanes of `bits` whose uniform and affine values match the values of the
+    /// lowest lane. It adds the other lanes to `rest`.
     pub(crate) fn behind_point(
         &mut self,
         entry: &ResumePoint,
@@ -176,8 +178,8 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Sets the scalar of a speculatively affine value to the first of the lanes loaded from the frame, and emits the
-    /// check whether these lanes are affine.
+    /// Sets the first-lane value of a speculatively affine value to the first of the lanes loaded
+    /// from the frame, and emits the check whether these lanes are affine.
     fn guard_stored(&mut self, value: Value, lanes: &Lanes) -> Result<(), EmitError> {
         let Some(stride) = self.view.speculative.stride(value) else {
             return Ok(());

@@ -201,7 +201,7 @@ impl Slice<'_, '_> {
         Ok(self.lane.b.ins().select(holds, affine, apart))
     }
 
-    /// Emits the code that `code` emits, under a branch that skips it if the check `holds`.
+    /// Calls `code` to emit code, and emits a branch that skips this code if the check `holds`.
     pub(super) fn unless(
         &mut self,
         holds: ir::Value,
@@ -328,7 +328,8 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// Returns the lanes of a speculatively affine value or of a condition if they were not computed at its definition.
+    /// Returns the lanes of a speculatively affine value or of a condition, if the lanes were not
+    /// computed at the definition of the value.
     pub(super) fn lazy_lanes(&mut self, value: Value) -> Result<Option<Lanes>, EmitError> {
         let condition = self.conditions.contains(&value);
         if !condition && !self.lazy.contains(&value) {

@@ -17,7 +17,7 @@ use super::ops::{Tried, bail};
 use super::{Lanes, Slice};
 use crate::emit::fast::halves::{Format, is_plain};
 
-/// Whether this module supports an operation on 16-bit floats.
+/// Returns whether this module supports an operation on 16-bit floats.
 pub(super) fn is_known(data: &InstData) -> bool {
     let plain = is_plain(data);
     match data.opcode {

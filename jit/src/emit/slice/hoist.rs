@@ -1,7 +1,8 @@
 //! Hoisting: values that are equal for a launch or a CTA are computed once, before the loops over chunks.
 //!
-//! An operation is hoisted only if it may run although the kernel might not reach it: pure operations that never trap,
-//! and loads of parameters. All its operands must be hoisted too, so its result does not change in loops.
+//! Hoisted code runs even if the kernel never reaches the operation. Therefore only pure operations
+//! that never trap, and loads of parameters, are hoisted. All operands of a hoisted operation must
+//! also be hoisted, so its result does not change in loops.
 
 use cranelift_codegen::ir::{InstBuilder, types};
 use cranelift_frontend::Variable;

@@ -33,8 +33,9 @@ pub(super) enum Places {
     Each(Vec<ir::Value>),
 }
 
-/// If an access has a speculatively affine address, and the access is contiguous or at one address for all lanes
-/// whenever the checks of the address hold, returns its stride. Returns `None` for other accesses.
+/// Returns the stride of an access with a speculatively affine address, if the access is contiguous
+/// or all lanes access one address whenever the checks of the address hold. Returns `None` for
+/// other accesses.
 pub(super) fn run_stride(
     view: View<'_>,
     address: Value,
@@ -356,8 +357,9 @@ impl Slice<'_, '_> {
         Ok(lanes)
     }
 
-    /// Emits code for the four lanes with index `four` in the mask, and returns the vectors that this code computes. If
-    /// none of these lanes is active, the code is skipped and the vectors are zero.
+    /// Emits code for four lanes, the group of lanes with index `four`, and returns the vectors
+    /// that this code computes. If none of these lanes is active, the code is skipped and the
+    /// vectors are zero.
     fn if_any(
         &mut self,
         four: u32,

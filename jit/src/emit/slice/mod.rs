@@ -62,7 +62,8 @@ pub(crate) struct View<'a> {
     pub(crate) uniformity: &'a Uniformity,
     pub(crate) linear: &'a Linear,
     pub(crate) speculative: &'a SpeculativeAffine,
-    /// For each resume point, whether lanes that have reached it equally often are in the same iterations of all loops.
+    /// For each resume point, whether lanes that have reached it the same number of times are in
+    /// the same iterations of all loops.
     pub(crate) converged: &'a [bool],
     /// Number of lanes of a chunk.
     pub(crate) width: u32,
@@ -131,9 +132,10 @@ pub(crate) struct Slice<'a, 'b> {
     /// Stack memory for the addresses of the lanes, for the case that the host must decide whether the accesses are
     /// allowed.
     asked: Option<ir::StackSlot>,
-    /// A check whose code is emitted later, together with that of its access.
+    /// A check whose code is emitted later, together with the code of the access that it checks.
     pending_check: Option<check::Pending>,
-    /// Whether a check has examined the access being translated, so that it needs no tests.
+    /// Whether a check has already examined the access being translated. If so, the access needs no
+    /// tests.
     examined: bool,
     /// Stack memory through which checks pass the addresses of the lanes.
     check_addresses: Option<ir::StackSlot>,

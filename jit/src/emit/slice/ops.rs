@@ -38,7 +38,7 @@ pub(super) fn integer_vector(ty: OpType) -> Option<ir::Type> {
     }
 }
 
-/// Returns the integer vector type whose lanes are as wide as those of `ty`.
+/// Returns the integer vector type whose lanes are as wide as the lanes of `ty`.
 pub(super) fn int_of(ty: ir::Type) -> ir::Type {
     if ty.lane_bits() == 32 {
         types::I32X4
@@ -92,8 +92,8 @@ impl Slice<'_, '_> {
         self.lane.function.dfg.args(inst).get(index).copied()
     }
 
-    /// Returns an operand's lanes as vectors of type `ty`; `None` if the lanes of the operand have another width than
-    /// those of `ty`.
+    /// Returns an operand's lanes as vectors of type `ty`; `None` if the lanes of the operand do
+    /// not have the width of the lanes of `ty`.
     pub(super) fn lanes_as(
         &mut self,
         inst: Inst,
@@ -472,8 +472,8 @@ impl Slice<'_, '_> {
         Ok(Some(self.narrow_mask(mask)))
     }
 
-    /// Emits a floating-point comparison. Cranelift does not support all of them for vectors, so some are composed of
-    /// others.
+    /// Emits a floating-point comparison. Cranelift does not support all floating-point comparisons
+    /// for vectors, so this function composes the unsupported comparisons of supported ones.
     fn float_compare(&mut self, condition: FloatCC, a: ir::Value, b: ir::Value) -> ir::Value {
         let ins = &mut *self.lane.b;
         match condition {

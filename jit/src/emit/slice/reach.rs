@@ -1,8 +1,10 @@
-//! Tests that the accesses of a chunk stay in the kernel's memory ([`crate::emit::reach`]). If the addresses are affine
-//! or have a common root, a test is one comparison; otherwise it consists of a few vector operations.
+//! Tests that the accesses of a chunk stay in the kernel's memory ([`crate::emit::reach`]). If the
+//! addresses are affine, or are all computed from one root value, a test is one comparison;
+//! otherwise it consists of a few vector operations.
 //!
 //! The addresses of inactive lanes are arbitrary. Vector tests ignore inactive lanes. Tests of affine addresses include
-//! inactive lanes, so such a test may fail only because of them; the host then ignores the inactive lanes.
+//! inactive lanes, so such a test can fail because of an inactive lane alone. In this case, the
+//! host ignores the inactive lanes.
 
 use std::mem::offset_of;
 
@@ -257,13 +259,14 @@ impl Slice<'_, '_> {
         all.unwrap_or_else(|| b.ins().iconst(types::I8, 1))
     }
 
-    /// Returns the result of a failed test, so that the host decides.
+    /// Returns a constant that stands for the result of a failed test, so that the generated code
+    /// always asks the host whether the access is allowed.
     fn never(&mut self) -> ir::Value {
         self.lane.b.ins().iconst(types::I8, 0)
     }
 
-    /// Emits the test whether the addresses of all active lanes are in the range of device memory. The test uses that
-    /// the size of the range is a power of two.
+    /// Emits the test whether the addresses of all active lanes are in the range of device memory.
+    /// The test relies on the fact that the size of the range is a power of two.
     fn all_in_range(&mut self, lanes: &Lanes) -> ir::Value {
         let base = self
             .lane

@@ -1,5 +1,5 @@
-//! Records runs of accesses to adjacent addresses: weak loads or stores of consecutive threads of a CTA. The data that
-//! the warps of the CTA share are looked up once for a run.
+//! Records *runs* of accesses: weak loads or stores of adjacent addresses by consecutive threads of
+//! a CTA. The data that the warps of the CTA share is looked up once for a run.
 
 use super::cell::GroupId;
 use super::clock::{CtaId, Thread, Time};
@@ -78,8 +78,8 @@ impl Detector {
         true
     }
 
-    /// Returns the first of consecutive groups for the accesses of an instruction by all warps of a CTA at the time of
-    /// the thread `leader`.
+    /// Returns the first of several groups with consecutive IDs, one for each warp of a CTA. The
+    /// groups contain the accesses of an instruction at the time of the thread `leader`.
     fn groups_of_warps(&mut self, leader: Thread, (site, access): (Site, Access)) -> GroupId {
         let cta = &self.ctas[leader.cta as usize];
         let time = cta.time(leader.index);

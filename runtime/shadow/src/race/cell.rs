@@ -173,7 +173,8 @@ pub(super) enum About {
     Over,
     /// The accesses belong to the current interval of the warp.
     Current,
-    /// Neither of the two cases above is known to apply.
+    /// It is not known whether the accesses happen before the next access, or whether they belong
+    /// to the current interval of the warp.
     Open,
 }
 
@@ -275,8 +276,8 @@ impl Page {
         }
     }
 
-    /// Removes the accesses to lines that are completely in `from..to`. If only a part of a line is in this range, the
-    /// cells of the line get its accesses.
+    /// Removes the accesses to lines that are completely in `from..to`. If only a part of a line is
+    /// in this range, the accesses of the line are moved to its cells.
     fn forget_lines(&mut self, from: usize, to: usize, lists: &mut Lists) {
         let inside = (from.div_ceil(LINE), to / LINE);
         if let Some(lines) = &mut self.lines {
@@ -372,8 +373,9 @@ impl Cells {
         found
     }
 
-    /// Returns a bit mask of those of the `count` cells from `index` on that have a mark for which `holds` returns
-    /// true. `count` is at most 64, and the cells must be in one page.
+    /// Examines the `count` cells from `index` on, and returns a bit mask of the cells that have a
+    /// mark for which `holds` returns true. `count` is at most 64, and the cells must be in one
+    /// page.
     #[inline]
     pub(super) fn marked(
         &mut self,

@@ -1,5 +1,6 @@
 //! Vector clocks. A clock is a set of accesses. The clock of a thread contains the accesses of other threads that
-//! happen before the next access of this thread. In the code, the clock, or the thread, *knows* these accesses.
+//! happen before the next access of this thread. In the code, the clock, or the thread, *knows* the
+//! accesses that the clock contains.
 //!
 //! Time is measured in two units. The *epoch* of a CTA counts the barriers that all threads of the CTA have passed. The
 //! *interval* of a warp counts the operations that order accesses of its threads. Epochs and intervals never decrease.
@@ -161,15 +162,15 @@ fn warp_key(cta: CtaId, warp: u32) -> u64 {
 pub(super) struct Clock {
     /// For each CTA, an epoch: the clock contains all accesses of the CTA before this epoch.
     ctas: Trie<u32>,
-    /// For each warp ([`warp_key`]), the accesses of its lanes that the clock contains in addition to those that `ctas`
-    /// covers.
+    /// For each warp ([`warp_key`]), the accesses of its lanes that the clock contains in addition
+    /// to the accesses that `ctas` covers.
     warps: Trie<WarpTime>,
     /// Whether an edge with too narrow a scope contributed to this clock. (An edge is a write and a read that
     /// synchronise two threads; the fence after the read belongs to it.) Only [`Basis::Suspected`](super::cta::Basis)
     /// clocks, which explain races, contain such edges.
     pub(super) narrow: bool,
-    /// For each [`Window`], those writes in this clock that are followed by a fence between the generic and the
-    /// asynchronous proxy. They are visible to the asynchronous proxy.
+    /// For each [`Window`], the writes in this clock that are followed by a fence between the
+    /// generic and the asynchronous proxy. These writes are visible to the asynchronous proxy.
     pub(super) fenced: [Shared; 2],
 }
 

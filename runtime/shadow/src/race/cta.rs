@@ -10,14 +10,17 @@ use super::copy::{Groups, Issue, Sequence};
 use super::sequenced::Sequenced;
 use super::{Lock, Scope, Site};
 
-/// Clocks on three levels: CTA, warps and threads. The accesses that a thread knows are the union of its own clock, the
-/// clock of its warp and the clock of its CTA.
+/// Clocks on three levels: CTA, warps and threads. The union of a thread's own clock, the clock of
+/// its warp and the clock of its CTA contains the accesses that happen before the thread's next
+/// access.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     cta: Shared,
-    /// The clock of each warp; empty until a warp knows accesses that its CTA does not know.
+    /// The clock of each warp. The list is empty until a warp's clock contains accesses that the
+    /// clock of the CTA does not contain.
     warps: Vec<Shared>,
-    /// The clock of each thread; empty until a thread knows accesses that its warp does not know.
+    /// The clock of each thread. The list is empty until a thread's clock contains accesses that
+    /// the clock of the thread's warp does not contain.
     threads: Vec<Shared>,
     /// Number of warps.
     count: usize,
@@ -33,7 +36,8 @@ impl Known {
         }
     }
 
-    /// Returns the clocks on the three levels of a thread.
+    /// Returns the clock of a thread's CTA, and the clocks of its warp and of the thread itself if
+    /// they exist.
     fn levels(&self, thread: u32) -> impl Iterator<Item = &Shared> {
         let warp = self.warps.get(thread as usize / 32);
         let own = self.threads.get(thread as usize);
@@ -138,15 +142,17 @@ impl Known {
     }
 }
 
-/// The intervals up to which the lanes of a warp know each other's accesses. The matrix exists only if these intervals
-/// differ between lanes. Element `[reader][lane]` is the interval up to which `reader` knows the accesses of `lane`.
+/// For each pair of lanes of a warp, element `[reader][lane]` is an interval: the accesses of
+/// `lane` in intervals up to this one happen before the next access of `reader`. The matrix exists
+/// only if these intervals differ between lanes.
 type Matrix = Box<[[u32; 32]; 32]>;
 
 #[derive(Debug)]
 struct Warp {
     /// The current interval of the warp; the first interval is 1.
     interval: u32,
-    /// Every lane of the warp knows all accesses of all lanes of the warp in intervals up to this one.
+    /// All accesses of all lanes of the warp in intervals up to this one happen before the next
+    /// access of every lane of the warp.
     common: u32,
     matrix: Option<Matrix>,
     /// The interval of the warp's latest access.
@@ -156,14 +162,15 @@ struct Warp {
 }
 
 /// Selects the edges of the happens-before order from which a clock is computed. These are either only edges that the
-/// memory model guarantees, or also edges that lack a fence or a sufficient scope. With the latter clocks, the detector
-/// determines which operation is missing in a race.
+/// memory model guarantees, or also edges that lack a fence or a sufficient scope. From the clocks
+/// with such additional edges, the detector determines which operation is missing if two accesses
+/// race.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Basis {
     /// Only edges that the memory model guarantees.
     Guaranteed,
-    /// Also edges from a proper release to a strong read after which the reader executes no fence, or only a fence of
-    /// too narrow a scope.
+    /// The edges that the memory model guarantees, and also edges from a proper release to a strong
+    /// read after which the reader executes no fence, or only a fence of too narrow a scope.
     Assumed,
     /// Edges from every strong write to every strong read that reads its value.
     Suspected,
@@ -195,11 +202,12 @@ pub(super) struct Running {
     suspected: Known,
     /// For each thread: its last fence.
     fences: Vec<Option<Box<Fence>>>,
-    /// The clocks that belong to `fence.sc`; `None` until a thread executes one, or reads a value that was written
-    /// after one.
+    /// The clocks that belong to `fence.sc`; `None` until a thread executes a `fence.sc`, or reads
+    /// a value that was written after a `fence.sc`.
     sequenced: Option<Box<Sequenced>>,
-    /// For each thread, the clocks of the writes whose values the thread has read with strong reads, and that it has
-    /// not yet acquired with a fence. The index of a clock is the least [`Scope`] of a fence that acquires it.
+    /// For each thread, the clocks of the writes whose values the thread has read with strong
+    /// reads, without the clocks that the thread has already acquired with a fence. The index of a
+    /// clock is the least [`Scope`] of a fence that acquires it.
     pending: Vec<[Shared; 3]>,
     /// The threads whose clock in `pending` depends on the schedule.
     scheduled: FxHashSet<u32>,
@@ -238,7 +246,8 @@ type Polled = (u64, u64, Scope, bool);
 /// The data of a fence for later strong writes of the thread, which release the accesses before the fence.
 #[derive(Clone, Debug)]
 pub(super) struct Fence {
-    /// The accesses that the thread knew at the fence, and its own accesses before the fence.
+    /// The accesses of other threads that happen before the fence, and the thread's own accesses
+    /// before the fence.
     pub(super) clock: Shared,
     /// The scope of the fence.
     pub(super) scope: Scope,
@@ -252,7 +261,8 @@ impl Running {
         running
     }
 
-    /// Makes this the data of another CTA, as [`Running::new`] creates them. Keeps the memory of maps.
+    /// Resets this data, so that it describes another CTA as after [`Running::new`]. Keeps the
+    /// memory of maps for reuse.
     pub(super) fn reset(&mut self, threads: u32, epoch: u32) {
         let count = threads.div_ceil(32) as usize;
         self.end();
@@ -283,13 +293,15 @@ impl Running {
         self.warps.len() as u32
     }
 
-    /// Returns the first of the groups of all warps for the accesses of an instruction.
+    /// Returns the group of warp 0 for the accesses of an instruction. The groups of the other
+    /// warps have the IDs after it.
     pub(super) fn run_groups(&self, site: Site) -> Option<GroupId> {
         let mut known = self.run_groups.iter();
         known.find(|(of, _)| *of == site).map(|&(_, first)| first)
     }
 
-    /// Sets the first of the groups of all warps for the accesses of an instruction.
+    /// Sets the group of warp 0 for the accesses of an instruction. The groups of the other warps
+    /// have the IDs after it.
     pub(super) fn set_run_groups(&mut self, site: Site, first: GroupId) {
         let mut known = self.run_groups.iter_mut();
         match known.find(|(of, _)| *of == site) {
@@ -298,8 +310,8 @@ impl Running {
         }
     }
 
-    /// Returns whether several warps, the first to the last, are at the same time, and the lanes of each warp know the
-    /// accesses of the warp up to the same interval.
+    /// Returns whether two values are equal for all warps from `first` to `last`: the current
+    /// interval, and the interval of [`Running::common_interval`].
     pub(super) fn are_at_one_time(&self, first: u32, last: u32) -> bool {
         let warps = self.warps.get(first as usize..=last as usize);
         let same = |a: &Warp, b: &Warp| (a.interval, a.common) == (b.interval, b.common);
@@ -390,7 +402,8 @@ impl Running {
         !self.locks.is_empty()
     }
 
-    /// Returns the highest interval up to which every lane of a warp knows all accesses of the other lanes.
+    /// Returns the highest interval for which all accesses of a warp's lanes in intervals up to
+    /// this one happen before the next access of every lane of the warp.
     pub(super) fn common_interval(&self, warp: u32) -> u32 {
         self.warps[warp as usize].common
     }
@@ -468,8 +481,8 @@ impl Running {
         };
     }
 
-    /// Performs a fence between the generic and the asynchronous proxy. All writes to the state spaces `windows` that
-    /// the thread knows are then visible to the asynchronous proxy.
+    /// Performs a fence between the generic and the asynchronous proxy. The writes to the state
+    /// spaces `windows` that happen before the fence are then visible to the asynchronous proxy.
     pub(super) fn fence_proxy(&mut self, id: CtaId, thread: u32, windows: &[Window]) {
         let released = self.release(id, thread, Basis::Guaranteed);
         let Some(released) = released else {
@@ -541,8 +554,8 @@ impl Running {
         }
     }
 
-    /// Returns whether `reader`, a thread of this CTA, knows an access of `thread` at `time`: the access then happens
-    /// before the next access of `reader`. `id` is the index of this CTA.
+    /// Returns whether an access of `thread` at `time` happens before the next access of `reader`,
+    /// which is a thread of this CTA. `id` is the index of this CTA.
     pub(super) fn knows(
         &self,
         id: CtaId,
@@ -562,8 +575,9 @@ impl Running {
         self.known(basis).knows(reader, thread, time)
     }
 
-    /// Returns the lanes of the warp `warp` of the CTA `cta` whose accesses at `time` the thread `reader` of this CTA knows
-    /// ([`Running::knows`]). `id` is the index of this CTA.
+    /// Returns the lanes of the warp `warp` of the CTA `cta` whose accesses at `time` happen before
+    /// the next access of `reader`, a thread of this CTA ([`Running::knows`]). `id` is the index of
+    /// this CTA.
     pub(super) fn known_lanes(
         &self,
         id: CtaId,
@@ -654,7 +668,8 @@ impl Running {
         self.advance(index);
     }
 
-    /// Orders the accesses of all threads of the CTA: a barrier at which all threads that have not exited have arrived.
+    /// Performs a barrier at which all threads that have not exited have arrived: all earlier
+    /// accesses of the CTA's threads happen before all later accesses.
     pub(super) fn pass_barrier(&mut self, id: CtaId) {
         for basis in Basis::ALL {
             self.known_mut(basis).raise_to_cta();
@@ -682,7 +697,7 @@ impl Running {
         }
     }
 
-    /// Returns a clock with all accesses that a thread knows and the thread's own accesses so far.
+    /// Returns a clock with all accesses in a thread's clocks and the thread's own accesses so far.
     pub(super) fn release(&self, id: CtaId, thread: u32, basis: Basis) -> Shared {
         self.release_with(id, thread, &self.known(basis).of(thread))
     }
@@ -717,8 +732,8 @@ impl Running {
         Some(std::sync::Arc::new(clock))
     }
 
-    /// Returns a clock with all accesses that at least one of the lanes `mask` of a warp knows, and the accesses of
-    /// these lanes so far.
+    /// Returns a clock with all accesses in the clocks of the lanes `mask` of a warp, and the
+    /// accesses of these lanes so far.
     fn release_lanes(&self, id: CtaId, warp: u32, mask: u32, basis: Basis) -> Shared {
         let mut all = None;
         if mask == u32::MAX {
@@ -840,7 +855,8 @@ impl Running {
         depends || acquired.is_some() && scheduled
     }
 
-    /// Returns the accesses that a strong write of a thread passes to the `fence.sc` that follow a read of its value.
+    /// Returns the accesses that a strong write of a thread passes to each `fence.sc` that follows
+    /// a read of the written value.
     pub(super) fn written_sequenced(&self, thread: u32) -> Shared {
         self.sequenced.as_ref()?.written(thread)
     }
@@ -954,8 +970,8 @@ impl Running {
                 .all(|(warp, &alive)| alive == 0 || quiet(warp))
     }
 
-    /// Returns the clocks that the threads that have arrived at the barrier of the cluster, or that have exited,
-    /// release. Resets the barrier for its next use.
+    /// Returns the clocks that are released by the threads that have arrived at the barrier of the
+    /// cluster or have exited. Resets the barrier for its next use.
     pub(super) fn take_cluster_arrivals(&mut self, id: CtaId, alive: &[u32]) -> [Shared; 3] {
         let mut all = std::mem::take(&mut self.cluster_arrivals);
         for (warp, &alive) in alive.iter().enumerate() {
@@ -973,7 +989,7 @@ impl Running {
         all
     }
 
-    /// Sets the clocks that threads that wait at the barrier of the cluster acquire.
+    /// Sets the clocks that are acquired by the threads that wait at the barrier of the cluster.
     pub(super) fn release_cluster(&mut self, released: [Shared; 3]) {
         self.cluster_released = released;
     }
@@ -988,8 +1004,8 @@ impl Running {
         }
     }
 
-    /// Records that all threads of the CTA pass a barrier. Returns a clock with all accesses that a thread of the CTA
-    /// knows and the accesses of all its threads so far.
+    /// Records that all threads of the CTA pass a barrier. Returns a clock with all accesses in the
+    /// clocks of the CTA's threads and all accesses of these threads so far.
     pub(super) fn release_all(&mut self, id: CtaId) -> Shared {
         self.pass_barrier(id);
         let mut clock = self.guaranteed.cta.clone();

@@ -18,7 +18,7 @@ pub(super) struct Cta {
     /// The launch that the CTA belongs to.
     pub(super) launch: u32,
     threads: u32,
-    /// The epoch of a further access, if the CTA has ended.
+    /// If the CTA has ended, the epoch that a further access of the CTA would have.
     epoch: u32,
     /// Whether the kernel synchronises threads only with barriers of the whole CTA and with warp barriers.
     pub(super) barriers_only: bool,
@@ -56,8 +56,9 @@ impl Cta {
         }
     }
 
-    /// Makes further accesses accesses before the first synchronisation. Must not be called after a synchronisation,
-    /// unless the CTA has ended. Takes memory from `unused`.
+    /// Prepares for further accesses, which get the time before the first synchronisation of the
+    /// CTA. Must not be called after a synchronisation, unless the CTA has ended. Takes memory from
+    /// `unused`.
     pub(super) fn begin(&mut self, unused: &mut UnusedCtas) {
         if self.running.is_none() {
             let mut running = unused.pop().unwrap_or_default();
@@ -66,8 +67,8 @@ impl Cta {
         }
     }
 
-    /// Frees data that is needed only for further accesses and synchronisation of the CTA's threads. `unused` gets the
-    /// memory, for CTAs that begin later.
+    /// Frees data that is needed only for further accesses and synchronisation of the CTA's
+    /// threads. Moves the memory to `unused`, so that CTAs that begin later can use it.
     pub(super) fn end(&mut self, unused: &mut UnusedCtas) {
         match self.running.take() {
             Some(mut running) if running.has_copied() => {

@@ -1,7 +1,9 @@
 //! Reads of consecutive CTAs that have not synchronised their threads.
 //!
-//! If each thread of a grid reads an element of an array, the runs of neighbouring CTAs are adjacent. The detector keeps
-//! such runs together. It needs not know the CTAs until one of their reads may race.
+//! A run consists of reads of adjacent addresses by consecutive threads of a CTA. If each thread of
+//! a grid reads an element of an array, the runs of neighbouring CTAs are adjacent. The detector
+//! stores such runs as one record. It needs no data about the individual CTAs until one of their
+//! reads may race.
 
 use smallvec::SmallVec;
 
@@ -10,8 +12,9 @@ use super::ctas::Cta;
 use super::reads::{BLOCK, Key, MOST_RUNS, Reader, Run};
 use super::{Access, Detector, Site};
 
-/// The instruction and the addresses of equal runs of consecutive CTAs that read adjacent memory. Such runs are kept
-/// together, because their number would otherwise be large, and would depend on the order in which CTAs run.
+/// The instruction and the addresses of equal runs of consecutive CTAs that read adjacent memory.
+/// Such runs are stored as one record, because the number of records would otherwise be large, and
+/// would depend on the order in which CTAs run.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct GridKey {
     pub(super) site: Site,
@@ -51,7 +54,8 @@ pub(super) struct GridReaders {
 }
 
 impl GridReaders {
-    /// Adds the CTAs `first..end` of a launch that no other work may overlap.
+    /// Adds the CTAs `first..end` of a launch. No other work may run at the same time as this
+    /// launch.
     fn add(&mut self, launch: u32, (first, end): (u64, u64)) {
         if self.launch != launch {
             self.launch = launch;
@@ -69,9 +73,9 @@ impl Detector {
     /// Records the reads of equal runs of consecutive CTAs, if they can be kept as one run, and returns true. `first`
     /// is the linear index of the first of the `ctas` CTAs, each of which has `threads` threads. The CTAs have not
     /// synchronised their threads before these reads, form no clusters, and order their threads with barriers only
-    /// ([`Detector::order_by_barriers_only`]). The run of a CTA begins at the address after that of the previous CTA's
-    /// last thread. Returns false if the caller must record the run of each CTA separately instead
-    /// ([`Detector::begin_unsynchronised`]).
+    /// ([`Detector::order_by_barriers_only`]). The run of a CTA begins directly after the memory
+    /// that the previous CTA's last thread reads. Returns false if the caller must record the run
+    /// of each CTA separately instead ([`Detector::begin_unsynchronised`]).
     pub fn read_grid(
         &mut self,
         launch: u32,
@@ -179,8 +183,8 @@ mod tests {
     const THREADS: u32 = 64;
 
     /// Performs random reads of consecutive CTAs and random writes in two launches, and returns the cells in which
-    /// races are found. If `together` is true, the reads of the CTAs are passed together, and CTAs are added only when
-    /// they write, and end thereafter.
+    /// races are found. If `together` is true, the reads of the CTAs are passed together, and a CTA
+    /// is added only when it writes; it ends after the write.
     fn races_of_grids(seed: u64, together: bool) -> BTreeSet<(u32, u64)> {
         let mut numbers = Numbers(seed);
         let mut detector = Detector::default();

@@ -34,7 +34,7 @@ impl Whole {
         })
     }
 
-    /// Returns the part of the access that is to the cell with index `cell` in the line.
+    /// Returns the part of the access that accesses the cell with index `cell` in the line.
     pub(super) fn entry(self, cell: usize, writes: bool) -> Option<Entry> {
         (self.group != NONE).then_some(Entry {
             group: self.group,

@@ -27,7 +27,7 @@ impl Released {
         }
     }
 
-    /// Adds the clocks of `other` to those of `self`.
+    /// Adds the clocks of `other` to the clocks of `self`.
     fn join(&mut self, other: &Released) {
         clock::join(&mut self.device, &other.device);
         for (width, group, released) in &other.narrow {
@@ -36,30 +36,34 @@ impl Released {
     }
 }
 
-/// In [`Released::narrow`], stands for all CTAs. The signal of an asynchronous copy releases the copy's accesses to
-/// every thread that waits for the mbarrier, also if the thread is in another CTA of the cluster and the scope of its
-/// wait is only its own CTA: programs with multicast copies wait like this.
+/// In [`Released::narrow`], stands for all CTAs. The signal of an asynchronous copy releases the
+/// copy's accesses to every thread that waits for the mbarrier. This includes a thread in another
+/// CTA of the cluster, even if the scope of the thread's wait is only its own CTA. Programs with
+/// multicast copies contain such waits.
 const ALL_CTAS: u64 = u64::MAX;
 
 /// What the detector stores about the strong writes to a memory location.
 #[derive(Debug, Default)]
 pub(super) struct Location {
-    /// The accesses that strong writes have released. For an mbarrier, those that arrivals at the current phase have
-    /// released.
+    /// The accesses that strong writes have released. For an mbarrier, the accesses that arrivals
+    /// at the current phase have released.
     released: Released,
-    /// For an mbarrier, the accesses that arrivals at completed phases have released. A thread that waits acquires only
-    /// these, even if threads have already arrived at the next phase.
+    /// For an mbarrier, the accesses that arrivals at completed phases have released. A thread that
+    /// waits acquires only these accesses, even if threads have already arrived at the next phase.
     completed: Released,
-    /// For an mbarrier, the parity of the current phase, as far as the detector was told.
+    /// For an mbarrier, the parity of the current phase that was last passed to
+    /// [`Detector::note_parity`].
     parity: Option<bool>,
     /// The accesses before `fence.sc` that happen before strong writes of device scope to the location
-    /// ([`super::sequenced`]). Unlike the other clocks, this clock also contains those of overwritten values.
+    /// ([`super::sequenced`]). Unlike the other clocks, this clock also contains accesses that
+    /// happen before writes whose values have been overwritten.
     sequenced: Shared,
     /// The accesses that precede the strong writes, even if the writing threads have not released them
-    /// ([`Basis::Suspected`]). While few threads synchronise, this clock contains all such accesses, later only those
-    /// that precede the latest writes ([`FEW_KNOWN`]). It is empty once `updates` exceeds [`FEW_UPDATES`].
+    /// ([`Basis::Suspected`]). While few threads synchronise, this clock contains all such
+    /// accesses. Later, it contains only the accesses that precede the latest writes
+    /// ([`FEW_KNOWN`]). It is empty once `updates` exceeds [`FEW_UPDATES`].
     pub(super) suspected: Shared,
-    /// Number of strong writes from the last strong store on.
+    /// Number of strong writes since the last strong store, including this store.
     updates: u32,
     /// The number of the last strong write, counted over all locations.
     version: u64,
@@ -72,14 +76,15 @@ pub(super) struct Location {
 }
 
 impl Location {
-    /// Returns whether an access waits for an mbarrier. It must not acquire what arrivals at the current phase have
-    /// released.
+    /// Returns whether an access waits for an mbarrier. Such an access must not acquire the
+    /// accesses that arrivals at the current phase have released.
     fn waits(&self, access: Access) -> bool {
         self.is_object && !access.writes && self.parity.is_some()
     }
 
-    /// Returns the clocks that a strong read with scope `scope` in a CTA obtains. The index of a clock is the least
-    /// [`Scope`] of an acquire by which the reader learns the accesses in the clock.
+    /// Returns the clocks that a strong read with scope `scope` in a CTA obtains. The index of a
+    /// clock is the least [`Scope`] with which the reader must acquire to obtain the accesses in
+    /// the clock.
     fn clocks(&self, access: Access, scope: Scope, id: CtaId, cluster: u64) -> [Shared; 3] {
         let current = (!self.waits(access)).then_some(&self.released);
         let mut clocks = [None, None, None];
@@ -110,15 +115,17 @@ const FEW_UPDATES: u32 = 1024;
 /// drops only clocks larger than [`MANY_KNOWN`]. From this total on, it drops all clocks larger than [`FEW_KNOWN`].
 /// Without these limits, the running time would be quadratic in the number of threads.
 ///
-/// These clocks only determine which operation the report of a race states as missing. Usually many threads lack the
-/// same fence, so the clocks that are kept suffice to report the fence for one of the races.
+/// The clocks for [`Basis::Suspected`] determine only which missing operation the report of a race
+/// names. Usually the same fence is missing in many threads, so the clocks that are kept suffice to
+/// name the fence for one of the races.
 pub(super) const MOST_SUSPECTED: u64 = 1 << 20;
 
 /// Maximum size of a clock for [`Basis::Suspected`] until the total size of the joined clocks reaches
 /// [`MOST_SUSPECTED`].
 const MANY_KNOWN: u64 = 1 << 13;
 
-/// Maximum size of a clock for [`Basis::Suspected`] from then on.
+/// Maximum size of a clock for [`Basis::Suspected`] after the total size of the joined clocks has
+/// reached [`MOST_SUSPECTED`].
 const FEW_KNOWN: u64 = 64;
 
 /// Maximum number of pairs in [`Detector::released`]. The detector ignores further pairs.
@@ -138,8 +145,8 @@ impl Detector {
         location.is_some_and(|location| location.is_object)
     }
 
-    /// States the parity of the current phase of the mbarrier at `address`. Must be called before each arrival and each
-    /// wait, so that the detector notices when a phase completes.
+    /// Sets the parity of the current phase of the mbarrier at `address`. Must be called before
+    /// each arrival and each wait, so that the detector notices when a phase completes.
     pub fn note_parity(&mut self, address: u64, parity: bool) {
         if self.given_up {
             return;

@@ -158,7 +158,8 @@ pub struct Race {
     pub earlier: (Site, CtaId, u32),
     /// Whether the earlier access writes.
     pub earlier_writes: bool,
-    /// The thread of the later access. Its CTA is the one that the caller of the detector has passed.
+    /// The thread of the later access, as an index in the CTA that the caller has passed to the
+    /// detector.
     pub thread: u32,
     /// The address of the first byte that both accesses have in common.
     pub address: u64,
@@ -172,9 +173,10 @@ pub struct Race {
     /// in PTX. The location is a flag if threads read from it values that other threads have written
     /// ([`Detector::is_flag`]).
     pub volatile: bool,
-    /// Whether only a fence in the later thread is missing or has too narrow a scope, between the thread's strong read
-    /// of a flag and its access. The earlier thread has released its access properly. Many programs lack this fence and
-    /// still work on GPUs.
+    /// Whether the only cause of the race is a fence in the later thread, between the thread's
+    /// strong read of a flag and its access: the fence is missing or has too narrow a scope. The
+    /// earlier thread has released its access properly. Many programs lack this fence and still
+    /// work on GPUs.
     pub reader_lacks_fence: bool,
     /// Number of neighbouring threads for which the race is reported. The number is more than one only if neighbouring
     /// lanes of one CTA and the same lanes of another CTA write the same memory. Each thread of one CTA then races with
@@ -198,8 +200,8 @@ impl Race {
     }
 }
 
-/// An access of a thread that conflicts with a copy or with another piece of work that is not a launch and may run at
-/// the same time.
+/// An access of a thread that conflicts with a piece of work that is not a launch, such as a copy,
+/// and that may run at the same time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Conflict {
     /// The site.
@@ -233,8 +235,9 @@ struct Group {
 }
 
 impl Group {
-    /// Returns the group of weak accesses of a warp, given with its launch and CTA, at a time by an instruction whose
-    /// elements have a number of bytes.
+    /// Creates the group of the weak accesses that one instruction performs in one warp at one
+    /// time. The arguments are the launch, the CTA and the warp; the time; and the instruction with
+    /// the number of bytes of an element.
     fn of_weak(
         (launch, cta, warp): (u32, CtaId, u32),
         time: Time,
@@ -283,7 +286,7 @@ const KEPT: usize = 8;
 /// accesses.
 const OF_KIND: usize = 6;
 
-/// Maximum number of these [`OF_KIND`] accesses that are by the same warp.
+/// Maximum number of accesses by the same warp among the accesses that [`OF_KIND`] limits.
 const OF_WARP: usize = 2;
 
 /// The CTA, the warp and the instruction of a group, and whether its accesses write.
@@ -298,7 +301,7 @@ pub struct Detector {
     ctas: Vec<Cta>,
     /// The CTAs by launch and linear index.
     ids: FxHashMap<(u32, u64), CtaId>,
-    /// The data structures of CTAs that have ended, which CTAs that begin reuse.
+    /// The data structures of CTAs that have ended, for reuse by CTAs that begin later.
     unused_ctas: UnusedCtas,
     /// Number of threads of a CTA in launches with CTAs that the caller has not added ([`Detector::read_grid`]).
     threads: FxHashMap<u32, u32>,
@@ -315,7 +318,8 @@ pub struct Detector {
     /// The locations from which a strong access in a loop has read a value that another thread had written with a
     /// strong access.
     flags: FxHashSet<u64>,
-    /// For each copy that signals an mbarrier, its place in its sequence; `None` before the signal.
+    /// For each copy that signals an mbarrier, the position of the copy in its sequence; `None`
+    /// before the signal.
     copies: Vec<Option<Place>>,
     /// For each thread and mbarrier, the index of the sequence of copies, and the number of the last copy in the
     /// sequence.
@@ -334,8 +338,9 @@ pub struct Detector {
     /// ended, its last clock for each [`Use`]; for each location, the clocks that it stores for
     /// all threads of the device.
     known: u64,
-    /// Pairs of a thread and the address of a lock. The thread has released the lock, and has accessed memory while it
-    /// held the lock and had not acquired it with [`Scope::Device`]. Contains also threads of CTAs that have ended.
+    /// Pairs of a thread and the address of a lock. The thread has released the lock, and has
+    /// accessed memory while it held the lock and had not acquired the lock with [`Scope::Device`].
+    /// The pairs of CTAs that have ended are kept.
     released: FxHashSet<(Thread, u64)>,
     /// The locks that threads have held while they accessed memory.
     locks: IndexSet<Lock, FxBuildHasher>,
@@ -355,8 +360,8 @@ impl Detector {
     }
 
     /// Updates the total size of clocks: the clock that a thread now uses for the purpose `of` replaces the thread's
-    /// previous clock for this purpose. If all clocks together take too much memory, forgets all recorded accesses and
-    /// stops recording.
+    /// previous clock for this purpose. If all clocks together take too much memory, removes all
+    /// recorded accesses and stops recording.
     fn use_clock(&mut self, id: CtaId, (thread, of): (u32, Use), clock: &Shared) {
         let size = clock::size(clock);
         let before = self.ctas[id as usize].set_size(thread, of, size);
@@ -386,14 +391,15 @@ impl Detector {
         id
     }
 
-    /// States that the threads of a CTA synchronise only with barriers of the whole CTA and with warp barriers: the
-    /// kernel has no fences, asynchronous copies or other barriers. Its only strong accesses are relaxed atomic updates
-    /// whose results are unused, and none of them is a compare-and-swap or a signal to an mbarrier.
+    /// Tells the detector that the threads of a CTA synchronise only with barriers of the whole CTA
+    /// and with warp barriers: the kernel has no fences, asynchronous copies or other barriers. Its
+    /// only strong accesses are relaxed atomic updates whose results are unused, and none of them
+    /// is a compare-and-swap or a signal to an mbarrier.
     pub fn order_by_barriers_only(&mut self, id: CtaId) {
         self.ctas[id as usize].barriers_only = true;
     }
 
-    /// States that the threads of a CTA have performed all their accesses.
+    /// Tells the detector that the threads of a CTA have performed all their accesses.
     pub fn end_cta(&mut self, id: CtaId) {
         let cta = &mut self.ctas[id as usize];
         if let Some(running) = cta.running_mut() {
@@ -413,8 +419,8 @@ impl Detector {
         self.cells.bytes() + self.blocks.bytes()
     }
 
-    /// Removes all recorded data: CTAs, accesses, flags and overlaps of work. The caller does this when all later
-    /// accesses happen after the recorded ones.
+    /// Removes all recorded data: CTAs, accesses, flags and overlaps of work. The caller calls this
+    /// function when all later accesses happen after the recorded accesses.
     pub fn clear(&mut self) {
         *self = Detector::default();
     }
@@ -493,7 +499,7 @@ impl Detector {
         self.cells = cells;
     }
 
-    /// Removes the accesses to memory that is about to be reused.
+    /// Removes the recorded accesses to memory that is about to be reused.
     pub fn forget(&mut self, address: u64, bytes: u64) {
         self.move_all_runs(address, address + bytes);
         self.cells
@@ -523,8 +529,9 @@ impl Detector {
         self.access_with(true, (id, thread), what, range, &mut report);
     }
 
-    /// Does the same as [`Detector::access`]. If `shortly` is false, compares each access with all earlier ones, also if
-    /// the short path is possible.
+    /// Does the same as [`Detector::access`]. If `shortly` is false, compares each access with all
+    /// earlier accesses, even if the shorter comparison of `Detector::access_shortly` would be
+    /// sufficient.
     fn access_with(
         &mut self,
         shortly: bool,

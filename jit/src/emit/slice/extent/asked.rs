@@ -14,7 +14,8 @@ use smallvec::{SmallVec, smallvec};
 use super::sum::{Sum, Term};
 use crate::emit::fast::integer_condition;
 
-/// Maximum number of operations that the analysis follows from a value back to its operands.
+/// Maximum number of operations in a chain through which the analysis traces a value back to its
+/// operands.
 pub(super) const MAX_DEPTH: u32 = 12;
 
 /// The function and its hoisted values.
