@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock, Weak};
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 
-/// Objects by key. The references are weak, so that the table keeps no object alive.
+/// A map from keys to objects. The references are weak, so that the table keeps no object alive.
 pub(crate) struct Table<K, T>(LazyLock<RwLock<FxHashMap<K, Weak<T>>>>);
 
 impl<K: Eq + Hash, T> Table<K, T> {

@@ -1,4 +1,5 @@
-//! Computes how many CTAs fit on a multiprocessor, by the rules of CUDA's occupancy calculation.
+//! Computes how many CTAs can be resident on a multiprocessor, according to the rules of CUDA's
+//! occupancy calculation.
 
 use crate::device_config::capability::SmLimits;
 
@@ -51,7 +52,8 @@ fn resident_by_shared(limits: &SmLimits, shared: u64) -> u32 {
     (u64::from(limits.shared) / taken) as u32
 }
 
-/// Returns the bytes of shared memory that each of `ctas` CTAs on one SM may have.
+/// Returns the maximum number of bytes of shared memory that each CTA may have if `ctas` CTAs are
+/// resident on one SM.
 pub(crate) fn shared_of(limits: &SmLimits, ctas: u32) -> u32 {
     let share = limits.shared / ctas.max(1) / limits.shared_unit * limits.shared_unit;
     share

@@ -1,8 +1,9 @@
 //! Random programs over streams and events, checked against CUDA's ordering rules.
 //!
-//! Every operation takes a number from a shared counter when it begins and when it ends. An oracle computes which pairs
-//! of operations are ordered, from CUDA's rules alone and without the runtime's tasks and queues. Of each ordered pair,
-//! the first operation must end before the second begins.
+//! Every operation takes a number from a shared counter when it begins and when it ends. An oracle
+//! computes which pairs of operations are ordered. The oracle uses only CUDA's rules and does not
+//! use the runtime's tasks and queues. In each ordered pair, the first operation must end before
+//! the second operation begins.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -34,9 +35,11 @@ struct Oracle {
     kinds: Vec<StreamKind>,
     /// The operations submitted to each stream.
     submitted: Vec<Vec<usize>>,
-    /// The operations that had to be complete for the last record of each event.
+    /// For each event, the operations that must be complete before the last recorded instance of
+    /// the event is complete.
     recorded: Vec<Vec<usize>>,
-    /// The operations that all later work of each stream waits for, because the stream waited for events.
+    /// For each stream, the operations that its later work waits for because the stream has waited
+    /// for events.
     awaited: Vec<Vec<usize>>,
     before: Vec<Vec<usize>>,
 }
@@ -52,7 +55,8 @@ impl Oracle {
         }
     }
 
-    /// Returns all operations that precede work submitted to `stream` now.
+    /// Returns all operations that must be complete before work that is submitted to `stream` now
+    /// can start.
     fn earlier(&self, stream: usize) -> Vec<usize> {
         let synchronising = |kind| kind != StreamKind::NonBlocking;
         let is_legacy = |other: usize| self.kinds[other] == StreamKind::Legacy;

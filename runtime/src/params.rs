@@ -1,9 +1,10 @@
 //! The parameter space of a launch: arguments are packed once, into the memory from which generated code reads them.
 //!
-//! Invariant: the bytes begin at a multiple of 16, whatever alignment the parameters need, and keep their address while
-//! the [`Params`] value is not moved.
+//! Invariant: the address of the bytes is a multiple of 16 for every alignment of the parameters,
+//! and does not change unless the [`Params`] value is moved.
 
-/// Maximum size in bytes of a space that needs no allocation. Twelve pointers have this size.
+/// Maximum size in bytes of a parameter space that needs no heap allocation. Twelve pointers have
+/// this size.
 const INLINE: usize = 96;
 const ALIGN: usize = 16;
 
@@ -18,7 +19,8 @@ const ALIGN: usize = 16;
 pub struct Params {
     len: usize,
     inline: Inline,
-    /// The bytes of a longer space, with additional bytes for the alignment.
+    /// The bytes of a parameter space that is larger than [`INLINE`], with additional bytes for the
+    /// alignment.
     outer: Option<Box<[u8]>>,
 }
 
@@ -55,7 +57,7 @@ impl Params {
         }
     }
 
-    /// Returns the values of the space's words of 8 bytes, which include all pointers.
+    /// Returns the parameter space as a sequence of 8-byte words. These words include all pointers.
     pub(crate) fn words(&self) -> Vec<u64> {
         let (words, _) = self.bytes().as_chunks::<8>();
         words.iter().map(|&word| u64::from_le_bytes(word)).collect()

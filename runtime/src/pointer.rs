@@ -1,7 +1,8 @@
 //! Device pointers, and the kinds and properties of the memory that they point to.
 
 /// An address of memory that device code can access. It is a host address in a range that Margay reserves, or an
-/// address in registered host memory. A pointer is only data: every use looks up its address.
+/// address in registered host memory. A pointer consists only of an address. The runtime looks up
+/// the memory at this address each time the pointer is used.
 ///
 /// ```
 /// let rt = margay::Runtime::new()?;
@@ -29,8 +30,8 @@ impl DevicePtr {
         self.0 == 0
     }
 
-    /// Returns the pointer `bytes` bytes after this one. The addition wraps; every use of the pointer checks the
-    /// address.
+    /// Returns the pointer to the address `bytes` bytes after this pointer. The addition wraps;
+    /// every use of the pointer checks the address.
     pub const fn offset(self, bytes: u64) -> DevicePtr {
         DevicePtr(self.0.wrapping_add(bytes))
     }
@@ -56,7 +57,7 @@ pub struct HostFlags {
     pub device_map: bool,
     /// Whether the memory is write-combined (a hint).
     pub write_combined: bool,
-    /// Whether the device only reads the memory (for registration).
+    /// Whether the device only reads the memory; this flag is used only when memory is registered.
     pub read_only: bool,
 }
 

@@ -6,15 +6,17 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::error::{Error, Result};
 
-/// Returns an ID that no object of this process has had yet. It is never 0.
+/// Returns a new ID, which differs from all IDs that this function has returned in this process. It
+/// is never 0.
 pub(crate) fn next_id() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// Returns the calling thread's ID, which is unique in the process and never reused. This ID is available until the
-/// thread has ended. The standard library's ID is not: `std::thread::current` panics after the library's own destructor
-/// (of a `pthread` key) has run.
+/// Returns the calling thread's ID, which is unique in the process and never reused. This ID is
+/// available until the thread has ended. The standard library's thread ID is not available for so
+/// long: `std::thread::current` panics after the standard library's own destructor (of a `pthread`
+/// key) has run.
 pub(crate) fn thread_id() -> u64 {
     thread_local! {
         static ID: Cell<u64> = const { Cell::new(0) };

@@ -1,9 +1,10 @@
-//! The queues of streams: which task is the last of each queue, and which tasks a new task waits for.
+//! The queues of streams. A queue stores its last task; this module determines which tasks a new
+//! task waits for.
 //!
-//! CUDA's rules: work of one stream runs in the order of submission. The *legacy null stream* waits for all earlier
-//! work of the context's blocking streams, and later work of blocking streams waits for the legacy stream. Non-blocking
-//! streams are independent of the legacy stream. Each host thread has a *per-thread default stream*, which is a
-//! blocking stream.
+//! CUDA orders work by these rules. Work of one stream runs in the order of submission. The *legacy
+//! null stream* waits for all earlier work of the context's blocking streams, and later work of
+//! blocking streams waits for the legacy stream. Non-blocking streams are independent of the legacy
+//! stream. Each host thread has a *per-thread default stream*, which is a blocking stream.
 //!
 //! Invariants: the tail of a [`Queue`] is the last task submitted to it, unless that task is complete. A queue whose
 //! tail is not complete is in the list of busy queues. A submission to the legacy stream reads the tails of all
@@ -73,9 +74,11 @@ pub(crate) struct Queue {
     priority: i32,
     tail: Mutex<Tail>,
     destroyed: AtomicBool,
-    /// Whether captures must be consulted before work is submitted.
+    /// Whether the stream may be part of a stream capture, so that the caller must check captures
+    /// before it submits work.
     watched: AtomicBool,
-    /// The work that is complete before the next work of the queue starts, in runs that record the order of work.
+    /// In runs that record the order of work: the work that is complete before the next work of the
+    /// queue starts.
     past: Mutex<Clock>,
 }
 
@@ -107,7 +110,8 @@ impl Queue {
         self.priority
     }
 
-    /// Returns whether captures must be consulted before work is submitted.
+    /// Returns whether the stream may be part of a stream capture, so that the caller must check
+    /// captures before it submits work.
     #[inline]
     pub(crate) fn is_watched(&self) -> bool {
         self.watched.load(Ordering::Relaxed)
@@ -141,7 +145,7 @@ impl Queue {
         task
     }
 
-    /// Returns whether the queue is ordered with the legacy stream.
+    /// Returns whether the work of the queue is ordered with the work of the legacy stream.
     pub(crate) fn is_blocking(&self) -> bool {
         matches!(self.kind, StreamKind::Blocking | StreamKind::PerThread)
     }
@@ -156,18 +160,20 @@ pub(crate) struct Queues {
 
 struct Order {
     legacy: Arc<Queue>,
-    /// All queues except the legacy stream's. The queue of a destroyed stream stays until its work is complete.
+    /// All queues except the queue of the legacy stream. The queue of a destroyed stream stays
+    /// until its work is complete.
     queues: Vec<Arc<Queue>>,
-    /// The length of `queues` at which the queues of destroyed streams are removed. It is proportional to the number of
-    /// queues that the last removal left, so the mean cost of a new queue is constant.
+    /// The length of `queues` at which the queues of destroyed streams are removed. It is
+    /// proportional to the number of queues that remained after the last removal, so the amortised
+    /// cost of a new queue is constant.
     remove_at: usize,
     /// Every queue whose last task is not complete, and some queues whose last task is complete. A program can have
     /// tens of thousands of streams, most of them idle.
     busy: Mutex<Vec<Arc<Queue>>>,
     per_thread: FxHashMap<u64, Arc<Queue>>,
-    /// The task that the first work of each new queue waits for (`cuCtxWaitEvent`).
+    /// A task that the first work of every new queue waits for (`cuCtxWaitEvent`).
     gate: Option<Arc<Task>>,
-    /// The work that is complete when the work of all removed queues is complete.
+    /// The union of the clocks of all removed queues.
     removed: Clock,
 }
 
@@ -185,7 +191,7 @@ impl Default for Order {
     }
 }
 
-/// The least number of new queues after which the queues of destroyed streams are removed.
+/// The minimum number of new queues after which the queues of destroyed streams are removed.
 const LEAST_REMOVED: usize = 16;
 
 type Tails = SmallVec<[Arc<Task>; 4]>;
@@ -200,8 +206,8 @@ impl Order {
         legacy.chain(self.busy_tails(|_| true)).collect()
     }
 
-    /// Removes the queues whose work is complete from the list of busy queues. Returns the last tasks of those other
-    /// queues that `wanted` accepts.
+    /// Removes the queues whose work is complete from the list of busy queues. Of the remaining
+    /// queues, returns the last task of each queue that `wanted` accepts.
     fn busy_tails(&self, wanted: impl Fn(&Queue) -> bool) -> impl Iterator<Item = Arc<Task>> {
         let mut tails = Tails::new();
         self.busy.lock().retain(|queue| {
@@ -250,7 +256,7 @@ impl Queues {
         }
     }
 
-    /// Removes all queues; the context's life has ended.
+    /// Removes all queues, because the context has been destroyed or reset.
     pub(crate) fn clear(&self) {
         self.host_waited_for_all();
         *self.order.write() = Order::default();
@@ -299,7 +305,8 @@ impl Queues {
         self.order.read().all_tails()
     }
 
-    /// Returns whether all work that new work of `queue` would wait for is complete.
+    /// Returns whether new work of `queue` could start immediately: all work that it would have to
+    /// wait for is complete.
     pub(crate) fn is_idle(&self, queue: &Queue) -> bool {
         let idle = self.tails_of(queue).is_empty();
         idle && (!queue.is_blocking() || self.order.read().legacy.open_tail().is_none())
@@ -315,8 +322,9 @@ impl Queues {
         tails
     }
 
-    /// Appends a task to `queue`. `make` gets the queue's last task and the tasks of other queues that the new task
-    /// must wait for, and returns the new task. The caller must call [`Task::release`] for the new task.
+    /// Appends a task to `queue`. `make` receives the queue's last task and the tasks of other
+    /// queues that the new task must wait for, and returns the new task. The caller must call
+    /// [`Task::release`] for the new task.
     pub(crate) fn append(
         &self,
         queue: &Arc<Queue>,
@@ -357,7 +365,8 @@ impl Queues {
         }
     }
 
-    /// Adds a piece of work to the clock of a queue, in runs that record the order of work. Returns the piece of work
+    /// In runs that record the order of work, adds a piece of work to the [`Clock`] of a queue: the
+    /// set of work that is complete before the queue's next work starts. Returns the piece of work
     /// and the clock.
     fn advance(&self, order: &Order, queue: &Queue) -> Option<(Point, Clock)> {
         let timeline = self.timeline.as_ref()?;
@@ -378,8 +387,8 @@ impl Queues {
         Some((point, past.clone()))
     }
 
-    /// Runs `f` with the timeline, the last piece of work of a queue and the queue's clock, in runs that record the
-    /// order of work.
+    /// In runs that record the order of work, calls `f` with the timeline, the last piece of work
+    /// of a queue and the queue's [`Clock`].
     pub(crate) fn after_last(&self, queue: &Queue, f: impl FnOnce(&Timeline, Point, &Clock)) {
         if let Some(timeline) = &self.timeline {
             let past = queue.past.lock().clone();
@@ -387,7 +396,8 @@ impl Queues {
         }
     }
 
-    /// Runs `f` like [`Queues::after_last`], with a new piece of work of the queue.
+    /// Does the same as [`Queues::after_last`], but first adds a piece of work to the queue and
+    /// passes this piece to `f`.
     pub(crate) fn in_order(&self, queue: &Queue, f: impl FnOnce(&Timeline, Point, &Clock)) {
         let Some(timeline) = &self.timeline else {
             return;
@@ -398,14 +408,15 @@ impl Queues {
         }
     }
 
-    /// Records that the later work of a queue runs after a task that was not appended to the queue.
+    /// Records that the later work of a queue runs after `task`, although `task` was not appended
+    /// to the queue.
     pub(crate) fn join_task(&self, queue: &Queue, task: &Task) {
         if let Some(past) = task.past().filter(|_| self.timeline.is_some()) {
             queue.past.lock().join(past);
         }
     }
 
-    /// Stores the clock of a queue in a task for which other queues or the host can wait.
+    /// Stores the [`Clock`] of a queue in a task for which other queues or the host can wait.
     pub(crate) fn store_past(&self, queue: &Queue, task: &Task) {
         if self.timeline.is_some() {
             task.set_past(queue.past.lock().clone());

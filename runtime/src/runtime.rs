@@ -79,26 +79,29 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Sets the loader of images; tests provide their own engines through this loader.
+    /// Sets the loader of images. Tests set a loader that provides their own engines.
     pub fn loader(mut self, loader: Arc<dyn Loader>) -> Self {
         self.loader = Some(loader);
         self
     }
 
-    /// Selects the engine that runs the kernels of PTX images (default: `MARGAY_ENGINE`, else [`EngineChoice::Auto`]).
-    /// This setting has no effect on a loader given with [`RuntimeBuilder::loader`].
+    /// Selects the engine that runs the kernels of PTX images. The default is the value of
+    /// `MARGAY_ENGINE` or, if the variable is not set, [`EngineChoice::Auto`]. This setting has no
+    /// effect on a loader given with [`RuntimeBuilder::loader`].
     pub fn engine(mut self, choice: EngineChoice) -> Self {
         self.engine = Some(choice);
         self
     }
 
-    /// Sets the number of worker threads (default: `MARGAY_WORKERS`, else one per core).
+    /// Sets the number of worker threads. The default is the value of `MARGAY_WORKERS` or, if the
+    /// variable is not set, one worker per core.
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = Some(workers);
         self
     }
 
-    /// Sets the limit of a launch's running time (default: `MARGAY_TIME_LIMIT` seconds, else none).
+    /// Sets the limit of a launch's running time. The default is `MARGAY_TIME_LIMIT` seconds or, if
+    /// the variable is not set, no limit.
     pub fn time_limit(mut self, limit: Duration) -> Self {
         self.time_limit = Some(limit);
         self
@@ -292,30 +295,32 @@ impl Runtime {
     }
 
     /// Removes and returns the findings recorded so far, in the order in which they were recorded. A race of a kernel
-    /// is recorded when its launch ends. Also returns the number of further findings that were dropped because the
-    /// table was full. A finding that occurs again later is reported again. If this is not a checking run
-    /// ([`crate::checks`]), there are no findings, and the number is 0.
+    /// is recorded when its launch ends. Also returns the number of further findings that were
+    /// dropped because the table was full. If a removed finding occurs again later, it is recorded
+    /// again. If this is not a checking run ([`crate::checks`]), there are no findings, and the
+    /// number is 0.
     pub fn take_findings(&self) -> (Vec<Finding>, u64) {
         let findings = self.inner.machine.findings.as_ref();
         findings.map(|findings| findings.take()).unwrap_or_default()
     }
 
-    /// Returns whether this is a checking run with the tool ([`crate::checks`]).
+    /// Returns whether this is a checking run in which the given tool runs ([`crate::checks`]).
     pub fn checks(&self, tool: Tool) -> bool {
         let findings = self.inner.machine.findings.as_ref();
         findings.is_some_and(|findings| findings.tools().contains(tool))
     }
 
-    /// Records a finding about a call of the API, if this is a checking run with the finding's tool. `call` is the
-    /// stack of that call.
+    /// Records a finding about a call of the API, if this is a checking run in which the finding's
+    /// tool runs. `call` is the stack of that call.
     pub fn report(&self, finding: Finding, call: Option<&CallStack>) {
         if let Some(findings) = &self.inner.machine.findings {
             findings.add(finding, call);
         }
     }
 
-    /// In a checking run, examines all red zones, reports memory that was not freed or never written (if the tools and
-    /// options request this), and completes the log. Call this function when the process exits.
+    /// In a checking run, examines the red zones (the unused bytes around allocations), reports
+    /// memory that was not freed or never written (if the tools and options request this), and
+    /// completes the log. Call this function when the process exits.
     pub fn finish_checks(&self) {
         let memory = &self.inner.machine.memory;
         examine_all_zones(memory.space(), None);
@@ -359,8 +364,9 @@ impl Runtime {
         }
     }
 
-    /// Contexts return errors because of faults that findings of this checking run already report. Returns whether `is`
-    /// returns true for the kind of one of these faults.
+    /// If a kernel faults, its context returns an error, although a finding of this checking run
+    /// may already report the fault. Returns whether `is` returns true for the kind of one of the
+    /// faults that findings report.
     pub fn is_reported(&self, is: impl Fn(FaultKind) -> bool) -> bool {
         let findings = self.inner.machine.findings.as_ref();
         findings.is_some_and(|findings| findings.explains(is))
@@ -475,7 +481,7 @@ impl Runtime {
     /// Waits for all work of the primary context.
     ///
     /// # Errors
-    /// The context's sticky fault, if a kernel has failed.
+    /// Returns the context's sticky fault, if a kernel has failed.
     pub fn synchronize(&self) -> Result<()> {
         self.context()?.synchronize()
     }
@@ -499,8 +505,8 @@ impl Runtime {
     }
 }
 
-/// Returns the loader that a runtime uses by default. Runtimes that are given the same loader share the code of the
-/// images that the loader has loaded.
+/// Returns the loader that a runtime uses by default. Runtimes with the same loader share the code
+/// of the images that the loader has loaded.
 pub fn built_in_loader(choice: EngineChoice) -> Arc<dyn Loader> {
     Arc::new(PtxLoader::new(choice))
 }

@@ -34,7 +34,7 @@ struct Waiting {
     sent: u64,
     /// Number of jobs that wait or run.
     open: usize,
-    /// Whether no more jobs will be sent.
+    /// True if no more jobs will be sent.
     closed: bool,
 }
 
@@ -93,8 +93,9 @@ fn stack_size() -> usize {
 /// does this work.
 struct Rest {
     /// One job for each host function that is running on this thread. The job runs after the host function has ended,
-    /// and marks the function's task as complete. Several host functions run on one thread if the callback thread could
-    /// not be started: if a host function then submits another host function, the submitting thread runs it at once.
+    /// and marks the function's task as complete. More than one host function can run on a thread
+    /// only if the callback thread could not be started. If a host function then submits another
+    /// host function, the submitting thread runs the new function at once.
     completions: Vec<Job>,
     /// The name and the queue of the service thread, if this thread is one.
     service: Option<(&'static str, Arc<Queue>)>,

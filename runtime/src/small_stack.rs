@@ -1,4 +1,4 @@
-//! Runs work that needs much stack for threads with small stacks.
+//! Runs work that needs a large stack even if the calling thread has a small stack.
 //!
 //! A process can limit the stack of its main thread (`ulimit -s 16`), and threads can have small stacks.
 
@@ -8,9 +8,10 @@ use parking_lot::Mutex;
 
 use crate::memory::stack_left;
 
-/// Number of bytes of stack that the work needs at most.
+/// Maximum number of bytes of stack that the work needs.
 const NEEDED: u64 = 128 << 10;
-/// Size in bytes of the stack of the thread that does the work instead.
+/// Size in bytes of the stack of the thread that runs the work if the calling thread has too little
+/// stack.
 const STACK: usize = 1 << 20;
 
 /// Runs `work` on the calling thread, or on another thread if the calling thread has little stack left. If no other

@@ -97,8 +97,9 @@ impl Stream {
         self.queue.priority()
     }
 
-    /// Returns whether captures must be consulted before work is submitted. For a stream that is in no capture, this
-    /// load is the only cost of captures.
+    /// Returns whether the stream may be part of a stream capture, so that the caller must check
+    /// captures before it submits work. If the stream is in no capture, the load of this flag is
+    /// the only cost of captures.
     #[inline]
     pub(crate) fn is_watched(&self) -> bool {
         self.queue.is_watched()
@@ -150,8 +151,8 @@ impl Stream {
         task
     }
 
-    /// Records that the last work of the stream is the launch with the ID `launch`. Must be called before the launch
-    /// begins.
+    /// Records that the last work of the stream is the launch with the ID `launch`. The caller must
+    /// call this function before the launch begins.
     pub(crate) fn launches(&self, launch: u64) {
         let queues = &self.context.inner().queues;
         queues.after_last(&self.queue, |timeline, at, past| {
@@ -159,8 +160,9 @@ impl Stream {
         });
     }
 
-    /// Records a copy or fill as the last work of the stream, in runs that look for races. `accesses` contains the byte
-    /// ranges that the copy or fill accesses, each with whether it writes the range.
+    /// In runs that look for races, records that the last work of the stream is a copy or fill.
+    /// `accesses` contains the byte ranges that the copy or fill accesses, and for each range
+    /// whether it is written.
     pub(crate) fn copies(&self, accesses: &[(Rows, bool)], what: &'static str) {
         let space = self.context.machine().memory.space();
         let queues = &self.context.inner().queues;
@@ -193,15 +195,16 @@ impl Stream {
         (first, last)
     }
 
-    /// Makes later work of the stream wait for a task, unless the stream is watched (see [`crate::capture`]).
+    /// Makes later work of the stream wait for a task, unless the stream is part of a capture
+    /// ("watched", see [`crate::capture`]).
     pub(crate) fn wait_task(&self, task: &Arc<Task>) {
         if !self.is_watched() {
             self.submit_after(Work::Marker, Some(task));
         }
     }
 
-    /// Records and checks uses of stream-ordered memory by work that was just submitted, in runs that check memory.
-    /// `what` names the work.
+    /// In runs that check memory, records and checks uses of stream-ordered memory by work that was
+    /// just submitted. `what` names the work.
     pub(crate) fn uses(&self, addresses: impl IntoIterator<Item = u64>, what: impl Fn() -> String) {
         let space = self.context.machine().memory.space();
         self.context
@@ -214,8 +217,8 @@ impl Stream {
             });
     }
 
-    /// Records that the stream has allocated stream-ordered memory, in runs that check memory. Later uses of the memory
-    /// must be ordered after this call.
+    /// In runs that check memory, records that the stream has allocated stream-ordered memory.
+    /// Later uses of the memory must be ordered after this call.
     pub fn note_allocation(&self, ptr: DevicePtr) {
         let space = self.context.machine().memory.space();
         self.context
@@ -226,7 +229,7 @@ impl Stream {
             });
     }
 
-    /// Records and checks the free of stream-ordered memory, in runs that check memory.
+    /// In runs that check memory, records and checks that the stream frees stream-ordered memory.
     pub(crate) fn frees(&self, base: u64) {
         let space = self.context.machine().memory.space();
         self.context

@@ -1,12 +1,13 @@
 //! Tasks: pieces of submitted work and the order between them.
 //!
 //! All work that is submitted to a stream becomes a [`Task`]. A task counts the earlier tasks that it waits for. When a
-//! task completes, it releases its successors. The stream rules (in [`crate::queue`]) only choose the predecessors of a
-//! task. The graph of tasks therefore contains the whole order that CUDA specifies between pieces of work.
+//! task completes, it releases its successors. The rules that order streams (in [`crate::queue`])
+//! have no effect other than the choice of a task's predecessors. The graph of tasks therefore
+//! expresses the whole order that CUDA specifies between pieces of work.
 //!
-//! Invariant: a task starts at most once, when its last predecessor is complete, and always completes: cancelled work
-//! completes without running. A task does not refer to its predecessors, so completed work is freed even if the stream
-//! continues to exist.
+//! Invariant: a task starts at most once, when its last predecessor is complete. Every task
+//! completes; cancelled work completes without running. A task does not refer to its predecessors,
+//! so completed work is freed even if the stream continues to exist.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -21,15 +22,15 @@ use crate::scheduler::Run;
 use crate::spin;
 use crate::timeline::Clock;
 
-/// The owner of tasks: a context.
+/// The owner of tasks, which is a context.
 pub(crate) trait Owner: Send + Sync {
     /// Returns the context's ID, which is unique in the process.
     fn id(&self) -> u64;
-    /// Counts a task that has been submitted.
+    /// Adds a submitted task to the number of incomplete tasks.
     fn task_submitted(&self);
-    /// Counts a task that is complete.
+    /// Removes a completed task from the number of incomplete tasks.
     fn task_completed(&self);
-    /// Returns whether work that has not started is to be dropped.
+    /// Returns whether work that has not started must be cancelled.
     fn work_cancelled(&self) -> bool;
     /// Makes a fault sticky.
     fn fail(&self, fault: Fault);
@@ -38,9 +39,9 @@ pub(crate) trait Owner: Send + Sync {
     fn fail_with(&self, error: Error, what: &str);
     /// Stores text that a kernel has printed, for later output.
     fn printed(&self, text: &[u8]);
-    /// Hands the work of `task` to the thread that performs it. `submitting` states whether the caller is the
-    /// submitting thread. Returns true if the work is complete on return. Otherwise the thread that performs the work
-    /// calls [`Task::complete`] later.
+    /// Passes the work of `task` to the thread that performs it. `submitting` states whether the
+    /// caller is the submitting thread. Returns true if the work is complete on return. Otherwise
+    /// the thread that performs the work calls [`Task::complete`] later.
     fn start(self: Arc<Self>, task: &Arc<Task>, work: Work, submitting: bool) -> bool;
 }
 
@@ -61,24 +62,26 @@ pub(crate) struct Launch {
 
 /// What a task does when it starts.
 pub(crate) enum Work {
-    /// Does nothing: a marker in a stream.
+    /// No work; the task is a marker in a stream.
     Marker,
-    /// Runs on the scheduler's workers.
+    /// A launch, which runs on the scheduler's workers.
     Launch(Launch),
-    /// Runs on the copy thread, or on the submitting thread if the work is `short` and can start at once.
+    /// A job that runs on the copy thread, or on the submitting thread if the job is `short` and
+    /// can start at once.
     Device {
         /// The job.
         job: DeviceJob,
         /// Whether the job is so short that a handover to another thread would take longer than the job.
         short: bool,
     },
-    /// Runs on the callback thread.
+    /// A host function, which runs on the callback thread.
     Host(HostWork),
     /// Completes another task: the task of a launch whose child launches are complete.
     Join(Arc<Task>),
     /// The polling thread calls the job until it returns true.
     Wait(WaitJob),
-    /// Runs on the copy thread, even if the work is cancelled, and completes the task some time later.
+    /// A function that runs on the copy thread, even if the work is cancelled, and completes the
+    /// task some time later.
     Decide(Decision),
     /// The submitting thread waits until the task may start, does the work itself and completes the task.
     Caller,
@@ -95,7 +98,7 @@ pub(crate) type Decision = Box<dyn FnOnce(Arc<Task>) + Send>;
 
 /// A host function.
 pub(crate) struct HostWork {
-    /// The function, which gets the context's status.
+    /// The function, which receives the context's status.
     pub(crate) function: Box<dyn FnOnce(Result<()>) + Send>,
     /// Whether to call the function even if the context has failed.
     pub(crate) always: bool,
@@ -103,7 +106,8 @@ pub(crate) struct HostWork {
 
 /// A piece of submitted work.
 pub(crate) struct Task {
-    /// Number of predecessors that are not complete, plus one until the task is released.
+    /// Number of predecessors that are not complete. One more is counted until the task is
+    /// released.
     waiting_for: AtomicUsize,
     done: AtomicBool,
     /// Whether the task is a marker. Events query the completion time of markers.
@@ -124,7 +128,7 @@ struct TaskState {
     owner: Option<Arc<dyn Owner>>,
     work: Option<Work>,
     successors: SmallVec<[Arc<Task>; 2]>,
-    /// For [`Work::Caller`]: whether the caller may do the work.
+    /// Used for [`Work::Caller`]: whether the caller may do the work.
     ready: bool,
     done: bool,
 }
@@ -132,8 +136,9 @@ struct TaskState {
 /// Time for which a waiting thread polls before it sleeps. It is longer than the time to wake a worker.
 const LOOK: Duration = Duration::from_micros(50);
 
-/// Time for which a waiting thread sleeps before it checks our signal handlers again: the time of the first sleep, and
-/// the maximum.
+/// A thread that waits for a task sleeps repeatedly, and checks after each sleep that Margay's
+/// signal handlers are installed. The values are the time of the first sleep and the maximum time
+/// of a sleep.
 const KEEP_HANDLERS: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(32));
 
 impl Task {
@@ -178,7 +183,8 @@ impl Task {
         let _ = self.past.set(Box::new(past));
     }
 
-    /// Makes a task that is not released yet also wait for `predecessor`.
+    /// Adds `predecessor` to the tasks that this task waits for. This task must not have been
+    /// released yet.
     pub(crate) fn also_after(self: &Arc<Task>, predecessor: &Arc<Task>) {
         let mut state = predecessor.state.lock();
         if !state.done {
@@ -244,7 +250,7 @@ impl Task {
         }
     }
 
-    /// Marks the task as complete and starts the successors that wait for nothing else.
+    /// Marks the task as complete, and starts the successors that wait for no other task.
     pub(crate) fn complete(self: &Arc<Task>) {
         let mut todo: SmallVec<[Arc<Task>; 4]> = SmallVec::new();
         self.finish(&mut todo);
@@ -274,8 +280,9 @@ impl Task {
         }
     }
 
-    /// Counts a completed predecessor. If all predecessors are complete, starts the task. If the task has no work left
-    /// after that, adds the task to `todo`.
+    /// Decrements the number of incomplete predecessors. If all predecessors are complete, starts
+    /// the task. If no work of the task is left after the start, adds the task to `todo`, so that
+    /// the caller completes it.
     fn predecessor_done(self: &Arc<Task>, todo: &mut SmallVec<[Arc<Task>; 4]>) {
         if self.waiting_for.fetch_sub(1, Ordering::AcqRel) != 1 {
             return;
@@ -285,8 +292,8 @@ impl Task {
         }
     }
 
-    /// Hands the work to the thread that performs it. Returns true if the caller must mark the task as complete,
-    /// because no work is left to do.
+    /// Passes the work to the thread that performs it. Returns true if the caller must mark the
+    /// task as complete, because no work is left to do.
     fn start(self: &Arc<Task>, submitting: bool) -> bool {
         let (work, owner) = {
             let mut state = self.state.lock();
@@ -315,7 +322,7 @@ impl Task {
     }
 }
 
-/// Returns the nanoseconds since the process's clock started.
+/// Returns the number of nanoseconds since the process's clock started.
 pub(crate) fn now() -> u64 {
     static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
     START.get_or_init(Instant::now).elapsed().as_nanos() as u64

@@ -1,7 +1,8 @@
 //! Kernels written in Rust, for tests of the scheduler and of streams without a code generator.
 //!
-//! The scheduler calls a [`Program`] repeatedly for each unit (a CTA or a cluster, [`crate::engine`]). Each call does a
-//! step and returns whether the unit is done, waits, or failed. Between calls, a unit keeps only one number.
+//! The scheduler calls a [`Program`] repeatedly for each unit (a CTA or a cluster,
+//! [`crate::engine`]). Each call executes one step of the unit, and returns whether the unit is
+//! done, waits, or has failed. Between calls, a unit keeps only one number.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -225,8 +226,9 @@ fn processor_time() -> f64 {
     nanoseconds * 1e-9
 }
 
-/// Asserts that four times the size costs at most nine times as much processor time. Quadratic growth would cost 16
-/// times as much. Times below 0.1 s are too small to be compared.
+/// Asserts that work of four times the size needs at most nine times as much processor time. With
+/// quadratic growth, it would need 16 times as much. Times below 0.1 s are too small to be
+/// compared.
 pub(crate) fn assert_linear(name: &str, size: usize, run: impl Fn(usize)) {
     let cost = |size| {
         let start = processor_time();

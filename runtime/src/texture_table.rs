@@ -1,4 +1,4 @@
-//! The table of textures, samplers and surfaces that handles refer to.
+//! The table that maps handles to textures, samplers and surfaces.
 
 use std::any::Any;
 use std::fmt;
@@ -25,14 +25,15 @@ impl fmt::Debug for Texels {
     }
 }
 
-/// A texture, with a plan for its most common fetches.
+/// A texture, with precomputed data (a plan) for its most common fetches.
 #[derive(Debug, Clone)]
 pub(crate) struct Texture {
     /// The texels, if any are bound to the texture.
     pub(crate) texels: Option<Arc<Texels>>,
     /// How texels are addressed and filtered.
     pub(crate) sampler: Sampler,
-    /// The plan for common fetches. If the plan is `None`, all fetches take the general path.
+    /// Precomputed data for the most common fetches. If the plan is `None`, all fetches use the
+    /// general code.
     pub(crate) plan: Option<Arc<Plan>>,
 }
 
@@ -60,7 +61,7 @@ impl Bound {
         })
     }
 
-    /// Returns the kind of the object in PTX.
+    /// Returns the kind of the object: texture, sampler or surface.
     pub(crate) fn kind(&self) -> ReferenceKind {
         match self {
             Bound::Texture(..) => ReferenceKind::Texture,
@@ -145,7 +146,8 @@ impl TextureTable {
     }
 }
 
-/// The table of a machine. If a launch still uses the table, a change first copies the table.
+/// The table of a machine. Each change of the table first copies the table if a launch still uses
+/// it.
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     table: Mutex<Arc<TextureTable>>,

@@ -1,12 +1,14 @@
-//! The order that CUDA guarantees between pieces of work, and the check of stream-ordered memory in checking runs.
+//! Used in checking runs: records the order that CUDA guarantees between pieces of work, and checks
+//! the use of stream-ordered memory.
 //!
 //! Each queue has a [`Clock`]. The clock contains, for every queue, the number of pieces of work that are complete
 //! before the next work of the clock's own queue can start. The clocks follow the rules of streams, events and waiting
-//! host threads, and do not depend on which work happens to be complete. All host threads share one clock, because this
-//! library cannot see how the program orders its threads. Separate clocks would cause false reports.
+//! host threads, and do not depend on which work happens to be complete. All host threads share one
+//! clock, because this library cannot see how the program synchronises its threads. Separate clocks
+//! would cause false reports.
 //!
-//! Launches and copies whose order the clocks do not state may run at the same time. The race detector compares their
-//! accesses.
+//! Launches and copies may run at the same time if the clocks do not state their order. The race
+//! detector compares their accesses.
 //!
 //! A program uses stream-ordered memory correctly if each use is ordered after the allocation and before the free.
 
@@ -46,7 +48,7 @@ pub(crate) struct Timeline {
     host: Mutex<Clock>,
     /// The blocks, by start address.
     blocks: Mutex<BTreeMap<u64, Block>>,
-    /// Launches and copies that later work may overlap.
+    /// Launches and copies that may run at the same time as later work.
     works: Mutex<Vec<Work>>,
     findings: Arc<Findings>,
 }
@@ -58,7 +60,8 @@ struct Work {
     past: Clock,
 }
 
-/// Maximum number of pieces of work that are kept. Older work counts as ordered before new work.
+/// Maximum number of pieces of work that are kept. Older work is treated as ordered before new
+/// work.
 const WORKS: usize = 1024;
 
 impl Timeline {
@@ -77,9 +80,10 @@ impl Timeline {
     }
 
     /// Called after a host thread has waited for the queues whose clocks are `pasts`. Adds to the host's clock the work
-    /// that these clocks contain. The clocks of the queues become copies of the host's clock: the next work of these
-    /// queues would add the host's work to them anyway, and copies share memory. Work whose clock is still to be read
-    /// ([`Queues::after_last`](crate::queue::Queues::after_last)) must not be in the queues.
+    /// that these clocks contain. Replaces the clocks of the queues by copies of the host's clock.
+    /// This is correct because the next work of these queues adds the host's work to them anyway,
+    /// and it saves memory because copies share memory. The queues must not contain work whose
+    /// clock will still be read ([`Queues::after_last`](crate::queue::Queues::after_last)).
     pub(crate) fn host_waited_for(&self, pasts: &[&Mutex<Clock>]) {
         let mut host = self.host.lock();
         let copies: Vec<Clock> = pasts.iter().map(|past| past.lock().clone()).collect();
@@ -99,7 +103,8 @@ impl Timeline {
         clock.join(&self.host.lock());
     }
 
-    /// Records an allocation of stream-ordered memory, and forgets the freed blocks that overlap the allocation.
+    /// Records an allocation of stream-ordered memory, and removes the records of freed blocks that
+    /// overlap the allocation.
     pub(crate) fn allocated(&self, space: &AddressSpace, base: u64, allocated: Point) {
         let Some(found) = space.find(base) else {
             return;
@@ -126,7 +131,8 @@ impl Timeline {
         );
     }
 
-    /// Calls `f` with the block that contains an address, unless the address now belongs to other memory.
+    /// Calls `f` with the block that contains an address. Does nothing if the address now belongs
+    /// to another allocation.
     fn with_block<R>(
         &self,
         space: &AddressSpace,
@@ -202,8 +208,8 @@ impl Timeline {
         }
     }
 
-    /// Records a copy or fill with the clock `past`, and reports its races. `accesses` contains the byte ranges that
-    /// the copy or fill accesses, each with whether it writes the range.
+    /// Records a copy or fill with the clock `past`, and reports its races. `accesses` contains the
+    /// byte ranges that the copy or fill accesses, and for each range whether it is written.
     pub(crate) fn copied(
         &self,
         space: &AddressSpace,
@@ -243,9 +249,10 @@ impl Timeline {
         }
     }
 
-    /// Adds a piece of work, and passes the earlier work that may overlap the new work to the race detector. Removes
-    /// completed work that is ordered before all running and all later work, and the oldest work if more than [`WORKS`]
-    /// pieces would be kept.
+    /// Adds a piece of work, and passes the earlier work that may run at the same time as the new
+    /// work to the race detector. Removes completed work that is ordered before all running and all
+    /// later work. If more than [`WORKS`] pieces of work would be kept, also removes the oldest
+    /// work.
     fn add_work(
         &self,
         works: &mut Vec<Work>,
@@ -308,8 +315,9 @@ mod tests {
     use crate::checks::{Tool, Tools};
     use crate::memory::MemoryConfig;
 
-    /// Tests thousands of copies in streams that are not ordered with each other: the memory that they need is
-    /// proportional to the pieces of work that are kept, and races of the latest copies are found.
+    /// Tests thousands of copies in streams that are not ordered with each other. The memory that
+    /// the copies need is proportional to the number of pieces of work that are kept, and races of
+    /// the latest copies are found.
     #[test]
     fn unordered_copies_leave_no_pairs_behind() {
         let findings = Arc::new(Findings::new(Tools::default().with(Tool::Race)));

@@ -1,10 +1,12 @@
-//! Which devices a process sees, and in which order: `CUDA_VISIBLE_DEVICES` (CUDA C++ programming guide, "CUDA
-//! environment variables").
+//! Determines which devices a process sees and in which order, from the variable
+//! `CUDA_VISIBLE_DEVICES` (CUDA C++ programming guide, "CUDA environment variables").
 //!
 //! The variable is a list of numbers or of UUIDs, separated by commas. A UUID has the form `GPU-` with enough digits to
-//! identify one device. The list ends before the first invalid entry: an entry that names no device, an entry of the
-//! other form, or an instance of a partitioned GPU (`MIG-`). A list that names a device twice counts as empty. The
-//! number of an entry is the number that the C function `strtoul` reads at the start of the entry.
+//! identify one device. The list ends before the first invalid entry. An entry is invalid if it
+//! names no device, if it is a number in a list that begins with a UUID or the reverse, or if it
+//! names an instance of a partitioned GPU (`MIG-`). A list that names a device twice counts as
+//! empty. If an entry is a number, its value is the number that the C function `strtoul` reads at
+//! the start of the entry.
 //!
 //! A device has a *number* among all devices of the machine, which NVML uses, and an *ordinal* among the devices that
 //! the process sees.
@@ -16,7 +18,7 @@ use crate::environment::number;
 /// Maximum number of devices. The number is limited because each device has its own PCI bus number.
 pub const MAX_DEVICES: u32 = 64;
 
-/// Returns the UUID of the device with a number. The UUID depends only on the number.
+/// Returns the UUID of the device with the number `number`. The UUID depends only on the number.
 pub fn uuid_of(number: i32) -> [u8; 16] {
     let mut bytes = *b"Margay-CPU-dev-0";
     bytes[15] += number as u8;
@@ -29,7 +31,8 @@ pub const VISIBLE_DEVICES: &str = "CUDA_VISIBLE_DEVICES";
 /// Prefix of a device's UUID as text.
 const UUID_PREFIX: &str = "GPU-";
 
-/// Returns the UUID of the device with a number as tools write it: `GPU-4d617267-6179-2d43-5055-2d6465762d30`.
+/// Returns the UUID of the device with the number `number` in the form that tools print:
+/// `GPU-4d617267-6179-2d43-5055-2d6465762d30`.
 pub fn uuid_text(number: u32) -> String {
     let hex: String = uuid_of(number as i32)
         .iter()
@@ -110,23 +113,24 @@ fn leading_number(entry: &str) -> Option<u32> {
     digits[..end].parse().ok()
 }
 
-/// Returns the numbers of the devices that this process sees. The first call determines them for the whole process.
+/// Returns the numbers of the devices that this process sees. The first call reads the environment;
+/// all later calls in the process return the same result.
 fn of_process() -> &'static [u32] {
     static NUMBERS: OnceLock<Vec<u32>> = OnceLock::new();
     NUMBERS.get_or_init(|| numbers(list().as_deref(), count()))
 }
 
-/// Returns the number of the device with an ordinal. All processes use the same numbers. Returns an invalid ordinal
-/// unchanged.
+/// Converts a device's ordinal in this process to its number. All processes use the same numbers.
+/// Returns an invalid ordinal unchanged.
 pub(crate) fn to_number(ordinal: i32) -> i32 {
     let known = usize::try_from(ordinal).ok();
     let number = known.and_then(|ordinal| of_process().get(ordinal));
     number.map_or(ordinal, |number| *number as i32)
 }
 
-/// Returns the ordinal that the device with a number has in this process. Processes identify devices to each other by
-/// their numbers. If this process does not see the device, returns `i32::MAX`, which is not a valid ordinal. Returns a
-/// negative number unchanged.
+/// Converts a device's number to its ordinal in this process. Processes use the numbers to identify
+/// devices in messages to each other. If this process does not see the device, returns `i32::MAX`,
+/// which is not a valid ordinal. Returns a negative number unchanged.
 pub(crate) fn to_ordinal(number: i32) -> i32 {
     let Ok(wanted) = u32::try_from(number) else {
         return number;

@@ -1,8 +1,10 @@
-//! Stream waits for memory: tasks that complete when memory has an expected value.
+//! Stream operations that wait for memory (`cuStreamWaitValue`): tasks that complete when memory
+//! has an expected value.
 //!
-//! One thread polls all open waits in turn, so a wait occupies no worker and delays no other work. The thread starts
-//! with the first wait and is never joined: an open wait does not keep the process from exiting. Invariant: if the work
-//! of a context is cancelled, the context's waits end in the next round.
+//! One thread polls all open waits in turn, so a wait occupies no worker and delays no other work.
+//! The thread starts with the first wait and is never joined, so an open wait does not prevent the
+//! process from exiting. Invariant: if the work of a context is cancelled, the context's waits end
+//! in the next round.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -24,8 +26,8 @@ struct Wait {
     owner: Arc<dyn Owner>,
 }
 
-/// Number of rounds without a completed wait after which the thread sleeps between rounds, and the longest of these
-/// sleeps.
+/// If no wait completes in this number of rounds, the thread sleeps between rounds. The second
+/// value is the maximum time of such a sleep.
 const EAGER: u32 = 200;
 const LONGEST: Duration = Duration::from_micros(500);
 

@@ -1,8 +1,9 @@
-//! Barriers over a grid, through the functions that NVIDIA's device runtime requires from a driver.
+//! Tests of barriers over a grid. The kernels call the functions for these barriers that NVIDIA's
+//! device runtime requires from a driver.
 
 use margay::{DeviceBuffer, Image, LaunchConfig, Library, LoadOptions, Runtime};
 
-/// A kernel that calls these functions directly, as a program can do.
+/// A kernel that calls these functions directly.
 const KERNEL: &str = "
 .version 7.0
 .target sm_80

@@ -1,4 +1,4 @@
-//! A Rust program that embeds the runtime.
+//! Tests of a Rust program that embeds the runtime.
 
 use margay::{DeviceBuffer, LaunchConfig, Runtime};
 

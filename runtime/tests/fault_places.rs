@@ -1,5 +1,6 @@
-//! A fault reports the PTX line and the thread, no matter how execution left the generated code: by a signal, by a
-//! status that generated code returns, or by a helper function that failed. Each test runs in both engines.
+//! Tests that a fault reports the PTX line and the thread. Generated code can end with a fault in
+//! three ways: by a signal, by a status that it returns, or by a helper function that fails. Each
+//! test runs in both engines.
 
 use margay::{EngineChoice, Error, Fault, FaultKind, LaunchConfig, Runtime};
 
@@ -161,8 +162,8 @@ fn traps_in_functions() {
     }
 }
 
-/// Tests code that the compiler inlined at two levels: the user's line comes first, then the lines of the inlined
-/// functions.
+/// Tests positions in code that the compiler has inlined at two levels: the report names the user's
+/// line first, and then the lines of the inlined functions.
 #[test]
 fn inlined_code_is_named_from_the_outside_in() {
     let text = ".version 7.5

@@ -1,7 +1,8 @@
-//! Tests of signals that Margay must leave to the program, and of processes with few addresses.
+//! Tests of signals that Margay must leave to the program, and of processes with a small address
+//! space.
 //!
-//! Each case runs in a child process: this program, with one test selected and the case named in `MARGAY_CHILD`. The
-//! parent checks how the child ended.
+//! Each case runs in a child process. The child runs this test program with one selected test, and
+//! the environment variable `MARGAY_CHILD` names the case. The parent checks how the child ended.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Output};
@@ -72,7 +73,7 @@ fn no_core_dump() {
     unsafe { libc::setrlimit(libc::RLIMIT_CORE, &none) };
 }
 
-/// Reads null in plain Rust code, which Margay must not recover.
+/// Reads from a null pointer in plain Rust code. Margay must not recover from this fault.
 fn read_null() {
     let null = std::hint::black_box(std::ptr::null::<u64>());
     // SAFETY: none; the access must fault, and the process ends by the fault or in a handler.
@@ -116,7 +117,8 @@ fn illegal() {
     };
 }
 
-/// Tests a signal that a call sends: in contrast to a fault, it does not recur when the handler returns.
+/// Tests a signal that the program sends with a call of `raise`. In contrast to a fault, the signal
+/// does not recur when the handler returns.
 fn raised() {
     install();
     // SAFETY: sends this thread a signal.
@@ -187,7 +189,8 @@ fn is_blocked(signal: i32) -> bool {
     }
 }
 
-/// Exits with 42 if the handler receives all arguments as the kernel would have passed them.
+/// Exits with 42 if the handler receives all arguments in the same form in which the operating
+/// system would have passed them.
 fn handler_with_info() {
     extern "C" fn handler(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
         // SAFETY: the handler's own arguments.
@@ -268,7 +271,7 @@ fn handlers_are_called_as_they_asked_to_be() {
     succeeds("handler_repairs");
 }
 
-/// Returns a registered executable page with this code.
+/// Returns an executable page that contains this code and is registered as generated code.
 #[cfg(target_arch = "x86_64")]
 fn generated(code: &[u8]) -> fault::GeneratedFn {
     // SAFETY: a new mapping, filled and made executable before it is called.
@@ -335,7 +338,8 @@ fn only_faults_of_entered_code_are_ours() {
     assert_eq!(signal_of("sent_to_generated_code"), Some(libc::SIGSEGV));
 }
 
-/// Under `ulimit -v`, reservations are smaller, windows are narrow, and failures are errors instead of aborts.
+/// Under `ulimit -v`, the runtime reserves a smaller address range for device memory and smaller
+/// CTA windows. If a reservation fails, the call returns an error and does not abort the process.
 fn few_addresses() {
     install();
     let space = AddressSpace::new(&MemoryConfig::default()).expect("some addresses");

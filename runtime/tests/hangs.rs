@@ -1,4 +1,5 @@
-//! Launches whose threads poll memory: launches that can never end, and launches that other work or the host ends late.
+//! Tests of launches whose threads poll memory: launches that can never end, and launches that end
+//! late because other work or the host writes the memory.
 //!
 //! Each test takes longer than the time without progress after which the runtime suspects a hang.
 
@@ -82,7 +83,7 @@ again:
 }
 ";
 
-/// A time without progress after which the runtime certainly suspects a hang.
+/// If a launch makes no progress for this time, the runtime has certainly begun to suspect a hang.
 const LATE: Duration = Duration::from_millis(2500);
 
 struct Program {

@@ -1,5 +1,5 @@
-//! Large variables: variables of zeros use no physical memory, and variables larger than the device's memory cause
-//! out-of-memory errors.
+//! Tests of large variables. Variables that contain only zeros use no physical memory, and
+//! variables larger than the device's memory cause out-of-memory errors.
 
 use margay::{Error, Runtime};
 

@@ -1,4 +1,5 @@
-//! Several PTX texts linked into one module, where declarations and definitions differ.
+//! Tests of several PTX texts that are linked into one module and whose declarations and
+//! definitions differ.
 
 use margay::{EngineChoice, Error, FaultKind, Image, LaunchConfig, LoadOptions, Runtime};
 
@@ -223,8 +224,9 @@ const USES_THERE: &str = "
 .visible .entry other() { ret; }
 ";
 
-/// Loads an image and runs the kernel of [`USES_THERE`] and the kernel `other`. Returns the value that the first kernel
-/// stores, and the result of the launch of the second. If the image cannot be loaded, the first result is the error.
+/// Loads an image and runs the kernel of [`USES_THERE`] and the kernel `other`. Returns the value
+/// that the first kernel stores, and the result of the launch of the second kernel. If the image
+/// cannot be loaded, the first result is the error.
 fn run_there(image: Image<'_>) -> (Result<u32, Error>, Result<(), Error>) {
     let rt = Runtime::new().unwrap();
     let module = match rt.load_image(image, &LoadOptions::default()) {
@@ -328,8 +330,8 @@ fn with_pointer(value: u32) -> String {
     )
 }
 
-/// Function pointers of different modules differ, so a call through a pointer of another module is an error and does
-/// not call a function of the own module.
+/// Function pointers of different modules differ. A call through a function pointer of another
+/// module is therefore an error and does not call a function of the calling module.
 #[test]
 fn a_function_of_another_module_is_not_called() {
     for engine in [EngineChoice::Native, EngineChoice::Interpreter] {

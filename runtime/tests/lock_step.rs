@@ -1,4 +1,5 @@
-//! Lanes of a warp that exchange values through shared memory without a barrier.
+//! Tests of kernels in which the lanes of a warp exchange values through shared memory without a
+//! barrier.
 //!
 //! CUDA does not guarantee that such programs work. They work on GPUs, and published programs rely on this
 //! (`docs/semantics.md`). Each kernel runs in both engines with one warp.
@@ -44,7 +45,7 @@ fn check(body: &str, expected: impl Fn(u32) -> u32) {
     }
 }
 
-/// Computes `s[perm[i]] = s[i]`, as a block of the texture compressor in the HeCBench suite does when it sorts. If
+/// Computes `s[perm[i]] = s[i]`. The texture compressor in the HeCBench suite sorts in this way. If
 /// lanes ran one after another, a lane would read what an earlier lane had written.
 #[test]
 fn a_permutation_in_place() {
@@ -62,7 +63,8 @@ fn a_permutation_in_place() {
     );
 }
 
-/// Rotates elements in a loop: the read of an iteration comes after the write of the previous iteration.
+/// Rotates elements in a loop, in which each iteration reads an element that the previous iteration
+/// wrote.
 #[test]
 fn rotations_in_a_loop() {
     check(
@@ -94,8 +96,8 @@ fn a_value_handed_on() {
     );
 }
 
-/// Tests atomics whose results are unused. They need no order among lanes. Atomics whose results are used need such an
-/// order.
+/// Tests atomics whose results are unused. For such atomics, the order of the lanes does not
+/// matter. For atomics whose results are used, the order matters.
 #[test]
 fn atomics_one_after_the_other() {
     check(
@@ -112,8 +114,8 @@ fn atomics_one_after_the_other() {
     );
 }
 
-/// Tests an element that another thread reads. Sync points could be omitted only if each thread used only its own
-/// elements.
+/// Tests a thread that reads an element of another thread. The compiler may omit the sync points
+/// only if each thread uses only its own elements.
 #[test]
 fn an_element_that_a_neighbour_reads() {
     check(

@@ -68,8 +68,9 @@ issue:
     });
 }
 
-/// Loops that poll a flag with weak loads yield after as few iterations as loops with volatile loads, so a loop that
-/// computes for a long time in each iteration does not delay the block that sets the flag.
+/// Loops that poll a flag with weak loads yield after as few iterations as loops that poll with
+/// volatile loads. Therefore, a loop that computes for a long time in each iteration does not delay
+/// the block that sets the flag.
 #[test]
 fn weak_polls_yield_after_few_iterations() {
     const MOST: u32 = 1000;

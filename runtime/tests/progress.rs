@@ -1,7 +1,8 @@
-//! Forward progress, faults and limits with real kernels (`docs/semantics.md`).
+//! Tests of forward progress, faults and limits with PTX kernels (`docs/semantics.md`).
 //!
-//! Where possible, a test runs with one worker, so that waiting code must release the worker. The tests must pass with
-//! both engines; `MARGAY_ENGINE=interpreter` runs them in the interpreter.
+//! Most tests run with one worker, so that a waiting kernel must release the worker for the work
+//! that it waits for. The tests must pass with both engines; `MARGAY_ENGINE=interpreter` runs them
+//! in the interpreter.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -21,8 +22,9 @@ fn one_worker() -> Runtime {
     Runtime::builder().workers(1).build().expect("built")
 }
 
-/// Kernels that poll a flag in three ways: volatile, acquire, and weak with a fence. nvcc translates
-/// `while (f[0] == 0) __threadfence();` to the third way. A fourth kernel sets the flag.
+/// Kernels that poll a flag in three ways: with volatile loads, with acquire loads, and with weak
+/// loads and a fence. nvcc translates `while (f[0] == 0) __threadfence();` to the third way. A
+/// fourth kernel sets the flag.
 const POLL: &str = r"
 .visible .entry poll_volatile(.param .u64 flag) {
     .reg .pred %p; .reg .b32 %r; .reg .b64 %rd;
@@ -511,8 +513,9 @@ fn the_child_of_a_fork_is_told_so() {
     runtime.synchronize().expect("the parent goes on");
 }
 
-/// Kernels that launch other kernels: `serial` launches `n` kernels of 200 ms one after the other. Each `tree` kernel
-/// launches two further `tree` kernels, without end.
+/// Kernels that launch other kernels: `serial` launches `n` kernels of 200 ms one after the other.
+/// Each `tree` kernel launches two further `tree` kernels, so that the number of kernels grows
+/// without limit.
 const CHILDREN: &str = r"
 .extern .func (.param .b64 buffer) __cudaCDP2GetParameterBufferV2
     (.param .b64 function, .param .align 4 .b8 grid[12], .param .align 4 .b8 block[12], .param .b32 shared);
@@ -587,7 +590,8 @@ fn grids_of_device_code_share_the_time_limit() {
     }
 }
 
-/// Kernels that launch many grids. `many` stores the number of launches that succeed and the error of the others.
+/// Kernels that launch many grids. `many` stores the number of launches that succeed and the error
+/// code of the launches that fail.
 const BOMBS: &str = r"
 .extern .func (.param .b64 buffer) cudaGetParameterBufferV2
     (.param .b64 function, .param .align 4 .b8 grid[12], .param .align 4 .b8 block[12], .param .b32 shared);
@@ -766,8 +770,8 @@ LAST:
     )
 }
 
-/// The interpreter stores the registers of 32 lanes for each call, so the number of calls alone does not limit the
-/// memory that the stacks of a CTA need.
+/// The interpreter stores the registers of 32 lanes for each call. A limit on the number of calls
+/// therefore does not limit the memory that the stacks of a CTA need.
 #[test]
 fn calls_in_the_interpreter_have_a_limit_of_memory() {
     const REGISTERS: usize = 600;
@@ -799,8 +803,9 @@ fn calls_in_the_interpreter_have_a_limit_of_memory() {
     assert_eq!(fault.kind, FaultKind::Stack);
 }
 
-/// Kernels of two blocks. The first block waits for the flag that the last block sets, and its loop contains a barrier
-/// of the block, with and without other operations at which threads wait.
+/// Kernels of two blocks. The first block waits in a loop for the flag that the last block sets.
+/// The loop contains a barrier of the block; in some kernels, it also contains other operations at
+/// which threads wait.
 const POLL_AT_BARRIERS: [(&str, &str); 4] = [
     (
         "barrier and atomic",
@@ -864,8 +869,8 @@ fn a_block_that_waits_at_barriers_lets_a_later_block_run() {
 }
 
 /// Kernels in which lanes of one warp wait for each other with volatile accesses. In the first kernel, lane 0 writes
-/// 500 times before it sets the flag for which the other lanes wait. In the second kernel, the lanes take turns, and
-/// each of them waits in its own loop.
+/// 500 times before it sets the flag for which the other lanes wait. In the second kernel, the
+/// lanes run one after the other, and each lane waits for its predecessor in its own loop.
 const LANES_WAIT: [(&str, &str, u32); 2] = [
     (
         "writes first",

@@ -36,13 +36,15 @@
 //!
 //! Kernels begin with `KERNEL NAME(`, a macro of each file. A case without a name has the name of its kernel.
 //!
-//! A MARK is a word that a comment at the line of the access contains: `// BUG1`. Marks count from the directives of a
-//! case to the next directives. Several cases may stand above one kernel.
+//! A MARK is a word in a comment at the line of the access, such as `// BUG1`. A directive can
+//! refer to the marks between the directives of its case and the next directives. The directives of
+//! several cases may precede one kernel.
 //!
-//! A case passes if each of its runs ends with the stated fault, or without one if none is stated, and reports the
-//! right findings: every finding of an `expect`; at least one of the findings of `either`, if there are any; and no
-//! finding that no directive of the case states. Findings of severity info are ignored in cases that do not state one.
-//! Without a severity, a directive states a warning or an error.
+//! A case passes if each of its runs ends with the stated fault (or without a fault if none is
+//! stated) and reports the right findings. A run must report every finding of an `expect` and, if
+//! there are `either` directives, at least one of their findings. It must report only findings that
+//! the directives of the case state. If a case states no finding of severity info, findings of this
+//! severity are ignored. A directive without a severity states a warning or an error.
 //!
 //! `tests/checks/pending.txt` lists the cases that fail so far. A test fails if such a case passes, or if another case
 //! fails. `BLESS=1` rewrites the list.
@@ -85,7 +87,8 @@ pub struct Case {
 }
 
 impl Case {
-    /// Returns whether the case has a defect, that is, whether a finding must or may be reported or the launch fails.
+    /// Returns whether the kernel of the case has a defect: a finding must or may be reported, or
+    /// the launch fails.
     pub fn is_buggy(&self) -> bool {
         self.stated().next().is_some() || self.fault.is_some()
     }
@@ -112,14 +115,14 @@ pub struct Launch {
     pub shared: u32,
     /// Whether this is a cooperative launch.
     pub cooperative: bool,
-    /// Whether the launch is in a stream of its own.
+    /// Whether the launch is in a separate stream instead of the default stream.
     pub own_stream: bool,
 }
 
 /// The first contents of a buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Contents {
-    /// Nobody has written the buffer.
+    /// The buffer has not been written.
     Uninitialised,
     /// Zeros.
     Zero,
@@ -154,7 +157,7 @@ pub enum Argument {
 /// A part of a buffer.
 #[derive(Clone, Copy, Debug)]
 pub struct Part {
-    /// The index of the buffer among the buffers.
+    /// The index of the buffer among the buffers of the case.
     pub buffer: usize,
     /// The offset in bytes.
     pub offset: u64,
@@ -182,16 +185,17 @@ pub enum Step {
 pub struct Expected {
     /// The tool.
     pub tool: &'static str,
-    /// The kind, or the kinds of which each is correct.
+    /// The kind of the finding. If there are several kinds, each of them is correct.
     pub kinds: Vec<&'static str>,
-    /// The lines of the accesses, sorted; a finding about one access has one line, and a finding of the host has none.
+    /// The lines of the accesses, sorted. A finding about one access has one line, and a finding
+    /// about the host has no line.
     pub lines: Vec<u32>,
-    /// The severity; `None` is a warning or an error.
+    /// The severity; `None` stands for a warning or an error.
     pub severity: Option<&'static str>,
 }
 
 impl Expected {
-    /// Returns whether a finding is the expected one.
+    /// Returns whether a finding has the expected properties.
     pub fn agrees(&self, found: &Expected) -> bool {
         let severity = match self.severity {
             None => found.severity != Some("info"),
@@ -215,10 +219,10 @@ impl fmt::Display for Expected {
     }
 }
 
-/// How a case differs from what it states.
+/// The differences between the results of a case and its directives.
 #[derive(Clone, Debug, Default)]
 pub struct Difference {
-    /// The expected findings that no run, or not every run reported.
+    /// The expected findings that at least one run did not report.
     pub missed: BTreeSet<String>,
     /// The findings that a run reported and the case does not expect.
     pub wrong: BTreeSet<String>,

@@ -31,7 +31,7 @@ pub struct FormKernel {
     pub min_sm: String,
     /// Group of instructions.
     pub category: String,
-    /// Number of uses in real programs.
+    /// Number of instructions of this form in real programs.
     pub uses: u64,
     /// Number of files of real programs that use the form.
     pub files: u64,
@@ -69,7 +69,7 @@ pub struct ModuleCase {
     pub name: String,
     /// Target of the assembly.
     pub arch: String,
-    /// Whether the program was assembled as an object to be linked later.
+    /// Whether the program was assembled to an object file that is linked later (`ptxas -c`).
     pub relocatable: bool,
     /// Whether the reference assembler accepts the program.
     pub accepted: bool,
@@ -108,8 +108,9 @@ pub fn forms() -> Vec<FormKernel> {
     load("forms")
 }
 
-/// Returns about `count` forms at equal distances in the list; `seed` chooses the first form, so different commits try
-/// different forms. Returns all forms if `MARGAY_FULL=1` is set in the environment.
+/// Returns about `count` forms at equal distances in the list. `seed` determines the first form, so
+/// that CI tests different forms for different commits. Returns all forms if `MARGAY_FULL=1` is set
+/// in the environment.
 pub fn forms_sample(seed: u64, count: usize) -> Vec<FormKernel> {
     let all = forms();
     if std::env::var_os("MARGAY_FULL").is_some_and(|v| v == "1") {

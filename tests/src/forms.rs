@@ -59,8 +59,9 @@ pub fn left_out(form: &FormKernel) -> Option<&'static str> {
     found.map(|(_, _, reason)| *reason)
 }
 
-/// Returns the form's module, extended by code that initialises shared and local variables before the form and copies
-/// them to `out` after it. Without initialisation a thread would read data of earlier kernels.
+/// Returns the form's module with additional code. Before the form, this code initialises shared
+/// and local variables; after the form, it copies them to `out`. Without the initialisation, a
+/// thread would read data that earlier kernels left in memory.
 pub fn module_text(form: &FormKernel) -> String {
     let (mut before, mut after) = (String::new(), String::new());
     if form.module.contains("lvar[64]") {
@@ -223,7 +224,7 @@ pub fn inputs(form: &FormKernel, uniform: bool) -> Vec<u8> {
     bytes
 }
 
-/// Describes where two results differ; NaNs of the types that the form names count as equal.
+/// Describes where two results differ. For types in the form's name, all NaNs count as equal.
 pub fn difference(form: &FormKernel, left: &[u8], right: &[u8]) -> Option<String> {
     let names = |types: &[&str]| types.iter().any(|t| form.text.contains(t));
     let nan = |a: u64, b: u64, bits: u32, exponent: u64| {
@@ -271,8 +272,9 @@ pub fn initial_aux(inputs: &[u8]) -> Vec<u8> {
     inputs.iter().rev().copied().collect()
 }
 
-/// Returns the words of 8 bytes that a kernel changed as text, with their byte offsets. `after` is the content of `out`,
-/// which was zero before, and then that of `aux`.
+/// Returns a text that lists the words of 8 bytes that a kernel changed, with their byte offsets.
+/// `after` is the content of `out`, which was zero before the kernel, followed by the content of
+/// `aux`.
 pub fn changes(inputs: &[u8], after: &[u8]) -> String {
     let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("8 bytes"));
     let before = [vec![0; BYTES], initial_aux(inputs)].concat();
@@ -308,10 +310,11 @@ impl Machine {
         }
     }
 
-    /// Runs a form. Returns the content of `out`, and then that of `aux`.
+    /// Runs a form. Returns the content of `out`, followed by the content of `aux`.
     ///
     /// # Errors
-    /// Returns the error of loading or of the launch. After a fault, [`Machine::reset`] must precede the next form.
+    /// Returns the error of loading or of the launch. After a fault, the caller must call
+    /// [`Machine::reset`] before it runs the next form.
     pub fn launch(&mut self, form: &FormKernel, inputs: &[u8]) -> Result<Vec<u8>, Error> {
         let runtime = &self.runtime;
         let module = runtime.load_ptx(&module_text(form))?;

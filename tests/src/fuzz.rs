@@ -23,7 +23,8 @@ pub struct Target {
     pub name: &'static str,
     /// The body of the target.
     pub run: fn(&[u8]),
-    /// Number of damaged copies of a seed that the normal tests try; fewer if a run is slow.
+    /// Number of damaged copies of a seed that the normal tests try. The number is lower for
+    /// targets whose runs are slow.
     pub damaged: u32,
 }
 
@@ -47,8 +48,8 @@ pub const TARGETS: &[Target] = &[
     Target::new("process_limits", process_limits, 10),
 ];
 
-/// Checks that tokens are in order, do not overlap and are not empty, and that the lexer finally returns `Token::End`,
-/// and returns it again if it is called again.
+/// Checks that tokens are in order, do not overlap and are not empty. Also checks that the lexer
+/// returns `Token::End` at the end of the text, in the first call and in each later call.
 pub fn lexer(bytes: &[u8]) {
     let source = SourceFile::from_bytes("fuzz", bytes);
     let text = source.text();
@@ -145,8 +146,8 @@ pub fn container(bytes: &[u8]) {
     }
 }
 
-/// Checks that a parsed module is printed as a text that parses to the same module, and that a module that passes the
-/// verifier also passes it after each pass.
+/// Checks that the printed text of a parsed module parses to the same module. Also checks that a
+/// module that the verifier accepts is still accepted after each pass.
 pub fn ir_text(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;

@@ -1,9 +1,10 @@
 //! The fuzz target for sequences of driver calls.
 //!
-//! An input describes a sequence of calls: one byte selects the entry point of a call, and one byte selects each
-//! argument. Arguments are generated from the parameter's type in the driver's own table: numbers from a list of edge
-//! values, handles from earlier calls (or null or invalid handles), pointers to valid memory. The target thus reaches
-//! every implemented entry point without a separate list, and every failure is a defect of the library.
+//! An input describes a sequence of calls. One byte selects the entry point of a call, and one byte
+//! selects each argument. Arguments depend on the parameter's type in the driver's own table. They
+//! are numbers from a list of edge values, handles from earlier calls (or null or invalid handles),
+//! and pointers to valid memory. The target therefore reaches every implemented entry point without
+//! a separate list, and every failure is a defect of the library.
 //!
 //! Failures are a crash, a call that never ends, and `CUDA_ERROR_UNKNOWN`, which the panic guard returns.
 
@@ -51,7 +52,7 @@ const LEFT_OUT: &[&str] = &[
     "cuGraphDebugDotPrint",
 ];
 
-/// Entry points whose only size is the number of elements of their only array.
+/// Entry points whose only size argument is the number of elements of their only array.
 const COUNTED: &[&str] = &[
     "cuMemSetAccess",
     "cuMemPoolSetAccess",
@@ -74,8 +75,9 @@ const NAMES: &[&str] = &[
     "/nowhere/deep\0",
 ];
 
-/// Types of objects that belong to no context, and the entry points that destroy them. Each input destroys its objects
-/// at its end, so that the memory of the process grows only if the library loses memory.
+/// Types of objects that belong to no context, and the entry points that destroy them. At the end
+/// of each input, the target destroys the input's objects, so that the memory of the process grows
+/// only if the library leaks memory.
 const DESTROY: &[(&str, &str)] = &[
     ("CUgraphExec", "cuGraphExecDestroy"),
     ("CUgraph", "cuGraphDestroy"),
@@ -188,7 +190,8 @@ impl Kind {
 #[derive(Clone, Copy)]
 struct Parameter {
     kind: Kind,
-    /// The text of the type: for a handle the type of the value, for a slot the type of the pointee.
+    /// The text of the type. For a handle, this is the type of the value; for a slot, it is the
+    /// type of the pointee.
     ty: &'static str,
 }
 
@@ -228,8 +231,9 @@ impl Callable {
             .map(|parameters| Callable { row, parameters })
     }
 
-    /// Returns the largest argument of this kind with which the call accesses only the memory of its pointers, and with
-    /// which launches are short.
+    /// Returns the largest argument of this kind that the target passes. With larger arguments, the
+    /// call could access memory outside the memory of its pointers, or a launch could take too
+    /// long.
     fn limit(&self, kind: Kind) -> u64 {
         const SMALL: u64 = 4096;
         const LAUNCH: u64 = 3;
@@ -290,8 +294,8 @@ impl World {
         }
     }
 
-    /// Discards the results of the last input. The memory is not moved, because the library may have kept pointers to
-    /// it.
+    /// Discards the results of the previous input. The memory is not moved, because the library may
+    /// have kept pointers to it.
     fn reset(&mut self) {
         self.slots.fill(0);
         self.bulk.fill(0);
@@ -405,9 +409,11 @@ pub(crate) fn call_named(name: &str, arguments: &[u64]) -> CuResult {
     enter(row, all)
 }
 
-/// Checks that any sequence of calls leaves the library working: no crash, no panic, and later calls still succeed.
+/// Checks that the library still works after any sequence of calls: no call crashes or panics, and
+/// later calls still succeed.
 ///
-/// The state of the process changes: threads of the library remain, as do objects that belong to no context.
+/// The calls change the state of the process: threads of the library and objects that belong to no
+/// context remain.
 pub fn driver_calls(bytes: &[u8]) {
     // The library may write to this memory later, so all inputs use the same memory, at the same address.
     static WORLD: LazyLock<Mutex<World>> = LazyLock::new(|| Mutex::new(World::new()));

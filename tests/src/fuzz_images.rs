@@ -1,9 +1,10 @@
 //! The fuzz target for images with wrong size fields.
 //!
 //! The input is placed at the end of a mapping, directly before an inaccessible page, so that a driver that trusts a
-//! wrong size field faults. The target passes the input to each driver function that takes an image by a pointer
-//! without a size: directly, and in a fat binary wrapper. It passes the input to the linker with its true size and with
-//! sizes that are too large. The test fails if the driver crashes or returns `CUDA_ERROR_UNKNOWN`.
+//! wrong size field faults. The target passes the input, directly and in a fat binary wrapper, to
+//! each driver function that receives an image as a pointer without a size. It passes the input to
+//! the linker with its true size and with sizes that are too large. The test fails if the driver
+//! crashes or returns `CUDA_ERROR_UNKNOWN`.
 
 use cuda::CuResult;
 
@@ -13,7 +14,7 @@ const PAGE: usize = 4096;
 /// The values of `CU_JIT_INPUT_*`.
 const LINK_INPUTS: std::ops::Range<u64> = 0..5;
 
-/// A mapping that contains the input at the end of its accessible pages.
+/// A mapping of memory. Its accessible pages end with the input.
 struct AtTheEnd {
     mapping: *mut libc::c_void,
     len: usize,
@@ -53,8 +54,9 @@ impl Drop for AtTheEnd {
     }
 }
 
-/// Runs the fuzz target: passes the input to each driver function that takes an image by a pointer without a size, and
-/// to the linker with correct and with too large sizes.
+/// Runs the fuzz target: passes the input to each driver function that receives an image as a
+/// pointer without a size, and to the linker with the correct size and with sizes that are too
+/// large.
 pub fn image_sizes(bytes: &[u8]) {
     let Some(image) = AtTheEnd::new(bytes) else {
         return;

@@ -1,5 +1,6 @@
-//! Fuzz targets that generate whole kernels: small kernels that must have the same results on all engines, and large
-//! kernels, which the compiler must compile or leave to the interpreter.
+//! Fuzz targets that generate whole kernels. Small kernels must have the same results on all
+//! engines. Large kernels must have the same results in native code as in the interpreter, unless
+//! the compiler refuses them and the interpreter runs them.
 
 use std::fmt::Write;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -23,7 +24,8 @@ fn hash(bytes: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// Checks that the kernel generated from the input leaves the same bytes on every machine (see [`crate::random`]).
+/// Checks that the kernel that is generated from the input leaves the same bytes in memory on every
+/// machine (see [`crate::random`]).
 pub fn kernels(bytes: &[u8]) {
     static BENCH: LazyLock<Mutex<Bench>> =
         LazyLock::new(|| Mutex::new(Bench::new().expect("the runtimes")));
@@ -42,8 +44,8 @@ const THREADS: u32 = 64;
 /// Maximum number of statements in a large kernel.
 const STATEMENTS: usize = 6000;
 
-/// Checks that a large kernel leaves the same bytes with native code (or with its fallback if a budget is exceeded) as
-/// in the interpreter.
+/// Checks that a large kernel leaves the same bytes in memory with native code (or with its
+/// fallback if a compile budget is exceeded) as with the interpreter.
 ///
 /// The kernel consists of fragments. Each pair of input bytes describes a fragment: its kind, and its number of
 /// statements, which is a power of two plus a small number.
@@ -105,9 +107,10 @@ struct Large {
     names: usize,
 }
 
-/// Register `%r1` contains the thread's number, `%r2` its value, `%rd1` the address of the value, and `%rd2` the
-/// address of the thread's cell in shared memory. Each fragment begins with all threads of the block converged, except
-/// warps that have exited.
+/// Register `%r1` contains the thread's number, and `%r2` contains the thread's value. `%rd1`
+/// contains the address of the value, and `%rd2` contains the address of the thread's cell in
+/// shared memory. Each fragment begins with all threads of the block converged, except warps that
+/// have exited.
 impl Large {
     fn name(&mut self) -> usize {
         self.names += 1;
@@ -247,7 +250,7 @@ impl Large {
 mod tests {
     use super::*;
 
-    /// Tests a kernel of each single kind of fragment, in three sizes.
+    /// For each kind of fragment, tests kernels that contain only this kind, in three sizes.
     #[test]
     fn every_fragment_is_valid_and_runs_alike() {
         for kind in 0..16 {

@@ -1,8 +1,8 @@
 //! The fuzz target for resource limits and environment variables of a process.
 //!
-//! A separate program ([`PROGRAM`]) starts with limits and variables that the input chooses, runs a kernel and checks
-//! its result. The program must end soon and not by a signal. It must print the right result or the name of the call
-//! that failed.
+//! A separate program ([`PROGRAM`]) starts with limits and variables that the input chooses, runs a
+//! kernel and checks its result. The program must end soon, and no signal may end it. It must print
+//! the right result or the name of the call that failed.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -19,8 +19,8 @@ use crate::fuzz_driver::call_named;
 /// not in the parent of the folder of the test's executable.
 const PROGRAM: &str = "MARGAY_TEST_UNDER_LIMITS";
 
-/// Time limit of the program. By default, the time limit of its kernel is 20 seconds. The input can choose a longer
-/// limit, or none.
+/// Time limit of the program. By default, the time limit of its kernel is 20 seconds. The input can
+/// choose a longer limit, or no limit.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Resource limits, with values at which a program can start.
@@ -248,7 +248,8 @@ fn wait(child: &mut Child) -> Option<ExitStatus> {
     None
 }
 
-/// Checks that the program exits by itself under the limits and variables that the input chooses.
+/// Checks that the program exits, and is not ended by a signal or a time-out, under the limits and
+/// variables that the input chooses.
 pub fn process_limits(bytes: &[u8]) {
     let chosen = Chosen::new(bytes);
     let folder = std::env::temp_dir().join(format!("margay-limits-{}", std::process::id()));

@@ -1,9 +1,9 @@
 //! Results of the instruction forms on a GPU, in `tests/data/gpu/forms.txt.gz`.
 //!
 //! An NVIDIA H100 (driver 580.159.04, CUDA 13.0) ran the kernels of the forms on 2026-11-26, with the inputs of
-//! [`forms::inputs`](crate::forms::inputs). Each line of the file describes a run whose result on the GPU equals
-//! Margay's, bit for bit: the form's name, `0` or `1` (equal inputs of all threads), a hash of the inputs, and a hash of
-//! the result. The file has no lines for
+//! [`forms::inputs`](crate::forms::inputs). Each line of the file describes a run whose result on
+//! the GPU is equal to Margay's result, bit for bit: the form's name, `0` or `1` (equal inputs of
+//! all threads), a hash of the inputs, and a hash of the result. The file has no lines for
 //!
 //! - forms that need a newer GPU or a newer driver, and forms with handles of textures and surfaces;
 //! - runs that end with an error on the GPU, for example because random bytes are a lane mask;

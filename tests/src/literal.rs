@@ -8,10 +8,10 @@
 //! - the instruction reads as many registers or constants and writes as many registers as the case has operands and
 //!   results (cases with `cc` are not executed, because PTX has no register for the carry).
 //!
-//! All cases with the same instruction share a kernel. It executes the instruction twice: with operands that are the
-//! same for all lanes of a block, and with different cases in neighbouring lanes. The instruction's line of the syntax
-//! table determines the registers. Where a case expects a NaN, any NaN is accepted, because PTX does not specify the
-//! bits of NaNs.
+//! All cases with the same instruction share a kernel. The kernel executes the instruction twice:
+//! once with the same operands in all lanes of a block, and once with different cases in
+//! neighbouring lanes. The instruction's line of the syntax table determines the registers. Where a
+//! case expects a NaN, any NaN is accepted, because PTX does not specify the bits of NaNs.
 
 use margay_ops::meaning::{Bits, Meaning};
 use margay_ops::ops::Opcode;
@@ -25,7 +25,8 @@ mod support;
 use kernel::Kernel;
 use support::{Case, cases, values};
 
-/// The targets of the files, in the order in which a case tries them.
+/// The targets of the files. Each case uses the first of these targets that supports its
+/// instruction.
 const TARGETS: [&str; 4] = ["sm_100a", "sm_107a", "sm_90a", "sm_120a"];
 const VERSION: (u16, u16) = (9, 5);
 
@@ -49,7 +50,7 @@ pub struct Executed {
     pub opcode: Opcode,
     /// The kernel that executes the case.
     pub kernel: String,
-    /// Table, line number and line.
+    /// The table that contains the case, the line number in the table, and the text of the line.
     pub case: String,
 }
 
@@ -97,7 +98,7 @@ pub fn literal_tests_for(targets: &[&'static str], version: (u16, u16)) -> Vec<L
         .collect()
 }
 
-/// Returns table, line number and line of a case.
+/// Returns the table that contains a case, the line number in the table, and the text of the line.
 fn place(case: &Case) -> String {
     format!("{}:{}: {}", case.at.0, case.at.1, case.line)
 }

@@ -1,9 +1,11 @@
-//! Determines the coverage of the file tests: the lines of the syntax table that their instructions match, and the rows
-//! of the op table that they lower to. The file tests are the files of `tests/ptx` and the files that
-//! [`crate::literal`] writes from literal cases.
+//! Determines the coverage of the file tests: the lines of the syntax table that the instructions
+//! of the tests match, and the rows of the op table to which the instructions are lowered. The file
+//! tests are the files of `tests/ptx` and the files that [`crate::literal`] writes from literal
+//! cases.
 //!
-//! The coverage comes from resolving and lowering the files, never from their names. Invariant: an instruction counts
-//! only if a launch of its function expects values or a fault.
+//! To determine the coverage, this module resolves and lowers the files; the names of the files do
+//! not matter. Invariant: an instruction counts as covered only if the file expects values or a
+//! fault from a launch of the instruction's function.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -36,10 +38,10 @@ pub enum Runs {
     Both,
 }
 
-/// The best coverage of a form or op, and the first file that provides it.
+/// The best coverage of a form or op, and the first file that provides this coverage.
 #[derive(Clone, Debug)]
 pub struct Shown {
-    /// The engines that run it.
+    /// The engines that run the form or op.
     pub runs: Runs,
     /// The file, relative to `tests/ptx` and without its extension, or `meanings/` and a table of literal cases.
     pub file: String,
@@ -47,7 +49,8 @@ pub struct Shown {
     pub why: String,
 }
 
-/// Key of a form: head and source line in the syntax table, and one of its lists of types.
+/// Key of a form: its head (the instruction's name) and source line in the syntax table, and one of
+/// its lists of types.
 pub type FormKey = (&'static str, &'static str, Vec<OpType>);
 
 /// Returns the key of a form with these types.
@@ -157,8 +160,8 @@ fn type_text(types: &[OpType]) -> String {
     names.join(" ")
 }
 
-/// Returns the coverage of the instructions in a function by its launches. For a function that is not launched, returns
-/// the best coverage of all launches in the file.
+/// Returns the coverage that the launches of a function provide for its instructions. For a
+/// function that is not launched, returns the best coverage of all launches in the file.
 fn shown(file: &str, function: &str, launches: &[Launch]) -> Shown {
     let own: Vec<&Launch> = launches
         .iter()

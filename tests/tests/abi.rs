@@ -1,5 +1,6 @@
-//! Tests the driver library from C: compiles programs of `tests/abi` with our own declarations of the API, links them
-//! with our `libcuda.so.1` and runs them. Also checks the symbols and the soname of the library's file.
+//! Tests the driver library from C: compiles programs of `tests/abi` with Margay's own declarations
+//! of the API, links them with Margay's `libcuda.so.1` and runs them. Also checks the symbols and
+//! the soname of the library's file.
 //!
 //! The library is a dependency of this test, so Cargo always builds it first.
 
@@ -116,7 +117,8 @@ fn memory() {
     run("memory", &[]);
 }
 
-/// Modules with 32-bit addresses run if device memory is below 4 GiB, and are refused otherwise.
+/// Modules with 32-bit addresses run if all device memory has addresses below 4 GiB, and cannot be
+/// loaded otherwise.
 #[test]
 fn narrow_addresses() {
     let program = compile("narrow", "narrow");
@@ -155,7 +157,7 @@ fn streams() {
     run("streams", &[]);
 }
 
-/// Builds graphs with API calls; the program also writes a drawing of a graph.
+/// Builds CUDA graphs with API calls. The program also writes a drawing of a graph.
 #[test]
 fn graphs() {
     run("graphs", &[library_folder().join("graph.dot")]);
@@ -201,7 +203,8 @@ fn isolation_in_clusters() {
     isolates("isolation_cluster");
 }
 
-/// Under `ulimit -v`, the addresses that follow shared memory can be accessible, so generated code tests offsets.
+/// Under `ulimit -v`, the addresses that follow shared memory can be accessible. In this case,
+/// generated code must check the offsets of accesses.
 #[test]
 fn isolation_in_clusters_with_few_addresses() {
     let program = compile("isolation_cluster", "isolation_cluster_narrow");
@@ -243,8 +246,8 @@ fn isolates(name: &str) {
     fs::remove_file(program).expect("a program that has run");
 }
 
-/// Checks that the library handles faults of kernels whatever signal handlers the program installs, and that the
-/// program's handlers get the program's own faults.
+/// Checks that the library handles faults of kernels for any signal handlers that the program
+/// installs, and that the program's handlers receive the program's own faults.
 #[test]
 fn signals() {
     run("signals", &[]);
@@ -262,8 +265,8 @@ fn cancellation() {
     run("cancellation", &[]);
 }
 
-/// Checks that accesses to host memory that was unregistered, through textures and graphs that were created before, are
-/// errors.
+/// Checks that accesses to unregistered host memory are errors. The accesses use textures and
+/// graphs that were created before the memory was unregistered.
 #[test]
 fn unregistered() {
     run("unregistered", &[]);
@@ -351,8 +354,8 @@ fn unload() {
     fs::remove_file(program).expect("a program that has run");
 }
 
-/// Compares the result of each call in random programs with the prediction of a model. The C program's command line
-/// `model FIRST COUNT` runs more random programs.
+/// Compares the result of each call in random programs with the prediction of a model. The command
+/// `model FIRST COUNT` (`model` is the compiled C program) runs more random programs.
 #[test]
 fn model() {
     let program = compile("model", "model");
@@ -452,8 +455,8 @@ fn threads() {
     run("threads", &[]);
 }
 
-/// Runs calls with closed standard streams, in ending threads, in child processes after a fork, and with read-only
-/// memory.
+/// Calls the driver with closed standard streams, in threads that are ending, in child processes
+/// after a fork, and with read-only memory.
 #[test]
 fn surroundings() {
     run("surroundings", &[]);
@@ -471,8 +474,8 @@ fn main_exit() {
     run("main_exit", &[]);
 }
 
-/// Makes random calls in many threads for two seconds; `cargo xtask soak` runs longer. In CI the commit's hash is the
-/// random seed.
+/// Makes random calls in many threads for two seconds; `cargo xtask soak` runs longer. In CI, the
+/// commit's hash is the random seed.
 #[test]
 fn soak() {
     let seed = std::env::var("MARGAY_SEED").unwrap_or_default();

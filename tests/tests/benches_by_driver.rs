@@ -1,5 +1,5 @@
-//! Runs the kernels of `margay bench --driver` through a driver library: our own `libcuda`, which the benchmark opens
-//! like any other driver library.
+//! Runs the kernels of `margay bench --driver` through a driver library. The driver library is
+//! Margay's own `libcuda`, which the benchmark opens like any other driver library.
 
 use std::path::PathBuf;
 

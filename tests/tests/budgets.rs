@@ -1,10 +1,12 @@
-//! Checks the cost of loading, compiling and running kernels of growing size: time and memory grow at most about
-//! linearly with the size, for every kind of code, and results are right whether or not the kernel has native code.
+//! Checks the cost of loading, compiling and running kernels of growing size. For every kind of
+//! code, time and memory must grow at most about linearly with the size. Results must be right
+//! whether or not the kernel has native code.
 //!
-//! Each kernel runs twice, in separate processes: with a size and with four times that size. The test compares the
-//! growth of processor time and of the largest resident memory, not their absolute values, so a busy machine does not
-//! affect it. The kernel of four times the size may cost up to [`MOST`] times as much as the smaller kernel; quadratic
-//! growth would cost 16 times as much.
+//! Each kernel runs twice, in separate processes: with a size and with four times that size. The
+//! test checks the growth of processor time and of the largest resident memory. It does not check
+//! absolute values, so a busy machine does not affect the test. The kernel of four times the size
+//! may cost up to [`MOST`] times as much as the smaller kernel; quadratic growth would cost 16
+//! times as much.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -17,7 +19,8 @@ use std::process::{Command, ExitCode};
 use libtest_mimic::{Arguments, Failed, Trial};
 use margay::{DeviceBuffer, EngineChoice, LaunchConfig, Runtime};
 
-/// The environment variable with the kernel's name and size for the process that runs the kernel.
+/// The environment variable that contains the kernel's name and size. The test sets it for the
+/// process that runs the kernel.
 const CASE: &str = "MARGAY_TEST_BUDGET_CASE";
 /// Maximum cost of a kernel of four times the size, relative to the cost of the smaller kernel.
 const MOST: f64 = 9.0;
@@ -35,7 +38,7 @@ struct Case {
     expected: fn(usize, u32) -> u32,
 }
 
-/// Kernels that the interpreter runs, whatever their size.
+/// Kernels that the interpreter runs for any size.
 const INTERPRETED: &[&str] = &["branches_to_anywhere", "branch_tables_interpreted"];
 
 const CASES: &[Case] = &[
@@ -397,7 +400,8 @@ fn shuffles(n: usize) -> String {
     repeated(n, |_| code.into())
 }
 
-/// Returns a kernel in which each block ends with a branch through one table, with `n` edges in all.
+/// Returns a kernel in which each basic block ends with a branch through the same table. The
+/// control-flow graph has `n` edges in total.
 fn branch_tables(n: usize) -> String {
     let n = n.isqrt();
     let names: Vec<String> = (0..n).map(|i| format!("B{i}")).collect();
@@ -412,22 +416,24 @@ fn branch_tables(n: usize) -> String {
     kernel("", &format!("{text}END:"))
 }
 
-/// The number of blocks that a thread executes in a kernel whose blocks begin with [`step`].
+/// The number of basic blocks that a thread executes in a kernel whose basic blocks begin with
+/// [`step`].
 const STEPS: u32 = 300;
 
-/// Returns the start of block `i`, which ends the kernel after [`STEPS`] blocks.
+/// Returns the start of basic block `i`. This code ends the kernel after a thread has executed
+/// [`STEPS`] basic blocks.
 fn step(i: usize) -> String {
     format!(
         "B{i}: add.u32 %r3, %r3, 1; setp.gt.u32 %p1, %r3, {STEPS}; @%p1 bra END; mad.lo.u32 %r2, %r2, 1664525, {i};"
     )
 }
 
-/// Returns the target of block `i` of `n`.
+/// Returns the target of the branch in basic block `i` of `n`.
 fn anywhere(i: usize, n: usize) -> usize {
     (i as u32).wrapping_mul(2_654_435_761) as usize / 7 % n
 }
 
-/// Returns the result of a thread in a kernel of `n` blocks that begin with [`step`].
+/// Returns the result of a thread in a kernel of `n` basic blocks that begin with [`step`].
 fn walked(n: usize, thread: u32, has_tables: bool) -> u32 {
     let (mut value, mut block) = (thread, 0);
     for _ in 0..STEPS {
@@ -457,7 +463,7 @@ fn added(i: u32, thread: u32) -> u32 {
     if taken { 0 } else { i % 7 + 1 }
 }
 
-/// Returns two calls of the preceding function, one of which is executed.
+/// Returns code with two calls of the preceding function. A thread executes one of these calls.
 fn twice(i: usize) -> String {
     let before = i - 1;
     format!(
@@ -472,7 +478,7 @@ fn function(number: usize, code: &str) -> String {
     )
 }
 
-/// Returns `count` functions; the first contains no further code.
+/// Returns `count` functions. The first function contains no further code.
 fn functions(count: usize, code: impl Fn(usize) -> String) -> String {
     let others = (1..count).map(|i| function(i, &code(i)));
     std::iter::once(function(0, "")).chain(others).collect()
@@ -483,7 +489,8 @@ fn repeated(n: usize, part: impl Fn(usize) -> String) -> String {
     kernel("", &parts.join("\n"))
 }
 
-/// Returns a kernel with `n` parts, each of which has two blocks that branch to each other. Threads enter either block.
+/// Returns a kernel with `n` parts. Each part has two basic blocks that branch to each other, and
+/// threads can enter both of them (irreducible control flow).
 fn irreducible(n: usize) -> String {
     let mut text =
         "mov.u32 %r4, 0; and.b32 %r3, %r2, 1; setp.eq.u32 %p1, %r3, 0; @%p1 bra R0;\n".to_owned();
@@ -572,7 +579,7 @@ fn usage() -> Result<(f64, f64), String> {
     Ok((ticks as f64 / 100.0, peak.ok_or("no peak")? as f64 * 1024.0))
 }
 
-/// Kernels that are compiled to vector code at once, for a whole warp.
+/// Kernels that run in vector code from their first launch on, in chunks of a whole warp.
 const VECTORS: &[&str] = &[
     "shuffles_in_vector_code",
     "branch_tables_in_vector_code",

@@ -1,9 +1,9 @@
 //! Tests the front end with the conformance sets: valid programs must parse, invalid programs must be rejected with an
 //! error on the right line, and the number of forms that are lowered to IR must not decrease.
 //!
-//! `tests/data/conformance/counts.txt` records the counts for sets in which not all programs succeed. If a count is
-//! below its record, the test fails. `BLESS=1 cargo test ... -- --test-threads 1` records higher counts. The test
-//! prints the kinds of the remaining failures.
+//! `tests/data/conformance/counts.txt` records the counts for sets in which not all programs
+//! succeed. If a count is below the recorded count, the test fails. `BLESS=1 cargo test ... --
+//! --test-threads 1` records higher counts. The test prints the kinds of the remaining failures.
 #![allow(
     clippy::print_stdout,
     reason = "the counts are for people who run this test"
@@ -39,7 +39,7 @@ impl Records {
         }
     }
 
-    /// Compares a count with its record; with `BLESS=1` a higher count becomes the record.
+    /// Compares a count with the recorded count. With `BLESS=1`, records the count if it is higher.
     fn check(mut self, name: &str, count: usize, of: usize) {
         println!("{name}: {count} of {of}");
         let record = self.counts.get(name).copied().unwrap_or(0);

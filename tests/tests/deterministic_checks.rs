@@ -1,11 +1,12 @@
-//! The reports of a case do not depend on the number of workers, the order of blocks, the engine, or the chunk width.
+//! Tests that the reports of a case of the checking tools do not depend on the number of workers,
+//! the order of blocks, the engine, or the chunk width.
 //!
-//! Each case runs in a few settings, which are chosen by a hash of its name. `MARGAY_CHECKS_ALL=1` runs each case in
-//! all settings, which takes almost an hour. `MARGAY_CHECKS_ONLY=TEXT` runs only the cases whose names (`FILE/CASE`)
-//! contain TEXT.
+//! Each case runs in a few settings. A hash of the case's name determines these settings.
+//! `MARGAY_CHECKS_ALL=1` runs each case in all settings, which takes almost an hour.
+//! `MARGAY_CHECKS_ONLY=TEXT` runs only the cases whose names (`FILE/CASE`) contain TEXT.
 //!
-//! A process has one chunk width, so the test of a file starts a process for each width ([`WIDTH`]). This process
-//! prints the reports, and the test compares them.
+//! A process has one chunk width, so the test of a file starts a process for each width
+//! ([`WIDTH`]). Each of these processes prints its reports, and the test compares the reports.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;
@@ -37,9 +38,10 @@ const WIDTH: &str = "MARGAY_TEST_CHECKS_WIDTH";
 /// The start of each line with the reports of a run.
 const RUN: &str = "run\t";
 
-/// Returns the settings in which a case runs, each with the index of its chunk width: usually two settings of native
-/// code and one of the interpreter. Each setting runs for many cases. The interpreter has no chunks, so it runs only
-/// with the first width.
+/// Returns the settings in which a case runs, and for each setting the index of its chunk width.
+/// Usually, these are two settings of native code and one setting of the interpreter. Different
+/// cases use different settings, so that each setting is used for many cases. The interpreter has
+/// no chunks, so it runs only with the first width.
 fn settings(name: &str, races: bool) -> Vec<(Setting, usize)> {
     let widths = |setting: Setting| match setting.engine {
         EngineChoice::Interpreter => 0..1,

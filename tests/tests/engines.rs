@@ -2,8 +2,8 @@
 //! same inputs, and must leave the same bytes or the same kind of fault.
 //!
 //! The test runs a sample that `MARGAY_SEED` chooses, or all forms with `MARGAY_FULL=1`. Invariant: a form is compared
-//! unless [`left_out`] returns a reason, the module is unsupported, or native code cannot be generated for it. The test
-//! counts the forms of each kind.
+//! unless [`left_out`] returns a reason, the module is unsupported, or native code cannot be
+//! generated for it. The test counts the forms of each of these kinds.
 #![allow(
     clippy::print_stdout,
     reason = "the counts are for people who run this test"

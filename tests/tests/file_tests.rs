@@ -1,5 +1,5 @@
-//! Runs the file tests of `tests/ptx`, one test for each file, and the file tests that `margay_tests::literal` writes;
-//! `margay_cli::filetest` describes the format.
+//! Runs the file tests of `tests/ptx`, with one test for each file, and the file tests that
+//! `margay_tests::literal` writes. `margay_cli::filetest` describes the format of the files.
 //!
 //! `BLESS=1` updates the text of expected diagnostics, and nothing else.
 
@@ -29,7 +29,7 @@ fn main() -> ExitCode {
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
-/// Runs a file and describes the expectations that it does not meet, each with a remark.
+/// Runs a file. Describes each expectation that is not met, with an explanation.
 fn run(path: &Path, remark: impl Fn(&Failure) -> String) -> Result<(), String> {
     let bench = Bench::new(bless_from_env()).map_err(|e| e.to_string())?;
     let failures = bench.run(path);

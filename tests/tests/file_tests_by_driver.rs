@@ -1,5 +1,5 @@
-//! Runs the tests of `margay test --driver` through a driver library: our own `libcuda`, which the harness opens like
-//! any other driver library.
+//! Runs the tests of `margay test --driver` through a driver library. The driver library is
+//! Margay's own `libcuda`, which the test program opens like any other driver library.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,7 +17,7 @@ fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("ptx").join(name)
 }
 
-/// Locks the device of this process, because a test with a fault resets it.
+/// Locks the device of this process, because a test with a fault resets the device.
 fn device() -> MutexGuard<'static, ()> {
     static DEVICE: Mutex<()> = Mutex::new(());
     DEVICE.lock().unwrap_or_else(PoisonError::into_inner)

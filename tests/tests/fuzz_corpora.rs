@@ -1,4 +1,5 @@
-//! Replays the fuzz corpora on a stable compiler, and tries damaged copies of each seed.
+//! Runs the fuzz targets with the inputs of the fuzz corpora, and with damaged copies of each
+//! input. This test does not need the unstable compiler that fuzzing needs.
 //!
 //! If the fuzzer finds an input that causes a crash, the input is stored as a file in `fuzz/corpus/TARGET`. The tests
 //! of damaged copies do not replace fuzzing, but they fail at once if a change introduces a frequent error.
@@ -120,7 +121,8 @@ replay!(lexer parser lower container ir_text driver_calls image_sizes kernels la
 #[test]
 fn random_driver_calls() {
     const CALLS: usize = 64;
-    /// Maximum number of bytes of a call: two for the entry point, one for each argument.
+    /// Maximum number of input bytes that describe a call: two bytes for the entry point, and one
+    /// byte for each argument.
     const BYTES: usize = 12;
     let seed = std::env::var("MARGAY_SEED").unwrap_or_default();
     let seed = seed.bytes().fold(0x9e37_79b9_u32, |sum, byte| {

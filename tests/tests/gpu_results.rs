@@ -1,7 +1,9 @@
-//! Compares the results of the instruction forms with those of a GPU, which `margay_tests::gpu` describes.
+//! Compares the results of the instruction forms with the results of a GPU. `margay_tests::gpu`
+//! describes the GPU's results.
 //!
-//! The test runs a sample of the forms, or all forms with `MARGAY_FULL=1`: in native code, but kernels of forms without
-//! native code (`stacksave`) in the interpreter.
+//! The test runs a sample of the forms, or all forms with `MARGAY_FULL=1`. It runs the forms in
+//! native code, except forms that native code does not support (`stacksave`), which it runs in the
+//! interpreter.
 #![allow(
     clippy::print_stdout,
     reason = "the count is for people who run this test"

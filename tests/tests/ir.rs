@@ -1,5 +1,5 @@
-//! Tests the IR of all texts that can be lowered: it must pass the verifier after lowering and after each pass, and its
-//! text form must preserve all its content.
+//! Tests the IR of all texts that can be lowered. The verifier must accept the IR after lowering
+//! and after each pass, and the text form of the IR must preserve all its content.
 //!
 //! The texts are a sample of the instruction forms (all with `MARGAY_FULL=1`), all module programs of the conformance
 //! data, and the PTX of `tests/cuda`.

@@ -1,5 +1,5 @@
-//! Random kernels under observation: both engines record the same events of each thread and, if a tool observes whole
-//! warps, the same sequence of events of each warp.
+//! Tests that tools receive the same events of random kernels from both engines: the same events of
+//! each thread and, if a tool observes whole warps, the same sequence of events of each warp.
 //!
 //! `MARGAY_SEED` is the random seed of the kernels; with `MARGAY_FULL=1`, twenty times as many kernels run.
 
@@ -15,8 +15,8 @@ use margay_tests::random::layout::{Layout, inputs};
 use margay_tests::random::program::Kernel;
 use margay_tests::random::{seed_of, write};
 
-/// By CTA and by thread or warp: the PTX line and a hash of each event. Addresses in global memory do not count, because
-/// they differ between runtimes.
+/// For each CTA and each thread or warp: the PTX line and a hash of each event. Addresses in global
+/// memory do not count, because they differ between runtimes.
 type Table = BTreeMap<(u64, u32), Vec<(u32, u64)>>;
 
 #[derive(Default)]
@@ -32,7 +32,8 @@ fn hash(value: impl Hash) -> u64 {
 }
 
 impl Collector {
-    /// Adds an event of the lanes in `mask`, in which it differs by `of_lane`.
+    /// Adds an event of the lanes in `mask`. `of_lane` returns the part of the event that differs
+    /// between lanes.
     fn add(
         &self,
         cta: u64,

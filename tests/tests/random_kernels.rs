@@ -13,7 +13,8 @@ use margay_tests::random::program::{Kernel, Leaf, Statement};
 use margay_tests::random::templates::{self, Operands};
 use margay_tests::random::{self, generate, reduce, write};
 
-/// Each bench reserves the address space of a dozen devices, so tests in one process run one after the other.
+/// Each [`Bench`] reserves the address space of a dozen devices. Therefore, the tests in one
+/// process run one after the other.
 static TURN: Mutex<()> = Mutex::new(());
 
 fn turn() -> MutexGuard<'static, ()> {
@@ -40,7 +41,7 @@ fn every_machine_leaves_the_same_bytes() {
     );
 }
 
-/// Runs each instruction in a kernel of its own, so that the failure message names the instruction.
+/// Runs each instruction in a separate kernel, so that the failure message names the instruction.
 #[test]
 fn every_template_is_valid_and_runs_alike() {
     let _turn = turn();

@@ -1,4 +1,6 @@
-//! Races between work of different streams: each way in which CUDA orders streams, with and without the order.
+//! Tests of the race detector for work of different streams. For each way in which CUDA orders
+//! streams, the detector must report no race in a program that uses this way, and must report a
+//! race in the same program without the order.
 
 use margay::capture::CaptureMode;
 use margay::checks::{Finding, Kind, Tool};
@@ -81,7 +83,8 @@ impl Program {
     }
 }
 
-/// Runs a program, and returns whether races were reported, each of which must name the missing order.
+/// Runs a program, and returns whether races were reported. Each report must name the missing
+/// order.
 fn has_races(
     kind: StreamKind,
     program: impl Fn(&Program) -> Result<(), Error>,

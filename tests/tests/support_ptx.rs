@@ -1,8 +1,9 @@
 //! Generates the support table of PTX (`docs/support-ptx.csv`), and checks that file tests cover it.
 //!
-//! A row of the support table is a line of the syntax table for one head (the instruction's name). The file tests
-//! determine which engines run it, so `margay support` lists only tested forms as working.
-//! `BLESS=1 cargo nextest run -E 'binary(support_ptx)'` or `cargo xtask support` writes the table.
+//! A row of the support table is a line of the syntax table for one head (the instruction's name).
+//! The file tests determine which engines run the form of a row, so `margay support` lists only
+//! tested forms as supported. `BLESS=1 cargo nextest run -E 'binary(support_ptx)'` or `cargo xtask
+//! support` writes the table.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -82,8 +83,8 @@ fn every_form_and_type_has_a_file_test() {
     assert!(count == 0, "{count} of {all} have no file test:\n{missing}");
 }
 
-/// Returns which engines run a form, the reason if no engine runs it, and the test. If these differ for the form's
-/// lists of types, returns the worst of them.
+/// Returns which engines run a form, the reason if no engine runs it, and the test. If the results
+/// differ between the form's lists of types, returns the worst result.
 fn judged(coverage: &Coverage, form: &Form) -> (&'static str, String, String) {
     if let Action::LeftOut(family) = form.action {
         return ("no", family.to_owned(), String::new());

@@ -1,4 +1,5 @@
-//! Runs samples of the sweeps: compares native code with the checkers and with the interpreter.
+//! Runs samples of the sweeps: checks the results of native code with the checkers, and compares
+//! them with the results of the interpreter.
 //!
 //! `MARGAY_SEED` chooses the random inputs. `cargo xtask sweep` runs all inputs.
 
@@ -9,8 +10,8 @@ use margay_tests::sweep::{Depth, Machine, report, rows};
 /// Number of inputs of a row in addition to the listed inputs. It is large enough for native code to change from single
 /// lanes to chunks.
 const NATIVE: usize = 50_000;
-/// Minimum number of inputs of a row, because every row has at least the limits of `f32` or this number of random
-/// inputs.
+/// Minimum number of inputs of a row. Every row has at least the limits of `f32`, or this number of
+/// random inputs.
 const LEAST: u64 = 5_000;
 /// Number of inputs for the interpreter, which takes a microsecond for each input.
 const INTERPRETED: usize = 500;
@@ -29,7 +30,8 @@ fn native_results_are_right() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Checks that both engines leave the same bits, except those of NaNs: the hash covers all results in order.
+/// Checks that the results of both engines have the same bits, except the bits of NaNs. The hash
+/// that is compared covers all results in order.
 #[test]
 fn the_interpreter_gives_the_same_bits() {
     let machine = |engine| Machine::new(engine, sample_seed()).unwrap();

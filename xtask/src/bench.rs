@@ -1,8 +1,9 @@
 //! `cargo xtask bench [--print] [OPTION...] [NAME...]`: runs the benchmarks and writes the tables of `BENCHMARKING.md`.
 //!
 //! The command builds the programs with the same features as the tests, so that Cargo compiles the code generator only
-//! once. It then starts `margay bench`, which parses the other options. The tables are written only if the arguments
-//! contain no names and no options other than `--driver` and `--json`. CI never measures times.
+//! once. It then starts `margay bench`, which parses the other options. The command writes the
+//! tables only if the arguments contain no names of benchmarks and no options other than `--driver`
+//! and `--json`. CI never measures times.
 
 use std::process::Command;
 

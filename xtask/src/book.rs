@@ -5,8 +5,8 @@
 //! folder, and runs `mdbook` on this folder if `mdbook` is installed. `docs/SUMMARY.md` is the table of contents,
 //! `docs/book.toml` is the configuration. With `--check`, the command checks the pages and does not build the book.
 //!
-//! Invariant: paths inside the copied folder are those of the repository, so a relative link leads to the same page in
-//! a clone and in the book.
+//! Invariant: files have the same paths in the copied folder as in the repository, so a relative
+//! link leads to the same page in a clone and in the book.
 
 mod check;
 mod links;
@@ -17,7 +17,7 @@ use std::process::Command;
 
 use crate::{Outcome, exec};
 
-/// Documents in the root folder that are checked as the pages of `docs/` are.
+/// Documents in the root folder that are checked in the same way as the pages of `docs/`.
 const ROOT_PAGES: &[&str] = &[
     "README.md",
     "ARCHITECTURE.md",

@@ -104,11 +104,13 @@ const RANDOM_KERNELS: &[&str] = &["xtask", "generate", "--count", "150"];
 
 const FILE_TESTS: &[&str] = &["test", "--release", "--workspace", "--test", "file_tests"];
 
-/// The arguments that run both builds of every program; most programs run in one setting only. `cargo xtask e2e`
-/// without options and `cargo xtask ci --full` run every program in all settings.
+/// The arguments for `cargo xtask e2e` that run both builds of every program. With these arguments,
+/// most programs run in one setting only. `cargo xtask e2e` without options and `cargo xtask ci
+/// --full` run every program in all settings.
 const CUDA_PROGRAMS: &[&str] = &["xtask", "e2e", "--sample"];
 
-/// The arguments that run every Criterion benchmark once, with its checks and without measurements.
+/// The arguments that run every Criterion benchmark once. The benchmarks check their results and
+/// measure nothing.
 const BENCHES: &[&str] = &[
     "test",
     "--release",

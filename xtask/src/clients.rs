@@ -1,20 +1,21 @@
-//! `cargo xtask clients [--all|--quick] [--no-suites|--resume|--collect] [NAME ...]`: tests real clients, with their
-//! default installation, on Margay.
+//! `cargo xtask clients [--all|--quick] [--no-suites|--resume|--collect] [NAME ...]`: tests clients
+//! (published Python packages that use CUDA), with their default installation, on Margay.
 //!
-//! `tests/clients/manifest.toml` lists the clients. Each client has a virtual environment with pinned wheels in
-//! `.cache/clients`. The client's minimal programs run under `margay run` and check their own results. If the client
-//! has a test suite, the suite runs as well. `docs/clients.csv` stores the results of the last run of each client, and
+//! `tests/clients/manifest.toml` lists the clients. For each client, there is a Python virtual
+//! environment with pinned versions of its wheels in `.cache/clients`. The client's minimal
+//! programs run under `margay run` and check their own results. If the client has a test suite, the
+//! suite runs as well. `docs/clients.csv` stores the results of the last run of each client, and
 //! `docs/clients.md` lists them.
 //!
-//! A suite may be split into pieces. The results of each piece are stored in the environment's folder `reports`; with
-//! `--resume`, a piece does not run again if its results are newer than the driver library. With `--collect` the
-//! command runs no program and no suite, and uses the stored results of any age. The table then states how many pieces
-//! have results.
+//! A suite may be split into pieces. The results of each piece are stored in the environment's
+//! folder `reports`; with `--resume`, a piece does not run again if its stored results are newer
+//! than the driver library. With `--collect` the command runs no program and no suite, and uses the
+//! stored results of any age. The table then states how many pieces have results.
 //!
-//! `--quick` runs the first program of each client that the manifest marks as `quick`, as CI does, and writes nothing.
-//! Without a name or `--all`, clients whose wheels have over a gigabyte are skipped. `MARGAY_CLIENTS` names the folder
-//! of the environments. The command fails if a minimal program fails, if a test fails that is not a known failure, or
-//! if a known failure does not occur.
+//! `--quick` runs the first program of each client that the manifest marks as `quick`, and writes
+//! nothing. CI uses this option. Without a name or `--all`, clients whose wheels have over a
+//! gigabyte are skipped. `MARGAY_CLIENTS` names the folder of the environments. The command fails
+//! if a minimal program fails, if a test fails unexpectedly, or if a known failure does not occur.
 
 mod junit;
 mod manifest;
@@ -191,7 +192,8 @@ fn run_program(client: &Client, venv: &Venv, program: &str) -> Outcome {
     ))
 }
 
-/// Runs a suite piece by piece, or uses stored results. Returns the suite's row and its problems, as [`judge`] does.
+/// Runs a suite piece by piece, or uses stored results. Returns the suite's row and its problems,
+/// in the same form as [`judge`].
 fn run_suite(
     client: &Client,
     suite: &Suite,

@@ -2,8 +2,8 @@
 //!
 //! FOLDER (by default `../shared/conformance`) contains CSV tables and one file for each program. The command writes
 //! one compressed file of JSON lines for each set; each line contains the text of a program and data about the program.
-//! `margay_tests::conformance` reads these files. They do not contain the messages of other compilers, because tests
-//! compare only the lines and kinds of errors.
+//! `margay_tests::conformance` reads these files. The files do not contain the error messages of
+//! other compilers, because tests compare only the lines and kinds of errors.
 
 use std::collections::HashMap;
 use std::fs;

@@ -1,7 +1,9 @@
-//! `cargo xtask demo`: the first command to run in a clone.
+//! `cargo xtask demo`: a demonstration for new users, who can run it directly after they have
+//! cloned the repository.
 //!
-//! The command builds Margay, then starts `examples/demo.rs`, which runs kernels that NVIDIA's compiler compiled and
-//! compares their results with those of the same calculation in Rust.
+//! The command builds Margay, then starts `examples/demo.rs`, which runs kernels that NVIDIA's
+//! compiler has compiled. The example compares the results with the results of the same calculation
+//! in Rust.
 
 use std::process::Command;
 

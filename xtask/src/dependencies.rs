@@ -1,8 +1,8 @@
 //! `cargo xtask dependencies`: checks that each declared dependency is used.
 //!
 //! A dependency counts as used if its name is a word in the crate's sources. The workspace's table of dependencies must
-//! contain only dependencies that a crate of the workspace declares. [`BUILT`] lists dependencies whose libraries are
-//! built but not called.
+//! contain only dependencies that a crate of the workspace declares. [`BUILT`] lists dependencies
+//! whose libraries Cargo must build although no source code names them.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,4 +1,5 @@
-//! `cargo xtask e2e`: runs CUDA programs, built by NVIDIA's compiler and unmodified, on our `libcuda.so.1`.
+//! `cargo xtask e2e`: runs unmodified CUDA programs, which NVIDIA's compiler has built, on Margay's
+//! `libcuda.so.1`.
 //!
 //! `tests/cuda/manifest.toml` lists the programs with their expected output, and describes its own format. Each program
 //! is built twice, with the usual options and with `-G`, and runs under `margay run` with several numbers of workers
@@ -31,7 +32,7 @@ use crate::{Outcome, exec};
 /// The name of a setting and its environment variables.
 type Setting = (&'static str, &'static [(&'static str, &'static str)]);
 
-/// Settings of the runtime. A program must compute the same bits with each of them.
+/// Settings of the runtime. A program must compute the same bits with each setting.
 const SETTINGS: &[Setting] = &[
     ("all workers", &[]),
     ("1 worker", &[("MARGAY_WORKERS", "1")]),
@@ -40,7 +41,8 @@ const SETTINGS: &[Setting] = &[
     ("reverse order", &[("MARGAY_ORDER", "reverse")]),
 ];
 
-/// With `--sample`, one in this number of programs runs in all settings (`Options::sample`).
+/// With `--sample`, on average one program out of this number of programs runs in all settings
+/// (`Options::sample`).
 const SAMPLE: u64 = 4;
 
 /// The time limit of a run is the program's cost in the manifest (in seconds) times this factor, so that programs also
@@ -51,7 +53,7 @@ const PATIENCE: u32 = 15;
 #[derive(Default)]
 struct Options {
     quick: bool,
-    /// One in this number of programs runs in all settings.
+    /// On average, one program out of this number of programs runs in all settings.
     sample: Option<u64>,
     bless_ptx: bool,
     names: Vec<String>,

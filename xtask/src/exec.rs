@@ -56,8 +56,8 @@ pub(crate) fn cargo() -> Command {
 
 /// Arguments for cargo that build all libraries and programs of the workspace, and the demonstration.
 ///
-/// Because one target is an example, Cargo enables the same features of the dependencies as for tests. It therefore
-/// compiles the code generator only once for both.
+/// Because one target is an example, Cargo enables the same features of the dependencies as for
+/// tests. Cargo therefore compiles the code generator only once for these targets and for tests.
 pub(crate) const BUILD_PROGRAMS: &[&str] = &[
     "build",
     "--release",
@@ -107,7 +107,7 @@ pub(crate) fn output(command: &mut Command) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Formats a command as a user would type it.
+/// Formats a command in the form in which a user types it.
 pub(crate) fn show(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words

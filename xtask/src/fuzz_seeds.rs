@@ -1,8 +1,9 @@
 //! `cargo xtask fuzz-seeds`: writes small seed corpora for the fuzz targets to `fuzz/corpus`.
 //!
-//! The seeds are inputs from the repository's own test data. They are few and small, because a fuzzer makes progress
-//! faster with small inputs. `tests/tests/fuzz_corpora.rs` replays all files of the corpora. Inputs that a fuzzer finds
-//! are added to the corpora by hand, and this command never removes a file.
+//! The seeds are inputs from the repository's own test data. Their number and sizes are small,
+//! because a fuzzer makes progress faster with small inputs. `tests/tests/fuzz_corpora.rs` runs the
+//! fuzz targets with all files of the corpora. Developers add inputs that a fuzzer finds to the
+//! corpora, and this command never removes a file.
 
 use std::fs;
 use std::ops::Range;

@@ -2,7 +2,8 @@
 //!
 //! `tests/abi/guards.c` describes the comparison, whose results are in `BENCHMARKING.md`. The choice of physical pages
 //! for an array changes the times more than guard pages do. The command therefore runs the program several times and
-//! reports the medians. The runs alternate between writing guarded memory first and writing plain memory first.
+//! reports the medians. The runs alternate: one run first writes memory with guard pages, and the
+//! next run first writes memory without guard pages.
 
 use std::process::Command;
 

@@ -1,10 +1,12 @@
 //! `cargo xtask imports`: checks that the modules of every crate import in one direction.
 //!
-//! `imports/layers.txt` lists the top-level modules of each crate, lowest layer first: a module may import only modules
-//! that precede it in the list. Tests (files and modules under `cfg(test)`) may import anything.
+//! `imports/layers.txt` lists the top-level modules of each crate, beginning with the lowest layer.
+//! A module may import only modules that precede it in the list. Tests (files and modules under
+//! `cfg(test)`) may import anything.
 //!
-//! Every path in code that begins with `crate::` is an import, both in `use` items (also with nested braces) and in
-//! expressions. An import of a name that the crate's root re-exports counts as an import of the module that defines it.
+//! Every path in code that begins with `crate::` counts as an import, both in `use` items
+//! (including items with nested braces) and in expressions. An import of a name that the crate's
+//! root re-exports counts as an import of the module that defines it.
 
 mod layers;
 mod paths;
@@ -48,7 +50,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     ))
 }
 
-/// Returns the crates of the workspace that the list does not name.
+/// Returns the crates of the workspace that the list does not contain.
 fn missing_crates(crates: &[Crate]) -> Result<Vec<String>, String> {
     let members = exec::members()?;
     let unknown = members

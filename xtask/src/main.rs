@@ -1,8 +1,9 @@
 //! The project's development commands: `cargo xtask COMMAND`.
 //!
-//! Each command is a module with a function `run`, listed in [`COMMANDS`]. To build in seconds, this crate depends
-//! neither on the compiler nor on the runtime. Commands that need them build and start other programs of the workspace,
-//! such as `margay`.
+//! Each command is a module with a function `run`, listed in [`COMMANDS`]. This crate depends
+//! neither on the compiler nor on the runtime, so that it can be built in seconds. Commands that
+//! need the compiler or the runtime build and start other programs of the workspace, such as
+//! `margay`.
 #![allow(
     clippy::print_stdout,
     reason = "a command line program talks on its standard output"
@@ -152,7 +153,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Lists the commands; succeeds if help was requested.
+/// Prints the list of commands. Returns an error unless the user requested help.
 fn usage(asked: Option<&str>) -> ExitCode {
     println!("usage: cargo xtask COMMAND [ARGUMENTS]\n");
     for (name, about, _) in COMMANDS {

@@ -2,12 +2,14 @@
 //! function of an op (its meaning) and checks that a test fails.
 //!
 //! Mutations are small changes of the source text of `ir/ops/src/meaning` ([`find`]). Each mutation is built in a
-//! workspace that contains only the crates of `ir` and `frontend`, so that no code generator is compiled. The literal
-//! tables of `margay-ops` run first. The file tests in the interpreter and slower tests of `margay-ops` follow if no
-//! test has failed ([`trial`]). The command fails if no test fails for a mutation, unless [`EQUIVALENT`] lists the
-//! mutation with the reason why its results are the same. Without `--all`, the command tries `--count` random mutations
-//! (default: 20), with `--seed` as the random seed; CI uses the commit's hash. Currently, a test fails for every
-//! mutation that is not listed. CI therefore fails only if a test becomes weaker or if a new meaning has too few tests.
+//! workspace that contains only the crates of `ir` and `frontend`, so that no code generator is
+//! compiled. First, the tests of the literal tables of `margay-ops` run. If none of them fails, the
+//! file tests run in the interpreter, and then slower tests of `margay-ops` ([`trial`]). The
+//! command fails if no test fails for a mutation, unless [`EQUIVALENT`] lists the mutation with the
+//! reason why it does not change results. Without `--all`, the command tries `--count` random
+//! mutations (default: 20), with `--seed` as the random seed; CI uses the commit's hash. Currently,
+//! a test fails for every mutation that is not listed. CI therefore fails only if a test becomes
+//! weaker or if a new meaning has too few tests.
 
 mod find;
 mod trial;
@@ -23,9 +25,10 @@ use trial::{Verdict, Workspace};
 /// The mutated folder, relative to the repository's root.
 const SOURCES: &str = "ir/ops/src/meaning";
 
-/// Files that are not mutated, because they contain no meaning. Each file contains a faster implementation with the
-/// same results, and a test of its own compares this implementation with the meaning. The meaning is used in cases that
-/// the implementation does not support, so most mutations of the file would not change results.
+/// Files that are not mutated, because they contain no meaning. Each file contains a faster
+/// implementation with the same results. A separate test compares this implementation with the
+/// meaning. The meaning is used in cases that the implementation does not support, so most
+/// mutations of the file would not change results.
 const NO_MEANING: [&str; 2] = ["matrix/plan.rs", "float/host.rs"];
 
 /// Mutations that do not change results. Each entry contains the file, the line, the change, and the reason.

@@ -1,8 +1,9 @@
 //! `cargo xtask public FOLDER [--only PART] [--missing] [--once] [--as-built]`: runs public CUDA programs on
 //! `libcuda.so.1`.
 //!
-//! The programs belong to other projects and are not part of this repository. FOLDER contains them, built by NVIDIA's
-//! compiler as PTX, and `programs.toml`, which describes how to run them:
+//! The programs belong to other projects and are not part of this repository. FOLDER contains the
+//! programs, with device code that NVIDIA's compiler has compiled to PTX, and `programs.toml`,
+//! which describes how to run them:
 //!
 //! ```toml
 //! [[program]]
@@ -16,10 +17,11 @@
 //! limit = 300               # seconds
 //! ```
 //!
-//! Each program runs alternately with one worker and with two, three times with each number (fewer times if a run takes
-//! long). Of the times with one number of workers, only the shortest counts. With `--once` each program runs once with
-//! each number of workers. A program passes if it ends with exit code 0 and its own check succeeds. With two workers,
-//! it may be slower than with one worker by at most 5 % plus 20 ms. `--as-built` does not build Margay first.
+//! Each program runs alternately with one worker and with two workers, three times with each number
+//! of workers (fewer times if a run takes long). For each number of workers, only the shortest time
+//! counts. With `--once` each program runs once with each number of workers. A program passes if it
+//! ends with exit code 0 and its own check succeeds. With two workers, a program may be slower than
+//! with one worker by at most 5 % plus 20 ms. `--as-built` does not build Margay first.
 //!
 //! `findings.json` in FOLDER stores the results, so that the command can run a few programs again; the command writes
 //! the page `docs/public-programs.md` from this file. `--missing` runs only programs without a result. `--only PART`
@@ -140,7 +142,8 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     judge(&findings)
 }
 
-/// Checks that at least 95 % of the programs pass and that none is slower with two workers.
+/// Checks that at least 95 % of the programs pass, and that no program exceeds the allowed slowdown
+/// with two workers.
 fn judge(findings: &[Finding]) -> Outcome {
     let failed: Vec<&str> = findings
         .iter()

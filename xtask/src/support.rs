@@ -1,8 +1,9 @@
 //! `cargo xtask support [--check]`: writes the support tables in `docs/`, which `margay support` prints.
 //!
 //! The program `margay` generates the tables, so they match its behaviour. This command writes them to files or, with
-//! `--check`, checks that the files are up to date. Before that, it runs the tests that write or check the underlying
-//! data (`docs/support-*.csv`), because only these tests have access to the tables inside the libraries.
+//! `--check`, checks that the files are up to date. Before this step, the command runs the tests
+//! that write or check the underlying data (`docs/support-*.csv`), because only these tests have
+//! access to the tables inside the libraries.
 
 use std::fs;
 use std::process::Command;

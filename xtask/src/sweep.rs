@@ -2,8 +2,8 @@
 //! with independent references.
 //!
 //! A run over all inputs takes an hour on one core and writes `docs/accuracy.md`. `--sample N` runs about N inputs of
-//! each instruction three times: with code that processes 1, 8 and 32 lanes of a warp at once. It also checks that the
-//! three runs have the same results, bit for bit.
+//! each instruction three times: with code that processes 1, 8 and 32 lanes of a warp at once. With
+//! this option, the command also checks that the three runs have the same results, bit for bit.
 
 use std::process::Command;
 

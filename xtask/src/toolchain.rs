@@ -1,7 +1,8 @@
 //! `cargo xtask toolchain`: installs NVIDIA's compiler from PyPI wheels into `.cache/cuda`, without a GPU or root.
 //!
-//! Only end-to-end tests need the compiler; building and testing Margay does not. `MARGAY_CUDA_VENV` names a virtual
-//! environment to use instead of `.cache/cuda`. The wheels are pinned, so that everybody tests the same compiler.
+//! Only the end-to-end tests need the compiler; it is not needed to build Margay and to run the
+//! other tests. `MARGAY_CUDA_VENV` names a virtual environment to use instead of `.cache/cuda`. The
+//! wheels are pinned, so that everybody tests the same compiler.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -101,7 +102,8 @@ fn install(venv: &Path) -> Outcome {
     link_runtime(&toolchain.root.join("lib"))
 }
 
-/// Creates the link `libcudart.so`, which the linker needs: the wheel contains the library under its soname only.
+/// Creates the symbolic link `libcudart.so`, which the linker needs because the wheel contains the
+/// library only under its soname.
 fn link_runtime(lib: &Path) -> Outcome {
     let plain = lib.join("libcudart.so");
     if plain.exists() {

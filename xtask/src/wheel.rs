@@ -1,5 +1,6 @@
-//! `cargo xtask wheel [--try]`: builds the wheel in `target/wheels`. It contains the program `margay`, the libraries
-//! that `margay run` makes programs load, manual pages and completions.
+//! `cargo xtask wheel [--try]`: builds the wheel in `target/wheels`. The wheel contains the program
+//! `margay`, the libraries that programs load under `margay run`, manual pages, and completion
+//! scripts for shells.
 //!
 //! ```text
 //! bin/margay
@@ -84,7 +85,8 @@ fn maturin() -> Result<PathBuf, String> {
     Ok(program)
 }
 
-/// Creates a fresh virtual environment and installs packages into it; `install` has the arguments for pip.
+/// Creates a fresh virtual environment and installs packages into it; `install` contains the
+/// arguments for pip.
 fn environment(folder: &Path, install: &[&str]) -> Outcome {
     let works = |python: &&&str| exec::output(Command::new(python).arg("--version")).is_ok();
     let python = PYTHONS.iter().find(works).ok_or("Python 3 is needed")?;

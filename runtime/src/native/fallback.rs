@@ -28,9 +28,10 @@ pub(super) fn tell_interpreted(kernel: &str, why: &CompileError) {
     }
 }
 
-/// Reports the fallbacks in the native code of a kernel if `MARGAY_LOG` requests them. Each call for the same kernel
-/// reports only what has changed since the previous call: code for other block shapes is compiled when the first launch
-/// needs it.
+/// Reports the fallbacks in the native code of a kernel if `MARGAY_LOG` requests them. Each call
+/// for the same kernel reports only the fallbacks that have been added since the previous call,
+/// because a kernel's code for another block shape is compiled later, when a launch first uses that
+/// shape.
 pub(super) fn tell_all(name: &str, kernel: &NativeKernel) {
     if log() == "fallback" {
         for line in kernel.printed.lines(name, kernel.fallbacks()) {

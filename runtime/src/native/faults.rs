@@ -9,7 +9,8 @@ use super::launch::PtxLaunch;
 use crate::error::{Fault, FaultKind, STOPPED, SourceLine};
 use crate::fault::{AccessFault, AccessKind, Trap, TrapKind};
 
-/// Returns the text for the block, thread and source position of a thread whose launch was stopped.
+/// Returns a text that states the block, the thread and the source position at which a thread was
+/// executing when its launch was stopped.
 pub(super) fn place(fault: &Fault) -> String {
     let mut text = String::new();
     if let Some([x, y, z]) = fault.cta {

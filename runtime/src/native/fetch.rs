@@ -1,6 +1,7 @@
-//! Texture fetches for generated code. One call fetches for one lane or for all lanes of a chunk. The most common
-//! fetches use the texture's plan ([`margay_ops::texture::lanes`]), which AVX2 code executes if the processor supports
-//! AVX2. All other accesses run lane by lane.
+//! Texture fetches for generated code. One call fetches for one lane or for all lanes of a chunk.
+//! The most common fetches use the texture's plan: precomputed data from which
+//! [`margay_ops::texture::lanes`] fetches several lanes at once. That code uses AVX2 if the
+//! processor supports AVX2. All other accesses run lane by lane.
 
 use margay_exec::FaultKind;
 use margay_ops::meaning::Bits;
@@ -13,7 +14,7 @@ use super::reach::Reach;
 use super::textures::{self, DeviceBytes};
 use crate::texture_table::{Bound, TextureTable};
 
-/// Number of lanes that a plan fetches in one call.
+/// Number of lanes for which one call fetches texels with a plan.
 const LANES: usize = 8;
 
 /// The fetched texels: for each of four components, one element per lane.
@@ -110,8 +111,8 @@ pub(super) fn one(
 }
 
 /// Operands and results of an access for the lanes of a chunk. Each operand and each result has a row of `2 * width`
-/// words; the rows of the operands come first. In its row, a 64-bit value uses two words for each lane, any other value
-/// one word.
+/// words; the rows of the operands come first. A 64-bit value uses two words of its row for each
+/// lane; any other value uses one word for each lane.
 pub(super) struct Rows<'a> {
     pub(super) words: &'a mut [u32],
     /// Number of lanes.

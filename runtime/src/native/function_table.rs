@@ -54,8 +54,9 @@ impl FunctionTable {
         FunctionTable { first, entries }
     }
 
-    /// Returns the base pointer to which generated code adds the offset of an entry. This is the address that the entry
-    /// of function 0 has or, if the table does not contain function 0, would have.
+    /// Returns the base pointer to which generated code adds the offset of an entry. If the table
+    /// contains function 0, this pointer is the address of its entry. Otherwise, it is the address
+    /// that the entry of function 0 would have if the table began with function 0.
     pub(super) fn origin(&self) -> *const FunctionEntry {
         self.entries.as_ptr().wrapping_sub(self.first)
     }

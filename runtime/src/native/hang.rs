@@ -27,8 +27,8 @@ use crate::memory::MemoryKind;
 /// Maximum number of polls that are recorded.
 const MOST: usize = 16;
 
-/// The observed accesses of the threads of a launch that makes no progress: its polls, and whether a thread has changed
-/// memory.
+/// The observed accesses of the threads of a launch that makes no progress: the polls of the
+/// threads, and whether a thread has changed memory.
 #[derive(Debug, Default)]
 pub(super) struct Waits {
     is_observed: AtomicBool,
@@ -124,7 +124,8 @@ impl PtxLaunch {
         self.waits.begin();
     }
 
-    /// Returns the hang of the launch, if its threads wait for a change of memory that cannot happen.
+    /// If the threads of the launch wait for a change of memory that cannot happen, returns a
+    /// description of this hang.
     pub(super) fn find_hang(&self) -> Option<Hang> {
         let function = match &self.code.native {
             Ok(kernel) => &kernel.compiled.function,
@@ -209,9 +210,9 @@ fn insts<'a>(function: &'a Function, blocks: &'a [Block]) -> impl Iterator<Item 
         .map(|&inst| function.dfg.insts[inst].opcode)
 }
 
-/// Returns whether neither the loops in which threads wait nor their enclosing loops write memory. Atomic exchanges and
-/// compare-and-swaps are not counted as writes, because a loop that polls with one of them stores the same value in
-/// each iteration.
+/// Returns true if no loop in which threads wait writes memory, and no loop that encloses such a
+/// loop writes memory. Atomic exchanges and compare-and-swaps do not count as writes, because a
+/// loop that polls with such an operation stores the same value in each iteration.
 fn writes_nothing_while_waiting(function: &Function) -> bool {
     let loops = Loops::new(function, &Cfg::new(function));
     function.blocks().iter().all(|&block| {

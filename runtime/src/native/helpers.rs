@@ -100,7 +100,7 @@ impl<'a> HostData<'a> {
         }
     }
 
-    /// Returns the address of the log in which generated code records reads.
+    /// Returns the address of the log in which generated code records its loads and stores.
     pub(super) fn access_log(&mut self) -> *mut AccessLog {
         match &mut self.examiner {
             Some(examiner) => examiner.access_log(),
@@ -108,14 +108,15 @@ impl<'a> HostData<'a> {
         }
     }
 
-    /// Returns the number of bytes of local memory in which generated code need not examine the accesses of a thread.
+    /// Returns the number of bytes at the start of a thread's local memory that the thread may
+    /// access. For accesses within these bytes, generated code need not call the host.
     pub(super) fn checked_local(&self) -> u64 {
         let examiner = self.examiner.as_ref();
         examiner.map_or(0, Examiner::checked_local)
     }
 
-    /// Records that the CTAs that run next run from their start. The checking tools therefore see all accesses of these
-    /// CTAs.
+    /// Records that the next native call starts new CTAs and does not continue CTAs. The checking
+    /// tools therefore see all accesses of these CTAs.
     pub(super) fn begin_ctas(&mut self) {
         if let Some(examiner) = &mut self.examiner {
             examiner.begin_ctas();
@@ -190,7 +191,8 @@ fn clock_value(payload: u64) -> u64 {
     }
 }
 
-/// Returns the name of the function of a module whose handle is `handle`. `base` is the handle of function 0.
+/// Returns the name of the function with the handle `handle`. `base` is the handle of function 0 of
+/// the same module.
 fn name_of(module: &Module, base: u64, handle: u64) -> Option<String> {
     let offset = handle.checked_sub(base)?;
     let id = FuncId(u32::try_from(offset / 16).ok()?);
@@ -545,8 +547,8 @@ unsafe extern "C" fn verify_lanes(
     unsafe { decide(context, reach.refused(what, address, thread), what) }
 }
 
-/// Converts the result of an access check to the status that generated code receives. If a lane's access is refused,
-/// records the fault and the lane.
+/// Converts the result of an access check to the status that generated code receives. If the access
+/// of a lane is not permitted, records the fault and the lane.
 ///
 /// # Safety
 /// `context` must satisfy the contract of [`host`].
@@ -600,7 +602,7 @@ unsafe fn leave_if_ended(context: *mut NativeContext) {
     }
 }
 
-/// Performs [`check_access`], except the test whether the launch ends.
+/// Does the same as [`check_access`], but does not test whether the launch ends.
 ///
 /// # Safety
 /// The requirements of [`check_access`] apply.
@@ -671,7 +673,7 @@ unsafe extern "C" fn check_lanes(
     }
 }
 
-/// Performs [`check_lanes`], except the test whether the launch ends.
+/// Does the same as [`check_lanes`], but does not test whether the launch ends.
 ///
 /// # Safety
 /// The requirements of [`check_lanes`] apply.
@@ -792,7 +794,8 @@ unsafe fn examine_lanes(
     u32::from(used.is_none())
 }
 
-/// The address that replaces the address of an access that ends the launch. No thread can access this address.
+/// If an access ends the launch, the host returns this address in place of the address of the
+/// access. No thread can access this address.
 const NOWHERE: u64 = 0;
 
 /// Reports groups of asynchronous copies to the checking tools ([`Helpers::check_group`]).

@@ -31,7 +31,8 @@ use crate::error::{Error, Result};
 use crate::fault::FloatMode;
 use crate::observe::Tools;
 
-/// The first handles of functions. Handles are non-canonical addresses, so they differ from all data pointers.
+/// The first handle that is assigned to a function. Handles are non-canonical addresses, so they
+/// differ from all data pointers.
 const FUNCTION_BASE: u64 = 0x7ff0_0000_0000_0000;
 
 /// Reserves the handles of the `count` functions of a module, and returns the handle of the function with ID 0. The
@@ -261,7 +262,7 @@ fn read(source: SourceFile, log: &mut String) -> Result<(Parsed, Resolution)> {
     Ok((parsed, resolution))
 }
 
-/// Returns an error if a module has 32-bit addresses and device memory is above 4 GiB.
+/// Returns an error if a module has 32-bit addresses and device memory has addresses above 4 GiB.
 fn check_addresses(resolution: &Resolution) -> Result<()> {
     if resolution.is_narrow() && !narrow_addresses() {
         let log = "the module has 32-bit addresses, which need device memory below 4 GiB: set MARGAY_ADDRESS_SIZE=32";
@@ -272,10 +273,11 @@ fn check_addresses(resolution: &Resolution) -> Result<()> {
     Ok(())
 }
 
-/// What becomes of the external variables of a single module.
+/// How the loader treats the external variables of a single module.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Externals {
-    /// The module is a whole program, so its external variables become variables with zero bytes.
+    /// The module is a whole program, so its external variables become defined variables that
+    /// contain zeros.
     Define,
     /// The module is the only input of a linker, so its external variables stay undefined. A kernel that uses an
     /// external variable cannot be launched.
@@ -405,7 +407,8 @@ impl PtxImage {
         all
     }
 
-    /// Returns the symbols with `addresses`, their addresses in a context.
+    /// Combines the symbols with `addresses`, which contains the address of each symbol in a
+    /// context.
     pub(super) fn bound_symbols(&self, addresses: Vec<u64>) -> Symbols {
         let all = self.contents.values().zip(&addresses);
         let constants = all.filter(|(symbol, _)| symbol.space == StateSpace::Const);
@@ -426,7 +429,8 @@ impl PtxImage {
         }
     }
 
-    /// Returns the initial bytes of a variable, with the addresses that its relocations require.
+    /// Returns the initial bytes of a variable, into which the addresses that its relocations refer
+    /// to have been inserted.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] if the bytes cannot be allocated; [`Error::UnresolvedSymbol`] if they contain the address

@@ -34,8 +34,8 @@ impl InterpretedCta {
         &mut self.state
     }
 
-    /// Runs the CTA until each of its threads is done or waits. In a checking run, then adds the undefined
-    /// synchronisation of the CTA to the findings.
+    /// Runs the CTA until each of its threads is done or waits. In a checking run, this function
+    /// then adds the undefined synchronisation of the CTA to the findings.
     pub(super) fn run(&mut self, launch: &PtxLaunch) -> Result<Turn, Fault> {
         let mut machine = HostMachine {
             info: launch.info_for(&self.info),

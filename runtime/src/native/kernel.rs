@@ -92,21 +92,22 @@ pub(super) struct NativeKernel {
     compiler: &'static Compiler,
     pub(super) compiled: CompiledKernel,
     pub(super) functions: FunctionTable,
-    /// The routines through which generated code calls [`super::helpers::HELPERS`] to check accesses: for affine
-    /// addresses, and for one address per lane.
+    /// Two routines through which generated code calls [`super::helpers::HELPERS`] to check
+    /// accesses. The first routine checks affine addresses, and the second routine checks a
+    /// separate address for each lane.
     pub(super) verifiers: [Entry; 2],
     /// Native code of the device functions that `functions` points to.
     devices: Vec<CompiledKernel>,
     /// How much stack the device functions of the kernel need.
     stack_need: StackNeed,
     regions: Vec<OnceLock<Result<Entry, CompileError>>>,
-    /// Code that runs whole CTAs of a kernel without sync points, by specialisation. The next field contains the code
-    /// that runs CTAs in phases.
+    /// Code that runs whole CTAs of a kernel without sync points, for each specialisation. The next
+    /// field contains the code that runs the CTAs of a kernel with sync points in phases.
     cta: [OnceLock<Result<Entry, CompileError>>; Specialisation::COUNT],
     phases: [OnceLock<Result<Entry, CompileError>>; Specialisation::COUNT],
     /// Chunk widths of the vector code.
     widths: Widths,
-    /// Whether threads can wait in loops: the kernel contains a yield.
+    /// Whether the kernel contains a yield, so that its threads can wait in loops.
     pub(super) waits: bool,
     /// The choice between scalar and vector code.
     pub(super) tier_selection: TierSelection,
@@ -251,8 +252,9 @@ impl NativeKernel {
         Specialisation::of(block, self.widths)
     }
 
-    /// Compiles the version of the kernel's code that runs CTAs for which `specialisation` is chosen. An error is
-    /// reported later, when the code is requested. Then reports the fallbacks in the code ([`fallback`]).
+    /// Compiles the version of the kernel's code that runs CTAs for which `specialisation` is
+    /// chosen. A compile error is not returned here but when a launch requests the code. After
+    /// compilation, this function reports the fallbacks in the code ([`fallback`]).
     pub(super) fn compile(&self, specialisation: Specialisation) {
         let _ = if !self.compiled.has_sync_points() {
             self.cta_entry(specialisation)
@@ -330,7 +332,8 @@ impl NativeKernel {
     }
 
     /// Returns the digest of all inputs of the compilation, and the sizes of the functions that have been compiled so
-    /// far. Tests compare these instead of the machine code, which contains addresses of this process.
+    /// far. Tests compare these values instead of the machine code, because machine code contains
+    /// addresses of this process.
     #[cfg(test)]
     pub(super) fn identity(&self) -> ([u8; 32], Vec<usize>) {
         let functions = self.compiled.compiled();
@@ -358,8 +361,8 @@ impl Drop for NativeKernel {
     }
 }
 
-/// Returns the reason why a kernel that calls an uncompilable function has no native code. `why` is the error of that
-/// function.
+/// Returns the reason why a kernel has no native code if it calls a function that cannot be
+/// compiled. `why` is the compile error of that function.
 fn declined(module: &Module, id: FuncId, inline: &Inlining, why: CompileError) -> CompileError {
     let before = pass::prepare_within(module, id, inline, Some("waiting"));
     match pass::calls::declined(&before, module, inline) {
@@ -380,8 +383,9 @@ fn has_yields(function: &Function) -> bool {
     insts.any(|&inst| function.dfg.insts[inst].opcode == Opcode::Yield)
 }
 
-/// Returns whether a function synchronises threads only with barriers of the whole CTA and with warp barriers. Such a
-/// function has no fences, no ordered loads or stores, and only atomics that order nothing ([`orders_nothing`]).
+/// Returns whether a function synchronises threads only with barriers of the whole CTA and with
+/// warp barriers. Such a function has no fences and no ordered loads or stores, and its atomics do
+/// not order other accesses ([`orders_nothing`]).
 fn only_barriers_order(function: &Function) -> bool {
     let dfg = &function.dfg;
     let used = OnceCell::new();
@@ -413,8 +417,9 @@ fn only_barriers_order(function: &Function) -> bool {
 }
 
 /// Returns whether an atomic operation is relaxed and its result is unused. In a function without fences, no such
-/// operation orders accesses of different threads. A compare-and-swap is excluded because it can take a lock, and an
-/// arrival at an mbarrier because threads can wait for it.
+/// operation orders accesses of different threads. The result is false for a compare-and-swap,
+/// because it can take a lock, and for an arrival at an mbarrier, because threads can wait for the
+/// arrival.
 fn orders_nothing(function: &Function, inst: Inst, used: &SecondaryMap<Value, bool>) -> bool {
     let mods = function.dfg.insts[inst].mods;
     let relaxed = mods.is_weak() || mods.order() == MemOrder::Relaxed;
@@ -446,7 +451,8 @@ pub(super) struct KernelCode {
     pub(super) name: String,
     /// The properties of the kernel.
     pub(super) info: KernelInfo,
-    /// Addresses of the symbols that the kernel names; for shared variables, their offsets in shared memory.
+    /// Addresses of the symbols that the kernel uses. For a shared variable, the address is its
+    /// offset in shared memory.
     pub(super) symbols: SymbolTable,
     /// Address and size of each constant variable of the module.
     pub(super) constants: Arc<[(u64, u64)]>,

@@ -24,7 +24,7 @@ use crate::error::{Error, Fault, FaultKind, Result};
 use crate::memory::CtaWindow;
 use crate::observe::{Launch, LaunchSink, Shape};
 
-/// Maximum local memory of all CTAs of a unit in bytes.
+/// Maximum size in bytes of the local memory of all CTAs of a unit together.
 const LOCAL_WINDOW: u64 = 1 << 32;
 
 /// Returns the distance in bytes between the local memories of consecutive CTAs of a cluster.
@@ -35,8 +35,8 @@ fn local_of_cta(stride: u32, info: &LaunchInfo) -> u64 {
 /// The factor by which a stack for frames is larger than the stack limit. On a GPU, most values that live across calls
 /// are in registers and do not count against the limit.
 const FRAME_FACTOR: u64 = 8;
-/// Minimum size in bytes of a stack for frames, if the window is large enough. With this size, recursion of usual depth
-/// needs no larger stack limit.
+/// Minimum size in bytes of a stack for frames, if the window is large enough. With this size, a
+/// program with recursion of usual depth need not raise the stack limit.
 const LEAST_FRAMES: u64 = 64 << 10;
 /// Number of bytes that are added to the size of a thread's stack if the stack holds all values that live across calls
 /// ([`StackUse::Frames`]). Without these bytes, the distance between the stacks of neighbouring threads would often be a
@@ -44,7 +44,8 @@ const LEAST_FRAMES: u64 = 64 << 10;
 const SKEW: u64 = 208;
 
 /// Returns the size of a thread's stack in bytes. The size is 0 if the kernel calls no function, else at least the
-/// stack limit. As in CUDA, calls without recursion may exceed the limit; only the depth of recursion depends on it.
+/// stack limit. As in CUDA, calls without recursion may use more stack than the limit; the limit
+/// restricts only the depth of recursion.
 fn stack_bytes(code: &KernelCode, shape: &LaunchShape, info: &LaunchInfo) -> u32 {
     let limit = shape.stack_bytes;
     let need = u64::from(code.stack_need.bytes);
@@ -80,7 +81,8 @@ pub(super) struct PtxLaunch {
     /// Number of bytes of local memory that a thread may access. The rest of `local_stride` is padding, and in checking
     /// runs also spare memory.
     pub(super) local_bytes: u32,
-    /// The number of turns after which lanes in waiting loops yield.
+    /// The number of turns, which are units of the iteration budget of waiting loops, after which
+    /// lanes in waiting loops yield.
     pub(super) turns: TurnBudget,
     /// The polls and writes of the launch's threads, for hang detection.
     pub(super) waits: Waits,
@@ -258,9 +260,9 @@ impl PtxLaunch {
         whole && !self.shape.windows.narrow && bytes.is_multiple_of(align)
     }
 
-    /// Returns whether generated code need not test the addresses that it computes from pointer parameters. All these
-    /// parameters must then point to device memory. The grid must not be too large, and [`PtxLaunch::ends_exactly`]
-    /// must return true.
+    /// Returns whether generated code may omit the checks of addresses that it computes from
+    /// pointer parameters. This is so if all these parameters point to device memory, the grid is
+    /// not too large, and [`PtxLaunch::ends_exactly`] returns true.
     fn is_trusted(&self) -> bool {
         if self.info.spare_shared != 0 {
             return false;
@@ -284,15 +286,16 @@ impl PtxLaunch {
         small && self.ends_exactly() && bytes != 0 && kernel.compiled.roots().iter().all(in_range)
     }
 
-    /// Returns a description of the memory that the threads of a CTA may access; `None` if accesses are not checked.
+    /// Returns a description of the memory that the threads of a CTA may access. Returns `None` if
+    /// accesses are not checked.
     pub(super) fn reach(&self, cta: &CtaInfo) -> Option<Reach<'_>> {
         let visible = self.shape.visible.as_deref()?;
         let params = self.shape.params.bytes().len() as u32;
         Some(Reach::new(visible, self.info_for(cta), cta, params))
     }
 
-    /// Returns the examiner of the accesses of a CTA, if this launch is part of a checking run that examines
-    /// accesses.
+    /// If this launch is part of a checking run that examines accesses, returns the examiner for
+    /// the accesses of a CTA.
     pub(super) fn examiner(&self, cta: CtaInfo) -> Option<Examiner<'_>> {
         let findings = self.shape.findings.as_deref()?;
         let visible = self.shape.visible.as_deref()?;
@@ -385,7 +388,7 @@ impl PtxLaunch {
         fault
     }
 
-    /// Creates the finding of undefined synchronisation in a CTA.
+    /// Creates a finding that reports undefined synchronisation in a CTA.
     fn sync_finding(&self, cta: &CtaInfo, found: &SyncFinding) -> Finding {
         let name = found.opcode.name();
         let class = match found.what {

@@ -36,7 +36,8 @@ struct Whole {
     symbols: PrimaryMap<SymbolId, usize>,
 }
 
-/// Maps the IDs of a module's entities to their IDs in the linked module.
+/// Maps the IDs of a module's functions, symbols and other entities to their IDs in the linked
+/// module.
 struct Placed {
     /// Index of the module among the input modules.
     number: usize,

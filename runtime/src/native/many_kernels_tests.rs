@@ -1,5 +1,5 @@
-//! Tests of what a compiled kernel contains: its data does not grow with the number of kernels of its module, and it
-//! has no code that its launches do not run.
+//! Tests of the contents of a compiled kernel: its data does not grow with the number of kernels in
+//! its module, and it contains no code that its launches do not run.
 
 use std::fmt::Write;
 use std::sync::Arc;

@@ -213,8 +213,8 @@ fn frames(launch: &PtxLaunch) -> Frames {
     Frames::new(launch.info.warps(), bytes)
 }
 
-/// Runs CTAs `first .. first + count` in phases. If the threads of a CTA diverge, stops and returns this CTA; the CTA
-/// scheduler must then continue it.
+/// Runs CTAs `first .. first + count` in phases. If the threads of a CTA diverge, the function
+/// stops and returns this CTA, and the CTA scheduler must continue the CTA.
 pub(super) fn run_phases(
     launch: &PtxLaunch,
     kernel: &NativeKernel,
@@ -415,9 +415,9 @@ struct NativeRunner<'a, 'b> {
     host: &'a mut HostData<'b>,
     context: NativeContext,
     launch: &'a PtxLaunch,
-    /// When the CTA began to run, if the launch measures this.
+    /// The time at which the CTA began to run, if the launch measures times.
     begun: Option<Instant>,
-    /// When the field `turns` of the context was set, if the launch measures this.
+    /// The time at which the field `turns` of the context was set, if the launch measures times.
     turns_set: Option<Instant>,
 }
 
@@ -465,7 +465,8 @@ impl NativeRunner<'_, '_> {
 }
 
 impl NativeRunner<'_, '_> {
-    /// Gives the CTA the turns of the launch.
+    /// Resets the CTA's number of turns, which limits the iterations of waiting loops until a lane
+    /// yields, to the number that the launch specifies.
     fn set_turns(&mut self) {
         let turns = self.launch.turns.turns();
         (self.context.turns, self.context.turn_budget) = (turns, turns);
@@ -476,8 +477,8 @@ impl NativeRunner<'_, '_> {
         data_of(self.kernel, sync_point).desc.opcode == Opcode::Yield
     }
 
-    /// Adapts the turns of the launch if one of the lanes that have stopped has yielded. `stopped` contains warps and
-    /// masks of their lanes.
+    /// Adapts the launch's number of turns to the measured time, if one of the lanes that have
+    /// stopped has yielded. `stopped` contains warps and masks of their lanes.
     fn adapt_turns(&self, mut stopped: impl Iterator<Item = (u32, u32)>) {
         let Some(start) = self.turns_set else {
             return;
@@ -537,7 +538,8 @@ fn read_operand(
     }
 }
 
-/// Returns the offset in the frame and the size in bytes of the element that belongs to `lane` in the array of a value.
+/// In a frame, a value is stored as an array with one element for each lane. Returns the offset in
+/// the frame and the size in bytes of the element for `lane`.
 fn slot(kernel: &NativeKernel, value: Value, lane: u32) -> Option<(u32, u32)> {
     let ty = kernel.compiled.function.dfg.ty(value);
     let offset = kernel.compiled.regions.lane_offset(value, ty, lane)?;

@@ -24,7 +24,7 @@ const TEXT: &str = ".version 8.0 .target sm_80 .address_size 64
 }
 ";
 
-/// Requests accesses of the kernel `second`.
+/// A tool that requests the accesses of the kernel `second`.
 struct OfSecond;
 
 impl Tool for OfSecond {

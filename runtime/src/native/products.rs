@@ -19,8 +19,9 @@ fn words<const FUSED: bool>(
     plan.words::<FUSED>(from, scratch, out)
 }
 
-/// Does the same as [`words`], but is compiled for processors with AVX2, FMA and POPCNT. The plan uses fused
-/// multiply-adds only where their results are the same as those of separate operations.
+/// Does the same as [`words`], but is compiled for processors with AVX2, FMA and POPCNT. The plan
+/// uses fused multiply-adds only where they have the same results as separate multiplications and
+/// additions.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,popcnt")]
 fn words_avx2(

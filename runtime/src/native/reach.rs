@@ -64,7 +64,7 @@ impl<'a> Reach<'a> {
         within(&(start..start + count * self.local_stride), address, bytes)
     }
 
-    /// Returns whether bytes are in the shared memory of one CTA of the cluster.
+    /// Returns whether the shared memory of a single CTA of the cluster contains all given bytes.
     fn is_shared(&self, address: u64, bytes: u64) -> bool {
         let offset = address.wrapping_sub(self.shared_base);
         let (rank, offset) = self.info.shared_place(offset);
@@ -119,7 +119,8 @@ pub(super) fn is_in_workspace(info: &LaunchInfo, address: u64, bytes: u64) -> bo
     start != 0 && within(&(start..start + WORKSPACE), address, bytes)
 }
 
-/// Returns the number of bytes that the shared memory of all CTAs of a cluster spans.
+/// Returns the size in bytes of the address range that the shared memory of all CTAs of a cluster
+/// occupies.
 pub(super) fn shared_bytes(info: &LaunchInfo) -> u64 {
     match info.cluster_size() {
         1 => info.own_shared_bytes(),
@@ -127,8 +128,10 @@ pub(super) fn shared_bytes(info: &LaunchInfo) -> u64 {
     }
 }
 
-/// Returns the mask for [`NativeContext::shared_mask`]. If the number of CTAs is not a power of two, no mask removes
-/// all ranks but keeps larger offsets. The host then decides about accesses to the memory of all CTAs but the first.
+/// Returns the mask for [`NativeContext::shared_mask`]. The mask removes the rank of the CTA from
+/// an offset in the cluster's shared memory. If the number of CTAs is not a power of two, no mask
+/// removes every rank and also keeps all bits of offsets that are out of bounds. In this case, the
+/// host checks all accesses to the shared memory of CTAs other than the first CTA.
 fn shared_mask(info: &LaunchInfo) -> u32 {
     let count = info.cluster_size();
     let ranks = (u64::from(count.next_power_of_two()) - 1) << info.shared_shift();

@@ -1,5 +1,5 @@
-//! The layout of a kernel's `.shared` variables in the window of a CTA, and the addresses of all variables that the
-//! kernel names.
+//! The layout of a kernel's `.shared` variables in the window of a CTA, and the addresses of all
+//! variables that the kernel uses.
 
 use std::sync::Arc;
 
@@ -90,7 +90,7 @@ pub(super) fn reachable(module: &Module, kernel: FuncId) -> Vec<FuncId> {
     found
 }
 
-/// Returns the indices of the symbols that functions name, in ascending order.
+/// Returns the indices of the symbols that functions use, in ascending order.
 pub(super) fn named(module: &Module, functions: &[FuncId]) -> Vec<usize> {
     let mut found = FxHashSet::default();
     for &id in functions {
@@ -133,7 +133,8 @@ fn reads_reserved(module: &Module, functions: &[FuncId]) -> bool {
 /// The addresses of a module's symbols in a context.
 #[derive(Debug, Default)]
 pub(super) struct Symbols {
-    /// The table that kernels share. It contains the offset of each shared variable in the first kernel that used it.
+    /// The table that kernels share. If kernels use different offsets for a shared variable, the
+    /// table contains the offset in the first kernel that used the variable.
     common: SymbolTable,
     /// The offsets of shared variables in `common`.
     placed: Mutex<FxHashMap<usize, u32>>,
@@ -157,8 +158,9 @@ impl Symbols {
         }
     }
 
-    /// Returns the addresses of the symbols that the functions of a kernel name. `shared` is the layout of the kernel's
-    /// shared variables. Kernels that agree on the offsets of their shared variables get the same table.
+    /// Returns the addresses of the symbols that the functions of a kernel use. `shared` is the
+    /// layout of the kernel's shared variables. Kernels with the same offsets of their shared
+    /// variables receive the same table.
     pub(super) fn of(
         &self,
         module: &Module,
@@ -186,8 +188,8 @@ impl Symbols {
 }
 
 /// Lays out the shared variables of the functions that a kernel can run. If one of the functions uses reserved memory,
-/// the variables begin after this memory. All `.extern` arrays have the same offset, after the other variables. After
-/// each variable are at least `gap` unused bytes.
+/// the variables begin after this memory. All `.extern` arrays have the same offset, which follows
+/// the other variables. After each variable are at least `gap` unused bytes.
 pub(super) fn layout(module: &Module, functions: &[FuncId], gap: u64) -> SharedLayout {
     let symbol = |index: usize| module.symbols.get(SymbolId::new(index));
     let is_shared = |index| symbol(index).is_some_and(|s| s.space == StateSpace::Shared);

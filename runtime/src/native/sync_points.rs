@@ -77,8 +77,9 @@ impl Frame {
         }
     }
 
-    /// Returns the values of an operand that has an array of 32-bit elements in the frame. For any other operand,
-    /// returns the first words of the frame. The frame must not be written while the result is borrowed.
+    /// Returns the values of an operand that has an array of 32-bit elements in the frame. For any
+    /// other operand, the result has no meaning: it is the first words of the frame. The frame must
+    /// not be written while the result is borrowed.
     pub(super) fn row<'a>(self, place: LaneStorage) -> &'a Lanes {
         let offset = match place {
             LaneStorage::Stored { offset, bytes: 4 } => offset,
@@ -193,8 +194,9 @@ pub(super) fn perform(frame: Frame, sync_point: &SyncPointPlaces, active: u32) {
     }
 }
 
-/// Performs a collective with the op's reference function. [`perform`] uses it for operands wider than 32 bits, for
-/// floating-point reductions, and for matrix products that [`products`] does not compute.
+/// Performs a collective with the op's reference function. [`perform`] calls this function for
+/// operands wider than 32 bits, for floating-point reductions, and for matrix products that
+/// [`products`] does not compute.
 fn perform_wide(
     frame: Frame,
     sync_point: &SyncPointPlaces,
@@ -249,10 +251,11 @@ pub(super) unsafe extern "C" fn collective(
     i32::from(!perform_apart(frame, sync_point, active))
 }
 
-/// Completes a collective at which all lanes of a warp wait, if some lanes are missing in their own member masks. PTX
-/// does not define the result of such a collective. It can be completed, because no other lane can arrive. Returns
-/// false and changes nothing if every mask contains its own lane, if the mask is a constant, or if
-/// [`arrays::perform_apart`] does not support the operation.
+/// Completes a collective at which all lanes of a warp wait, if some lanes are missing in their own
+/// member masks. PTX does not define the result of such a collective. The function can complete the
+/// collective, because no other lane can arrive. Returns false and changes nothing if every mask
+/// contains its own lane, if the mask is a constant, or if [`arrays::perform_apart`] does not
+/// support the operation.
 fn perform_apart(frame: Frame, sync_point: &SyncPointPlaces, standing: u32) -> bool {
     let place = mask_place(sync_point);
     let masks = frame.words(place);
@@ -283,8 +286,9 @@ fn operands_of(frame: Frame, sync_point: &SyncPointPlaces, count: usize) -> [Lan
     })
 }
 
-/// Returns whether the lanes in `standing`, which wait at a collective, can complete it. They cannot if one of their
-/// masks contains a live lane that has another mask or waits at another sync point.
+/// Returns whether the lanes in `standing`, which wait at a collective, can complete it. They
+/// cannot complete it if one of their member masks contains a live lane that has another mask or
+/// waits at another sync point.
 fn is_complete(frame: Frame, sync_point: &SyncPointPlaces, standing: u32, alive: u32) -> bool {
     match mask_place(sync_point) {
         LaneStorage::Absent => true,
@@ -402,7 +406,8 @@ fn standing_at(stop_words: &Lanes, number: u32) -> u32 {
     })
 }
 
-/// Completes a reducing barrier at which all threads of a CTA wait, except those that have exited.
+/// Completes a barrier with a reduction (`barrier.red`). All threads of the CTA that have not
+/// exited must wait at the barrier.
 pub(super) unsafe extern "C" fn reduce(
     context: *mut NativeContext,
     frames: *mut u8,

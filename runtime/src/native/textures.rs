@@ -107,8 +107,8 @@ fn surface<'t>(
     }
 }
 
-/// Returns the sampler for an access that has a separate sampler `other`. `own` is the texture's sampler, which
-/// determines how texels are read.
+/// Returns the sampler for an access that has a separate sampler `other`. `own` is the texture's
+/// sampler. The result has the read mode of `own` and all other properties of `other`.
 fn combined(own: &Sampler, other: &Sampler) -> Sampler {
     Sampler {
         normalized: own.normalized,
@@ -118,7 +118,8 @@ fn combined(own: &Sampler, other: &Sampler) -> Sampler {
     }
 }
 
-/// Checks that a CTA may read texels: texels in host memory must still be registered.
+/// Checks that a CTA may read texels. If the texels are in host memory, this memory must still be
+/// registered with the runtime.
 ///
 /// # Errors
 /// Returns the fault of a read of the first texel.
@@ -201,7 +202,8 @@ fn sampler_of<'t>(
     }
 }
 
-/// Performs `txq`. If the handle is that of a sampler, only sampler properties are available.
+/// Performs `txq`. If the handle belongs to a sampler, the instruction can query only sampler
+/// properties.
 fn txq(
     table: &TextureTable,
     access: &Access,

@@ -1,14 +1,16 @@
 //! Tier selection: chooses between scalar code and vector code for the CTAs of a kernel.
 //!
-//! Vector code takes longer to compile than scalar code. So vector code is compiled only after scalar code has run for
-//! about the time that this compilation takes. Then a measurement run begins: scalar code and vector code alternate,
-//! each for a few CTAs, because distant CTAs can have different work. The faster code runs the following CTAs. Scalar
-//! code can be several times as fast as vector code, for example if lanes run loops of different lengths and read
-//! distant addresses. Results do not depend on the choice.
+//! Vector code takes longer to compile than scalar code. For this reason, vector code is compiled
+//! only after scalar code has run for about the time that this compilation takes. After that, a
+//! measurement run begins: scalar code and vector code alternate after every few CTAs, because CTAs
+//! that are far apart in the grid can have different amounts of work. The faster code runs the
+//! following CTAs. Scalar code can be several times as fast as vector code, for example if lanes
+//! run loops of different lengths and read distant addresses. Results do not depend on the choice.
 //!
 //! A measurement can be wrong, for example if a worker had to wait for its processor or if the measured CTAs had no
-//! work. So the next measurement run begins after the faster code has run for some time. The time between measurement
-//! runs grows as long as the same code is faster. If the other code is faster, the time is reset to its minimum.
+//! work. For this reason, another measurement run begins after the faster code has run for some
+//! time. The time between measurement runs grows as long as the same code is faster. If a
+//! measurement run shows that the other code is now faster, the time is reset to its minimum.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -17,20 +19,20 @@ use margay_jit::Specialisation;
 
 use super::kernel::NativeKernel;
 
-/// Minimum time for which each kind of code runs in a measurement run. The next constant is the minimum number of parts
-/// that each kind runs.
+/// Minimum time for which scalar code and vector code each run in a measurement run. The next
+/// constant is the minimum number of parts of a launch that each of them runs.
 const MEASUREMENT: Duration = Duration::from_micros(500);
 const MEASUREMENT_PARTS: u64 = 4;
 /// Number of CTAs in a part of a measurement run.
 const MEASUREMENT_PART: u64 = 2;
 /// Scalar code is chosen if vector code takes more than 5/4 of the time of scalar code.
 const WORSE: (u128, u128) = (5, 4);
-/// Number of CTAs in the first part of a launch outside a measurement run.
+/// Number of CTAs in the first part of a launch, if no measurement run takes place.
 const FIRST_PART: u64 = 16;
-/// Number of nanoseconds for which the chosen code runs between the first two measurement runs, and after a
-/// measurement run with a different result. After a measurement run with the same result, the time is [`FARTHER`]
-/// times as long as before. The time is always at least [`LOST`] times the time that the slower code took in the last
-/// measurement run.
+/// Number of nanoseconds for which the chosen code runs between the first two measurement runs, and
+/// after a measurement run whose result differs from the previous result. After a measurement run
+/// with the same result as before, the time is multiplied by [`FARTHER`]. The time is always at
+/// least [`LOST`] times the time that the slower code took in the last measurement run.
 const BETWEEN: u64 = 10_000_000;
 const FARTHER: u64 = 4;
 const LOST: u64 = 20;
@@ -77,11 +79,11 @@ pub(super) struct TierSelection {
     compile_budget: u64,
     /// Number of nanoseconds for which scalar code has run before the first measurement run.
     waited: AtomicU64,
-    /// Measurements of scalar code; the next field contains those of vector code.
+    /// Measurements of scalar code; the next field contains the measurements of vector code.
     single: Rate,
     slices: Rate,
     verdict: AtomicU8,
-    /// The verdict of the previous measurement run.
+    /// The value that the previous measurement run assigned to `verdict`.
     last: AtomicU8,
     /// Number of nanoseconds for which the chosen code has run since the last measurement run. When it reaches the
     /// value of the next field, the next measurement run begins.
@@ -90,8 +92,8 @@ pub(super) struct TierSelection {
 }
 
 impl TierSelection {
-    /// The verdict that vector code is faster; the next constant is the verdict that scalar code is faster. 0 means
-    /// that there is no verdict.
+    /// The verdict (the result of a measurement run) that vector code is faster. The next constant
+    /// is the verdict that scalar code is faster. The value 0 means that there is no verdict.
     const SLICES: u8 = 1;
     const SINGLE: u8 = 2;
 
@@ -126,8 +128,8 @@ impl TierSelection {
         }
     }
 
-    /// Shortens the compile budget, because vector code is available without compilation. The measurement run then
-    /// begins after scalar code has run for the time of a measurement.
+    /// Shortens the compile budget, because vector code is available without compilation. The
+    /// measurement run then begins after scalar code has run for the time [`MEASUREMENT`].
     pub(super) fn hurry(&mut self) {
         self.compile_budget = self.compile_budget.min(MEASUREMENT.as_nanos() as u64);
     }
@@ -195,7 +197,8 @@ impl TierSelection {
         self.verdict.store(verdict, Ordering::Relaxed);
     }
 
-    /// Adds `time` to the time for which the chosen code has run, and begins the next measurement run when it is due.
+    /// Adds `time` to the time for which the chosen code has run. If this time has reached the time
+    /// between measurement runs, begins the next measurement run.
     fn goes_on(&self, time: Duration) {
         let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let since = self.since.fetch_add(time, Ordering::Relaxed);
@@ -214,7 +217,7 @@ pub(super) struct TieredLaunch<'a> {
     wanted: Specialisation,
     /// The specialisation that executes the next part.
     pub(super) specialisation: Specialisation,
-    /// Number of CTAs in the next part outside a measurement run.
+    /// Number of CTAs in the next part, if no measurement run takes place.
     part: u64,
     began: Option<(Instant, u64)>,
 }
@@ -257,7 +260,7 @@ impl<'a> TieredLaunch<'a> {
         part
     }
 
-    /// Records that the part begun by the last call of [`TieredLaunch::part`] is complete.
+    /// Records that the part that the last call of [`TieredLaunch::part`] began is complete.
     pub(super) fn done(&mut self) {
         let Some((began, ctas)) = self.began.take() else {
             return;
@@ -350,8 +353,8 @@ mod tests {
         }
     }
 
-    /// Completes a measurement run in which a CTA takes `slices` microseconds with vector code and 100 with scalar
-    /// code.
+    /// Completes a measurement run in which a CTA takes `slices` microseconds with vector code and
+    /// 100 microseconds with scalar code.
     fn tried(selection: &TierSelection, slices: u64) {
         let wanted = Specialisation::of([32, 1, 1], Widths::all(16));
         assert!(!selection.is_over());
@@ -381,7 +384,7 @@ mod tests {
         assert!(!selection.is_over());
     }
 
-    /// Here, each launch has so few CTAs that it consists of one part.
+    /// In this test, each launch has so few CTAs that it consists of one part.
     #[test]
     fn small_launches_try_both() {
         let wanted = Specialisation::of([1, 1, 1], Widths::all(16));

@@ -1,8 +1,10 @@
 //! Limits the time for which a lane waits in a loop before other lanes run.
 //!
-//! A lane in a waiting loop yields after a number of turns ([`TURNS`]). If each iteration takes long, because the loop
-//! also computes, this can take seconds, and the lane for which it waits may be the last one to run. This module reduces
-//! the number of turns of a launch so that a lane yields after about [`PERIOD`].
+//! A turn is a unit of the iteration budget of waiting loops. A lane in a waiting loop yields after
+//! a number of turns ([`TURNS`]). If each iteration takes long, because the loop also computes, the
+//! lane may yield only after seconds. All other lanes may run before the lane that the yielding
+//! lane waits for. This module reduces the number of turns of a launch so that a lane yields after
+//! about [`PERIOD`].
 
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
@@ -11,10 +13,12 @@ use margay_jit::abi::TURNS;
 
 /// The time after which a waiting lane should yield. Yielding takes a few microseconds.
 const PERIOD: Duration = Duration::from_micros(200);
-/// Smallest number of turns: a loop that only reads runs 16 iterations, and a loop that polls runs one iteration.
+/// Smallest number of turns. With this number, a loop that only reads runs 16 iterations before it
+/// yields, and a loop that polls runs one iteration.
 const FEWEST: i32 = 16;
 
-/// The number of turns with which the CTAs of a launch begin, and with which their lanes continue after a yield.
+/// The number of turns that a CTA of a launch has when it begins and when it continues after a
+/// yield.
 #[derive(Debug)]
 pub(super) struct TurnBudget {
     turns: AtomicI32,
@@ -23,8 +27,9 @@ pub(super) struct TurnBudget {
 }
 
 impl TurnBudget {
-    /// Returns the budget of a launch. If `is_measured` is false, the number of turns does not depend on time: no
-    /// thread of the kernel waits, or the order in which lanes run must be the same in each run.
+    /// Returns the budget of a launch. If `is_measured` is false, the number of turns does not
+    /// depend on time. The caller passes false if no thread of the kernel waits, or if the order in
+    /// which lanes run must be the same in each run.
     pub(super) fn new(is_measured: bool) -> TurnBudget {
         TurnBudget {
             turns: AtomicI32::new(TURNS),
@@ -42,7 +47,8 @@ impl TurnBudget {
         self.is_measured.then(Instant::now)
     }
 
-    /// Adapts the number of turns after lanes with `turns` turns have yielded, which took the time `elapsed`.
+    /// Adapts the number of turns after a CTA has used `turns` turns in the time `elapsed` and its
+    /// lanes have yielded.
     pub(super) fn adapt(&self, turns: i32, elapsed: Duration) {
         self.turns.store(next(turns, elapsed), Ordering::Relaxed);
     }
@@ -54,7 +60,8 @@ pub(super) fn is_overdue(begun: Instant) -> bool {
     begun.elapsed() > 2 * PERIOD
 }
 
-/// Returns the number of turns that take [`PERIOD`] if `turns` turns take the time `elapsed`.
+/// Returns the number of turns that a CTA uses in the time [`PERIOD`] if it uses `turns` turns in
+/// the time `elapsed`.
 fn next(turns: i32, elapsed: Duration) -> i32 {
     let nanoseconds = elapsed.as_nanos().max(1);
     let turns = turns.unsigned_abs().into();

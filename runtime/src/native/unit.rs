@@ -1,5 +1,6 @@
-//! Runs a unit of the scheduler. A unit consists of the CTAs of a cluster, usually of a single CTA. The CTAs of a unit
-//! take turns on one worker.
+//! Runs a unit of the scheduler. A unit consists of the CTAs of a cluster, or of a single CTA if
+//! the launch has no clusters. The CTAs of a unit run alternately on one worker; each execution of
+//! a CTA, until it stops, is a turn.
 
 use margay_exec::{CtaInfo, CtaState, FaultKind as IrFaultKind};
 
@@ -148,7 +149,7 @@ impl PtxLaunch {
         Ok(round)
     }
 
-    /// Returns, for each CTA, a text that describes where its threads wait.
+    /// For each CTA, returns a text that describes where its threads wait.
     pub(super) fn places(&self, resident: &Resident) -> Vec<String> {
         let line = |cta: &CtaKind| {
             let [x, y, z] = cta.info().index;

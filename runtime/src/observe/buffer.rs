@@ -9,7 +9,8 @@ use super::spill::{SpillFile, Spilled};
 /// Number of words after which a buffer begins a new chunk.
 const CHUNK: usize = 64 << 10;
 
-/// The memory in which the buffers of a launch keep chunks, and the file for further chunks.
+/// The storage for the chunks of a launch's buffers. Chunks are kept in memory up to a limit, and
+/// further chunks in a file.
 pub(super) struct Storage {
     /// Number of words in memory.
     used: AtomicUsize,
@@ -64,7 +65,8 @@ impl Storage {
     }
 }
 
-/// A sequence of whole records of one CTA. (The word does not refer to chunks of lanes here.)
+/// A sequence of whole records of one CTA. (In this module, "chunk" does not mean a chunk of
+/// lanes.)
 #[derive(Debug)]
 pub(super) enum Chunk {
     Memory(Vec<u64>),
@@ -97,7 +99,7 @@ impl CtaBuffer {
         }
     }
 
-    /// Moves the latest records to a chunk of their own.
+    /// Moves the latest records to a new chunk.
     pub(super) fn seal(&mut self, storage: &Storage) {
         if !self.latest.is_empty() {
             let words = std::mem::take(&mut self.latest);
@@ -105,7 +107,7 @@ impl CtaBuffer {
         }
     }
 
-    /// Returns the chunks in their order. The buffer must be sealed.
+    /// Returns the chunks in their order. The caller must call [`CtaBuffer::seal`] first.
     pub(super) fn into_chunks(self) -> Vec<Chunk> {
         self.chunks
     }

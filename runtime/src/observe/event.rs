@@ -121,7 +121,7 @@ impl AccessKind {
     pub const ALL: [AccessKind; 3] = [AccessKind::Load, AccessKind::Store, AccessKind::Atomic];
 }
 
-/// The memory order of an access, as PTX names it.
+/// The memory order of an access, with the name that PTX uses.
 ///
 /// ```
 /// use margay::observe::{Access, MemoryOrder};
@@ -166,7 +166,8 @@ impl MemoryOrder {
     }
 }
 
-/// The scope of a memory order, as PTX names it. The scope has no meaning for [`MemoryOrder::Weak`].
+/// The scope of a memory order, with the name that PTX uses. The scope has no meaning for
+/// [`MemoryOrder::Weak`].
 ///
 /// ```
 /// use margay::observe::{Access, MemoryScope};
@@ -233,13 +234,14 @@ pub struct Access<'a> {
     pub order: MemoryOrder,
     /// The scope of the memory order.
     pub scope: MemoryScope,
-    /// The operation of an atomic access, as PTX names it (`add`, `cas`); empty for other accesses.
+    /// The PTX name of the operation of an atomic access, such as `add` or `cas`; empty for other
+    /// accesses.
     pub operation: &'static str,
     /// The warp's index in the CTA.
     pub warp: u32,
     /// The mask of the lanes that access memory; never 0.
     pub mask: u32,
-    /// The address of each of these lanes.
+    /// The address of each lane in the mask.
     pub addresses: Addresses<'a>,
 }
 
@@ -264,7 +266,7 @@ impl Access<'_> {
 pub enum Addresses<'a> {
     /// The address of lane `n` is `base + stride * n`. Additions wrap.
     Strided {
-        /// The address of lane 0, which the formula gives even if lane 0 does not access memory.
+        /// The address of lane 0 according to the formula, even if lane 0 does not access memory.
         base: u64,
         /// The distance in bytes between the addresses of neighbouring lanes.
         stride: i64,
@@ -288,8 +290,8 @@ impl Addresses<'_> {
     }
 }
 
-/// Events of one launch in the order in which they occurred: all events of a CTA, some of the events of a CTA, or the
-/// beginning or the end of the kernel.
+/// Events of one launch in the order in which they occurred. They are all events of a CTA, some of
+/// the events of a CTA, or the beginning or the end of the kernel.
 ///
 /// ```
 /// use margay::observe::{Event, Events};
@@ -299,7 +301,7 @@ impl Addresses<'_> {
 /// }
 /// ```
 pub struct Events<'a> {
-    /// The events before and after the records.
+    /// Two events: the event before the records and the event after the records.
     pub(super) first: Option<Event<'a>>,
     pub(super) last: Option<Event<'a>>,
     pub(super) records: &'a [u64],

@@ -9,7 +9,8 @@ use super::{Event, MemoryOrder, MemoryScope, Position};
 
 /// Lanes of a warp that are about to execute a barrier or a collective.
 ///
-/// The event occurs when the lanes arrive. The lanes of a warp may arrive at one barrier in several events.
+/// The event occurs when the lanes arrive. If the lanes of a warp do not arrive together, one
+/// barrier causes several events for the warp.
 ///
 /// ```
 /// use margay::observe::{SyncOperation, Synchronisation};
@@ -158,8 +159,8 @@ pub enum CopyOperation {
     Wait(u32),
     /// `cp.async.wait_all`.
     WaitAll,
-    /// A bulk operation (`cp.async.bulk`, `cp.reduce.async.bulk`, `st.async`, `red.async`) begins. Its accesses
-    /// follow, up to [`CopyOperation::BulkEnd`].
+    /// A bulk operation (`cp.async.bulk`, `cp.reduce.async.bulk`, `st.async`, `red.async`) begins.
+    /// The accesses of the operation follow until the event [`CopyOperation::BulkEnd`].
     BulkBegin,
     /// The accesses of a bulk operation end.
     BulkEnd,
@@ -222,7 +223,7 @@ pub struct Branch {
     pub taken: u32,
 }
 
-/// Returns the event of a record with these operands.
+/// Returns the event that a record with the given operands describes.
 pub(super) fn of(event: ObservedEvent, place: Place, operands: &[u64]) -> Option<Event<'static>> {
     let Place {
         position,

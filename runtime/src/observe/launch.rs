@@ -133,8 +133,8 @@ impl Launch {
         opcode.map_or("", |opcode| opcode)
     }
 
-    /// Returns the source line from which the instruction at a position was compiled; `None` if the PTX text contains
-    /// no line for the instruction (`.loc`).
+    /// Returns the source line from which the instruction at a position was compiled. Returns
+    /// `None` if the PTX text states no source line (`.loc`) for the instruction.
     pub fn source(&self, position: Position) -> Option<SourceLine> {
         SourceLine::of(&self.module, position.loc())
     }

@@ -4,8 +4,9 @@
 //! that record these events. The tool receives the records of each CTA in the order in which the CTA caused the events.
 //! [`crate::RuntimeBuilder::tool`] registers a tool. `docs/writing-a-tool.md` explains an example.
 //!
-//! The requests of all tools are merged: an access that two tools want is recorded once. A kernel that no tool wants to
-//! observe has the same code and the same launch path as in a runtime without tools.
+//! The requests of all tools are merged: an access that two tools want is recorded once. A kernel
+//! that no tool wants to observe has the same code, and is launched in the same way, as in a
+//! runtime without tools.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -14,7 +14,7 @@ use super::event::{Access, AccessKind, Addresses, Event, MemoryOrder, MemoryScop
 use super::events;
 use super::launch::Position;
 
-/// Number of words before the addresses of an access.
+/// Number of words that precede the addresses in the record of an access.
 const HEAD: usize = 3;
 
 /// An access to record.
@@ -35,7 +35,8 @@ pub(crate) struct RawAccess<'a> {
 pub(crate) enum RawAddresses<'a> {
     /// Base and stride: the address of lane `n` of the warp is `base + stride * n`.
     Strided(u64, i64),
-    /// The addresses by lane of the warp; only those of the lanes in the mask count.
+    /// The address for each lane of the warp. The addresses of lanes that are not in the mask have
+    /// no meaning.
     Each(&'a [u64; 32]),
 }
 
@@ -44,7 +45,7 @@ fn lanes(mask: u32) -> impl Iterator<Item = u32> {
     (0..32).filter(move |lane| mask >> lane & 1 != 0)
 }
 
-/// Returns base and stride of addresses; `None` if the lanes have no common stride.
+/// Returns the base and the stride of addresses, or `None` if the lanes have no common stride.
 fn strided(mask: u32, addresses: &[u64; 32]) -> Option<(u64, i64)> {
     let mut active = lanes(mask);
     let first = active.next()?;
@@ -121,7 +122,7 @@ pub(super) struct Decoded<'a> {
     pub(super) rest: &'a [u64],
 }
 
-/// Decodes the first record; `None` if there is none.
+/// Decodes the first record of `words`. Returns `None` if `words` begins with no complete record.
 pub(super) fn decode(words: &[u64]) -> Option<Decoded<'_>> {
     let &[first, what, loc, ..] = words else {
         return None;

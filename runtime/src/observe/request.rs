@@ -76,8 +76,8 @@ impl EventKind {
 
 /// The events that a tool wants to receive from launches of a kernel.
 ///
-/// The default requests nothing. A tool whose request for a kernel is empty receives no events of the kernel. All
-/// other tools receive the beginning and the end of each launch.
+/// The default value requests no events. A tool whose request for a kernel is empty receives no
+/// events of the kernel. All other tools receive the beginning and the end of each launch.
 ///
 /// ```
 /// use margay::observe::{AccessKind, EventKind, Request, Space};
@@ -91,7 +91,8 @@ impl EventKind {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub struct Request {
-    /// For each kind of access, the spaces: bit `Space as u32`.
+    /// For each kind of access, a mask of the requested spaces. The bit of a space has the number
+    /// `Space as u32`.
     accesses: [u8; AccessKind::ALL.len()],
     /// Bits of [`EventKind`].
     kinds: u16,
@@ -115,8 +116,9 @@ impl Request {
     /// Adds accesses of all given kinds to all given state spaces. An access with a generic address counts as an access
     /// to the space that contains the address.
     ///
-    /// Parameters, accesses to a local variable at a constant offset (which GPUs keep in registers), textures, and
-    /// accesses by `printf`, `malloc` and the device runtime are not recorded.
+    /// Some accesses are not recorded: accesses to parameters and textures, accesses by `printf`,
+    /// `malloc` and the device runtime, and accesses to local variables at a constant offset,
+    /// because GPUs keep such variables in registers.
     #[must_use]
     pub fn accesses(mut self, spaces: &[Space], kinds: &[AccessKind]) -> Request {
         for &kind in kinds {
@@ -134,9 +136,10 @@ impl Request {
         self
     }
 
-    /// Requests one record for all lanes of a warp that execute an instruction together, as on a GPU: lanes that take
-    /// different branches reconverge where the branches join. Without this setting, a record can describe any subset of
-    /// these lanes, because kernels also run lane by lane or in chunks of 4 to 32 lanes.
+    /// Requests one record for all lanes of a warp that execute an instruction together. As on a
+    /// GPU, lanes that take different branches reconverge where the branches join. Without this
+    /// setting, a record can describe any subset of these lanes, because kernels also run lane by
+    /// lane or in chunks of 4 to 32 lanes.
     ///
     /// The setting has a cost: kernels run in the interpreter unless all threads of a CTA are certain to reach each
     /// barrier and collective together. Kernels with waiting loops or function calls run in the interpreter, too.
@@ -182,7 +185,8 @@ impl Request {
         }
     }
 
-    /// Returns the observing operations that the kernel's code must contain.
+    /// Returns a selection of the operations that the kernel's code must contain to record the
+    /// requested events.
     pub(super) fn selection(&self) -> Selection {
         let mut selection = Selection::default();
         for kind in AccessKind::ALL {

@@ -82,7 +82,8 @@ impl LaunchSink {
         buffer.event(&self.storage, what);
     }
 
-    /// Removes and returns the records so far of a CTA that is about to start or continue.
+    /// Removes and returns the records that a CTA has caused so far. The CTA is about to start or
+    /// continue.
     pub(crate) fn open(&self, cta: u64) -> CtaBuffer {
         self.buffers.lock().remove(&cta).unwrap_or_default()
     }
@@ -101,7 +102,8 @@ impl LaunchSink {
         }
     }
 
-    /// Notes that the CTAs `first .. first + count` have ended, and delivers the records that can now be delivered.
+    /// Records that the CTAs `first .. first + count` have ended, and delivers the records that can
+    /// now be delivered.
     pub(crate) fn ended(&self, first: u64, count: u64) {
         let mut state = self.state.lock();
         state.ended.insert(first, count);

@@ -52,7 +52,7 @@ impl SpillFile {
     }
 }
 
-/// Creates a file and removes its name.
+/// Creates a file and removes its name from the folder.
 fn unnamed() -> io::Result<File> {
     let number = crate::process::next_id();
     let name = format!("margay-records-{}-{number}", std::process::id());

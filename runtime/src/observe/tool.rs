@@ -5,21 +5,24 @@ use crate::engine::KernelInfo;
 
 /// A tool that observes kernels. The module's documentation ([`crate::observe`]) contains an example.
 ///
-/// Threads of the runtime and threads of the program call the methods. The methods must not call the runtime, and
-/// must not wait for a lock that a thread of the program holds while it calls the runtime: the two threads could wait
-/// for each other.
+/// Threads of the runtime and threads of the program call the methods. The methods must not call
+/// the runtime. They must not wait for a lock that a thread of the program holds while it calls the
+/// runtime, because the two threads could then wait for each other.
 pub trait Tool: Send + Sync {
     /// Returns the name of the tool, for messages.
     fn name(&self) -> &str;
 
-    /// Returns the events that the tool wants to receive from launches of a kernel. The runtime asks once for each
-    /// kernel of an image, before the first launch of the kernel. If the request contains an event that is not
-    /// implemented, launches of the kernel fail with [`crate::Error::Unsupported`] and a text that names the event.
+    /// Returns the events that the tool wants to receive from launches of a kernel. The runtime
+    /// calls this method once for each kernel of an image, before the first launch of the kernel.
+    /// If the request contains an event that is not implemented, launches of the kernel fail with
+    /// [`crate::Error::Unsupported`] and a text that names the event.
     fn request(&self, kernel: &KernelInfo) -> Request;
 
-    /// Returns whether the tool wants to receive the events of a launch. The runtime asks once for each launch of a
-    /// kernel with a request, in the order of the launches' preparation. If the tool does not want the events, the
-    /// kernel's code still contains the operations that record the events, but the runtime discards the events.
+    /// Returns whether the tool wants to receive the events of a launch. The runtime calls this
+    /// method once for each launch of a kernel for which the tool has requested events, in the
+    /// order in which the launches are prepared. If the tool does not want the events, the kernel's
+    /// code still contains the operations that record the events, but the runtime discards the
+    /// events.
     fn observes(&self, launch: &Launch) -> bool {
         let _ = launch;
         true
@@ -28,8 +31,8 @@ pub trait Tool: Send + Sync {
     /// Receives events of a launch. [`crate::observe`] describes their order.
     fn events(&self, launch: &Launch, events: Events<'_>);
 
-    /// Returns whether the tool wants to receive events of the host ([`HostEvent`]). The runtime asks once, when it is
-    /// built.
+    /// Returns whether the tool wants to receive events of the host ([`HostEvent`]). The runtime
+    /// calls this method once, when the runtime is created.
     fn observes_host(&self) -> bool {
         false
     }

@@ -127,7 +127,7 @@ impl Tools {
     /// kernel.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] if a tool requests an event that is not implemented.
+    /// Returns [`Error::Unsupported`] if a tool requests an event that is not implemented.
     pub(crate) fn observers(
         self: &Arc<Tools>,
         kernel: &KernelInfo,
@@ -174,7 +174,8 @@ pub(crate) struct Observers {
 }
 
 impl Observers {
-    /// Returns the observing operations that the kernel's code must contain.
+    /// Returns a selection of the operations that the kernel's code must contain to record the
+    /// requested events.
     pub(crate) fn selection(&self) -> Selection {
         self.selection
     }

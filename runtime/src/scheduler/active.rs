@@ -1,19 +1,21 @@
 //! The launches whose predecessors are complete.
 //!
-//! Workers choose among the *listed* launches, which are few, so that a choice takes little time. Further launches are
-//! *queued* until a listed launch is over. Queued launches are also listed if all units of the listed launches have
-//! started, because these units may wait for a queued launch.
+//! Workers choose only among the *listed* launches. Their number is limited, so that the choice
+//! takes little time. Further launches are *queued* until a listed launch is over. If all units of
+//! the listed launches have started, queued launches are also listed, because these units may wait
+//! for a queued launch.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Run;
 
-/// Number of listed launches from which on further launches are queued. GPUs execute at most 128 launches at the same
-/// time (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability").
+/// If this number of launches is listed, further launches are queued. GPUs execute at most 128
+/// launches at the same time (CUDA C++ Programming Guide, "Technical Specifications per Compute
+/// Capability").
 const MOST_LISTED: usize = 128;
 
-/// The order of a queued launch: its priority when it was queued, then its number.
+/// The sort key of a queued launch: its priority when it was queued, and then its number.
 type Order = (i32, u64);
 
 /// The launches whose predecessors are complete.
@@ -56,7 +58,8 @@ impl Active {
         self.queued.len() != before
     }
 
-    /// Lists the first of the queued launches, and returns it; `None` if no launch is queued.
+    /// Moves the first queued launch to the listed launches and returns it. Returns `None` if no
+    /// launch is queued.
     pub(super) fn list_next(&mut self) -> Option<&Arc<Run>> {
         let (_, run) = self.queued.pop_first()?;
         self.listed.push(run);

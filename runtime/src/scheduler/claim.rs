@@ -1,4 +1,5 @@
-//! Chooses the next piece of a run that a worker executes: a range of new units, or a parked unit to resume.
+//! Chooses the next piece of a run ([`Piece`]) that a worker executes: a range of new units, or a
+//! parked unit to resume.
 
 use std::sync::atomic::Ordering;
 
@@ -13,12 +14,13 @@ pub(super) enum Piece {
     Parked(ParkedUnit),
 }
 
-/// Approximate running time in nanoseconds of a claimed range. The time is short so that workers can react to other
-/// launches and to stops.
+/// Approximate running time in nanoseconds of a range of units that a worker claims at once. The
+/// time is short so that workers can react to other launches and to stops.
 const CHUNK_NANOS: u64 = 500_000;
 
 impl Shared {
-    /// Returns whether a worker would find a piece in the run. The result is a hint: it may be outdated.
+    /// Returns whether the run has a piece that a worker can take. The result is only a hint,
+    /// because it may be outdated.
     pub(super) fn has_work(&self, run: &Run) -> bool {
         let work = run.parked_count.load(Ordering::SeqCst) > 0
             || run.leftover_count.load(Ordering::SeqCst) > 0
@@ -26,7 +28,8 @@ impl Shared {
         work && run.users() < run.allowed(self.config.workers)
     }
 
-    /// Returns whether the run has units that have not started and can start. The result is a hint: it may be outdated.
+    /// Returns whether the run has units that have not started and can start. The result is only a
+    /// hint, because it may be outdated.
     pub(super) fn has_new_work(&self, run: &Run) -> bool {
         let work = run.leftover_count.load(Ordering::SeqCst) > 0 || self.can_claim(run);
         work && run.users() < run.allowed(self.config.workers)
@@ -46,7 +49,8 @@ impl Shared {
         free > 0 && run.reserved.load(Ordering::SeqCst) < run.spec.resident
     }
 
-    /// Takes the next piece of the run. Parked and new units alternate, so that neither kind starves the other.
+    /// Takes the next piece of the run. Parked and new units are taken alternately, so that neither
+    /// parked nor new units starve.
     pub(super) fn take(&self, run: &Run) -> Option<Piece> {
         let parked_first = run.turns.fetch_add(1, Ordering::Relaxed) % 2 == 1;
         if parked_first && let Some(unit) = run.unpark(self) {
@@ -91,8 +95,8 @@ impl Shared {
     }
 
     /// Returns the number of units to claim, at least 1. The number is the minimum of a share of the remaining units
-    /// and the number of units that run for about [`CHUNK_NANOS`]. In runs that may park, the number is also at most a
-    /// share of the units that may be resident.
+    /// and the number of units that run for about [`CHUNK_NANOS`]. In runs whose units may park,
+    /// the number is also at most a share of the units that may be resident.
     fn chunk(&self, run: &Run) -> u64 {
         let left = run
             .spec

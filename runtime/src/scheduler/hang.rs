@@ -1,11 +1,12 @@
 //! Finds launches that can never end: all their threads poll memory that nothing will change.
 //!
 //! A launch is such a *hang* if all of these conditions hold:
-//! - No unit of any launch has made progress for [`PATIENCE`], and none can start.
+//! - No unit of any launch has made progress for the time [`PATIENCE`], and no unit can start.
 //! - All threads of the program that have used the driver wait, and no copy or host function runs
 //!   ([`super::Scheduler::set_host_test`]).
-//! - For a further [`OBSERVATION`], the engine has observed that the threads change no memory and read no clock, and
-//!   that the threads poll only memory that neither the host nor another process can write without the driver
+//! - For the further time [`OBSERVATION`], the engine has observed that the threads change no
+//!   memory and read no clock, and that the threads poll only memory that neither the host nor
+//!   another process can write without the driver
 //!   ([`PreparedLaunch::hang`](crate::engine::PreparedLaunch::hang)).
 //!
 //! A checking run with synccheck ends such a launch. Other runs print a warning.
@@ -30,7 +31,7 @@ const SHOWN: usize = 8;
 /// The search for hangs.
 #[derive(Default)]
 pub(super) struct Search {
-    /// Counts events that show progress.
+    /// Number of events that show progress.
     progress: AtomicU64,
     suspicion: Mutex<Option<Suspicion>>,
 }
@@ -40,7 +41,8 @@ struct Suspicion {
     /// The value of [`Search::progress`], which does not change during the period.
     progress: u64,
     since: Instant,
-    /// When the observation began, and the ID and the value of [`Run::taken`] of each run at that time.
+    /// The time at which the observation began, and, for each run, its ID and the value of
+    /// [`Run::taken`] at that time.
     observed: Option<(Instant, Vec<(u64, usize)>)>,
     /// Whether the search in this period is complete.
     is_decided: bool,
@@ -54,7 +56,7 @@ impl Search {
 }
 
 impl Shared {
-    /// Looks for hangs. If all parked units wait, a worker calls this function before it sleeps.
+    /// Searches for hangs. If all parked units wait, a worker calls this function before it sleeps.
     pub(super) fn look_for_hang(self: &Arc<Shared>) {
         let Some(mut state) = self.hangs.suspicion.try_lock() else {
             return;
@@ -97,8 +99,8 @@ impl Shared {
         }
     }
 
-    /// Returns the active runs if none of them can continue before memory changes, and if the host cannot change
-    /// memory before a launch ends.
+    /// Returns the active runs if no run can continue until memory changes, and if the host cannot
+    /// change memory until a launch ends. Otherwise, returns `None`.
     fn stuck_runs(&self) -> Option<Vec<Arc<Run>>> {
         if !self.host_waits.get().is_some_and(|waits| waits()) {
             return None;

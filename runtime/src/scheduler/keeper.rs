@@ -5,8 +5,8 @@
 //! generated code can then enter a loop that does not read the flag. A request to stop another run replaces a request
 //! that the worker has not yet handled.
 //!
-//! Invariant: the thread starts when the first time limit is set or the first launch is stopped. It sleeps while no
-//! launch has a time limit or is stopping.
+//! Invariant: the thread starts when the first time limit is set or the first launch is stopped.
+//! The thread sleeps while no launch has a time limit and no launch is stopping.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};

@@ -1,17 +1,18 @@
 //! Runs launches on the worker threads.
 //!
 //! Workers are the threads of a private rayon pool. Each worker runs the loop in [`worker`] until the scheduler is
-//! dropped and no work is left. A launch whose predecessors are complete is a [`Run`] in the list of active runs. A
-//! worker picks the next run in the list. The worker then claims the run's next units in grid order, or resumes the
-//! unit that has been parked longest. The worker changes to the next run when its time slice is over or when all
-//! remaining units of the run wait.
+//! dropped and no work is left. A launch whose predecessors are complete is a [`Run`] in the list
+//! of active runs. A worker takes the next run in the list. The worker then claims the run's next
+//! units in grid order, or resumes one of its parked units. The worker changes to the next run when
+//! its time slice is over or when all remaining units of the run wait.
 //!
 //! Invariants:
 //! - While a launch has units that can start, no unit of a launch with lower priority starts. Units that have already
 //!   started continue.
-//! - Units start in grid order. Residency is reserved for a unit when the unit is claimed. Therefore a unit never waits
-//!   for an earlier unit that cannot start.
-//! - At most one worker runs a unit at a time. A parked unit passes to another worker under a lock.
+//! - Units start in grid order. Residency is reserved for a unit when the unit is claimed.
+//!   Therefore a resident unit never waits for an earlier unit that cannot become resident.
+//! - At most one worker runs a unit at a time. A lock protects a parked unit while it passes from
+//!   one worker to another.
 //! - No worker ever waits for another worker, for a host function or for a copy.
 
 mod active;
@@ -61,7 +62,7 @@ pub(crate) struct SchedulerConfig {
 }
 
 impl SchedulerConfig {
-    /// Returns whether units start in another order than that of the grid.
+    /// Returns whether units start in an order other than grid order.
     fn reorders(&self) -> bool {
         self.reverse || self.shuffle.is_some()
     }
@@ -92,11 +93,11 @@ struct Shared {
     closed: AtomicBool,
     windows: OnceLock<Arc<Windows>>,
     hangs: Search,
-    /// A function that returns whether the host cannot change device memory before a launch ends.
+    /// A function that returns true if the host cannot change device memory until a launch ends.
     host_waits: OnceLock<HostTest>,
 }
 
-/// A function that returns whether the host cannot change device memory before a launch ends.
+/// A function that returns true if the host cannot change device memory until a launch ends.
 type HostTest = Box<dyn Fn() -> bool + Send + Sync>;
 
 impl Scheduler {
@@ -142,10 +143,12 @@ impl Scheduler {
         self.shared.config.resident
     }
 
-    /// Starts the workers unless they have been started. If the system does not grant all threads, fewer workers start.
+    /// Starts the workers unless they have been started. If the system cannot create all threads,
+    /// fewer workers start.
     ///
     /// # Errors
-    /// [`crate::Error::OperatingSystem`] if the system grants no thread. A later call tries again.
+    /// [`crate::Error::OperatingSystem`] if the system cannot create any thread. A later call tries
+    /// again.
     pub(crate) fn start(&self) -> Result<()> {
         let mut started = self.started.lock();
         if !*started {
@@ -155,7 +158,8 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Describes an address in the shared or local memory of a CTA in words; returns `None` for other addresses.
+    /// Returns a text that describes an address in the shared or local memory of a CTA. Returns
+    /// `None` for any other address.
     pub(crate) fn describe_window(&self, address: u64) -> Option<String> {
         self.shared.windows.get()?.describe(address)
     }
@@ -232,9 +236,9 @@ impl Shared {
         }
     }
 
-    /// Returns the next run and moves it to the end of the list. Only runs of the highest priority may start units. A
-    /// run that has only parked units is returned at any priority, because units of other runs may wait for its parked
-    /// units.
+    /// Returns the next run and moves it to the end of the list. Only runs of the highest priority
+    /// may start units. A run that has only parked units is returned even if its priority is lower,
+    /// because units of other runs may wait for its parked units.
     fn next_run(&self) -> Option<Arc<Run>> {
         let mut active = self.active.lock();
         let mut highest = self.highest(active.listed());
@@ -270,8 +274,8 @@ impl Shared {
         }
     }
 
-    /// Returns the windows of CTAs. The first call reserves their addresses: one slot for each resident unit and two
-    /// for each worker.
+    /// Returns the windows of CTAs. The first call reserves their addresses: one slot for each
+    /// resident unit and two slots for each worker.
     fn windows(&self) -> Result<&Arc<Windows>> {
         if let Some(windows) = self.windows.get() {
             return Ok(windows);
@@ -295,7 +299,8 @@ impl Shared {
         run.finish_if_over(self);
     }
 
-    /// Sends a stop for this run to all workers; the stop affects only workers that execute the run.
+    /// Sends a stop request for this run to all workers. The request affects only workers that
+    /// execute the run.
     fn signal_workers(&self, run: &Run) {
         for handle in self.stop_handles.lock().iter() {
             handle.stop(run.id());

@@ -5,16 +5,18 @@ use std::collections::BTreeMap;
 use crate::engine::ParkedUnit;
 
 /// Parked units. Every second call of [`Parked::pop`] returns the unit that has been parked longest, so that every unit
-/// is resumed. The other calls return the unit with the lowest and the unit with the highest index in turn. If each
-/// unit waits for the previous one or for the next one (a serial chain of CTAs), only this unit can make progress.
-/// Without these calls, each step of the chain would resume all parked units.
+/// is resumed. The other calls alternately return the unit with the lowest index and the unit with
+/// the highest index. If each unit waits for the previous unit (a serial chain of CTAs), only the
+/// unit with the lowest index can make progress; if each unit waits for the next unit, only the
+/// unit with the highest index can. If every call returned the oldest unit, all parked units would
+/// be resumed for each step of the chain.
 #[derive(Default)]
 pub(super) struct Parked {
-    /// Each unit with its key in `by_age`, by the index of the unit.
+    /// A map from the index of each unit to the unit and its key in `by_age`.
     units: BTreeMap<u64, (u64, ParkedUnit)>,
-    /// The indices of the units, by the number of units that were parked earlier.
+    /// The indices of the units. The key is the number of units that were parked earlier.
     by_age: BTreeMap<u64, u64>,
-    /// Number of units that were ever parked.
+    /// Number of units that have been parked so far.
     count: u64,
     /// Number of calls of [`Parked::pop`], modulo 256.
     turns: u8,
@@ -99,8 +101,9 @@ mod tests {
         assert!(parked.pop().is_none());
     }
 
-    /// Two workers resume one unit each at the same time. Returns the number of times that units are resumed until all
-    /// are complete, if the units become able to complete in the order `order`.
+    /// Simulates two workers, each of which resumes one unit at a time. The units become able to
+    /// complete in the order `order`. Returns how often units are resumed until all units are
+    /// complete.
     fn attempts(order: impl Iterator<Item = u64> + Clone) -> usize {
         let mut parked = parked(0..order.clone().count() as u64);
         let mut attempts = 0;

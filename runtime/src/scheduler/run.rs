@@ -1,8 +1,8 @@
 //! A launch that the scheduler runs.
 //!
-//! Invariant: for runs that may park and are not cooperative, each unit is completed, reserved or unclaimed. A run
-//! finishes exactly once: when all units are complete, or when the run is stopping and the last worker has left the
-//! run.
+//! Invariant: in a run whose units may park and which is not cooperative, each unit is complete,
+//! has reserved residency, or is unclaimed. A run finishes exactly once: when all units are
+//! complete, or when the run is stopping and the last worker has left the run.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -15,14 +15,16 @@ use super::{Shared, Throttle};
 use crate::engine::{ParkedUnit, PreparedLaunch};
 use crate::error::{Fault, FaultKind};
 
-/// Maximum number of parked units, and of running units, that the text of a timeout describes.
+/// The error text of a timeout describes at most this number of parked units and this number of
+/// running units.
 const SHOWN: usize = 16;
 
 /// The owner of a run, which provides properties of the kernel and receives notifications of the run's progress.
 pub(crate) trait Launcher: Send + Sync {
     /// Returns the kernel's name.
     fn kernel(&self) -> &str;
-    /// Returns the decaying maximum of the running time of a unit of the kernel, in nanoseconds; 0 if no unit has run.
+    /// Returns the maximum running time of the kernel's recent units in nanoseconds. The influence
+    /// of a unit decreases when later units run. Returns 0 if no unit has run.
     fn pace(&self) -> &AtomicU64;
     /// Returns the contention throttling of the kernel, which limits the number of its workers.
     fn throttle(&self) -> &Throttle;
@@ -83,17 +85,19 @@ pub(crate) struct Run {
     /// Lowest unit that has not been claimed.
     pub(super) next: AtomicU64,
     completed: AtomicU64,
-    /// Number of units that are claimed and not complete. The number is maintained only for runs that may park and are
-    /// not cooperative.
+    /// Number of units that are claimed and not complete. The number is maintained only for runs
+    /// whose units may park and which are not cooperative.
     pub(super) reserved: AtomicU64,
     pub(super) gang_reserved: AtomicBool,
     parked: Mutex<Parked>,
     pub(super) parked_count: AtomicUsize,
-    /// Ranges of claimed units that have not started, because an earlier unit of the claimed range has parked.
+    /// Ranges of units that a worker has claimed but not started, because an earlier unit of the
+    /// claimed range has parked.
     leftovers: Mutex<Vec<(u64, u64)>>,
     pub(super) leftover_count: AtomicUsize,
-    /// Number of times that workers have tried to take a piece. If the number is odd, parked units are tried first at
-    /// the next time; if the number is even, new units are tried first.
+    /// Number of times that workers have tried to take a piece of the run
+    /// ([`Piece`](super::claim::Piece)). If the number is odd, the next attempt tries parked units
+    /// first. If the number is even, it tries new units first.
     pub(super) turns: AtomicUsize,
     /// Number of workers that are executing the run.
     users: AtomicUsize,
@@ -197,8 +201,9 @@ impl Run {
     }
 
     /// Estimates the number of nanoseconds that one worker needs for the units that have not been claimed; returns
-    /// `u64::MAX` if this number cannot be estimated. The estimate uses the times of this run or, before its first unit
-    /// is complete, those of earlier launches of the kernel.
+    /// `u64::MAX` if this number cannot be estimated. The estimate uses the times of this run.
+    /// Before the first unit of the run is complete, it uses the times of earlier launches of the
+    /// kernel.
     pub(super) fn time_left(&self) -> u64 {
         let pace = match self.unit_nanos.load(Ordering::Relaxed) {
             0 => self.spec.launcher.pace().load(Ordering::Relaxed),
@@ -218,10 +223,12 @@ impl Run {
         }
     }
 
-    /// Returns the unit that runs in place of unit `claimed` when the order is reversed or, with `shuffle`, shuffled.
+    /// Returns the unit that runs in place of unit `claimed`. The order of units is reversed or, if
+    /// `shuffle` is set, random.
     ///
-    /// A unit may wait for units with lower indices, which must therefore be able to become resident. So in runs that
-    /// may park, the order changes only within groups of as many units as may be resident; the groups run in grid
+    /// A unit may wait for units with lower indices, which must therefore be able to become
+    /// resident. For this reason, the order of a run whose units may park changes only within
+    /// groups of units. A group has as many units as may be resident, and the groups run in grid
     /// order.
     pub(super) fn reordered(&self, claimed: u64, shuffle: Option<u64>) -> u64 {
         let group = if self.may_park {
@@ -257,7 +264,8 @@ impl Run {
         self.finish_if_over(shared);
     }
 
-    /// Stops the run. The first fault that is passed becomes the outcome of the run.
+    /// Stops the run. If several calls pass a fault, the first fault becomes the outcome of the
+    /// run.
     pub(super) fn fail(&self, fault: Option<Fault>) {
         {
             let mut outcome = self.outcome.lock();
@@ -278,7 +286,7 @@ impl Run {
         self.completed.fetch_add(units, Ordering::SeqCst);
     }
 
-    /// Returns whether the run will be complete after `units` more units.
+    /// Returns whether the run will be complete when `units` more units are complete.
     pub(super) fn will_be_complete(&self, units: u64) -> bool {
         self.completed.load(Ordering::SeqCst) + units == self.spec.units
     }
@@ -312,7 +320,8 @@ impl Run {
         }
     }
 
-    /// Adds the positions of parked and running units to the text of a timeout; returns other faults unchanged.
+    /// If a fault is a timeout, adds the positions of parked and running units to its text. Returns
+    /// any other fault unchanged.
     fn with_places(&self, mut fault: Fault) -> Fault {
         if fault.kind != FaultKind::Timeout {
             return fault;
@@ -348,13 +357,15 @@ impl Run {
         lines
     }
 
-    /// Returns the number of times that workers have tried to take a piece.
+    /// Returns the number of times that workers have tried to take a piece of the run
+    /// ([`Piece`](super::claim::Piece)).
     pub(super) fn taken(&self) -> usize {
         self.turns.load(Ordering::Relaxed)
     }
 
-    /// Returns whether workers have tried to take four pieces of the run for each parked unit since `before`, so that
-    /// each parked unit was resumed. `before` contains the ID of each run and the value of [`Run::taken`] at an earlier
+    /// Returns whether every parked unit has been resumed since `before`. This is certain if the
+    /// number of attempts to take a piece of the run is at least four times the number of parked
+    /// units. `before` contains the ID of each run and the value of [`Run::taken`] at an earlier
     /// time.
     pub(super) fn has_polled(&self, before: &[(u64, usize)]) -> bool {
         let before = before.iter().find(|(id, _)| *id == self.id());
@@ -404,7 +415,8 @@ impl Run {
         }
     }
 
-    /// Removes and returns the lowest left-over range.
+    /// Removes and returns the range of left-over units ([`Run::leftovers`]) with the lowest
+    /// indices.
     pub(super) fn take_leftover(&self) -> Option<(u64, u64)> {
         if self.leftover_count.load(Ordering::SeqCst) == 0 {
             return None;

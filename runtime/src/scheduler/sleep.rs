@@ -1,14 +1,15 @@
 //! Puts idle workers to sleep and wakes them.
 //!
 //! The mechanism is an event count: a worker reads the epoch, searches for work, and sleeps only if the epoch is
-//! unchanged. At most one worker is the *watcher*: it searches for work and then spins for a while, so that no system
-//! call is needed for a launch that is submitted soon. All other idle workers sleep at once and leave the processors to
-//! threads that have work.
+//! unchanged. At most one worker is the *watcher*. The watcher searches for work and then spins for
+//! a while, so that a launch that is submitted during this time starts without a system call. All
+//! other idle workers sleep at once and leave the processors to threads that have work.
 //!
 //! Invariant: after [`Sleep::wake_one`], a worker that is already searching finds the work that was visible before the
-//! call, or a worker is woken to find it. If several pieces of work are submitted, the watcher may be the only worker
-//! that searches for them. A worker that takes a piece stops watching; if it then finds more work, it wakes another
-//! worker ([`Sleep::wake_if_resting`]).
+//! call, or a worker is woken to find it. If several pieces of work are submitted, the watcher may
+//! be the only worker that searches for them. When the watcher takes a piece of work, it is no
+//! longer the watcher. If it then finds more work, it wakes another worker
+//! ([`Sleep::wake_if_resting`]).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -25,7 +26,7 @@ const WAKING: u64 = 10_000;
 const LONGEST_WAKING: u64 = 1_000_000;
 
 pub(super) struct Sleep {
-    /// Time at which [`Sleep::now`] is 0.
+    /// The start of the time that [`Sleep::now`] measures.
     start: Instant,
     epoch: AtomicU64,
     sleepers: AtomicUsize,
@@ -80,7 +81,7 @@ impl Sleep {
             .store((3 * average + took) / 4, Ordering::Relaxed);
     }
 
-    /// Returns the epoch, which must be read before searching for work.
+    /// Returns the epoch. A worker must read the epoch before it searches for work.
     pub(super) fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::SeqCst)
     }
@@ -91,8 +92,8 @@ impl Sleep {
         !self.watched.load(Ordering::Relaxed) && !self.watched.swap(true, Ordering::SeqCst)
     }
 
-    /// Ends the watch of the calling worker. The worker must then check for work again, because work that was submitted
-    /// during the watch woke no other worker.
+    /// Makes the calling worker no longer the watcher. The worker must then search for work again,
+    /// because no other worker was woken for work that was submitted in the meantime.
     pub(super) fn end_watch(&self) {
         self.watched.store(false, Ordering::SeqCst);
     }
@@ -119,8 +120,8 @@ impl Sleep {
         self.note_waking();
     }
 
-    /// Does the same as [`Sleep::wake_one`] if there is a watcher or a sleeping worker. Callers use this function for
-    /// work that a busy worker would otherwise find later.
+    /// Does the same as [`Sleep::wake_one`] if a worker is the watcher or sleeps. Callers use this
+    /// function for work that a busy worker will find later if no idle worker takes it.
     pub(super) fn wake_if_resting(&self) {
         let watched = self.watched.load(Ordering::SeqCst);
         if watched || self.sleepers.load(Ordering::SeqCst) > 0 {

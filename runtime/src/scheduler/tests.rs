@@ -467,8 +467,9 @@ fn a_reset_ends_a_running_launch() {
     bench.runtime.synchronize().expect("fresh");
 }
 
-/// The first of two launches never parks and runs until the second launch has run. So the worker that was the watcher
-/// must wake another worker for the second launch.
+/// The first of two launches never parks and runs until the second launch has run. Therefore, the
+/// worker that was the watcher and runs the first launch must wake another worker for the second
+/// launch.
 #[test]
 fn a_launch_beside_a_busy_one_finds_a_worker() {
     let turn = Arc::new(AtomicU64::new(0));

@@ -1,25 +1,27 @@
 //! Contention throttling: limits the number of workers of a kernel whose threads may all access the same memory.
 //!
-//! An atomic operation on global memory takes several times as long if another core holds the cache line. A histogram
-//! with few bins is therefore slower with two workers than with one; whether this happens depends on the data. Kernels
-//! with such atomics are measured: one worker alone and all workers together run the kernel alternately, several times.
-//! If all workers together are not faster, one worker runs the kernel until the next measurement. Results do not depend
-//! on the number of workers, because one worker can complete every launch.
+//! An atomic operation on global memory takes several times as long if another core holds the cache
+//! line. A histogram with few bins can therefore be slower with two workers than with one worker,
+//! depending on its data. Kernels with such atomics are measured: one worker alone and all workers
+//! together run the kernel alternately, several times. If all workers together are not faster, one
+//! worker runs the kernel until the next measurement. Results do not depend on the number of
+//! workers, because one worker can complete every launch.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Number of nanoseconds for which one worker, or all workers together, run the kernel before the other configuration
-/// does.
+/// Number of nanoseconds for which each configuration (one worker, or all workers together) runs
+/// the kernel before the other configuration runs it.
 const TURN: u64 = 250_000;
-/// Number of turns of each configuration in a measurement.
+/// Number of times that each configuration runs the kernel in a measurement.
 const TURNS: u64 = 4;
 /// All workers run the kernel if they are faster than one worker by at least this factor.
 const BETTER: f64 = 1.03;
 /// Number of nanoseconds between two measurements, as a sum over all workers.
 const BETWEEN: u64 = 400_000_000;
 
-/// Running time in nanoseconds as a sum over all workers, and the number of units that they completed.
+/// Running time in nanoseconds as a sum over all workers, and the number of units that the workers
+/// completed.
 #[derive(Debug, Default)]
 struct Rate {
     nanos: AtomicU64,

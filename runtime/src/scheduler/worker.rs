@@ -1,8 +1,8 @@
-//! The workers: their loop, and their implementation of [`Worker`], with which engines ask whether to stop and borrow
-//! CTA windows (address ranges for shared and local memory).
+//! The workers: their loop, and their implementation of [`Worker`]. Through this trait, engines ask
+//! whether they must stop, and borrow CTA windows (address ranges for shared and local memory).
 //!
-//! Invariant: between two pieces, a worker holds no lock. The stop token of a worker is that of its current run, so a
-//! stop never affects another run.
+//! Invariant: a worker holds no lock between two pieces of work. The stop token of a worker is the
+//! token of its current run, so a stop never affects another run.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -37,7 +37,8 @@ impl WorkerState {
         }
     }
 
-    /// Makes this worker the watcher if there is none. The worker must search for work next.
+    /// Makes this worker the watcher if no worker is the watcher. The worker must search for work
+    /// next.
     fn begin_watch(&mut self) {
         self.watches = self.watches || self.shared.sleep.begin_watch();
     }
@@ -83,15 +84,18 @@ impl Worker for WorkerState {
 const LONGEST_NAP: Duration = Duration::from_micros(100);
 /// Maximum duration of a worker's turn in a run while other runs are active.
 const SLICE: Duration = Duration::from_millis(1);
-/// Another worker is woken for the rest of a run only if one worker would need more than this number of nanoseconds for
-/// the rest. That time must also exceed [`WAKINGS`] times the time to wake a worker. Waking takes 50 microseconds or
-/// more if the processor is in a deep sleep state.
+/// A worker wakes another worker for the rest of a run only if one worker would need more than this
+/// number of nanoseconds for the rest. The time for the rest must also exceed [`WAKINGS`] times the
+/// time to wake a worker. Waking takes 50 microseconds or more if the processor is in a deep sleep
+/// state.
 const WORTH_WAKING: u64 = 20_000;
 const WAKINGS: u64 = 3;
 
-/// Maximum number of further attempts to start a single thread, one millisecond apart.
+/// If a single thread cannot be started, the maximum number of further attempts. The time between
+/// attempts is one millisecond.
 const PATIENCE: u32 = 100;
-/// Minimum time between two checks by a worker that our signal handlers are still installed.
+/// Minimum time between two checks by a worker whether Margay's signal handlers are still
+/// installed.
 const KEEP_HANDLERS: Duration = Duration::from_micros(100);
 
 /// Number of bytes of memory that a worker needs for its stacks and its part of the heap.
@@ -101,10 +105,11 @@ const SMALL_WORKER_MEMORY: u64 = 4 << 20;
 
 /// Starts the workers as a rayon pool, which runs no other tasks.
 ///
-/// If the system does not grant all threads, tries half as many, and so on down to one.
+/// If the system cannot create all threads, tries half as many threads, and so on down to one
+/// thread.
 ///
 /// # Errors
-/// [`Error::OperatingSystem`] if the system does not grant a single thread.
+/// [`Error::OperatingSystem`] if the system cannot create a single thread.
 pub(super) fn start(shared: &Arc<Shared>) -> Result<()> {
     let (options, most) = match most_threads(WORKER_MEMORY) {
         most if most >= shared.config.workers => (WorkerOptions::default(), most),
@@ -183,7 +188,8 @@ fn work(shared: &Arc<Shared>, options: WorkerOptions) {
     }
 }
 
-/// Counts the resumed units that still had to wait, since any unit last made progress.
+/// Number of times that a resumed unit still had to wait since a unit last made progress, and the
+/// number of sleeps since then.
 #[derive(Default)]
 struct Waits {
     turns: usize,
@@ -191,8 +197,8 @@ struct Waits {
 }
 
 impl Waits {
-    /// Yields the processor after a round in which all parked units still waited. From the third such round on, sleeps
-    /// instead, longer after each round.
+    /// After a round in which all parked units still waited, yields the processor. From the third
+    /// such round on, sleeps instead of yielding, and longer after each round.
     fn after_turn(&mut self, shared: &Arc<Shared>, epoch: u64, progress: Progress) {
         match progress {
             Progress::Made => {
@@ -216,10 +222,10 @@ impl Waits {
     }
 }
 
-/// The result of a turn.
+/// The result of a worker's turn in a run.
 enum Progress {
     Made,
-    /// No unit made progress; this number of resumed units still had to wait.
+    /// No unit made progress. The field is the number of resumed units that still had to wait.
     None(usize),
 }
 
@@ -249,9 +255,9 @@ fn serve(shared: &Arc<Shared>, state: &mut WorkerState, run: &Arc<Run>) -> Progr
 struct Turn {
     waits: usize,
     progress: bool,
-    /// Time when the last piece ended or, before the first piece, when the turn began.
+    /// Time when the last piece of work ended or, before the first piece, when the turn began.
     now: Instant,
-    /// Time of the last check that our signal handlers are still installed.
+    /// Time of the last check whether Margay's signal handlers are still installed.
     kept: Option<Instant>,
 }
 

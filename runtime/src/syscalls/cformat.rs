@@ -1,8 +1,8 @@
 //! Formats numbers with the C library.
 //!
-//! The host's `snprintf` formats the numbers, so that the output is the same as that of the program's own `printf`.
-//! Invariant: each format that `snprintf` gets is a single conversion from [`Conversion::spec`], with one value of the
-//! matching type.
+//! The host's `snprintf` formats the numbers, so that they have the same form as in the output of
+//! the program's own `printf`. Invariant: each format that is passed to `snprintf` is a single
+//! conversion from [`Conversion::spec`], with one value of the matching type.
 
 use std::ffi::{CString, c_char, c_int, c_longlong};
 

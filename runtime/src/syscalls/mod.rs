@@ -2,9 +2,9 @@
 //! functions of the device runtime.
 //!
 //! The engine calls these functions on a worker, with the addresses that device code passed. The functions access
-//! device memory only through `fault::access`, so an invalid address becomes a [`Fault`] of the kernel. Invariant:
-//! whatever the arguments are, the functions do not panic, do not loop forever, and do not use more memory than the
-//! limits permit.
+//! device memory only through `fault::access`, so an invalid address becomes a [`Fault`] of the
+//! kernel. Invariant: for all arguments, the functions do not panic, do not loop forever, and do
+//! not use more memory than the limits permit.
 
 mod cformat;
 pub(crate) mod device_runtime;

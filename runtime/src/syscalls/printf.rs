@@ -1,6 +1,7 @@
-//! Formats the output of device-side printf. The format language is the part of C's that CUDA supports (CUDA
-//! programming guide, "Formatted Output"): flags `# ' ' 0 + -`, width and precision with `*`, sizes `h l ll`, types `%
-//! c d i o u x X p e E f F g G a A s`. The sizes `hh j z t L` are accepted as well.
+//! Formats the output of device-side printf. The format language is the subset of C's format
+//! language that CUDA supports (CUDA programming guide, "Formatted Output"): flags `# ' ' 0 + -`,
+//! width and precision with `*`, sizes `h l ll`, types `% c d i o u x X p e E f F g G a A s`. The
+//! sizes `hh j z t L` are accepted as well.
 //!
 //! Arguments are packed in memory: each argument is at the next multiple of its size. `char` and `short` are promoted
 //! to `int`, and `float` is promoted to `double`.
@@ -72,8 +73,8 @@ impl Arguments<'_> {
     }
 }
 
-/// Formats the arguments according to `format`. Returns the text and the number of arguments; returns -2 instead of the
-/// number if there are more than [`MOST_ARGUMENTS`].
+/// Formats the arguments according to `format`. Returns the text and the number of arguments. If
+/// there are more arguments than [`MOST_ARGUMENTS`], returns -2 instead of their number.
 pub(super) fn format(
     services: &LaunchServices,
     format: &[u8],
@@ -97,7 +98,8 @@ pub(super) fn format(
     Ok((text, arguments.count))
 }
 
-/// Formats the conversion at the beginning of `rest`; returns the part of the format after the conversion.
+/// Formats the conversion at the beginning of `rest`, and returns the part of the format after the
+/// conversion.
 fn convert<'a>(
     rest: &'a [u8],
     arguments: &mut Arguments<'_>,

@@ -18,13 +18,13 @@ pub mod array_flags {
     pub const LAYERED: u32 = 0x01;
     /// Surfaces can be created from the array.
     pub const SURFACE_LDST: u32 = 0x02;
-    /// The slices are faces of cubes, six for each cube.
+    /// The slices are faces of cubes; each cube has six faces.
     pub const CUBEMAP: u32 = 0x04;
     /// The array can be used with `tld4`.
     pub const TEXTURE_GATHER: u32 = 0x08;
     /// The texels are depth values for comparisons (unsupported).
     pub const DEPTH_TEXTURE: u32 = 0x10;
-    /// Graphics can render to the array.
+    /// Graphics APIs can render to the array.
     pub const COLOR_ATTACHMENT: u32 = 0x20;
     /// Only parts of the array are backed by memory (unsupported).
     pub const SPARSE: u32 = 0x40;
@@ -382,7 +382,8 @@ impl Array {
         (self.made.bytes, ALIGNMENT)
     }
 
-    /// Checks that the array has not become unusable together with its context.
+    /// Checks that the array is usable. An array becomes unusable if its context is destroyed or
+    /// reset, or has a fault.
     ///
     /// # Errors
     /// [`Error::ContextDestroyed`] if the context was destroyed or reset, or the context's fault.
@@ -425,8 +426,8 @@ impl Array {
         &self.made.texels
     }
 
-    /// Waits for all work that was submitted so far, before the program destroys the array. The memory is freed when no
-    /// texture or surface uses it any more.
+    /// Waits for all work that was submitted so far, before the program destroys the array. The
+    /// memory is freed when no texture or surface uses the memory any more.
     pub fn wait(&self) {
         self.made.context.settle();
     }
@@ -458,7 +459,8 @@ impl MipmappedArray {
         self.made.texels.image.levels.len() as u32
     }
 
-    /// Checks that the array has not become unusable together with its context.
+    /// Checks that the array is usable. An array becomes unusable if its context is destroyed or
+    /// reset, or has a fault.
     ///
     /// # Errors
     /// [`Error::ContextDestroyed`] if the context was destroyed or reset, or the context's fault.

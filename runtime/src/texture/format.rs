@@ -2,7 +2,8 @@
 
 use margay_ops::texture::{Channel, Format};
 
-/// Value and channel of each `CU_AD_FORMAT_*` that does not determine the number of components.
+/// The value and the channel type of each `CU_AD_FORMAT_*` that does not determine the number of
+/// components of a texel.
 const PLAIN: [(u32, Channel); 8] = [
     (0x01, Channel::U8),
     (0x02, Channel::U16),
@@ -14,8 +15,8 @@ const PLAIN: [(u32, Channel); 8] = [
     (0x20, Channel::F32),
 ];
 
-/// Values and channels of the formats of normalised integers. Each value is that of the format with one component; the
-/// formats with two and four components have the next two values.
+/// Values and channel types of the formats of normalised integers. Each value belongs to the format
+/// with one component. The next two values belong to the formats with two and four components.
 const NORMALIZED: [(u32, Channel); 4] = [
     (0xc0, Channel::U8),
     (0xc3, Channel::U16),

@@ -78,7 +78,7 @@ pub enum Resource {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct View {
-    /// Format of the view (`CUresourceViewFormat`); 0 for the format of the array.
+    /// Format of the view (`CUresourceViewFormat`). The value 0 stands for the format of the array.
     pub format: u32,
     /// Width, height and depth of the first level.
     pub size: [u64; 3],
@@ -163,8 +163,9 @@ fn aligned(context: &Context, number: u64, attribute: i32) -> Result<()> {
     Ok(())
 }
 
-/// Returns an error unless the texels are inside one allocation and each size is at least 1 and at most the value of
-/// its attribute. Returns the addresses of the texels if they are in registered host memory.
+/// Checks that the texels are inside one allocation, and that each size is at least 1 and at most
+/// the value of its attribute; otherwise, returns an error. If the texels are in registered host
+/// memory, returns their addresses.
 fn buffer(
     context: &Context,
     range: (u64, u64),

@@ -1,5 +1,5 @@
-//! Texture and surface references, to which the program binds texels. A reference is a variable of a module, or the
-//! program creates it.
+//! Texture and surface references, to which the program binds texels. A reference is a variable of
+//! a module, or an object that the program creates.
 
 use std::sync::Arc;
 
@@ -188,7 +188,7 @@ pub(crate) enum OpaqueVariable {
 }
 
 impl OpaqueVariable {
-    /// Creates the variable as its module declares it.
+    /// Creates the variable according to its declaration in the module.
     pub(crate) fn new(context: &Context, reference: &Reference) -> OpaqueVariable {
         match reference.kind {
             ReferenceKind::Texture => {

@@ -1,11 +1,12 @@
-//! Clocks of queues: sets of completed work.
+//! Vector clocks of queues. A clock represents a set of completed work.
 //!
 //! A program can have tens of thousands of streams, and each stream can depend on all others. Clocks are therefore
 //! persistent maps, which share memory.
 
 use margay_shadow::trie::Trie;
 
-/// The work that is complete at some point: the number of pieces of work of each queue, by the queue's ID.
+/// The work that is complete at a certain time: for each queue, the number of its pieces of work
+/// that are complete. The key is the queue's ID.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Clock {
     known: Trie<u64>,
@@ -27,8 +28,9 @@ impl Clock {
         self.known.join(&other.known);
     }
 
-    /// Adds all work that `clocks` contain. The clocks are joined in pairs, then the pairs in pairs, and so on: the
-    /// clocks of different queues usually differ little from each other, but much from the union of all clocks.
+    /// Adds all work that `clocks` contain. The clocks are joined in pairs, then the results are
+    /// joined in pairs, and so on. This is fast because the clocks of different queues usually
+    /// differ little from each other, but differ much from the union of all clocks.
     pub(crate) fn join_all(&mut self, clocks: impl IntoIterator<Item = Clock>) {
         let mut unions: Vec<(u32, Clock)> = Vec::new();
         for clock in clocks {
@@ -44,14 +46,14 @@ impl Clock {
         }
     }
 
-    /// Adds the next piece of work of a queue.
+    /// Adds the next piece of work of a queue to the clock.
     pub(crate) fn advance(&mut self, queue: u64) -> Point {
         let number = self.last(queue).number + 1;
         self.known.add(queue, number);
         Point { queue, number }
     }
 
-    /// Returns the last piece of work of a queue.
+    /// Returns the last piece of work of a queue that the clock contains.
     pub(crate) fn last(&self, queue: u64) -> Point {
         let number = self.known.get(queue).copied().unwrap_or_default();
         Point { queue, number }
@@ -71,7 +73,8 @@ impl Clock {
         self.is_open
     }
 
-    /// Returns whether a piece of work is, or may be, complete.
+    /// Returns true if a piece of work is complete, and also if it is unknown whether the piece is
+    /// complete.
     pub(super) fn covers(&self, point: Point) -> bool {
         let known = self.known.get(point.queue);
         self.is_open || known.is_some_and(|&known| known >= point.number)

@@ -1,4 +1,5 @@
-//! The order of events, failed launches, and records that need a file.
+//! Tests of the order of events, of failed launches, and of records that do not fit into memory and
+//! need a file.
 
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use parking_lot::Mutex;
 use super::kernels::{BARRIERS, module};
 use super::run;
 
-/// Lists the events, with the number of accesses of each call of the tool.
+/// A tool that lists the events and, for each call of the tool, the number of accesses.
 #[derive(Default)]
 struct Lists {
     events: Mutex<Vec<String>>,

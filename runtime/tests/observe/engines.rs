@@ -1,5 +1,5 @@
-//! All engines, chunk widths and numbers of workers record the same accesses of each thread, and produce the same
-//! output.
+//! Tests that all engines, chunk widths and numbers of workers record the same accesses of each
+//! thread and produce the same output.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::process::Command;
@@ -23,7 +23,7 @@ fn shapes() -> [LaunchConfig; 3] {
     ]
 }
 
-/// A collector of all events.
+/// A tool that collects all events.
 fn all() -> Collector {
     Collector {
         all: true,
@@ -43,7 +43,7 @@ fn compare(got: &Ran, expected: &Ran, what: &str) {
     }
 }
 
-/// Compares native code with the interpreter, in the width that `MARGAY_LANES` selects.
+/// Compares native code with the interpreter, for the chunk width that `MARGAY_LANES` selects.
 #[test]
 fn native_code_records_what_the_interpreter_records() {
     for (name, body) in NAMES {
@@ -71,7 +71,8 @@ fn native_code_records_what_the_interpreter_records() {
     }
 }
 
-/// Repeats the comparison in a process for each chunk width, because the width is fixed for a process.
+/// Repeats the comparison for each chunk width in a separate process, because all kernels of a
+/// process use the same width.
 #[test]
 fn all_chunk_widths_record_the_same() {
     let own = std::env::current_exe().expect("known");
@@ -86,7 +87,7 @@ fn all_chunk_widths_record_the_same() {
     }
 }
 
-/// Without races, the order of CTAs and warps has no influence on the records.
+/// The order in which CTAs and warps run does not change the records of a kernel without races.
 #[test]
 fn the_order_of_ctas_has_no_influence() {
     let text = module(BARRIERS);
@@ -106,7 +107,7 @@ fn the_order_of_ctas_has_no_influence() {
     assert_eq!(digest(Runtime::builder().shuffle(7)), expected);
 }
 
-/// Checks and tools can run together; both see the program's own accesses.
+/// Checking tools and observing tools can run together. Both observe the program's own accesses.
 #[test]
 fn checks_change_no_records() {
     use margay::checks::Tool;
@@ -133,9 +134,9 @@ fn checks_change_no_records() {
     }
 }
 
-/// The check of synchronisation reports the same findings with and without tools: here, threads that end before a
-/// barrier. Regression test: if a tool observed the `ret` after the barrier, the check reported that threads skip a
-/// barrier.
+/// The check of synchronisation reports the same findings with and without tools. In this test,
+/// threads end before a barrier. This is a regression test: when a tool observed the `ret` after
+/// the barrier, the check wrongly reported that threads skip a barrier.
 #[test]
 fn tools_change_no_findings() {
     use margay::checks::{Kind, Tool, Undefined};

@@ -1,4 +1,4 @@
-//! Events other than accesses.
+//! Tests of events other than accesses.
 
 use margay::observe::{BarrierKind, CopyOperation, MemoryOrder, MemoryScope, SyncOperation};
 use margay::{LaunchConfig, Runtime};
@@ -92,7 +92,8 @@ fn groups_of_asynchronous_copies() {
     assert_eq!(events, expected);
 }
 
-/// Thread 3 takes the branch, thread 2 does not. Guards of other instructions are false in thread 3.
+/// Thread 3 takes the branch, and thread 2 does not take the branch. In thread 3, the guards of
+/// other instructions are false.
 #[test]
 fn instructions_and_branches() {
     let body = "    setp.gt.u32 %p, %t, 2;

@@ -1,4 +1,4 @@
-//! Events of the host.
+//! Tests of events of the host.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 use super::kernels::module;
 
-/// Lists the events of the host.
+/// A tool that lists the events of the host.
 #[derive(Default)]
 struct Host(Mutex<Vec<String>>);
 

@@ -29,7 +29,8 @@ pub(crate) fn module(body: &str) -> String {
 /// The number of the PTX line that contains the first line of `body` in [`module`].
 pub(crate) const FIRST: u32 = 15;
 
-/// Threads that take different branches, and loops with different numbers of iterations.
+/// A kernel whose threads take different branches and execute loops with different numbers of
+/// iterations.
 pub(crate) const DIVERGENT: &str = "
     ld.global.u32 %b, [%own];
     and.b32 %c, %b, 7;
@@ -60,7 +61,8 @@ LOOP:
     add.u64 %own, %own, 8192;
     st.global.u32 [%own], %b;";
 
-/// Barriers, accesses to shared memory by shared and generic addresses, and a reduction with a shuffle.
+/// A kernel with barriers, accesses to shared memory with shared and generic addresses, and a
+/// reduction that uses a shuffle.
 pub(crate) const BARRIERS: &str = "
     ld.global.u32 %b, [%own];
     shl.b32 %c, %t, 2;
@@ -90,7 +92,8 @@ STEP:
     add.u64 %own, %own, 8192;
     st.global.u32 [%own], %b;";
 
-/// Local memory at an index that depends on data, atomic operations, vectors and an asynchronous copy.
+/// A kernel that accesses local memory at an index that depends on data, and contains atomic
+/// operations, vector accesses and an asynchronous copy.
 pub(crate) const MEMORY: &str = "
     ld.global.u32 %b, [%own];
     and.b32 %c, %b, 12;

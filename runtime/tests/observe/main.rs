@@ -1,4 +1,4 @@
-//! Tools that observe kernels ([`margay::observe`]).
+//! Tests of tools that observe kernels ([`margay::observe`]).
 
 mod delivery;
 mod engines;
@@ -37,14 +37,14 @@ enum Other {
     Branch(bool),
 }
 
-/// Lists, by the index of the CTA and the index of the thread or warp.
+/// A map of lists. The key consists of the index of the CTA and the index of the thread or warp.
 type Table<T> = BTreeMap<(u64, u32), Vec<T>>;
 
-/// Collects all events by CTA and thread, and by CTA and warp.
+/// A tool that collects the events of each thread and of each warp.
 #[derive(Default)]
 struct Collector {
     whole_warps: bool,
-    /// Whether to request other events than accesses.
+    /// Whether to request events other than accesses.
     all: bool,
     others: Mutex<Table<(u32, Other)>>,
     /// The line and the mask of each event of a warp.

@@ -1,4 +1,4 @@
-//! The contents of records.
+//! Tests of the contents of records.
 
 use std::sync::Arc;
 
@@ -12,7 +12,8 @@ use parking_lot::Mutex;
 use super::kernels::{FIRST, module};
 use super::{observe, run};
 
-/// 48 threads are a whole warp and half a warp. Thread `i` stores 4 bytes at offset `4 * i`.
+/// A CTA of 48 threads has one whole warp and one warp with 16 threads. Thread `i` stores 4 bytes
+/// at offset `4 * i`.
 #[test]
 fn threads_store_their_elements() {
     let text = module("    st.global.u32 [%own], %i;");
@@ -55,8 +56,8 @@ impl<F: Fn(&Launch, &Access<'_>) + Send + Sync> Tool for Each<F> {
     }
 }
 
-/// A compare-and-swap with release semantics on the first word of shared memory by a generic address, and a volatile
-/// load of 2 * 8 bytes.
+/// The kernel performs a compare-and-swap with release semantics on the first word of shared
+/// memory, with a generic address, and a volatile load of two 8-byte elements.
 #[test]
 fn properties_are_those_of_the_instruction() {
     let text = module(
@@ -104,7 +105,8 @@ fn properties_are_those_of_the_instruction() {
     }
 }
 
-/// An asynchronous copy reads 16 bytes in 20 threads and 4 bytes in the others, and always writes 16 bytes.
+/// An asynchronous copy reads 16 bytes in 20 threads and 4 bytes in the remaining threads, and
+/// writes 16 bytes in all threads.
 #[test]
 fn copies_read_as_many_bytes_as_they_state() {
     let text = module(super::kernels::MEMORY);
@@ -131,7 +133,7 @@ fn copies_read_as_many_bytes_as_they_state() {
     }
 }
 
-/// Each tool receives only what it has requested.
+/// Each tool receives only the events that it has requested.
 #[test]
 fn requests_are_merged() {
     let text = module(super::kernels::BARRIERS);

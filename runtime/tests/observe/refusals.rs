@@ -1,4 +1,4 @@
-//! Requests for events that are not implemented, and tools that panic.
+//! Tests of requests for events that are not implemented, and of tools that panic.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -47,7 +47,7 @@ fn launches_fail_if_a_tool_requests_what_is_not_implemented() {
     }
 }
 
-/// Panics at the second access.
+/// A tool that panics at the second access.
 #[derive(Default)]
 struct Panics(AtomicU32);
 
@@ -69,7 +69,7 @@ impl Tool for Panics {
     }
 }
 
-/// A tool that panics receives no further events; the kernel and other tools go on.
+/// A tool that panics receives no further events. The kernel and the other tools continue.
 #[test]
 fn a_panic_disables_the_tool() {
     let (panics, counts) = (

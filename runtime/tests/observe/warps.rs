@@ -1,12 +1,12 @@
-//! Records of whole warps.
+//! Tests of records of whole warps.
 
 use margay::{EngineChoice, LaunchConfig, Runtime};
 
 use super::kernels::{BARRIERS, DIVERGENT, FIRST, MEMORY, module};
 use super::{Collector, observe, observe_with};
 
-/// 32 lanes. Lanes with `i % 4 == 0` execute the body of the loop twice, and the other lanes execute it once. Then all
-/// lanes reconverge.
+/// The kernel runs with 32 lanes. Lanes with `i % 4 == 0` execute the body of the loop twice, and
+/// the other lanes execute it once. Then all lanes reconverge.
 #[test]
 fn lanes_meet_where_branches_join() {
     let text = module(
@@ -35,7 +35,7 @@ LOOP:
     }
 }
 
-/// A collector of all events of whole warps.
+/// A tool that collects all events of whole warps.
 fn all() -> Collector {
     Collector {
         all: true,
@@ -44,7 +44,8 @@ fn all() -> Collector {
     }
 }
 
-/// The interpreter and chunks of 32 lanes record the same sequence for each warp.
+/// The interpreter and native code for chunks of 32 lanes record the same sequence of events for
+/// each warp.
 #[test]
 fn engines_record_the_same_sequence_for_each_warp() {
     for body in [DIVERGENT, BARRIERS, MEMORY] {

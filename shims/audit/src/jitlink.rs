@@ -1,4 +1,5 @@
-//! The replacement of nvJitLink: a linker that joins PTX instead of producing cubins.
+//! The replacement of nvJitLink: a linker that joins PTX inputs to one image instead of producing a
+//! cubin.
 //!
 //! Margay's front end parses all inputs that are PTX or contain PTX, so error messages contain line numbers. The linker
 //! joins the inputs to one image that Margay can load ([`margay_frontend::container::join`]). If a client requests
@@ -7,8 +8,9 @@
 //! translates all LTO-IR inputs of a link together to PTX (`-lto -ptx`). The translated PTX contains the kernels and
 //! the functions that they call. Functions that other inputs define stay unresolved, and Margay then links them.
 //!
-//! NVIDIA's linker checks the options. Each handle of this module therefore owns a handle of NVIDIA's linker.
-//! Invariant: a handle is looked up, never dereferenced.
+//! NVIDIA's linker checks the options. Each handle of this module therefore owns a handle of
+//! NVIDIA's linker. Invariant: this module looks up a client's handle in a table and never
+//! dereferences it.
 
 mod link;
 mod registry;

@@ -1,17 +1,19 @@
 //! `libmargay_audit.so`: makes NVIDIA's run-time compilers return PTX when a client requests machine code.
 //!
 //! NVRTC (`nvrtcGetCUBIN`) and nvJitLink (`nvJitLinkGetLinkedCubin`) produce cubins, which no CPU can run. `margay run`
-//! starts a program with this library in `LD_AUDIT`. The dynamic linker then calls this library for each symbol of the
-//! two compilers that another file binds, by linking or by `dlsym`. For the symbols that [`nvrtc`] and [`jitlink`]
-//! replace, this library returns the address of its own function.
+//! starts a program with this library in `LD_AUDIT`. The dynamic linker then calls this library
+//! each time another file binds a symbol of one of the two compilers, by linking or by `dlsym`. For
+//! the symbols that [`nvrtc`] and [`jitlink`] replace, this library returns the address of its own
+//! function.
 //!
-//! Reasons for auditing instead of other methods:
+//! Margay uses the audit interface instead of other methods for these reasons:
 //!
 //! - Python clients load the libraries of their wheels by absolute path and look functions up in the handle that
 //!   `dlopen` returned. Neither libraries in `LD_LIBRARY_PATH` nor symbols of `LD_PRELOAD` take part in this lookup.
 //! - The compilers' files have symbol versions and load companion files (`libnvrtc-builtins`) from their own folder.
-//!   Clients query the path of a compiler's library to find headers. A replacement file would break both the loading of
-//!   companion files and this query, but changed bindings do not.
+//!   Clients query the path of a compiler's library to find headers. If another file replaced a
+//!   compiler's file, companion files would not be found, and this query would return a wrong path.
+//!   Changed bindings do not cause these problems.
 //! - Taichi is loaded with `RTLD_DEEPBIND`, which bypasses preloaded functions but not an auditor.
 //!
 //! The library runs in its own linker namespace with its own C library. It ignores bindings between all other
@@ -92,8 +94,9 @@ pub unsafe extern "C" fn la_objclose(cookie: *mut usize) -> c_uint {
     0
 }
 
-/// Returns the address to which the dynamic linker binds a symbol: that of the replacement, or the original address.
-/// The dynamic linker calls this function for each symbol that another file binds to a file with a slot.
+/// Returns the address to which the dynamic linker binds a symbol: the address of the replacement
+/// function, or the original address. The dynamic linker calls this function for each symbol that
+/// another file binds to a file with a slot.
 ///
 /// # Safety
 /// The dynamic linker calls this function with the arguments that the audit interface defines.
@@ -115,8 +118,8 @@ pub unsafe extern "C" fn la_symbind64(
         .unwrap_or(address)
 }
 
-/// An ELF symbol. `value` is an absolute address in the symbols that [`la_symbind64`] receives, and relative to the
-/// file's base address in the symbol table of a file.
+/// An ELF symbol. In the symbols that [`la_symbind64`] receives, `value` is an absolute address. In
+/// the symbol table of a file, `value` is relative to the file's base address.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Symbol {

@@ -2,8 +2,9 @@
 //!
 //! `--gpu-architecture=sm_86` is passed to NVRTC as `compute_86`, so NVIDIA's assembler does not run. NVRTC then has no
 //! cubin, and this module returns the PTX in place of the cubin. If the caller passes `-dlto`, NVRTC produces linkable
-//! PTX instead of LTO-IR, and [`super::jitlink`] accepts this PTX. This module keeps no state for an `nvrtcProgram`: it
-//! passes every query on to NVRTC. If NVRTC rejects the changed options, the caller's own options are used.
+//! PTX instead of LTO-IR, and [`super::jitlink`] accepts this PTX. This module keeps no state for
+//! an `nvrtcProgram`, because it passes every query on to NVRTC. If NVRTC rejects the changed
+//! options, the caller's own options are used.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
@@ -139,9 +140,9 @@ const LATER: [&[u8]; 4] = [b"-dlto", b"--dlto", b"-dlink-time-opt", b"--dlink-ti
 /// The option that replaces the options in [`LATER`]. It requests linkable PTX.
 const LINKABLE: &[u8] = b"--relocatable-device-code=true";
 
-/// Returns the replacement of an option, or `None` if the option stays unchanged. An architecture `sm_*` becomes
-/// `compute_*`; it follows the option's name in the same argument or is the next argument. An option for LTO-IR becomes
-/// the option for linkable PTX.
+/// Returns the replacement of an option, or `None` if the option stays unchanged. An architecture
+/// `sm_*` becomes `compute_*`. The architecture follows the option's name in the same argument, or
+/// is the next argument. An option for LTO-IR becomes the option for linkable PTX.
 fn virtual_option(previous: &[u8], option: &[u8]) -> Option<Vec<u8>> {
     if LATER.contains(&option) {
         return Some(LINKABLE.to_vec());

@@ -1,8 +1,9 @@
 //! Lookup of a function in one loaded file.
 //!
-//! `dlsym` is unsuitable for two reasons: lookups of the auditing library are audited too, and a file that was loaded
-//! as a dependency of another file has no search scope of its own. This module reads the file's hash table instead, as
-//! the dynamic linker does.
+//! `dlsym` is unsuitable for two reasons. The dynamic linker also audits lookups by the auditing
+//! library itself, and a file that was loaded as a dependency of another file has no search scope
+//! of its own. Instead, this module reads the file's hash table in the same way as the dynamic
+//! linker.
 
 use std::ffi::{CStr, c_char};
 

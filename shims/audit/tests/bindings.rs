@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Returns the path of the library: next to this test, or one folder above.
+/// Returns the path of the library, which is in the folder of this test or in the parent folder.
 fn library() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let deps = test.parent().unwrap();

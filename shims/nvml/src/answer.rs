@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_uint};
 
 use crate::state::{Answer, Code};
 
-/// Writes a value; a null pointer gives `INVALID_ARGUMENT`.
+/// Writes a value to `out`; returns `INVALID_ARGUMENT` if `out` is null.
 ///
 /// # Safety
 /// `out` is null or points to memory for a value.

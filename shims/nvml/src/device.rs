@@ -132,7 +132,7 @@ pub struct Uuid {
     value: [u8; 41],
 }
 
-/// Returns the device with this UUID, which is given as text (kind 1) or as bytes (kind 2).
+/// Returns the device with this UUID. The UUID is a text (kind 1) or a sequence of bytes (kind 2).
 ///
 /// # Safety
 /// `uuid` is null or points to the structure; `device` is null or points to memory for a handle.
@@ -160,7 +160,8 @@ pub unsafe extern "C" fn nvmlDeviceGetHandleByUUIDV(
     .0
 }
 
-/// Returns the device at a PCI location such as `00000000:A0:00.0`. The domain may have any length or be absent.
+/// Returns the device at a PCI location such as `00000000:A0:00.0`. The domain (the digits before
+/// the first colon) may have any length, or be absent.
 ///
 /// # Safety
 /// `place` is null or a C string; `device` is null or points to memory for a handle.
@@ -317,7 +318,8 @@ pub struct Utilization {
     memory: c_uint,
 }
 
-/// Returns the utilisation of the host's cores, both as the utilisation of the device and as that of its memory.
+/// Returns the utilisation of the host's cores. The same value is reported as the utilisation of
+/// the device and as the utilisation of its memory.
 ///
 /// # Safety
 /// `out` is null or points to memory for the structure.
@@ -447,11 +449,11 @@ pub struct ProcessInfoV1 {
 
 /// The value that stands for an unknown memory size.
 const NOT_AVAILABLE: c_ulonglong = c_ulonglong::MAX;
-/// The value of an instance ID if there is no instance.
+/// The value of an instance ID if the process does not use an instance of a partitioned GPU.
 const NO_INSTANCE: c_uint = c_uint::MAX;
 
-/// Writes a list into a buffer of `*count` elements, and writes the list's length to `count`. A list that is too long
-/// gives `INSUFFICIENT_SIZE`.
+/// Writes a list into a buffer of `*count` elements, and writes the list's length to `count`. If
+/// the list is longer than the buffer, returns `INSUFFICIENT_SIZE`.
 ///
 /// # Safety
 /// `count` is null or valid; `out` is null or points to memory for `*count` elements.

@@ -1,4 +1,5 @@
-//! Properties of the devices, available without starting the runtime. `margay smi` prints the same properties.
+//! Properties of the devices. Programs can query them without starting the runtime. `margay smi`
+//! prints the same properties.
 
 use std::fs;
 use std::sync::{Mutex, PoisonError};
@@ -36,7 +37,7 @@ impl Facts {
         }
     }
 
-    /// Returns the number of devices, including those that CUDA programs cannot see.
+    /// Returns the number of devices, including devices that CUDA programs cannot see.
     pub fn count() -> u32 {
         DeviceConfig::from_env().devices
     }
@@ -134,7 +135,8 @@ fn available() -> Option<u64> {
     kilobytes.checked_mul(1024)
 }
 
-/// Returns the clock ticks of all cores since the start of the system: the busy ticks, and the total.
+/// Returns two numbers of clock ticks, summed over the host's cores since the start of the system:
+/// the busy ticks, and all ticks.
 fn ticks() -> Option<(u64, u64)> {
     let text = fs::read_to_string("/proc/stat").ok()?;
     let line = text.lines().next()?.strip_prefix("cpu ")?;

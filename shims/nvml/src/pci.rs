@@ -2,7 +2,7 @@
 //!
 //! NVIDIA extended the structure `nvmlPciInfo_t` twice without changing its name. A program that looks up the first
 //! function name (as hashcat does) provides memory only for the first version of the structure. Each function therefore
-//! writes exactly its own version. The device has no vendor, so its IDs are 0.
+//! writes exactly its own version. The device has no vendor, so its vendor ID and device ID are 0.
 
 use std::ffi::{c_int, c_uint};
 

@@ -1,4 +1,5 @@
-//! The processes that use the device: those that have loaded a driver library (`libcuda.so`).
+//! Lists the processes that use the device. A process counts if it has loaded a driver library
+//! (`libcuda.so`).
 
 use std::fs;
 

@@ -1,7 +1,7 @@
 //! The functions of the library for features that a CPU does not have: fans, power, links, virtual devices and more.
 //!
-//! Each function returns `NVML_ERROR_NOT_SUPPORTED`, as the library does for GPUs without the feature, or
-//! `NVML_ERROR_UNINITIALIZED` before `nvmlInit`. The arguments are ignored.
+//! Each function returns `NVML_ERROR_NOT_SUPPORTED`, as NVIDIA's library does for GPUs without the
+//! feature. Before `nvmlInit`, it returns `NVML_ERROR_UNINITIALIZED`. The arguments are ignored.
 
 use std::ffi::c_int;
 

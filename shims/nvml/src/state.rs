@@ -78,7 +78,8 @@ pub(crate) fn begin() {
     USERS.fetch_add(1, Ordering::AcqRel);
 }
 
-/// Counts a shutdown. Returns `UNINITIALIZED` if the library is not initialised.
+/// Decrements the number of initialisations. Returns `UNINITIALIZED` if the library is not
+/// initialised.
 pub(crate) fn end() -> Answer {
     USERS
         .fetch_update(Ordering::AcqRel, Ordering::Acquire, |users| {
@@ -88,8 +89,8 @@ pub(crate) fn end() -> Answer {
         .map_err(|_| Code::UNINITIALIZED)
 }
 
-/// Runs the body of a function that requires initialisation, and converts a panic to `UNKNOWN`. The body cannot be
-/// cancelled.
+/// Runs the body of a function that requires initialisation, and converts a panic to `UNKNOWN`.
+/// Other threads cannot cancel this thread (`pthread_cancel`) while the body runs.
 pub(crate) fn serve(body: impl FnOnce() -> Answer) -> Code {
     if USERS.load(Ordering::Acquire) == 0 {
         return Code::UNINITIALIZED;

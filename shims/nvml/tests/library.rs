@@ -1,4 +1,5 @@
-//! Calls the functions of the library as a C program does, and checks the exports of the built library.
+//! Calls the functions of the library in the same way as a C program, and checks the exports of the
+//! built library.
 
 use std::collections::BTreeSet;
 use std::ffi::{CStr, c_char, c_void};
@@ -150,7 +151,8 @@ fn programs_get_what_they_ask_for() {
 /// The environment variable that marks the child process. The child's `CUDA_VISIBLE_DEVICES` hides devices.
 const CHILD: &str = "MARGAY_TEST_HIDDEN_DEVICES";
 
-/// The child process of the test [`all_devices_are_told_whatever_programs_see`], which makes the test's checks.
+/// Runs in the child process of the test [`all_devices_are_told_whatever_programs_see`] and
+/// performs the test's checks.
 #[test]
 fn child() {
     if std::env::var_os(CHILD).is_none() {

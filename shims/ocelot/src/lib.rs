@@ -1,11 +1,14 @@
 //! `libgpuocelot.so`: implements `ptx_run`, the only function of gpuocelot that tinygrad's emulated CUDA device calls.
 //!
-//! `ptx_run` compiles a PTX text and runs its kernel on memory of this process: pointer arguments are addresses of the
-//! host. For this, the function calls the driver library `libcuda.so`. The driver library is loaded from the folder of
-//! this library, or, if it is not there, from the dynamic linker's search path. Each PTX text is compiled only once.
+//! `ptx_run` compiles a PTX text and runs its kernel on memory of this process, so pointer
+//! arguments are addresses of the host. To do so, the function calls the driver library
+//! `libcuda.so`. This library loads the driver library from its own folder or, if the folder does
+//! not contain the driver library, from the dynamic linker's search path. Each PTX text is compiled
+//! only once.
 //!
-//! Invariants: no panic propagates out of `ptx_run`. The function returns nothing, so it prints errors to standard
-//! error and aborts the process; otherwise a wrong result could stay unnoticed.
+//! Invariants: no panic propagates out of `ptx_run`. The function has no return value. If an error
+//! occurs, it therefore prints the error to standard error and aborts the process, so that the
+//! program does not continue with a wrong result.
 
 mod driver;
 
@@ -16,7 +19,7 @@ use std::sync::{Mutex, PoisonError};
 
 use driver::{Driver, Function};
 
-/// The compiled kernels, by their PTX texts.
+/// A map from PTX texts to compiled kernels.
 static KERNELS: Mutex<Option<Kernels>> = Mutex::new(None);
 
 struct Kernels {

@@ -1,4 +1,4 @@
-//! Calls `ptx_run` of the built library as tinygrad does.
+//! Calls `ptx_run` of the built library in the same way as tinygrad.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::process::Command;

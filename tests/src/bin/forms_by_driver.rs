@@ -1,17 +1,20 @@
-//! Runs the kernels of the instruction forms with a driver library, such as that of a GPU, and records their results:
+//! Runs the kernels of the instruction forms with a driver library, such as NVIDIA's driver for a
+//! GPU, and records their results:
 //!
 //! - `forms_by_driver LIBRARY FILE [--shard I/N]` runs the kernels;
 //! - `forms_by_driver --equal GPU MARGAY` compares two such files, and records in `tests/data/gpu/forms.txt.gz` the runs
 //!   with equal results (`margay_tests::gpu`);
 //! - `forms_by_driver --literal FOLDER TARGET VERSION` writes the file tests of `margay_tests::literal`.
 //!
-//! Each form runs twice, with different and with equal inputs of the threads (`margay_tests::forms`). FILE gets one line
-//! for each run: the form's name, `0` or `1` (equal inputs), the result, and the words of 8 bytes that the kernel
-//! changed, with their byte offsets. An offset behind `out` is an offset in `aux`. The result is `ok`, `timeout`, or the
-//! name of the driver's error; the words follow `ok` only.
+//! Each form runs twice, with different and with equal inputs of the threads
+//! (`margay_tests::forms`). The program writes one line to FILE for each run: the form's name, `0`
+//! or `1` (equal inputs), the result, and the words of 8 bytes that the kernel changed, with their
+//! byte offsets. The buffer `aux` follows the buffer `out` in these offsets. The result is `ok`,
+//! `timeout`, or the name of the driver's error. Only after `ok` does the line contain words.
 //!
-//! A fault can make all later calls of a process fail, so a child process runs the forms. After a fault or a time-out it
-//! ends, and another one continues with the next form.
+//! A fault can make all later calls of a process fail, so a child process runs the forms. After a
+//! fault or a time-out, the child process ends, and a new child process continues with the next
+//! form.
 //!
 //! `--literal` writes the file tests for a target and an ISA version such as `9.0`. `margay test --driver` runs them.
 #![allow(
@@ -36,7 +39,7 @@ use margay_tests::literal::literal_tests_for;
 
 /// Time limit of one kernel.
 const LIMIT: Duration = Duration::from_secs(4);
-/// Exit code of a child process that must be replaced.
+/// Exit code of a child process that must be replaced by a new child process.
 const REPLACE: u8 = 99;
 
 fn main() -> ExitCode {
@@ -169,7 +172,7 @@ fn append(file: &str, text: &str) -> Result<(), String> {
         .map_err(|e| format!("{file}: {e}"))
 }
 
-/// Runs forms until one fails.
+/// Runs forms until a form fails.
 fn child(library: &str, file: &str, shard: &str, from: &str) -> Result<ExitCode, String> {
     let from: usize = from.parse().map_err(|e| format!("{from}: {e}"))?;
     let driver = Driver::open(Path::new(library))?;

@@ -17,7 +17,7 @@ use margay_tests::random::{self, generate, write};
 
 /// Number of kernels between two lines of output that show progress.
 const STEP: usize = 1024;
-/// Number of failures that are reduced and printed.
+/// Maximum number of failing kernels that are reduced and printed.
 const SHOWN: usize = 5;
 
 fn main() -> ExitCode {

@@ -1,8 +1,9 @@
 //! Runs one kernel through the driver API. If the result is right, the exit code is 0. If a call fails, the program
-//! prints a message and the exit code is 1. Every other exit code, and a signal, is a defect of the library. The fuzz
-//! target `process_limits` starts this program.
+//! prints a message and the exit code is 1. If the program ends with any other exit code or by a
+//! signal, the library has a defect. The fuzz target `process_limits` starts this program.
 //!
-//! It defines C's `main`: Rust's own `main` allocates memory for the thread, and ends the process if this fails.
+//! The program defines C's `main`, because Rust's own `main` allocates memory for the thread and
+//! ends the process if the allocation fails.
 #![no_main]
 #![allow(
     clippy::print_stderr,

@@ -55,7 +55,7 @@ fn regions(text: &str) -> Vec<Region<'_>> {
     regions
 }
 
-/// Returns the kernel of a region: the name behind the first `KERNEL`.
+/// Returns the kernel of a region: the name after the first `KERNEL`.
 fn kernel_of(region: &Region<'_>) -> Option<String> {
     region.code.iter().find_map(|(_, text)| {
         let rest = text.strip_prefix("KERNEL ")?;

@@ -1,4 +1,5 @@
-//! Runs each case with the checking tools, and compares the findings with the expected ones.
+//! Runs each case with the checking tools, and compares the reported findings with the expected
+//! findings.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,24 +15,24 @@ use super::{Argument, Case, Contents, Difference, Expected, Launch, Part, Step};
 /// The order in which the blocks of a grid start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Order {
-    /// The order of the grid.
+    /// Blocks start in grid order.
     Grid,
     /// The reverse order.
     Reverse,
-    /// An order that the number determines.
+    /// Blocks start in a random order that the number determines.
     Shuffled(u64),
 }
 
 /// How a case runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Setting {
-    /// What runs the kernels.
+    /// The engine that runs the kernels.
     pub engine: EngineChoice,
     /// Number of worker threads.
     pub workers: usize,
     /// The order of the blocks.
     pub order: Order,
-    /// Whether the race detector runs, which needs one worker and one order.
+    /// Whether the race detector runs. It requires one worker and a fixed order of blocks.
     pub races: bool,
 }
 
@@ -44,9 +45,10 @@ const fn setting(engine: EngineChoice, workers: usize, order: Order) -> Setting 
     }
 }
 
-/// The settings with which each case runs. The findings must not depend on the setting. The last setting has no race
-/// detector: generated code then examines more accesses itself instead of calling the host. Cases with races are skipped
-/// there, because a race decides values, on which other findings can depend.
+/// The settings with which each case runs. The findings must not depend on the setting. In the last
+/// setting, the race detector does not run, so that generated code examines more accesses itself
+/// instead of calling the host. This setting skips cases with races, because the outcome of a race
+/// determines values on which other findings can depend.
 pub const SETTINGS: [Setting; 4] = [
     setting(EngineChoice::Native, 1, Order::Grid),
     setting(EngineChoice::Interpreter, 1, Order::Grid),
@@ -57,7 +59,8 @@ pub const SETTINGS: [Setting; 4] = [
     },
 ];
 
-/// Returns the product of all workers, orders and engines, with or without the race detector.
+/// Returns all combinations of numbers of workers, orders and engines, with or without the race
+/// detector.
 pub fn all_settings(races: bool) -> Vec<Setting> {
     let mut all = Vec::new();
     for engine in [EngineChoice::Native, EngineChoice::Interpreter] {
@@ -75,8 +78,9 @@ pub fn all_settings(races: bool) -> Vec<Setting> {
     all
 }
 
-/// Runs a case, and returns what identifies each report: all but the threads, the addresses and the counts. Omits the
-/// findings that may be reported ([`Case::allowed`]), because they can depend on the order in which lanes run.
+/// Runs a case, and returns its reports without threads, addresses and counts. Omits the findings
+/// that may be reported ([`Case::allowed`]), because they can depend on the order in which lanes
+/// run.
 ///
 /// # Errors
 /// Returns the text of an error that is not a fault of the case.
@@ -163,7 +167,8 @@ fn compare(case: &Case, found: &BTreeSet<Expected>, difference: &mut Difference,
     }
 }
 
-/// Runs a case. Returns the findings as the directives state them, and the fault, if one ended the launch.
+/// Runs a case. Returns the findings in the form of the directives, and the fault if a fault ended
+/// the launch.
 fn findings(
     setting: Setting,
     file: &str,
@@ -175,7 +180,7 @@ fn findings(
     Ok((found.collect(), fault))
 }
 
-/// Runs a case. Returns the findings and the fault, if one ended the launch.
+/// Runs a case. Returns the findings, and the fault if a fault ended the launch.
 fn raw_findings(
     setting: Setting,
     ptx: &str,
@@ -352,7 +357,7 @@ fn launch(
     stream.launch(&kernel, config, space.as_slice())
 }
 
-/// Takes a step of the host.
+/// Performs a step of the host.
 fn take(
     context: &Context,
     module: &Module,

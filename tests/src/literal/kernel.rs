@@ -1,7 +1,7 @@
 //! Writes the kernel that executes the cases of an instruction, and its directives.
 //!
-//! The grid has a block for each case. Every thread executes the instruction twice (see [`Choice`]) and has an element
-//! of its own in the buffers of the results.
+//! The grid has a block for each case. Every thread executes the instruction twice (see [`Choice`])
+//! and stores its results in its own elements of the result buffers.
 
 use std::fmt::{Result, Write};
 
@@ -27,7 +27,7 @@ pub(super) struct Kernel {
 enum Choice {
     /// Every thread executes the case of its block, so the operands are uniform.
     Block,
-    /// Lane 1 executes the case after that of lane 0, and so on.
+    /// Each lane executes the case that follows the case of the previous lane.
     Lane,
 }
 
@@ -85,7 +85,7 @@ impl Kernel {
         writeln!(text, "    ret;\n}}")
     }
 
-    /// Returns the operands that are registers: position and type.
+    /// Returns the position and the type of each operand that is a register.
     fn registers(&self) -> impl Iterator<Item = (usize, OpType)> {
         let operands = self.instruction.operands.iter().enumerate();
         operands.filter_map(|(index, operand)| match operand {

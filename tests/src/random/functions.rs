@@ -1,11 +1,12 @@
-//! Functions that generated kernels call. Some of them are inlined. Others call themselves or each other, and threads
-//! may wait in them.
+//! Functions that generated kernels call. The compiler inlines some of these functions. Other
+//! functions call themselves or each other, and threads may wait in these functions.
 
 use super::numbers::Random;
 use super::program::{Leaf, Level};
 use super::templates::{Operands, register, source};
 
-/// The functions: a word that occurs in every kernel that calls the function, and the function's text.
+/// The functions. Each entry contains a word that occurs in every kernel that calls the function,
+/// and the function's text.
 pub(super) const ALL: [(&str, &str); 8] = [
     (
         "mix",
@@ -219,7 +220,8 @@ shape: .callprototype (.reg .b32 _) _ (.reg .b64 _, .reg .b64 _, .reg .f32 _, .r
     ),
 ];
 
-/// Generates a call of a function whose loops may wait; a value determines the depth of recursion.
+/// Generates a call of a function in whose loops threads may wait. A value of the calling thread
+/// determines the depth of recursion.
 pub(super) fn waiting(random: &mut Random, operands: &Operands<'_>) -> String {
     let (a, n) = (source('r', random, operands), source('r', random, operands));
     let to = register('r', random);

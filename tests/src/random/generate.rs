@@ -120,7 +120,7 @@ struct Generator {
     budget: u32,
     counters: Vec<String>,
     layout: Layout,
-    /// The kernel without its body.
+    /// The kernel before statements are added to its body.
     frame: Kernel,
 }
 
@@ -341,7 +341,7 @@ impl Generator {
         Statement::If(condition, then, other)
     }
 
-    /// Generates instructions that write a number of at most about `most` to `<N>`.
+    /// Generates instructions that write a number to `<N>`. The number is at most about `most`.
     fn number(&mut self, most: u32) -> Condition {
         let operands = Operands {
             counters: &self.counters,
@@ -402,7 +402,8 @@ impl Generator {
         Statement::Switch { selector, arms }
     }
 
-    /// Generates a `break` or `continue`. Threads that run the loop converged execute it together.
+    /// Generates a `break` or `continue`. If the generator can prove that the threads of the loop
+    /// are converged, they remain converged: all of them execute the statement, or none.
     fn leave(&mut self, place: StatementContext) -> Statement {
         let level = place.looped.unwrap_or(Level::Lane);
         if place.level < level {

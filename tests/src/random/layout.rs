@@ -8,7 +8,7 @@ use super::numbers::Random;
 
 /// Size of an input section in bytes.
 pub const INPUT_SECTION: u32 = 16384;
-/// Size of the inputs in bytes. They have four sections: for integers, f32, f64 and f16.
+/// Size of the inputs in bytes. The inputs have four sections: for integers, f32, f64 and f16.
 pub const INPUT_BYTES: u32 = 4 * INPUT_SECTION;
 /// Maximum number of threads of a launch. A section has at least eight bytes for each thread.
 pub const MOST_THREADS: u32 = 1536;
@@ -28,7 +28,8 @@ pub enum Kind {
     F64,
 }
 
-/// Registers in which a kernel computes: first letter, number, bytes, kind of values.
+/// Registers in which a kernel computes. Each entry contains the first letter of the registers'
+/// names, the number of registers, the size of a register in bytes, and the kind of its values.
 pub const REGISTERS: [(char, u32, u32, Kind); 8] = [
     ('r', 5, 4, Kind::Bits),
     ('d', 3, 8, Kind::Bits),
@@ -78,7 +79,8 @@ pub struct Layout {
     /// A section for each entry of [`REGISTERS`], with one cell for each register and thread. The cells of all threads
     /// for one register are contiguous.
     pub registers: Vec<Section>,
-    /// The final value of the CTA's accumulators in shared memory, one word for each thread.
+    /// The final values of the CTA's accumulators in shared memory. The section has one word for
+    /// each thread.
     pub shared: Section,
     /// 32 bytes for each thread, with integers of any type.
     pub integers: Section,
@@ -159,7 +161,7 @@ impl Layout {
             .collect()
     }
 
-    /// Describes the first difference of two results; all NaNs count as equal.
+    /// Describes the first difference between two results. All NaNs count as equal.
     pub fn difference(&self, left: &[u8], right: &[u8]) -> Option<String> {
         let mut at = 0;
         loop {

@@ -1,7 +1,7 @@
 //! Runs generated kernels on machines that differ in engine, number of workers and order of CTAs and warps.
 //!
-//! The interpreter with one worker computes the expected bytes. On every other machine the kernel must leave the same
-//! bytes.
+//! The interpreter with one worker computes the expected contents of memory. On every other
+//! machine, the kernel must leave the same bytes in memory.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub struct Setting {
     pub engine: EngineChoice,
     /// The number of workers.
     pub workers: usize,
-    /// Whether CTAs and warps run in the opposite order.
+    /// Whether CTAs and warps run in reverse order.
     pub reverse: bool,
 }
 

@@ -1,8 +1,8 @@
 //! Generates loads, stores and atomics.
 //!
 //! A load can read any element of the inputs. A store writes only cells that belong to the thread. The results of the
-//! atomics do not depend on their order. Addresses are computed in various ways that real programs use, also with
-//! intermediate values that wrap.
+//! atomics do not depend on their order. Addresses are computed in various ways that real programs
+//! use. In some of them, intermediate values wrap.
 
 use super::layout::{ACCUMULATORS, INPUT_SECTION, Layout, REDUCTIONS, Section, WIDE_REDUCTIONS};
 use super::numbers::Random;
@@ -16,7 +16,8 @@ pub(super) struct Memory<'a> {
     pub(super) all_threads: u32,
 }
 
-/// A type of memory access: suffix of `ld`, bytes, letter of its registers, section of the inputs.
+/// A type of memory access: the suffix of `ld`, the number of bytes, the first letter of its
+/// registers' names, and the section of the inputs.
 type Access = (&'static str, u32, char, u32);
 
 const INTEGERS: [Access; 11] = [
@@ -72,7 +73,7 @@ pub(super) fn load(random: &mut Random, operands: &Operands<'_>) -> String {
     format!("{text}ld{space}.{ty} {target}, [%u0+{offset}];")
 }
 
-/// Generates instructions that write an index to `%t0`; returns an upper bound of the index.
+/// Generates instructions that write an index to `%t0`, and returns an upper bound of the index.
 fn index(random: &mut Random, operands: &Operands<'_>) -> (String, u32) {
     let c = random.below(200);
     let r = source('r', random, operands);
@@ -97,8 +98,9 @@ fn index(random: &mut Random, operands: &Operands<'_>) -> (String, u32) {
     }
 }
 
-/// Generates instructions that write `base + index * step + from` to `%u0`, except for the returned immediate offset.
-/// `bound` is an upper bound of the index before it was reduced.
+/// Generates instructions that write an address to `%u0`, and returns an immediate offset. The sum
+/// of the address and the offset is `base + index * step + from`. `bound` is an upper bound of the
+/// index before it was reduced.
 fn address(random: &mut Random, base: &str, from: u32, step: u32, bound: u32) -> (String, i64) {
     let shift = step.trailing_zeros();
     let from = i64::from(from);

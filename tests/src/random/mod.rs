@@ -1,9 +1,10 @@
 //! Random kernels, which must have the same results on every engine.
 //!
-//! [`generate::kernel`] generates a kernel from a seed: nested divergence, loops, barriers, collectives, shared memory,
-//! all types. [`machines::Bench`] runs the kernel in both engines with several numbers of workers, in grid order and in
-//! reverse order, and compares all bytes. [`reduce::reduce`] reduces a failing kernel. `cargo xtask generate` runs many
-//! kernels; the tests run some.
+//! [`generate::kernel`] generates a kernel from a seed. Kernels contain nested divergence, loops,
+//! barriers, collectives, shared memory and all types. [`machines::Bench`] runs the kernel in both
+//! engines with several numbers of workers, in grid order and in reverse order, and compares all
+//! bytes. [`reduce::reduce`] reduces a failing kernel. `cargo xtask generate` runs many kernels;
+//! the tests run only a few kernels.
 
 mod functions;
 pub mod generate;

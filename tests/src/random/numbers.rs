@@ -4,7 +4,7 @@
 #[derive(Clone, Debug)]
 pub struct Random {
     state: u64,
-    /// The bytes of the chosen numbers, two for each number, in reverse order.
+    /// The bytes of the chosen numbers in reverse order. Each number has two bytes.
     chosen: Vec<u8>,
 }
 
@@ -17,8 +17,9 @@ impl Random {
         }
     }
 
-    /// Returns a stream that begins with the numbers in `bytes`, two bytes each, and continues with the stream of
-    /// `seed`. A fuzzer that changes one byte therefore changes one choice.
+    /// Returns a stream that begins with the numbers in `bytes` and continues with the stream of
+    /// `seed`. Each number has two bytes. A fuzzer that changes one byte therefore changes one
+    /// choice.
     pub fn chosen(bytes: &[u8], seed: u64) -> Random {
         Random {
             state: seed,
@@ -43,7 +44,7 @@ impl Random {
         ((self.bits() >> 32) % u64::from(bound.max(1))) as u32
     }
 
-    /// Returns true with a probability of `percent` in a hundred.
+    /// Returns true with a probability of `percent` percent.
     pub fn chance(&mut self, percent: u32) -> bool {
         self.below(100) < percent
     }

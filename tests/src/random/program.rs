@@ -1,9 +1,10 @@
 //! The syntax tree of a generated kernel, and its launch.
 //!
 //! Invariant: if any statement is removed, or any compound statement is replaced by its content, the kernel is still
-//! valid. Registers are therefore initialised before the first statement, and properties that depend on a statement's
-//! position (member masks, whether a barrier may count threads, the target of `break`) are determined when the text is
-//! written. A failing kernel can thus be reduced.
+//! valid. For this reason, registers are initialised before the first statement. Properties that
+//! depend on a statement's position (member masks, whether a barrier may count threads, the target
+//! of `break`) are determined when the text is written. The invariant makes it possible to reduce a
+//! failing kernel.
 
 use margay::Dim3;
 
@@ -18,8 +19,9 @@ pub enum Level {
     Cta,
 }
 
-/// Text of instructions. `<M>` stands for the mask of the active lanes, `<L>` for a number that makes labels unique,
-/// `<COUNT>` for the thread count of a barrier, if a count is permitted.
+/// Text of instructions. `<M>` stands for the mask of the active lanes, and `<L>` stands for a
+/// number that makes labels unique. `<COUNT>` stands for the thread count of a barrier, if a count
+/// is permitted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Leaf {
     /// The instructions.
@@ -28,12 +30,12 @@ pub struct Leaf {
     pub meets: Option<Level>,
 }
 
-/// A condition: instructions that write it to `<C>`.
+/// A condition, as instructions that write a predicate to `<C>`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
     /// The instructions.
     pub leaf: Leaf,
-    /// The threads for which the generator can prove that the condition is equal.
+    /// The generator can prove that the condition is equal for these threads.
     pub level: Level,
 }
 
@@ -92,7 +94,7 @@ impl Statement {
         }
     }
 
-    /// Returns the lists of statements inside this statement, mutably.
+    /// Returns mutable references to the lists of statements inside this statement.
     pub fn bodies_mut(&mut self) -> Vec<&mut Vec<Statement>> {
         match self {
             Statement::If(_, then, other) => vec![then, other],

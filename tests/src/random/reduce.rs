@@ -4,8 +4,9 @@ use margay::Dim3;
 
 use super::program::{Kernel, Statement};
 
-/// Returns the smallest failing kernel that it finds: removes statements, replaces compound statements by their
-/// content, and removes CTAs, until the kernel no longer fails after any such step.
+/// Reduces a failing kernel in steps and returns the result. A step removes a statement, replaces a
+/// compound statement by its content, or removes CTAs, and is kept if the kernel still fails.
+/// Reduction ends when no step is possible after which the kernel still fails.
 pub fn reduce(kernel: &Kernel, mut fails: impl FnMut(&Kernel) -> bool) -> Kernel {
     let mut best = kernel.clone();
     for ctas in [1, 2] {

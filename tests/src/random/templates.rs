@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use super::numbers::Random;
 
-/// A template: its weight, and its text.
+/// A template: its weight, which determines its probability, and its text.
 struct Template {
     times: u32,
     text: &'static str,
@@ -124,7 +124,8 @@ pub fn register(letter: char, random: &mut Random) -> String {
     format!("%{letter}{}", random.below(count))
 }
 
-/// Returns a register that the instruction reads. If the letter is a capital, can also return a constant.
+/// Returns a register that the instruction reads. If the letter is a capital letter, the result can
+/// also be a constant.
 pub fn source(letter: char, random: &mut Random, operands: &Operands<'_>) -> String {
     const FIXED: [&str; 6] = ["%lin", "%gid", "%lane", "%w0", "%w1", "%n"];
     match letter {

@@ -11,7 +11,8 @@ fn meeting(level: Level, text: String) -> Leaf {
     }
 }
 
-/// Generates a mask of the active lanes, or of a part of them: instructions, and the operand.
+/// Generates a mask of the active lanes or of some of the active lanes. Returns the instructions
+/// that compute the mask, and the operand that contains it.
 fn mask(random: &mut Random, operands: &Operands<'_>) -> (String, &'static str) {
     let tile = |size: u32| {
         let lanes = (1u64 << size) - 1;
@@ -35,7 +36,7 @@ fn mask(random: &mut Random, operands: &Operands<'_>) -> (String, &'static str) 
     }
 }
 
-/// Generates an operation among the active lanes of a warp.
+/// Generates an operation in which the active lanes of a warp take part.
 pub(super) fn collective(random: &mut Random, operands: &Operands<'_>, full: bool) -> Leaf {
     let (before, mask) = mask(random, operands);
     let r = source('r', random, operands);
@@ -63,8 +64,9 @@ pub(super) fn collective(random: &mut Random, operands: &Operands<'_>, full: boo
     meeting(Level::Warp, before + &text)
 }
 
-/// Generates a shuffle. A lane whose source lane is inactive gets zero instead, because PTX does not specify the value.
-/// If `full` is set, all lanes are active, so only the shuffle itself is generated.
+/// Generates a shuffle. If the source lane of a lane is inactive, the generated code replaces the
+/// result by zero, because PTX does not specify it. If `full` is set, all lanes are active, so only
+/// the shuffle itself is generated.
 fn shuffle(random: &mut Random, operands: &Operands<'_>, mask: &str, full: bool) -> String {
     let mode = *random.pick(&["bfly", "down", "up", "idx"]);
     let width = *random.pick(&[32u32, 32, 32, 16, 8, 4]);

@@ -9,7 +9,8 @@ use super::functions;
 use super::layout::{INPUT_SECTION, Layout, REGISTERS};
 use super::program::{Condition, Counting, Kernel, Leaf, Level, Statement, meets};
 
-/// Returns the beginning of a module for kernels with the text `kernels`: the functions and tables that they use.
+/// Returns the beginning of a module that contains kernels with the text `kernels`: the functions
+/// and tables that the kernels use.
 pub fn header(kernels: &str) -> String {
     let mut out = ".version 7.8\n.target sm_80\n.address_size 64\n".to_owned();
     if names(kernels, "table") {
@@ -59,7 +60,7 @@ pub fn kernel(kernel: &Kernel) -> String {
     out
 }
 
-/// Returns whether a text names a register.
+/// Returns whether a text contains the name of a register.
 fn names(text: &str, register: &str) -> bool {
     text.match_indices(register).any(|(at, _)| {
         let part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
@@ -92,7 +93,8 @@ fn declare(kernel: &Kernel, body: &str, out: &mut String) {
     }
 }
 
-/// Initialises all registers that the body names, and the memory that it may read before it writes.
+/// Writes code that initialises all registers that the body uses, and the memory that the body may
+/// read before it writes this memory.
 fn begin(kernel: &Kernel, body: &str, out: &mut String) {
     *out += "    ld.param.u64 %in, [in]; ld.param.u64 %out, [out]; ld.param.u32 %n, [n];
     mov.u32 %tx, %tid.x; mov.u32 %ty, %tid.y; mov.u32 %tz, %tid.z; mov.u32 %nx, %ntid.x; mov.u32 %ny, %ntid.y;
@@ -131,7 +133,7 @@ fn begin(kernel: &Kernel, body: &str, out: &mut String) {
     clear(kernel, body, out);
 }
 
-/// Initialises shared and local memory.
+/// Writes code that initialises shared and local memory.
 fn clear(kernel: &Kernel, body: &str, out: &mut String) {
     let threads = kernel.threads();
     let mut shared = false;
@@ -168,7 +170,7 @@ fn clear(kernel: &Kernel, body: &str, out: &mut String) {
     }
 }
 
-/// Stores all registers that the body names.
+/// Writes code that stores all registers that the body uses.
 fn end(kernel: &Kernel, body: &str, layout: &Layout, out: &mut String) {
     let threads = kernel.all_threads();
     for ((letter, count, bytes, _), section) in REGISTERS.iter().zip(&layout.registers) {
@@ -233,7 +235,8 @@ struct Scope {
 
 struct Writer<'a> {
     kernel: &'a Kernel,
-    /// Whether a barrier can name a thread count, because no thread exits before the end of the kernel.
+    /// Whether a barrier can specify a thread count, because no thread exits before the end of the
+    /// kernel.
     counts: bool,
     out: String,
     labels: u32,
@@ -251,7 +254,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Replaces the placeholders in a leaf's text, such as the one for the mask.
+    /// Replaces the placeholders in a leaf's text, such as the placeholder for the mask.
     fn leaf(&mut self, leaf: &Leaf, scope: &Scope) -> String {
         let mut text = leaf.text.replace("<M>", &scope.mask);
         if text.contains("<L>") {
@@ -291,7 +294,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Returns the scope of a statement in which lanes may have diverged by a condition of `level`.
+    /// Returns the scope of statements inside a statement whose condition has the level `level`, so
+    /// that lanes may have diverged.
     fn inside(scope: &Scope, level: Level) -> Scope {
         Scope {
             level: scope.level.min(level),

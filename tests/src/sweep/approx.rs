@@ -19,15 +19,17 @@ pub enum Special {
     Value(f64),
 }
 
-/// A function. Checkers are compiled separately for each function, because they check billions of results.
+/// An approximate function. The compiler specialises the checker for each function, because
+/// checkers check billions of results.
 pub trait Function: Send + Sync + 'static {
     /// The function's name in PTX.
     const NAME: &'static str;
     /// Computes the exact function.
     fn exact(x: f64) -> f64;
-    /// Returns the result in the ISA's tables if the operand is special. The sign of a zero result must be equal, too.
+    /// If the operand is special, returns the result that the ISA's tables state. If that result is
+    /// zero, the sign of the computed result must also be equal.
     fn special(x: f64) -> Option<Special>;
-    /// Returns the index of an operand's region.
+    /// Returns the index of the region ([`Region`]) that contains an operand.
     fn region(_: f64) -> usize {
         0
     }
@@ -296,7 +298,7 @@ pub fn regions<F: Function>(format: Format) -> &'static [Region] {
     }
 }
 
-/// Converts a distance to units in the last place of numbers around `x`.
+/// Converts a distance to units in the last place (ULP) of a number near `x`.
 #[inline(always)]
 pub(super) fn units(format: Format, distance: f64, x: f64) -> f64 {
     let least = format.value(format.least_normal());
@@ -371,8 +373,8 @@ impl<F: Function> Approximation<F> {
         tally.error(region, error, inputs, got);
     }
 
-    /// Checks a result with `.ftz` that is less than the least normal number, or greater than it by less than the error
-    /// bound.
+    /// Checks a result of a function with `.ftz`. The exact result is less than the least normal
+    /// number, or exceeds it by less than the error bound.
     fn flushed(&self, exact: f64, bits: u64, got: u64, tally: &mut Tally) {
         let format = self.format;
         let least = format.value(format.least_normal());

@@ -1,6 +1,7 @@
 //! Checks functions of `f64`: roots and reciprocals rounded in each direction, and the approximate forms.
 //!
-//! Squares and products of numbers with 54 bits are exact in the oracle's quadruple precision.
+//! The checkers compute in quadruple precision, in which squares and products of numbers with 54
+//! bits are exact.
 
 use std::cmp::Ordering;
 
@@ -31,8 +32,8 @@ fn half_way(a: f64, b: f64) -> Quad {
     product(sum, half)
 }
 
-/// Returns whether the positive number `got` is the correctly rounded exact value; `compare` orders a number relative
-/// to the exact value.
+/// Returns whether the positive number `got` is the correctly rounded exact value. `compare`
+/// compares a number with the exact value.
 fn is_right(mode: Mode, got: f64, compare: impl Fn(Quad) -> Ordering) -> bool {
     if got < 0.0 || !got.is_finite() {
         return false;
@@ -73,7 +74,8 @@ pub fn root(mode: Mode) -> Check {
     })
 }
 
-/// Returns a bound that we chose for a function for which the ISA states none.
+/// Returns a region with a bound that this project has chosen, because the ISA states no bound for
+/// the function.
 const fn ours(bound: f64, unit: Unit) -> Region {
     Region {
         about: "all",
@@ -85,10 +87,11 @@ const fn ours(bound: f64, unit: Unit) -> Region {
 
 /// Error bound of the forms that read and write only the upper words of operands and results: 20 bits.
 pub const UPPER: &[Region] = &[ours(9.536_743_164_062_5e-7, Unit::Relative)];
-/// Error bound of `rsqrt.approx.f64`, which consists of a square root and a quotient, both rounded.
+/// Error bound of `rsqrt.approx.f64`. Margay computes this function as a rounded square root
+/// followed by a rounded quotient.
 pub const ROOT: &[Region] = &[ours(1.5, Unit::Ulp)];
 
-/// The NaN that the forms that write only upper words return.
+/// The NaN that is the result of forms that write only upper words.
 const UPPER_NAN: u64 = 0x7fff_ffff_0000_0000;
 
 /// Returns a checker of `rcp.approx.ftz.f64` or `rsqrt.approx.ftz.f64`; `function` is the exact function.
@@ -120,7 +123,8 @@ pub fn upper_word(function: fn(f64) -> f64) -> Check {
     })
 }
 
-/// Returns a checker of `rsqrt.approx.f64`, which computes the residual of `y * y * x` with twice the precision.
+/// Returns a checker of `rsqrt.approx.f64`. The checker computes the residual of `y * y * x` with
+/// twice the precision.
 pub fn inverse_root() -> Check {
     Box::new(|inputs: &[u64], got: u64, tally: &mut Tally| {
         let x = f64::from_bits(inputs[0]);

@@ -1,8 +1,9 @@
 //! Checks instructions whose results are defined bit by bit: roots, reciprocals, quotients and conversions of `f32`.
 //!
-//! A rounded result is checked by comparing the exact value with the result's neighbours: for a root by squares, for a
-//! quotient by products. The squares and products have at most 50 bits and are exact in `f64`. Conversions to integers
-//! are checked with shifts.
+//! To check a rounded result, the checker compares the exact value with the neighbours of the
+//! result. For a root, it compares squares; for a quotient, it compares products. The squares and
+//! products have at most 50 bits and are exact in `f64`. Conversions to integers are checked with
+//! shifts.
 
 use std::cmp::Ordering;
 
@@ -48,7 +49,7 @@ fn single(mode: Mode, ftz: bool) -> Rounding {
     }
 }
 
-/// Expects an encoding of `f32`; all NaNs are equal.
+/// Checks that a result is the expected encoding of an `f32`. All NaNs count as equal.
 fn expect(wanted: f32, inputs: &[u64], got: u64, tally: &mut Tally) {
     let value = f32::from_bits(got as u32);
     let same = value.to_bits() == wanted.to_bits() || value.is_nan() && wanted.is_nan();
@@ -175,7 +176,8 @@ impl Narrowing {
         })
     }
 
-    /// Returns a checker of `cvt` to two elements of `width` bits, the first in the upper half.
+    /// Returns a checker of `cvt` to two elements of `width` bits. The first element is in the
+    /// upper half of the register.
     pub fn check_pair(self, width: u32) -> Check {
         Box::new(move |inputs: &[u64], got: u64, tally: &mut Tally| {
             let mask = (1 << width) - 1;
@@ -211,8 +213,8 @@ pub fn widened(modifiers: Modifiers) -> Check {
     })
 }
 
-/// Rounds `|x|` to an integer in the given direction, which applies to the magnitude. Returns `None` if the integer has
-/// more than 65 bits.
+/// Rounds `|x|` to an integer. The given rounding direction applies to the magnitude and not to the
+/// signed number. Returns `None` if the integer has more than 65 bits.
 #[inline]
 fn whole(x: f32, mode: Mode) -> Option<u128> {
     let bits = x.to_bits() & !SIGN;

@@ -1,8 +1,9 @@
 //! Floating-point formats as tables of values, and checks for correct rounding.
 //!
-//! A magnitude is an encoding without its sign. The next magnitude is the next number, so the neighbours of a result
-//! are one step away. The encoding after the largest number represents the next power of two, which is also the value
-//! of infinity for the purpose of rounding. All values and all midpoints between neighbours are exact in `f64`.
+//! A magnitude is an encoding without its sign. Consecutive magnitudes represent consecutive
+//! numbers, so the neighbours of a result have the previous and the next magnitude. The encoding
+//! after the largest number represents the next power of two, which is also the value of infinity
+//! for the purpose of rounding. All values and all midpoints between neighbours are exact in `f64`.
 
 use std::cmp::Ordering;
 
@@ -108,7 +109,7 @@ impl Format {
         f64::from_bits(exponent << 52 | fraction << (52 - self.fraction))
     }
 
-    /// Returns the value of an encoding with its sign; an infinity counts as a number, and NaN is NaN.
+    /// Returns the value of an encoding with its sign. The result can be an infinity or NaN.
     #[inline(always)]
     pub fn signed(self, bits: u64) -> f64 {
         let magnitude = bits & (self.sign() - 1);
@@ -140,7 +141,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// The four directions that most instructions have, with their modifiers.
+    /// The four rounding directions that most instructions support, with their modifiers.
     pub const ALL: [(Mode, &'static str); 4] = [
         (Mode::Nearest, "rn"),
         (Mode::Zero, "rz"),
@@ -148,7 +149,7 @@ impl Mode {
         (Mode::Up, "rp"),
     ];
 
-    /// Returns the rounding direction of a number's magnitude.
+    /// Converts the rounding direction of a number to the rounding direction of its magnitude.
     const fn of_magnitude(self, negative: bool) -> Mode {
         match (self, negative) {
             (Mode::Down, false) | (Mode::Up, true) => Mode::Zero,
@@ -172,8 +173,8 @@ pub struct Rounding {
 }
 
 impl Rounding {
-    /// Returns whether `got` is the correctly rounded value of `sign * |x|`; `compare` orders a number relative to
-    /// `|x|`.
+    /// Returns whether `got` is the correctly rounded value of `sign * |x|`. `compare` compares a
+    /// number with `|x|`.
     ///
     /// `|x|` must be neither zero nor infinite.
     #[inline(always)]
@@ -203,7 +204,8 @@ impl Rounding {
         (self.format.value(magnitude) + self.format.value(magnitude + 1)) / 2.0
     }
 
-    /// Returns whether the exact value is large enough for a magnitude.
+    /// Returns whether the exact value is at least the smallest value that is rounded to a
+    /// magnitude.
     #[inline(always)]
     fn above(&self, mode: Mode, magnitude: u64, compare: &impl Fn(f64) -> Ordering) -> bool {
         match mode {
@@ -222,7 +224,7 @@ impl Rounding {
         }
     }
 
-    /// Returns whether the exact value is small enough for a magnitude.
+    /// Returns whether the exact value is at most the largest value that is rounded to a magnitude.
     #[inline(always)]
     fn below(&self, mode: Mode, magnitude: u64, compare: &impl Fn(f64) -> Ordering) -> bool {
         let last = self.format.end() - 1;

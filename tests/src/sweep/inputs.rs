@@ -45,8 +45,8 @@ fn signs(bits: u32) -> [u32; 2] {
     [bits, bits | 1 << 31]
 }
 
-/// Returns the numbers of a format of at most 16 bits and the midpoints between neighbouring numbers, each with its
-/// neighbours in `f32`.
+/// Returns the numbers of a format of at most 16 bits, and the midpoints between neighbouring
+/// numbers. The result also contains the `f32` neighbours of each of these values.
 pub fn boundaries(format: Format) -> Vec<u32> {
     let value = |at: u64| format.value(at);
     (0..format.end())
@@ -56,7 +56,8 @@ pub fn boundaries(format: Format) -> Vec<u32> {
         .collect()
 }
 
-/// Returns pairs for quotients, products and sums of `f32`: limits, near ties and random bits.
+/// Returns pairs of operands for quotients, products and sums of `f32`: limits of ranges, operands
+/// whose quotients are near ties, and random bits.
 pub fn pairs(random: &mut Random, count: usize) -> Vec<[u64; 2]> {
     let limits = limits();
     (0..count)
@@ -80,8 +81,9 @@ pub fn pairs(random: &mut Random, count: usize) -> Vec<[u64; 2]> {
 
 /// Returns operands whose quotient is as near to the midpoint between two numbers as 24 bits permit.
 ///
-/// The equation is `middle * b = a * 2^25 + rest` for a small odd rest. Modulo 2^25 an odd `b` has an inverse, so the
-/// rest determines the midpoint, an odd number of 25 bits.
+/// The operands satisfy the equation `middle * b = a * 2^25 + rest` for a small odd `rest`. An odd
+/// `b` has an inverse modulo 2^25. Therefore, `b` and `rest` determine the midpoint `middle`, which
+/// is an odd number of 25 bits.
 fn near_tie(random: &mut Random) -> [u32; 2] {
     const MODULUS: u64 = 1 << 25;
     let word = random.word();

@@ -1,7 +1,7 @@
 //! Generates PTX kernels that execute an instruction for many inputs.
 //!
-//! The kernel `ramp` computes its operands as `start + step * i`, and `list` loads them; both store one word for each
-//! result.
+//! The kernel `ramp` computes its operands as `start + step * i`, and the kernel `list` loads its
+//! operands. Both kernels store one word for each result.
 
 /// The register type of an operand or result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Checks operations of `f32` and `f64` with two or three operands against `rustc_apfloat`.
+//! Checks operations on two or three `f32` or `f64` operands against the crate `rustc_apfloat`.
 
 use rustc_apfloat::ieee::{Double, Single};
 use rustc_apfloat::{Float, Round};

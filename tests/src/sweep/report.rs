@@ -37,7 +37,7 @@ fn bound(region: &Region) -> String {
     }
 }
 
-/// Formats operands as written in PTX, followed by their values.
+/// Formats operands in PTX syntax, followed by their values.
 fn operands(row: &Row, worst: &Worst) -> String {
     let words = row.instruction.operands.iter().zip(worst.at);
     let shown: Vec<String> = words
@@ -80,7 +80,7 @@ pub fn line(finding: &Finding, took: Duration) -> String {
     )
 }
 
-/// Formats the wrong results of a row, one line each.
+/// Formats the wrong results of a row, with one line for each result.
 pub fn wrong(tally: &Tally) -> String {
     let mut text = String::new();
     for wrong in &tally.wrong {

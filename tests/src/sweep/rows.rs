@@ -11,13 +11,14 @@ use super::{Check, doubles};
 /// The inputs of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inputs {
-    /// Every `f32`; samples also include the rounding boundaries of a format.
+    /// Every `f32` value. Samples also include the rounding boundaries of a format.
     Every(Option<Format>),
-    /// The rounding boundaries of a format, the limits of ranges, and inputs at equal distances.
+    /// The rounding boundaries of a format, the limits of ranges, and `f32` values at equal
+    /// distances.
     Strided(Option<Format>),
     /// All 16-bit values.
     Halves,
-    /// Pairs of 16-bit values; every value occurs in both halves.
+    /// Pairs of 16-bit values. Every value occurs in the lower half and in the upper half.
     HalfPairs,
     /// Pairs of `f32`.
     Pairs,
@@ -35,7 +36,8 @@ pub struct Row {
     pub instruction: Instruction,
     /// The inputs of the instruction.
     pub inputs: Inputs,
-    /// The regions with their error bounds; empty if results are defined bit by bit.
+    /// The regions of operands ([`Region`]) with their error bounds; empty if the ISA defines the
+    /// exact bits of the results.
     pub regions: &'static [Region],
     /// The checker of the results.
     pub check: Check,
@@ -137,8 +139,8 @@ const QUOTIENT: &[Region] = &[Region {
     stated: true,
 }];
 
-/// Returns a checker of `div.approx` and `div.full`; with `limit`, the function may treat divisors beyond 2^126 as
-/// infinite.
+/// Returns a checker of `div.approx` and `div.full`. If `limit` is true, the instruction may treat
+/// divisors greater than 2^126 as infinite.
 fn quotient(ftz: bool, limit: bool) -> Check {
     Box::new(move |inputs: &[u64], got: u64, tally: &mut Tally| {
         let operand = |at: usize| {

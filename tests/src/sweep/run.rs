@@ -17,9 +17,9 @@ const BLOCK: u32 = 256;
 /// The number of inputs.
 #[derive(Clone, Copy, Debug)]
 pub enum Depth {
-    /// All inputs, or inputs at equal distances for instructions without a fast lowering.
+    /// All inputs. For instructions without a fast lowering, inputs at equal distances.
     Full,
-    /// About this number of inputs for each row.
+    /// Approximately this number of inputs for each row.
     Sample(usize),
 }
 
@@ -154,7 +154,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Returns the listed inputs in pieces, each with one list for each operand; random inputs differ in each round.
+    /// Returns the listed inputs, divided into pieces. A piece contains one list for each operand.
+    /// The random inputs differ between rounds.
     fn lists(&self, row: &Row, depth: Depth, turn: u64) -> Vec<Vec<Vec<u64>>> {
         let random = &mut Random(self.seed ^ turn << 32);
         let count = match depth {
@@ -252,7 +253,8 @@ fn transposed(tuples: &[Vec<u64>]) -> Vec<Vec<u64>> {
 
 /// Returns the distance between inputs of a ramp; `None` if all inputs are listed.
 fn step(row: &Row, depth: Depth) -> Option<u32> {
-    /// The distance for slow instructions. The rounding boundaries of these instructions are all listed as well.
+    /// The distance for slow instructions. All rounding boundaries of these instructions are also
+    /// tested, as listed inputs.
     const FULL_STRIDE: u32 = 251;
     let sampled = |count: usize| ((1u64 << 32) / count as u64) as u32 | 1;
     match (row.inputs, depth) {
@@ -301,9 +303,10 @@ fn without_payload(held: Held, bits: u64) -> u64 {
     }
 }
 
-/// Checks the results of neighbouring inputs within one exponent. If all results are equal, only some of them are
-/// checked: the function is monotonic for these inputs, so the worst error is at the first or the last of them. (Sine
-/// and cosine are not monotonic, but where their results are equal, only their size is checked.)
+/// Checks the results of consecutive inputs that have the same exponent. If all results are equal,
+/// only some of them are checked. This is sufficient because the function is monotonic for these
+/// inputs, so the worst error occurs at the first or the last input. (Sine and cosine are not
+/// monotonic. If their results are equal, only the magnitude of the results is checked.)
 fn ramp(row: &Row, start: u32, step: u32, results: &[u32], tally: &mut Tally) {
     const SAMPLED: usize = 4096;
     let first = results.first().copied().unwrap_or_default();

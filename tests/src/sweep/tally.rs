@@ -13,7 +13,7 @@ pub enum Unit {
     Size,
 }
 
-/// A set of inputs with a bound of its own.
+/// A set of inputs that has its own error bound.
 #[derive(Clone, Copy, Debug)]
 pub struct Region {
     /// Description of the inputs.
@@ -22,7 +22,7 @@ pub struct Region {
     pub bound: f64,
     /// The unit of the bound.
     pub unit: Unit,
-    /// Whether the ISA states the bound; if false, the bound is our own.
+    /// Whether the ISA states the bound. If false, this project has chosen the bound.
     pub stated: bool,
 }
 
@@ -31,7 +31,7 @@ pub struct Region {
 pub struct Worst {
     /// The error in the region's unit.
     pub error: f64,
-    /// Encodings of the operands; unused ones are 0.
+    /// Encodings of the operands. The encodings of unused operands are 0.
     pub at: [u64; 3],
 }
 
@@ -49,7 +49,7 @@ pub struct Wrong {
 /// Maximum number of wrong results that are kept.
 const KEPT: usize = 8;
 
-/// The findings of one row.
+/// The errors and wrong results of one row.
 #[derive(Clone, Debug)]
 pub struct Tally {
     /// Number of checked results.
@@ -62,7 +62,7 @@ pub struct Tally {
     pub wrong_count: u64,
     /// The first wrong results.
     pub wrong: Vec<Wrong>,
-    /// A hash of all results in order; all NaNs of `f32` and `f64` count as equal.
+    /// A hash of all results in order. All NaNs of `f32` and `f64` have the same hash.
     pub hash: u64,
 }
 
@@ -79,7 +79,7 @@ impl Tally {
         }
     }
 
-    /// Records an error, and a wrong result if the error exceeds the region's bound.
+    /// Records an error. If the error exceeds the region's bound, also records a wrong result.
     #[inline(always)]
     pub fn error(&mut self, region: usize, error: f64, inputs: &[u64], got: u64) {
         let worst = &mut self.worst[region];
@@ -113,7 +113,7 @@ impl Tally {
         }
     }
 
-    /// Records a wrong result unless `right`.
+    /// Records a wrong result if `right` is false.
     #[inline(always)]
     pub fn expect(&mut self, right: bool, inputs: &[u64], got: u64, why: &str) {
         if !right {

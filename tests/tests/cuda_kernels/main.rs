@@ -1,4 +1,5 @@
-//! Runs the kernels of `tests/cuda`, compiled by NVIDIA's compiler, through the public interface.
+//! Runs the kernels of `tests/cuda`, which NVIDIA's compiler has compiled, through the public
+//! interface of the runtime.
 //!
 //! Each test compares the results with a calculation in Rust. It runs with one worker, with three workers, and with
 //! blocks in reverse order. Buffers are initialised with a sentinel, so a test whose kernel does not run fails.

@@ -1,5 +1,6 @@
-//! Checks that kernels make no accesses that their PTX does not contain: beyond the end of memory, by lanes without a
-//! valid address, or between elements that other threads store.
+//! Checks that native code performs no accesses that the PTX text does not contain: accesses beyond
+//! the end of memory, by lanes without a valid address, or to neighbouring elements that other
+//! threads store.
 
 use margay::{DeviceBuffer, EngineChoice, LaunchConfig};
 

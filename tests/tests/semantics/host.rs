@@ -41,8 +41,8 @@ impl Drop for ControlWord {
     }
 }
 
-/// Simulates a host program that turns on flushing of subnormals and upward rounding before any worker starts. A
-/// program built with -ffast-math can do so.
+/// Simulates a host program that turns on flushing of subnormals and upward rounding before any
+/// worker starts. A program that is built with -ffast-math can do so.
 #[test]
 fn flushing_and_rounding_of_the_host() {
     const FLUSH: u32 = 1 << 15 | 1 << 6;

@@ -1,9 +1,9 @@
-//! Litmus tests of the memory model: they run small programs many times at every scope and check that forbidden results
-//! do not occur.
+//! Litmus tests of the memory model. The tests run small programs many times, at every scope, and
+//! check that forbidden results do not occur.
 //!
 //! Each actor of a test is a CTA, or a warp if the scope is the CTA. The actors wait for each other before each round,
-//! so that their accesses overlap, and each round uses different words of memory. Every combination of results is
-//! counted; the forbidden combination must not occur.
+//! so that their accesses overlap, and each round uses different words of memory. The test counts
+//! each combination of results, and the forbidden combination must not occur.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,13 @@ use margay::{DeviceBuffer, EngineChoice, LaunchConfig};
 
 use super::machines;
 
-/// Number of bytes of the words of a round. Each word is on a separate cache line.
+/// Number of bytes between the words of consecutive rounds. Each word is on a separate cache line.
 const TURN: usize = 256;
 
-/// A litmus test: the code of each actor, which accesses the words `[%x]` and `[%y]` and writes its results to `%a` and
-/// `%b`; and the forbidden results (`%a` and `%b` of each actor, in order). `SCOPE` stands for the scope, `BAR` for the
-/// `membar` of that scope. If an actor begins with `EIGHT`, its code runs eight times, with `NUMBER` from 1 to 8.
+/// A litmus test: the code of each actor, and the forbidden results (`%a` and `%b` of each actor,
+/// in order). The code accesses the words `[%x]` and `[%y]` and writes its results to `%a` and
+/// `%b`. `SCOPE` stands for the scope, and `BAR` stands for the `membar` of that scope. If an actor
+/// begins with `EIGHT`, its code runs eight times, with `NUMBER` from 1 to 8.
 struct Litmus {
     name: &'static str,
     actors: &'static [&'static str],
@@ -272,8 +273,8 @@ fn scope_sys() {
     check("sys");
 }
 
-/// Checks the cluster scope between CTAs: on the host, a release at cluster scope orders as strongly as one at device
-/// scope.
+/// Checks the cluster scope between CTAs: on the host, a release at cluster scope provides the same
+/// ordering as a release at device scope.
 #[test]
 fn scope_cluster() {
     let machines = machines(&[2]);

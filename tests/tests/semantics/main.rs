@@ -1,5 +1,6 @@
-//! Tests rules of docs/semantics.md that file tests cannot test: rules about threads that run at the same time, large
-//! grids, the end of memory, and the host's floating-point settings.
+//! Tests those rules of docs/semantics.md that file tests cannot test. These are rules about
+//! threads that run at the same time, large grids, the end of memory, and the host's floating-point
+//! settings.
 //!
 //! Tests run in both engines, with several numbers of workers, in grid order and in reverse order.
 

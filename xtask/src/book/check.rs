@@ -7,8 +7,9 @@
 //! - `docs/errors.md` contains every result that the documentation of the runtime's errors names;
 //! - `docs/environment.md` contains every environment variable that the runtime, the driver library and the program
 //!   use;
-//! - ARCHITECTURE.md has at most 300 lines. For each row of its table of crates, the manifest in the folder has the
-//!   same name and, under `[dependencies]`, the same crates of this project.
+//! - ARCHITECTURE.md has at most 300 lines. For each row of its table of crates, the manifest in
+//!   the row's folder contains the same crate name and, under `[dependencies]`, the same crates of
+//!   this project.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -94,7 +94,7 @@ fn opening(before: &str) -> Option<usize> {
     None
 }
 
-/// Returns the anchors of a page's headings, as GitHub and mdBook generate them.
+/// Returns the anchors that GitHub and mdBook generate for a page's headings.
 pub(super) fn anchors(text: &str) -> Vec<String> {
     let mut fenced = false;
     let mut anchors: Vec<String> = Vec::new();

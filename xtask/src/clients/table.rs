@@ -22,8 +22,9 @@ pub(super) struct Row {
     pub(super) tests: usize,
     pub(super) passed: usize,
     pub(super) skipped: usize,
-    /// Number of failed tests that cannot pass on a CPU or with these wheels. The percentage of passed tests counts
-    /// them as failed; the goal for this percentage excludes them.
+    /// Number of failed tests that cannot pass on a CPU or with these wheels. The percentage of
+    /// passed tests counts these tests as failed. The goal for this percentage does not take them
+    /// into account.
     pub(super) apart: usize,
     pub(super) notes: String,
 }
@@ -86,7 +87,7 @@ impl Row {
         self.tests.saturating_sub(self.skipped)
     }
 
-    /// Returns the percentage of passed tests among those that ran.
+    /// Returns the percentage of passed tests among the tests that ran.
     fn share(&self) -> f64 {
         100.0 * self.passed as f64 / self.ran().max(1) as f64
     }
@@ -134,7 +135,7 @@ impl Row {
     }
 }
 
-/// All rows of the table; the key is the client and the column `what`.
+/// All rows of the table. The key consists of the client and the column `what`.
 #[derive(Default)]
 pub(super) struct Table {
     rows: BTreeMap<(String, String), Row>,

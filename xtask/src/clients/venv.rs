@@ -1,7 +1,8 @@
 //! Creates virtual environments with the wheels of a client, and downloads the sources of test suites that are not in
 //! the wheels.
 //!
-//! Invariant: an environment matches its requirements file; if the file changes, the environment is created again.
+//! Invariant: an environment contains the packages that its requirements file lists. If the file
+//! changes, this module creates the environment again.
 
 use std::fs;
 use std::path::{Path, PathBuf};

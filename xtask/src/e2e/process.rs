@@ -27,7 +27,8 @@ enum Stream {
 
 /// How a child process ended, and its output.
 pub(crate) struct Ended {
-    /// The exit code, or 128 + N for signal N as in a shell; `None` after the time limit.
+    /// The exit code. As in a shell, it is 128 + N if signal N ended the process. `None` if the
+    /// process exceeded the time limit.
     pub(crate) code: Option<i32>,
     status: ExitStatus,
     timed_out: bool,
@@ -48,7 +49,8 @@ impl Ended {
 }
 
 impl Process {
-    /// Starts `command` in a process group of its own, so that its children can be ended with it.
+    /// Starts `command` in a new process group, so that a signal to the group also ends the
+    /// children of the process.
     pub(crate) fn start(command: &mut Command) -> Result<Self, String> {
         command
             .stdin(Stdio::null())

@@ -12,7 +12,8 @@ pub(super) struct Crate {
     modules: Vec<String>,
 }
 
-/// Parses the list of layers: for each crate a line `[crate]`, then its modules, separated by white space.
+/// Parses the list of layers. For each crate, the list contains a line `[crate]`, followed by the
+/// crate's modules, separated by white space.
 pub(super) fn parse(text: &str) -> Result<Vec<Crate>, String> {
     let mut crates: Vec<Crate> = Vec::new();
     for line in text.lines() {

@@ -1,7 +1,8 @@
 //! Finds possible mutations of a source text: changes of operators, numbers, conditions, flags and rounding modes.
 //!
-//! The text is not parsed, so some mutations do not compile. These are skipped later. Comments, attributes, tests and
-//! tables of names are not mutated. Invariant: a mutation changes one place of one line.
+//! The text is not parsed, so some mutated sources do not compile. Such mutations are skipped
+//! later. Comments, attributes, tests and tables of names are not mutated. Invariant: a mutation
+//! changes one place of one line.
 
 use std::fmt;
 use std::path::Path;

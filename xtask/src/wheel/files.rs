@@ -1,5 +1,6 @@
-//! Collects the wheel's files other than the program and the Python package in the folder `margay.data`. maturin
-//! includes a folder with this name (derived from the name of the package) if it is in the folder of `pyproject.toml`.
+//! Collects in the folder `margay.data` all files of the wheel except the program and the Python
+//! package. maturin includes a folder with this name (derived from the name of the package) if it
+//! is in the folder of `pyproject.toml`.
 //!
 //! Invariant: the folder is removed after the wheel is built, so that no old file is included in another wheel.
 
@@ -9,7 +10,8 @@ use std::process::Command;
 
 use crate::{Outcome, exec};
 
-/// The driver library, and the libraries that `margay run` makes programs load from the same folder.
+/// The driver library, and the other libraries that programs under `margay run` load from the same
+/// folder.
 const LIBRARIES: [&str; 4] = [
     "libcuda.so",
     "libnvidia_ml.so",

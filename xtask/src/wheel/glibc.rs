@@ -8,7 +8,8 @@ use object::read::elf::{FileHeader, SectionHeader};
 
 type Elf = FileHeader64<object::Endianness>;
 
-/// Libraries that every system of PEP 600 has; a file that needs other libraries is an error.
+/// Libraries that, according to PEP 600, every system has. If a file needs any other library, this
+/// is an error.
 const ALLOWED: [&str; 7] = [
     "ld-linux-x86-64.so.2",
     "ld-linux-aarch64.so.1",

@@ -7,7 +7,7 @@ use std::time::Instant;
 use super::environment;
 use crate::{Outcome, exec};
 
-/// Programs of `tests/clients` that are run; their requirements are installed.
+/// Programs of `tests/clients` that the trial runs after it has installed their requirements.
 const PROGRAMS: [&str; 1] = ["numba"];
 
 /// Files that must be in the environment after installation.

@@ -14,8 +14,9 @@ use crate::memory::within;
 use crate::native::reach::is_in_workspace;
 
 impl Examiner<'_> {
-    /// Returns the kind of error if a thread must not access contiguous bytes; `None` if the thread may access them.
-    /// `whole` is the address of the whole access, whose alignment is checked.
+    /// Checks an access of a thread to contiguous bytes. Returns the kind of error, or `None` if
+    /// the thread may access the bytes. `whole` is the address of the whole access, whose alignment
+    /// is checked.
     pub(super) fn problem(
         &mut self,
         at: &Observed<'_>,
@@ -71,8 +72,9 @@ impl Examiner<'_> {
         }
     }
 
-    /// Returns whether an access that is not permitted must end the launch because memcheck, which would report it, does
-    /// not run, and a run without checks would end.
+    /// Returns whether an access that is not permitted must end the launch. This is so if the
+    /// checking tool that reports such accesses (memcheck) does not run, and the same access would
+    /// end a launch without checks.
     #[cold]
     pub(super) fn ends_unchecked(
         &self,
@@ -100,8 +102,8 @@ impl Examiner<'_> {
         }
     }
 
-    /// Returns whether all bytes of a range are in a single shared variable, or in the dynamic shared memory, of the
-    /// CTA or of another CTA of its cluster.
+    /// Returns whether a single shared variable, or the dynamic shared memory, contains all bytes
+    /// of a range. The memory can belong to the CTA or to another CTA of its cluster.
     pub(super) fn is_shared(&self, address: u64, bytes: u64) -> bool {
         let Some(offset) = self.shared_offset_of(address, bytes) else {
             return false;
@@ -113,8 +115,9 @@ impl Examiner<'_> {
             .is_some_and(|variable| offset + bytes <= variable.end)
     }
 
-    /// Returns the offset of a range in the shared memory of the CTA, or of another CTA of its cluster; `None` if not
-    /// all bytes of the range are in it.
+    /// Returns the offset of a range in the shared memory of the CTA that owns the range: this CTA
+    /// or another CTA of its cluster. Returns `None` if no shared memory contains all bytes of the
+    /// range.
     fn shared_offset_of(&self, address: u64, bytes: u64) -> Option<u64> {
         let (rank, offset) = self.shared_place(address);
         let all = u64::from(self.info.static_shared) + u64::from(self.info.dynamic_shared);
@@ -129,8 +132,9 @@ impl Examiner<'_> {
         next.checked_sub(1).map(|index| &variables[index])
     }
 
-    /// Does the same as [`Examiner::permitted`] for a permitted access of one lane. Returns `None` if the access is not
-    /// a load, store or update, or if generated code does not use ranges in this run.
+    /// Does the same as [`Examiner::permitted`] for a permitted access of one lane. Returns `None`
+    /// if the access is not a load, a store or an atomic update, or if accesses are passed to the
+    /// race detector, because generated code then does not use ranges.
     pub(in crate::native) fn permitted_for_lane(
         &mut self,
         at: &Observed<'_>,
@@ -146,8 +150,8 @@ impl Examiner<'_> {
         self.permitted(at, &chunk_of(address, 0, 1))
     }
 
-    /// Returns the number of bytes of a thread's local memory in which all accesses are permitted, or 0 if the host
-    /// must observe each access.
+    /// Returns the number of bytes at the start of a thread's local memory that the thread may
+    /// access, or 0 if the host must observe each access.
     pub(in crate::native) fn checked_local(&self) -> u64 {
         match self.launch.waits.is_observed() {
             true => 0,
@@ -283,7 +287,7 @@ impl Examiner<'_> {
     /// Returns the start and size of the constant variable that contains all `bytes` bytes at `address`, if a module
     /// other than the kernel's own module defines the variable. The kernel may write such a variable, because the
     /// memory is ordinary global memory for it: the host has queried the address (`cuModuleGetGlobal`) and passed it to
-    /// the kernel. Only the kernels of the defining module must not write the variable.
+    /// the kernel. The kernels of the defining module must not write the variable.
     fn constant_of_other_module(&self, address: u64, bytes: u64) -> Option<(u64, u64)> {
         let found = self.visible.constant(address, bytes)?;
         (!self.info.is_constant(found.0)).then_some(found)
@@ -306,11 +310,11 @@ impl Examiner<'_> {
         services.heap_region().contains(&address) && services.was_freed_in_heap(address)
     }
 
-    /// Examines the argument of `free`, and frees the block if the argument is valid. Returns 0, the address that the
-    /// program's call of `free` gets instead.
+    /// Examines the argument of a `free` in device code, and frees the block if the argument is
+    /// valid. Returns 0, which replaces the argument of the program's call of `free`.
     ///
     /// # Errors
-    /// The fault of the call, if a wrong call ends the launch.
+    /// Returns the fault of the call if the call is wrong and wrong calls end the launch.
     pub(super) fn release(&mut self, at: &Observed<'_>, address: u64) -> Result<u64, FaultKind> {
         let services = &self.launch.shape.services;
         let block = services.heap_block(address);

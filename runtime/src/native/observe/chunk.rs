@@ -1,8 +1,9 @@
 //! Examines the accesses of the lanes of a chunk together.
 //!
-//! Usually all accesses are permitted. The examiner then examines the lanes as a single range of addresses if possible,
-//! else lane by lane, and performs the lookups that all lanes share only once. If an access is not permitted, each lane
-//! is examined as a separate access.
+//! Usually all accesses are permitted. In this case, the examiner examines the lanes as a single
+//! range of addresses if possible, and otherwise lane by lane. It performs a lookup only once if
+//! all lanes need the same lookup. If an access is not permitted, the examiner examines each lane
+//! as a separate access.
 
 use margay_ir::observe::{AccessMode, ObservedAccess};
 use margay_ops::meaning::Bits;
@@ -111,7 +112,8 @@ impl Chunk<'_> {
         .collect()
     }
 
-    /// Returns the mask of the lanes whose stores store the same bytes as the latest stores in `values`.
+    /// Returns the mask of the lanes that store the same bytes that `values` records for their
+    /// addresses.
     pub(super) fn equal_stores(&self, access: &ObservedAccess, values: &Values) -> u32 {
         if let Some((first, bytes)) = self.contiguous_operands(access)
             && values.equal(self.addresses.of(first), bytes)
@@ -152,8 +154,8 @@ impl Chunk<'_> {
         one.then(|| self.operands.get(at..at + bytes)).flatten()
     }
 
-    /// Returns the first active lane, and the bytes that all active lanes store from its address on, if the operands
-    /// contain these bytes without gaps.
+    /// If the operands contain the bytes that all active lanes store, in the same order as in
+    /// memory and without gaps, returns the first active lane and these bytes.
     fn contiguous_operands(&self, access: &ObservedAccess) -> Option<(u32, &[u8])> {
         let bytes = self.operand_bytes;
         let element = access.element as usize;
@@ -168,8 +170,8 @@ impl Chunk<'_> {
         Some((first, self.operands.get(from..from + count)?))
     }
 
-    /// Returns the address that a lane accesses. This is the lane's address in `used` if the examiner has chosen
-    /// addresses, else the lane's original address.
+    /// Returns the address that a lane accesses. This is the lane's address in `used`, or the
+    /// lane's original address if the examiner has not chosen addresses.
     pub(in crate::native) fn used(&self, used: Option<&[u64; 32]>, lane: u32) -> u64 {
         match used {
             Some(used) => used[lane as usize],
@@ -189,8 +191,9 @@ impl Chunk<'_> {
         })
     }
 
-    /// Returns the start and length of the smallest range that contains the accesses of all active lanes, each of
-    /// `bytes` bytes. Returns `None` if the lanes have no common stride or their addresses wrap.
+    /// Returns the start and length of the smallest range that contains the accesses of all active
+    /// lanes. Each lane accesses `bytes` bytes. Returns `None` if the lanes have no common stride
+    /// or their addresses wrap.
     pub(super) fn hull(&self, bytes: u32) -> Option<(u64, u64)> {
         let Addresses::Strided { stride, .. } = self.addresses else {
             return None;
@@ -239,8 +242,9 @@ impl Chunk<'_> {
     }
 }
 
-/// Returns the start and length of the smallest range that contains the accesses of all active lanes, each of `bytes`
-/// bytes, and the bitwise OR of the addresses. Returns `None` if no lane is active or the length overflows.
+/// Returns the start and length of the smallest range that contains the accesses of all active
+/// lanes, and the bitwise OR of their addresses. Each lane accesses `bytes` bytes. Returns `None`
+/// if no lane is active or the length overflows.
 fn span(each: &[u64], active: u32, bytes: u32) -> Option<(u64, u64, u64)> {
     let (mut low, mut high, mut together) = (u64::MAX, 0, 0);
     for (lane, &address) in each.iter().enumerate() {
@@ -255,9 +259,9 @@ fn span(each: &[u64], active: u32, bytes: u32) -> Option<(u64, u64, u64)> {
 }
 
 impl Examiner<'_> {
-    /// Examines the accesses of a chunk, whose first lane is the thread of `at`. Returns the address that each lane
-    /// must use; `None` if each lane uses its original address. If the access has unused elements, the result is never
-    /// `None`.
+    /// Examines the accesses of a chunk. `at` contains the thread of its first lane. Returns the
+    /// address that each lane must use; `None` if each lane uses its original address. If the
+    /// access has unused elements, the result is never `None`.
     pub(in crate::native) fn chunk(
         &mut self,
         cta: u64,

@@ -5,7 +5,8 @@
 //! then finds the same races. This has two advantages:
 //!
 //! - Accesses to shared memory cannot race with accesses of other epochs. Most epochs access shared memory in the same
-//!   way as an earlier epoch did. If no access of that earlier epoch raced, the detector need not see the accesses.
+//!   way as an earlier epoch did. If no access of that earlier epoch raced, the accesses of the
+//!   later epoch need not be passed to the detector.
 //! - Accesses of neighbouring threads to global memory are passed to the detector together ([`Run`]).
 //!
 //! Stores are recorded with their values, because a race is less serious if both accesses store the same bytes.
@@ -26,7 +27,8 @@ use crate::checks::Races;
 /// The accesses of the current CTA to shared memory since its last barrier.
 #[derive(Debug, Default)]
 pub(super) struct Epoch {
-    /// Whether this examiner has seen all accesses since the barrier, or since the start of the CTA.
+    /// Whether this examiner has received all accesses since the last barrier or, before the first
+    /// barrier, since the start of the CTA.
     whole: bool,
     /// Whether any of these accesses raced.
     pub(super) raced: bool,
@@ -39,7 +41,7 @@ pub(super) struct Epoch {
     digest: u64,
 }
 
-/// Maximum number of accesses of an epoch that are kept.
+/// Maximum number of an epoch's accesses that are kept in [`Epoch::deferred`].
 const MOST_DEFERRED: usize = 1 << 17;
 
 fn mix(digest: u64, word: u64) -> u64 {
@@ -65,7 +67,8 @@ impl<'a> Examiner<'a> {
         self.log.cursor()
     }
 
-    /// Records that the next CTAs run from their start, so that all accesses of their first epochs are known.
+    /// Records that the next native call starts new CTAs, so that all accesses of their first
+    /// epochs will be recorded.
     pub(in crate::native) fn begin_ctas(&mut self) {
         self.epoch.whole = true;
         self.unsynchronised = true;
@@ -166,9 +169,10 @@ impl<'a> Examiner<'a> {
         }
     }
 
-    /// Passes the loads of a record to the detector if they are loads from global memory at separate addresses, and the
-    /// detector can keep them as reads of memory that the launch has not written. Otherwise returns false; the caller
-    /// must pass the record in another way. `held` keeps the detector locked from one record to the next.
+    /// Passes the loads of a record to the detector, if the record contains an address for each
+    /// lane, all addresses are in global memory, and the launch has not written this memory.
+    /// Otherwise, returns false, and the caller must pass the record in another way. `held` keeps
+    /// the detector locked from one record to the next.
     fn keeps_loads(
         &mut self,
         held: &mut Option<MutexGuard<'a, Races>>,
@@ -201,7 +205,8 @@ impl<'a> Examiner<'a> {
     }
 
     /// Keeps accesses to shared memory until the epoch ends. `following` are the addresses and operands of the record.
-    /// `part` are the accesses, unless all lanes access memory at addresses with a common stride.
+    /// `part` contains the accesses; it is `None` if the addresses of all lanes have a common
+    /// stride.
     fn keep(&mut self, record: &AccessRecord, following: &[u8], part: Option<&Chunk<'_>>) {
         let epoch = &mut self.epoch;
         let words = [record.address, record.loc, record.access, record.lanes];
@@ -217,7 +222,8 @@ impl<'a> Examiner<'a> {
         }
     }
 
-    /// Passes accesses to global memory that are not part of a run to the detector.
+    /// Passes those accesses to global memory to the detector that are not part of a run
+    /// ([`OpenRun`]).
     fn pass_part(&mut self, runs: &mut OpenRuns<'_>, record: &AccessRecord, chunk: &Chunk<'_>) {
         let access = ObservedAccess::from_bits(record.access);
         let at = observed(record, &access);
@@ -229,7 +235,8 @@ impl<'a> Examiner<'a> {
         self.order_lanes(&at, chunk);
     }
 
-    /// Adds an access to the run that it continues, or begins a run.
+    /// Adds an access to the open run ([`OpenRun`]) that it continues. If it continues no run,
+    /// begins a new run with the access.
     fn extend_run<'l>(
         &mut self,
         runs: &mut OpenRuns<'l>,
@@ -278,8 +285,9 @@ impl<'a> Examiner<'a> {
         });
     }
 
-    /// Passes those runs of stores in the mask `of` that overlap a new store to the addresses `low..high`, so that the
-    /// detector gets stores to the same bytes in their order.
+    /// Called before a new store to the addresses `low..high`. Of the runs in the mask `of`, passes
+    /// those that contain stores to some of these addresses, so that the detector receives stores
+    /// to the same bytes in program order.
     fn pass_overlapped(&mut self, runs: &mut OpenRuns<'_>, of: u64, (low, high): (u64, u64)) {
         let mut rest = of;
         while rest != 0 {
@@ -351,7 +359,8 @@ impl<'a> Examiner<'a> {
         self.order_lanes(&at, &chunk_of(record.address, stride, threads));
     }
 
-    /// Returns whether the runs of a load must be passed separately for each CTA.
+    /// Returns whether the runs of the load at the source position `loc` must be passed separately
+    /// for each CTA instead of in a [`GridRun`].
     fn is_separate(&mut self, loc: u64) -> bool {
         let known = &mut self.known_separate[loc as usize % KNOWN_SITES];
         if let Some((of, separate)) = *known
@@ -366,7 +375,7 @@ impl<'a> Examiner<'a> {
         separate
     }
 
-    /// Passes a grid run to the detector.
+    /// Passes a run of loads of consecutive CTAs ([`GridRun`]) to the detector.
     fn pass_grid_run(&mut self, grid: &GridRun) {
         let access = ObservedAccess::from_bits(grid.first.access);
         let (first, stride, _) = grid.first.unpack();

@@ -7,9 +7,10 @@ use super::{Examiner, Observed};
 use crate::checks::Kind;
 
 impl Examiner<'_> {
-    /// Marks the shared memory of the current CTA as unwritten, unless the current CTA has already been recorded as the
-    /// owner of this memory. Reserved memory counts as written: cooperative groups of CUDA C++ begin with atomic
-    /// operations that clear single bits of this memory.
+    /// Marks the shared memory of the current CTA as unwritten. If the current CTA has already been
+    /// recorded as the owner of this memory, does nothing. Reserved memory is always marked as
+    /// written, because the cooperative groups of CUDA C++ first access it with atomic operations
+    /// that clear single bits.
     pub(super) fn begin_shared(&self) {
         let own = u64::from(self.info.static_shared) + u64::from(self.info.dynamic_shared);
         let shadow = self.findings.shadow();
@@ -24,9 +25,9 @@ impl Examiner<'_> {
         }
     }
 
-    /// Returns the address of the record that states which bytes of a range have been written, in the form that
-    /// generated code uses; 0 if all bytes have been written. Returns `None` if generated code cannot use the record.
-    /// The address is valid as long as this examiner exists.
+    /// For generated code, returns the address of the record that states which bytes of a range
+    /// have been written, or 0 if all bytes have been written. Returns `None` if generated code
+    /// cannot use the record. The address is valid as long as this examiner exists.
     pub(super) fn record_of(&mut self, (start, size): (u64, u64)) -> Option<u64> {
         let Some(initialised) = &self.findings.shadow().initialised else {
             return Some(0);

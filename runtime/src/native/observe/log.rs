@@ -8,8 +8,8 @@ const FIRST: usize = 1 << 10;
 /// Maximum number of records. They fit into the second-level cache of a core.
 const MOST: usize = 1 << 13;
 
-/// Maximum number of records whose place an access takes: its own record, addresses of up to 256 bytes, and operands of
-/// up to 2,048 bytes.
+/// Maximum size of an access in the log, as a number of records. An access consists of a record, at
+/// most 256 bytes of addresses and at most 2,048 bytes of operands.
 const LARGEST: usize = 1 + (256 + 2048) / size_of::<AccessRecord>() + 1;
 
 /// Memory for records. Generated code appends to it while the examiner does not run.
@@ -110,7 +110,7 @@ impl Log {
 mod tests {
     use super::*;
 
-    /// Appends a record as generated code does.
+    /// Appends a record in the same way as generated code.
     fn append(log: &mut Log, address: u64) {
         assert!(log.cursor.next < log.cursor.end);
         // SAFETY: the log has space for a record.

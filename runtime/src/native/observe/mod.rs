@@ -69,7 +69,8 @@ fn fault_of(kind: Kind, address: u64, mode: AccessMode) -> FaultKind {
     }
 }
 
-/// Identifies reports that differ in the thread only: kind, position and properties of the access.
+/// The kind, position and properties of a reported access. Reports with equal keys differ only in
+/// the thread.
 type ReportKey = (Kind, u32, u32, u64);
 
 /// Examines the accesses of the CTAs that use one window.
@@ -79,30 +80,33 @@ pub(super) struct Examiner<'a> {
     findings: &'a Findings,
     visible: &'a Visible,
     cta: CtaInfo,
-    /// The start and size of the allocations that were read last and of those that were written last. Most accesses are
-    /// to few allocations, so this cache usually avoids a lookup.
+    /// The start and size of the allocations that were most recently read, and of the allocations
+    /// that were most recently written. Most accesses are to few allocations, so this cache usually
+    /// avoids a lookup.
     recent: [[(u64, u64); 4]; 2],
     /// The most recently used ranges of the record of written bytes.
     written: View,
     /// The linear index of the current CTA, and its index in the race detector.
     known_cta: Option<(u64, CtaId)>,
-    /// Sites that were used last. The index is the PTX line modulo [`KNOWN_SITES`].
+    /// The most recently used access sites. The index is the PTX line modulo [`KNOWN_SITES`].
     known_sites: [Option<(SourceLoc, u64, Site)>; KNOWN_SITES],
     /// The ID of each finding that this examiner has reported ([`Findings::add`]).
     reported: FxHashMap<ReportKey, u64>,
-    /// The fault and the thread of the first access of a chunk that ends the launch.
+    /// If accesses of a chunk end the launch, the fault and the thread of the first such access.
     wrong_access: Option<(FaultKind, u32)>,
     /// The accesses that generated code has recorded.
     log: Log,
     epoch: Epoch,
-    /// Whether the current CTA has run from its start and its threads have not synchronised.
+    /// Whether all accesses of the current CTA since its start have been recorded and its threads
+    /// have not yet synchronised.
     unsynchronised: bool,
     grid_runs: GridRuns,
-    /// For source positions of loads, whether their runs are passed separately for each CTA. The index is the position
-    /// modulo [`KNOWN_SITES`].
+    /// For source positions of loads: whether the loads are passed to the race detector separately
+    /// for each CTA. The index is the position modulo [`KNOWN_SITES`].
     known_separate: [Option<(u64, bool)>; KNOWN_SITES],
-    /// The values that lanes are about to write with compare-and-swap operations that were examined but not yet
-    /// performed, each with its address. Native code for whole chunks and the interpreter examine all lanes first.
+    /// Addresses and values of compare-and-swap operations that have been examined but not yet
+    /// performed: the values that lanes are about to write. The field is needed because native code
+    /// for chunks and the interpreter examine all lanes before they perform the first operation.
     swapped: SmallVec<[(u64, Bits); 4]>,
 }
 
@@ -141,7 +145,7 @@ impl<'a> Examiner<'a> {
     /// in spare memory.
     ///
     /// # Errors
-    /// The fault of the access, if a wrong access ends the launch.
+    /// Returns the fault of the access if the access is wrong and wrong accesses end the launch.
     pub(super) fn access(
         &mut self,
         cta: u64,
@@ -177,8 +181,8 @@ impl<'a> Examiner<'a> {
         }
     }
 
-    /// Examines an access to contiguous bytes. `address` is the address of the whole access. Returns the kind of error;
-    /// `None` if the access is permitted.
+    /// Examines an access to contiguous bytes. `address` is the address of the whole access.
+    /// Returns the kind of error, or `None` if the access is permitted.
     fn part(
         &mut self,
         at: &Observed<'_>,
@@ -245,7 +249,8 @@ impl<'a> Examiner<'a> {
         self.begin_shared();
     }
 
-    /// Returns the state space of an address; for a generic address, the space that contains it.
+    /// Returns the state space of an address. For a generic address, this is the state space to
+    /// which the address refers.
     fn space_of(&self, space: StateSpace, address: u64) -> StateSpace {
         match space {
             StateSpace::None if self.is_in_shared_window(address) => StateSpace::Shared,

@@ -265,7 +265,7 @@ impl Examiner<'_> {
         }
     }
 
-    /// Reports the races of an access with copies and fills in other streams.
+    /// Reports races between an access and the copies and fills that other streams perform.
     fn order_with_host(
         &self,
         races: &mut Races,
@@ -318,8 +318,9 @@ impl Examiner<'_> {
         self.swapped.clear();
     }
 
-    /// Returns the detector's index of the current CTA. The first call for a CTA registers the CTA with the detector,
-    /// which then forgets all earlier accesses to the same shared memory.
+    /// Returns the detector's index of the current CTA. The first call for a CTA registers the CTA
+    /// with the detector. The detector then discards all earlier accesses to the same shared
+    /// memory, because other CTAs have performed them.
     pub(super) fn cta_id(&mut self, races: &mut Races) -> CtaId {
         let linear = self.cta.linear;
         let launch = self.info.grid_id;
@@ -349,7 +350,7 @@ impl Examiner<'_> {
         id
     }
 
-    /// Returns the extents of the launch.
+    /// Returns the extents of the launch: the dimensions of its grid and of its blocks.
     pub(super) fn extents(&self) -> Extents {
         Extents {
             grid: self.info.grid,

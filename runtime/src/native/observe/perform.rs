@@ -11,7 +11,7 @@ use margay_shadow::race::Shape;
 use super::Chunk;
 use crate::fault::{AccessFault, access};
 
-/// The lane whose access has faulted, and the fault.
+/// The lane whose access has caused a fault, and the fault.
 type Faulted = (u32, AccessFault);
 
 /// Loads the value of each active lane from the address that the lane uses ([`Chunk::used`]). Stores the value in
@@ -70,9 +70,10 @@ pub(in crate::native) fn store(
     Ok(())
 }
 
-/// Returns the first active lane and the byte range of the cells of all active lanes, if a single copy can perform the
-/// access of all these lanes. Returns `None` if the values in memory are not adjacent in the same way as in the cells,
-/// or if the lanes must be accessed separately.
+/// If a single copy between memory and the cells can perform the accesses of all active lanes,
+/// returns the first active lane and the byte range of the cells of these lanes. Returns `None` if
+/// the values in memory do not have the same layout as the cells, or if the lanes must be accessed
+/// separately.
 fn adjacent(
     access: &ObservedAccess,
     what: PerformedAccess,

@@ -89,7 +89,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Records an event in lanes with equal operands.
+    /// Records an event that occurs in several lanes with the same operands.
     fn event_of(&mut self, lanes: &ObservedLaneEvent<'_>, mask: u32, operands: &[u32]) {
         let what = RawEvent {
             event: lanes.event,

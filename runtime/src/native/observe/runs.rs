@@ -1,4 +1,5 @@
-//! Accesses of neighbouring threads with one instruction that are passed to the race detector together.
+//! Runs: accesses that neighbouring threads perform with one instruction. The accesses of a run are
+//! passed to the race detector together.
 
 use margay_ir::observe::ObservedAccess;
 use margay_jit::abi::AccessRecord;
@@ -21,7 +22,8 @@ pub(super) struct OpenRun<'l> {
 }
 
 impl OpenRun<'_> {
-    /// Returns the stores of each record, as `at` with the thread of the first lane and a chunk.
+    /// Returns the stores of each record of the run as a chunk, together with a copy of `at` that
+    /// names the thread of the chunk's first lane.
     pub(super) fn parts<'a>(
         &'a self,
         at: &'a Observed<'a>,
@@ -42,7 +44,8 @@ impl OpenRun<'_> {
         })
     }
 
-    /// Returns the address of the first accessed byte, and that of the byte after the last one.
+    /// Returns the address of the first accessed byte, and the address after the last accessed
+    /// byte.
     pub(super) fn hull(&self) -> (u64, u64) {
         let (_, stride, _) = self.first.unpack();
         let bytes = ObservedAccess::from_bits(self.first.access).bytes;
@@ -71,7 +74,7 @@ impl OpenRuns<'_> {
         }
     }
 
-    /// Returns the index in `runs` of the run of an instruction.
+    /// Returns the index in `runs` for the run of an instruction.
     pub(super) fn index(loc: u64) -> usize {
         hash(loc) as usize % OPEN_RUNS
     }
@@ -82,11 +85,11 @@ fn hash(word: u64) -> u64 {
     (word ^ word >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40
 }
 
-/// Number of entries of the table of grid runs.
+/// Number of entries of the table of grid runs ([`GridRun`]).
 const GRID_RUNS: usize = 1024;
 
-/// Loads of one instruction by the same threads of consecutive CTAs. The addresses of a CTA begin after those of the
-/// previous CTA.
+/// Loads of one instruction by the same threads of consecutive CTAs. The memory that a CTA reads
+/// begins directly after the memory that the previous CTA reads.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GridRun {
     /// The first access, of the first CTA.
@@ -118,9 +121,10 @@ impl GridRun {
 /// Grid runs to which the loads of later CTAs can be added.
 #[derive(Debug, Default)]
 pub(super) struct GridRuns {
-    /// The runs, by a hash of the instruction and the first thread; empty before the first run.
+    /// The runs. A hash of the instruction and the first thread determines the index. The vector is
+    /// empty before the first run.
     runs: Vec<Option<GridRun>>,
-    /// The indices of the runs.
+    /// The indices in `runs` that contain a run.
     used: Vec<u32>,
 }
 

@@ -26,8 +26,8 @@ const NON_BLOCKING: u32 = 1;
 const DISABLE_TIMING: u32 = 2;
 /// `cudaMemcpyDeviceToDevice` and `cudaMemcpyDefault`.
 const DEVICE_TO_DEVICE: [u32; 2] = [3, 4];
-/// Size in bytes of a `cudaMemcpy3DParms`; [`PITCHED`] and [`EXTENT`] are those of a `cudaPitchedPtr` and a
-/// `cudaExtent`.
+/// Size in bytes of a `cudaMemcpy3DParms`. [`PITCHED`] and [`EXTENT`] are the sizes of a
+/// `cudaPitchedPtr` and of a `cudaExtent`.
 const COPY_3D: usize = 160;
 const PITCHED: usize = 32;
 const EXTENT: usize = 24;

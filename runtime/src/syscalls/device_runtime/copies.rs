@@ -24,8 +24,8 @@ impl PitchedBox {
         }
     }
 
-    /// Returns whether rows or slices of this extent overlap. A copy without overlaps has no more bytes than the address
-    /// range that contains its rows, so its work is bounded.
+    /// Returns whether rows or slices of this extent overlap. If they do not overlap, a copy has no
+    /// more bytes than the address range that contains its rows, so its running time is bounded.
     pub(super) fn overlaps(&self, [width, height, depth]: [u64; 3]) -> bool {
         let rows = height > 1 && self.pitch < width;
         let plane = self.pitch.checked_mul(height);
@@ -60,7 +60,7 @@ impl Job {
     /// Runs the copy or fill.
     ///
     /// # Errors
-    /// Returns a fault of `kernel` for the first address that cannot be accessed.
+    /// If an address cannot be accessed, returns a fault of `kernel` for the first such address.
     pub(crate) fn run(&self, kernel: &str, visible: Option<&Visible>) -> Result<()> {
         let [width, height, depth] = self.extent;
         // If a range is larger than its memory, the first row outside that memory faults and ends the loops. Rows

@@ -2,8 +2,9 @@
 //! "CUDA Dynamic Parallelism").
 //!
 //! A call records a request ([`Wish`]) and returns immediately. A worker submits the requests after the units that it
-//! was running have completed or parked ([`crate::scheduler`]). The delay is permitted because a kernel must not rely
-//! on its child grids running at the same time. A grid is complete only after all its child grids are complete.
+//! was running have completed or parked ([`crate::scheduler`]). The delay is permitted because CUDA
+//! does not guarantee that a kernel's child grids run at the same time as the kernel. A grid is
+//! complete only after all its child grids are complete.
 //!
 //! A context limits the number of requests that are not complete ([`Pending`]), so device code cannot use an unlimited
 //! amount of host memory.
@@ -35,11 +36,11 @@ const LONGEST: u64 = 32_764;
 /// Number of bytes that are reserved for the parameters of each pending launch.
 const BUFFER: u64 = 4096;
 
-/// Maximum number of streams, and of events, that exist for one launch.
+/// Maximum number of streams that one launch can create, and maximum number of events.
 const MOST_OBJECTS: usize = 1 << 16;
 
-/// Maximum number of threads of a launch whose last error is kept. The calls of other threads still return their
-/// errors.
+/// Maximum number of threads of a launch for which the runtime keeps the last error. In all other
+/// threads, calls still return their errors.
 const MOST_ERRORS: usize = 1 << 20;
 
 /// Maximum nesting depth of grids (CUDA programming guide, "Nesting depth").
@@ -88,7 +89,8 @@ struct Configured {
 /// The device runtime's state for one launch.
 pub(crate) struct DeviceRuntime {
     module: Option<Module>,
-    /// Nesting depth of the grid: 0 if the host launched it, otherwise one more than that of its parent.
+    /// Nesting depth of the grid: 0 if the host launched it, otherwise one more than the depth of
+    /// its parent.
     depth: u32,
     /// Time limit of the launch.
     limit: Option<Duration>,
@@ -107,7 +109,7 @@ struct DeviceRuntimeState {
     buffers: FxHashMap<u64, Configured>,
     streams: FxHashSet<u64>,
     events: FxHashSet<u64>,
-    /// The last error of each thread in which a call has failed.
+    /// For each thread in which a call has failed, the thread's last error.
     errors: FxHashMap<(u64, [u32; 3]), u32>,
 }
 
@@ -136,8 +138,8 @@ impl DeviceRuntime {
     }
 
     /// Returns the time by which a grid that is launched now must be complete. All grids that a launch by the host
-    /// causes share one time limit. It is as long as the time limit of that launch, and starts when the first of these
-    /// grids is launched.
+    /// causes share one time limit. This limit is as long as the time limit of that launch, and
+    /// starts when the first of these grids is launched.
     fn deadline(&self) -> Option<Instant> {
         let limit = self.limit?;
         let mut state = self.state.lock();

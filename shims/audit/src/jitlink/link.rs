@@ -24,8 +24,8 @@ mod input {
 
 /// The architecture (86 means `sm_86`) that is used if the options name none.
 const DEFAULT_SM: u32 = 86;
-/// The first bytes of LLVM bitcode. An input of the kind `ANY` that begins with them is linked as LTO-IR, the code for
-/// link-time optimisation.
+/// The first bytes of LLVM bitcode. If an input of the kind `ANY` begins with these bytes, it is
+/// linked as LTO-IR, the code for link-time optimisation.
 const BITCODE: &[u8] = b"BC\xc0\xde";
 /// The maximum number of errors that are reported for one text.
 const ERRORS_SHOWN: usize = 20;
@@ -153,7 +153,8 @@ impl Link {
         code::SUCCESS
     }
 
-    /// Links all inputs. In the linked PTX, the code of the LTO-IR inputs precedes that of the PTX inputs.
+    /// Links all inputs. In the linked PTX, the code of the LTO-IR inputs precedes the code of the
+    /// PTX inputs.
     pub(super) fn complete(&mut self) -> c_int {
         if self.lto_inputs == 0 && self.texts.is_empty() {
             if !self.log.is_empty() {
@@ -223,7 +224,7 @@ impl Link {
     }
 }
 
-/// Returns the errors that loading a PTX text would report.
+/// Returns the errors that Margay would report if it loaded a PTX text.
 fn check(name: &str, text: &str) -> Result<(), String> {
     let parsed = parse(SourceFile::new(name, text));
     let resolution = resolve::resolve(&parsed);

@@ -1,4 +1,4 @@
-//! The open links, by handle.
+//! A map from handles to the links that have not been destroyed.
 
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
@@ -27,8 +27,8 @@ pub(super) fn remove(handle: *mut c_void) -> Option<Link> {
     links().remove(&(handle as usize))
 }
 
-/// Calls `act` with the link of a handle. The lock of the registry is held during the call, so only one thread at a
-/// time uses any link.
+/// Calls `act` with the link of a handle. The lock of the registry is held during the call, so only
+/// one thread at a time uses a link.
 pub(super) fn with(handle: *mut c_void, act: impl FnOnce(&mut Link) -> c_int) -> c_int {
     match links().get_mut(&(handle as usize)) {
         Some(link) => act(link),
