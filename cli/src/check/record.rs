@@ -29,7 +29,8 @@ pub(crate) struct Spot {
 }
 
 impl Spot {
-    /// Returns file and line of the source, from the innermost inlined function to the kernel.
+    /// Returns the source locations (file and line) of the instruction: the location in the innermost
+    /// inlined function first, and that in the kernel last.
     pub(crate) fn stack(&self) -> Vec<(&str, u64)> {
         let inner = self.inlined.iter().rev();
         let inner = inner.map(|(file, line)| (file.as_str(), *line));

@@ -84,7 +84,7 @@ impl Forms {
     ///
     /// # Errors
     ///
-    /// Returns the error of [`spell`] if no form matches.
+    /// If no form matches, returns the same error as [`spell`].
     pub fn spelled(&mut self, spelled: &str) -> Result<Arc<[Spelling]>, FormError> {
         if let Some(known) = self.seen.get(spelled) {
             return known.clone();

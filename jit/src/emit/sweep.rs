@@ -96,7 +96,8 @@ enum Then {
     General,
 }
 
-/// The context, the frames and the threads of the CTA, and the chunk width of the kernel.
+/// The values and sizes that the code of the uniform path uses: the context argument of the kernel
+/// ABI, the CTA's frames, the number of its threads, and the chunk width of the kernel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     pub(crate) ctx: ir::Value,

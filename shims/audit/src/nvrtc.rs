@@ -137,7 +137,8 @@ const NAMES: [&[u8]; 2] = [b"--gpu-architecture", b"-arch"];
 
 /// The spellings of the option that requests LTO-IR (code for link-time optimisation).
 const LATER: [&[u8]; 4] = [b"-dlto", b"--dlto", b"-dlink-time-opt", b"--dlink-time-opt"];
-/// The option that replaces the options in [`LATER`]. It requests linkable PTX.
+/// The option that NVRTC gets instead of an option in [`LATER`]. It requests linkable PTX, which the
+/// audit can read, instead of LTO-IR.
 const LINKABLE: &[u8] = b"--relocatable-device-code=true";
 
 /// Returns the replacement of an option, or `None` if the option stays unchanged. An architecture

@@ -139,8 +139,9 @@ impl Flow {
     }
 }
 
-/// Splits an address into a value and a constant offset. Ignores checks that were already inserted, and conversions
-/// between generic addresses and addresses of a state space.
+/// Splits an address into a value and a constant offset. A check of the address, or its conversion
+/// between a generic address and an address of a state space, does not end the search: the search
+/// continues with the operand.
 fn place(function: &Function, address: Value) -> (Value, u64) {
     let dfg = &function.dfg;
     let (mut value, mut offset) = (dfg.resolve(address), 0u64);

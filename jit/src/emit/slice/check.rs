@@ -778,7 +778,8 @@ impl Slice<'_, '_> {
         self.lane.b.ins().band(good, whole)
     }
 
-    /// Returns whether generated code performs a permitted access of a masked chunk.
+    /// Returns whether generated code itself performs a permitted access of a masked chunk. Otherwise,
+    /// the host performs the access when it checks it.
     fn is_short_if_masked(&self, places: &Places, access: ObservedAccess) -> bool {
         let Places::Strided { stride, .. } = places else {
             return false;
