@@ -370,7 +370,8 @@ fn inaccessible(side: &str, name: &str, address: u64, span: u64) -> bool {
     true
 }
 
-/// Reports a range of bytes that is not inside one allocation. Returns whether it has reported a finding.
+/// Reports a finding if the range of bytes is not inside a single allocation, and returns whether it
+/// has reported one.
 fn outside(what: &str, address: u64, span: u64, memory: &Memory) -> bool {
     let (text, kind) = match memory {
         Memory::Unallocated => (

@@ -105,7 +105,8 @@ impl Platform {
     /// Finds the first platform of PoCL.
     ///
     /// # Errors
-    /// Returns a message that names the missing component.
+    ///
+    /// If the OpenCL loader or PoCL is missing, the error is a message that says what is missing.
     pub(crate) fn pocl() -> Result<Platform, String> {
         // SAFETY: the initialisers of the OpenCL loader do not affect this process.
         let library = unsafe { Library::open("libOpenCL.so.1") }?;

@@ -17,7 +17,8 @@ use margay_ir::function::Function;
 use margay_ops::meaning::Meaning;
 use margay_ops::ops::Opcode;
 
-/// The register rows that are assigned to a function's values.
+/// The assignment of register rows to the values of a function. A register row has an element for
+/// each lane of a warp.
 pub(super) struct Allocation {
     pub(super) places: SecondaryMap<Value, RegisterId>,
     /// Number of register rows of each width.

@@ -37,7 +37,8 @@ impl Frame {
         })
     }
 
-    /// Rounds, flushes and clamps a result.
+    /// Rounds a result. If the modifiers of the op require it, also replaces a subnormal result by zero
+    /// (`.ftz`) and clamps the result to the range from 0 to 1 (`.sat`).
     fn finish(self, desc: &Desc, value: Number) -> Bits {
         let bits = self.format.encode(value, self.round, false);
         finish_bits(desc, &self.format, bits)

@@ -88,7 +88,8 @@ const WAITS: usize = 256;
 struct Waits(Vec<(u32, Time)>);
 
 impl Waits {
-    /// Adds a wait. Returns whether the wait completes groups that were not complete before.
+    /// Records that a wait at `time` completed the first `complete` groups of copies of the thread.
+    /// Returns false if these groups were complete before.
     fn add(&mut self, complete: u32, time: Time) -> bool {
         if self.0.last().is_some_and(|&(before, _)| before >= complete) {
             return false;
