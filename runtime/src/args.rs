@@ -1,8 +1,9 @@
 //! Kernel arguments: packs Rust values into the bytes of a kernel's `.param` space.
 //!
-//! Tuples and slices of arguments are packed according to the parameter layout of the kernel. Invariant: an argument is
-//! written only if its size equals the size of the corresponding parameter. A mismatch is therefore an error and never
-//! a wrong value. A `&[u8]` of arguments that are already packed is copied without this check.
+//! Tuples and slices of arguments are packed according to the parameter layout of the kernel.
+//! Invariant: an argument is written only if its size equals the size of the corresponding
+//! parameter. A mismatch is therefore an error and never results in a wrong value. Only a `&[u8]`,
+//! which contains arguments that are already packed, is copied without this check.
 
 use crate::engine::ParamInfo;
 use crate::error::{Error, Result};

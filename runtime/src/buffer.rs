@@ -1,4 +1,4 @@
-//! Owned, typed device memory.
+//! Device memory that has an owner and an element type.
 //!
 //! Invariant: a [`DeviceBuffer`] frees its memory exactly once, in the context that allocated the memory.
 
@@ -10,7 +10,8 @@ use crate::copy::Transfer;
 use crate::error::{Error, Result};
 use crate::pointer::DevicePtr;
 
-/// Types that are plain bytes: every bit pattern is a valid value, and the type has no padding and no pointers.
+/// Types whose values are plain bytes: every bit pattern is a valid value, and the type has no
+/// padding and no pointers.
 ///
 /// ```
 /// fn bytes<T: margay::Plain>(count: usize) -> usize {

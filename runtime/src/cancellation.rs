@@ -1,13 +1,15 @@
 //! Disables the cancellation of the calling thread while the thread executes code of this library.
 //!
 //! `pthread_cancel` ends a thread at its next cancellation point, which is a system call such as `read` or `write`. The
-//! C library then unwinds the stack of the thread. Such an unwinding must not reach frames of Rust functions: it would
-//! abort the process, and locks of the library would remain locked. Every entry point of the C interfaces therefore
-//! disables cancellation for its duration. A cancellation that is requested meanwhile stays pending, and the next
-//! cancellation point after the call ends the thread.
+//! C library then unwinds the stack of the thread. The unwinding must not reach frames of Rust
+//! functions, because it would then abort the process or leave locks of the library locked. Every
+//! function of the C interfaces therefore disables cancellation until it returns. If a cancellation
+//! is requested during the call, it stays pending, and the thread ends at its next cancellation
+//! point after the call.
 //!
-//! Limit: a thread with asynchronous cancellation must not be cancelled while it calls the library. POSIX permits such a
-//! thread to call only three functions (`pthread_setcanceltype`).
+//! Limitation: a thread for which asynchronous cancellation is enabled must not be cancelled while
+//! it calls the library. POSIX permits such a thread to call only three functions (see the
+//! specification of `pthread_setcanceltype`).
 
 use std::ffi::c_int;
 use std::marker::PhantomData;
@@ -35,7 +37,8 @@ const DISABLE: c_int = 1;
 #[must_use]
 pub struct Disabled {
     previous: c_int,
-    /// The state belongs to one thread.
+    /// A value of this type must stay on its thread, because the cancellation state belongs to one
+    /// thread.
     _thread: PhantomData<*const ()>,
 }
 

@@ -54,8 +54,9 @@ pub(crate) struct Inner {
     device: i32,
     primary: bool,
     alive: AtomicBool,
-    /// How often the context was reset or destroyed. An object that belongs to the context stores the number at its
-    /// creation, and is no longer valid when the number differs.
+    /// How often the context was reset or destroyed. An object of the context stores the value that
+    /// this counter had when the object was created. If the counter has a different value, the
+    /// object is no longer valid.
     life: AtomicU64,
     flags: AtomicU32,
     cache_config: AtomicU32,
@@ -83,15 +84,15 @@ pub(crate) struct Inner {
     heap: Arc<DeviceHeap>,
     /// Buffers in which kernels write the parameters of child launches.
     launch_buffers: Arc<DeviceHeap>,
-    /// Number of requests of device code that are not complete ([`Pending`]).
+    /// Number of requests by device code that are not complete ([`Pending`]).
     device_requests: Arc<AtomicUsize>,
 }
 
-/// A request of device code that is not complete, such as a child launch. The context counts these requests and limits
-/// their number ([`Limit::DevRuntimePendingLaunchCount`]).
+/// A request by device code, such as a child launch, that is not complete. The context counts these
+/// requests and limits their number ([`Limit::DevRuntimePendingLaunchCount`]).
 pub(crate) struct Pending(Arc<AtomicUsize>);
 
-/// The parameters of a launch, which count as pending until this value is dropped.
+/// Counts the bytes of a launch's parameters in [`Inner::parameters`] until this value is dropped.
 pub(crate) struct Parameters {
     count: Arc<AtomicUsize>,
     bytes: usize,
@@ -119,15 +120,17 @@ impl Inner {
         self.alive.load(Ordering::Acquire)
     }
 
-    /// Invalidates the objects of the current life. Work that has not started is dropped from now on.
+    /// Ends the current life of the context: objects that were created in this life become invalid,
+    /// and work that has not started is dropped instead of being started.
     fn end_life(&self) {
         self.alive.store(false, Ordering::SeqCst);
         self.life.fetch_add(1, Ordering::SeqCst);
     }
 
     /// Reports a fault. If the fault is an access to an illegal address without details, first adds a description of
-    /// the memory at this address. The first fault of the context becomes sticky, and stops all other launches of the
-    /// context, as on a GPU. Otherwise a launch that waits for the failed one would never end.
+    /// the memory at this address. The first fault of the context becomes sticky and stops all
+    /// other launches of the context, as on a GPU. If these launches continued, a launch that waits
+    /// for the failed launch would never end.
     fn make_sticky(&self, mut fault: Fault) {
         if let (FaultKind::IllegalAddress, Some(address), true) =
             (fault.kind, fault.address, fault.detail.is_empty())
@@ -188,24 +191,26 @@ impl Drop for Inner {
     }
 }
 
-/// The value of `time_limit` if the context has no time limit of its own.
+/// The value of `time_limit` in a context for which the program has not set a time limit.
 const NO_LIMIT: u64 = u64::MAX;
 
-/// If a context has at least [`MOST_PENDING`] pending tasks, or at least [`MOST_PARAMETERS`] bytes of parameters of
-/// pending launches, calls that submit work wait. A call stops waiting when no task has completed for [`NO_PROGRESS`].
+/// Calls that submit work wait if the context has at least [`MOST_PENDING`] pending tasks, or if
+/// the parameters of pending launches have at least [`MOST_PARAMETERS`] bytes. A call stops waiting
+/// if no task completes within [`NO_PROGRESS`].
 const MOST_PENDING: usize = 1 << 14;
 const MOST_PARAMETERS: usize = 64 << 20;
 const NO_PROGRESS: Duration = Duration::from_millis(200);
-/// Lower bound of the time without progress after which a call stops waiting. Repeated timeouts shorten that time.
+/// Minimum value of [`Crowded::patience`], which repeated timeouts shorten.
 const LEAST_PATIENCE: Duration = Duration::from_millis(1);
 
 /// The state that calls which submit work share while a context has too many pending tasks.
 struct Crowded {
-    /// The number of completed tasks when a call stopped waiting because no task completed. Until the number of
-    /// completed tasks changes, calls do not wait.
+    /// The number of completed tasks at the time when a call stopped waiting because no task
+    /// completed. Later calls do not wait as long as the number of completed tasks is the same.
     stuck_at: Option<usize>,
-    /// The time without progress after which a call stops waiting. It is halved whenever a call stops waiting without
-    /// success, so that the total wait is short in a program whose pending tasks wait for the program itself.
+    /// The time without progress after which a call stops waiting. This time is halved whenever a
+    /// call stops waiting because of it. The total wait is therefore short in a program whose
+    /// pending tasks wait for an action of the program itself.
     patience: Duration,
 }
 
@@ -225,10 +230,12 @@ const DEEPEST_SYNC: u64 = 24;
 struct Limits([AtomicU64; 11]);
 
 impl Limits {
-    /// The values that a device of capability 8.6 reports.
+    /// The default values of the limits, which are the values that a device of capability 8.6
+    /// reports.
     const DEFAULTS: [u64; 11] = [1024, 1 << 20, 8 << 20, 2, 2048, 64, 0, 0, 0, 0, 0];
 
-    /// Returns the defaults of this process: `MARGAY_STACK_SIZE` changes the stack.
+    /// Returns the default limits of this process. The variable `MARGAY_STACK_SIZE` changes the
+    /// default stack size.
     fn defaults() -> [u64; 11] {
         let mut values = Limits::DEFAULTS;
         // Startup reports other values as ignored.
@@ -280,15 +287,16 @@ pub enum Limit {
     PrintfFifoSize = 1,
     /// Bytes of the heap for device-side malloc.
     MallocHeapSize = 2,
-    /// Depth of device-side synchronisation.
+    /// Maximum nesting depth at which device code synchronises with child launches.
     DevRuntimeSyncDepth = 3,
-    /// Number of pending device-side launches.
+    /// Maximum number of pending launches by device code.
     DevRuntimePendingLaunchCount = 4,
     /// Granularity of fetches to L2, a hint of 0 to 128 bytes.
     MaxL2FetchGranularity = 5,
     /// Bytes of L2 set aside for persisting accesses; always 0.
     PersistingL2CacheSize = 6,
-    /// Bytes of shared memory that kernels may have in a context created for graphics (CIG); read-only.
+    /// Maximum number of bytes of shared memory of kernels in a context that was created for
+    /// graphics (CIG); read-only.
     SharedMemorySize = 7,
     /// Whether the context was created for graphics (CIG); always 0 and read-only.
     CigEnabled = 8,
@@ -322,7 +330,7 @@ impl Limit {
     }
 }
 
-/// Describes the allocation that an address belongs to.
+/// Describes the allocation that contains an address.
 ///
 /// ```
 /// let rt = margay::Runtime::new()?;
@@ -425,8 +433,9 @@ impl Context {
         self.inner.primary
     }
 
-    /// Returns an error if the context was destroyed or has a sticky fault, or in the child of a fork. Also counts the
-    /// calling thread as a thread that uses the driver.
+    /// Returns an error if the context was destroyed, if it has a sticky fault, or if this process
+    /// was forked from the process that created the context. Also records that the calling thread
+    /// uses the driver.
     ///
     /// # Errors
     /// [`Error::ContextDestroyed`], the sticky fault, or [`Error::NotInitialized`] in the child of a fork.
@@ -439,7 +448,8 @@ impl Context {
         self.fault_status()
     }
 
-    /// Checks [`Context::status`], and checks that the life `life`, in which an object was created, has not ended.
+    /// Checks [`Context::status`], and checks that the context has not been reset since an object
+    /// was created. `life` is the number of the context's life in which the object was created.
     pub(crate) fn check(&self, life: u64) -> Result<()> {
         self.status()?;
         if self.life() != life {
@@ -448,8 +458,8 @@ impl Context {
         Ok(())
     }
 
-    /// Performs the checks of [`Context::check`] for a call that waits for work. Such a call is an error in a host
-    /// function.
+    /// Performs the checks of [`Context::check`] for a call that waits for work. In a host
+    /// function, returns an error, because a host function must not wait for work.
     pub(crate) fn check_wait(&self, life: u64) -> Result<()> {
         if in_host_function() {
             return Err(Error::NotPermitted(
@@ -470,8 +480,9 @@ impl Context {
         }
     }
 
-    /// Returns the result of a call that has waited for work: an error if the context was destroyed or reset since the
-    /// life `life`, because work was then dropped, or the sticky fault.
+    /// Returns the result of a call that has waited for work. If the context was reset or destroyed
+    /// after the life with the number `life`, the result is an error, because the work may have
+    /// been dropped. If the context has a sticky fault, the result is this fault.
     pub(crate) fn waited(&self, life: u64) -> Result<()> {
         if !self.is_alive() || self.life() != life {
             return Err(Error::ContextDestroyed);
@@ -488,8 +499,8 @@ impl Context {
         self.inner.work_cancelled()
     }
 
-    /// Makes `error` sticky. `what` names the work that failed. No call waits for this work, so no call could return
-    /// the error.
+    /// Makes `error` the sticky error of the context. `what` names the work that failed. The error
+    /// must be sticky, because no call waits for this work and could return its error.
     pub(crate) fn fail_with(&self, error: Error, what: &str) {
         self.inner.fail_with(error, what);
     }
@@ -505,7 +516,8 @@ impl Context {
         self.inner.alive.store(true, Ordering::Release);
     }
 
-    /// Returns the flags (`CU_CTX_*`) that were given at creation or set since.
+    /// Returns the flags (`CU_CTX_*`) that were passed when the context was created, or that were
+    /// set later.
     pub fn flags(&self) -> u32 {
         self.inner.flags.load(Ordering::Relaxed)
     }
@@ -533,16 +545,18 @@ impl Context {
         self.flush_output();
     }
 
-    /// Writes the printf output of completed launches to the process's standard output. The runtime calls this function
-    /// in calls that wait for a context, a stream, an event or a copy, in launches, when modules are loaded or
-    /// unloaded, when a context ends, before host functions, and when the process exits. The CUDA programming guide
-    /// ("Formatted Output") requires all these flushes except the one at the exit.
+    /// Writes the printf output of completed launches to the process's standard output. The runtime
+    /// calls this function in calls that wait for a context, a stream, an event or a copy, in
+    /// launches, when modules are loaded or unloaded, when a context ends, before host functions,
+    /// and when the process exits. The CUDA programming guide ("Formatted Output") requires that
+    /// the output is written at these times, except at the exit of the process.
     pub(crate) fn flush_output(&self) {
         self.inner.output.flush();
     }
 
-    /// Begins the end of the current life: stops launches, drops work that has not started and waits for running work.
-    /// Does not wait in a host function. Then writes the printf output of completed launches.
+    /// Performs the first part of a reset or a destruction of the context: stops launches, drops
+    /// work that has not started and waits for running work. Does not wait in a host function. Then
+    /// writes the printf output of completed launches.
     pub(crate) fn stop_life(&self) {
         self.inner.end_life();
         self.stop_launches();
@@ -552,10 +566,10 @@ impl Context {
         self.flush_output();
     }
 
-    /// Ends the context's work when the process exits. Waits for the work for up to a second. Then drops work that has
-    /// not started, and stops running launches, as a GPU ends the kernels of a process that exits. All waits are
-    /// limited in time, because a host function may be blocked for ever. Finally writes the printf output of completed
-    /// launches.
+    /// Ends the context's work when the process exits. First waits for the work for at most one
+    /// second. Then drops work that has not started, and stops running launches, as a GPU ends the
+    /// kernels of a process that exits. All waits are limited in time, because a host function may
+    /// be blocked for ever. Finally writes the printf output of completed launches.
     pub(crate) fn end_at_exit(&self) {
         const GRACE: Duration = Duration::from_secs(1);
         let idle_within = |time: Duration, each: &dyn Fn()| {
@@ -576,8 +590,9 @@ impl Context {
         self.flush_output();
     }
 
-    /// Completes the end of a life: frees what the context owns, resets the limits and clears the fault. If `again` is
-    /// true, a new life begins.
+    /// Performs the last part of a reset or a destruction of the context: frees everything that the
+    /// context owns, resets the limits and clears the fault. If `again` is true, the context is
+    /// then active and empty (a new *life* begins).
     pub(crate) fn clear_life(&self, again: bool) {
         let inner = &self.inner;
         inner.queues.clear();
@@ -594,15 +609,18 @@ impl Context {
         inner.alive.store(again, Ordering::SeqCst);
     }
 
-    /// Stops every running launch of this context, when the context is reset or destroyed or the process exits.
+    /// Stops every running launch of this context. The runtime calls this function when the context
+    /// is reset or destroyed, and when the process exits.
     pub fn stop_launches(&self) {
         self.inner.stop_launches();
     }
 
-    /// Blocks while [`MOST_PENDING`] or more tasks, or launches with [`MOST_PARAMETERS`] or more bytes of parameters,
-    /// are pending, as a GPU's driver does when its queue is full. A program therefore cannot fill the memory with
-    /// launches. Stops blocking if no task completes for [`NO_PROGRESS`] (less after earlier timeouts), because the
-    /// pending tasks may wait for this thread. After such a timeout, calls do not block until a task completes.
+    /// Blocks the calling thread while at least [`MOST_PENDING`] tasks are pending, or while the
+    /// parameters of pending launches have at least [`MOST_PARAMETERS`] bytes. A GPU's driver also
+    /// blocks when its queue is full. Because of this limit, a program cannot fill the memory with
+    /// launches. The function stops blocking if no task completes within [`NO_PROGRESS`] (less
+    /// after earlier timeouts), because the pending tasks may wait for this thread. After such a
+    /// timeout, calls do not block until a task completes.
     pub(crate) fn make_room(&self) {
         let pending = || self.inner.pending.load(Ordering::Relaxed);
         let parameters = || self.inner.parameters.load(Ordering::Relaxed);
@@ -642,7 +660,7 @@ impl Context {
         }
     }
 
-    /// Counts the parameters of a launch, until the result is dropped.
+    /// Counts the parameters of a launch as pending until the returned value is dropped.
     pub(crate) fn count_parameters(&self, bytes: usize) -> Parameters {
         self.inner.parameters.fetch_add(bytes, Ordering::Relaxed);
         Parameters {
@@ -670,7 +688,8 @@ impl Context {
         }
     }
 
-    /// Counts a request of device code; returns `None` if as many requests are pending as the limit permits.
+    /// Counts a request by device code. Returns `None` if the number of pending requests has
+    /// reached the limit.
     pub(crate) fn new_request(&self) -> Option<Pending> {
         let most = self.limit_value(Limit::DevRuntimePendingLaunchCount) as usize;
         let count = &self.inner.device_requests;
@@ -701,7 +720,7 @@ impl Context {
         self.inner.limits.0[limit as usize].load(Ordering::Relaxed)
     }
 
-    /// Changes a limit; values are rounded and clamped as the device allows.
+    /// Changes a limit. Rounds the value and limits it to the range that the device permits.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] for a depth of synchronisation above 24, [`Error::UnsupportedLimit`] for read-only
@@ -781,8 +800,8 @@ fn remember(slot: &AtomicU32, value: i32, highest: u32) -> Result<()> {
     }
 }
 
-/// Checks the flags of a context: scheduling (0, 1, 2 or 4), mapped host memory, resizing of local memory, core dumps,
-/// synchronous memory operations.
+/// Checks that the flags of a context are valid. The flags select the scheduling (0, 1, 2 or 4),
+/// mapped host memory, resizing of local memory, core dumps, and synchronous memory operations.
 pub(crate) fn check_flags(flags: u32) -> Result<()> {
     const SCHEDULING: u32 = 0x7;
     const OTHERS: u32 = 0x08 | 0x10 | 0x20 | 0x40 | 0x80;

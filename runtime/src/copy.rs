@@ -1,5 +1,5 @@
-//! Copies and fills: their description, checks, submission and execution. All copy functions describe their copies as a
-//! [`Transfer`], in one to three dimensions.
+//! Describes, checks, submits and executes copies and fills. All copy functions describe their
+//! copies as a [`Transfer`] with one to three dimensions.
 //!
 //! Invariant: an address is looked up before a copy is submitted, and is accessed only through `fault::access`. If the
 //! memory is freed or unmapped after the lookup, the copy returns an error and does not crash.
@@ -16,7 +16,7 @@ use crate::service::in_host_function;
 use crate::stream::Stream;
 use crate::task::{DeviceJob, Work};
 
-/// Whether each side of a transfer is host or device memory.
+/// The kinds of memory, host or device, of the source and the destination of a transfer.
 ///
 /// ```
 /// use margay::{Direction, Transfer};
@@ -57,7 +57,7 @@ pub struct Transfer {
     pub dst: u64,
     /// Address of the first byte that is read.
     pub src: u64,
-    /// Whether each side is host or device memory.
+    /// The kinds of memory of the source and the destination.
     pub direction: Direction,
     /// Bytes in a row.
     pub width: u64,
@@ -65,13 +65,13 @@ pub struct Transfer {
     pub height: u64,
     /// Number of slices.
     pub depth: u64,
-    /// Bytes from one row of the destination to the next.
+    /// Number of bytes from the start of a row of the destination to the start of the next row.
     pub dst_pitch: u64,
-    /// Bytes from one slice of the destination to the next.
+    /// Number of bytes from the start of a slice of the destination to the start of the next slice.
     pub dst_slice: u64,
-    /// Bytes from one row of the source to the next.
+    /// Number of bytes from the start of a row of the source to the start of the next row.
     pub src_pitch: u64,
-    /// Bytes from one slice of the source to the next.
+    /// Number of bytes from the start of a slice of the source to the start of the next slice.
     pub src_slice: u64,
 }
 
@@ -134,22 +134,22 @@ pub struct Fill {
     pub count: u64,
     /// Number of rows.
     pub rows: u64,
-    /// Bytes from one row to the next.
+    /// Number of bytes from the start of a row to the start of the next row.
     pub pitch: u64,
 }
 
-/// Whether a call waits for its copy.
+/// States in which cases a call waits until its copy is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manner {
     /// The call waits in the cases in which `cuMemcpy*` waits.
     Sync,
     /// The call waits in the cases in which `cuMemcpy*Async` waits.
     Async,
-    /// As `Async`, but the source is read before the call returns.
+    /// Like `Async`, but the source is read before the call returns.
     Staged,
 }
 
-/// The kind of memory of one side of a copy.
+/// The kind of memory of the source or the destination of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
     Device,
@@ -162,14 +162,16 @@ enum Side {
 /// complete.
 const SHORT: u64 = 64 << 10;
 
-/// Maximum number of bytes of pageable memory that are kept for submitted copies of the process. If the bytes of a
-/// further copy would exceed this maximum, the copy waits for the earlier work of its stream.
+/// Maximum number of staged bytes in the process. Bytes are *staged* if they were read from the
+/// source when a copy was submitted, and are kept until the copy is executed. If a new copy would
+/// exceed the maximum, the call that submits the copy waits for the earlier work of the stream and
+/// then copies the bytes itself.
 const MOST_STAGED: u64 = 256 << 20;
 
-/// Number of bytes of pageable memory that are kept for submitted copies.
+/// Number of staged bytes in the process.
 static STAGED: AtomicU64 = AtomicU64::new(0);
 
-/// The bytes of pageable memory that a submitted copy reads.
+/// Staged bytes: the source of a submitted copy.
 struct Staged(Vec<u8>);
 
 impl Drop for Staged {
@@ -222,8 +224,8 @@ fn submit_unobserved(stream: &Stream, transfer: Transfer, manner: Manner) -> Res
     Ok(false)
 }
 
-/// Waits until the earlier work of the stream is complete, and copies on the calling thread. If the context has a
-/// sticky fault or was reset meanwhile, copies nothing and returns an error.
+/// Waits until the earlier work of the stream is complete, and copies on the calling thread. If the
+/// context has a sticky fault, or was reset during the wait, copies nothing and returns an error.
 fn copy_here(stream: &Stream, transfer: &Transfer) -> Result<()> {
     let life = stream.context().life();
     let task = stream.submit(Work::Caller);
@@ -285,7 +287,7 @@ impl Fill {
         }
     }
 
-    /// Checks the fill and returns whether there is anything to fill.
+    /// Checks the fill. Returns false if the fill is empty.
     pub(crate) fn check(&self, context: &Context) -> Result<bool> {
         if !matches!(self.width, 1 | 2 | 4) {
             return Err(Error::invalid(format!("element width {}", self.width)));
@@ -308,7 +310,8 @@ impl Fill {
         Ok(true)
     }
 
-    /// Returns whether the fill is so short that a handover to another thread would take longer than the fill.
+    /// Returns whether the fill is so short that it takes less time than passing it to another
+    /// thread.
     pub(crate) fn is_short(&self) -> bool {
         let row = self.count.saturating_mul(u64::from(self.width));
         row.saturating_mul(self.rows) <= SHORT
@@ -359,7 +362,8 @@ impl Transfer {
         self.width.checked_mul(self.height)?.checked_mul(self.depth)
     }
 
-    /// Returns the byte ranges of the destination and of the source, each with whether the transfer writes this range.
+    /// Returns the byte ranges of the destination and of the source. For each range, also returns
+    /// whether the transfer writes to the range.
     pub(crate) fn accesses(&self) -> [(Rows, bool); 2] {
         let side = |start, pitch, slice| Rows {
             start,
@@ -376,7 +380,8 @@ impl Transfer {
         ]
     }
 
-    /// Returns the number of bytes from the first to the last byte of one side.
+    /// Returns the number of bytes from the first to the last byte of the source or the
+    /// destination.
     fn span(&self, pitch: u64, slice: u64) -> Result<u64> {
         let rows = pitch.checked_mul(self.height - 1);
         let slices = slice.checked_mul(self.depth - 1);
@@ -386,8 +391,8 @@ impl Transfer {
             .ok_or_else(overflow)
     }
 
-    /// Returns the kinds of memory of the destination and the source. If the direction declares a side as device
-    /// memory, the side must be inside an allocation.
+    /// Returns the kinds of memory of the destination and the source. If the direction states that
+    /// the source or the destination is device memory, it must be inside an allocation.
     fn sides(&self, context: &Context) -> Result<(Side, Side)> {
         use Direction as D;
         self.bytes().ok_or_else(overflow)?;
@@ -441,7 +446,7 @@ impl Transfer {
         }
     }
 
-    /// Checks the transfer and returns whether there is anything to copy.
+    /// Checks the transfer. Returns false if no bytes need be copied.
     pub(crate) fn check(&self, context: &Context) -> Result<bool> {
         if self.width == 0 || self.height == 0 || self.depth == 0 {
             return Ok(false);
@@ -449,7 +454,8 @@ impl Transfer {
         self.sides(context).map(|_| true)
     }
 
-    /// Returns whether the copy is so short that a handover to another thread would take longer than the copy.
+    /// Returns whether the copy is so short that it takes less time than passing it to another
+    /// thread.
     pub(crate) fn is_short(&self) -> bool {
         self.bytes().is_some_and(|bytes| bytes <= SHORT)
     }

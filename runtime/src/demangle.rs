@@ -1,7 +1,8 @@
 //! Demangles names of functions and variables.
 //!
 //! A mangled name can refer to its own parts, so the length of the demangled text can be exponential in the length of
-//! the name. Invariant: no function here builds a demangled text of more than [`MAX_TEXT`] bytes.
+//! the name. Invariant: no function of this module builds a demangled text of more than
+//! [`MAX_TEXT`] bytes.
 
 use std::fmt::{self, Write};
 

@@ -1,30 +1,35 @@
 //! The interface between the runtime and the engines that execute kernels.
 //!
-//! The runtime handles launches, CTAs and waits. Only engines execute instructions. A [`Loader`] loads an *image*. The
-//! image is then bound to the addresses of its variables and provides one [`Engine`] per kernel. A launch is prepared
-//! once and then run by many workers at the same time.
+//! The runtime handles launches, CTAs and waits. Only engines execute instructions. A [`Loader`]
+//! loads an *image*. After the image has been bound to the addresses of its variables, it provides
+//! one [`Engine`] per kernel. The engine prepares a launch once, and many workers then run the
+//! launch at the same time.
 //!
 //! # Contract
 //!
-//! - **Units.** A *unit* is a cluster. A CTA without a cluster counts as a cluster of one CTA. Unit `u` of a launch
-//!   holds the CTAs of the `u`-th cluster in grid order.
+//! - **Units.** A *unit* is a cluster. In a launch without clusters, each CTA is a unit. Unit `u`
+//!   of a launch holds the CTAs of the `u`-th cluster in grid order.
 //! - **Threads.** Only workers call [`PreparedLaunch::run`] and [`PreparedLaunch::resume`]. Several workers may call
-//!   them at the same time for different units, but never for the same unit. A worker may resume a unit that another
-//!   worker has parked: when the scheduler hands the unit over, a release/acquire pair orders the accesses of the two
-//!   workers.
+//!   them at the same time for different units, but never for the same unit. A worker may resume a
+//!   unit that another worker has parked. When the scheduler passes the unit to the second worker,
+//!   a release operation and an acquire operation order the accesses of the two workers.
 //! - **Parking.** When all threads of a unit wait for memory, the engine returns the unit as a [`ParkedUnit`], which
-//!   owns all state of the unit and its window. `progressed` states whether any thread has completed a wait since the
-//!   unit was last run or resumed. If no unit progresses, workers back off. If only threads of the unit itself could
-//!   end the waits, and no thread of the unit can continue, the engine returns a
-//!   [`FaultKind::Deadlock`](crate::FaultKind) fault. The fault lists where the threads wait.
+//!   owns all state of the unit and its window. `progressed` states whether any thread has
+//!   completed a wait since the unit was last run or resumed. If no unit makes progress, workers
+//!   pause before they resume units. If only threads of the unit itself could end the waits, and no
+//!   thread of the unit can continue, the engine returns a
+//!   [`FaultKind::Deadlock`](crate::FaultKind) fault. The fault lists the instructions at which the
+//!   threads wait.
 //! - **Windows.** The engine takes a window for a unit that needs shared or local memory ([`Worker::take_window`]).
 //!   When the unit completes, the engine returns the window ([`Worker::return_window`]) or keeps the window for the
-//!   next unit of the same call. When the unit parks, the window stays in the unit's state. There are enough windows
-//!   for all units that can be resident at the same time. Dropping a window frees it.
-//! - **Faults** in device code are caught by the engine (through `fault::enter`) and returned as values. After a fault
-//!   in one unit, the runtime stops the other units of the launch.
+//!   next unit of the same call. When the unit parks, the window stays in the unit's state. The
+//!   number of windows suffices for all units that can be resident at the same time. Dropping a
+//!   window makes it available to another unit.
+//! - **Faults.** The engine catches faults in device code (with `fault::enter`) and returns them as
+//!   values. After a fault in one unit, the runtime stops the other units of the launch.
 //! - **Stops.** When [`Worker::stop_requested`] becomes true, the engine returns [`RunOutcome::Stopped`] as soon as it
-//!   can. The stop signal (`fault`) interrupts device code in a loop and makes `fault::enter` return.
+//!   can. If device code is in a loop, the stop signal (module `fault`) interrupts the loop and
+//!   makes `fault::enter` return.
 //! - **Panics.** The worker catches a panic in an engine and fails the launch.
 
 use std::any::Any;
@@ -89,9 +94,9 @@ pub struct KernelInfo {
     pub const_bytes: u32,
     /// Reported number of registers per thread; 0 if it is unknown.
     pub registers: u32,
-    /// The number in the PTX's `.target`: 86 for `sm_86`.
+    /// The number in the `.target` directive of the PTX: 86 for `sm_86`.
     pub target: u32,
-    /// The PTX's `.version`, times ten: 86 for `8.6`.
+    /// The version in the `.version` directive of the PTX, times ten: 86 for `8.6`.
     pub ptx_version: u32,
     /// `.maxntid`: the maximum number of threads in a block.
     pub max_threads: Option<u32>,
@@ -134,7 +139,8 @@ pub struct VariableInfo {
     pub managed: bool,
     /// Whether the variable is declared outside of functions, so that programs can find it by name.
     pub visible: bool,
-    /// Describes a variable of opaque type, which has no memory and whose address is a handle.
+    /// Describes the object that a variable of opaque type refers to. Such a variable has no
+    /// memory, and its address is a handle.
     pub reference: Option<Reference>,
 }
 
@@ -211,8 +217,8 @@ pub trait LoadedImage: Send + Sync {
 
 /// A loaded image that is bound to addresses.
 pub struct BoundImage {
-    /// Initial bytes of each variable, with symbol addresses resolved. If there are fewer bytes than the variable has,
-    /// the rest is zero.
+    /// Initial bytes of each variable, with the addresses of symbols filled in. If the variable has
+    /// more bytes than this vector, its remaining bytes are zero.
     pub initial: Vec<Vec<u8>>,
     /// One engine for each kernel, in the order of [`LoadedImage::kernels`].
     pub kernels: Vec<Arc<dyn Engine>>,
@@ -222,11 +228,12 @@ pub struct BoundImage {
 pub trait Engine: Send + Sync {
     /// Returns the kernel's properties.
     fn info(&self) -> &KernelInfo;
-    /// Returns the memory that the kernel's code needs. The first call lowers the code, which may take a while, but not
-    /// beyond the deadline; later calls are fast.
+    /// Returns the memory that the kernel's code needs. The first call lowers the code, which can
+    /// take a long time but ends at the deadline. Later calls are fast.
     fn sizes(&self, deadline: Option<Instant>) -> Result<KernelSizes>;
-    /// Prepares a launch: compiles missing code and lays out frames. The launching thread waits for this call, so that
-    /// the launch can return compile errors. The call may take long, but not beyond the deadline of the launch.
+    /// Prepares a launch: compiles code that is not compiled yet, and determines the layout of
+    /// frames. The thread that launches the kernel makes this call, so that the launch can return
+    /// compile errors. The call can take a long time, but ends at the deadline of the launch.
     fn prepare(&self, shape: LaunchShape) -> Result<Arc<dyn PreparedLaunch>>;
 }
 
@@ -242,8 +249,9 @@ pub struct LaunchShape {
     pub dynamic_shared: u32,
     /// The filled parameter space.
     pub params: Params,
-    /// Whether all CTAs may wait for each other. `%envreg1` and `%envreg2` then contain the address of a workspace for
-    /// the synchronisation of the grid.
+    /// Whether the launch is cooperative: its CTAs are allowed to wait for each other. In a
+    /// cooperative launch, `%envreg1` and `%envreg2` contain the address of a workspace for the
+    /// synchronisation of the grid.
     pub cooperative: bool,
     /// The end of the launch's time limit. Preparation of the launch counts towards the limit.
     pub deadline: Option<Instant>,
@@ -255,7 +263,7 @@ pub struct LaunchShape {
     pub sm_warps: u32,
     /// Stack bytes of a device thread (`CU_LIMIT_STACK_SIZE`), for recursion.
     pub stack_bytes: u64,
-    /// Whether to run warps and CTAs in reverse order (testing).
+    /// Whether to run warps and CTAs in reverse order. Tests use this option.
     pub reverse: bool,
     /// Geometry of the CTA windows. If [`WindowGeometry::narrow`] is set, generated code must test every offset.
     pub windows: WindowGeometry,
@@ -263,7 +271,7 @@ pub struct LaunchShape {
     pub visible: Option<Arc<Visible>>,
     /// Implements printf, malloc and the other services for this launch.
     pub services: Arc<dyn Services>,
-    /// The textures and surfaces that handles refer to.
+    /// Maps texture and surface handles to textures and surfaces.
     pub textures: Arc<TextureTable>,
     /// Where findings are recorded in a checking run; `None` in other runs.
     pub findings: Option<Arc<Findings>>,
@@ -278,7 +286,7 @@ impl LaunchShape {
     }
 }
 
-/// The interface that a worker provides to an engine while the engine runs units.
+/// The functions of a worker that an engine can call while the engine runs units.
 pub trait Worker {
     /// Returns whether the running launch must end now.
     fn stop_requested(&self) -> bool;
@@ -289,12 +297,12 @@ pub trait Worker {
     /// [`crate::Error::LaunchOutOfResources`] when a window cannot be this large, or the system provides no more
     /// memory.
     fn take_window(&mut self, shared: u64, local: u64) -> Result<CtaWindow>;
-    /// Gives the window of a completed unit back to the worker. Alternatively, the engine can drop the window, which
-    /// frees it.
+    /// Gives the window of a completed unit back to the worker. Alternatively, the engine can drop
+    /// the window, which makes the window available to other units.
     fn return_window(&mut self, window: CtaWindow);
 }
 
-/// The coordinates of the thread that makes a call.
+/// The coordinates of a device thread that calls one of the [`Services`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Coordinates {
     /// `%ctaid`.
@@ -326,7 +334,8 @@ pub trait Services: Send + Sync {
     /// Returns the address range of the allocated heap block that contains an address; `None` if no allocated block
     /// contains the address.
     fn heap_block(&self, address: u64) -> Option<Range<u64>>;
-    /// Returns whether an address is in a block of the heap that was freed and is not in use again.
+    /// Returns whether an address is in a block of the heap that was freed and has not been
+    /// allocated again.
     fn was_freed_in_heap(&self, address: u64) -> bool;
     /// `void cudaGraphSetConditional(handle, unsigned)`: sets the value that a conditional node of a graph tests.
     ///
@@ -359,13 +368,13 @@ pub trait Services: Send + Sync {
 
 /// A prepared launch, which many workers run at the same time.
 pub trait PreparedLaunch: Send + Sync {
-    /// Returns whether a unit can ever park. If not, the number of resident units is not limited, and a worker claims
-    /// more units at a time.
+    /// Returns whether a unit of this launch can park. If no unit can park, the number of resident
+    /// units is not limited, and a worker claims several units at once.
     fn may_park(&self) -> bool {
         true
     }
-    /// Returns whether threads of different units may update the same memory, so that one worker may be faster than
-    /// several.
+    /// Returns whether threads of different units may update the same memory. In this case, a
+    /// single worker can be faster than several workers.
     fn contends(&self) -> bool {
         false
     }
@@ -373,7 +382,8 @@ pub trait PreparedLaunch: Send + Sync {
     fn window_bytes(&self) -> (u64, u64) {
         (0, 0)
     }
-    /// Runs units `[first, first + count)` in order; stops early when a unit must wait.
+    /// Runs the units `first` to `first + count - 1` in this order. If a unit must wait, the call
+    /// returns early.
     fn run(&self, worker: &mut dyn Worker, first: u64, count: u64) -> RunOutcome;
     /// Continues a parked unit.
     fn resume(&self, worker: &mut dyn Worker, unit: ParkedUnit) -> RunOutcome;
@@ -381,14 +391,16 @@ pub trait PreparedLaunch: Send + Sync {
     fn describe(&self, unit: &ParkedUnit) -> String {
         format!("unit {} waits", unit.unit)
     }
-    /// Ends the launch: no unit runs any more. The scheduler calls this function once, before it reports the end of the
-    /// launch. `completed` states whether all units are complete.
+    /// Ends the launch. The scheduler calls this function once, when no unit of the launch runs any
+    /// more, and before it reports the end of the launch. `completed` states whether all units are
+    /// complete.
     fn finish(&self, _completed: bool) {}
     /// Begins to observe the waiting threads, so that a later call of [`PreparedLaunch::hang`] can detect a hang.
     fn observe_waits(&self) {}
-    /// Returns the hang if two conditions hold: since the call of [`PreparedLaunch::observe_waits`], the threads have
-    /// only polled memory; and neither the threads nor, without a call of the driver, the host can change this memory.
-    /// Returns `None` if the engine cannot establish both conditions.
+    /// Returns a description of the hang if two conditions hold. First, the threads have only
+    /// polled memory since the call of [`PreparedLaunch::observe_waits`]. Second, the threads
+    /// cannot change this memory, and the host can change it only with a call of the driver.
+    /// Returns `None` if the engine cannot prove that both conditions hold.
     fn hang(&self) -> Option<Hang> {
         None
     }
@@ -397,9 +409,10 @@ pub trait PreparedLaunch: Send + Sync {
 /// A launch whose threads wait for memory that nothing changes.
 #[derive(Clone, Debug)]
 pub struct Hang {
-    /// Whether the runtime must end the launch. If not, it prints a warning, and the launch continues.
+    /// Whether the runtime must end the launch. If this field is false, the runtime prints a
+    /// warning, and the launch continues.
     pub ends: bool,
-    /// A thread that waits, if known.
+    /// One of the threads that wait, if the engine knows one.
     pub first: Option<Polling>,
     /// Describes which threads poll which memory. Empty if the run does not observe the accesses of kernels.
     pub polled: Vec<String>,
@@ -420,12 +433,12 @@ pub struct Polling {
     pub source: Option<SourceLine>,
 }
 
-/// A unit that waits and has released its worker.
+/// A unit that waits. No worker runs the unit while it is parked.
 pub struct ParkedUnit {
     /// The index of the unit.
     pub unit: u64,
-    /// The state of the unit's CTAs (frames, program counters, barrier states) and the unit's window. Only the engine
-    /// knows its type.
+    /// The state of the unit's CTAs (frames, program counters, barrier states) and the unit's
+    /// window. Only the engine knows the type of this state.
     pub state: Box<dyn Any + Send>,
     /// Whether any thread has completed a wait since the unit was last run or resumed.
     pub progressed: bool,
@@ -441,7 +454,8 @@ pub enum RunOutcome {
     Fault(Fault),
     /// The engine stopped as requested.
     Stopped {
-        /// Describes for a report where the threads were; empty if no thread was running.
+        /// Describes for a report the instructions at which the threads were stopped. Empty if no
+        /// thread was running.
         place: String,
     },
 }

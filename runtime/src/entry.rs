@@ -10,8 +10,9 @@ use crate::scheduler::Throttle;
 /// The value of an attribute that the program has not set.
 pub(crate) const UNSET: i32 = -1;
 
-/// A cached result of the occupancy calculation in 64 bits: 16 bits for the threads of a block, 32 for the bytes of
-/// dynamic shared memory and 16 for the number of blocks resident on an SM. Successive launches usually need the same
+/// A cached result of the occupancy calculation. The 64 bits consist of 16 bits for the number of
+/// threads of a block, 32 bits for the number of bytes of dynamic shared memory, and 16 bits for
+/// the number of blocks that can be resident on an SM. Successive launches usually need the same
 /// result. Zero means that no result is cached.
 #[derive(Clone, Copy)]
 pub(crate) struct Residency(pub(crate) u64);
@@ -39,9 +40,11 @@ impl Residency {
 /// A bound kernel and the attributes that the program has set.
 pub(crate) struct Entry {
     pub(crate) id: u64,
-    /// A shared copy of the kernel's name, for data that outlives a call.
+    /// A shared copy of the kernel's name. Data that is used after a call has returned can refer to
+    /// this copy.
     pub(crate) name: Arc<str>,
-    /// Decaying maximum of the time that a unit takes, in nanoseconds; 0 if no unit has run.
+    /// The maximum time that a unit of this kernel has taken, in nanoseconds. The maximum decays,
+    /// so that old measurements lose their influence. 0 if no unit has run.
     pub(crate) pace: AtomicU64,
     pub(crate) throttle: Throttle,
     /// The last occupancy result, as a [`Residency`].

@@ -31,13 +31,15 @@ pub(crate) fn parse(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(factor)
 }
 
-/// Returns whether kernels may access only the memory that CUDA permits: true unless `MARGAY_ISOLATE=0`.
+/// Returns whether kernels may access only the memory that CUDA permits. This is the default;
+/// `MARGAY_ISOLATE=0` disables it.
 pub(crate) fn isolated() -> bool {
     static ISOLATED: OnceLock<bool> = OnceLock::new();
     *ISOLATED.get_or_init(|| env("MARGAY_ISOLATE").as_deref() != Some("0"))
 }
 
-/// Returns whether device memory is below 4 GiB, for modules with 32-bit addresses: true if `MARGAY_ADDRESS_SIZE=32`.
+/// Returns whether the runtime places device memory below 4 GiB, which modules with 32-bit
+/// addresses require. This is so if `MARGAY_ADDRESS_SIZE=32` is set.
 pub(crate) fn narrow_addresses() -> bool {
     env("MARGAY_ADDRESS_SIZE").as_deref() == Some("32")
 }

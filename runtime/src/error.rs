@@ -1,9 +1,11 @@
 //! Errors, and the CUDA result codes that correspond to them.
 //!
-//! Every fallible operation of this crate returns an [`Error`]. Each variant corresponds to one result code of the CUDA
-//! driver interface, except [`Error::Capture`] and [`Error::Fault`]: their [`CaptureError`] or [`FaultKind`] determines
-//! the code. A failure of device code or of other submitted work is a [`Fault`]. A fault is *sticky*: every later call
-//! that needs the context returns the same fault until the context is reset or destroyed.
+//! Every fallible operation of this crate returns an [`Error`]. Each variant corresponds to one
+//! result code of the CUDA driver interface. The exceptions are [`Error::Capture`] and
+//! [`Error::Fault`], whose result code depends on the [`CaptureError`] or the [`FaultKind`]. A
+//! failure of device code or of other submitted work is a [`Fault`]. A fault is *sticky*: every
+//! later call that needs the context returns the same fault until the context is reset or
+//! destroyed.
 
 use margay_ir::function::SourceLoc;
 use margay_ir::module::Module;
@@ -72,7 +74,8 @@ pub enum Error {
         /// Rendered diagnostics, one after the other.
         log: String,
     },
-    /// The version of the PTX is later than Margay supports [222 UNSUPPORTED_PTX_VERSION].
+    /// The version of the PTX is later than the latest version that Margay supports
+    /// [222 UNSUPPORTED_PTX_VERSION].
     #[error("unsupported PTX version: {0}")]
     UnsupportedPtxVersion(String),
     /// The source file cannot be used [300 INVALID_SOURCE].
@@ -134,7 +137,7 @@ pub enum Error {
     /// A call broke a rule of stream capture; [`CaptureError`] determines which of the codes 900 to 908 applies.
     #[error("stream capture: {0}")]
     Capture(CaptureError),
-    /// An executable graph cannot adopt the changes [910 GRAPH_EXEC_UPDATE_FAILURE].
+    /// An executable graph cannot be updated with these changes [910 GRAPH_EXEC_UPDATE_FAILURE].
     #[error("graph update: {0}")]
     GraphUpdate(String),
     /// The operation is not permitted now, for example an API call in a host function [800 NOT_PERMITTED].
@@ -249,7 +252,7 @@ pub enum FaultKind {
     Deadlock,
     /// Threads wait for memory that nothing will change [702 LAUNCH_TIMEOUT].
     Hang,
-    /// A device-side assertion failed [710 ASSERT].
+    /// An assertion in device code failed [710 ASSERT].
     Assert,
     /// The stack of a device thread is exhausted [714 HARDWARE_STACK_ERROR].
     Stack,
@@ -302,9 +305,10 @@ pub struct SourceLine {
 }
 
 impl SourceLine {
-    /// Returns the source file and line of a position; `None` if they are unknown. For inlined code, the file and line
-    /// are those of the outermost call, because that call is in user code and inlined functions are often in library
-    /// headers. `inlined` then lists the positions in the inlined functions, from the outermost to the innermost.
+    /// Returns the source file and line of a position, or `None` if they are unknown. For inlined
+    /// code, the result is the file and line of the outermost call, because this call is in user
+    /// code, whereas inlined functions are often in library headers. For inlined code, `inlined`
+    /// lists the positions in the inlined functions, from the outermost to the innermost.
     pub(crate) fn of(module: &Module, loc: SourceLoc) -> Option<SourceLine> {
         let (locs, files) = (&module.locs, &module.files);
         let mut lines = Vec::new();
@@ -339,7 +343,7 @@ impl fmt::Display for SourceLine {
     }
 }
 
-/// Detail text of the fault that means that a request of the host stopped the launch.
+/// Detail text of the fault of a launch that was stopped at the request of the host.
 pub(crate) const STOPPED: &str = "stopped";
 
 /// A failure of device code or of other submitted work, with all available information about where it occurred.
@@ -356,11 +360,12 @@ pub struct Fault {
     pub kind: FaultKind,
     /// The kernel's (mangled) name; empty if the work that failed is not a kernel.
     pub kernel: String,
-    /// The failed work if that work is not a kernel, for example `a copy or fill`; otherwise empty.
+    /// A description of the failed work, for example `a copy or fill`, if this work is not a
+    /// kernel; otherwise empty.
     pub operation: String,
-    /// `%ctaid` of the thread at fault.
+    /// `%ctaid` of the thread that caused the fault.
     pub cta: Option<[u32; 3]>,
-    /// `%tid` of the thread at fault.
+    /// `%tid` of the thread that caused the fault.
     pub thread: Option<[u32; 3]>,
     /// The address accessed.
     pub address: Option<u64>,
@@ -399,12 +404,12 @@ impl Fault {
         }
     }
 
-    /// Returns the fault of a launch that a request of the host stopped.
+    /// Returns the fault of a launch that was stopped at the request of the host.
     pub(crate) fn stopped(kernel: &str) -> Fault {
         Fault::new(FaultKind::LaunchFailed, kernel).with_detail(STOPPED)
     }
 
-    /// Returns whether the fault only means that a request of the host stopped the launch.
+    /// Returns whether this is the fault of a launch that was stopped at the request of the host.
     pub(crate) fn is_stop(&self) -> bool {
         self.kind == FaultKind::LaunchFailed && self.detail == STOPPED
     }

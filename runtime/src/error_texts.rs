@@ -58,8 +58,9 @@ fn row(number: u32) -> Option<&'static (u32, &'static CStr, &'static CStr)> {
 /// The name and the text of every error number that is not in the table.
 static UNRECOGNIZED: &CStr = c"unrecognized error code";
 
-/// Returns whether `bytes` bytes at an address are inside an error's name or text. Device code receives the addresses
-/// of names and texts, and may read names and texts.
+/// Returns whether `bytes` bytes at an address are inside an error's name or text. Device code
+/// receives the addresses of names and texts from the device runtime, and is allowed to read these
+/// bytes.
 pub(crate) fn holds(address: u64, bytes: u64) -> bool {
     let texts = ALL.iter().flat_map(|&(_, name, text)| [name, text]);
     texts.chain([UNRECOGNIZED]).any(|text| {

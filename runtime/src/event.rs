@@ -1,7 +1,8 @@
 //! Events: markers in streams.
 //!
-//! Invariant: a record takes a snapshot of the stream's work. Each wait and each query uses the snapshot that is the
-//! latest one at the time of its call.
+//! Invariant: to record an event means to take a snapshot of the work that was submitted to the
+//! stream so far. Each wait for the event and each query uses the latest snapshot at the time of
+//! the wait or query.
 
 mod shared;
 
@@ -31,7 +32,7 @@ pub(crate) use shared::SharedEvent;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EventFlags {
-    /// Waiting threads sleep instead of spinning (a hint).
+    /// A hint that threads which wait for the event should sleep instead of spinning.
     pub blocking_sync: bool,
     /// Queries of elapsed times return an error.
     pub disable_timing: bool,
@@ -63,8 +64,8 @@ struct Inner {
     flags: EventFlags,
     /// The last record.
     record: Mutex<Record>,
-    /// The state that is shared with other processes, if the event was created for sharing or is another process's
-    /// event.
+    /// The state that this process shares with other processes. `None` unless the event was created
+    /// for sharing, or was created by another process.
     shared: Option<Arc<SharedEvent>>,
     destroyed: AtomicBool,
 }
@@ -83,7 +84,7 @@ pub(crate) struct Recorded {
 pub(crate) enum Record {
     /// The program has not yet recorded the event.
     Never,
-    /// The record is a task, which completes after the earlier work of the stream.
+    /// The record is a task. This task completes when the earlier work of the stream is complete.
     Task(Arc<Task>),
     /// The event was recorded in a capturing stream.
     Captured(Recorded),
@@ -177,8 +178,9 @@ impl Event {
         self.inner.shared.as_ref()
     }
 
-    /// Stores the marker that `submit` returns as the last record. `submit` runs while the event is locked. If two
-    /// threads record the event concurrently, the record that is submitted last is therefore the one that is kept.
+    /// Calls `submit`, and stores the marker that it returns as the last record of the event.
+    /// `submit` runs while the event is locked. If two threads record the event concurrently, the
+    /// record that is submitted last therefore becomes the last record.
     pub(crate) fn record_with(&self, submit: impl FnOnce() -> Result<Arc<Task>>) -> Result<()> {
         let mut record = self.inner.record.lock();
         *record = Record::Task(submit()?);
@@ -191,8 +193,8 @@ impl Event {
         Ok(self.inner.record.lock().clone())
     }
 
-    /// Returns the task of the last record, for a graph node that waits for the event. Returns `None` if the event was
-    /// never recorded, or last recorded in a capture.
+    /// Returns the task of the last record, for a graph node that waits for the event. Returns
+    /// `None` if the event was never recorded, or if its last record was in a capture.
     pub(crate) fn last_task(&self) -> Option<Arc<Task>> {
         match &*self.inner.record.lock() {
             Record::Task(task) => Some(Arc::clone(task)),
@@ -210,8 +212,9 @@ impl Event {
         *self.inner.record.lock() = Record::Captured(recorded);
     }
 
-    /// Returns the shared state and the number of its last record if that record is not complete, so that a stream must
-    /// wait for the record. Returns `None` if the record is complete or the event is not shared.
+    /// Returns the shared state of the event and the number of the last record, if a stream that
+    /// waits for the event must wait for this record. Returns `None` if the last record is complete
+    /// or the event is not shared.
     pub(crate) fn foreign(&self) -> Option<(Arc<SharedEvent>, u64)> {
         let shared = self.inner.shared.as_ref()?;
         let last = shared.last();

@@ -8,8 +8,9 @@ use crate::pointer::DevicePtr;
 use crate::process::check_fork;
 
 impl Context {
-    /// Frees device or managed memory after waiting for all submitted work of the memory's context (of all contexts, if
-    /// the memory comes from a pool). Does nothing if `ptr` is null.
+    /// Waits for all submitted work of the memory's context or, if the memory comes from a pool, of
+    /// all contexts. Then frees the device or managed memory at `ptr`. Does nothing if `ptr` is
+    /// null.
     ///
     /// # Errors
     /// [`Error::InvalidValue`](crate::Error::InvalidValue) when `ptr` is not the start of an allocation.

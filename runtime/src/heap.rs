@@ -1,8 +1,9 @@
-//! The heap of device-side malloc and free.
+//! The heap from which `malloc` in device code allocates memory.
 //!
 //! Each context has one region of device memory for its heap. The first allocation creates the region, with the size
-//! that `Limit::MallocHeapSize` has at that time. The bookkeeping is outside the region, so device code cannot corrupt
-//! it. Invariant: free blocks are never adjacent, because adjacent blocks are joined.
+//! that `Limit::MallocHeapSize` has at that time. The list of blocks is outside the region, so
+//! device code cannot corrupt this list. Invariant: free blocks are never adjacent, because
+//! adjacent blocks are joined.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -34,13 +35,14 @@ struct HeapState {
     base: u64,
     /// Size of the region in bytes.
     bytes: u64,
-    /// Size of each free block, by start address. `by_size` contains the size and the start address of each free block.
+    /// The size of each free block, by start address. The next field contains the same blocks,
+    /// ordered by size.
     free: BTreeMap<u64, u64>,
     by_size: BTreeSet<(u64, u64)>,
     /// The blocks that device code has allocated, by start address.
     used: BTreeMap<u64, Used>,
-    /// Number of bytes after each block that no block uses. If this number is not 0, freed blocks are not reused before
-    /// the heap is full.
+    /// Size in bytes of the red zone: the unused bytes after each block. If the size is not 0,
+    /// freed blocks are reused only when the heap is full.
     red_zone: u64,
     /// Size of each freed block that is not available for reuse yet, by start address.
     resting: BTreeMap<u64, u64>,
@@ -110,7 +112,8 @@ impl DeviceHeap {
         state.base..state.base + state.bytes
     }
 
-    /// Returns the address range of the allocated block that contains an address, without padding.
+    /// Returns the address range of the allocated block that contains an address. The range
+    /// contains only the bytes that device code has requested.
     pub(crate) fn block(&self, address: u64) -> Option<Range<u64>> {
         let state = self.state.lock();
         let (&start, used) = state.used.range(..=address).next_back()?;
@@ -118,7 +121,7 @@ impl DeviceHeap {
         block.contains(&address).then_some(block)
     }
 
-    /// Returns whether an address is in a freed block that is not reused.
+    /// Returns whether an address is in a freed block that is not available for reuse yet.
     pub(crate) fn was_freed(&self, address: u64) -> bool {
         let state = self.state.lock();
         let found = state.resting.range(..=address).next_back();
@@ -130,7 +133,7 @@ impl DeviceHeap {
         self.state.lock().release(address)
     }
 
-    /// Returns address and size of each allocated block, in ascending order of addresses.
+    /// Returns the address and the size of each allocated block, in ascending order of addresses.
     pub(crate) fn unfreed(&self) -> Vec<(u64, u64)> {
         let state = self.state.lock();
         let blocks = state.used.iter();
@@ -188,8 +191,8 @@ impl HeapState {
         self.by_size.remove(&(size, start));
     }
 
-    /// Allocates `bytes` bytes and the red zone at the start of the smallest free block that is large enough. Returns 0
-    /// if no block is large enough.
+    /// Allocates `bytes` bytes, followed by the red zone, at the start of the smallest free block
+    /// that is large enough. Returns 0 if no block is large enough.
     fn allocate(&mut self, bytes: u64) -> u64 {
         let padded = bytes.max(1).checked_add(self.red_zone);
         let Some(size) = padded.and_then(|size| size.checked_next_multiple_of(ALIGN)) else {

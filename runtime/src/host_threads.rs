@@ -13,7 +13,8 @@ static USERS: AtomicUsize = AtomicUsize::new(0);
 /// Number of threads counted by [`USERS`] that are waiting for work.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
 
-/// A thread-local value of each thread that has used the driver. Its destructor runs when the thread ends.
+/// A thread-local value of each thread that has used the driver. The destructor of the value runs
+/// when the thread ends.
 struct User;
 
 impl User {
@@ -66,7 +67,8 @@ impl Drop for Wait {
     }
 }
 
-/// Returns whether all threads of the program that have used the driver wait for work.
+/// Returns whether all living threads of the program that have used the driver are waiting for
+/// work.
 pub(crate) fn all_wait() -> bool {
     let users = USERS.load(Ordering::SeqCst);
     users > 0 && WAITING.load(Ordering::SeqCst) >= users

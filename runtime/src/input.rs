@@ -1,10 +1,12 @@
 //! Reads the files that the command line names, up to a maximum size.
 //!
-//! A file can be endless (`/dev/zero`), a pipe, or a regular file whose reads block (`/proc/kmsg`). Invariants: only
-//! regular files, pipes and sockets are read. Of a regular file, no more bytes are read than the length that its
-//! metadata contains, so files that the system generates, such as those of procfs, count as empty. Reading a file stops
-//! with an error after [`MAX_FILE`] bytes, or when there is no memory for the next bytes. [`read_regular`] and
-//! [`read_start`] accept only regular files, and therefore do not block.
+//! The command line can name an endless file (`/dev/zero`), a pipe, or a regular file whose reads
+//! block (`/proc/kmsg`). Invariants: only regular files, pipes and sockets are read. The number of
+//! bytes that are read from a regular file is at most the length in its metadata. Files that the
+//! operating system generates, such as files in `/proc`, have the length 0 and are therefore
+//! treated as empty. Reading a file stops with an error after [`MAX_FILE`] bytes, or when there is
+//! no memory for the next bytes. [`read_regular`] and [`read_start`] accept only regular files, and
+//! therefore do not block.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read};
@@ -87,8 +89,8 @@ pub fn read_text(path: &Path) -> io::Result<String> {
     text.map_err(|_| io::Error::new(ErrorKind::InvalidData, "the text is not UTF-8"))
 }
 
-/// Reads a regular file of at most `limit` bytes. Does not read other files, such as pipes, because other files may
-/// never end.
+/// Reads a regular file of at most `limit` bytes. Refuses other files, such as pipes, because other
+/// files may never end.
 ///
 /// # Errors
 ///
@@ -99,7 +101,7 @@ pub fn read_regular(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     read_up_to(file.take(len), len, limit)
 }
 
-/// Reads at most the first `count` bytes of a regular file, like [`read_regular`].
+/// Reads a regular file like [`read_regular`], but at most the first `count` bytes.
 ///
 /// # Errors
 ///
@@ -110,8 +112,8 @@ pub fn read_start(path: &Path, count: u64) -> io::Result<Vec<u8>> {
     read_up_to(file.take(count), count, count)
 }
 
-/// Opens a regular file or a pipe. Returns the bytes to read, and the length if it is known, otherwise 0. The null
-/// device is empty.
+/// Opens a regular file or a pipe. Returns a reader and the length of the file, or 0 if the length
+/// is not known. The null device is treated as an empty file.
 fn open(path: &Path) -> io::Result<(io::Take<File>, u64)> {
     const NULL_DEVICE: u64 = libc::makedev(1, 3);
     let facts = std::fs::metadata(path)?;

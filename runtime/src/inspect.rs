@@ -1,4 +1,4 @@
-//! Inspection of the compiler: prints an image at each stage of its translation to native code.
+//! Shows the work of the compiler: prints an image at each stage of its translation to native code.
 //!
 //! `margay dis` and tests use this module. No function of this module runs device code. Invariant: the printed code is
 //! the code that an engine uses, because the same passes and the same compiler produce it.
@@ -70,7 +70,7 @@ pub struct Timing {
     pub instructions: usize,
 }
 
-/// Generated code of a function, as text.
+/// The generated code of a function, as text.
 ///
 /// ```
 /// use margay::inspect::{Inspection, Language};
@@ -85,7 +85,7 @@ pub struct Timing {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Listing {
-    /// The title of the listing, for example the function's name and the form of the code.
+    /// The title of the text, for example the function's name and the form of the code.
     pub title: String,
     /// The text.
     pub text: String,
@@ -135,7 +135,8 @@ impl Inspection {
     ///
     /// # Errors
     ///
-    /// The errors of loading an image; for IR, the position of a syntax error or the problems that the verifier found.
+    /// Returns the errors of loading an image. For a module in the text form of the IR, the error
+    /// contains the position of a syntax error, or the problems that the verifier has found.
     pub fn load(image: &[u8], name: &str) -> Result<Inspection> {
         if let Some(text) = ir_text(image) {
             return Ok(Inspection {
@@ -212,7 +213,7 @@ impl Inspection {
         })
     }
 
-    /// Returns the duration of each pass for a function.
+    /// Runs all passes on a function and returns the duration of each pass.
     ///
     /// # Errors
     ///
@@ -280,10 +281,12 @@ impl Inspection {
         Ok(listings)
     }
 
-    /// Reports why a function's code is slower than it could be. If the function has no native code, the report may
-    /// contain only the reason. Otherwise, the first line gives the largest width of chunks for which code is compiled;
-    /// each time the code is too large, the width is halved (`narrow-code`). Each further line gives a reason, and how
-    /// often the reason occurs in the code for one-dimensional blocks whose size is a multiple of the chunk width.
+    /// Reports why the code of a function is not the fastest code that the compiler can generate.
+    /// If no native code can be generated for the function, the report may contain only the reason.
+    /// Otherwise, the first line of the report states the largest chunk width for which code is
+    /// compiled. This width is halved as long as the code is too large (`narrow-code`). Each
+    /// further line states a reason, and how often the reason occurs in the code for
+    /// one-dimensional blocks whose size is a multiple of the chunk width.
     ///
     /// # Errors
     ///
@@ -411,8 +414,8 @@ fn ir_module(text: &str, name: &str) -> Result<Module> {
 mod tests {
     use super::*;
 
-    /// The code generator cannot translate an address of 128 bits. The verifier and the frontend reject such an
-    /// address, so the test uses neither.
+    /// The code generator cannot translate an address of 128 bits. The verifier and the frontend
+    /// reject such an address, so this test passes the IR directly to the code generator.
     #[test]
     fn a_panic_of_the_compiler_becomes_an_error() {
         let text = "module version 8.0 target sm_80
@@ -436,8 +439,9 @@ block0:
         assert!(matches!(made, Err(Error::Internal(_))), "{made:?}");
     }
 
-    /// Each load gathers from addresses that differ between lanes, under a condition that differs between lanes, so its
-    /// code is long. The number of instructions alone would permit chunks of 32 lanes.
+    /// The addresses and the condition of each load differ between lanes, so the code of each load
+    /// is long. If only the number of IR instructions counted, chunks of 32 lanes would be
+    /// permitted.
     #[test]
     fn vector_code_that_is_too_large_is_compiled_for_narrower_chunks() {
         let step = "and.b32 %r1, %r1, 252; cvt.u64.u32 %a1, %r1; add.u64 %a1, %a0, %a1; ld.global.u32 %r1, [%a1];\n";

@@ -40,7 +40,7 @@ pub enum FunctionAttribute {
     LocalSizeBytes = 3,
     /// Registers of a thread.
     NumRegs = 4,
-    /// The PTX's target: 86 for `sm_86`.
+    /// The number in the `.target` directive of the PTX: 86 for `sm_86`.
     PtxVersion = 5,
     /// The architecture that the kernel was compiled for, which is the architecture of the device.
     BinaryVersion = 6,
@@ -50,7 +50,7 @@ pub enum FunctionAttribute {
     MaxDynamicSharedSizeBytes = 8,
     /// Preferred carve-out of shared memory in percent (settable).
     PreferredSharedMemoryCarveout = 9,
-    /// Whether a launch must give a cluster size; always 0.
+    /// Whether a launch must specify a cluster size; always 0.
     ClusterSizeMustBeSet = 10,
     /// Required cluster width (settable).
     RequiredClusterWidth = 11,
@@ -90,9 +90,9 @@ impl FunctionAttribute {
     }
 }
 
-/// Bytes of shared memory that a CTA may have if its kernel does not opt in to more.
+/// Maximum number of bytes of shared memory of a CTA whose kernel does not opt in to more.
 const DEFAULT_SHARED: u32 = 48 << 10;
-/// Number of registers of a thread that is reported if the real number is unknown: a typical number.
+/// A typical number of registers of a thread, which is reported if the real number is unknown.
 const USUAL_REGISTERS: u32 = 32;
 /// Maximum number of CTAs in a cluster that every device permits. [`LARGEST_CLUSTER`] is the maximum if
 /// `NonPortableClusterSizeAllowed` is set.
@@ -168,7 +168,8 @@ impl Kernel {
         Params::zeroed(self.info().param_bytes as usize)
     }
 
-    /// Returns the decaying maximum of the time that a unit takes, in nanoseconds; 0 if no unit has run.
+    /// Returns the maximum time that a unit of this kernel has taken, in nanoseconds. The maximum
+    /// decays, so that old measurements lose their influence. Returns 0 if no unit has run.
     pub(crate) fn pace(&self) -> &AtomicU64 {
         &self.entry.pace
     }
@@ -183,7 +184,8 @@ impl Kernel {
         &*self.entry.engine
     }
 
-    /// Returns a shared copy of the name, for data that outlives a call.
+    /// Returns a shared copy of the kernel's name. Data that is used after a call has returned can
+    /// refer to this copy.
     pub(crate) fn shared_name(&self) -> &Arc<str> {
         &self.entry.name
     }
@@ -296,8 +298,8 @@ impl Kernel {
         })
     }
 
-    /// Returns how many blocks of `block` threads with `dynamic_shared` bytes of dynamic shared memory can be resident
-    /// on one SM.
+    /// Returns the maximum number of blocks that can be resident on one SM, if each block has
+    /// `block` threads and `dynamic_shared` bytes of dynamic shared memory.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] for a block without threads.
@@ -355,8 +357,9 @@ impl Kernel {
         Ok((best.1 * self.config().sms, best.2))
     }
 
-    /// Returns the bytes of dynamic shared memory that each block may have if `blocks` blocks of `block` threads share
-    /// an SM. The result does not exceed the kernel's limit of dynamic shared memory.
+    /// Returns the maximum number of bytes of dynamic shared memory of a block, if `blocks` blocks
+    /// of `block` threads each must be resident on one SM. The result does not exceed the kernel's
+    /// limit of dynamic shared memory.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] when this number of blocks cannot be resident.
@@ -370,7 +373,8 @@ impl Kernel {
         Ok(u64::from(room.min(self.max_dynamic_shared()?)))
     }
 
-    /// Returns how many clusters of a launch with this configuration can be resident at the same time.
+    /// Returns the maximum number of clusters of a launch with this configuration that can be
+    /// resident at the same time.
     pub fn max_active_clusters(&self, config: &LaunchConfig) -> Result<u32> {
         let block = u32::try_from(config.block.count()).unwrap_or(u32::MAX);
         let per_sm = self.max_active_blocks(block, u64::from(config.shared))?;
@@ -417,8 +421,8 @@ impl Kernel {
         Ok(cluster)
     }
 
-    /// Checks a launch without preparing it. Returns the shape of the launch's clusters and how many units may be
-    /// resident at the same time.
+    /// Checks a launch without preparing it. Returns the shape of the launch's clusters, and the
+    /// maximum number of units that may be resident at the same time.
     ///
     /// The first launch of a kernel lowers the kernel's code. The call fails if the code has not been lowered by
     /// `deadline`.
@@ -445,7 +449,7 @@ impl Kernel {
     /// Checks whether a launch may have this shape and this much shared memory.
     ///
     /// # Errors
-    /// The errors of a launch with an invalid configuration.
+    /// The same errors as for a launch with an invalid configuration.
     pub(crate) fn check_config(&self, config: &LaunchConfig) -> Result<()> {
         self.check_shape(config)?;
         self.check_shared(config)
@@ -490,8 +494,9 @@ impl Kernel {
         Ok(())
     }
 
-    /// Returns how many units may be resident at the same time, which is at least one. Returns an error if a block does
-    /// not fit on an SM, or if a cooperative grid is too large.
+    /// Returns the maximum number of units that may be resident at the same time. This number is at
+    /// least one. Returns an error if a block does not fit on an SM, or if a cooperative grid is
+    /// too large.
     fn resident_units(&self, config: &LaunchConfig, cluster: Dim3) -> Result<u64> {
         let threads = config.block.count() as u32;
         let per_sm = self.resident_per_sm(threads, u64::from(config.shared))?;

@@ -1,7 +1,8 @@
 //! The shape of a launch: grid, block, dynamic shared memory, cluster.
 //!
-//! Public names follow CUDA: a *block* is a CTA. Invariant: a [`LaunchConfig`] is only data; a launch checks it against
-//! the limits of the kernel and the device.
+//! Public names follow CUDA: a *block* is a CTA. Invariant: a [`LaunchConfig`] is not checked when
+//! it is created. Each launch checks its [`LaunchConfig`] against the limits of the kernel and the
+//! device.
 
 /// Three extents, or the coordinates of a position. The x coordinate varies fastest.
 ///
@@ -29,7 +30,8 @@ impl Dim3 {
 
     /// Returns the number of positions: the product of the three extents.
     ///
-    /// The product saturates; valid launches are far smaller.
+    /// If the product overflows, the result is the largest number of this type. Valid launches
+    /// never have so many positions.
     pub fn count(self) -> u64 {
         u64::from(self.x)
             .saturating_mul(u64::from(self.y))
@@ -96,7 +98,7 @@ pub struct LaunchConfig {
     /// Blocks in a cluster. `None` selects the cluster shape that the kernel's attributes or its declaration specify,
     /// or no clusters if neither specifies a shape.
     pub cluster: Option<Dim3>,
-    /// Whether all blocks are resident at the same time and may wait for each other.
+    /// Whether all blocks must be resident at the same time and are allowed to wait for each other.
     pub cooperative: bool,
     /// Replaces the stream's priority (`CU_LAUNCH_ATTRIBUTE_PRIORITY`): 0, or a negative number for a higher priority.
     pub priority: Option<i32>,

@@ -1,8 +1,9 @@
-//! Launches: prepares a kernel for the scheduler, and submits the work that its threads request from the device
-//! runtime.
+//! Prepares the launch of a kernel for the scheduler, and submits the work that the threads of the
+//! kernel request from the device runtime.
 //!
-//! Invariant: a launch's task completes after all work that the launch's threads have requested. Launches into the tail
-//! stream run one after the other, after all other requested work.
+//! Invariant: a launch's task completes after all work that the launch's threads have requested.
+//! Launches into the tail launch stream (`cudaStreamTailLaunch`) run one after the other, after all
+//! other requested work.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
@@ -26,32 +27,35 @@ use crate::task::{Launch, Owner, Started, Task, Work};
 
 /// A launch that is waiting or running.
 struct Launched {
-    /// Keeps code and variables loaded while the launch exists.
+    /// A reference to the module, which keeps its code and variables loaded while the launch
+    /// exists.
     kernel: Kernel,
     services: Arc<LaunchServices>,
     /// The value of `%gridid`.
     id: u64,
     /// The priority of the launch. `None` selects the priority of the launch's task.
     priority: Option<i32>,
-    /// The stack of the call that submitted the launch, if the launch is checked.
+    /// The stack of the call that submitted the launch, if a checking run examines the launch.
     call: Option<CallStack>,
-    /// The launch's task. It is set when the launch starts.
+    /// The launch's task. This field is set when the launch starts.
     task: OnceLock<Arc<Task>>,
     children: Mutex<LaunchedState>,
-    /// Counts a launch by device code as pending until its threads have ended.
+    /// If device code has requested the launch, counts this request as pending until the threads of
+    /// the launch have ended.
     pending: Mutex<Option<Pending>>,
     /// Counts the bytes of the launch's parameters while the launch exists.
     _parameters: Parameters,
 }
 
-/// Number of tasks in [`LaunchedState`] below which completed tasks are not removed.
+/// Minimum number of tasks in [`LaunchedState`] for a search for completed tasks.
 const FEW_TASKS: usize = 4096;
 
 #[derive(Default)]
 struct LaunchedState {
     /// The last task of each stream of device code.
     tails: FxHashMap<Line, Arc<Task>>,
-    /// The tasks of requests that no later request waits for.
+    /// The tasks of requests in the stream `cudaStreamFireAndForget`, for which no later request
+    /// waits.
     loose: Loose<Arc<Task>>,
     last: Vec<Child>,
     /// The task of each event's last record.
@@ -60,8 +64,9 @@ struct LaunchedState {
     left: usize,
 }
 
-/// A list of tasks from which completed tasks are removed. The mean cost of a new task is constant: the tasks are
-/// examined when their number has doubled since completed tasks were last removed.
+/// A list of tasks from which completed tasks are removed. The list searches for completed tasks
+/// when the number of tasks has doubled since the last search. The average cost of adding a task is
+/// therefore constant.
 struct Loose<T> {
     tasks: Vec<T>,
     /// Number of tasks that remained after completed tasks were last removed.
@@ -88,8 +93,8 @@ impl<T> Loose<T> {
 }
 
 impl LaunchedState {
-    /// Creates the task for a request of device code; `None` if the request creates no task. The task starts only after
-    /// the caller has released the task.
+    /// Creates the task for a request by device code. Returns `None` if the request needs no task.
+    /// The task does not start before the caller calls [`Task::release`].
     fn submit(
         &mut self,
         owner: &Arc<dyn Owner>,
@@ -165,8 +170,9 @@ fn marker(pending: Pending) -> Work {
     }
 }
 
-/// Creates the work of a child launch. Returns `None` if the context's work is cancelled or the kernel cannot be
-/// launched. In the second case, the context fails, because no call could return the error.
+/// Creates the work of a child launch. Returns `None` if the context's work is cancelled, or if the
+/// kernel cannot be launched. If the kernel cannot be launched, the error becomes the sticky error
+/// of the context, because no call of the host could return it.
 fn launch(owner: &dyn Owner, child: Child) -> Option<Work> {
     if owner.work_cancelled() {
         return None;
@@ -201,9 +207,10 @@ impl Kernel {
     }
 }
 
-/// Checks and prepares a launch like [`Kernel::start`]. `depth` is the number of launches that contain this launch; it
-/// is 0 for a launch by the host. For a launch that device code requests, `by` is the time by which it must be
-/// complete, and `pending` counts it as pending.
+/// Checks and prepares a launch like [`Kernel::start`]. `depth` is the nesting depth of the launch:
+/// 0 for a launch by the host, and 1 more than the depth of the parent launch for a launch by
+/// device code. For a launch by device code, `by` is the time at which the launch must be complete,
+/// and `pending` counts the launch as pending.
 fn start_nested(
     kernel: &Kernel,
     config: LaunchConfig,
@@ -313,8 +320,9 @@ impl Launched {
         self.task.get()?.owner()
     }
 
-    /// Submits the launches into the tail stream. Completes the launch's task after all work that the launch's threads
-    /// have requested, or at once if there is no such work.
+    /// Submits the launches into the tail launch stream (`cudaStreamTailLaunch`). Completes the
+    /// launch's task when all work that the launch's threads have requested is complete, or at once
+    /// if the threads have requested no work.
     fn complete_behind_children(&self, task: &Arc<Task>) {
         let LaunchedState {
             tails, loose, last, ..

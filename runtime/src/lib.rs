@@ -1,8 +1,9 @@
 //! Margay: CUDA kernels on the CPU.
 //!
-//! This crate is the runtime of the project and its embedding interface: [`Runtime`], [`Device`], [`Context`],
-//! [`Module`], [`Kernel`], [`Stream`], [`Event`], device memory, launches and the scheduler that runs them on all
-//! cores. The crate in `ffi/` implements the CUDA driver interface on top of this crate.
+//! This crate is the runtime of the project, and the interface for Rust programs that embed Margay.
+//! It contains [`Runtime`], [`Device`], [`Context`], [`Module`], [`Kernel`], [`Stream`], [`Event`],
+//! device memory, launches, and the scheduler that runs launches on all cores. The crate in `ffi/`
+//! implements the CUDA driver interface on top of this crate.
 //!
 //! A launch, copy, fill or host function becomes a *task* of its stream. A task waits for earlier tasks according to
 //! CUDA's ordering rules. A launch that is ready runs on the workers of the `scheduler`. A copy runs on the copy thread

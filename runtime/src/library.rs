@@ -1,6 +1,7 @@
-//! Libraries: images that belong to no context.
+//! Libraries. A library is an image that does not belong to a context.
 //!
-//! Each context that uses a [`Library`] gets its own [`Module`], which the first use creates.
+//! Each context that uses a [`Library`] has its own [`Module`]. The first use of the library in a
+//! context creates this module.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use crate::names::Names;
 use crate::pointer::{DevicePtr, PointerKind};
 use crate::runtime::Runtime;
 
-/// An image that belongs to no context (`CUlibrary`). Clones refer to the same library.
+/// An image that does not belong to a context (`CUlibrary`). Clones refer to the same library.
 ///
 /// ```
 /// use margay::{Image, Library, LoadOptions};
@@ -108,7 +109,8 @@ impl Library {
         self.inner.loaded.kernels()
     }
 
-    /// Returns the properties of the kernel with this name in the PTX, which is mangled for C++ kernels.
+    /// Returns the properties of a kernel. `name` is the kernel's name in the PTX; names of C++
+    /// kernels are mangled.
     pub fn kernel_info(&self, name: &str) -> Option<&KernelInfo> {
         self.kernels().get(self.inner.names.kernel(name)?)
     }
@@ -177,7 +179,7 @@ impl Library {
 }
 
 impl LibraryInner {
-    /// Allocates and initialises the managed variables, which belong to no context.
+    /// Allocates and initialises the managed variables, which do not belong to a context.
     fn place_managed(&mut self) -> Result<()> {
         let memory = &self.runtime.machine().memory;
         let variables = self.loaded.variables();

@@ -58,7 +58,7 @@ impl Device {
         Ok(primary)
     }
 
-    /// Releases the primary context; the last release ends the context's life.
+    /// Releases the primary context. The last release resets the context and makes it inactive.
     ///
     /// # Errors
     /// [`Error::InvalidContext`] when the context is not retained.
@@ -78,7 +78,7 @@ impl Device {
         Ok(())
     }
 
-    /// Returns whether the next release ends the primary context's life.
+    /// Returns whether the next release is the last one, which makes the primary context inactive.
     ///
     /// # Errors
     /// [`Error::InvalidDevice`] when the runtime does not have this device.
@@ -86,14 +86,16 @@ impl Device {
         Ok(*self.retained()?.lock() == 1)
     }
 
-    /// Stops all work of the primary context, frees what the context owns and clears its fault. If the context is
-    /// retained, it stays active and is empty.
+    /// Stops all work of the primary context, frees everything that the context owns, and clears
+    /// its fault. If the context is retained, it stays active, but contains no objects.
     ///
-    /// This also frees device and managed memory that pools of the device provided to streams of primary contexts. CUDA
-    /// documents that the reset "explicitly destroys and cleans up all resources associated with the current device in
-    /// the current process", and that it destroys the allocations of the primary context. It does not state what happens
-    /// to memory of a pool that a stream of another context allocated. This memory remains, because that context
-    /// continues to work. The pools themselves remain too, with their settings.
+    /// The reset also frees device and managed memory that streams of primary contexts have
+    /// allocated from pools of the device. CUDA's documentation states that the reset "explicitly
+    /// destroys and cleans up all resources associated with the current device in the current
+    /// process", and that it destroys the allocations of the primary context. The documentation
+    /// does not state what happens to pool memory that a stream of a created context has allocated.
+    /// Margay keeps this memory, because the created context continues to work. It also keeps the
+    /// pools and their settings.
     ///
     /// # Errors
     /// [`Error::NotInitialized`] in the child of a fork.
@@ -107,7 +109,7 @@ impl Device {
     /// Returns the primary context's flags and whether the context is active.
     ///
     /// # Errors
-    /// The errors of [`Device::primary_context`].
+    /// Returns the same errors as [`Device::primary_context`].
     pub fn primary_state(&self) -> Result<PrimaryState> {
         let primary = self.primary_context()?;
         Ok(PrimaryState {
@@ -136,7 +138,7 @@ impl Device {
 }
 
 impl Context {
-    /// Waits for all work of the context and writes pending kernel output.
+    /// Waits for all work of the context, and writes the printf output of completed launches.
     pub fn synchronize(&self) -> Result<()> {
         let life = self.life();
         self.check_wait(life)?;
@@ -145,8 +147,8 @@ impl Context {
         self.waited(life)
     }
 
-    /// Waits for the work submitted so far, frees everything that the context owns and ends the context's life. If the
-    /// context has failed, the remaining work is dropped.
+    /// Waits for the work that was submitted so far, frees everything that the context owns, and
+    /// makes the context unusable. If the context has failed, the remaining work is dropped.
     ///
     /// # Errors
     /// [`Error::InvalidContext`] for a primary context, [`Error::ContextDestroyed`] when the context is already
@@ -168,8 +170,9 @@ impl Context {
         Ok(())
     }
 
-    /// Ends the current life: stops launches, drops work that has not started, frees what the context owns, ends its
-    /// captures and clears the fault. If `again` is true, a new life begins.
+    /// Resets or destroys a context: stops launches, drops work that has not started, frees
+    /// everything that the context owns, ends its captures and clears the fault. If `again` is
+    /// true, the context is then active and empty.
     fn end_life(&self, again: bool) {
         self.stop_life();
         capture::forget_context(self);

@@ -1,6 +1,8 @@
-//! State that all contexts of a runtime share: workers, service threads, memory, the image loader.
+//! The state that all contexts of a runtime share: workers, service threads, memory, and the image
+//! loader.
 //!
-//! Invariant: a machine exists as long as any of its contexts, buffers or unfinished tasks exists.
+//! Invariant: a machine exists as long as at least one of its contexts, buffers or unfinished tasks
+//! exists.
 
 use std::sync::{Arc, OnceLock};
 
@@ -35,9 +37,10 @@ pub(crate) struct Machine {
     callbacks: ServiceThread,
     waits: Waits,
     pub(crate) memory: DeviceMemory,
-    /// Memory that kernels may access; set after the address range of the CTA windows is reserved.
+    /// The memory that kernels may access. This field is set when the address range of the CTA
+    /// windows has been reserved.
     visible: OnceLock<Arc<Visible>>,
-    /// The textures and surfaces that handles refer to.
+    /// Maps texture and surface handles to textures and surfaces.
     pub(crate) textures: Registry,
     pub(crate) loader: Arc<dyn Loader>,
     /// The devices that programs see, by ordinal.
@@ -48,7 +51,7 @@ pub(crate) struct Machine {
 pub(crate) struct DeviceState {
     /// The device's number: its index among all configured devices, including those that programs do not see.
     number: i32,
-    /// Number of retains of the primary context that are not yet released.
+    /// Number of times that the program has retained the primary context and not yet released it.
     pub(crate) retained: Mutex<u64>,
 }
 

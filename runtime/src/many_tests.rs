@@ -1,4 +1,5 @@
-//! Tests of programs with tens of thousands of objects: the time is proportional to the number of objects.
+//! Tests which check that the running time of programs with tens of thousands of objects is
+//! proportional to the number of objects.
 
 use crate::capture::{CaptureMode, CaptureStatus};
 use crate::testing::{Bench, assert_linear};

@@ -1,7 +1,8 @@
 //! Allocates, looks up and frees the memory of one machine.
 //!
-//! This module is a thin layer over [`AddressSpace`] that adds contexts and the rules for what the program may free.
-//! Invariant: an address is looked up here before any copy or fill accesses it.
+//! This module extends [`AddressSpace`] by contexts, and by the rules that determine which memory
+//! the program may free. Invariant: before a copy or fill accesses an address, it looks up the
+//! allocation at this address with a function of this module.
 
 use std::sync::Arc;
 
@@ -21,17 +22,18 @@ pub(crate) struct Allocation {
     /// Requested size in bytes.
     pub(crate) size: u64,
     pub(crate) kind: PointerKind,
-    /// The ID of the owning context; 0 if no context owns the memory (a library's managed variable). For memory of a
-    /// pool, the primary context whose end frees the memory, or 0.
+    /// The ID of the context that owns the memory. For memory of a pool, this is the primary
+    /// context whose reset frees the memory. 0 if no context owns the memory, for example for a
+    /// managed variable of a library.
     pub(crate) context: u64,
     pub(crate) flags: HostFlags,
     pub(crate) id: u64,
     /// Ordinal of the device, or -1 for host memory of the virtual memory interface.
     pub(crate) device: i32,
     pub(crate) pooled: bool,
-    /// Whether this is a mapping of the virtual memory interface.
+    /// Whether the memory is a mapping of the virtual memory interface.
     pub(crate) mapped: bool,
-    /// Whether this is another process's memory.
+    /// Whether the memory belongs to another process.
     pub(crate) imported: bool,
     /// Whether the memory belongs to a module or the runtime, so that the program cannot free it.
     pub(crate) internal: bool,
@@ -162,7 +164,7 @@ impl DeviceMemory {
         })
     }
 
-    /// Returns this memory with tools that observe it.
+    /// Sets the tools that observe allocations and frees, and returns the memory.
     pub(crate) fn observed(self, tools: Arc<Tools>) -> DeviceMemory {
         DeviceMemory { tools, ..self }
     }
@@ -191,8 +193,8 @@ impl DeviceMemory {
         &self.space
     }
 
-    /// Allocates memory, which contains zeros or data of an earlier allocation. Reports the allocation to the tools,
-    /// unless it is internal.
+    /// Allocates memory. The memory contains zeros or data of an earlier allocation. Reports the
+    /// allocation to the tools, unless the program cannot free the allocation (`internal`).
     pub(crate) fn allocate(&self, request: Request) -> Result<Allocation> {
         let allocation: Allocation = self.space.alloc(&request.of_space())?.into();
         if request.kind == PointerKind::Device && !request.internal {
@@ -239,19 +241,20 @@ impl DeviceMemory {
         Ok(())
     }
 
-    /// Returns the allocation that holds `address`.
+    /// Returns the allocation that contains `address`.
     pub(crate) fn lookup(&self, address: u64) -> Option<Allocation> {
         self.space.find(address).map(Allocation::from)
     }
 
-    /// Returns whether a byte of `span` bytes at `address` is in the range of device memory, allocated or not.
+    /// Returns whether at least one of the `span` bytes at `address` is in the address range of
+    /// device memory, whether or not this byte is allocated.
     pub(crate) fn overlaps(&self, address: u64, span: u64) -> bool {
         let range = self.space.range();
         address < range.end && address.saturating_add(span) > range.start
     }
 
-    /// Returns the allocation that holds `span` bytes at `address`. If contiguous mappings of the virtual memory
-    /// interface hold the bytes, returns the first mapping.
+    /// Returns the allocation that contains the `span` bytes at `address`. If the bytes extend over
+    /// contiguous mappings of the virtual memory interface, returns the first mapping.
     pub(crate) fn holding(&self, address: u64, span: u64) -> Option<Allocation> {
         let first = self.lookup(address)?;
         let end = address.checked_add(span)?;
@@ -266,8 +269,8 @@ impl DeviceMemory {
     }
 
     /// Frees the allocation that starts at `base`. If `internal` is true, the allocation must be one that the program
-    /// cannot free. If `internal` is false, the allocation must be one that the program can free. Checking runs first
-    /// examine the allocation.
+    /// cannot free. If `internal` is false, the allocation must be one that the program can free.
+    /// In a checking run, the function examines the allocation before it frees the memory.
     pub(crate) fn release(&self, base: u64, internal: bool) -> Result<()> {
         let found = self.lookup(base);
         let matches = found.is_some_and(|found| found.base == base && found.internal == internal);
@@ -284,8 +287,9 @@ impl DeviceMemory {
         Ok(())
     }
 
-    /// Records that a node of a graph allocates or frees the graph's memory that starts at `base`. Checking runs report
-    /// accesses to the memory while it is not allocated, and reads of bytes that were not written since it was allocated.
+    /// Records that a node of a graph allocates or frees the graph's memory that starts at `base`.
+    /// Checking runs report accesses to the memory at times when it is not allocated, and reads of
+    /// bytes that were not written after the allocation.
     pub(crate) fn set_allocated(&self, found: &Allocation, allocated: bool) {
         self.space.set_allocated(found.base, allocated);
         if allocated && found.kind == PointerKind::Device {
@@ -308,15 +312,16 @@ impl DeviceMemory {
         Ok(())
     }
 
-    /// Frees all memory that belongs to a context. Checking runs first examine this memory.
+    /// Frees all memory that belongs to a context. In a checking run, the function examines this
+    /// memory before it frees the memory.
     pub(crate) fn release_context(&self, context: u64) {
         self.report_unused(Some(context));
         checks::host::examine_all_zones(&self.space, Some(context));
         self.space.free_owned(context);
     }
 
-    /// In runs that report unused memory, reports the allocations that contain bytes which were never written. If
-    /// `owner` is not `None`, reports only the memory of this context.
+    /// If this run reports unused memory, reports the allocations that contain bytes which were
+    /// never written. If `owner` is not `None`, reports only the memory of this context.
     pub(crate) fn report_unused(&self, owner: Option<u64>) {
         if checks::host::reports_unused() {
             for (allocation, call) in self.unfreed(owner) {

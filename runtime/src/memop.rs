@@ -1,9 +1,10 @@
 //! Stream memory operations: waiting for and writing 32- and 64-bit values in stream order.
 //!
-//! Sources: CUDA driver API, "Stream Memory Operations". A wait polls memory until its condition holds, without
-//! occupying a worker ([`crate::wait`]). The operations of a batch are performed in order. Invariant: addresses are
-//! checked when a batch is submitted and again before each access, and are accessed only through `fault::access`. The
-//! program can free or unregister the memory between submission and access, and between two launches of a graph.
+//! Sources: CUDA driver API, "Stream Memory Operations". A wait polls memory until its condition
+//! holds. No worker executes the wait ([`crate::wait`]). The operations of a batch are performed in
+//! order. Invariant: addresses are checked when a batch is submitted, and a second time before each
+//! access. All accesses use `fault::access`. The program can free or unregister the memory between
+//! submission and access, and between two launches of a graph.
 
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
@@ -25,7 +26,8 @@ use crate::task::Work;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Comparison {
-    /// The wrapping difference of the value in memory and the operand is not negative as a signed number.
+    /// The value in memory minus the operand, computed with wrap-around and regarded as a signed
+    /// number, is not negative.
     GreaterOrEqual,
     /// The value in memory equals the operand.
     Equal,
@@ -142,7 +144,7 @@ impl MemOp {
         }
     }
 
-    /// Checks that the address is aligned and that an allocation holds the value.
+    /// Checks that the address is aligned and that the value is inside an allocation.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] when the address is misaligned or not inside an allocation.
@@ -166,8 +168,9 @@ impl MemOp {
         }
     }
 
-    /// Performs the operation; returns false if the operation is a wait that has not ended. Returns an error if the
-    /// memory has been freed or unregistered since the operation was submitted.
+    /// Performs the operation. Returns false if the operation is a wait whose condition does not
+    /// hold yet. Returns an error if the memory has been freed or unregistered since the operation
+    /// was submitted.
     fn step(&self, space: &AddressSpace) -> Result<bool> {
         self.check_in(space)?;
         let _unblocked = crate::fault::keep_for_copy();
@@ -258,7 +261,8 @@ impl Reduction {
     }
 }
 
-/// Returns the work that performs a batch of operations in order, in the memory of a context's machine.
+/// Returns the work that performs the operations of a batch one after the other, in the memory of a
+/// context's machine.
 pub(crate) fn work(context: &Context, ops: Vec<MemOp>) -> Work {
     let space = Arc::clone(context.machine().memory.space());
     let mut next = 0;

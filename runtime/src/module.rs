@@ -1,7 +1,8 @@
 //! Modules: images loaded into a context, with their kernels and variables.
 //!
-//! Invariant: a kernel keeps its module's code alive, and the module's variables until [`Module::unload`]. After that
-//! call, launches and searches for kernels and variables return an error.
+//! Invariant: a kernel keeps its module's code alive. The variables of a module exist until
+//! [`Module::unload`]. After a call of [`Module::unload`], launches return an error, and so do
+//! searches for kernels and variables.
 
 use std::fmt;
 use std::sync::Arc;
@@ -62,7 +63,8 @@ struct Inner {
     addresses: Vec<u64>,
     /// The addresses of the variables that are freed together with the module.
     owned: Vec<u64>,
-    /// Index of each variable of opaque type, and the variable, in ascending order of the indices.
+    /// The index of each variable of opaque type, together with the variable, in ascending order of
+    /// the indices.
     opaque: Vec<(usize, OpaqueVariable)>,
     kernels: Vec<Arc<Entry>>,
     names: Arc<Names>,
@@ -263,7 +265,7 @@ impl Module {
             .ok_or_else(|| Error::NotFound(format!("reference {name}")))
     }
 
-    /// Returns the `.texref` with a name.
+    /// Returns the texture reference (`.texref`) with a name.
     ///
     /// # Errors
     /// [`Error::NotFound`] when the module has no such `.texref`.
@@ -274,7 +276,7 @@ impl Module {
         }
     }
 
-    /// Returns the `.surfref` with a name.
+    /// Returns the surface reference (`.surfref`) with a name.
     ///
     /// # Errors
     /// [`Error::NotFound`] when the module has no such `.surfref`.

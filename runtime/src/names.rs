@@ -45,8 +45,9 @@ impl Names {
     }
 }
 
-/// Maps the names of the variables at module scope for which `is_wanted` returns true to their indices. If several
-/// variables have the same name, the map contains the first of them.
+/// Returns a map from names to indices. The map contains the variables at module scope for which
+/// `is_wanted` returns true. If several variables have the same name, the map contains the first of
+/// these variables.
 fn variables(
     image: &dyn LoadedImage,
     is_wanted: impl Fn(&VariableInfo) -> bool,

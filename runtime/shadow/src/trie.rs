@@ -1,14 +1,16 @@
-//! Persistent maps from 64-bit keys to values that can be joined, such as the components of vector clocks.
+//! Immutable maps that share nodes. The keys have 64 bits, and two values can be joined, like
+//! components of vector clocks.
 //!
 //! A map is a binary trie over the bits of the keys (a Patricia trie, as in Okasaki and Gill, "Fast Mergeable Integer
-//! Maps", 1998). Maps that were derived from each other share nodes: a copy costs nothing, and a join visits only the
-//! nodes that the two maps do not share.
+//! Maps", 1998). Maps that were derived from each other share nodes. A copy therefore takes
+//! constant time, and a join visits only the nodes that the two maps do not share.
 
 use std::sync::Arc;
 
 /// A value of a map.
 pub trait Value: Clone {
-    /// Returns the join of two values, and for each of the two whether it is equal to the join.
+    /// Returns the join of two values, and states for each of the two values whether it is equal to
+    /// the join.
     fn join(&self, other: &Self) -> (Self, [bool; 2]);
 
     /// Returns the contribution of the value to [`Trie::weight`].
@@ -81,7 +83,7 @@ impl<V: Value> Trie<V> {
         }
     }
 
-    /// Joins all values of another map into this one.
+    /// Joins all values of another map into this map.
     pub fn join(&mut self, other: &Trie<V>) {
         let Some(others) = &other.0 else {
             return;
@@ -92,14 +94,14 @@ impl<V: Value> Trie<V> {
         });
     }
 
-    /// Removes all keys whose bits from the bit `low` on are equal to those of `key`.
+    /// Removes all keys that agree with `key` in bit `low` and in all higher bits.
     pub fn remove_all(&mut self, key: u64, low: u32) {
         if let Some(node) = &self.0 {
             self.0 = without(node, key, low);
         }
     }
 
-    /// Returns whether the two maps are copies of each other.
+    /// Returns whether the two maps share their root node, and are therefore equal.
     pub fn is_same(&self, other: &Trie<V>) -> bool {
         let nodes = [self, other].map(|map| map.0.as_ref().map(Arc::as_ptr));
         nodes[0] == nodes[1]
@@ -112,7 +114,8 @@ enum Node<V> {
     Branch(Branch<V>),
 }
 
-/// An inner node. All keys below it agree in the bits above `bit`, and differ in `bit`.
+/// An inner node. All keys below this node agree in the bits above `bit`. The keys below the first
+/// child differ from the keys below the second child in `bit`.
 #[derive(Clone, Debug)]
 struct Branch<V> {
     /// Any key below this node.
@@ -140,7 +143,7 @@ impl<V: Value> Node<V> {
         }
     }
 
-    /// Returns how many low bits may differ between the keys below this node.
+    /// Returns the number of low bits in which the keys below this node may differ.
     fn width(&self) -> u32 {
         match self {
             Node::Leaf(_) => 0,
@@ -156,7 +159,7 @@ impl<V: Value> Node<V> {
     }
 }
 
-/// Returns how many low bits may differ between two keys.
+/// Returns the number of low bits outside which two keys are equal.
 fn differing(a: u64, b: u64) -> u32 {
     u64::BITS - (a ^ b).leading_zeros()
 }
@@ -180,7 +183,8 @@ fn branch<V: Value>(bit: u32, mut children: [Arc<Node<V>>; 2]) -> Arc<Node<V>> {
     }))
 }
 
-/// Sets the value of a key, and copies only nodes that other maps share.
+/// Sets the value of a key. Modifies nodes in place, except that nodes which other maps share are
+/// copied.
 fn set<V: Value>(node: &mut Arc<Node<V>>, key: u64, value: V) {
     let differ = differing(node.key(), key);
     if differ > node.width() {
@@ -197,7 +201,7 @@ fn set<V: Value>(node: &mut Arc<Node<V>>, key: u64, value: V) {
     }
 }
 
-/// Returns the part of a map whose keys differ from `key` in the bits from `low` on.
+/// Returns the part of a map whose keys differ from `key` in bit `low` or in a higher bit.
 fn without<V: Value>(node: &Arc<Node<V>>, key: u64, low: u32) -> Option<Arc<Node<V>>> {
     let differ = differing(node.key(), key);
     if differ > node.width().max(low) {
@@ -224,8 +228,9 @@ struct Union<V> {
     is: [bool; 2],
 }
 
-/// Joins two maps. If one of them is equal to the join, returns this one. If both are, returns the one with the lower
-/// address, so that maps which are joined with each other soon share their nodes.
+/// Joins two maps. If one of the maps is equal to the join, returns this map. If both maps are
+/// equal to the join, returns the map with the lower address; maps that are repeatedly joined with
+/// each other therefore soon share their nodes.
 fn joined<V: Value>(a: &Arc<Node<V>>, b: &Arc<Node<V>>) -> Union<V> {
     #[cfg(test)]
     tests::VISITS.set(tests::VISITS.get() + 1);
@@ -272,7 +277,8 @@ fn joined<V: Value>(a: &Arc<Node<V>>, b: &Arc<Node<V>>) -> Union<V> {
     }
 }
 
-/// Returns the join of two maps, at least one of which is equal to the join: `is` states which ones.
+/// Returns the join of two maps. At least one of the maps is equal to the join, and `is` states
+/// which of the maps are equal to it.
 fn chosen<V>([a, b]: [&Arc<Node<V>>; 2], is: [bool; 2]) -> Union<V> {
     let first = is[0] && (!is[1] || Arc::as_ptr(a) <= Arc::as_ptr(b));
     Union {
@@ -281,7 +287,7 @@ fn chosen<V>([a, b]: [&Arc<Node<V>>; 2], is: [bool; 2]) -> Union<V> {
     }
 }
 
-/// Joins `inner` into the child of `outer` to which its keys belong.
+/// Joins the map `inner` into the child of `outer` that must contain the keys of `inner`.
 fn below<V: Value>((outer, parent): (&Arc<Node<V>>, &Branch<V>), inner: &Arc<Node<V>>) -> Union<V> {
     let side = parent.side(inner.key());
     let child = joined(&parent.children[side], inner);
@@ -310,7 +316,8 @@ mod tests {
         pub(super) static VISITS: Cell<usize> = const { Cell::new(0) };
     }
 
-    /// Adds the addresses of the nodes of a map to `nodes`, without visiting nodes that `nodes` contains.
+    /// Adds the addresses of all nodes of a map to `nodes`. Does not visit nodes that `nodes`
+    /// already contains.
     fn count(node: &Arc<Node<u64>>, nodes: &mut FxHashSet<*const Node<u64>>) {
         if nodes.insert(Arc::as_ptr(node))
             && let Node::Branch(branch) = &**node
@@ -319,7 +326,7 @@ mod tests {
         }
     }
 
-    /// Pseudo-random numbers below a bound.
+    /// Returns a function that computes pseudo-random numbers below a bound.
     fn numbers() -> impl FnMut(u64) -> u64 {
         let mut state = 1u64;
         move |below| {
@@ -330,7 +337,8 @@ mod tests {
         }
     }
 
-    /// Keys that differ in low, in high and in single bits.
+    /// Returns keys that differ in low bits, keys that differ in high bits, and keys that differ in
+    /// a single bit.
     fn keys() -> Vec<u64> {
         let key = |n: u64| match n % 4 {
             0 => n,

@@ -1,8 +1,9 @@
 //! The bytes that threads have stored.
 //!
-//! A race of two stores is less serious if both store the same bytes. The detector's caller records the bytes of every
-//! store in the order in which it passes the stores to the detector. It can therefore compare a store with the
-//! previous store to the same address, even if other threads have changed memory since then.
+//! A race of two stores is less serious if both store the same bytes. The caller of the race
+//! detector records the bytes of every store here, in the order in which it passes the stores to
+//! the detector. The caller can therefore compare a store with the previous store to the same
+//! address, even if other threads have changed the memory after the previous store.
 
 use rustc_hash::FxHashMap;
 
@@ -13,7 +14,8 @@ const PAGE: u64 = 1 << 12;
 #[derive(Debug, Default)]
 pub struct Values {
     pages: Vec<Box<[u8; PAGE as usize]>>,
-    /// The index of each page in `pages`, by address divided by [`PAGE`].
+    /// For each page that has been stored to, the index of the page in `pages`. The key is the
+    /// page's address divided by [`PAGE`].
     indices: FxHashMap<u64, u32>,
     /// The page that was used last, and its index.
     last: Option<(u64, u32)>,
@@ -46,8 +48,8 @@ impl Values {
         }
     }
 
-    /// Returns whether the latest stores have stored `bytes` at an address. The caller knows that every byte was
-    /// stored.
+    /// Returns whether `bytes` are the bytes that the latest stores wrote at an address. The caller
+    /// must have recorded a store to every one of these bytes.
     pub fn equal(&self, mut address: u64, mut bytes: &[u8]) -> bool {
         while !bytes.is_empty() {
             let offset = (address % PAGE) as usize;

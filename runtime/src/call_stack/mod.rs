@@ -1,12 +1,15 @@
 //! The host program's stack at a call of the API, for the reports of checking runs.
 //!
-//! [`CallStack::capture`] only stores return addresses, so a checking run can capture a stack at each call. The
-//! functions and source lines are determined when a finding is reported: `resolve` reads the symbols and the DWARF data
-//! of the program and its libraries. If the calling thread runs Python code, `python` stores the frames of that code at
-//! the call; if the thread has released the interpreter's lock, `released` reads these frames.
+//! [`CallStack::capture`] only stores return addresses, so a checking run can capture a stack at
+//! each call. When a finding is reported, the module `resolve` finds the functions and source lines
+//! of these addresses in the symbols and the DWARF data of the program and its libraries. If the
+//! calling thread runs Python code, the module `python` stores the Python frames during the call.
+//! If the thread has released the interpreter's lock, the module `released` reads the Python
+//! frames.
 //!
-//! Invariant: resolution calls no function of the program or of the dynamic loader, and takes no lock that the program
-//! can hold. Runs without checks capture no stacks.
+//! Invariant: the search for functions and source lines calls no function of the program or of the
+//! dynamic loader, and takes no lock that the program can hold. Runs without checks capture no
+//! stacks.
 
 mod python;
 mod released;
@@ -44,7 +47,7 @@ const FOREIGN_FILES: [&str; 10] = [
     "/.cargo/registry/",
 ];
 
-/// Beginnings of the file names of CUDA's libraries that call the driver for the program.
+/// Prefixes of the file names of CUDA's libraries that call the driver on behalf of the program.
 const LIBRARIES: [&str; 17] = [
     "libcublas",
     "libcudnn",
@@ -79,8 +82,9 @@ impl HostFrame {
                 .is_some_and(|file| !FOREIGN_FILES.iter().any(|part| file.contains(part)))
     }
 
-    /// Returns whether the compiler generated the function for the launch of a kernel. The caller of this stub also
-    /// belongs to the launch: the caller is a host function with the kernel's name and source line.
+    /// Returns whether the function is a stub that the compiler generated for the launch of a
+    /// kernel. The caller of the stub is also generated: it is a host function with the kernel's
+    /// name and source line.
     fn is_stub(&self) -> bool {
         let file = self.file.as_ref();
         self.function.starts_with("__device_stub__")
@@ -100,7 +104,7 @@ impl HostFrame {
         file.is_some_and(|file| FOLDERS.iter().any(|folder| file.contains(folder)))
     }
 
-    /// Returns whether the function's name begins like the names of functions in CUDA's libraries.
+    /// Returns whether the function's name has a prefix that functions of CUDA's libraries have.
     fn is_of_cuda(&self) -> bool {
         ["cuda", "__cuda", "cu", "libcudart"]
             .iter()
@@ -119,8 +123,9 @@ impl HostFrame {
     }
 }
 
-/// Describes where the program made a call: `at main.cu:31`, or `in main` if the line is not known. The position is
-/// that of the frame that [`frame_of_program`] returns. Returns `None` if there are no frames.
+/// Describes where the program made a call: `at main.cu:31`, or `in main` if the line is not known.
+/// The function [`frame_of_program`] selects the frame whose position is described. Returns `None`
+/// if there are no frames.
 pub(crate) fn site_of(frames: &[HostFrame]) -> Option<String> {
     frame_of_program(frames).map(HostFrame::place)
 }
@@ -199,8 +204,9 @@ impl CallStack {
             .get_or_init(|| without_own(resolve::frames(&captured.addresses, &captured.python)))
     }
 
-    /// Returns whether one of CUDA's libraries, for example cuBLAS, made the call on behalf of the program. CUDA's
-    /// runtime does not count, because its functions only forward the calls of the program.
+    /// Returns whether one of CUDA's libraries, for example cuBLAS, made the call on behalf of the
+    /// program. The function does not regard CUDA's runtime as such a library, because the
+    /// runtime's functions only forward the calls of the program.
     pub fn is_of_library(&self) -> bool {
         let mappings = resolve::recent_mappings();
         let file = |&address: &usize| {

@@ -64,8 +64,8 @@ fn symbol(name: &CStr) -> Option<*mut c_void> {
     (!found.is_null()).then_some(found)
 }
 
-/// Returns the Python frames of the calling thread, innermost first. Returns no frames if the thread does not hold the
-/// interpreter's lock, unless [`released`] can read the frames.
+/// Returns the Python frames of the calling thread, innermost first. If the thread does not hold
+/// the interpreter's lock, returns frames only if [`released`] can read them.
 pub(super) fn frames() -> Vec<HostFrame> {
     static INTERPRETER: OnceLock<Option<Interpreter>> = OnceLock::new();
     match INTERPRETER.get_or_init(Interpreter::find) {

@@ -1,8 +1,9 @@
 //! The frames of Python code on a thread that has released the interpreter's lock, for CPython 3.11.
 //!
 //! The thread can read its frames without the lock: only the thread itself changes its chain of frames, and code
-//! objects and their names never change while a frame uses them. This module calls no function of the interpreter that
-//! needs the lock, changes no reference counts, and checks the types of all objects that it reads.
+//! objects and their names never change while a frame uses them. This module does not call
+//! functions of the interpreter that need the lock, does not change reference counts, and checks
+//! the types of all objects that it reads.
 //!
 //! Invariant: all memory of the interpreter is read with [`access::read`], so a wrong address ends the search for
 //! frames and does not crash the program.
@@ -135,8 +136,9 @@ fn line_of(code: u64, instruction: u64, types: &Types) -> Option<u32> {
 }
 
 /// Finds the line of an instruction in a table of locations. An entry describes 1 to 8 successive instructions: its
-/// first byte contains the entry's kind and the number of instructions minus 1. The kind determines how the difference
-/// to the line of the previous entry is stored.
+/// first byte contains the entry's kind and the number of instructions minus 1. The kind determines
+/// the encoding of the entry's line, which is stored as a difference from the line of the previous
+/// entry.
 fn line_in(table: &[u8], first: u32, instruction: u64) -> Option<u32> {
     let (mut line, mut start, mut at) = (i64::from(first), 0, 0);
     while let Some(&head) = table.get(at) {

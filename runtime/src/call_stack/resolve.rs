@@ -1,5 +1,6 @@
-//! Finds the functions and source lines of addresses: reads the files that `/proc/self/maps` lists. Calls no function
-//! of the dynamic loader, because the program can hold the loader's lock.
+//! Finds the functions and source lines of addresses. For this purpose, the module reads the files
+//! that `/proc/self/maps` lists. It calls no function of the dynamic loader, because the program
+//! can hold the loader's lock.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -54,9 +55,10 @@ pub(super) fn mappings() -> Vec<Mapping> {
     maps.lines().filter_map(Mapping::parse).collect()
 }
 
-/// Does the same as [`mappings`], but may return an earlier result. Reading takes a time that is proportional to the
-/// number of mappings, and a program can have a mapping for each of many allocations. A result is therefore used again
-/// until [`PAUSE`] times the time that reading took has passed.
+/// Does the same as [`mappings`], but may return an earlier result. The time to read the mappings
+/// is proportional to their number, and a program can have thousands of mappings, for example one
+/// for each allocation. This function therefore returns an earlier result if the time since this
+/// result was read is shorter than [`PAUSE`] times the time that reading took.
 pub(super) fn recent_mappings() -> Arc<Vec<Mapping>> {
     let mut recent = RECENT.lock();
     if let Some((until, found)) = &*recent
@@ -71,13 +73,14 @@ pub(super) fn recent_mappings() -> Arc<Vec<Mapping>> {
     found
 }
 
-/// A result of [`mappings`], and the time until which it is used.
+/// A result of [`mappings`], and the time until which [`recent_mappings`] returns it.
 static RECENT: Mutex<Option<(Instant, Arc<Vec<Mapping>>)>> = Mutex::new(None);
 
 /// See [`recent_mappings`].
 const PAUSE: u32 = 10;
 
-/// A reader of a section. Sections are never freed: [`FILES`] keeps them until the process ends.
+/// A reader of a DWARF section. The contents of sections are never freed: [`FILES`] keeps them
+/// until the process ends.
 type Reader = EndianSlice<'static, RunTimeEndian>;
 
 /// The data that was read from a file with code.
@@ -133,7 +136,8 @@ impl CodeFile {
         inside.then(|| demangle::readable(name))
     }
 
-    /// Adds the frames of an address: the functions that are inlined there, and the function that contains them.
+    /// Adds the frames of an address: the functions that were inlined at the address, and the
+    /// function into which they were inlined.
     fn add_frames(&self, address: u64, out: &mut Vec<HostFrame>) -> Option<()> {
         let mut frames = self.lines.as_ref()?.find_frames(address).skip_all_loads();
         let first = out.len();

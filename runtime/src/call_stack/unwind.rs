@@ -37,8 +37,8 @@ extern "C" fn visit(context: *mut Context, state: *mut c_void) -> c_int {
     NEXT
 }
 
-/// Returns an address inside the call instruction of each frame, innermost first. Omits the frames of this library,
-/// unless the library is linked into the program.
+/// Returns an address inside the call instruction of each frame, innermost first. If this library
+/// is a separate file and not linked into the program, omits the frames of this library.
 pub(super) fn return_addresses() -> Vec<usize> {
     let mut addresses: Vec<usize> = Vec::with_capacity(MOST);
     // SAFETY: `visit` has the type that the unwinder expects, does not unwind, and receives a pointer to the vector.

@@ -4,10 +4,11 @@
 //! and `cuThreadExchangeStreamCaptureMode`. A *sequence* is the state of a capture: its graph, the streams in the
 //! capture, and for each of these streams the nodes on which the stream's next node depends.
 //!
-//! Invariants: one lock protects all sequences ([`table`]). Calls that do not involve captures take this lock only
-//! while a capture is active. A stream is *watched* while it is in a sequence. A context's legacy stream is watched
-//! while a blocking stream of that context is in a sequence. A call on a stream needs only one load to find out whether
-//! the stream is watched.
+//! Invariants: one lock protects the table of all captures ([`table`]). Calls that do not involve
+//! captures take this lock only while a capture is active. A stream is *watched* while it takes
+//! part in a capture. A context's legacy stream is watched while a blocking stream of that context
+//! takes part in a capture. A call for a stream finds out with a single load whether the stream is
+//! watched.
 
 mod ops;
 mod table;
@@ -47,10 +48,11 @@ use table::{Branch, Sequence, Sequences};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(u32)]
 pub enum CaptureMode {
-    /// Calls that can synchronise are forbidden in the capturing thread and in all threads whose own mode is `Global`.
+    /// Calls that can synchronise are forbidden in the thread that began the capture, and in all
+    /// threads whose own mode is `Global`.
     #[default]
     Global = 0,
-    /// Calls that can synchronise are forbidden in the capturing thread.
+    /// Calls that can synchronise are forbidden in the thread that began the capture.
     ThreadLocal = 1,
     /// The capture forbids no calls.
     Relaxed = 2,
@@ -128,7 +130,7 @@ pub enum DependencyUpdate {
 pub(crate) type Dependencies = Vec<(Node, EdgeData)>;
 
 static SEQUENCES: Mutex<Sequences> = Mutex::new(Sequences::new());
-/// Number of sequences; it can be read without the lock.
+/// Number of captures. This number can be read without the lock of the table.
 static ACTIVE: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
@@ -140,7 +142,8 @@ pub fn exchange_thread_mode(mode: CaptureMode) -> CaptureMode {
     MODE.replace(mode)
 }
 
-/// Returns an error if a capture forbids calls that can synchronise in this thread, and invalidates each such capture.
+/// Returns an error if a capture forbids this thread to make calls that can synchronise, and
+/// invalidates each capture that forbids this.
 ///
 /// # Errors
 /// [`CaptureError::Unsupported`] if a capture forbids the call.
@@ -163,8 +166,9 @@ pub fn check_unsafe_call() -> Result<()> {
     Err(CaptureError::Unsupported.into())
 }
 
-/// Returns an error if a stream of the context is capturing, and invalidates each such capture. Calls that affect all
-/// work of a context use this check.
+/// Returns an error if a stream of the context takes part in a capture, and invalidates each
+/// capture in which a stream of the context takes part. Calls that affect all work of a context use
+/// this check.
 ///
 /// # Errors
 /// [`CaptureError::Unsupported`] if a stream of the context is capturing.
@@ -180,7 +184,8 @@ pub(crate) fn check_context(context: &Context) -> Result<()> {
     Err(CaptureError::Unsupported.into())
 }
 
-/// Ends all captures in which streams of a context take part. Called when the context is destroyed or reset.
+/// Ends all captures in which streams of a context take part. The runtime calls this function when
+/// the context is destroyed or reset.
 pub(crate) fn forget_context(context: &Context) {
     if ACTIVE.load(Ordering::Relaxed) == 0 {
         return;
@@ -191,8 +196,9 @@ pub(crate) fn forget_context(context: &Context) {
     }
 }
 
-/// Removes a destroyed stream from its capture. If the capture began in the stream, the capture ends. If the stream
-/// joined the capture, the capture continues. The stream's last nodes must still be joined to the stream in which the
+/// Removes a destroyed stream from its capture. If the capture began in the stream, the capture
+/// ends. If the capture began in another stream, the capture continues. Before that capture ends,
+/// the program must still join the last nodes of the destroyed stream to the stream in which the
 /// capture began.
 pub(crate) fn forget_stream(stream: &Stream) {
     let mut sequences = SEQUENCES.lock();
@@ -206,8 +212,8 @@ pub(crate) fn forget_stream(stream: &Stream) {
     }
 }
 
-/// Ends a capture sequence: removes it from `sequences`, marks its streams and its graph as not capturing, and returns
-/// it.
+/// Ends a capture: removes it from the table `sequences`, marks its streams and its graph as not
+/// capturing, and returns it.
 fn finish(sequences: &mut Sequences, id: u64) -> Option<Sequence> {
     let sequence = sequences.remove(id)?;
     ACTIVE.store(sequences.len(), Ordering::Relaxed);
@@ -218,7 +224,8 @@ fn finish(sequences: &mut Sequences, id: u64) -> Option<Sequence> {
     Some(sequence)
 }
 
-/// Marks a stream that has joined a sequence as watched, and its context's legacy stream if the stream is blocking.
+/// Marks a stream that has joined a capture as watched. If the stream is blocking, also marks the
+/// legacy stream of its context as watched.
 fn watch(stream: &Stream) {
     stream.set_watched(true);
     if is_blocking(stream) {
@@ -226,8 +233,8 @@ fn watch(stream: &Stream) {
     }
 }
 
-/// Marks a stream that has left its sequence as not watched. Does the same with its context's legacy stream if no
-/// blocking stream of the context is capturing.
+/// Marks a stream that has left its capture as not watched. If no blocking stream of its context
+/// takes part in a capture, also marks the context's legacy stream as not watched.
 fn unwatch(sequences: &Sequences, stream: &Stream) {
     stream.set_watched(false);
     if !sequences.has_blocking(stream.context()) {
@@ -248,8 +255,9 @@ fn join(dependencies: &mut Dependencies, more: &[(Node, EdgeData)]) {
     }
 }
 
-/// Joins like [`join`], and removes from `dependencies` the nodes on which a node of `more` directly depends. Without
-/// this, a stream that only forks and joins would depend on the last nodes of all its forks.
+/// Adds dependencies like [`join`], and also removes from `dependencies` the nodes on which a node
+/// of `more` directly depends. If the function did not remove these nodes, a stream that repeatedly
+/// forks and joins without work of its own would depend on the last nodes of all forks.
 fn join_later(dependencies: &mut Dependencies, more: &[(Node, EdgeData)]) {
     for (node, data) in more.iter().filter(|(_, data)| data.is_plain()) {
         if dependencies.is_empty() || dependencies.contains(&(node.clone(), *data)) {
@@ -265,7 +273,8 @@ fn join_later(dependencies: &mut Dependencies, more: &[(Node, EdgeData)]) {
 }
 
 impl Stream {
-    /// Begins a capture: from now on, work that is submitted to the stream becomes nodes of a new graph.
+    /// Begins a capture: work that is submitted to the stream after this call becomes nodes of a
+    /// new graph.
     ///
     /// # Errors
     /// [`CaptureError::Unsupported`] for the legacy stream; [`Error::IllegalState`] if the stream is capturing.
@@ -332,7 +341,8 @@ impl Stream {
     /// Returns the capture state of the stream.
     ///
     /// # Errors
-    /// [`CaptureError::Implicit`] for the legacy stream while a blocking stream of the context is capturing.
+    /// [`CaptureError::Implicit`] if this is the legacy stream and a blocking stream of the context
+    /// is capturing.
     pub fn capture_status(&self) -> Result<CaptureStatus> {
         self.check()?;
         if !self.is_watched() {
@@ -400,8 +410,8 @@ fn check_dependencies(graph: &Graph, dependencies: &[(Node, EdgeData)]) -> Resul
     Ok(())
 }
 
-/// Invalidates the capture in which an event was recorded, if the capture is still active, and returns the error for a
-/// call that uses the event.
+/// Returns the error for a call that uses an event which was recorded in a capture. If this capture
+/// is still active, invalidates it.
 pub(crate) fn refuse_event(recorded: Recorded) -> Error {
     if let Some(sequence) = SEQUENCES.lock().get(recorded.sequence) {
         sequence.invalid = true;
@@ -409,8 +419,8 @@ pub(crate) fn refuse_event(recorded: Recorded) -> Error {
     CaptureError::CapturedEvent.into()
 }
 
-/// Makes `stream` wait for a record of an event in a capture. The stream joins that capture unless the stream is
-/// already part of the capture.
+/// Makes `stream` wait for an event that was recorded in a capture. If the stream is not part of
+/// this capture yet, it joins the capture.
 pub(crate) fn wait_captured(stream: &Stream, recorded: Recorded) -> Result<()> {
     let mut sequences = SEQUENCES.lock();
     let own = sequences.place_of(stream);
@@ -441,8 +451,8 @@ pub(crate) fn wait_captured(stream: &Stream, recorded: Recorded) -> Result<()> {
     Ok(())
 }
 
-/// Returns the error for a wait of a capturing stream for an event that was not recorded in a capture. Invalidates the
-/// capture of the stream.
+/// Returns the error for a capturing stream that waits for an event which was not recorded in a
+/// capture. Invalidates the capture of the stream.
 pub(crate) fn wait_outside(stream: &Stream) -> Result<()> {
     refuse(stream, CaptureError::Isolation)
 }
@@ -467,7 +477,7 @@ pub(crate) fn record(stream: &Stream, event: &Event) -> Result<()> {
     Ok(())
 }
 
-/// Adds a node to the capture of a watched stream.
+/// Adds a node to the graph of the capture in which a stream takes part.
 fn add(stream: &Stream, op: NodeOp) -> Result<Node> {
     let mut sequences = SEQUENCES.lock();
     if let Some((place, sequence)) = sequences.find(stream) {
@@ -477,7 +487,8 @@ fn add(stream: &Stream, op: NodeOp) -> Result<Node> {
     Err(refusal(stream, CaptureError::Unsupported))
 }
 
-/// Returns an error for an operation that a watched stream does not support, and invalidates the affected captures.
+/// Returns an error for an operation that a stream does not support while it is watched, and
+/// invalidates the captures because of which the stream is watched.
 pub(crate) fn refuse(stream: &Stream, error: CaptureError) -> Result<()> {
     Err(refusal(stream, error))
 }

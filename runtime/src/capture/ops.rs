@@ -86,8 +86,8 @@ pub(crate) fn alloc(
     Ok(ptr)
 }
 
-/// Adds a node that frees the memory of an allocation node. Returns an error for other memory, which cannot be freed in
-/// a capture.
+/// Adds a node that frees memory which an allocation node of a graph allocated. Returns an error
+/// for all other memory, because a capture cannot free it.
 pub(crate) fn free(stream: &Stream, ptr: DevicePtr) -> Result<()> {
     match graph_allocation(ptr.address()) {
         Some(allocation) => add(stream, NodeOp::MemFree(allocation)).map(|_| ()),

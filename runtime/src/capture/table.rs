@@ -1,10 +1,11 @@
-//! The table of capture sequences.
+//! The table of the captures of all streams. Its entries are called sequences.
 //!
-//! A program can have tens of thousands of captures at a time, so the table finds the sequence of a stream by the
-//! stream's ID, and counts the sequences and branches about which calls ask.
+//! A program can have tens of thousands of active captures at the same time. The table therefore
+//! contains an index of captures by the IDs of streams, and stores the numbers of captures and
+//! branches that calls of the API check. A branch is a stream that takes part in a capture.
 //!
-//! Invariants: `places` contains exactly the streams of all branches. The counts agree with the sequences, and no count
-//! is 0.
+//! Invariants: the keys of `places` are the IDs of the streams of all branches. The stored counts
+//! are equal to the actual numbers of captures and branches; a count of 0 is not stored.
 
 use std::collections::BTreeMap;
 
@@ -28,17 +29,19 @@ pub(super) struct Sequence {
     pub(super) mode: CaptureMode,
     pub(super) thread: u64,
     pub(super) invalid: bool,
-    /// The streams in the capture, by their numbers in the order in which they joined. Branch 0 is the stream in which
-    /// the capture began.
+    /// The streams in the capture. The keys number the streams in the order in which they joined
+    /// the capture; branch 0 is the stream in which the capture began.
     pub(super) branches: BTreeMap<u64, Branch>,
     next_branch: u64,
     /// The last nodes of branches whose streams were destroyed.
     left: Dependencies,
-    /// The dependencies of the recording stream at each record of an event, in the order of the records.
+    /// An entry for each record of an event in this capture: the dependencies of the recording
+    /// stream at that time.
     pub(super) records: Vec<Dependencies>,
 }
 
-/// Where a stream is: the ID of the sequence and the number of the branch.
+/// The place of a stream in a capture: the ID of the capture, and the number of the stream's
+/// branch.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
     pub(super) sequence: u64,
@@ -52,7 +55,7 @@ impl Place {
     }
 }
 
-/// Numbers of objects by key.
+/// The number of objects for each key.
 struct Counts(FxHashMap<u64, usize>);
 
 impl Counts {
@@ -81,15 +84,16 @@ impl Counts {
 /// All sequences.
 pub(super) struct Sequences {
     by_id: BTreeMap<u64, Sequence>,
-    /// The places of the streams in captures, by the IDs of the streams.
+    /// The place of each stream that is in a capture. The key is the ID of the stream.
     places: FxHashMap<u64, Place>,
-    /// Number of sequences with the mode `Global`.
+    /// Number of captures with the mode `Global`.
     global: usize,
-    /// Numbers of sequences whose mode is not `Relaxed`, by the thread in which they began.
+    /// For each thread, the number of captures that began in this thread and whose mode is not
+    /// `Relaxed`.
     strict: Counts,
-    /// Numbers of branches, by the ID of the stream's context.
+    /// For each context, the number of branches whose stream belongs to this context.
     contexts: Counts,
-    /// The same numbers for branches with blocking streams.
+    /// For each context, the number of branches whose stream is a blocking stream of this context.
     blocking: Counts,
 }
 
@@ -109,7 +113,7 @@ impl Sequences {
         self.by_id.len()
     }
 
-    /// Begins a sequence in the calling thread.
+    /// Adds a capture that begins in the calling thread.
     pub(super) fn begin(
         &mut self,
         graph: &Graph,
@@ -136,7 +140,7 @@ impl Sequences {
         self.join(id, stream, dependencies);
     }
 
-    /// Adds a stream to a sequence.
+    /// Adds a stream to a capture.
     pub(super) fn join(&mut self, id: u64, stream: &Stream, dependencies: Dependencies) {
         let Some(sequence) = self.by_id.get_mut(&id) else {
             return;
@@ -159,7 +163,9 @@ impl Sequences {
         }
     }
 
-    /// Removes a stream from its sequence and returns the stream. The last nodes of the stream must still be joined.
+    /// Removes a stream from its capture and returns the stream. Before the capture ends, the
+    /// program must still join the last nodes of this stream to the stream in which the capture
+    /// began.
     pub(super) fn leave(&mut self, place: Place) -> Option<Stream> {
         let sequence = self.by_id.get_mut(&place.sequence)?;
         let gone = sequence.branches.remove(&place.branch)?;
@@ -168,7 +174,7 @@ impl Sequences {
         Some(gone.stream)
     }
 
-    /// Removes a sequence and returns it.
+    /// Removes a capture from the table and returns the capture.
     pub(super) fn remove(&mut self, id: u64) -> Option<Sequence> {
         let sequence = self.by_id.remove(&id)?;
         self.global -= usize::from(sequence.mode == CaptureMode::Global);
@@ -190,38 +196,39 @@ impl Sequences {
         }
     }
 
-    /// Returns the place of a stream; `None` if the stream is in no sequence.
+    /// Returns the place of a stream, or `None` if the stream takes part in no capture.
     pub(super) fn place_of(&self, stream: &Stream) -> Option<Place> {
         self.places.get(&stream.id()).copied()
     }
 
-    /// Returns the place and the sequence of a stream.
+    /// Returns the place of a stream, and the capture in which the stream takes part.
     pub(super) fn find(&mut self, stream: &Stream) -> Option<(Place, &mut Sequence)> {
         let place = self.place_of(stream)?;
         Some((place, self.by_id.get_mut(&place.sequence)?))
     }
 
-    /// Returns the sequence with this ID.
+    /// Returns the capture with this ID.
     pub(super) fn get(&mut self, id: u64) -> Option<&mut Sequence> {
         self.by_id.get_mut(&id)
     }
 
-    /// Returns whether a sequence forbids calls that can synchronise in a thread whose own mode is `own`.
+    /// Returns whether any capture forbids a thread whose own mode is `own` to make calls that can
+    /// synchronise.
     pub(super) fn forbids(&self, own: CaptureMode, thread: u64) -> bool {
         self.strict.has(thread) || (own == CaptureMode::Global && self.global > 0)
     }
 
-    /// Returns whether a stream of the context is in a sequence.
+    /// Returns whether a stream of the context takes part in a capture.
     pub(super) fn has_context(&self, context: &Context) -> bool {
         self.contexts.has(context.id())
     }
 
-    /// Returns whether a blocking stream of the context is in a sequence.
+    /// Returns whether a blocking stream of the context takes part in a capture.
     pub(super) fn has_blocking(&self, context: &Context) -> bool {
         self.blocking.has(context.id())
     }
 
-    /// Returns the IDs of the sequences that have streams of a context.
+    /// Returns the IDs of the captures in which streams of a context take part.
     pub(super) fn of_context(&self, context: &Context) -> Vec<u64> {
         if !self.has_context(context) {
             return Vec::new();
@@ -231,7 +238,7 @@ impl Sequences {
         concerned.map(|(id, _)| *id).collect()
     }
 
-    /// Invalidates all sequences that `wanted` accepts.
+    /// Invalidates all captures for which `wanted` returns true.
     pub(super) fn invalidate_where(&mut self, wanted: impl Fn(&Sequence) -> bool) {
         for sequence in self.by_id.values_mut() {
             if wanted(sequence) {
@@ -242,7 +249,7 @@ impl Sequences {
 }
 
 impl Sequence {
-    /// Returns whether a stream of the context is in the sequence.
+    /// Returns whether a stream of the context takes part in this capture.
     pub(super) fn has_context(&self, context: &Context) -> bool {
         let mut branches = self.branches.values();
         branches.any(|branch| branch.stream.context() == context)
@@ -263,7 +270,8 @@ impl Sequence {
         }
     }
 
-    /// Adds a node that depends on the branch's dependencies. The node becomes the only dependency of the branch.
+    /// Adds a node to the graph. The node depends on the branch's current dependencies, and then
+    /// becomes the only dependency of the branch.
     pub(super) fn add(&mut self, place: Place, op: NodeOp) -> Result<Node> {
         self.check()?;
         let graph = self.graph.clone();
@@ -280,8 +288,9 @@ impl Sequence {
         }
     }
 
-    /// Returns whether all other branches are joined to the first branch: the first branch depends, directly or
-    /// indirectly, on all dependencies of the other branches, including branches whose streams were destroyed.
+    /// Returns whether all other branches are joined to the first branch. This is so if the first
+    /// branch depends, directly or indirectly, on all dependencies of the other branches, including
+    /// branches whose streams were destroyed.
     pub(super) fn is_joined(&self) -> Result<bool> {
         let mut joined: FxHashSet<u64> = FxHashSet::default();
         let first = self.branches.get(&0).into_iter();

@@ -1,5 +1,5 @@
-//! Selects the launches that a checking run examines: by the kernel's name, and by the launch's position in the
-//! sequence of launches of matching kernels.
+//! Selects the launches that a checking run examines, by the kernel's name and by the launch's
+//! position among all launches of kernels with matching names.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -25,7 +25,7 @@ impl Part {
     }
 }
 
-/// A filter of kernels: conditions that a kernel's name must all meet.
+/// A filter that selects kernels: a list of conditions, all of which the kernel's name must meet.
 ///
 /// ```
 /// use margay::checks::KernelFilter;
@@ -38,10 +38,10 @@ impl Part {
 #[derive(Clone, Debug)]
 pub struct KernelFilter(Vec<Part>);
 
-/// A function that makes a condition from the text after the condition's key.
+/// A function that creates a condition from the text after the condition's key.
 type Make = fn(&str) -> Result<Part, String>;
 
-/// The keys of conditions, each with the function that makes a condition.
+/// The keys of conditions, each with the function that creates a condition with this key.
 const KEYS: [(&str, Make); 5] = [
     ("kne=", |text| Ok(Part::Equals(text.to_owned()))),
     ("kernel_name=", |text| Ok(Part::Equals(text.to_owned()))),
@@ -56,9 +56,9 @@ const KEYS: [(&str, Make); 5] = [
 ];
 
 impl KernelFilter {
-    /// Parses conditions with commas between them: `kne=NAME` or `kernel_name=NAME`, `kns=TEXT` or
-    /// `kernel_substring=TEXT`, and `regex=EXPRESSION`. The expression may match a part of the name and may contain
-    /// commas.
+    /// Parses a list of conditions that are separated by commas: `kne=NAME` or `kernel_name=NAME`,
+    /// `kns=TEXT` or `kernel_substring=TEXT`, and `regex=EXPRESSION`. The expression may contain
+    /// commas. It need not match the whole name.
     ///
     /// # Errors
     /// Returns a message that contains the first invalid condition and the reason.
@@ -106,13 +106,14 @@ fn parse_lines(text: &str) -> Vec<KernelFilter> {
 /// Selects the launches that are examined.
 #[derive(Debug, Default)]
 pub(super) struct LaunchFilter {
-    /// If there are filters, a kernel must match one of them.
+    /// If this list is not empty, only kernels that match at least one of these filters are
+    /// examined.
     included: Vec<KernelFilter>,
-    /// A kernel must match none of these filters.
+    /// A kernel that matches any of these filters is not examined.
     excluded: Vec<KernelFilter>,
     /// Number of launches of matching kernels to skip before the first examined launch.
     skip: u64,
-    /// Number of launches to examine after the skipped ones; `None` if there is no limit.
+    /// Number of launches to examine after the skipped launches; `None` if there is no limit.
     count: Option<u64>,
     /// Number of launches of matching kernels so far.
     seen: AtomicU64,

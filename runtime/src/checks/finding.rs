@@ -67,8 +67,9 @@ pub struct ThreadPlace {
     pub block: [u32; 3],
 }
 
-/// All texts that [`Finding::missing`] can contain, from the least to the most specific. Each text names a kind of
-/// synchronisation that would have ordered the two accesses of a race.
+/// All texts that [`Finding::missing`] can contain. The least specific text comes first, and the
+/// most specific text comes last. Each text names a kind of synchronisation that would have ordered
+/// the two accesses of a race.
 const MISSING: [&str; 12] = [
     "warp barrier",
     "barrier",
@@ -94,7 +95,7 @@ pub(crate) fn more_specific(
     if rank(b) > rank(a) { b } else { a }
 }
 
-/// The access of a race that the fields of the [`Finding`] do not describe.
+/// The second access of a race. The fields of the [`Finding`] describe the first access.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Other {
     /// The kernel of the access.
@@ -103,7 +104,8 @@ pub struct Other {
     pub place: Place,
     /// What the access does.
     pub access: Access,
-    /// The thread; `None` if the host, a copy or a fill accesses the memory.
+    /// The thread that performs the access; `None` if the host, a copy or a fill accesses the
+    /// memory.
     pub thread: Option<ThreadPlace>,
 }
 
@@ -126,9 +128,10 @@ pub struct Finding {
     pub kind: Kind,
     /// How serious the finding is.
     pub severity: Severity,
-    /// The finding in one sentence, without the place.
+    /// A description of the finding in one sentence. The description does not contain the place.
     pub text: String,
-    /// Details of this occurrence, which reports add to the text in parentheses.
+    /// Details of this occurrence. Reports append these details, in parentheses, to the text of the
+    /// finding.
     pub explanation: Option<String>,
     /// The kernel's (mangled) name.
     pub kernel: Option<String>,
@@ -148,20 +151,24 @@ pub struct Finding {
     pub address: Option<u64>,
     /// Describes the memory at the accessed address, or near this address.
     pub allocation: Option<String>,
-    /// The other access of a race.
+    /// The second access of a race.
     pub other: Option<Box<Other>>,
     /// The kind of synchronisation that would order the two accesses of a race.
     pub missing: Option<&'static str>,
-    /// How often the finding occurred: in how many threads, blocks or calls.
+    /// The number of occurrences of the finding, that is, the number of threads, blocks or calls in
+    /// which it occurred.
     pub count: u64,
-    /// The host's stack: of the call that launched the kernel, or of the call that the finding is about.
+    /// The host's stack at the call that launched the kernel, or at the call that the finding is
+    /// about.
     pub host: Vec<HostFrame>,
-    /// The host's stack at the call that allocated the memory; empty if [`Finding::host`] is this stack.
+    /// The host's stack at the call that allocated the memory. Empty if [`Finding::host`] already
+    /// contains this stack.
     pub origin: Vec<HostFrame>,
 }
 
 impl Finding {
-    /// Creates a finding that occurred once. The severity is that of `kind`. All other fields are empty.
+    /// Creates a finding that occurred once, with the default severity of `kind`. All other fields
+    /// are empty.
     pub fn new(kind: Kind, text: impl Into<String>) -> Finding {
         Finding {
             kind,

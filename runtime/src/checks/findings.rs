@@ -21,16 +21,17 @@ use crate::launch::LaunchConfig;
 /// Maximum number of findings that are kept.
 const MOST: usize = 1 << 14;
 
-/// Identifies a finding: findings with equal keys are one finding that occurred several times.
+/// The key of a finding. Findings with equal keys count as one finding that occurred several times.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Key {
     kind: Kind,
     kernel: Option<String>,
     place: Place,
     access: Option<Access>,
-    /// The place of the other access of a race.
+    /// The place of the second access of a race.
     other: Option<Place>,
-    /// The address, the text and the stack of a finding without a place in a kernel.
+    /// The address, the text and the stack of a finding that has no place in a kernel. If the
+    /// finding has a place, this field is `None`.
     host: Option<(Option<u64>, String, Vec<usize>)>,
 }
 
@@ -67,7 +68,7 @@ struct Entry {
     finding: Finding,
     /// The number of the finding, which identifies it in the log.
     id: u64,
-    /// The count that the log states.
+    /// The number of occurrences of the finding that was last written to the log.
     logged: u64,
 }
 
@@ -86,7 +87,7 @@ pub struct Findings {
     /// The index in `found` of each finding. The key is the number of the finding (`Entry::id`).
     places: Mutex<FxHashMap<u64, usize>>,
     next: AtomicU64,
-    /// Whether the count of a finding can differ from the count that the log states.
+    /// Whether the count of at least one finding may differ from the count that the log states.
     changed: AtomicBool,
     /// Number of findings that were dropped because the table was full.
     lost: AtomicU64,
@@ -103,13 +104,15 @@ pub struct Findings {
     tools: Tools,
     options: Options,
     filter: LaunchFilter,
-    /// Addresses of the device memory that suppressed accesses use: one for loads, one for other accesses.
+    /// Two addresses of device memory that suppressed accesses use instead of their own addresses:
+    /// one address for loads, and one for other accesses.
     spare: OnceLock<[u64; 2]>,
     /// The launches that a finding has ended.
     ended: Mutex<FxHashSet<u64>>,
     /// See [`Findings::suppressed`].
     suppressed: Mutex<FxHashMap<u64, Fault>>,
-    /// The kinds of the errors that contexts return because of suppressed accesses and of faults that findings report.
+    /// The kinds of the errors that contexts return because of suppressed accesses, or because of
+    /// faults that findings report.
     explained: Mutex<FxHashSet<FaultKind>>,
     shadow: Shadow,
 }
@@ -133,8 +136,9 @@ impl Findings {
         &self.options
     }
 
-    /// Returns whether a launch must end that has performed an operation which would end it on a GPU. If it must end,
-    /// records the launch for [`Findings::spares_context`].
+    /// Decides whether a launch must end after it has performed an operation that would end the
+    /// launch on a GPU. If the launch must end, records the launch for [`Findings::spares_context`]
+    /// and returns true.
     pub(crate) fn ends(&self, launch: u64) -> bool {
         let ends = matches!(
             self.options.after_error,
@@ -146,8 +150,9 @@ impl Findings {
         ends
     }
 
-    /// Records the fault that a suppressed access of a launch causes on a GPU, unless an earlier access of the launch
-    /// is recorded. Does nothing unless the option `after_error` is [`AfterError::SetError`].
+    /// Records the fault that a suppressed access of a launch would cause on a GPU, unless a fault
+    /// of an earlier access of the launch is already recorded. Does nothing unless the option
+    /// `after_error` is [`AfterError::SetError`].
     pub(crate) fn suppressed(&self, launch: u64, fault: impl FnOnce() -> Fault) {
         if self.options.after_error == AfterError::SetError {
             self.suppressed.lock().entry(launch).or_insert_with(fault);
@@ -163,16 +168,17 @@ impl Findings {
         Some(fault)
     }
 
-    /// Contexts return errors because of suppressed accesses, and because of faults that findings report. Returns
-    /// whether `is` is true for the kind of one of these errors. apicheck does not report calls that fail with such an
-    /// error.
+    /// Returns whether `is` is true for the kind of an error that contexts return because of a
+    /// suppressed access, or because of a fault that a finding reports. The tool apicheck does not
+    /// report calls that fail with such an error, because the run has already reported the cause.
     pub(crate) fn explains(&self, is: impl Fn(FaultKind) -> bool) -> bool {
         self.explained.lock().iter().any(|&kind| is(kind))
     }
 
-    /// Returns whether the context stays usable after a launch that has ended with a fault. It does if a finding has
-    /// ended the launch, and the options state that a finding ends only its kernel ([`AfterError::EndKernel`]). Must be
-    /// called at most once for each launch.
+    /// Returns whether the context stays usable after a launch that has ended with a fault. The
+    /// context stays usable if a finding has ended the launch, and the options state that a finding
+    /// ends only its kernel ([`AfterError::EndKernel`]). Must be called at most once for each
+    /// launch.
     pub(crate) fn spares_context(&self, launch: u64) -> bool {
         let by_finding = self.ended.lock().remove(&launch);
         by_finding && self.options.after_error == AfterError::EndKernel
@@ -191,8 +197,9 @@ impl Findings {
         self.filter.selects(kernel)
     }
 
-    /// Returns whether the order in which threads ran determined which of them synchronised with each other, for
-    /// example through locks or queues. If it did, another order can have other races than those that were found.
+    /// Returns whether the order in which threads ran determined which threads synchronised with
+    /// each other, for example through locks or queues. If the order determined this, a run in
+    /// another order may have races that this run does not have.
     pub fn ran_in_one_order(&self) -> bool {
         self.ordered.load(Ordering::Relaxed)
     }
@@ -243,8 +250,8 @@ impl Findings {
         self.log_counts();
     }
 
-    /// Stores the addresses of device memory that suppressed accesses use. Each address has space for the largest
-    /// access.
+    /// Stores the addresses of the device memory that suppressed accesses use instead of their own
+    /// addresses. The memory at each address is large enough for the largest access.
     pub(crate) fn set_spare(&self, spare: [u64; 2]) {
         let _ = self.spare.set(spare);
     }
@@ -270,8 +277,9 @@ impl Findings {
     /// Records a finding. If the same finding occurred before, adds its count to the known finding. `call` is the stack
     /// of the call that launched the kernel, or of the call that the finding is about.
     ///
-    /// Returns the number of the finding, for [`Findings::again`]; `None` if the finding is dropped. Does not return
-    /// if the options state that the first finding ends the process.
+    /// Returns the number of the finding, which the caller can pass to [`Findings::again`], or
+    /// `None` if the finding is dropped. Does not return if the options state that the first
+    /// finding ends the process.
     pub(crate) fn add(&self, finding: Finding, call: Option<&CallStack>) -> Option<u64> {
         if !self.tools.contains(finding.kind.tool()) || !self.options.reports(finding.kind) {
             return None;
@@ -321,10 +329,11 @@ impl Findings {
         Some(id)
     }
 
-    /// Records a finding about the fault that has ended a launch, unless the launch exceeded its time limit. Faults
-    /// other than endless waits are recorded only for launches that are examined, that the host did not stop, and that
-    /// no finding has ended. `call` is the stack of the call that submitted the launch; `None` if the launch is not
-    /// examined.
+    /// Records a finding about the fault that has ended a launch, unless the launch exceeded its
+    /// time limit. An endless wait is always recorded. Any other fault is recorded only if the
+    /// launch is examined, the host did not stop the launch, and no earlier finding has ended it.
+    /// `call` is the stack of the call that submitted the launch, or `None` if the checking run
+    /// does not examine the launch.
     pub(crate) fn add_fault(&self, launch: u64, fault: &Fault, call: Option<&CallStack>) {
         let finding = match fault.kind {
             FaultKind::Deadlock | FaultKind::Hang => wait_finding(fault),
@@ -354,7 +363,8 @@ impl Findings {
         entry.map(|entry| entry.finding.count += 1).is_some()
     }
 
-    /// If a finding with this key is known, adds the count of `finding` to it and returns its number.
+    /// If the table contains a finding with this key, adds the count of `finding` to the finding in
+    /// the table, and returns the number of the latter.
     fn add_to_known(&self, key: &Key, finding: &Finding) -> Option<u64> {
         let mut found = self.found.lock();
         let known = found.get_mut(key)?;
@@ -363,7 +373,8 @@ impl Findings {
         Some(known.id)
     }
 
-    /// Writes a finding to the log, or to standard error if there is no log or it cannot be written.
+    /// Writes a finding to the log. If there is no log or writing to it fails, writes the finding
+    /// to standard error.
     fn tell(&self, finding: &Finding, id: u64) {
         let is_logged = self.log.as_ref().is_some_and(|log| {
             let mut record = finding.to_json();
@@ -375,7 +386,8 @@ impl Findings {
         }
     }
 
-    /// Reports, once in a run, that memory is not examined for leaks because an error has ended its context.
+    /// Reports that the run does not search the memory of a context for leaks, because an error has
+    /// ended this context. The message is written only once in a run.
     pub(crate) fn note_unexamined_leaks(&self) {
         self.tell_once(
             &self.unexamined_leaks,
@@ -384,21 +396,23 @@ impl Findings {
         );
     }
 
-    /// Writes an event to the log or, if this is not possible, a text to standard error, unless `told` states that this
-    /// run has already done so.
+    /// Writes an event to the log or, if this is not possible, writes a text to standard error.
+    /// Does nothing if `told` states that the run has already written this message.
     fn tell_once(&self, told: &AtomicBool, event: &str, text: &'static str) {
         if !told.swap(true, Ordering::Relaxed) && !self.log_event(json!({"event": event})) {
             crate::error::tell(&text);
         }
     }
 
-    /// Writes an event of the process to the log. Returns false if there is no log or it cannot be written.
+    /// Writes an event of the process to the log. Returns false if there is no log or writing to it
+    /// fails.
     fn log_event(&self, event: serde_json::Value) -> bool {
         let log = self.log.as_ref();
         log.is_some_and(|log| log.write(&log.line(event)))
     }
 
-    /// Writes to the log how often each finding has occurred, if that has changed.
+    /// Writes to the log how often each finding has occurred, for all findings whose count has
+    /// changed since the last call.
     pub(crate) fn log_counts(&self) {
         let Some(log) = &self.log else {
             return;
@@ -449,8 +463,9 @@ fn wait_finding(fault: &Fault) -> Finding {
     finding
 }
 
-/// Creates the finding about a fault that is neither a deadlock nor a hang. The finding's text names the cause. The
-/// explanation is the detail of the fault, for example the text of an assertion.
+/// Creates the finding about a fault that is neither a deadlock nor a hang. The finding's text
+/// names the cause of the fault. The finding's explanation is the detail of the fault, for example
+/// the text of an assertion.
 fn fault_finding(fault: &Fault) -> Finding {
     let has_detail = !fault.detail.is_empty();
     let (cause, detail) = match fault.kind {
@@ -463,7 +478,7 @@ fn fault_finding(fault: &Fault) -> Finding {
     finding
 }
 
-/// Creates a finding with the kernel, the position and the thread of a fault.
+/// Creates a finding that contains the kernel, the position and the thread of a fault.
 fn finding_at(kind: Kind, text: String, fault: &Fault) -> Finding {
     let mut finding = Finding::new(kind, text);
     finding.kernel = Some(fault.kernel.clone());

@@ -1,8 +1,10 @@
-//! Records the host's operations on device memory: allocations, copies and fills change which bytes count as written.
-//! Also reports changed red zones, unused memory, and copies of unwritten bytes to the host.
+//! Records the host's operations on device memory: allocations, copies and fills change the record
+//! of which bytes are initialised. Also reports changed red zones, unused memory, and copies of
+//! unwritten bytes to the host.
 //!
-//! The functions that copy memory have no reference to a runtime, so this module keeps a list of all checking runs of
-//! the process. The accessed address determines to which checking run an access belongs.
+//! The functions that copy memory have no reference to a runtime. This module therefore keeps a
+//! list of all checking runs of the process, and finds the checking run to which an access belongs
+//! by the accessed address.
 
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,11 +18,12 @@ use crate::memory::{AddressSpace, Overwritten, ZoneSide, grouped_bytes};
 
 /// The memory and the findings of each checking run.
 static RUNS: RwLock<Vec<(Weak<AddressSpace>, Weak<Findings>)>> = RwLock::new(Vec::new());
-/// Whether there has been a checking run that records initialisation or races, or has red zones.
+/// Whether the process has started a checking run that records initialised memory, records accesses
+/// for the race detector, or uses red zones.
 static ANY: AtomicBool = AtomicBool::new(false);
 
-/// Minimum number of contiguous unwritten bytes that make a copy to the host an error. Fewer bytes can be the padding
-/// of a structure.
+/// Minimum number of contiguous unwritten bytes for which a copy to the host is reported as an
+/// error. Fewer bytes can be the padding of a structure.
 const NOT_PADDING: u64 = 16;
 
 /// Adds a checking run.
@@ -35,14 +38,15 @@ pub(crate) fn begin(findings: &Arc<Findings>, memory: &Arc<AddressSpace>) {
     }
 }
 
-/// Calls `action` for the checking run whose memory contains an address, if this run records initialisation.
+/// Calls `action` for the checking run whose memory contains an address, if this run records which
+/// memory is initialised.
 fn with(address: u64, action: impl Fn(&Findings, &Initialised)) {
     with_memory(address, |_, findings, initialised| {
         action(findings, initialised);
     });
 }
 
-/// Does the same as [`with`], and also passes the memory of the checking run to `action`.
+/// Does the same as [`with`], but also passes the memory of the checking run to `action`.
 fn with_memory(address: u64, action: impl Fn(&AddressSpace, &Findings, &Initialised)) {
     with_run(address, |memory, findings| {
         if let Some(initialised) = &findings.shadow().initialised {
@@ -102,8 +106,8 @@ pub(crate) fn examine_zones(address: u64) {
     });
 }
 
-/// Examines the red zones of all allocations of an owner. If `owner` is `None` (when the process exits), examines all
-/// allocations, and the findings contain no stack of a call.
+/// Examines the red zones of all allocations of an owner. When the process exits, `owner` is
+/// `None`: the function then examines all allocations, and the findings contain no stack of a call.
 pub(crate) fn examine_all_zones(memory: &AddressSpace, owner: Option<u64>) {
     let (start, call) = (memory.range().start, owner.map(|_| CallStack::capture()));
     with_run(start, |memory, findings| {
@@ -155,7 +159,8 @@ impl<const N: usize> Drop for Zones<N> {
     }
 }
 
-/// Records an allocation, all of whose bytes count as unwritten. The race detector forgets earlier accesses to them.
+/// Records an allocation. All bytes of the allocation are recorded as uninitialised, and the race
+/// detector forgets earlier accesses to these bytes.
 pub(crate) fn allocated(address: u64, bytes: u64) {
     with(address, |_, initialised| initialised.track(address, bytes));
     with_run(address, |_, findings| {
@@ -180,10 +185,10 @@ pub(crate) fn reports_unused() -> bool {
             .any(|(_, findings)| findings.upgrade().is_some_and(reports))
 }
 
-/// If the checking run reports unused memory (option `unused_memory`), reports how many bytes of the allocation at
-/// `address` are unwritten, and the offset of the first unwritten byte. Reports nothing if the share of unwritten bytes
-/// is below the threshold. Must be called before the memory is freed. `call` is the stack of the call that allocated
-/// the memory.
+/// Reports how many bytes of the allocation at `address` are unwritten, and the offset of the first
+/// unwritten byte. Reports nothing if the option `unused_memory` is not set, or if the share of
+/// unwritten bytes is below the threshold. Must be called before the memory is freed. `call` is the
+/// stack of the call that allocated the memory.
 pub(crate) fn unused(address: u64, call: Option<&CallStack>) {
     with(address, |findings, initialised| {
         let Some(threshold) = findings.options().unused_memory else {
@@ -221,9 +226,10 @@ pub(crate) fn written(address: u64, bytes: u64) {
     with(address, |_, initialised| initialised.set(address, bytes));
 }
 
-/// Records a copy. If the destination is host memory, reports the bytes of the source that have not been written. The
-/// destination is host memory if no checking run owns the memory at `dst`, or if `to_host` is true because the copy
-/// states its direction.
+/// Records a copy. If the destination is host memory, reports the bytes of the source that have not
+/// been written. The function regards the destination as host memory if no checking run owns the
+/// memory at `dst`, or if `to_host` is true. The caller sets `to_host` if the program has stated
+/// this direction of the copy.
 pub(crate) fn copied(dst: u64, src: u64, bytes: u64, to_host: bool) {
     let inside = Cell::new(false);
     with_run(dst, |_, _| inside.set(true));

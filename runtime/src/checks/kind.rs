@@ -60,7 +60,7 @@ impl Tool {
 /// How serious a finding is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Severity {
-    /// A statement about the program that need not be a defect.
+    /// The finding describes behaviour of the program that is not necessarily a defect.
     Info,
     /// A probable defect.
     Warning,
@@ -123,9 +123,9 @@ kinds! {
     NullPointer Memory Error "null-pointer";
     /// An access to memory of another state space, or of the host.
     WrongSpace Memory Error "wrong-space";
-    /// `free` in device code, of memory that is already free.
+    /// A call of `free` in device code for memory that is already free.
     DoubleFree Memory Error "double-free";
-    /// `free` in device code, of an address that `malloc` did not return.
+    /// A call of `free` in device code for an address that `malloc` did not return.
     InvalidFree Memory Error "invalid-free";
     /// A use of stream-ordered memory that is not ordered after the allocation.
     UseBeforeAllocation Memory Error "use-before-allocation";
@@ -133,8 +133,8 @@ kinds! {
     FreeBeforeAllocation Memory Error "free-before-allocation";
     /// A use of stream-ordered memory that is not ordered before the free.
     UseAfterStreamFree Memory Error "use-after-stream-free";
-    /// A fault that ended a kernel, and that no other finding reports: a trap, a failed assertion, a call through an
-    /// invalid function pointer, an exhausted stack.
+    /// A fault that ended a kernel and that no finding of another kind reports, for example a trap,
+    /// a failed assertion, a call through an invalid function pointer, or an exhausted stack.
     KernelFault Memory Error "kernel-fault";
     /// A read of bytes that have not been written.
     Uninitialized Initialisation Error "uninitialized";
@@ -182,9 +182,10 @@ kinds! {
     LeakedObject Leak Warning "leaked-object";
     /// A call of the API that returns an error.
     FailedCall Api Error "failed-call";
-    /// A copy with a host pointer for device memory, or a device pointer for host memory.
+    /// A copy to or from device memory with a pointer to host memory, or to or from host memory
+    /// with a pointer to device memory.
     WrongDirection Api Error "wrong-direction";
-    /// A copy or fill of bytes that are not inside one allocation.
+    /// A copy or fill whose bytes are not all inside one allocation.
     OutsideAllocation Api Error "outside-allocation";
     /// A wrong pointer in a call: a free of an address at which no allocation begins, or a copy or fill at an address
     /// without memory.

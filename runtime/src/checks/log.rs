@@ -1,8 +1,9 @@
 //! The log of a checking run: a file to which several processes append lines of JSON.
 //!
-//! The reader of the log must know if lines are missing, for example because the disk was full. It therefore creates an
-//! empty file beside the log ([`complete_marker`]), and a process that cannot append a line removes this file, which
-//! needs no space on the disk.
+//! The reader of the log must know whether lines are missing, for example because the disk was
+//! full. The reader therefore creates an empty file in the folder of the log ([`complete_marker`]).
+//! A process that cannot append a line to the log removes this file; the removal succeeds even if
+//! the disk is full.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -14,8 +15,8 @@ use std::path::{Path, PathBuf};
 use margay_jit::files::without_size_signal;
 use parking_lot::Mutex;
 
-/// Returns the path of the file whose absence states that lines of the log `log` are missing: the path of the log with
-/// `.complete` appended.
+/// Returns the path of the marker file of the log `log`: the path of the log with `.complete`
+/// appended. If this file does not exist, lines of the log are missing.
 pub fn complete_marker(log: &Path) -> PathBuf {
     let mut path = OsString::from(log);
     path.push(".complete");
@@ -26,8 +27,9 @@ pub fn complete_marker(log: &Path) -> PathBuf {
 #[derive(Debug)]
 pub(super) struct Log {
     path: PathBuf,
-    /// The log as it was opened first; `None` if this failed. A program that changes its user or its root directory
-    /// cannot open the path again.
+    /// The log file, which is opened when this value is created; `None` if it could not be opened.
+    /// The file stays open, because a program that has changed its user or its root directory can
+    /// no longer open the path.
     opened: Option<Opened>,
     /// The value of `MARGAY_CHECK_LABEL`, which each line contains.
     label: Option<String>,
@@ -39,12 +41,13 @@ pub(super) struct Log {
 struct Last {
     /// Whether any write has failed. The first failure is reported on standard error.
     has_failed: bool,
-    /// Whether the log can end with a part of a line.
+    /// Whether the last line of the log may be incomplete.
     is_partial: bool,
 }
 
 impl Log {
-    /// Returns the log that the environment names; `None` if it names none.
+    /// Returns the log whose path is in the environment variable `MARGAY_CHECK_LOG`; `None` if the
+    /// variable is not set.
     pub(super) fn from_env() -> Option<Log> {
         let path = PathBuf::from(std::env::var_os("MARGAY_CHECK_LOG")?);
         let label = crate::environment::env("MARGAY_CHECK_LABEL");
@@ -60,7 +63,7 @@ impl Log {
         }
     }
 
-    /// Returns the line for a record, to which this function adds the process ID and the label.
+    /// Adds the process ID and the label to a record, and returns the record as a line of the log.
     pub(super) fn line(&self, mut record: serde_json::Value) -> String {
         record["pid"] = std::process::id().into();
         if let Some(label) = &self.label {
@@ -103,7 +106,8 @@ impl Log {
 /// An open log file.
 #[derive(Debug)]
 struct Opened {
-    /// This file is never closed, because the program can have closed its descriptor and opened another file with it.
+    /// The file is never closed, because the program can have closed this descriptor; the same
+    /// descriptor can then belong to another file of the program.
     file: ManuallyDrop<File>,
     /// The device number and the inode number of the file.
     identity: (u64, u64),

@@ -1,10 +1,12 @@
-//! Checking runs: they report operations that CUDA and PTX leave undefined, while kernels otherwise run as usual.
+//! Checking runs. A checking run reports operations of the program whose behaviour CUDA or PTX does
+//! not define. Otherwise, kernels run as in other runs.
 //!
 //! [`crate::RuntimeBuilder::check`], or the variable `MARGAY_CHECK` with a list of names, selects [`Tool`]s. Each
 //! tool checks a property of the program:
 //!
-//! - memcheck: each access is aligned, and inside one allocation or variable that the thread may access. A wrong access
-//!   is reported and suppressed: a load or an atomic operation returns zeros, and a store has no effect.
+//! - memcheck: each access is aligned, and is inside one allocation or variable that the thread may
+//!   access. A wrong access is reported and suppressed: a load or an atomic operation returns
+//!   zeros, and a store has no effect.
 //! - initcheck: each byte that a kernel reads, or that a copy to the host reads, has been written.
 //! - racecheck: two accesses to the same byte, at least one of which is a write, are ordered by barriers, fences,
 //!   atomic operations or streams.
@@ -13,9 +15,10 @@
 //! - leakcheck: the program frees its memory and destroys its objects.
 //! - apicheck: calls of the driver API have correct arguments and succeed.
 //!
-//! Occurrences with the same kind, kernel, access and places are one [`Finding`], which is reported once. It is written
-//! to the file that `MARGAY_CHECK_LOG` names or, if this variable is not set, to standard error.
-//! [`crate::Runtime::take_findings`] removes and returns all findings.
+//! All occurrences of a defect with the same kind, kernel, access and place form one [`Finding`],
+//! which is reported once. The finding is written to the file that `MARGAY_CHECK_LOG` names or, if
+//! this variable is not set, to standard error. [`crate::Runtime::take_findings`] removes and
+//! returns all findings.
 
 mod filter;
 mod finding;
@@ -55,7 +58,7 @@ pub(crate) use streams::{HostAccess, Rows};
 pub struct Tools(u8);
 
 impl Tools {
-    /// Returns the set with one more tool.
+    /// Returns the set that also contains `tool`.
     #[must_use]
     pub fn with(self, tool: Tool) -> Tools {
         Tools(self.0 | 1 << tool as u8)
@@ -91,7 +94,8 @@ impl Tools {
         Some(tools)
     }
 
-    /// Returns the tools that `MARGAY_CHECK` selects; none if the variable is unset or invalid.
+    /// Returns the tools that `MARGAY_CHECK` selects. The result is empty if the variable is not
+    /// set or invalid.
     pub fn from_env() -> Tools {
         let value = crate::environment::env("MARGAY_CHECK");
         value

@@ -1,5 +1,4 @@
-//! The options of a checking run that the library implements. The library reads these options from environment
-//! variables.
+//! The options of a checking run. The library reads these options from environment variables.
 //!
 //! `margay check` translates its command line options to these variables.
 
@@ -7,18 +6,20 @@ use super::Kind;
 use crate::environment::{env, number};
 use crate::memory::RedZones;
 
-/// Determines what a checking run ends if a kernel performs an invalid operation that would end the kernel on a GPU.
+/// States whether a checking run ends the kernel, and also its context, if the kernel performs an
+/// invalid operation that would end it on a GPU.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum AfterError {
-    /// Nothing: the invalid operation is suppressed, and the kernel continues.
+    /// The checking run suppresses the invalid operation and ends nothing: the kernel and its
+    /// context continue.
     #[default]
     Continue,
-    /// Nothing: the kernel continues. After the kernel has ended, calls in the context return the error that the first
-    /// invalid access of the launch causes on a GPU.
+    /// The kernel continues. After the kernel has completed, calls in its context return the error
+    /// that the first invalid access of the launch would cause on a GPU.
     SetError,
     /// The kernel.
     EndKernel,
-    /// The kernel and its context: later calls return the error.
+    /// The checking run ends the kernel, and later calls in its context return the error.
     EndContext,
 }
 
@@ -27,19 +28,22 @@ pub enum AfterError {
 pub enum ApiErrors {
     /// Calls of the program, except calls that only query a state.
     Explicit,
-    /// Also calls of CUDA's libraries, for example of cuBLAS.
+    /// The same calls as for `Explicit`, and also calls that CUDA's libraries, for example cuBLAS,
+    /// make.
     #[default]
     Extended,
-    /// Also calls that query a state. (CUDA's runtime makes such calls when it starts.)
+    /// All failed calls, including calls that only query a state. (CUDA's runtime makes such calls
+    /// when it starts.)
     All,
 }
 
-/// The uses of stream-ordered memory that are checked for a missing order between streams.
+/// Selects the uses of stream-ordered memory that a checking run checks for missing synchronisation
+/// between streams.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct StreamOrder {
-    /// Uses of memory that are not ordered after its allocation.
+    /// Whether uses of memory that are not ordered after the allocation of the memory are reported.
     pub use_before_alloc: bool,
-    /// Uses of memory that are not ordered before its free.
+    /// Whether uses of memory that are not ordered before the free of the memory are reported.
     pub use_after_free: bool,
 }
 
@@ -56,12 +60,12 @@ pub struct Options {
     pub init_global: bool,
     /// Whether reads of unwritten bytes of shared memory are reported.
     pub init_shared: bool,
-    /// The minimum percentage of unwritten bytes at which an allocation is reported; `None` if unwritten bytes are not
-    /// reported.
+    /// An allocation is reported if at least this percentage of its bytes is unwritten. If the
+    /// option is `None`, unwritten bytes are not reported.
     pub unused_memory: Option<u8>,
     /// See [`StreamOrder`].
     pub stream_order: StreamOrder,
-    /// A launch is complete before the call that submits it returns.
+    /// Whether a call that submits a launch waits until the launch is complete.
     pub blocking_launches: bool,
     /// Whether the log lists all launches.
     pub list_launches: bool,
@@ -98,7 +102,8 @@ pub enum ListedCalls {
 /// The default value of each byte of a red zone.
 const ZONE_BYTE: u64 = 0xde;
 
-/// Parses a list of names of kinds with commas between them; `None` if a name is unknown.
+/// Parses a list of names of kinds that are separated by commas. Returns `None` if a name is
+/// unknown.
 pub(crate) fn kinds(text: &str) -> Option<Vec<Kind>> {
     text.split(',').map(Kind::named).collect()
 }

@@ -14,7 +14,8 @@ use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use super::streams::HostAccess;
 use super::{CallStack, Finding, Place, Severity, ThreadPlace, Tool, Tools};
 
-/// Shadow memory. A part is `None` if no tool of the run uses it.
+/// The shadow memory of a checking run. If no tool of the run uses a part of it, the part is
+/// `None`.
 #[derive(Debug, Default)]
 pub(crate) struct Shadow {
     /// Which bytes of device memory have been written.
@@ -26,8 +27,9 @@ pub(crate) struct Shadow {
 }
 
 impl Shadow {
-    /// Makes a CTA, given by launch and linear index, the owner of the shared memory at an address. Returns whether the
-    /// owner changed: another CTA, or no CTA, owned the memory before.
+    /// Makes a CTA the owner of the shared memory at an address. `cta` contains the launch and the
+    /// linear index of the CTA. Returns whether the owner changed: another CTA, or no CTA, owned
+    /// the memory before.
     pub(crate) fn is_new_owner(&self, address: u64, cta: (u64, u64)) -> bool {
         self.owners.lock().insert(address, cta) != Some(cta)
     }
@@ -51,41 +53,48 @@ pub(crate) struct SiteInfo {
     pub(crate) access: ObservedAccess,
 }
 
-/// Identifies a site: the number of the kernel's code (`KernelCode::unique`), and bits that contain the source
-/// position and the properties of the access.
+/// The key of a site, which is an instruction that accesses memory. The key consists of the number
+/// of the kernel's code (`KernelCode::unique`), and bits that contain the source position and the
+/// properties of the access.
 pub(crate) type SiteKey = (u64, u64, u64);
 
-/// The race detector, and tables that translate between instructions and CTAs and the detector's numbers for them.
+/// The race detector, and tables that map instructions and CTAs to the numbers by which the
+/// detector identifies them.
 #[derive(Debug, Default)]
 pub(crate) struct Races {
     pub(crate) detector: Detector,
     sites: FxHashMap<SiteKey, Site>,
     infos: Vec<SiteInfo>,
-    /// The detector's numbers of the CTAs of running launches, by launch and linear index of the CTA.
+    /// The detector's number of each CTA of the running launches. The key consists of the launch
+    /// and the linear index of the CTA.
     ctas: FxHashMap<(u64, u64), CtaId>,
-    /// The last CTA that has used each window, by the start addresses of the window's shared and local memory.
+    /// The last CTA that has used each window. The key consists of the start addresses of the
+    /// window's shared memory and local memory.
     windows: FxHashMap<(u64, u64), CtaId>,
     /// The launches that are not over.
     launches: FxHashSet<u64>,
     /// The bytes of the stores that were passed to the detector.
     pub(crate) values: Values,
-    /// Races of running launches by the sites of their accesses.
+    /// The races that were found in running launches. The key consists of the instructions (sites)
+    /// of the two accesses.
     pairs: IndexMap<(Site, Site), Pair, FxBuildHasher>,
-    /// Races between a kernel of a running launch and a copy or fill. The key is the site of the kernel's access and
-    /// the ID of the copy or fill ([`HostAccess::work`]).
+    /// Races between a kernel of a running launch and a copy or fill. The key consists of the
+    /// instruction (site) of the kernel's access, and the ID of the copy or fill
+    /// ([`HostAccess::work`]).
     host_pairs: IndexMap<(Site, u32), Pair>,
     /// Copies and fills that later work may overlap.
     host: Vec<HostAccess>,
-    /// A launch, and the elements of `host` that the launch may overlap. Only one launch is kept, because successive
-    /// accesses are usually those of one launch.
+    /// A cache: a launch, and the elements of `host` that the launch may overlap. An entry for one
+    /// launch suffices, because successive accesses usually belong to the same launch.
     overlapping: Option<(u64, Vec<HostAccess>)>,
-    /// Digests of accesses to shared memory that did not race. Each digest covers all accesses of a CTA between two
-    /// barriers.
+    /// Hash values of sequences of accesses to shared memory that did not race. Each hash value
+    /// covers all accesses of a CTA between two barriers.
     clean: FxHashSet<u64>,
-    /// Loads, by the number of the kernel's code and the source position, whose runs the detector could not keep
-    /// together for several CTAs ([`Detector::read_grid`]).
+    /// Loads for which the detector could not record the reads of several CTAs together
+    /// ([`Detector::read_grid`]). A load is identified by the number of the kernel's code and the
+    /// source position.
     separate: FxHashSet<(u64, u64)>,
-    /// The extents of the launches whose CTAs the detector contains, by launch.
+    /// The extents of each launch that has CTAs in the detector.
     extents: FxHashMap<u32, Extents>,
 }
 
@@ -98,7 +107,8 @@ pub(crate) struct Extents {
     pub(crate) block: [u32; 3],
 }
 
-/// Converts a linear index of a thread or CTA to coordinates. `extents` are the extents of its block or grid.
+/// Converts a linear index of a thread or CTA to coordinates. `extents` are the extents of the
+/// block that contains the thread, or of the grid that contains the CTA.
 fn coordinates(index: u64, extents: [u32; 3]) -> [u32; 3] {
     let [x, y, _] = extents.map(|extent| u64::from(extent.max(1)));
     [index % x, index / x % y, index / (x * y)].map(|coordinate| coordinate as u32)
@@ -108,8 +118,8 @@ fn coordinates(index: u64, extents: [u32; 3]) -> [u32; 3] {
 #[derive(Debug)]
 struct Pair {
     launch: u64,
-    /// The first addresses at which volatile accesses raced. The race is no defect if all these addresses are those of
-    /// flags ([`Detector::is_flag`]).
+    /// The first addresses at which volatile accesses raced. The race is not a defect if all these
+    /// addresses are addresses of flags ([`Detector::is_flag`]).
     volatile: Vec<u64>,
     finding: Finding,
     /// The kind of synchronisation that is missing between the accesses.
@@ -153,10 +163,10 @@ fn distance(missing: Missing) -> u8 {
 
 /// Maximum number of addresses that are kept for a race of volatile accesses.
 const FLAGS: usize = 64;
-/// Maximum number of digests of accesses that did not race.
+/// Maximum number of hash values in [`Races::clean`].
 const CLEAN: usize = 1 << 16;
-/// Number of groups of accesses ([`Detector::groups`]) above which the accesses of earlier launches are forgotten as
-/// soon as no launch runs.
+/// If the detector contains more than this number of groups of accesses ([`Detector::groups`]), it
+/// forgets the accesses of earlier launches as soon as no launch runs.
 const GROUPS: usize = 1 << 20;
 
 impl Races {
@@ -165,8 +175,9 @@ impl Races {
         self.launches.insert(launch);
     }
 
-    /// Counts one more occurrence of a race between two sites. Returns whether [`Races::add_pair`] must be called:
-    /// the race is new, or this occurrence is more serious than the one that the finding describes.
+    /// Counts one more occurrence of a race between two instructions (sites). Returns whether
+    /// [`Races::add_pair`] must be called: the race is new, or this occurrence is more serious than
+    /// the one that the finding describes.
     pub(crate) fn count_pair(
         &mut self,
         pair: (Site, Site),
@@ -187,21 +198,23 @@ impl Races {
         gravity(severity, missing) > known.gravity()
     }
 
-    /// Returns whether the finding of two sites exists and describes a race that is at least as serious as one with
-    /// this severity and missing order.
+    /// Returns whether a finding for the two instructions (sites) exists and describes a race that
+    /// is at least as serious as a race with the given severity and missing synchronisation.
     pub(crate) fn covers(&self, pair: (Site, Site), severity: Severity, missing: Missing) -> bool {
         let known = self.pairs.get(&pair);
         known.is_some_and(|known| gravity(severity, missing) <= known.gravity())
     }
 
-    /// Counts `count` more occurrences of a race between two sites. Returns whether a finding for the two sites exists;
-    /// if not, counts nothing.
+    /// Counts `count` more occurrences of a race between two instructions (sites). Returns whether
+    /// a finding for these two instructions exists. If it does not exist, the function does
+    /// nothing.
     pub(crate) fn add_count(&mut self, pair: (Site, Site), count: u64) -> bool {
         let known = self.pairs.get_mut(&pair);
         known.map(|known| known.finding.count += count).is_some()
     }
 
-    /// Adds a race between two sites. If the race is known, the new finding replaces the old one, but keeps its count.
+    /// Adds a race between two instructions (sites). If a race between these instructions was added
+    /// before, the new finding replaces the old finding and takes over its count.
     pub(crate) fn add_pair(
         &mut self,
         pair: (Site, Site),
@@ -225,8 +238,8 @@ impl Races {
         self.pairs.insert(pair, pair_of);
     }
 
-    /// Records that a launch is over, and returns its races. Races with copies and fills come first, then the other
-    /// races, the most serious ones first.
+    /// Records that a launch is over, and returns its races. The result contains first the races
+    /// with copies and fills, and then the other races, beginning with the most serious races.
     pub(crate) fn end_launch(&mut self, launch: u64) -> Vec<(Finding, Option<CallStack>)> {
         let mut of_host = Vec::new();
         for (key, pair) in std::mem::take(&mut self.host_pairs) {
@@ -279,7 +292,7 @@ impl Races {
         self.launches.contains(&launch)
     }
 
-    /// Returns whether no other launch is prepared or runs. `launch` itself has not begun.
+    /// Returns whether no launch other than `launch` is prepared or runs.
     pub(crate) fn is_idle(&self, launch: u64) -> bool {
         self.launches.iter().all(|&other| other == launch)
     }
@@ -289,8 +302,8 @@ impl Races {
         self.detector.groups() > GROUPS
     }
 
-    /// Forgets the accesses of all earlier work. Must not be called while a launch runs, so that all later accesses
-    /// are ordered after the forgotten ones.
+    /// Forgets the accesses of all earlier work. Must not be called while a launch runs. All later
+    /// accesses are therefore ordered after the forgotten accesses.
     pub(crate) fn forget_earlier(&mut self) {
         self.detector.clear();
         self.ctas.clear();
@@ -324,8 +337,9 @@ impl Races {
     }
 
     /// Adds an access of a copy or a fill. Calls `report` for the races with accesses of earlier work that may overlap
-    /// this access. Races with a kernel are reported once for each instruction. Races with copies and fills are
-    /// reported once for each first common address, separately for reads and writes.
+    /// this access. Races with a kernel are reported once for each instruction. Races with copies
+    /// and fills are reported once for each address at which the common bytes of a row begin,
+    /// separately for reads and writes.
     pub(crate) fn add_host(
         &mut self,
         host: HostAccess,
@@ -403,14 +417,15 @@ impl Races {
             })
     }
 
-    /// Counts one more occurrence of a race between a site and a copy or fill. Returns whether this race was added
-    /// before; if not, counts nothing.
+    /// Counts one more occurrence of a race between an instruction (site) and a copy or fill.
+    /// Returns whether this race was added before. If it was not added before, the function does
+    /// nothing.
     pub(crate) fn count_host_pair(&mut self, pair: (Site, u32)) -> bool {
         let known = self.host_pairs.get_mut(&pair);
         known.map(|known| known.finding.count += 1).is_some()
     }
 
-    /// Adds a race between a site and a copy or fill.
+    /// Adds a race between an instruction (site) and a copy or fill.
     pub(crate) fn add_host_pair(
         &mut self,
         pair: (Site, u32),
@@ -450,12 +465,13 @@ impl Races {
         self.overlapping = None;
     }
 
-    /// Returns whether the accesses with a digest are known not to race.
+    /// Returns whether [`Races::clean`] contains a hash value, so that the accesses with this hash
+    /// value do not race.
     pub(crate) fn is_clean(&self, digest: u64) -> bool {
         self.clean.contains(&digest)
     }
 
-    /// Records that the accesses with a digest did not race.
+    /// Records that the accesses with a hash value did not race.
     pub(crate) fn add_clean(&mut self, digest: u64) {
         if self.clean.len() >= CLEAN {
             self.clean.clear();
@@ -463,7 +479,8 @@ impl Races {
         self.clean.insert(digest);
     }
 
-    /// Returns the site with a key. If there is none, creates it.
+    /// Returns the detector's number of the instruction (site) with the key `key`. If the
+    /// instruction has no number yet, assigns a number to it.
     pub(crate) fn site(&mut self, key: SiteKey, info: impl FnOnce() -> SiteInfo) -> Site {
         *self.sites.entry(key).or_insert_with(|| {
             self.infos.push(info());
@@ -471,12 +488,13 @@ impl Races {
         })
     }
 
-    /// Returns whether the accesses of a site are stores and not, for example, atomic updates.
+    /// Returns whether the accesses of an instruction (site) are stores and not, for example,
+    /// atomic updates.
     pub(crate) fn stores(&self, site: Site) -> bool {
         self.info(site).access.mode == AccessMode::Store
     }
 
-    /// Returns the kernel, the place and the access of a site.
+    /// Returns the kernel, the place and the access of an instruction (site).
     pub(crate) fn info(&self, site: Site) -> &SiteInfo {
         &self.infos[site as usize]
     }
@@ -500,12 +518,14 @@ impl Races {
         (id, true)
     }
 
-    /// Records that the runs of a load are passed to the detector separately for each CTA from now on.
+    /// Records that the caller must pass the reads of a load to the detector separately for each
+    /// CTA after this call.
     pub(crate) fn separate(&mut self, load: (u64, u64)) {
         self.separate.insert(load);
     }
 
-    /// Returns whether the address ranges that a load reads are passed to the race detector separately for each CTA.
+    /// Returns whether the caller must pass the reads of a load to the detector separately for each
+    /// CTA.
     pub(crate) fn is_separate(&self, load: (u64, u64)) -> bool {
         self.separate.contains(&load)
     }
@@ -515,7 +535,8 @@ impl Races {
         self.extents.insert(launch as u32, extents);
     }
 
-    /// Records that a new CTA uses a window. Ends the CTA that has used this window before.
+    /// Records that a new CTA uses a window. If another CTA has used the window before, informs the
+    /// detector that this CTA has ended.
     pub(crate) fn use_window(&mut self, window: (u64, u64), id: CtaId) {
         if let Some(ended) = self.windows.insert(window, id) {
             self.detector.end_cta(ended);

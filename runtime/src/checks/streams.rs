@@ -1,12 +1,13 @@
-//! Races between work of different streams: launches against copies and fills of the host, and copies against copies.
+//! Races between work of different streams: races of launches with copies and fills of the host,
+//! and races between copies and fills.
 
 use super::finding::{Access, Finding, Other};
 use super::kind::Kind;
 use super::shadow::SiteInfo;
 use super::{Place, ThreadPlace};
 
-/// The bytes that a copy or a fill reads or writes: rows of equal width at equal distances, in slices at equal
-/// distances.
+/// The bytes that a copy or a fill reads or writes. The bytes form rows of equal width at equal
+/// distances. Rows form slices, which are also at equal distances.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Rows {
     /// The address of the first byte.
@@ -15,11 +16,11 @@ pub(crate) struct Rows {
     pub(crate) width: u64,
     /// Number of rows of a slice.
     pub(crate) height: u64,
-    /// Bytes from one row to the next.
+    /// Number of bytes from the start of a row to the start of the next row.
     pub(crate) pitch: u64,
     /// Number of slices.
     pub(crate) depth: u64,
-    /// Bytes from one slice to the next.
+    /// Number of bytes from the start of a slice to the start of the next slice.
     pub(crate) slice: u64,
 }
 

@@ -1,4 +1,5 @@
-//! Reports memory that the program has not freed when the memory's context or the process ends.
+//! Reports memory that the program has not freed by the time when the memory's context or the
+//! process ends.
 
 use super::Context;
 use crate::call_stack::CallStack;
@@ -7,9 +8,9 @@ use crate::machine::Machine;
 use crate::memory::{self, MemoryKind, grouped_bytes};
 
 impl Context {
-    /// Reports the memory that the program allocated in this context and has not freed, if this is a run with leak
-    /// checks. After a fault, only reports that memory was not examined, because a program seldom frees its memory
-    /// then.
+    /// In a run with leak checks, reports the memory that the program allocated in this context and
+    /// has not freed. If the context has a fault, the function only reports that the memory was not
+    /// examined, because programs seldom free their memory after a fault.
     pub fn report_leaks(&self) {
         let Some(findings) = finder(self.machine()) else {
             return;
@@ -39,8 +40,8 @@ impl Context {
     }
 }
 
-/// Reports all memory that the program has not freed. If a context has a fault, only reports that memory was not
-/// examined.
+/// Reports all memory that the program has not freed. For a context with a fault, the function only
+/// reports that the memory of the context was not examined.
 pub(crate) fn report_all(machine: &Machine) {
     let Some(findings) = finder(machine) else {
         return;
@@ -64,8 +65,9 @@ fn finder(machine: &Machine) -> Option<&Findings> {
     findings.filter(|findings| findings.tools().contains(Tool::Leak))
 }
 
-/// Reports the unfreed memory of the context with ID `owner`; of all contexts if `owner` is `None`. `when` is the text
-/// that states when the memory was found; `None` at the exit of the process.
+/// Reports the unfreed memory of the context with the ID `owner`, or of all contexts if `owner` is
+/// `None`. `when` is a text that states when the unfreed memory was found, or `None` at the exit of
+/// the process.
 fn report_unfreed(machine: &Machine, findings: &Findings, owner: Option<u64>, when: Option<&str>) {
     for (found, call) in machine.memory.unfreed(owner) {
         let memory::Allocation { base, size, .. } = found;

@@ -44,10 +44,11 @@ impl Context {
         self.allocate(self.request(bytes, PointerKind::Device))
     }
 
-    /// Allocates memory of a stream-ordered pool. `kind` is the kind of the memory. The memory counts as used memory of
-    /// `device`. If other processes use the pool, the memory comes from `arena`. Pools belong to no context, so their
-    /// memory remains when this context ends. An exception is device and managed memory that is allocated in a primary
-    /// context ([`Device::primary_reset`](crate::Device::primary_reset)).
+    /// Allocates memory of a stream-ordered pool. `kind` is the kind of the memory. The allocation
+    /// increases the number of used bytes of `device`. If other processes use the pool, the memory
+    /// comes from `arena`. Pools do not belong to a context, so the end of this context does not
+    /// free their memory. The only exception is device and managed memory that is allocated in a
+    /// primary context ([`Device::primary_reset`](crate::Device::primary_reset)).
     ///
     /// # Errors
     /// The same errors as [`Context::alloc`].
@@ -77,8 +78,8 @@ impl Context {
         self.import(arena.memory(), offset, bytes, false)
     }
 
-    /// Imports `bytes` bytes at `offset` of another process's memory. [`Context::release_import`] ends this use of the
-    /// memory.
+    /// Imports `bytes` bytes at `offset` of another process's memory. The program ends this use of
+    /// the memory with [`Context::release_import`].
     ///
     /// # Errors
     /// [`Error::InvalidValue`] when the range is not inside `memory`.
@@ -142,8 +143,8 @@ impl Context {
         }
     }
 
-    /// Returns the ID of the context whose end frees memory of a pool that this context allocates on `device`; 0 if no
-    /// context's end frees this memory.
+    /// Returns the owner of pool memory that this context allocates on `device`: the ID of the
+    /// context whose reset frees the memory, or 0 if no reset of a context frees it.
     fn ends_pooled(&self, kind: PointerKind, device: i32) -> u64 {
         if !self.is_primary() || kind == PointerKind::Pinned {
             return 0;
@@ -215,8 +216,9 @@ impl Context {
         self.allocate(self.request(bytes, PointerKind::Managed))
     }
 
-    /// Frees the allocation that begins at `base` if `accept` returns true for the allocation. First waits for all
-    /// submitted work of the allocation's context. If the memory comes from a pool, waits for the work of all contexts.
+    /// Frees the allocation that begins at `base` if `accept` returns true for the allocation;
+    /// otherwise returns an error. First waits for all submitted work of the allocation's context.
+    /// If the memory comes from a pool, waits for the work of all contexts.
     pub(crate) fn wait_and_release(
         &self,
         base: u64,
@@ -267,7 +269,8 @@ impl Context {
         self.machine().memory.release(base, false)
     }
 
-    /// Returns the context that owns the allocation at `base`, if `accept` returns true for the allocation.
+    /// Returns the context that owns the allocation at `base` if `accept` returns true for the
+    /// allocation; otherwise returns an error.
     pub(crate) fn owner_of(
         &self,
         base: u64,
@@ -390,7 +393,7 @@ impl Context {
         Ok((free, total))
     }
 
-    /// Returns start and size of the allocation that holds `ptr`.
+    /// Returns the start and the size of the allocation that contains the address `ptr`.
     ///
     /// # Errors
     /// [`Error::NotFound`] when no allocation holds `ptr`.
@@ -404,7 +407,8 @@ impl Context {
         Ok((DevicePtr::new(found.base), found.size))
     }
 
-    /// Describes the allocation that holds an address, in any context of the same runtime.
+    /// Describes the allocation that contains an address. The allocation may belong to any context
+    /// of the same runtime.
     pub(crate) fn describe(&self, address: u64) -> Option<PointerInfo> {
         let found = self.machine().memory.lookup(address)?;
         Some(PointerInfo {

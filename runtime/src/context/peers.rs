@@ -1,8 +1,9 @@
 //! Access to the memory of contexts of other devices.
 //!
-//! All devices are part of this process, so kernels can reach the memory of every context. As between linked GPUs, a
-//! program can enable, disable and query access. Margay does not enforce the access rights: kernels can access the
-//! memory of a peer even if access is disabled.
+//! All devices are part of this process, so kernels can reach the memory of every context. Like for
+//! GPUs that are linked to each other, a program can enable, disable and query access to the memory
+//! of a context of another device. Margay does not enforce the access rights: kernels can access
+//! the memory of a context of another device even if the program has not enabled this access.
 
 use super::Context;
 use crate::error::{Error, Result};

@@ -16,17 +16,18 @@ struct Known {
     context: Weak<Inner>,
 }
 
-/// All contexts. Entries of dropped contexts are removed when the number of entries has doubled since the last removal.
+/// All contexts. When the number of entries has doubled since the last removal, entries of dropped
+/// contexts are removed.
 struct Registry {
     /// The contexts by ID. IDs ascend in the order of creation.
     contexts: BTreeMap<u64, Known>,
     /// The primary contexts, by the address of the machine and the ordinal of the device.
     primaries: BTreeMap<(usize, i32), Weak<Inner>>,
-    /// The number of contexts at which the entries of dropped contexts are removed.
+    /// The number of entries at which the entries of dropped contexts are removed next.
     remove_at: usize,
 }
 
-/// The least number of new contexts after which the entries of dropped contexts are removed.
+/// Minimum number of contexts that are added between two removals of dropped contexts.
 const LEAST_REMOVED: usize = 16;
 
 static REGISTRY: Mutex<Registry> = Mutex::new(Registry {
@@ -66,9 +67,10 @@ pub(super) fn add(context: &Arc<Inner>) {
 }
 
 impl Context {
-    /// Returns all contexts of a machine, in the order of their creation. Upgrades no weak references to contexts of
-    /// other machines: an upgraded reference could become the last one, and dropping it here would drop that context
-    /// and its machine while the registry is locked.
+    /// Returns all contexts of a machine, in the order of their creation. Does not upgrade weak
+    /// references to contexts of other machines: an upgraded reference could become the last
+    /// reference to its context. Dropping this reference here would drop the context and its
+    /// machine while the registry is locked.
     pub(crate) fn all_of(machine: &Machine) -> Vec<Context> {
         let registry = REGISTRY.lock();
         let all = registry.contexts.values();
@@ -77,7 +79,7 @@ impl Context {
         living.map(Context::from).collect()
     }
 
-    /// Returns a machine's context with this ID.
+    /// Returns the context of `machine` that has this ID.
     fn by_id(machine: &Machine, id: u64) -> Option<Context> {
         let registry = REGISTRY.lock();
         let found = registry.contexts.get(&id);
@@ -92,8 +94,9 @@ impl Context {
         found?.upgrade().map(Context::from)
     }
 
-    /// Returns the context of an allocation. An allocation without a context belongs to the primary context of its
-    /// device. If that device does not exist, the allocation belongs to the primary context of the first device.
+    /// Returns the context of an allocation. For an allocation without a context, returns the
+    /// primary context of the allocation's device or, if this device does not exist, the primary
+    /// context of the first device.
     pub(crate) fn of_allocation(machine: &Machine, found: &Allocation) -> Option<Context> {
         let primary = |device| Context::primary_of(machine, device);
         match found.context {

@@ -1,4 +1,4 @@
-//! Implements [`Owner`] for contexts: hands the work of tasks to workers and service threads.
+//! Implements [`Owner`] for contexts: passes the work of tasks to workers and service threads.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,7 +1,7 @@
 //! The device's attributes, by `CUdevice_attribute` number.
 //!
-//! The table has one row per number, in ascending order. Features that Margay lacks are reported as absent, so that
-//! programs avoid them.
+//! The table has one row per number, in ascending order. The table reports features that Margay
+//! does not support as absent, so that programs avoid them.
 
 use super::DeviceConfig;
 
@@ -22,7 +22,7 @@ pub const LAST: i32 = FIRST + VALUES.len() as i32 - 1;
 
 const FIRST: i32 = 1;
 
-/// A row's value: fixed, or computed from the configuration.
+/// The value in a row of the table. The value is either fixed or computed from the configuration.
 enum Value {
     Is(i32),
     Of(fn(&DeviceConfig) -> i32),
@@ -208,8 +208,8 @@ mod tests {
     use super::*;
     use crate::device::DeviceConfig;
 
-    /// The numbers of the rows equal the attribute numbers in `cuda.h`. A missing or duplicate row would shift all
-    /// later rows.
+    /// The numbers of the rows equal the attribute numbers in `cuda.h`. If a row were missing or
+    /// duplicated, all later rows would have wrong numbers.
     #[test]
     fn rows_stand_at_their_numbers() {
         for (number, expected) in [

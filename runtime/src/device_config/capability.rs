@@ -1,4 +1,4 @@
-//! Compute capabilities and the limits of a multiprocessor that belong to them.
+//! Compute capabilities, and for each capability the limits of a multiprocessor.
 //!
 //! The numbers come from the CUDA programming guide's table of technical specifications per compute capability.
 

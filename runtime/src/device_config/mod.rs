@@ -1,8 +1,9 @@
 //! The configuration of the simulated devices.
 //!
-//! One [`DeviceConfig`] describes all devices of a machine. The default compute capability is 8.6, the highest
-//! capability for which all supported programs avoid code paths that need newer features. The default number of SMs is
-//! 28 to 48, or fewer if `ulimit -v` limits the address space.
+//! One [`DeviceConfig`] describes all devices of a machine. The default compute capability is 8.6.
+//! With a higher capability, some of the supported programs choose code paths that need features of
+//! newer GPUs. The default number of SMs is 28 to 48, or fewer if `ulimit -v` limits the address
+//! space.
 
 pub mod capability;
 mod host;
@@ -15,8 +16,9 @@ use crate::environment::{MAX_SMS, env, number};
 use crate::memory::{affordable_slots, default_device_memory};
 use crate::visible_devices;
 
-/// Bounds of the default number of SMs. The default is the number of cores, limited to these bounds. The upper bound
-/// keeps the windows of all resident CTAs under 8 TiB.
+/// Bounds of the default number of SMs. The default is the number of cores, limited to these
+/// bounds. Because of the upper bound, the windows of all resident CTAs together occupy less than 8
+/// TiB of address space.
 const DEFAULT_SMS: (u32, u32) = (28, 48);
 
 /// The configuration of all devices of a machine.
@@ -37,7 +39,7 @@ pub struct DeviceConfig {
     pub driver_version: i32,
     /// Reported number of multiprocessors.
     pub sms: u32,
-    /// Number of devices in the machine. All devices have these properties.
+    /// Number of devices in the machine. All devices have the properties in this configuration.
     pub devices: u32,
     /// Which devices programs see, in the form of `CUDA_VISIBLE_DEVICES`. `None` means all devices.
     pub visible: Option<String>,
@@ -48,9 +50,10 @@ pub struct DeviceConfig {
 }
 
 impl DeviceConfig {
-    /// Returns the defaults, changed by `MARGAY_COMPUTE_CAPABILITY` (8.6, 86 or sm_86), `MARGAY_DRIVER_VERSION`,
-    /// `MARGAY_SMS`, `MARGAY_DEVICES`, `MARGAY_MEMORY` (bytes, or with K, M, G), `MARGAY_DEVICE_NAME` and
-    /// `CUDA_VISIBLE_DEVICES`.
+    /// Returns the default configuration with the changes that the following environment variables
+    /// request: `MARGAY_COMPUTE_CAPABILITY` (8.6, 86 or sm_86), `MARGAY_DRIVER_VERSION`,
+    /// `MARGAY_SMS`, `MARGAY_DEVICES`, `MARGAY_MEMORY` (a number of bytes, optionally with the
+    /// suffix K, M or G), `MARGAY_DEVICE_NAME` and `CUDA_VISIBLE_DEVICES`.
     pub fn from_env() -> DeviceConfig {
         let capability = env("MARGAY_COMPUTE_CAPABILITY")
             .and_then(|text| Capability::parse(&text))
@@ -91,8 +94,9 @@ impl DeviceConfig {
     }
 }
 
-/// Returns the default number of multiprocessors. If `ulimit -v` limits the address space of the process, the number is
-/// reduced. The address space then suffices for the windows of all blocks that can be resident at the same time.
+/// Returns the default number of multiprocessors. If `ulimit -v` limits the address space of the
+/// process, the number is reduced, so that the address space suffices for the windows of all blocks
+/// that can be resident at the same time.
 fn default_sms(capability: Capability) -> u32 {
     let sms = (host::cores() as u32).clamp(DEFAULT_SMS.0, DEFAULT_SMS.1);
     let Some(slots) = affordable_slots() else {

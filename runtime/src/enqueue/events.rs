@@ -1,5 +1,5 @@
-//! Records events, waits for events and queries events. Some functions record an event in all streams of a context, or
-//! make all streams wait.
+//! Records events, waits for events and queries events. Some functions record an event in all
+//! streams of a context, or make all streams of a context wait for an event.
 
 use std::sync::Arc;
 
@@ -183,8 +183,8 @@ impl Context {
         self.hold_new(task)
     }
 
-    /// Makes all streams that are created after this call wait for a task, in addition to the tasks that new streams
-    /// already wait for.
+    /// Makes all streams that are created after this call wait for `task`. Earlier calls of this
+    /// function stay in effect: new streams wait for the tasks of all calls.
     fn hold_new(&self, task: &Arc<Task>) -> Result<()> {
         let gathering = self.create_stream(StreamKind::NonBlocking, 0)?;
         gathering.wait_task(task);

@@ -25,10 +25,11 @@ impl GraphExec {
     }
 
     /// Prepares the graph for a launch into a stream. An executable graph is always prepared, so this function only
-    /// submits a marker to the stream. From this call on, the memory of the graph's allocations counts as used.
+    /// submits a marker to the stream. After this call, the number of used bytes of the device
+    /// includes the memory of the graph's allocations.
     ///
     /// # Errors
-    /// Returns an error if the stream accepts no work.
+    /// Returns an error if work cannot be submitted to the stream.
     pub fn upload(&self, stream: &Stream) -> Result<()> {
         stream.mark()?;
         self.back_allocations();

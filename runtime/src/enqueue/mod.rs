@@ -98,8 +98,8 @@ impl Stream {
         }
     }
 
-    /// Copies memory in stream order. Like `cuMemcpy*` without `Async`, the call blocks until the copy is complete,
-    /// unless both sides are device memory.
+    /// Copies memory in stream order. Like `cuMemcpy*` without `Async`, the call blocks until the
+    /// copy is complete, unless both the source and the destination are device memory.
     ///
     /// # Safety
     /// Host memory in the transfer must be valid during the call. (Device memory is checked.)
@@ -116,7 +116,8 @@ impl Stream {
     }
 
     /// Copies memory in stream order, and returns as early as `cuMemcpy*Async` does. If the source or the destination
-    /// is pageable host memory, that memory is read or written before the call returns. Other copies run later.
+    /// is pageable host memory, that memory is read or written before the call returns. All other
+    /// copies can run after the call has returned.
     ///
     /// # Safety
     /// Host memory in the transfer must be valid until the copy is complete.
@@ -132,8 +133,9 @@ impl Stream {
         self.submit_copy(transfer, Manner::Async)
     }
 
-    /// Submits a copy, and records and checks what it accesses. The copy of a staged source does not count as an access
-    /// to it.
+    /// Submits a copy, and records and checks its accesses. If the source is staged, only the
+    /// access to the destination is recorded, because the copy reads its source before it is
+    /// executed.
     fn submit_copy(&self, transfer: Transfer, manner: Manner) -> Result<()> {
         if transfer.bytes() != Some(0) {
             check_live(self.context(), transfer.dst)?;
@@ -218,8 +220,8 @@ impl Stream {
         self.host_work(Box::new(move |_| function()), false)
     }
 
-    /// Calls `function` like [`Stream::host_function`]. In a capturing stream, adds a node that calls the function at
-    /// each launch of the graph; the node keeps `origin`.
+    /// Calls `function` like [`Stream::host_function`]. In a capturing stream, adds a node that
+    /// calls the function at each launch of the graph. `origin` is stored in the node.
     pub fn launch_host(&self, function: HostFunction, origin: Origin) -> Result<()> {
         self.check()?;
         if self.is_watched() {
@@ -243,7 +245,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Allocates device memory in stream order (`cuMemAllocAsync`).
+    /// Allocates stream-ordered device memory (`cuMemAllocAsync`).
     pub fn alloc_async(&self, bytes: u64) -> Result<DevicePtr> {
         self.check()?;
         match self.alloc_captured(bytes, PointerKind::Device, 0) {
@@ -257,7 +259,7 @@ impl Stream {
     }
 
     /// If the stream is capturing, allocates memory of the graph to which the capture adds nodes; otherwise returns
-    /// `None`. The allocation keeps `label` ([`crate::graph::GraphAllocation::label`]).
+    /// `None`. `label` is stored with the allocation ([`crate::graph::GraphAllocation::label`]).
     ///
     /// # Errors
     /// Returns an error if the capture cannot add the allocation, and [`Error::OutOfMemory`].
@@ -406,8 +408,9 @@ impl Stream {
         Ok(())
     }
 
-    /// Performs `ops` in order, after all earlier work; later work waits for the last operation (`cuStreamBatchMemOp`
-    /// and the functions for single operations).
+    /// Performs `ops` one after the other, after all earlier work of the stream. Later work of the
+    /// stream waits for the last operation. This function implements `cuStreamBatchMemOp` and the
+    /// functions for single operations.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] if an address is misaligned or not inside an allocation.
@@ -415,8 +418,8 @@ impl Stream {
         self.memory_ops_of(ops, || None)
     }
 
-    /// Performs `ops` like [`Stream::memory_ops`]. In a capturing stream, the node keeps the [`Origin`] that `origin`
-    /// returns.
+    /// Performs `ops` like [`Stream::memory_ops`]. In a capturing stream, adds a node and stores
+    /// the [`Origin`] that `origin` returns in this node.
     ///
     /// # Errors
     /// Returns the same errors as [`Stream::memory_ops`].

@@ -1,14 +1,18 @@
-//! The state of an event that several processes share: the number of its records and, for each of the last records,
-//! which process made it and whether its work is complete.
+//! The state of an event that several processes share. The state contains the number of records of
+//! the event. For each of the latest records, it also contains the process that made the record,
+//! and whether the recorded work is complete.
 //!
-//! The state is in a page of a memory file, which every process that opened the event has mapped. Each record uses a
-//! *slot* of the page; after [`SLOTS`] further records, another record uses the same slot. A record also counts as
-//! complete in three cases:
+//! The state is in a page of a memory file, which every process that opened the event has mapped.
+//! Each record uses a *slot* of the page; after [`SLOTS`] further records, another record uses the
+//! same slot. A record is regarded as complete when its process has marked it as complete, and also
+//! in the following three cases:
 //!
 //! - The recording process has ended or executes another program, so that no process executes the recorded work any
 //!   more.
 //! - A later record in the same slot is complete.
-//! - For [`UNWRITTEN`] checks, the recording process has not written the slot. It has probably ended in between.
+//! - The recording process has increased the number of records but has not written the slot, and
+//!   [`UNWRITTEN`] successive checks have found this state. The process has probably ended between
+//!   the two steps.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -36,9 +40,9 @@ const WORDS: usize = 4;
 
 /// Time between two polls of the progress of another process.
 const LOOK: Duration = Duration::from_micros(50);
-/// Number of polls between two checks whether that process is alive.
+/// Number of polls between two checks of whether the other process is alive.
 const LOOKS: u32 = 200;
-/// Number of such checks in which a slot may be unwritten.
+/// Number of checks that must find a slot unwritten before its record is regarded as complete.
 const UNWRITTEN: u32 = 100;
 
 /// The shared state of an event.
@@ -182,7 +186,8 @@ mod tests {
         assert!(other.query());
     }
 
-    /// A later record that completes first does not complete an earlier one, except after many more records.
+    /// If a later record completes before an earlier record, the earlier record is not regarded as
+    /// complete. It is regarded as complete only when a later record in the same slot completes.
     #[test]
     fn records_complete_in_any_order() {
         let event = Arc::new(SharedEvent::create(0).expect("a page"));
@@ -201,7 +206,8 @@ mod tests {
         assert!(event.query());
     }
 
-    /// The process of a record keeps its ID and its start time when it executes another program.
+    /// When the process of a record executes another program, its ID and its start time do not
+    /// change. The test checks that the record is nevertheless regarded as complete.
     #[test]
     fn the_records_of_a_process_without_the_page_are_complete() {
         let event = Arc::new(SharedEvent::create(0).expect("a page"));
@@ -222,7 +228,8 @@ mod tests {
         child.wait().expect("a child");
     }
 
-    /// A process that has ended between the two steps of a record does not stop others for ever.
+    /// If a process ends between the two steps of a record, other processes must not wait for this
+    /// record for ever.
     #[test]
     fn a_slot_that_nobody_writes_is_complete() {
         let event = Arc::new(SharedEvent::create(0).expect("a page"));

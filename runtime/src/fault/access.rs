@@ -1,8 +1,9 @@
 //! Accesses to memory that may be unmapped. If an access faults, these functions (copies, fills, loads, stores and
 //! compare-and-swap) return `Err` instead of ending the process.
 //!
-//! Every helper of generated code and every copy between host and device uses these functions. Any thread may call them
-//! after [`super::install`]; before that call, a fault ends the program, as in any other code.
+//! All helpers of generated code and all copies between host and device use these functions. Any
+//! thread may call them after [`super::install`]. Before the call of `install`, a fault in one of
+//! these functions ends the program.
 //!
 //! Loads and stores of up to 8 bytes are single accesses. Loads and stores of 16 bytes are single accesses only if the
 //! CPU does not split 16-byte accesses. Loads and stores do not order memory: use [`std::sync::atomic::fence`] around
@@ -18,8 +19,8 @@ use super::{AccessKind, TrapKind};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{kind:?} on {access:?} at address {address:#x}")]
 pub struct AccessFault {
-    /// Address of the first byte that could not be accessed. If the CPU does not report this address, the address of
-    /// the operand.
+    /// Address of the first byte that could not be accessed. If the CPU does not report this
+    /// address, the field contains the address of the operand.
     pub address: u64,
     /// Direction of the access: read or write.
     pub access: AccessKind,
@@ -28,7 +29,8 @@ pub struct AccessFault {
 }
 
 impl AccessFault {
-    /// Marks the fault of an atomic as a write, even if its load caused the fault.
+    /// Sets the direction of a fault of an atomic operation to write, even if the load of the
+    /// operation caused the fault.
     fn of_atomic(self) -> AccessFault {
         AccessFault {
             access: AccessKind::Write,
@@ -57,8 +59,9 @@ pub(super) fn pack_status(kind: TrapKind, access: Option<AccessKind>) -> u64 {
     index | direction
 }
 
-/// Converts the result of an access routine to the loaded value or the fault. `guess` contains the operand's address
-/// and direction, which are used if the CPU does not report those of the fault.
+/// Converts the result of an access routine to the loaded value or the fault. `guess` contains the
+/// operand's address and direction. They are used if the CPU does not report the address and the
+/// direction of the fault.
 #[inline]
 fn check(result: RoutineResult, guess: (u64, AccessKind)) -> Result<u64, AccessFault> {
     if result.status == 0 {
@@ -98,8 +101,8 @@ fn aligned(address: u64, bytes: u64) -> Result<(), AccessFault> {
 /// Returns the first fault.
 ///
 /// # Safety
-/// Safe Rust code must not rely on the contents of `dst..dst + n`. The range must be device memory, or memory that the
-/// program passed as a destination.
+/// No safe Rust code may rely on the contents of the memory `dst..dst + n`. This memory must be
+/// device memory, or memory that the program passed as a destination.
 pub unsafe fn copy(dst: u64, src: u64, n: usize) -> Result<(), AccessFault> {
     // SAFETY: the caller upholds the contract of this function.
     let result = unsafe { routines::copy(dst, src, n as u64) };
@@ -256,9 +259,10 @@ pub fn load128(address: u64) -> Result<u128, AccessFault> {
     check(result, (address, AccessKind::Read)).map(|_| value)
 }
 
-/// For each element of `addresses`, loads a value at this address plus `displacement`, and stores the value in the
-/// element of `out` with the same index. If the slices differ in length, stops at the end of the shorter slice. A value
-/// has `bytes` (1, 2 or 4) bytes and is zero-extended. The addresses may have any alignment.
+/// Gathers values. For each index, adds `displacement` to `addresses[index]`, loads the value at
+/// this address, and stores it in `out[index]`. If the slices differ in length, stops at the end of
+/// the shorter slice. A value has `bytes` (1, 2 or 4) bytes and is zero-extended. The addresses may
+/// have any alignment.
 ///
 /// # Errors
 /// Returns the first fault and the index of the address that faulted. Part of `out` may have been written before the
@@ -327,7 +331,7 @@ pub unsafe fn cas128(address: u64, expected: u128, new: u128) -> Result<u128, Ac
 }
 
 /// Atomically replaces the value of `bytes` (1, 2, 4 or 8) bytes by the result of `f` and returns the old value,
-/// zero-extended. May call `f` several times.
+/// zero-extended. The function may call `f` several times.
 ///
 /// # Errors
 /// Returns the fault of the access. Returns [`TrapKind::Misaligned`] if the address is not aligned or if `bytes` is not

@@ -3,7 +3,7 @@
 use super::*;
 use crate::fault::{GuardedStack, install};
 
-/// Usable memory with an inaccessible guard directly below it.
+/// Accessible memory, directly below which there is inaccessible memory.
 struct Fenced {
     stack: GuardedStack,
 }

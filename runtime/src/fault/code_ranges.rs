@@ -5,9 +5,10 @@
 //! lookup takes no lock and allocates nothing, so it works in any signal handler. A lookup is a linear scan, which is
 //! fast enough for one lookup per fault.
 //!
-//! Invariant: a slot whose `version` is odd or changes during a read is being written, and readers skip it. A reader
-//! never skips the slot of code that runs on the reader's own thread, because code is registered before it is entered
-//! and stays registered until it is left.
+//! Invariant: if the `version` of a slot is odd or changes during a read, the slot is being
+//! written, and readers skip the slot. A reader never skips the slot of code that runs on its own
+//! thread, because code is registered before any thread runs it, and stays registered as long as a
+//! thread runs it.
 
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
 
@@ -110,8 +111,8 @@ const EMPTY: CodeRange = CodeRange {
 /// Registers `len` bytes at `start` as generated code of `owner`, so that the signal handler recovers from faults in
 /// this range.
 ///
-/// The code must be registered before it is first entered. A second registration with the same start replaces the first
-/// registration.
+/// The code must be registered before it is called for the first time. A second registration with
+/// the same start replaces the first registration.
 pub fn register_code(start: u64, len: usize, owner: u64) {
     if len == 0 {
         return;

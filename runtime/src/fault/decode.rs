@@ -16,17 +16,18 @@ const RBP: usize = 5;
 const RSI: usize = 6;
 const RDI: usize = 7;
 
-/// The properties of the memory operand that the prefixes of an instruction specify, and the opcode map.
+/// The information in the prefixes of an instruction: properties of the memory operand, and the
+/// opcode map.
 #[derive(Default)]
 struct Prefixes {
     /// Extension bit of the base register (ModRM.rm or SIB.base), shifted left by 3; the next field is the extension
     /// bit of the index register.
     base: usize,
     index: usize,
-    /// Whether the instruction has the prefix 0x67: addresses have 32 bits.
+    /// Whether the instruction has the prefix 0x67, so that its addresses have 32 bits.
     short_address: bool,
-    /// Whether the instruction has the prefix 0x64 or 0x65: the operand uses a segment base, which the saved context
-    /// does not contain.
+    /// Whether the instruction has the prefix 0x64 or 0x65. The operand's address then includes a
+    /// segment base, which the saved context does not contain.
     segment: bool,
     /// Whether the instruction has an EVEX prefix. The CPU then scales a displacement of one byte by a factor that
     /// depends on the instruction. This module has no table of these factors.

@@ -1,7 +1,8 @@
-//! Calls generated code ([`enter`]), and lets helpers end such a call ([`raise`], [`leave_address`]).
+//! Calls generated code ([`enter`]), and contains functions with which helpers end such a call
+//! ([`raise`], [`leave_address`]).
 //!
-//! Invariant: while generated code runs, the thread's `current` save area is that of the innermost `enter`, even if a
-//! helper calls `enter` again.
+//! Invariant: while generated code runs, the thread's field `current` refers to the save area of
+//! the innermost `enter`, even if a helper has called `enter` recursively.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering, compiler_fence};
@@ -20,14 +21,16 @@ pub type GeneratedFn = unsafe extern "C" fn(ctx: *mut u8, a: u64, b: u64) -> u64
 /// the host's control word afterwards. The overhead of a call is about 5 nanoseconds.
 ///
 /// # Errors
-/// Returns the trap that ended the call: a fault in registered code, a stop, or a trap that a helper [`raise`]d. If a
-/// trap was raised, `enter` returns the trap even if `f` returned without reading the pending flag.
+/// Returns the trap that ended the call: a fault in registered code, a stop, or a trap that a
+/// helper [`raise`]d. If a helper has raised a trap, `enter` returns this trap, even if `f`
+/// returned without reading the pending flag.
 ///
 /// # Safety
-/// `f` must follow the platform's C calling convention and must not write memory that safe Rust code relies on. Either
-/// `f` never traps, or all instructions at which `f` faults, is stopped or calls [`leave_address`] are in a range that
-/// was registered with [`super::register_code`]. In that case `f` can be left at any instruction, so it must own no
-/// resource that must be released.
+/// `f` must follow the platform's C calling convention and must not write memory that safe Rust
+/// code relies on. If `f` can trap, all instructions at which it can fault, be stopped or call
+/// [`leave_address`] must be in a range that was registered with [`super::register_code`]. Because
+/// a trap can end `f` at any of these instructions, `f` must not own resources that must be
+/// released.
 pub unsafe fn enter(f: GeneratedFn, ctx: *mut u8, a: u64, b: u64) -> Result<u64, Trap> {
     thread::with(|state| {
         let save = SaveArea {
@@ -70,7 +73,8 @@ fn outcome(state: &ThreadState, save: &SaveArea, status: u64) -> Result<u64, Tra
     }
 }
 
-/// Returns the pending trap. A raised trap is then no longer pending; a stop remains pending until the token changes.
+/// Returns the pending trap. If it is a raised trap, the call clears it. If it is a stop, the stop
+/// remains pending until the token changes.
 fn take_pending(state: &ThreadState) -> Option<Trap> {
     match state.pending.load(Ordering::Relaxed) {
         PENDING_NONE => None,
@@ -117,7 +121,7 @@ impl Trap {
 }
 
 impl From<super::AccessFault> for Trap {
-    /// Returns the trap that the same access in generated code would have caused.
+    /// Returns the trap that generated code would have caused with the same access.
     fn from(fault: super::AccessFault) -> Trap {
         Trap {
             kind: fault.kind,
@@ -151,8 +155,8 @@ pub fn raise(trap: Trap) {
     });
 }
 
-/// Returns the address of this thread's pending flag. Generated code that finds it non-zero after a helper call must
-/// call [`leave_address`].
+/// Returns the address of this thread's pending flag. If the flag is not 0 after a call of a
+/// helper, generated code must call [`leave_address`].
 ///
 /// The address is constant during the life of the thread. Only this thread may use the address.
 pub fn pending_flag() -> *const AtomicU32 {
@@ -165,9 +169,9 @@ pub fn pending() -> bool {
     thread::with(|state| state.pending.load(Ordering::Relaxed) != PENDING_NONE)
 }
 
-/// Declares that this thread executes the run with the number `token`. A stop request for any other run then has no
-/// effect on this thread. Token 0 declares that the thread executes nothing that can be stopped. Tokens must not be
-/// reused.
+/// Declares that this thread executes the run with the number `token`. After this call, a stop
+/// request for any other run has no effect on this thread. Token 0 declares that the thread
+/// executes no run that can be stopped. Each run needs a new token.
 ///
 /// If a stop for `token` was requested before this call, the stop becomes pending.
 pub fn set_stop_token(token: u64) {
@@ -182,13 +186,14 @@ pub fn set_stop_token(token: u64) {
     });
 }
 
-/// Returns the address of an `extern "C" fn() -> !`. Generated code calls it to leave the innermost [`enter`] with the
-/// pending trap.
+/// Returns the address of an `extern "C" fn() -> !`. Generated code calls this function to leave
+/// the innermost [`enter`] with the pending trap.
 pub fn leave_address() -> u64 {
     leave as extern "C" fn() -> ! as usize as u64
 }
 
-/// Leaves the innermost [`enter`] if a stop is pending. Otherwise returns.
+/// If a stop is pending, ends the innermost call of [`enter`] and does not return. Otherwise
+/// returns.
 ///
 /// # Safety
 /// The caller must be a helper that generated code has called. The frame of this helper, and all frames between it and
@@ -199,7 +204,7 @@ pub unsafe fn leave_if_stopped() {
     }
 }
 
-/// Leaves the innermost [`enter`] with `trap`, or with a stop if one is pending.
+/// Leaves the innermost [`enter`] with `trap` or, if a stop is pending, with the stop.
 ///
 /// # Safety
 /// The requirements of [`leave_if_stopped`] apply.

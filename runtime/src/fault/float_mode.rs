@@ -1,5 +1,5 @@
-//! Sets the floating-point mode of device code on host threads. Host code that computes in place of device code, and
-//! calls of the driver API, need this mode.
+//! Sets the floating-point mode of device code on host threads. Calls of the driver API, and host
+//! code that performs computations of device code, need this mode.
 //!
 //! [`super::enter`] sets the control word for generated code. The interpreter, and the constant folder during
 //! compilation, compute on a host thread. The program may have changed the mode of this thread, for example to flush
@@ -18,15 +18,16 @@ pub struct FloatMode {
 }
 
 impl FloatMode {
-    /// Sets device code's mode on this thread if the program has set a different mode, for instance with
-    /// `feenableexcept`; otherwise returns `None`. Dropping the value restores the previous mode and the exception
-    /// flags.
+    /// If the program has set a different mode on this thread, for example with `feenableexcept`,
+    /// sets the mode of device code; otherwise returns `None`. Dropping the returned value restores
+    /// the previous mode and the exception flags.
     pub fn replacing_other() -> Option<FloatMode> {
         let other = control() & !STATUS_FLAGS != RUN_FP_CONTROL;
         other.then(FloatMode::of_device)
     }
 
-    /// Sets device code's mode on this thread; dropping the value restores the previous mode.
+    /// Sets the mode of device code on this thread. Dropping the returned value restores the
+    /// previous mode.
     pub(crate) fn of_device() -> FloatMode {
         let before = control();
         set_control(RUN_FP_CONTROL);

@@ -1,11 +1,14 @@
-//! Forwards a signal to the program's own signal action, which our handler replaced.
+//! Forwards a signal from Margay's signal handler ("our handler") to the signal action of the
+//! program that our handler has replaced.
 //!
-//! The program observes the same behaviour as without our handler. If the program's action is the default action, this
-//! module restores the default action and causes the signal to occur again. A faulting instruction is repeated and
-//! faults again; a signal that a thread or a process sent is sent again. Core dumps and wait statuses are therefore
-//! correct. If the program ignores the signal of a fault, the fault ends the process, as it would without our handler.
-//! The program's handlers run with the signal mask that their actions specify. A handler with SA_RESETHAND runs only
-//! once.
+//! The program observes the same behaviour as without our handler. If the program's action is the
+//! default action, this module restores the default action and causes the signal to occur a second
+//! time. For this purpose, a faulting instruction is repeated and faults a second time, and a
+//! signal that a thread or a process sent is sent a second time. Core dumps and the exit status
+//! that the parent process receives are therefore the same as without our handler. If the program
+//! ignores the signal of a fault, the fault ends the process, as it would without our handler. The
+//! program's handlers run with the signal mask that their actions specify. A handler with
+//! SA_RESETHAND runs only once.
 //!
 //! Invariant: this module owns nothing that must be released, because the program's handler may leave by `longjmp`.
 
@@ -18,14 +21,15 @@ use super::FaultError;
 /// The signals that our fault handler handles.
 pub(super) const SIGNALS: [i32; 4] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL];
 
-/// Number of entry points of our handler. For each signal, at most this number of replaced actions can be
-/// distinguished.
+/// Number of entry points of our handler. For each signal, this is the maximum number of replaced
+/// actions that our handler can distinguish.
 pub(super) const ENTRIES: usize = 16;
 
 /// An action of the program that our handler replaced.
 struct Replaced {
     action: libc::sigaction,
-    /// Whether SA_RESETHAND has taken effect.
+    /// Whether the action has the flag SA_RESETHAND and has run once, so that the default action
+    /// applies now.
     reset: AtomicBool,
 }
 
@@ -36,7 +40,7 @@ struct Chain {
     replaced: [AtomicPtr<Replaced>; ENTRIES],
     /// The entry point that was installed last.
     top: AtomicUsize,
-    /// The entry point that gets the next new action.
+    /// The entry point to which the next new action will belong.
     next: AtomicUsize,
 }
 
@@ -48,7 +52,8 @@ static CHAINS: [Chain; SIGNALS.len() + 1] = [const {
     }
 }; SIGNALS.len() + 1];
 
-/// Returns the chain of `signal`, which is one of [`SIGNALS`] or the signal that stops workers.
+/// Returns the stored actions for `signal`, which is one of [`SIGNALS`] or the signal that stops
+/// workers.
 fn chain(signal: i32) -> &'static Chain {
     let index = SIGNALS.iter().position(|&s| s == signal);
     &CHAINS[index.unwrap_or(SIGNALS.len())]
@@ -74,8 +79,9 @@ fn is_same(a: &libc::sigaction, b: &libc::sigaction) -> bool {
     a.sa_sigaction == b.sa_sigaction && a.sa_flags == b.sa_flags && masks
 }
 
-/// Stores an action of the program that our handler is about to replace; returns the entry point to which the action
-/// now belongs. Callers hold a lock, or install the handlers for the first time.
+/// Stores an action of the program that our handler is about to replace. Returns the entry point of
+/// our handler to which the action now belongs. Callers hold a lock, or install the handlers for
+/// the first time.
 pub(super) fn remember(signal: i32, action: &libc::sigaction) -> usize {
     let chain = chain(signal);
     let known = chain.replaced.iter().position(|replaced| {
@@ -129,7 +135,8 @@ pub(super) unsafe fn forward_stop(signal: i32, info: *mut libc::siginfo_t, conte
     }
 }
 
-/// Delivers the signal as the kernel would without our handler. `entry` is the entry point that received the signal.
+/// Delivers the signal in the way in which Linux would deliver it without our handler. `entry` is
+/// the entry point that received the signal.
 ///
 /// # Safety
 /// Must be called from a signal handler with that handler's arguments.
@@ -169,7 +176,8 @@ pub(super) unsafe fn forward(
 }
 
 /// # Safety
-/// `handler` must have been installed with `flags`, and the other arguments must be those of a signal handler.
+/// `handler` must have been installed with `flags`, and the other arguments must be the arguments
+/// of the running signal handler.
 unsafe fn call(
     handler: libc::sighandler_t,
     flags: i32,
@@ -190,8 +198,8 @@ unsafe fn call(
     }
 }
 
-/// Blocks the signals that the kernel would have blocked for the program's handler. The operating system restores the
-/// mask when our handler returns.
+/// Blocks the signals that Linux would have blocked during the program's handler. The operating
+/// system restores the mask when our handler returns.
 fn block_for(signal: i32, action: &libc::sigaction) {
     let mut mask = action.sa_mask;
     if action.sa_flags & libc::SA_NODEFER == 0 {
@@ -202,8 +210,9 @@ fn block_for(signal: i32, action: &libc::sigaction) {
     unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &mask, std::ptr::null_mut()) };
 }
 
-/// Restores the default action and causes the signal to occur again. A faulting instruction is repeated when our
-/// handler returns. A signal that a thread or a process sent is sent again.
+/// Restores the default action and causes the signal to occur a second time. A faulting instruction
+/// is repeated when our handler returns. A signal that a thread or a process sent is sent a second
+/// time.
 fn default_action(signal: i32, sent: bool, info: *mut libc::siginfo_t) {
     // SAFETY: all zeroes is SIG_DFL with an empty mask and no flags.
     let action: libc::sigaction = unsafe { std::mem::zeroed() };

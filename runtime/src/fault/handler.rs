@@ -2,8 +2,9 @@
 //!
 //! Invariant: a handler calls only async-signal-safe functions. It takes no lock, allocates no memory and does not
 //! panic. A handler accesses thread-local state only if the thread has accessed this state before, because the first
-//! access could allocate memory. In the fault handler, the program counter shows whether this is the case. The stop
-//! signal is sent only to workers, which have always accessed the state before.
+//! access could allocate memory. The fault handler concludes from the program counter whether the
+//! thread has accessed the state. The stop signal is sent only to workers, which always access the
+//! state before they can receive the signal.
 
 use std::ffi::c_void;
 use std::marker::PhantomData;
@@ -17,7 +18,7 @@ use super::arch::{self, Context};
 use super::thread::{self, SaveArea, ThreadState};
 use super::{AccessKind, FaultError, Trap, TrapKind, code_ranges, entry, forward, hold};
 
-/// `si_code` of faults that the kernel reports without an address.
+/// `si_code` of faults that Linux reports without an address.
 const SI_KERNEL: i32 = 0x80;
 
 static STOP_SIGNAL: AtomicI32 = AtomicI32::new(0);
@@ -25,8 +26,10 @@ static STOP_SIGNAL: AtomicI32 = AtomicI32::new(0);
 /// Installs the handlers. Only the first call in a process installs them; later calls return the result of the first
 /// call.
 ///
-/// Our handlers forward signals that do not come from device code to the handlers that the program installed before. A
-/// handler that the program installs *later* replaces ours until [`keep`] reinstalls our handler in front of it.
+/// Our handlers forward signals that do not come from device code to the handlers that the program
+/// installed before. If the program installs a handler *later*, this handler replaces our handler
+/// until [`keep`] reinstalls our handler. After that, our handler forwards signals to the program's
+/// handler.
 ///
 /// The stop signal is the highest real-time signal up to SIGRTMAX - 2 that has no handler at this time. Signals that
 /// the calling thread blocks are used only if no other signal is free.
@@ -54,14 +57,16 @@ fn install_now() -> Result<(), FaultError> {
     Ok(())
 }
 
-/// Reinstalls our handlers for the signals for which the program has installed other handlers in the meantime. Our
-/// handlers forward signals that are not faults of device code to those handlers. If nothing has changed, this function
-/// makes one system call for each signal.
+/// Reinstalls our handlers for all signals for which the program has installed its own handlers
+/// since our handlers were last installed. Our handlers then forward signals that are not faults of
+/// device code to the program's handlers. If the program has not installed new handlers, this
+/// function makes one system call for each signal.
 ///
 /// Threads that wait for a task call this function when they begin to wait, and again from time to time. Service
-/// threads call this function before each job. Workers call [`keep_frequent`] before they run pieces of a launch. So
-/// our handler gets each fault of device code, with one exception: a program thread that does not wait for the launch
-/// can install a handler while the faulting piece of the launch runs.
+/// threads call this function before each job. Workers call [`keep_frequent`] before they run
+/// pieces of a launch. Our handler therefore receives each fault of device code, except in one
+/// case: a thread of the program that does not wait for the launch installs a handler while the
+/// faulting piece of the launch runs.
 pub(crate) fn keep() {
     keep_signals(&forward::SIGNALS);
 }
@@ -72,8 +77,9 @@ pub(crate) fn keep_frequent() {
     keep_signals(&[libc::SIGSEGV, libc::SIGILL]);
 }
 
-/// Does the same as [`keep`] for the signals that a memory copy can cause, and unblocks these signals until the result
-/// is dropped. The calling thread is about to begin such a copy.
+/// Does the same as [`keep`] for the signals that a memory copy can cause, and unblocks these
+/// signals until the returned value is dropped. Threads call this function before they begin a
+/// copy.
 pub(crate) fn keep_for_copy() -> Unblocked {
     keep_signals(&OF_COPIES);
     unblock()
@@ -82,13 +88,14 @@ pub(crate) fn keep_for_copy() -> Unblocked {
 /// The signals that a memory copy can cause.
 const OF_COPIES: [i32; 2] = [libc::SIGSEGV, libc::SIGBUS];
 
-/// While a value of this type exists, the calling thread does not block the signals that a memory copy can cause. The
-/// system ends a process with a fault whose signal is blocked, and calls no handler.
+/// While a value of this type exists, the calling thread does not block the signals that a memory
+/// copy can cause. If a thread blocks the signal of a fault, the operating system calls no handler
+/// for the fault and ends the process.
 #[must_use]
 pub(crate) struct Unblocked {
-    /// For each signal, whether the thread blocked it before.
+    /// For each signal, whether the thread blocked the signal before this value was created.
     blocked: [bool; OF_COPIES.len()],
-    /// The mask belongs to one thread.
+    /// A value of this type must stay on its thread, because the signal mask belongs to one thread.
     _thread: PhantomData<*const ()>,
 }
 
@@ -116,7 +123,7 @@ impl Drop for Unblocked {
     }
 }
 
-/// Blocks or unblocks those signals of [`OF_COPIES`] that are selected.
+/// Blocks or unblocks the selected signals of [`OF_COPIES`].
 #[cold]
 fn change_mask(how: i32, selected: [bool; OF_COPIES.len()]) {
     let mut mask = MaybeUninit::uninit();
@@ -155,7 +162,7 @@ fn keep_signals(signals: &[i32]) {
     }
 }
 
-/// Installs our handler in front of the program's handler.
+/// Replaces the program's handler by our handler, which forwards signals to the program's handler.
 #[cold]
 fn put_in_front(signal: i32) {
     static ONE: Mutex<()> = Mutex::new(());
@@ -249,10 +256,10 @@ pub fn stop_signal() -> i32 {
     STOP_SIGNAL.load(Ordering::Acquire)
 }
 
-/// Sends the stop signal to one thread of this process; returns whether the system sent it. If the program has
-/// installed its own handler for this signal, first replaces the program's handler, which could end the program or
-/// ignore the stop. If the signal arrives on a thread that is not a worker, our handler forwards the signal to the
-/// replaced handler.
+/// Sends the stop signal to one thread of this process; returns whether the system sent it. If the
+/// program has installed its own handler for this signal, first replaces this handler, because the
+/// program's handler could end the program or ignore the stop. If the signal arrives on a thread
+/// that is not a worker, our handler forwards the signal to the replaced handler.
 pub(super) fn signal_thread(thread: libc::pid_t) -> bool {
     let stop = stop_signal();
     if let Ok(action) = forward::current(stop)
@@ -288,7 +295,7 @@ extern "C" fn on_fault<const ENTRY: usize>(
     unsafe { *libc::__errno_location() = errno };
 }
 
-/// The kernel's information about a signal.
+/// The information about a signal that Linux passes to a signal handler.
 struct Fault {
     signal: i32,
     code: i32,
@@ -328,7 +335,8 @@ impl Fault {
         }
     }
 
-    /// Returns the kind and the address of the fault; decodes the instruction if the kernel reports no address.
+    /// Returns the kind and the address of the fault. If Linux reports no address, decodes the
+    /// instruction to find the address.
     fn explain(&self, context: &Context, code_end: u64) -> (TrapKind, Option<u64>) {
         match (self.is_memory(), self.code) {
             (true, SI_KERNEL) => context.explain(code_end),
@@ -359,8 +367,8 @@ fn recover(fault: &Fault, context: &mut Context) -> bool {
     recover_fetch(fault, context, pc)
 }
 
-/// Recovers from a failed instruction fetch at `pc` after a call or jump in generated code; returns false for any other
-/// fault.
+/// Recovers from a failed instruction fetch at `pc`, if generated code has called or jumped to
+/// `pc`. Returns false for any other fault.
 fn recover_fetch(fault: &Fault, context: &mut Context, pc: u64) -> bool {
     // Emulators do not report the kind of the access, so an instruction fetch is assumed.
     let kind = context.access_kind().unwrap_or(AccessKind::Execute);
@@ -422,7 +430,7 @@ fn cut_short(state: &ThreadState, context: &mut Context, trap: Trap) -> bool {
     true
 }
 
-/// Makes the interrupted access routine return the fault.
+/// Makes the interrupted access routine return the fault to its caller.
 fn land(fault: &Fault, context: &mut Context, landing: u64, end: u64) {
     let (kind, address) = fault.explain(context, end);
     let access = context.access_kind();

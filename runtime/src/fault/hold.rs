@@ -5,7 +5,8 @@
 //! module therefore keeps the bounds of a released range. For a limited number of later faults in this range, the
 //! faulting thread repeats the access instead of reporting the fault.
 //!
-//! Invariant: at most one range is held; all statics that a handler reads in this module are atomic.
+//! Invariant: at most one range is held at any time. All static variables of this module that a
+//! signal handler reads are atomic.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -14,12 +15,14 @@ use parking_lot::{Mutex, MutexGuard};
 
 static START: AtomicU64 = AtomicU64::new(0);
 static END: AtomicU64 = AtomicU64::new(0);
-/// How a fault in the range is handled. [`HELD`] means that the faulting thread waits. Any other value is the number of
-/// further faults, on all threads, after which the access is repeated. If the value is 0, the fault is reported.
+/// Determines how a fault in the range is handled. If the value is [`HELD`], the faulting thread
+/// waits. If the value is 0, the fault is reported. Any other value states how many more faults of
+/// all threads lead to a repetition of the access.
 static TRIES: AtomicU32 = AtomicU32::new(0);
 const HELD: u32 = u32::MAX;
-/// Maximum number of faults after a release after which the access is repeated. It is larger than the number of threads
-/// whose write can have faulted just before the release.
+/// After the release of a range, at most this number of faults in the range lead to a repetition of
+/// the access. The number is larger than the number of threads whose write can have faulted just
+/// before the release.
 const LATE: u32 = 1 << 14;
 
 static ONE: Mutex<()> = Mutex::new(());
@@ -29,8 +32,8 @@ pub(crate) struct Hold {
     _one: MutexGuard<'static, ()>,
 }
 
-/// Makes threads that fault in `range` wait until the returned value is dropped. The caller then write-protects the
-/// range, replaces its pages and makes it writable again.
+/// Makes threads that fault in `range` wait until the returned value is dropped. After this call,
+/// the caller write-protects the range, replaces its pages and makes the range writable again.
 pub(crate) fn writers(range: Range<u64>) -> Hold {
     let one = ONE.lock();
     TRIES.store(0, Ordering::SeqCst);

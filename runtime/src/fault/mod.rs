@@ -5,28 +5,35 @@
 //!
 //! - [`enter`] calls generated code through an assembly trampoline. The trampoline saves the registers that are needed
 //!   to return to the host at any time. A fault, a stop or a [`raise`]d trap ends the call with `Err(`[`Trap`]`)`.
-//! - [`install`] installs one signal handler for SIGSEGV, SIGBUS, SIGFPE and SIGILL. The handler recovers from a fault
-//!   only in one of three cases: the program counter is in code that was registered with [`register_code`], registered
-//!   code called or jumped to the program counter, or the program counter is in a routine of [`access`]. To recover,
-//!   the handler edits the saved context and returns; it never jumps.
-//! - [`WorkerGuard`] gives a worker thread its alternate signal stack and its guarded stack for generated code. Other
-//!   threads stop the worker through a [`StopHandle`].
+//! - [`install`] installs one signal handler for SIGSEGV, SIGBUS, SIGFPE and SIGILL. The handler
+//!   recovers from a fault only in one of three cases. The program counter is in code that was
+//!   registered with [`register_code`]. Or the program counter is an invalid address that
+//!   registered code called or jumped to. Or the program counter is in a routine of [`access`]. To
+//!   recover, the handler edits the saved context and returns; it never jumps.
+//! - [`WorkerGuard`] creates the alternate signal stack of a worker thread, and its stack for
+//!   generated code, which has a guard. Other threads stop the worker through a [`StopHandle`].
 //!
-//! Invariant: **no Rust frame is ever skipped.** An unwind drops only frames of generated code and of the trampoline,
-//! which own no resources. A helper that generated code calls returns, or leaves with [`leave_if_stopped`] or
-//! [`leave_with`] while it owns nothing. A trap that a helper [`raise`]s ends the call of [`enter`] when generated code returns. Generated code
-//! can leave earlier: it reads [`pending_flag`] after the helper call and calls [`leave_address`]. (Kernels do not.)
+//! Invariant: **no Rust frame with resources is ever skipped.** If a fault or a stop ends a call of
+//! [`enter`], only frames of generated code and of the trampoline are dropped. These frames own no
+//! resources. A helper that generated code has called either returns, or leaves the call with
+//! [`leave_if_stopped`] or [`leave_with`]; it must not own resources when it calls these functions.
+//! A trap that a helper [`raise`]s ends the call of [`enter`] when generated code returns.
+//! Generated code can also end the call earlier: it reads [`pending_flag`] after the helper has
+//! returned, and calls [`leave_address`] if the flag is set. (The code of kernels does not do
+//! this.)
 //!
-//! Invariant: **a signal that does not come from device code reaches the program's handler** (`forward`) in the same
-//! way as if the kernel had delivered it. It does not matter whether the program installed that handler before or after
-//! ours.
+//! Invariant: **a signal that does not come from device code reaches the program's handler**
+//! (`forward`) in the same way as if Linux had delivered it. This holds whether the program
+//! installed its handler before or after our handler was installed.
 //!
-//! A handler that the program installs after ours replaces ours until the next piece of a launch begins. Then [`keep`]
-//! installs our handler again, in front of the program's handler. From then on, only faults outside device code reach
-//! the program's handler. Until our handler is reinstalled, the program's handler gets all signals: faults of the
-//! program, and also faults of device code in pieces of a launch that are already running. If the program queries its
-//! action later, `sigaction` can return our handler. If the program calls or reinstalls that handler, our handler
-//! forwards the signal to the action that it had replaced at the time of the query.
+//! If the program installs a handler after our handler was installed, the program's handler
+//! replaces our handler until the next piece of a launch begins. At that time, [`keep`] reinstalls
+//! our handler, which then forwards faults outside device code to the program's handler. Until our
+//! handler is reinstalled, the program's handler receives all signals, that is, faults of the
+//! program and also faults of device code in those pieces of a launch that are already running. If
+//! the program queries its signal action, `sigaction` can return our handler. If the program later
+//! calls or reinstalls the returned handler, our handler forwards the signal to the action that it
+//! had replaced at the time of the query.
 //!
 //! On hosts without an implementation (see `arch`), [`install`] and [`WorkerGuard::new`] return
 //! [`FaultError::Unsupported`].
@@ -79,7 +86,8 @@ pub enum TrapKind {
     Misaligned,
     /// Any other bus error, for example after a mapped file was truncated or hardware memory failed.
     Bus,
-    /// The access hit the guard below the stack of generated code, because the recursion is too deep.
+    /// The access was in the guard below the stack of generated code, because the recursion is too
+    /// deep.
     StackOverflow,
     /// An integer division in generated code trapped (SIGFPE).
     Arithmetic,

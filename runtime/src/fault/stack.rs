@@ -1,6 +1,7 @@
 //! A stack with an inaccessible guard below it, for generated code or for signal handlers.
 //!
-//! Invariant: a [`GuardedStack`] owns its mapping; dropping the value unmaps it.
+//! Invariant: a [`GuardedStack`] owns its mapping. Dropping the [`GuardedStack`] unmaps the
+//! mapping.
 
 use super::FaultError;
 
@@ -20,7 +21,8 @@ impl GuardedStack {
     /// accessed.
     ///
     /// # Errors
-    /// [`FaultError::System`] if the system has not enough free addresses or memory, or if a size overflows.
+    /// [`FaultError::System`] if the operating system does not provide enough addresses or memory,
+    /// or if a size overflows.
     pub fn new(size: usize, guard: usize) -> Result<GuardedStack, FaultError> {
         const ROUND: usize = 16 * PAGE;
         let too_large = || FaultError::System {

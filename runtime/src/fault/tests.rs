@@ -226,7 +226,7 @@ fn floating_point_control_is_ours_inside_and_the_hosts_outside() {
     assert_eq!((inside, after_return, after_trap), (0x1f80, 0xdfc0, 0xdfc0));
 }
 
-/// The context that generated code needs to call a helper.
+/// The context (first argument) of test code that calls a helper.
 #[repr(C)]
 struct HelperContext {
     flag: *const AtomicU32,

@@ -45,14 +45,15 @@ pub(super) struct ThreadState {
     pub(super) current: AtomicPtr<SaveArea>,
     pub(super) pending: AtomicU32,
     pub(super) raised: Cell<Option<Trap>>,
-    /// Token of the run that the thread executes, from [`super::set_stop_token`]. Token 0 means that the thread
-    /// executes nothing that can be stopped.
+    /// Token of the run that the thread executes, from [`super::set_stop_token`]. Token 0 means
+    /// that the thread executes no run that can be stopped.
     pub(super) token: AtomicU64,
     /// Null unless the thread has a `WorkerGuard`.
     pub(super) shared: AtomicPtr<Shared>,
     /// Top of the stack for generated code; 0 if generated code runs on the thread's own stack.
     pub(super) stack_top: AtomicU64,
-    /// Start of the guard below that stack; the next field is the guard's end.
+    /// Start of the guard below the stack for generated code. The next field is the end of this
+    /// guard.
     pub(super) guard_start: AtomicU64,
     pub(super) guard_end: AtomicU64,
 }
@@ -100,7 +101,7 @@ impl ThreadState {
 /// The part of a worker's state that other threads also access.
 #[derive(Debug)]
 pub(super) struct Shared {
-    /// Kernel's ID of the thread; 0 after the worker's guard was dropped.
+    /// The thread ID in Linux (`gettid`); 0 after the worker's guard was dropped.
     pub(super) thread: Mutex<libc::pid_t>,
     /// Token of the run that the last call of [`StopHandle::stop`] requested to stop.
     pub(super) requested: AtomicU64,
@@ -116,12 +117,13 @@ impl StopHandle {
     /// Requests the worker to stop the run that it declared with this token ([`super::set_stop_token`]). A run with
     /// another token continues.
     ///
-    /// If the worker is in generated code, the signal handler unwinds that code at once. If the worker is in a helper,
-    /// the handler only marks the stop as pending. Some helpers test this mark, and [`super::enter`] tests it when the
-    /// generated code returns. If the generated code then runs a loop that calls no such helper, only a later call of
-    /// this function stops the loop. Callers must therefore repeat the call (for example every millisecond) until the
-    /// worker reports the stop. Returns false if the worker has ended, `token` is 0 or the system cannot send the
-    /// signal.
+    /// If the worker runs generated code, the signal handler ends the call of this code at once. If
+    /// the worker runs a helper, the handler only marks the stop as pending. Some helpers test this
+    /// mark, and [`super::enter`] tests it when the generated code returns. After the helper has
+    /// returned, the generated code can run a loop that calls no such helper. Only a later call of
+    /// this function stops such a loop. Callers must therefore repeat the call (for example every
+    /// millisecond) until the worker reports the stop. Returns false if the worker has ended,
+    /// `token` is 0 or the system cannot send the signal.
     pub fn stop(&self, token: u64) -> bool {
         if token == 0 {
             return false;

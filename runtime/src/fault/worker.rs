@@ -1,7 +1,8 @@
-//! Prepares a thread to run generated code. Sets up the thread's stacks and signal mask, and creates a handle with
-//! which other threads stop it.
+//! Prepares a thread to run generated code. Sets up the stacks and the signal mask of the thread,
+//! and creates a handle with which other threads can stop generated code on this thread.
 //!
-//! Invariant: a guard is dropped on the thread that created it, while no `enter` runs on that thread.
+//! Invariant: a [`WorkerGuard`] is dropped on the thread that created it, at a time when no `enter`
+//! runs on this thread.
 
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
@@ -124,8 +125,9 @@ impl WorkerGuard {
         }
     }
 
-    /// Returns the lowest address of the stack for generated code and its helpers. Recursive device functions compare
-    /// their stack pointer with this address plus a margin for helpers, to detect stack overflows.
+    /// Returns the lowest address of the stack for generated code and its helpers. Recursive device
+    /// functions detect stack overflows: they compare their stack pointer with this address plus a
+    /// margin for helpers.
     pub fn stack_bottom(&self) -> u64 {
         self.stack.bottom()
     }
@@ -160,7 +162,8 @@ fn copy_error(error: &FaultError) -> FaultError {
     }
 }
 
-/// Returns the requested size plus the size that the kernel needs to save the CPU's registers.
+/// Returns the requested size plus the number of bytes that Linux needs to save the CPU's
+/// registers.
 fn signal_stack_size(options: &WorkerOptions) -> usize {
     // SAFETY: getauxval has no preconditions; it returns 0 if the kernel does not report the size.
     let frame = unsafe { libc::getauxval(libc::AT_MINSIGSTKSZ) } as usize;
@@ -182,9 +185,10 @@ fn use_signal_stack(stack: &GuardedStack) -> Result<libc::stack_t, FaultError> {
     }
 }
 
-/// Gives the calling thread the signal mask of a worker. Service threads, which copy memory or run callbacks, call this
-/// function. A fault in [`super::access`] must reach our handler even if the thread was created with all signals
-/// blocked. The program's own signals must reach the program's own threads.
+/// Sets the signal mask of a worker on the calling thread. Service threads, which copy memory or
+/// run callbacks, call this function. The mask has two purposes: a fault in [`super::access`]
+/// reaches our handler even if the thread was created with all signals blocked, and signals for the
+/// program are delivered to the program's own threads.
 pub fn prepare_service_thread() {
     set_worker_mask();
 }

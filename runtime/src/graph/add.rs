@@ -251,9 +251,10 @@ impl Graph {
     /// Adds a node that frees an allocation of this or another graph.
     ///
     /// # Errors
-    /// Returns the same errors as [`Graph::add`], and [`Error::InvalidValue`] if no allocation of a graph begins at
-    /// `ptr`. Also returns [`Error::InvalidValue`] if a node of this graph or of the allocation's own graph already
-    /// frees the allocation, or if any node frees the allocation and this graph is the allocation's own graph.
+    /// Returns the same errors as [`Graph::add`], and [`Error::InvalidValue`] if no allocation of a
+    /// graph begins at `ptr`. Also returns [`Error::InvalidValue`] if a node of this graph, or a
+    /// node of the graph that contains the allocation node, already frees the allocation. If this
+    /// graph contains the allocation node, no node of any graph may free the allocation already.
     pub fn add_free(&self, dependencies: &[Node], ptr: DevicePtr) -> Result<Node> {
         self.add_free_behind(&plain(dependencies), ptr)
     }

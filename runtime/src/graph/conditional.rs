@@ -1,4 +1,6 @@
-//! Conditional nodes. A conditional node is a choice or a loop whose condition is a value that device code sets.
+//! Conditional nodes. A conditional node contains graphs and runs one of them, or runs a graph
+//! repeatedly. A value that device code sets determines which graph runs, or how long the graph is
+//! repeated.
 //!
 //! Source: CUDA programming guide, "Conditional Graph Nodes". After the dependencies of the node are complete, the
 //! launch reads the value and submits the tasks of the graph that the value selects. The node is complete when these
@@ -76,8 +78,8 @@ impl ConditionalHandle {
         self.value.get()
     }
 
-    /// Resets the value to the default, if the creator of the handle requested this reset. Each launch of the graph
-    /// begins with this call.
+    /// Resets the value to the default if the handle was created with this option. Each launch of
+    /// the graph begins with a call of this function.
     pub(super) fn begin(&self) {
         if self.assign {
             self.value.set(self.default);
@@ -117,7 +119,7 @@ pub enum ConditionalKind {
     Switch = 2,
 }
 
-/// A conditional node: a choice or a loop.
+/// A conditional node, which chooses one of its graphs or repeats a graph.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -181,7 +183,8 @@ impl ConditionalNode {
         &self.bodies
     }
 
-    /// Returns a cell in which the caller can store data. The data exist as long as the node.
+    /// Returns a field in which the caller can store data of any type. The data exist as long as
+    /// the node exists.
     pub fn attached(&self) -> &OnceLock<Arc<dyn Any + Send + Sync>> {
         &self.attached
     }

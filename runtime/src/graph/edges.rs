@@ -29,7 +29,8 @@ impl GraphState {
         Ok(())
     }
 
-    /// Removes edges, each given as the first and the second node.
+    /// Removes edges. Each element of `edges` contains the first node and the second node of an
+    /// edge.
     fn unlink(&mut self, edges: impl IntoIterator<Item = (u64, u64)>) {
         for (from, to) in edges {
             if let Some(node) = self.nodes.get_mut(&from) {
@@ -60,7 +61,7 @@ impl Graph {
         edges
     }
 
-    /// Adds all edges in `edges` or, if one of them is invalid, no edge.
+    /// Adds all edges in `edges`. If one of these edges is invalid, adds none of them.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] for nodes of other graphs, for an edge that already exists or occurs twice in `edges`,
@@ -82,7 +83,7 @@ impl Graph {
         Ok(())
     }
 
-    /// Removes all edges in `edges` or, if one of them is invalid, no edge.
+    /// Removes all edges in `edges`. If one of these edges is invalid, removes none of them.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] for edges that do not exist with the given data or occur twice in `edges`, and for
@@ -135,8 +136,9 @@ impl Node {
     /// Replaces the node's operation by an operation of the same kind (`cuGraphNodeSetParams`).
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] if the node no longer exists or the kinds differ; [`Error::Unsupported`] for kinds whose
-    /// parameters cannot change; and the errors of adding such a node.
+    /// [`Error::InvalidValue`] if the node no longer exists or if the two operations have different
+    /// kinds; [`Error::Unsupported`] for kinds whose parameters cannot change; and the errors that
+    /// [`Graph::add`] returns for such an operation.
     pub fn set_op(&self, op: NodeOp) -> Result<()> {
         op.check()?;
         let graph = self.graph()?;

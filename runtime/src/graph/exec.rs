@@ -33,7 +33,8 @@ pub struct InstantiateFlags {
     pub device_launch: bool,
 }
 
-/// The reason why a graph cannot be instantiated, with the values of `CUgraphInstantiateResult`.
+/// The reason why a graph cannot be instantiated. The numbers of the variants are those of
+/// `CUgraphInstantiateResult`.
 ///
 /// ```
 /// use margay::graph::{Graph, InstantiateFlags, InstantiateReason};
@@ -239,7 +240,8 @@ impl GraphExec {
         self.inner.flags
     }
 
-    /// Returns whether launches run the operation of `node`: they skip disabled nodes.
+    /// Returns whether launches run the operation of `node`. Launches skip the operations of
+    /// disabled nodes.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] for nodes of other graphs, and for nodes of kinds that cannot be disabled.
@@ -263,8 +265,9 @@ impl GraphExec {
         Ok(())
     }
 
-    /// Returns a graph with the same nodes and edges, in which disabled nodes are empty nodes. If an executable graph
-    /// is launched into a capturing stream, the returned graph is added to the captured graph.
+    /// Returns a graph with the same nodes and edges, in which disabled nodes are empty nodes. If
+    /// an executable graph is launched into a capturing stream, a node with the returned graph is
+    /// added to the captured graph.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] if the graph has memory or conditional nodes.
@@ -303,7 +306,8 @@ impl Plan {
         Ok(graph)
     }
 
-    /// Returns the allocations of the graph's allocation nodes, except the allocations that the graph itself frees.
+    /// Returns the allocations of the graph's allocation nodes, except the allocations that a free
+    /// node of the same graph frees.
     pub(super) fn left_allocations(&self) -> impl Iterator<Item = &Arc<GraphAllocation>> {
         self.allocations()
             .filter(|allocation| !allocation.is_freed_inside())

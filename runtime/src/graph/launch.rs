@@ -1,10 +1,11 @@
 //! Launches of executable graphs. A launch adds two tasks to the stream, which are the beginning and the end of the
 //! launch. The tasks of the graph run between these two tasks.
 //!
-//! A launch begins after all work for which a new task of the stream would wait, and after the last launch of the same
-//! executable graph. Each node becomes a task that waits for the tasks of the node's dependencies. Errors of kernel
-//! launches are detected before any task is submitted. Kernels in the bodies of conditional nodes are an exception,
-//! because the body is chosen only when the node runs.
+//! A launch waits for all work for which a new task of the stream would wait, and for the last
+//! launch of the same executable graph. Each node becomes a task that waits for the tasks of the
+//! node's dependencies. Errors of kernel launches are detected before any task is submitted.
+//! Errors of kernels in the bodies of conditional nodes are detected later, because the body is
+//! chosen only when the node runs.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -20,7 +21,7 @@ use crate::observe::HostEvent;
 use crate::stream::Stream;
 use crate::task::{HostWork, Launch, Task, Work};
 
-/// Tasks for which later tasks wait.
+/// The tasks for which the next tasks must wait.
 type Ends = SmallVec<[Arc<Task>; 2]>;
 /// Prepared kernels, in the order in which their tasks are created.
 type Runs = std::collections::VecDeque<Launch>;
@@ -68,7 +69,7 @@ impl GraphExec {
         Ok(())
     }
 
-    /// Adds the memory of the graph's allocations to the memory that `GraphMemory` counts.
+    /// Adds the memory of the graph's allocations to the amounts of memory in `GraphMemory`.
     pub(crate) fn back_allocations(&self) {
         let plan = Arc::clone(&self.inner.state.lock().plan);
         for allocation in plan.allocations() {
@@ -103,7 +104,8 @@ fn begin_work(plan: &Plan) -> Work {
     Work::Device { job, short: true }
 }
 
-/// Returns the work of a node that allocates the memory of a graph or frees it. Only checking runs record this.
+/// Returns the work of an allocation node or a free node. In a checking run, this work records the
+/// allocation or the free when the node runs. In other runs, the work does nothing.
 fn allocation_work(memory: &Arc<GraphAllocation>, allocated: bool) -> Work {
     if memory.context().machine().findings.is_none() {
         return Work::Marker;
@@ -132,8 +134,8 @@ fn end_work<K: Send + 'static>(keep: Option<K>) -> Work {
 
 impl Plan {
     /// Prepares the kernels of a graph and of its nested graphs, in the order in which the kernels' tasks are created.
-    /// The kernels in bodies of conditional nodes are prepared when a body is chosen. If `own` is true, each kernel has
-    /// the priority of its node.
+    /// The kernels in bodies of conditional nodes are prepared when a body is chosen. If `own` is
+    /// true, each kernel gets the priority of its node.
     fn runs(&self, graph: usize, own: bool) -> Result<Runs> {
         let mut runs = Runs::new();
         self.add_runs(graph, own, &mut runs)?;
@@ -156,9 +158,10 @@ impl Plan {
         Ok(())
     }
 
-    /// Marks the allocations of the graph's allocation nodes as live, and then the allocations of its free nodes as not
-    /// live. If `auto_free` is true, first ends the allocations that the previous launch did not free. Returns the
-    /// allocations that must exist until the launch is complete.
+    /// Marks the allocations of the graph's allocation nodes as live, and then marks the
+    /// allocations of its free nodes as not live. If `auto_free` is true, the function first frees
+    /// the allocations that the previous launch did not free. Returns the allocations that must
+    /// exist until the launch is complete.
     fn hand_out(&self, auto_free: bool) -> Vec<Arc<GraphAllocation>> {
         let mut holds = Vec::new();
         if auto_free {
@@ -178,12 +181,12 @@ impl Plan {
     }
 }
 
-/// The tasks of a launch while they are created. No task can start before all tasks are created.
+/// The tasks of a launch that were created so far. No task can start before all tasks are created.
 struct Made<'a> {
     context: &'a Context,
     /// The priority of the stream.
     priority: i32,
-    /// Whether kernels have their nodes' priorities instead of the stream's.
+    /// Whether kernels get the priorities of their nodes instead of the priority of the stream.
     own: bool,
     runs: Runs,
     tasks: Vec<Arc<Task>>,
@@ -327,7 +330,8 @@ impl Made<'_> {
     }
 }
 
-/// Returns the work of a copy or fill. If the copy or fill fails, the context fails.
+/// Returns the work of a copy or fill. If the copy or fill fails, its error becomes the sticky
+/// error of the context.
 fn device(
     what: &'static str,
     context: &Context,
@@ -356,14 +360,16 @@ struct Chosen {
     node: Arc<ConditionalNode>,
     bodies: Vec<usize>,
     own: bool,
-    /// The time at which the node chose a graph for the first time.
+    /// The time at which the node chose a graph for the first time; `None` if it has not chosen a
+    /// graph yet.
     began: Option<Instant>,
 }
 
 impl Chosen {
-    /// Runs the graph that the value selects, and completes `task` after this graph. A loop tests the value again after
-    /// each iteration, and completes `task` when the value is 0. Also completes `task` if the value selects no graph,
-    /// or if the work of the context is cancelled.
+    /// Runs the graph that the value selects, and completes `task` when this graph is complete. A
+    /// loop tests the value again after each iteration, and completes `task` when the value is 0.
+    /// Also completes `task` if the value selects no graph, or if the work of the context is
+    /// cancelled.
     fn run(mut self, task: Arc<Task>) {
         let context = self.node.handle().context().clone();
         // The time limit applies to the whole loop, because a loop can be endless although each of its kernels ends in

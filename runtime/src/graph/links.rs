@@ -1,14 +1,16 @@
-//! The edges of a node at one of its ends.
+//! A list of the incoming edges of a node, or of its outgoing edges.
 //!
-//! A node can have very many edges, so lookups and removals take constant time on average. They keep the order of the
-//! other edges.
+//! A node can have very many edges, so lookups and removals take constant time on average. A
+//! removal does not change the order of the remaining edges.
 //!
-//! Invariants: no two entries have the same node. Less than half of the entries, plus [`FEW`], are empty. If there are
-//! more than [`FEW`] entries, `places` maps each node to its entry.
+//! Invariants: no two entries contain the same node. The number of empty entries is less than half
+//! of the number of entries plus [`FEW`]. If there are more than [`FEW`] entries, `places` maps
+//! each node to its entry.
 
 use rustc_hash::FxHashMap;
 
-/// The nodes at the other ends of a node's edges, each with data, in the order in which the edges were added.
+/// The edges of a node in the order in which they were added. Each entry contains the node at the
+/// other end of the edge, and the data of the edge.
 #[derive(Clone)]
 pub(super) struct Links<T> {
     /// The entries; `None` for removed edges.
@@ -19,7 +21,7 @@ pub(super) struct Links<T> {
     places: Option<Box<FxHashMap<u64, usize>>>,
 }
 
-/// Number of entries up to which a search is as fast as a lookup in a table.
+/// Maximum number of entries for which a linear search is used instead of the table `places`.
 const FEW: usize = 16;
 
 impl<T> Default for Links<T> {

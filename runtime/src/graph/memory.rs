@@ -2,22 +2,26 @@
 //!
 //! The memory exists as long as a graph or an executable graph contains the allocation node, or the allocation is
 //! *live*. A launch that allocates the memory and does not free it makes the allocation live, and the program may then
-//! use the memory. `cuMemFree`, `cuMemFreeAsync` or a free node ends the allocation. An allocation becomes live, or
-//! stops being live, when the program calls the launch or the free, and not when this work runs. The program must order
-//! the work itself. Source: CUDA driver API, `cuGraphAddMemAllocNode`.
+//! use the memory. `cuMemFree`, `cuMemFreeAsync` or a free node ends the allocation. The state
+//! changes when the program calls the function that launches or frees, and not when the submitted
+//! work runs. The program must ensure that the work runs in a correct order. Source: CUDA driver
+//! API, `cuGraphAddMemAllocNode`.
 //!
-//! Copies and fills that are not nodes of a graph are errors if the memory is not live. Kernels can access the memory
-//! also when it is not live. Checking runs report such accesses: an allocation node allocates the memory when it runs,
-//! and a free node, or the work that `cuMemFreeAsync` submits, ends this when it runs.
+//! If the allocation is not live, a copy or fill that is not a node of a graph returns an error.
+//! Kernels can access the memory even if it is not live, but checking runs report accesses outside
+//! of the time between the allocation and the free. For this check, the allocation takes place when
+//! the allocation node runs, and the free takes place when the free node or the work that
+//! `cuMemFreeAsync` submits runs.
 //!
-//! On a GPU, the addresses of graph memory are not used for other allocations. If a program frees such an address after
-//! the graph was destroyed, the program gets an error. So that this error can be reported, Margay does not reuse the
-//! addresses of a destroyed graph immediately.
+//! On a GPU, the addresses of graph memory are not used for other allocations. If a program frees
+//! such an address after the graph was destroyed, the call returns an error. Margay does not reuse
+//! the addresses of a destroyed graph immediately, so that it can also return this error.
 //!
 //! [`GraphMemory`] counts the memory that a GPU would have mapped for graphs (CUDA programming guide, "Graph memory
-//! nodes"). Memory is counted from a launch or an upload until [`GraphMemory::trim`] is called while the allocation is
-//! not live. It is counted even if the allocation was freed and the graph was destroyed. The counted memory of
-//! destroyed graphs is available to other graphs; memory that a graph takes from it is not counted again.
+//! nodes"). The first launch or upload of a graph adds its memory to this amount. Only a call of
+//! [`GraphMemory::trim`] while the allocation is not live subtracts the memory. Until that call,
+//! the amount includes the memory even if the allocation was freed and the graph was destroyed.
+//! Other graphs can take over the memory of destroyed graphs; this does not change the amount.
 
 use std::ptr;
 use std::sync::{Arc, LazyLock, Weak};
@@ -45,7 +49,7 @@ pub struct GraphAllocation {
     bytes: u64,
     kind: PointerKind,
     label: u64,
-    /// ID of the memory, which distinguishes this memory from later allocations at the same address.
+    /// ID of the memory. Later allocations at the same address have different IDs.
     memory: u64,
     state: Mutex<GraphMemoryState>,
 }
@@ -56,8 +60,8 @@ struct GraphMemoryState {
     live: bool,
     /// Whether [`GraphMemory`] counts the memory.
     backed: bool,
-    /// Whether the node that frees the allocation is in the allocation's own graph (`true`) or in another graph
-    /// (`false`); `None` if no node frees the allocation.
+    /// `true` if a node of the graph that contains the allocation node frees the allocation,
+    /// `false` if a node of another graph frees it, and `None` if no node frees it.
     freed_inside: Option<bool>,
 }
 
@@ -91,11 +95,13 @@ pub struct GraphMemory {
 #[derive(Default)]
 struct Book {
     known: FxHashMap<u64, Weak<GraphAllocation>>,
-    /// Live allocations by address. This table keeps them alive even if no graph contains their nodes.
+    /// Live allocations by address. These references keep the allocations alive even if no graph
+    /// contains their nodes.
     live: FxHashMap<u64, Arc<GraphAllocation>>,
     /// Amounts of memory, by the ordinal of the device.
     memory: FxHashMap<i32, GraphMemory>,
-    /// Number of bytes of destroyed graphs that `memory` still includes, by the ordinal of the device.
+    /// For each device (by ordinal), the number of bytes of destroyed graphs that `memory` still
+    /// includes.
     left: FxHashMap<i32, u64>,
 }
 
@@ -199,8 +205,8 @@ impl GraphAllocation {
         self.label
     }
 
-    /// Returns the number of bytes that [`GraphMemory`] counts for the allocation, which is 0 unless it is device
-    /// memory.
+    /// Returns the number of bytes that the allocation adds to [`GraphMemory`]. For memory other
+    /// than device memory, the number is 0.
     fn counted(&self) -> u64 {
         match self.kind {
             PointerKind::Device => self.bytes,
@@ -224,12 +230,13 @@ impl GraphAllocation {
         found.is_some_and(|found| found.id == self.memory)
     }
 
-    /// Records that a free node was added. `inside` states whether the free node is in the allocation's own graph or in
-    /// another graph.
+    /// Records that a free node was added. `inside` is true if the free node is in the graph that
+    /// contains the allocation node.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] if a node of the allocation's own graph already frees the allocation, or if `inside` is
-    /// true and a node of another graph already frees the allocation.
+    /// [`Error::InvalidValue`] if a node of the graph that contains the allocation node already
+    /// frees the allocation, or if `inside` is true and a node of another graph already frees the
+    /// allocation.
     pub(super) fn freed_by(&self, inside: bool) -> Result<()> {
         let mut state = self.state.lock();
         match state.freed_inside {
@@ -242,7 +249,7 @@ impl GraphAllocation {
         }
     }
 
-    /// Returns whether a node of the allocation's own graph frees the allocation.
+    /// Returns whether a node of the graph that contains the allocation node frees the allocation.
     pub(super) fn is_freed_inside(&self) -> bool {
         self.state.lock().freed_inside == Some(true)
     }
@@ -252,7 +259,7 @@ impl GraphAllocation {
         self.state.lock().live
     }
 
-    /// Adds the memory to [`GraphMemory`], at an upload or a launch.
+    /// Adds the memory to [`GraphMemory`]. Uploads and launches of a graph call this function.
     pub(super) fn back(&self) {
         let mut book = BOOK.lock();
         let backed = std::mem::replace(&mut self.state.lock().backed, true);
@@ -273,7 +280,8 @@ impl GraphAllocation {
         }
     }
 
-    /// Makes the allocation live. Called when a graph that allocates it is launched.
+    /// Makes the allocation live. A launch of a graph that contains the allocation node calls this
+    /// function.
     pub(super) fn begin(self: &Arc<GraphAllocation>) {
         self.back();
         let mut book = BOOK.lock();
@@ -305,7 +313,8 @@ impl GraphAllocation {
     }
 }
 
-/// Ends all allocations of a context whose memory is about to be freed, because the context is reset or destroyed.
+/// Marks all allocations of a context as not live. The caller is about to reset or destroy the
+/// context, and thereby frees their memory.
 pub(crate) fn forget_context(context: &Context) {
     let mut book = BOOK.lock();
     let gone = book
@@ -329,7 +338,8 @@ pub(super) fn find(address: u64) -> Result<Arc<GraphAllocation>> {
         .ok_or_else(|| Error::invalid(format!("{address:#x} is not an allocation of a graph")))
 }
 
-/// Returns the allocation of a graph that begins at an address, if there is one.
+/// Returns the allocation of a graph that begins at an address, or `None` if no such allocation
+/// exists.
 pub(crate) fn graph_allocation(address: u64) -> Option<Arc<GraphAllocation>> {
     let book = BOOK.lock();
     if book.known.is_empty() {
@@ -340,10 +350,11 @@ pub(crate) fn graph_allocation(address: u64) -> Option<Arc<GraphAllocation>> {
     found.filter(|found| found.has_memory())
 }
 
-/// Checks that `address` is not in memory of a graph that is not live. Only nodes of graphs use such memory.
+/// Returns an error if `address` is in an allocation of a graph that is not live, because only
+/// nodes of graphs may use this memory.
 ///
 /// # Errors
-/// [`Error::InvalidValue`] if the address is in such memory.
+/// [`Error::InvalidValue`] if the address is in an allocation that is not live.
 pub(crate) fn check_live(context: &Context, address: u64) -> Result<()> {
     let found = context.machine().memory.lookup(address);
     let Some(found) = found.filter(|found| found.internal) else {
@@ -363,11 +374,12 @@ pub fn is_graph_memory(ptr: DevicePtr) -> bool {
 }
 
 /// Frees an allocation of a graph because the program has called a function such as `cuMemFree`. Returns `None` if no
-/// allocation of a graph begins at the address. The caller must keep the returned reference until no work uses the
-/// memory any more.
+/// allocation of a graph begins at the address. The caller must keep the returned reference until
+/// all work that uses the memory is complete.
 ///
 /// # Errors
-/// [`Error::InvalidValue`] if the allocation is not live or a node of its own graph frees it.
+/// [`Error::InvalidValue`] if the allocation is not live, or if a node of the graph that contains
+/// the allocation node frees it.
 pub(crate) fn free_from_outside(address: u64) -> Option<Result<Arc<GraphAllocation>>> {
     let found = graph_allocation(address)?;
     if found.is_freed_inside() || !found.end() {
@@ -396,8 +408,8 @@ impl GraphMemory {
         memory.reserved_high = memory.reserved;
     }
 
-    /// Subtracts the memory that belongs to no live allocation from the counted memory of a device
-    /// (`cuDeviceGraphMemTrim`).
+    /// Subtracts the memory of all allocations that are not live from the amounts of memory of a
+    /// device (`cuDeviceGraphMemTrim`).
     pub fn trim(device: i32) {
         let mut book = BOOK.lock();
         let left = book.left.remove(&device).unwrap_or(0);

@@ -1,13 +1,14 @@
-//! Graphs, which describe work once so that it can be launched many times.
+//! Graphs. A program describes work once as a graph, and can then launch the graph many times.
 //!
 //! A [`Graph`] contains nodes and edges and can be changed. A [`GraphExec`] is a checked copy of a graph that can be
-//! launched into streams (`launch`). The parameters of the copy's nodes can be changed one by one, or updated from
-//! another graph (`update`). Sources: CUDA programming guide, "CUDA Graphs"; CUDA driver API, "Graph Management".
+//! launched into streams (`launch`). A program can change the parameters of single nodes of a
+//! [`GraphExec`], or replace the parameters of all nodes by those of another graph (`update`).
+//! Sources: CUDA programming guide, "CUDA Graphs"; CUDA driver API, "Graph Management".
 //!
 //! Invariants: the nodes of a graph are in the order of their IDs, which is the order in which they were added. Both
-//! nodes of an edge store the edge. A nested graph belongs to exactly one node. A graph's lock protects only the tables
-//! of this graph, and not those of nested graphs. The lock of an outer graph is taken before the lock of a nested
-//! graph.
+//! nodes of an edge store the edge. A nested graph belongs to exactly one node. A graph's lock
+//! protects only the tables of this graph. It does not protect the tables of nested graphs. The
+//! lock of an outer graph is taken before the lock of a nested graph.
 
 mod add;
 mod conditional;
@@ -53,7 +54,8 @@ use exec::ExecInner;
 use links::Links;
 use user_object::References;
 
-/// A graph of work. Clones refer to the same graph; [`Graph::duplicate`] creates a copy of the graph.
+/// A graph of nodes that perform work. Clones refer to the same graph; [`Graph::duplicate`] creates
+/// a copy of the graph.
 ///
 /// ```
 /// use margay::graph::Graph;
@@ -108,7 +110,8 @@ struct GraphState {
     next_local: u32,
     references: References,
     handles: Vec<Arc<ConditionalHandle>>,
-    /// The executable graph of this graph, if this graph may have only one executable graph at a time.
+    /// A reference to the executable graph of this graph. It is set only if this graph may have
+    /// only one executable graph at a time.
     only_exec: Weak<ExecInner>,
     /// ID of the graph of which this graph is a copy; 0 if this graph is not a copy.
     copy_of: u64,
@@ -116,8 +119,9 @@ struct GraphState {
     copies: FxHashMap<u64, u64>,
 }
 
-/// The allocations that the nodes of a graph allocate and free. Nodes of nested graphs are not considered. A graph with
-/// such nodes keeps all its nodes, so the sets only grow.
+/// The allocations that the nodes of a graph allocate and free. Nodes of nested graphs are not
+/// considered. Nodes of a graph with allocation or free nodes cannot be removed, so the sets only
+/// grow.
 #[derive(Clone, Default)]
 struct MemoryNodes {
     /// Addresses of the [`GraphAllocation`]s that the graph allocates.
@@ -251,7 +255,7 @@ impl Graph {
         roots.map(|n| self.node_of(n.id)).collect()
     }
 
-    /// Returns a copy of the data of all nodes.
+    /// Returns copies of the data of all nodes.
     fn snapshot(&self) -> Vec<NodeData> {
         self.inner.state.lock().nodes.values().cloned().collect()
     }
@@ -377,8 +381,9 @@ impl Graph {
         }
     }
 
-    /// Transfers `count` references to a user object from the caller to the graph. The object is kept as long as the
-    /// graph, a copy of the graph, or an executable graph that was created from one of them exists.
+    /// Transfers `count` references to a user object from the caller to the graph. The object stays
+    /// alive as long as the graph, a copy of the graph, or an executable graph that was created
+    /// from the graph or a copy exists.
     pub fn retain_object(&self, object: &UserObject, count: u32) {
         self.inner.state.lock().references.add(object, count);
     }
@@ -392,7 +397,7 @@ impl Graph {
         state.references.remove(object, count)
     }
 
-    /// Records that a capture begins to add nodes to the graph (`true`), or has stopped doing so (`false`). The graph
+    /// Records that a capture into the graph has begun (`true`) or ended (`false`). The graph
     /// cannot be instantiated during the capture.
     pub(crate) fn set_capturing(&self, capturing: bool) {
         let mut state = self.inner.state.lock();

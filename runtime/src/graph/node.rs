@@ -18,8 +18,8 @@ use super::Graph;
 use super::conditional::ConditionalNode;
 use super::memory::GraphAllocation;
 
-/// Data that the caller stores with a node and gets back when it queries the node's parameters. The runtime does not
-/// use these data.
+/// Data that the caller stores with a node. A query of the node's parameters returns these data.
+/// The runtime does not use them.
 pub type Origin = Option<Arc<dyn Any + Send + Sync>>;
 
 /// The kinds of nodes, with the numbers of `CUgraphNodeType`.
@@ -57,7 +57,7 @@ pub enum NodeKind {
     MemFree = 11,
     /// Stream memory operations.
     MemOps = 12,
-    /// A conditional node: a choice or a loop.
+    /// A conditional node, which chooses one of its graphs or repeats a graph.
     Conditional = 13,
 }
 
@@ -95,7 +95,8 @@ pub enum NodeOp {
     MemFree(Arc<GraphAllocation>),
     /// Performs stream memory operations.
     MemOps(Arc<MemOpsNode>),
-    /// Depending on a value, runs one of the node's graphs, or runs its only graph repeatedly.
+    /// Runs one of the node's graphs, or runs the only graph of the node repeatedly. A value
+    /// determines which graph runs, or how long the graph is repeated.
     Conditional(Arc<ConditionalNode>),
 }
 
@@ -124,7 +125,8 @@ impl NodeOp {
         }
     }
 
-    /// Checks the parameters of the operation. Checks that need the graph that contains the node are not included.
+    /// Checks the parameters of the operation. Does not perform the checks for which the graph that
+    /// contains the node must be known.
     pub(crate) fn check(&self) -> Result<()> {
         match self {
             NodeOp::Kernel(node, attributes) => {
@@ -194,7 +196,7 @@ pub struct KernelNode {
     pub shared: u32,
     /// The packed arguments.
     pub params: Params,
-    /// Data of the caller; see [`Origin`].
+    /// Data that the caller has stored with the node (see [`Origin`]).
     pub origin: Origin,
     addresses: OnceLock<Box<[usize]>>,
 }
@@ -323,7 +325,8 @@ impl KernelAttributes {
         })
     }
 
-    /// Returns whether the launch is cooperative: all its blocks may wait for each other.
+    /// Returns whether the launch is cooperative, so that all its blocks are allowed to wait for
+    /// each other.
     pub fn cooperative(&self) -> bool {
         self.words(KernelAttributes::COOPERATIVE)[0] != 0
     }
@@ -356,7 +359,7 @@ pub struct MemcpyNode {
     pub transfer: Transfer,
     /// The context in which the copy runs.
     pub context: Context,
-    /// Data of the caller; see [`Origin`].
+    /// Data that the caller has stored with the node (see [`Origin`]).
     pub origin: Origin,
 }
 
@@ -394,7 +397,7 @@ pub type HostFunction = Arc<dyn Fn() + Send + Sync>;
 pub struct HostNode {
     /// The function.
     pub function: HostFunction,
-    /// Data of the caller; see [`Origin`].
+    /// Data that the caller has stored with the node (see [`Origin`]).
     pub origin: Origin,
 }
 
@@ -414,7 +417,7 @@ pub struct MemOpsNode {
     pub ops: Vec<MemOp>,
     /// The context in which the operations run.
     pub context: Context,
-    /// Data of the caller; see [`Origin`].
+    /// Data that the caller has stored with the node (see [`Origin`]).
     pub origin: Origin,
 }
 
@@ -428,9 +431,10 @@ pub struct MemOpsNode {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct EdgeData {
-    /// The point in the execution of the first node after which the second node may start. 0 is the completion of the
-    /// first node. 2 (launch order) is permitted if the first node is a kernel, and 1 (programmatic) only for a
-    /// programmatic dependency. Margay treats both like 0.
+    /// The point in the execution of the first node after which the second node may start. The
+    /// value 0 stands for the completion of the first node. The value 1 (programmatic) is permitted
+    /// only for a programmatic dependency. The value 2 (launch order) is permitted if the first
+    /// node is a kernel. Margay treats the values 1 and 2 like 0.
     pub from_port: u8,
     /// Always 0.
     pub to_port: u8,

@@ -1,9 +1,9 @@
 //! The plan of an executable graph. A plan contains a step for each node of a graph and of its nested graphs; steps
 //! refer to each other by index.
 //!
-//! Invariant: graph 0 of a plan is the outermost graph; the `order` of each graph is a topological order. Launches
-//! share a plan. A change of the executable graph changes a copy of the plan, so that running launches are not
-//! affected.
+//! Invariant: the graph with the index 0 of a plan is the outermost graph, and the `order` of each
+//! graph is a topological order. Launches share a plan. A change of the executable graph changes a
+//! copy of the plan, so that running launches are not affected.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,10 +19,11 @@ use crate::error::Error;
 #[derive(Clone, Default)]
 pub(super) struct Plan {
     pub(super) graphs: Vec<PlanGraph>,
-    /// Indices of the graph and of the step for each node, by the ID of the node.
+    /// For each node, by its ID: the index of its graph in `graphs`, and the index of its step in
+    /// this graph.
     pub(super) index: FxHashMap<u64, (usize, usize)>,
-    /// The conditional handles of all graphs. Each launch resets the value of each handle whose creator requested a
-    /// reset.
+    /// The conditional handles of all graphs. Each launch resets the values of those handles that
+    /// were created with the option of a reset.
     pub(super) handles: Vec<Arc<ConditionalHandle>>,
 }
 

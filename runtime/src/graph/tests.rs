@@ -1,9 +1,10 @@
 //! Random programs over streams, events, graphs and captures, checked against a sequential model.
 //!
-//! A program creates graphs, by calls or by capture, launches them between other work, and sometimes waits. Every
-//! operation takes time stamps from a common counter when it begins and when it ends. The model implements only the
-//! rules of the documentation, in the order of the calls. For each run of an operation, the model determines which
-//! other runs must have ended before this run begins. It also determines how often each operation runs.
+//! A program creates graphs by calls or by capture, launches these graphs between other work, and
+//! sometimes waits. Every operation takes time stamps from a common counter when it begins and when
+//! it ends. The model processes the calls of the program in order, and implements only the rules in
+//! CUDA's documentation. For each run of an operation, the model determines which other runs must
+//! have ended before this run begins. It also determines how often each operation runs.
 
 mod model;
 mod programs;
@@ -104,7 +105,8 @@ fn cycles_of_graphs_do_not_grow() {
     }
 }
 
-/// A program that frees memory of a destroyed graph must get an error, so the address must not be reused at once.
+/// A call that frees memory of a destroyed graph must return an error. The address of this memory
+/// must therefore not be reused immediately.
 #[test]
 fn memory_of_a_gone_graph_is_not_the_next_allocation() {
     let bench = Bench::new(1, Vec::new());
@@ -171,7 +173,8 @@ fn an_endless_loop_ends_at_the_time_limit() {
     }
 }
 
-/// A reset ends a loop of a graph, and the thread that waits for the loop gets an error.
+/// A reset of the context must end a running loop of a graph, and the thread that waits for the
+/// loop must get an error.
 #[test]
 fn an_endless_loop_ends_with_its_context() {
     let spec = kernel("pass", 1, false, |_| Step::Done);

@@ -1,9 +1,10 @@
-//! Changes to an executable graph. A change replaces the parameters of a single node, or replaces the parameters of all
-//! nodes by the parameters of another graph's nodes.
+//! Changes to an executable graph. A change replaces the parameters of a single node, or it
+//! replaces the parameters of all nodes by those of the corresponding nodes of another graph.
 //!
-//! An update first pairs the nodes of the two graphs. The pairing begins with the nodes that have no dependents and
-//! follows the edges backwards, in the order in which nodes and edges were added (CUDA driver API,
-//! `cuGraphExecUpdate`). Invariant: if an update fails, the executable graph is unchanged.
+//! An update first pairs the nodes of the two graphs. The search for pairs begins with the nodes on
+//! which no other node depends, and follows the edges backwards. Nodes and edges are visited in the
+//! order in which they were added (CUDA driver API, `cuGraphExecUpdate`). Invariant: if an update
+//! fails, the executable graph is unchanged.
 
 use std::sync::Arc;
 
@@ -14,7 +15,8 @@ use super::{Graph, GraphExec, Node, NodeOp};
 use crate::copy::Transfer;
 use crate::error::{Error, Result};
 
-/// The reason why an update failed, with the values of `CUgraphExecUpdateResult`.
+/// The reason why an update failed. The numbers of the variants are those of
+/// `CUgraphExecUpdateResult`.
 ///
 /// ```
 /// use margay::graph::{Graph, UpdateReason};
@@ -264,7 +266,8 @@ impl GraphExec {
         Ok(())
     }
 
-    /// Replaces the parameters of all nodes by those of a graph with the same nodes and edges (`cuGraphExecUpdate`).
+    /// Replaces the parameters of all nodes by the parameters of the nodes of another graph, which
+    /// must have the same nodes and edges (`cuGraphExecUpdate`).
     ///
     /// # Errors
     /// Returns an [`UpdateProblem`] if the update fails. The executable graph is then unchanged.

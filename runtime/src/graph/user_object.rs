@@ -95,7 +95,7 @@ impl UserObject {
         Ok(false)
     }
 
-    /// Returns whether no reference is left.
+    /// Returns whether all references to the object have been released.
     pub fn is_gone(&self) -> bool {
         self.inner.state.lock().references == 0
     }
@@ -131,7 +131,7 @@ impl References {
         self.counts.is_empty()
     }
 
-    /// Adds the same number of references to each object as `other` owns.
+    /// For each object, adds as many references as `other` owns.
     pub(super) fn add_all(&mut self, other: &References) {
         for (object, count) in other.counts.values() {
             if object.retain(*count).is_ok() {

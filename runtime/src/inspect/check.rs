@@ -1,4 +1,4 @@
-//! Checks PTX without loading it, as an assembler does.
+//! Checks a PTX text like an assembler, without loading it.
 
 use std::sync::Arc;
 

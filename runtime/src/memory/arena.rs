@@ -1,7 +1,8 @@
 //! The memory of a pool that can be exported to other processes. The pool's allocations are parts of one memory file.
 //!
-//! A process that imports the pool receives the file and locates an allocation by its offset. The size of the file is
-//! the maximum size of the pool; only pages that are accessed use memory.
+//! A process that imports the pool receives the file, and finds an allocation by the allocation's
+//! offset in the file. The size of the file is the maximum size of the pool, but only pages that
+//! have been accessed use memory.
 //!
 //! Invariant: allocations of an arena never overlap. Freed memory is zeroed before it is allocated again.
 
@@ -20,7 +21,8 @@ pub struct Arena {
 }
 
 impl Arena {
-    /// Creates an arena of at most `bytes` bytes. `device` is the ordinal of its device, or -1 for the host.
+    /// Creates an arena of at most `bytes` bytes. `device` is the ordinal of the arena's device, or
+    /// -1 for the host.
     ///
     /// # Errors
     /// [`MemoryError::System`] if the file cannot be created.

@@ -1,9 +1,10 @@
-//! An allocator for address ranges. It takes the smallest free range that is large enough, and among ranges of equal
-//! size the one at the lowest address. Adjacent free ranges are joined.
+//! An allocator for address ranges. It chooses the smallest free range that is large enough, and
+//! among ranges of equal size the range at the lowest address. Adjacent free ranges are joined.
 //!
 //! This module only records ranges; it does not access memory.
 //!
-//! Invariant: ranges are disjoint and never adjacent; `by_size` contains the same ranges as `by_start`.
+//! Invariant: free ranges never overlap and are never adjacent. `by_size` contains the same ranges
+//! as `by_start`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +16,7 @@ pub(super) struct Extents {
 }
 
 impl Extents {
-    /// Creates a set with one free range.
+    /// Creates an allocator with one free range.
     pub(super) fn new(start: u64, len: u64) -> Extents {
         let mut extents = Extents::default();
         extents.insert(start, len);

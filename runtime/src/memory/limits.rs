@@ -1,7 +1,8 @@
 //! The amount of memory that this process may use, according to the machine, the process's control group and its
 //! resource limits.
 //!
-//! Invariant: a missing or malformed file of the system is treated as no limit, and never causes an error.
+//! Invariant: if a file of the operating system that states a limit is missing or malformed, the
+//! functions of this module assume that there is no such limit, and never return an error.
 
 /// Returns the total number of bytes of memory that this process can use.
 pub(super) fn physical_memory() -> u64 {
@@ -50,9 +51,10 @@ fn used_memory(field: usize) -> u64 {
 /// Number of bytes of address space that glibc's allocator reserves for the heap arena of a thread [malloc(3), arenas].
 const ARENA: u64 = 64 << 20;
 
-/// Returns the maximum number of threads that the limits of the process allow, if each thread needs `bytes` bytes: at
-/// least 1, and `usize::MAX` if no limit is set. Half of the remaining memory is kept for other uses. The reserve
-/// matters because a thread that starts when no memory is left ends the process: neither glibc nor Rust handles this
+/// Returns the maximum number of threads that the limits of the process allow, if each thread needs
+/// `bytes` bytes. The result is at least 1, and `usize::MAX` if no limit is set. The function
+/// reserves half of the remaining memory for other uses. The reserve is necessary because the
+/// process ends if a thread starts when no memory is left: neither glibc nor Rust handles this
 /// error.
 pub(crate) fn most_threads(bytes: u64) -> usize {
     let by_addresses = address_space_left().map(|left| left / 2 / (bytes + ARENA));

@@ -1,15 +1,16 @@
-//! Limits the number of mappings that allocations use. The system limits the mappings of a process
-//! (`vm.max_map_count`), and the rest of the process also needs some.
+//! Limits the number of mappings that allocations use. The operating system limits the number of
+//! mappings of a process (`vm.max_map_count`), and the rest of the process also needs mappings.
 //!
 //! Each allocation with pages of its own uses up to two mappings. If allocations used all mappings, no thread could
 //! start, no allocation could be unmapped, and the host's `malloc` would fail.
 
 use std::io::Read as _;
 
-/// Number of mappings that are left to the rest of the process, but at most an eighth of the system's limit.
+/// Number of mappings that allocations leave to the rest of the process. If this number is larger
+/// than an eighth of the system's limit, an eighth is left instead.
 const REST: u64 = 4096;
-/// Number of pieces that are opened before the mappings are counted for the first time. A piece is a range with pages
-/// of its own.
+/// Number of pieces that may be opened (made accessible) before the mappings are counted for the
+/// first time. A piece is a range with pages of its own.
 const UNCHECKED: u64 = 1024;
 /// The system's default of `vm.max_map_count`, for systems that do not report it.
 const USUAL: u64 = 65_530;
@@ -18,7 +19,7 @@ const USUAL: u64 = 65_530;
 /// time, because counting is slow.
 #[derive(Debug)]
 pub(super) struct Mappings {
-    /// Number of pieces that can be opened before the next count.
+    /// Number of pieces that can be opened before the mappings are counted the next time.
     unchecked: u64,
 }
 
@@ -29,7 +30,8 @@ impl Mappings {
         }
     }
 
-    /// Returns whether another piece, which uses up to two mappings, may be opened, and counts the piece if so.
+    /// Returns whether another piece, which uses up to two mappings, may be opened (made
+    /// accessible). If the result is true, also counts this piece.
     pub(super) fn allow(&mut self) -> bool {
         if self.unchecked == 0 {
             self.unchecked = pieces_left(most(), used());
@@ -40,8 +42,9 @@ impl Mappings {
     }
 }
 
-/// Returns how many pieces can be opened before the next count. This is only a part of the available mappings, because
-/// the rest of the process creates mappings too.
+/// Returns the number of pieces that can be opened before the mappings are counted the next time.
+/// These pieces use only a part of the available mappings, because the rest of the process also
+/// creates mappings.
 fn pieces_left(most: u64, used: u64) -> u64 {
     let rest = REST.min(most / 8);
     match most.saturating_sub(used).saturating_sub(rest) {

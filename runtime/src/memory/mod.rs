@@ -1,18 +1,19 @@
 //! Device memory, and the windows of resident CTAs.
 //!
-//! Device memory is host memory in one reserved address range ([`AddressSpace`]), which is inaccessible at first. To
-//! allocate memory, a part of the range is made accessible (opened). The pages between allocations remain inaccessible
-//! (closed): if device code accesses such a page, the access faults (`crate::fault`) and does not reach other data. Two
-//! kinds of unallocated memory are accessible all the same: the rest of an allocation's last page, and the free slots
-//! of slabs. Freed parts are made inaccessible before the next launch runs, and are kept for reuse. The range is
-//! unmapped only when the address space is dropped.
+//! Device memory is host memory in one reserved address range ([`AddressSpace`]), which is
+//! inaccessible at first. An allocation *opens* a part of the range, that is, makes it accessible.
+//! The pages between allocations remain inaccessible (closed). If device code accesses such a page,
+//! the access faults (`crate::fault`) and does not reach other data. Two kinds of unallocated
+//! memory are nevertheless accessible: the rest of an allocation's last page, and the free slots of
+//! slabs. Freed parts of the range are made inaccessible before the next launch runs, and are kept
+//! for reuse. The range is unmapped only when the address space is dropped.
 //!
 //! - `reservation` reserves address ranges from the system. It also changes the access rights of parts of a range and
 //!   discards their contents. `pages` allocates guarded pieces of a range and keeps the pages of freed pieces for
 //!   reuse.
-//! - `extents` records free parts. `slab` divides pieces into slots for allocations of up to 64 KiB if addresses are
-//!   scarce or if more than 1,024 such allocations exist. Otherwise, each small allocation has its own pages, so that
-//!   an access after the free faults.
+//! - `extents` records free parts. Up to 1,024 small allocations (of at most 64 KiB) have their own
+//!   pages, so that an access after the free faults. If more small allocations exist, or if
+//!   addresses are scarce, `slab` divides pieces into slots for them.
 //! - `red_zones` finds writes outside of allocations, in checking runs with red zones.
 //! - `whose` describes the memory that is, or was, at an address, for reports of faults.
 //! - `space` combines these modules and looks up the allocation at an address.
@@ -84,8 +85,8 @@ pub enum MemoryError {
         free: u64,
     },
     /// No allocation of the expected kind starts at this address. Either no such allocation existed, or it was freed,
-    /// or the address is inside an allocation. The virtual memory interface also returns this error if a reserved range
-    /// or a mapping is not as the call requires.
+    /// or the address is inside an allocation. Calls of the virtual memory interface also return
+    /// this error if a reserved range or a mapping does not have the required state.
     #[error("{0:#x} is not the start of an allocation")]
     NotAllocated(u64),
     /// Part of the range is registered already, or is pinned memory that this library allocated.

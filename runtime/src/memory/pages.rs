@@ -1,24 +1,28 @@
-//! Allocates pieces of the address space. A piece is a range of pages that is allocated as a whole. Inaccessible pages
-//! (the guard) follow each piece. A guard also precedes the first piece. An address range that the program reserves at
-//! a hint ([`Pages::reserve`]) has no guard.
+//! Allocates pieces of the address space. A *piece* is a range of pages that is allocated and freed
+//! as a whole. Inaccessible pages (the guard) follow each piece. A guard also precedes the first
+//! piece. An address range for which the program requests a particular address ([`Pages::reserve`])
+//! has no guard.
 //!
-//! A freed piece is *idle*: it remains accessible until the next launch at the latest, so that a request of the same
-//! length can reuse it without a system call. Before a launch runs, idle pieces are made inaccessible
-//! ([`Pages::close_idle`]), so that an access after the free faults as on a GPU. An inaccessible freed piece is *warm*:
-//! it keeps its pages for the next request with the same footprint (length plus guard). If the total size of idle and
-//! warm pieces exceeds the cache limit, or if addresses, mappings or memory are scarce, the contents of all these
-//! pieces are discarded, and their addresses are joined with the free ranges beside them.
+//! A freed piece is first *idle*: it remains accessible at most until the next launch, so that a
+//! request of the same length can reuse it without a system call. Before a launch runs, idle pieces
+//! are made inaccessible ([`Pages::close_idle`]), so that an access after the free faults as on a
+//! GPU. An inaccessible freed piece is *warm*: it keeps its pages for the next request with the
+//! same footprint (length plus guard). The contents of all idle and warm pieces are discarded if
+//! their total size exceeds the cache limit, or if addresses, mappings or memory are scarce. The
+//! addresses of these pieces are then joined with adjacent free ranges.
 //!
 //! If the range has at least [`ROOMY`] bytes, pieces smaller than [`HUGE_FROM`] are allocated from a separate quarter
 //! of the range. The footprint of such a piece is an odd number of pages. With even footprints, many pieces would start
 //! at multiples of a large power of two and compete for a few sets of the processor's caches and translation buffers.
-//! Pieces smaller than [`WIDE_FROM`] have narrow guards, because the processor's prefetcher crosses narrow guards but
-//! not wide ones. With a wide guard, the first accesses to every array take an additional microsecond, which is a tenth
-//! of the time to access 100 KiB (`cargo xtask guards`).
+//! Pieces smaller than [`WIDE_FROM`] have narrow guards, because the processor's prefetcher crosses
+//! narrow guards but does not cross wide guards. With wide guards, the first accesses to an array
+//! take one microsecond more, which is a tenth of the time to access 100 KiB (`cargo xtask
+//! guards`).
 //!
-//! Invariant: a large piece starts at a multiple of `grain`, any other piece at a multiple of the page size. The
-//! footprint of a piece is its length plus a guard of at least `guard` bytes, or of the number of bytes that
-//! [`WIDE_FROM`] describes. All bytes that are not allocated are inaccessible or idle.
+//! Invariant: a large piece starts at a multiple of `grain`, any other piece at a multiple of the
+//! page size. The footprint of a piece is its length plus the length of its guard. The guard has at
+//! least `guard` bytes, or the number of bytes that [`WIDE_FROM`] describes. All bytes that are not
+//! allocated are inaccessible or idle.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -30,26 +34,30 @@ use super::reservation::{Reservation, Rights};
 use super::round_up;
 use super::shared::SharedMemory;
 
-/// Length in bytes from which a piece is large. The system is asked to use huge pages for large pieces of private
-/// memory.
+/// Minimum length in bytes of a large piece. Margay requests huge pages from the system for large
+/// pieces of private memory.
 const HUGE_FROM: u64 = 4 << 20;
 pub(super) const HUGE_PAGE: u64 = 2 << 20;
-/// Minimum size in bytes of a reserved range for wide guards and a separate quarter for small pieces.
+/// Minimum size in bytes of a reserved range in which large pieces have wide guards, and small
+/// pieces are allocated from a separate quarter.
 const ROOMY: u64 = 256 << 30;
-/// Size in bytes of a wide guard. An access one mebibyte after the end of an array, a common error, is still in the
-/// guard.
+/// Size in bytes of a wide guard. An access one mebibyte after the end of an array, which is a
+/// common error, hits this guard.
 const WIDE_GUARD: u64 = (1 << 20) + (256 << 10);
-/// Length in bytes from which a piece of a range with at least [`ROOMY`] bytes has a wide guard. The guard of a smaller
-/// piece is a sixteenth of the piece's length, and at least [`NARROW_PAGES`] pages.
+/// Minimum length in bytes of a piece with a wide guard, in a range of at least [`ROOMY`] bytes.
+/// The length of the guard of a smaller piece is a sixteenth of the piece's length, but at least
+/// [`NARROW_PAGES`] pages.
 const WIDE_FROM: u64 = 1 << 20;
 const NARROW_PAGES: u64 = 2;
 
-/// A warm piece whose footprint is less than this number of bytes is reused only if more than [`RESTING`] pieces with
-/// the same footprint are warm; the oldest of them is reused. So an access to a small piece soon after its free faults
-/// and does not reach a new allocation.
+/// Warm pieces with a footprint of less than this number of bytes are reused only if more than
+/// [`RESTING`] pieces with the same footprint are warm. In this case, the oldest of these pieces is
+/// reused. An access to a small piece soon after its free therefore faults and does not reach a new
+/// allocation.
 const RESTS_BELOW: u64 = 80 << 10;
 const RESTING: usize = 32;
-/// Number of idle pieces of each length that are not reused if their footprint is less than [`RESTS_BELOW`].
+/// Number of idle pieces of each length that are kept unused if their footprint is less than
+/// [`RESTS_BELOW`]. One of these pieces is reused only if more than this number exist.
 const IDLE_RESTING: usize = 8;
 /// Maximum number of idle pieces.
 const MOST_IDLE: usize = 256;
@@ -59,13 +67,15 @@ const MOST_IDLE: usize = 256;
 pub(super) struct Pages {
     reservation: Reservation,
     extents: Extents,
-    /// Free ranges for pieces under [`HUGE_FROM`]; `None` if addresses are scarce.
+    /// Free ranges for pieces with a length of less than [`HUGE_FROM`]; `None` if addresses are
+    /// scarce.
     middle: Option<Extents>,
     /// Start and length of the warm pieces, by footprint.
     warm: BTreeMap<u64, VecDeque<(u64, u64)>>,
-    /// Starts of the idle pieces, by footprint and length; in each queue, the piece that was freed first comes first.
+    /// Starts of the idle pieces. The key consists of the footprint and the length; in each queue,
+    /// the piece that was freed first comes first.
     idle: BTreeMap<(u64, u64), VecDeque<u64>>,
-    /// Number of idle pieces; readable without a lock.
+    /// Number of idle pieces. This counter can be read without a lock.
     idle_count: Arc<AtomicUsize>,
     /// Total size of warm and idle pieces in bytes.
     warm_bytes: u64,
@@ -111,7 +121,8 @@ impl Pages {
         &self.reservation
     }
 
-    /// Returns whether another piece, which uses up to two mappings, may be opened ([`Mappings::allow`]).
+    /// Returns whether another piece, which uses up to two mappings, may be made accessible
+    /// ([`Mappings::allow`]).
     pub(super) fn allow_mapping(&mut self) -> bool {
         self.mappings.allow()
     }
@@ -236,7 +247,8 @@ impl Pages {
         Arc::clone(&self.idle_count)
     }
 
-    /// Takes an idle piece of `len` bytes for reuse; `None` if none may be reused.
+    /// Takes an idle piece of `len` bytes for reuse. Returns `None` if no idle piece of this length
+    /// may be reused.
     fn take_idle(&mut self, footprint: u64, len: u64) -> Option<u64> {
         let idle = self.idle.get_mut(&(footprint, len))?;
         let start = match footprint < RESTS_BELOW {
@@ -318,8 +330,10 @@ impl Pages {
         }
     }
 
-    /// Takes `len` bytes of inaccessible addresses: at `hint` if they are free there, otherwise at a multiple of
-    /// `align`. Returns the start and the argument for [`Pages::unreserve`]; `None` if no free range is large enough.
+    /// Takes `len` bytes of free addresses, which stay inaccessible. If the range at `hint` is
+    /// free, takes this range; otherwise takes a range that starts at a multiple of `align`.
+    /// Returns the start and the argument for [`Pages::unreserve`]; `None` if no free range is
+    /// large enough.
     pub(super) fn reserve(
         &mut self,
         len: u64,
@@ -345,8 +359,8 @@ impl Pages {
         self.extents.give(start, len);
     }
 
-    /// Takes free addresses, whose pages have no content. If no free range is large enough, first frees the addresses
-    /// of all idle and warm pieces.
+    /// Takes a free address range, whose pages have no content. If no free range is large enough,
+    /// first frees the addresses of all idle and warm pieces.
     fn take_cold(&mut self, footprint: u64) -> Option<u64> {
         if let Some(start) = self.free(footprint).take(footprint) {
             return Some(start);
@@ -368,7 +382,7 @@ impl Pages {
         self.warm_bytes = 0;
     }
 
-    /// Returns the number of bytes of address space that are not in use, including warm pieces.
+    /// Returns the number of bytes of address space that are not in use. Warm pieces are included.
     #[cfg(test)]
     pub(super) fn free_addresses(&self) -> u64 {
         let warm: u64 = self.warm.iter().map(|(f, p)| f * p.len() as u64).sum();

@@ -1,8 +1,9 @@
 //! Red zones: bytes with known content before and after each allocation of [`AddressSpace::alloc`]. If the content has
 //! changed, the program has written outside of the allocation.
 //!
-//! Invariant: an allocation with red zones starts at a multiple of [`ALIGNMENT`], like any other allocation. The memory
-//! that is reserved before its first byte can therefore be larger than the red zone.
+//! Invariant: an allocation with red zones starts at a multiple of [`ALIGNMENT`], like every other
+//! allocation. More memory than the red zone can therefore be reserved before the first byte of the
+//! allocation.
 
 use super::space::Record;
 use super::{ALIGNMENT, AddressSpace, Allocation, MemoryError, round_up};
@@ -78,7 +79,8 @@ impl AddressSpace {
         self.examine(&record)
     }
 
-    /// Does the same as [`AddressSpace::overwritten`] for all allocations, or for those of one owner.
+    /// Does the same as [`AddressSpace::overwritten`] for all allocations or, if `owner` is not
+    /// `None`, for the allocations of this owner.
     pub fn all_overwritten(&self, owner: Option<u64>) -> Vec<Overwritten> {
         if self.zones.is_none() {
             return Vec::new();

@@ -1,12 +1,12 @@
-//! A reserved address range. The range is inaccessible at first; parts of it are made accessible and inaccessible
-//! again.
+//! A reserved address range. The whole range is inaccessible at first. Later, parts of the range
+//! are made accessible, and can be made inaccessible again.
 //!
 //! A reservation uses neither memory nor swap space (MAP_NORESERVE); an accessible page uses memory after its first
 //! access. The private pages of a range that is not below 4 GiB are excluded from core dumps, which would otherwise
 //! contain terabytes of empty pages.
 //!
-//! Invariant: every method checks that the part to change is inside the reservation. So no method changes pages that
-//! belong to other code.
+//! Invariant: every method checks that the part that it changes is inside the reservation. No
+//! method can therefore change pages that belong to other code.
 
 use std::os::fd::AsRawFd;
 
@@ -25,7 +25,7 @@ pub(super) struct Reservation {
     margin: u64,
 }
 
-/// Rights of a part of the range.
+/// Access rights of a part of the range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rights {
     None,
@@ -36,8 +36,9 @@ pub(super) enum Rights {
 /// Number of bytes of address space to leave for the windows of resident CTAs, for threads and for the program.
 const REST: u64 = 16 << 30;
 
-/// Ranges below 4 GiB, as start and length. Each length is a power of two, and the start is a multiple of it. Programs
-/// that are not position-independent and their heaps are usually in the lowest part.
+/// Ranges below 4 GiB, as start and length. Each length is a power of two, and the start is a
+/// multiple of the length. The lowest addresses are not used, because programs that are not
+/// position-independent, and their heaps, are usually located there.
 const LOW_RANGES: [(u64, u64); 5] = [
     (0x8000_0000, 2 << 30),
     (0x4000_0000, 1 << 30),
@@ -92,7 +93,7 @@ impl Reservation {
         })
     }
 
-    /// Reserves a range below 4 GiB: the first one of [`LOW_RANGES`] that is free.
+    /// Reserves the first range of [`LOW_RANGES`] that is free.
     pub(super) fn low() -> Result<Reservation, MemoryError> {
         let flags = libc::MAP_PRIVATE
             | libc::MAP_ANONYMOUS
@@ -166,7 +167,8 @@ impl Reservation {
         offset < self.len && bytes <= self.len - offset
     }
 
-    /// Changes the access rights of a part. `start` and `len` must be multiples of the page size.
+    /// Changes the access rights of a part of the range. `start` and `len` must be multiples of the
+    /// page size.
     pub(super) fn protect(&self, start: u64, len: u64, rights: Rights) -> Result<(), MemoryError> {
         self.check(start, len)?;
         let rights = match rights {
@@ -181,7 +183,8 @@ impl Reservation {
         }
     }
 
-    /// Releases the memory of a part to the system. Afterwards the part contains zeroes.
+    /// Releases the memory of a part of the range to the system. After the call, the part contains
+    /// zeroes.
     pub(super) fn discard(&self, start: u64, len: u64) -> Result<(), MemoryError> {
         self.check(start, len)?;
         // SAFETY: the part is inside our own reservation, and the caller no longer needs its content.
@@ -241,8 +244,8 @@ impl Reservation {
         }
     }
 
-    /// Write-protects an accessible part and copies its pages into a memory file; pages that contain only zeroes are
-    /// skipped. If the copy fails, makes the part writable again.
+    /// Write-protects an accessible part, and copies its pages into a memory file. Skips pages that
+    /// contain only zeroes. If the copy fails, makes the part writable again.
     pub(super) fn copy_into(
         &self,
         start: u64,
@@ -265,7 +268,8 @@ impl Reservation {
         copied
     }
 
-    /// Asks the system to use huge pages for a part. The system may ignore the request.
+    /// Asks the system to use huge pages for a part of the range. The system may ignore the
+    /// request.
     pub(super) fn prefer_huge_pages(&self, start: u64, len: u64) {
         if self.check(start, len).is_ok() {
             // SAFETY: the part is inside our own reservation; the advice changes no content.

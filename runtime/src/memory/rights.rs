@@ -1,21 +1,23 @@
 //! Determines whether the mappings of the process permit reads and writes of host memory.
 //!
-//! Linux 6.11 and later can look up the mapping of a single address (`PROCMAP_QUERY`, `linux/fs.h`). Older systems only
-//! provide the text of `/proc/self/maps`. Reading this text takes time in proportion to the number of mappings.
+//! Linux 6.11 and later can look up the mapping of a single address (`PROCMAP_QUERY`,
+//! `linux/fs.h`). Older systems only provide the text of `/proc/self/maps`. The time to read this
+//! text is proportional to the number of mappings.
 
 use std::os::fd::AsRawFd;
 
 use super::whose::mapping;
 use crate::fault::access;
 
-/// The argument of `PROCMAP_QUERY`. The first three fields, `sizes` and `buffers` are inputs; the kernel writes the
-/// other fields.
+/// The argument of `PROCMAP_QUERY`. The caller sets the first three fields, `sizes` and `buffers`.
+/// Linux writes the other fields.
 #[repr(C)]
 #[derive(Default)]
 struct Query {
     /// Size of this structure in bytes.
     size: u64,
-    /// 0 selects the mapping that contains the address, whatever its rights are.
+    /// The value 0 selects the mapping that contains the address, whatever access rights this
+    /// mapping has.
     flags: u64,
     address: u64,
     start: u64,
@@ -28,7 +30,7 @@ struct Query {
     device: [u32; 2],
     /// Sizes of the buffers for the name and the build ID; 0 if there is no buffer.
     sizes: [u32; 2],
-    /// Addresses of the buffers whose sizes `sizes` contains.
+    /// Addresses of the buffers. The field `sizes` contains the sizes of the same buffers.
     buffers: [u64; 2],
 }
 
@@ -54,7 +56,8 @@ pub(crate) fn host_rights(start: u64, bytes: u64) -> (bool, bool) {
     }
 }
 
-/// Does the same as [`host_rights`] for `start..end`; returns `None` if the system does not support the query.
+/// Does the same as [`host_rights`] for `start..end` with `PROCMAP_QUERY`. Returns `None` if the
+/// system does not support this query.
 fn queried(maps: &std::fs::File, start: u64, end: u64) -> Option<(bool, bool)> {
     let (mut at, mut writable) = (start, true);
     while at < end {

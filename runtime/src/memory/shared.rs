@@ -1,9 +1,10 @@
 //! Memory that several mappings and processes can access: memory files without a path (`memfd`).
 //!
-//! A process that has a descriptor of the file can map the file. The file exists until the last descriptor and the last
-//! mapping are closed, so the end of one process does not affect the others. The size is sealed, so no mapping ever
-//! extends beyond the end of the file. A *label* in the file's name describes the content. Descriptors of files without
-//! a label or without seals are refused.
+//! A process that has a descriptor of the file can map the file. The file exists until its last
+//! descriptor is closed and its last mapping is removed, so the end of one process does not affect
+//! other processes. The size is sealed, so no mapping ever extends beyond the end of the file. A
+//! *label* in the file's name describes the content. Descriptors of files without a label or
+//! without seals are refused.
 //!
 //! Invariant: a [`SharedMemory`] is a sealed memory file of exactly `len` bytes that this library created.
 
@@ -48,7 +49,7 @@ impl SharedKind {
     }
 }
 
-/// The description of a memory file, which its name contains.
+/// The description of a memory file. The name of the file contains this description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Label {
     /// Kind of the content.
@@ -71,7 +72,8 @@ impl Label {
         format!("{PREFIX}{}:{}", self.kind.word(), to_number(self.device))
     }
 
-    /// Parses the path that `/proc` contains for a descriptor; returns `None` if the file is not ours.
+    /// Parses the path that `/proc` contains for a descriptor. Returns `None` if this library did
+    /// not create the file.
     fn parse(path: &str) -> Option<Label> {
         let name = path.strip_prefix(SYSTEM_PREFIX)?;
         let name = name.strip_suffix(SYSTEM_SUFFIX).unwrap_or(name);
@@ -88,8 +90,8 @@ impl Label {
 pub struct Address {
     /// ID of the process.
     pub process: i32,
-    /// Start time of the process in clock ticks of the system. It distinguishes this process from earlier and later
-    /// processes with the same ID.
+    /// Start time of the process in clock ticks of the system. The start time distinguishes this
+    /// process from earlier and later processes with the same ID.
     pub started: u64,
     /// The descriptor in that process.
     pub descriptor: RawFd,
@@ -147,8 +149,8 @@ impl SharedMemory {
         Ok(SharedMemory { file, len, label })
     }
 
-    /// Opens the memory file of a descriptor that the program passes. The program keeps the descriptor and closes it
-    /// itself.
+    /// Opens the memory file of a descriptor that the program passes. The descriptor still belongs
+    /// to the program, which must close it.
     ///
     /// # Errors
     /// [`MemoryError::NotShared`] if the descriptor is invalid or does not refer to a memory file that this library
@@ -222,7 +224,8 @@ impl SharedMemory {
         })
     }
 
-    /// Returns a descriptor for the program, which is closed on `exec` unless the program changes that.
+    /// Returns a new descriptor for the program. The descriptor is closed on `exec` unless the
+    /// program clears its flag `FD_CLOEXEC`.
     ///
     /// # Errors
     /// [`MemoryError::System`] if the process has too many descriptors.
@@ -260,7 +263,7 @@ impl SharedMemory {
         })
     }
 
-    /// Releases the memory of a part of the file. Afterwards the part contains zeroes.
+    /// Releases the memory of a part of the file. After the call, the part contains zeroes.
     pub(super) fn empty(&self, offset: u64, len: u64) -> Result<(), MemoryError> {
         let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
         // SAFETY: the call changes only our own file; for an invalid range it returns an error.
@@ -362,7 +365,7 @@ impl Drop for SharedPage {
 }
 
 /// Returns the start time of a process in clock ticks of the system; `None` if the process does not exist or has ended.
-/// A process has also ended if its parent has not yet waited for it.
+/// A process that has ended counts as ended even if its parent process has not waited for it yet.
 pub fn start_of(process: i32) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // The second field, the name in parentheses, can contain any characters. After it come the state, as the 18th field

@@ -1,13 +1,14 @@
 //! The address space of all devices: allocates and frees memory, looks up allocations, and counts the memory in use.
 //!
-//! The index maps addresses to allocations; every lookup takes its lock for reading. The books contain the free ranges
-//! and the slabs; every allocation and every free takes their lock. No thread takes the lock of the index while it
-//! holds the lock of the books, so the two locks cannot deadlock. A third lock protects the ranges and mappings of the
-//! virtual memory interface. A thread that needs the third lock takes it before the other two. The counters of memory
-//! in use are atomic.
+//! The *index* maps addresses to allocations; every lookup takes the lock of the index for reading.
+//! The *books* contain the free ranges and the slabs; every allocation and every free takes the
+//! lock of the books. No thread takes the lock of the index while it holds the lock of the books,
+//! so the two locks cannot deadlock. A third lock protects the ranges and mappings of the virtual
+//! memory interface. A thread that needs the third lock takes it before the locks of the index and
+//! the books. The counters of memory in use are atomic.
 //!
-//! Invariant: an allocation is in the index exactly while the program may use its memory. Only the thread that has
-//! removed an allocation from the index frees its memory.
+//! Invariant: an allocation is in the index if and only if the program may use its memory. Only the
+//! thread that has removed an allocation from the index frees its memory.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -28,7 +29,8 @@ use super::{MemoryError, limits};
 use crate::call_stack::CallStack;
 use crate::fault::{AccessFault, AccessKind, TrapKind, access};
 
-/// Maximum number of pieces and slots whose addresses are not reused after [`AddressSpace::retire`].
+/// Maximum number of ranges and slots whose addresses are not reused after
+/// [`AddressSpace::retire`].
 const RESTING: usize = 256;
 /// Maximum number of quarantined allocations ([`MemoryConfig::red_zone`]).
 const QUARANTINED: usize = 4096;
@@ -41,8 +43,8 @@ pub const SMALL_LIMIT: u64 = 64 << 10;
 /// Linux allows 65,530 mappings in a process.
 const SMALL_PIECES: usize = 1024;
 
-/// Kind of an allocation. All kinds are host memory. The kinds differ in the properties that CUDA reports, and in the
-/// limit that applies to them.
+/// Kind of an allocation. The memory of all kinds is host memory. The kinds differ in the
+/// properties that calls of CUDA report, and in the limit on the amount of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum MemoryKind {
     /// Device memory (`cuMemAlloc` and related functions).
@@ -76,7 +78,8 @@ impl MemoryKind {
 pub struct Request {
     /// Size in bytes; 0 is an error, as in CUDA.
     pub bytes: u64,
-    /// Kind; [`AddressSpace::alloc`] refuses `Registered`, `Mapped` and `Imported`.
+    /// Kind of the memory. [`AddressSpace::alloc`] returns an error for `Registered`, `Mapped` and
+    /// `Imported`.
     pub kind: MemoryKind,
     /// Ordinal of the device.
     pub device: i32,
@@ -141,8 +144,8 @@ impl Allocation {
 /// Configuration of an address space.
 #[derive(Clone, Copy, Debug)]
 pub struct MemoryConfig {
-    /// Number of bytes of address space to reserve. The number is rounded up to a power of two. If the system does not
-    /// grant it, fewer bytes are reserved.
+    /// Number of bytes of address space to reserve. The number is rounded up to a power of two. If
+    /// the system cannot reserve so many bytes, fewer bytes are reserved.
     pub reserve: u64,
     /// Whether the range is below 4 GiB, for modules with 32-bit addresses. `reserve` then has no effect.
     pub low: bool,
@@ -157,8 +160,9 @@ pub struct MemoryConfig {
     /// Maximum number of bytes of freed memory to keep for reuse. With `None`, the maximum is a quarter of the memory
     /// of a device.
     pub cache_limit: Option<u64>,
-    /// Value of every byte of a new allocation. Checking runs use it to find reads of memory that was never written.
-    /// With `None`, new memory contains zeroes or the bytes of an earlier allocation.
+    /// Value of every byte of a new allocation. Checking runs use this value to find reads of
+    /// memory that was never written. With `None`, new memory contains zeroes or the bytes of an
+    /// earlier allocation.
     pub fresh: Option<u8>,
     /// Minimum number of bytes between two allocations. If this number is not 0, freed memory is quarantined: its
     /// addresses are not reused until [`QUARANTINED`] further allocations have been freed, or until no other addresses
@@ -209,10 +213,10 @@ pub struct MemoryInfo {
     pub reserved: u64,
 }
 
-/// Where the bytes of an allocation are.
+/// The location of the bytes of an allocation.
 #[derive(Clone, Debug)]
 pub(super) enum Backing {
-    /// A separate piece of this length.
+    /// A separate piece (a range of whole pages) of this length.
     Piece(u64),
     /// A slot of the slab at this address.
     Slab(u64),
@@ -220,7 +224,7 @@ pub(super) enum Backing {
     Foreign,
     /// The part of a pool's memory file at this offset, which is mapped at the allocation's base.
     Arena(Arc<Arena>, u64),
-    /// Mapped pages of another process.
+    /// Pages of a memory file of another process, which are mapped in this process.
     Imported {
         /// First mapped address.
         start: u64,
@@ -274,7 +278,8 @@ pub(super) struct Books {
     small_pieces: usize,
     /// The most recently freed allocations.
     pub(super) freed: Freed,
-    /// Freed pieces and slots whose addresses are not reused yet ([`AddressSpace::retire`]), oldest first.
+    /// Freed ranges and slots whose addresses are not reused yet ([`AddressSpace::retire`]), oldest
+    /// first.
     resting: VecDeque<(u64, Backing)>,
 }
 
@@ -286,7 +291,8 @@ pub struct AddressSpace {
     pub(super) virtual_memory: Mutex<Virtual>,
     pub(super) usage: Arc<Usage>,
     next_id: AtomicU64,
-    /// Start of the reserved address range; the next field is its length in bytes. Neither field ever changes.
+    /// Start of the reserved address range. The next field is the length of the range in bytes.
+    /// Both fields never change.
     base: u64,
     len: u64,
     has_margins: bool,
@@ -391,7 +397,7 @@ impl AddressSpace {
         Ok(allocation)
     }
 
-    /// Frees the allocation that starts at `base` if its kind is in `kinds`.
+    /// Frees the allocation that starts at `base` if `kinds` contains the kind of the allocation.
     ///
     /// # Errors
     /// [`MemoryError::NotAllocated`] if no such allocation starts at `base`, for example because it was freed before or
@@ -437,9 +443,9 @@ impl AddressSpace {
     }
 
     /// Records that a free of the allocation that starts at `base` was submitted to a stream, and the stack of the call
-    /// that submitted it. If the allocation is memory of a pool, pools may then allocate the same amount of memory
-    /// before the free is executed. So a call that submits an allocation to the stream need not wait for frees that
-    /// were submitted earlier.
+    /// that submitted it. If the allocation is memory of a pool, pools may allocate the same amount
+    /// of memory even before the free is executed. A call that submits an allocation to the stream
+    /// therefore need not wait for frees that were submitted earlier.
     pub fn promise(&self, base: u64) {
         if let Some(call) = self.call()
             && let Some(record) = self.index.write().get_mut(&base)
@@ -479,7 +485,8 @@ impl AddressSpace {
     }
 
     /// Returns the allocations and registrations that the program has not freed, oldest first, each with the stack of
-    /// the call that allocated or registered the memory. If `owner` is not `None`, returns only those of this owner.
+    /// the call that allocated or registered the memory. If `owner` is not `None`, returns only the
+    /// allocations and registrations of this owner.
     pub fn unfreed(&self, owner: Option<u64>) -> Vec<(Allocation, Option<CallStack>)> {
         let index = self.index.read();
         let kept = index.values().filter(|record| {
@@ -492,9 +499,10 @@ impl AddressSpace {
         found
     }
 
-    /// Frees the allocation that starts at `base`, of any kind. Its addresses are reused only after [`RESTING`] other
-    /// allocations were retired, or if no other addresses are left. Exceptions are memory files and registrations,
-    /// whose addresses can be reused immediately.
+    /// Frees the allocation that starts at `base`, of any kind. The addresses of the allocation are
+    /// reused only after [`RESTING`] other allocations were freed with this function, or if no
+    /// other addresses are left. Exceptions are memory files and registrations, whose addresses can
+    /// be reused immediately.
     ///
     /// # Errors
     /// [`MemoryError::NotAllocated`] if no allocation starts at `base`.
@@ -526,7 +534,7 @@ impl AddressSpace {
         self.exported.load(Ordering::SeqCst)
     }
 
-    /// Returns the kinds of all allocations and registrations of the program, each once.
+    /// Returns the set of the kinds that the allocations and registrations of the program have.
     pub fn kinds(&self) -> Vec<MemoryKind> {
         let mut kinds = Vec::new();
         for record in self.index.read().values() {
@@ -688,7 +696,7 @@ impl AddressSpace {
         self.books.lock().pages.flush();
     }
 
-    /// Returns whether `address` is in the reserved range, allocated or not.
+    /// Returns whether `address` is in the reserved range, whether or not it is allocated.
     pub fn contains(&self, address: u64) -> bool {
         self.holds(address, 1)
     }
@@ -735,7 +743,7 @@ impl AddressSpace {
     }
 
     /// Zeroes newly allocated memory. The pages of a large allocation are released to the system, which provides zeroed
-    /// pages at the next access. So an array that the program never accesses uses no memory.
+    /// pages at the next access. An array that the program never accesses therefore uses no memory.
     ///
     /// # Errors
     /// Returns the same errors as [`AddressSpace::fill8`].
@@ -790,8 +798,8 @@ impl AddressSpace {
     }
 }
 
-/// Subtracts `cost` bytes from the counters of memory in use. `cost` is the number of bytes that were added when the
-/// record's memory was allocated.
+/// Subtracts `cost` bytes from the counters of memory in use. The allocation of the record's memory
+/// added the same number of bytes.
 fn give(record: &Record, cost: u64, usage: &Usage) {
     let Allocation { kind, device, .. } = record.allocation;
     if record.promised {
@@ -911,8 +919,9 @@ impl Books {
         give(record, cost, usage);
     }
 
-    /// Frees the memory of a record. [`Books::wake`] later releases the addresses of private pieces and slots for
-    /// reuse, at the latest after `most` further records have been retired.
+    /// Frees the memory of a record, but does not yet permit the reuse of its addresses if the
+    /// memory is a private piece or a slot. [`Books::wake`] permits the reuse later, at the latest
+    /// when `most` further records have been retired.
     fn retire(&mut self, record: Record, usage: &Usage, most: usize) {
         let base = record.start();
         match record.place {
@@ -927,7 +936,8 @@ impl Books {
         self.wake(most);
     }
 
-    /// Updates the number of small allocations that have their own pages, after the memory `place` was freed.
+    /// Updates the number of small allocations that have their own pages. The caller has freed the
+    /// memory `place`.
     fn forget_small(&mut self, place: &Backing) {
         if let Backing::Piece(len) = place
             && *len <= SMALL_LIMIT
@@ -936,7 +946,8 @@ impl Books {
         }
     }
 
-    /// Makes the addresses of the oldest entries of `resting` available again, until `left` entries remain.
+    /// Removes the oldest entries of `resting` until `left` entries remain, and makes the addresses
+    /// of the removed entries available for reuse.
     fn wake(&mut self, left: usize) {
         while self.resting.len() > left {
             match self.resting.pop_front() {

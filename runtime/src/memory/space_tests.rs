@@ -111,8 +111,8 @@ fn arrays_of_middle_size_have_narrow_guards() {
     }
 }
 
-/// Arrays whose addresses are multiples of a large power of two would compete for a few sets of caches and translation
-/// buffers.
+/// The addresses of arrays must not all be multiples of a large power of two, because the arrays
+/// would then compete for a few sets of the caches and translation buffers.
 #[test]
 fn arrays_of_middle_size_start_at_different_sets() {
     let space = space(MemoryConfig {

@@ -1,8 +1,9 @@
 //! Counts the memory in use, for each device and for each kind of host memory.
 //!
-//! Invariant: the memory in use never exceeds the limit of its kind, with one exception. Pools may exceed the limit by
-//! the number of promised bytes, which are bytes whose free has been submitted to a stream and not yet executed. Each
-//! amount that [`Usage::take`] adds is subtracted exactly once.
+//! Invariant: the memory in use never exceeds the limit of its kind, with one exception. Pools may
+//! exceed the limit by the number of *promised* bytes. A byte is promised if its free has been
+//! submitted to a stream and not yet executed. Each amount that [`Usage::take`] adds is subtracted
+//! exactly once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -83,14 +84,16 @@ impl Usage {
         sum.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Adds `bytes` to the promised bytes, because a free of `bytes` bytes of a pool was submitted to a stream.
+    /// Adds `bytes` to the promised bytes. The caller has submitted a free of `bytes` bytes of a
+    /// pool to a stream.
     pub(super) fn promise(&self, device: i32, bytes: u64) {
         if let Some(promised) = self.promises(device) {
             promised.fetch_add(bytes, Ordering::Relaxed);
         }
     }
 
-    /// Subtracts `bytes` from the promised bytes, because a stream has executed the free ([`Usage::promise`]).
+    /// Subtracts `bytes` from the promised bytes. A stream has executed the free that was recorded
+    /// with [`Usage::promise`].
     pub(super) fn keep(&self, device: i32, bytes: u64) {
         if let Some(promised) = self.promises(device) {
             promised.fetch_sub(bytes, Ordering::Relaxed);
@@ -101,8 +104,9 @@ impl Usage {
         self.promised.get(usize::try_from(device).ok()?)
     }
 
-    /// Returns the counter of a kind of memory, the other counter to which the same limit applies (if any), and the
-    /// limit. Memory of nonexistent devices counts as pinned host memory.
+    /// Returns the counter for a kind of memory, and the limit. If the limit applies to the sum of
+    /// two counters, also returns the second counter. Memory of a device that does not exist is
+    /// counted as pinned host memory.
     fn place(&self, kind: MemoryKind, device: i32) -> (&AtomicU64, Option<&AtomicU64>, u64) {
         let found = usize::try_from(device)
             .ok()
@@ -117,7 +121,7 @@ impl Usage {
     }
 }
 
-/// Counts a number of bytes as memory in use until the `Charge` is dropped.
+/// A number of bytes that count as memory in use until the `Charge` is dropped.
 #[derive(Debug)]
 pub(super) struct Charge {
     usage: Arc<Usage>,

@@ -1,14 +1,15 @@
 //! The virtual memory interface (`cuMemAddressReserve`, `cuMemCreate`, `cuMemMap` and related functions). The program
 //! reserves address ranges, creates physical allocations, maps these allocations in the ranges, and sets access rights.
 //!
-//! The ranges are inside the reserved range of the [`AddressSpace`], so that address checks, guards and fault handling
-//! need no special case for them. A physical allocation is a memory file. All mappings of the file contain the same
-//! bytes, and other processes can also map the file.
+//! The program's ranges are inside the reserved range of the [`AddressSpace`], so that address
+//! checks, guards and fault handling treat them like other device memory. A physical allocation is
+//! a memory file. All mappings of the file contain the same bytes, and other processes can also map
+//! the file.
 //!
-//! Rights are stored for each device and for the host. All devices are in this process and use the same pages, so the
-//! rights of the pages are the union of all these rights. An access therefore faults only if neither the host nor any
-//! device has the right. An access of a device without the right does not fault if another device or the host has the
-//! right.
+//! Rights are stored for each device and for the host. All devices are in this process and use the
+//! same pages, so the rights of the pages are the union of all these rights. An access therefore
+//! faults only if neither the host nor any device has the right to perform it. If a device accesses
+//! memory for which only another device or the host has the right, the access does not fault.
 //!
 //! Invariant: a mapping is inside one range, mappings never overlap, and every page of a range that is not mapped is
 //! inaccessible. A mapping keeps its physical allocation alive.
@@ -22,7 +23,8 @@ use super::space::{Backing, Record};
 use super::usage::Charge;
 use super::{AddressSpace, Allocation, MemoryError, MemoryKind};
 
-/// The granularity in bytes: all sizes and addresses of the interface must be multiples of it.
+/// The granularity in bytes. All sizes and addresses that are passed to the interface must be
+/// multiples of the granularity.
 pub const GRANULARITY: u64 = 2 << 20;
 
 /// Rights of a device or of the host for a mapping.
@@ -138,9 +140,9 @@ fn is_granular(value: u64) -> bool {
 }
 
 impl AddressSpace {
-    /// Reserves `len` bytes of addresses at a multiple of `align` and of the granularity, and returns their start. Uses
-    /// the addresses at `hint` if they are free and `hint` is a suitable multiple. `len` must be a multiple of the
-    /// granularity.
+    /// Reserves `len` bytes of addresses at a multiple of `align` and of the granularity, and
+    /// returns their start. Uses the addresses at `hint` if these addresses are free and `hint` is
+    /// a multiple of `align` and of the granularity. `len` must be a multiple of the granularity.
     ///
     /// # Errors
     /// [`MemoryError::InvalidSize`] for an invalid length or alignment; [`MemoryError::OutOfMemory`] if no addresses
@@ -281,7 +283,7 @@ impl AddressSpace {
     /// Removes the mappings that together cover exactly `len` bytes at `base`.
     ///
     /// # Errors
-    /// [`MemoryError::NotAllocated`] if there are no such mappings.
+    /// [`MemoryError::NotAllocated`] if no mappings cover exactly these addresses.
     pub fn unmap(&self, base: u64, len: u64) -> Result<(), MemoryError> {
         let mut all = self.virtual_memory.lock();
         let starts = all.exactly(base, len);
@@ -300,7 +302,7 @@ impl AddressSpace {
     /// together cover exactly `len` bytes at `base`.
     ///
     /// # Errors
-    /// [`MemoryError::NotAllocated`] if there are no such mappings.
+    /// [`MemoryError::NotAllocated`] if no mappings cover exactly these addresses.
     pub fn set_access(
         &self,
         base: u64,

@@ -260,8 +260,8 @@ fn no_write_is_lost_while_memory_becomes_shared() {
     }
 }
 
-/// The expected state of a range of eight granules. Each element of `granules` contains the index of the mapped
-/// allocation, the granule's index in it, and the rights.
+/// The expected state of a range of eight granules. Each element of `granules` contains the index
+/// of the mapped allocation, the index of the granule in this allocation, and the rights.
 #[derive(Default)]
 struct Model {
     granules: [Option<(usize, u64, Access)>; 8],

@@ -1,10 +1,11 @@
-//! The memory that kernels may access: device memory, registered host memory, the windows of their own CTA and, only
-//! for reads, the error texts of the device runtime.
+//! The memory that kernels may access. This is device memory, registered host memory, the windows
+//! of a thread's own CTA and, only for reads, the error texts of the device runtime.
 //!
-//! Device memory is in one address range, whose inaccessible parts fault. Generated code tests whether an address is in
-//! that range ([`NativeContext::reach_base`]). For other addresses, generated code calls the host, which uses
-//! [`Visible::device`]. A kernel must not access any other memory of the process: accesses to the stacks, the heap and
-//! the libraries of the process are refused, as on a GPU.
+//! Device memory is in one address range; accesses to parts of the range that are not allocated
+//! fault. Generated code tests whether an address is in this range ([`NativeContext::reach_base`]).
+//! For other addresses, generated code calls the host, which uses [`Visible::device`]. A kernel
+//! must not access any other memory of the process: accesses to the stacks, the heap and the
+//! libraries of the process are refused, as on a GPU.
 //!
 //! [`NativeContext::reach_base`]: margay_jit::abi::NativeContext::reach_base
 
@@ -49,7 +50,7 @@ impl Visible {
         self.space.is_exported()
     }
 
-    /// Returns whether `is_known` is true for the kind of each allocation.
+    /// Returns whether `is_known` returns true for the kinds of all allocations.
     pub fn holds_only(&self, is_known: impl Fn(MemoryKind) -> bool) -> bool {
         self.space.kinds().into_iter().all(is_known)
     }

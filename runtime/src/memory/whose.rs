@@ -118,8 +118,10 @@ pub fn grouped_bytes(count: u64) -> String {
     text + if count == 1 { " byte" } else { " bytes" }
 }
 
-/// The position of an address relative to an allocation, as a number of bytes: after the start (inside the allocation),
-/// after the end, or before the start.
+/// The position of an address relative to an allocation. The field of each variant is a number of
+/// bytes: the distance from the start for an address inside the allocation, the distance from the
+/// end for an address after the allocation, or the distance to the start for an address before the
+/// allocation.
 enum Place {
     Inside(u64),
     After(u64),
@@ -138,7 +140,7 @@ struct Found {
 }
 
 impl Found {
-    /// Describes the address in a run that stores no calls.
+    /// Describes the address in a run that does not store the stacks of calls.
     fn plain(&self) -> String {
         let what = name(self.allocation.kind);
         let size = bytes(self.allocation.size);
@@ -156,9 +158,9 @@ impl Found {
         }
     }
 
-    /// Describes the address, and where the program allocated and freed the memory. For the memory of a module
-    /// variable, the text contains the variable's name and no allocating call, because loading the module allocates
-    /// this memory.
+    /// Describes the address, and the calls with which the program allocated and freed the memory.
+    /// For the memory of a module variable, the text contains the variable's name instead of the
+    /// call that allocated the memory, because loading the module allocates this memory.
     fn with_calls(&self) -> String {
         let what = match &self.variable {
             Some(variable) => format!("variable {}", demangle::readable(variable)),
@@ -191,8 +193,9 @@ impl Found {
 }
 
 impl AddressSpace {
-    /// Describes the allocation that is, or was, at or near an address. Returns `None` for an address outside the
-    /// reserved range that belongs to no current or freed allocation or registration.
+    /// Describes the allocation that is, or was, at or near an address. Returns `None` if the
+    /// address is outside the reserved range and is not in a current or freed allocation or
+    /// registration.
     pub fn describe(&self, address: u64) -> Option<String> {
         // No lock is held while the text is created, because looking up the function names of call stacks can take
         // long.
@@ -267,7 +270,7 @@ impl AddressSpace {
     }
 }
 
-/// Describes the memory at an address that is in the process but not in memory that this library manages.
+/// Describes an address outside of the memory that this library manages.
 pub(crate) fn host_memory(address: u64) -> String {
     const NULL_PAGES: u64 = 64 << 10;
     if address < NULL_PAGES {

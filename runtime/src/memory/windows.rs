@@ -2,12 +2,14 @@
 //!
 //! Each resident CTA uses one slot, which has one window for shared memory and one for local memory. In generated code,
 //! offsets in a window have 32 bits. If the system grants enough addresses, a window spans 4 GiB, and inaccessible
-//! memory follows it. An access at any 32-bit offset is then either in the CTA's own memory or faults, so it needs no
-//! check. Otherwise windows are *narrow*, and generated code must test every offset.
+//! memory follows it. In this case, an access at any 32-bit offset either is in the CTA's own
+//! memory or faults, so generated code need not test offsets. If the system does not grant enough
+//! addresses, windows are *narrow*, and generated code must test every offset.
 //!
-//! The accessible size of a window is the largest size class (a power of two) that was ever requested for the window.
-//! Checking runs reduce the accessible size for each CTA ([`CtaWindow::close_beyond`]). At the start of a CTA, its
-//! windows contain the bytes that the previous CTA in the slot wrote, as on a GPU.
+//! Accessible sizes of windows are powers of two (*size classes*). The accessible size of a window
+//! is the largest size class that was ever requested for this window. Checking runs reduce the
+//! accessible size for each CTA ([`CtaWindow::close_beyond`]). At the start of a CTA, its windows
+//! contain the bytes that the previous CTA in the slot wrote, as on a GPU.
 //!
 //! A cluster of CTAs also uses one slot. The shared memories of its CTAs are in one window. The offset of a CTA's
 //! shared memory is the CTA's rank times a constant.
@@ -50,7 +52,7 @@ impl WindowGeometry {
         }
     }
 
-    /// Returns the number of bytes from one slot to the next.
+    /// Returns the number of bytes from the start of a slot to the start of the next slot.
     pub fn stride(&self) -> u64 {
         self.shared_span + self.local_span + 2 * self.tail
     }
@@ -58,11 +60,12 @@ impl WindowGeometry {
 
 const NARROWEST: WindowGeometry = GEOMETRIES[GEOMETRIES.len() - 1];
 
-/// Returns how many slots may be reserved under `ulimit -v` so that enough addresses remain for device memory and the
-/// program; `None` if this limit is not set.
+/// Returns the maximum number of slots to reserve under `ulimit -v`, so that enough addresses
+/// remain for device memory and the program. Returns `None` if this limit is not set.
 ///
-/// Device memory takes up to half of the addresses, and the threads up to half of the rest. [`Windows::new`] takes up
-/// to half of the addresses that are then left.
+/// Device memory takes up to half of the addresses, and the threads take up to half of the rest.
+/// [`Windows::new`] takes up to half of the addresses that remain, which is at least an eighth of
+/// all addresses. The result leaves a reserve: the slots need at most a twelfth of all addresses.
 pub(crate) fn affordable_slots() -> Option<u64> {
     Some(limits::address_space_left()? / 12 / NARROWEST.stride())
 }
@@ -95,8 +98,8 @@ pub struct Windows {
 }
 
 impl Windows {
-    /// Reserves windows for `slots` resident CTAs or clusters. If the system does not grant enough addresses, the
-    /// windows are narrower.
+    /// Reserves address space for the windows of `slots` resident CTAs or clusters. If the system
+    /// does not grant enough addresses, the windows have fewer than 4 GiB.
     ///
     /// # Errors
     /// [`MemoryError::OutOfMemory`] or [`MemoryError::System`] if there are not enough addresses for the narrowest
@@ -162,7 +165,8 @@ impl Windows {
         self.reservation.base()..self.reservation.base() + self.reservation.len()
     }
 
-    /// Takes a free slot and makes at least `shared` and `local` bytes of its windows accessible.
+    /// Takes a free slot, and makes at least `shared` bytes of its shared memory and `local` bytes
+    /// of its local memory accessible.
     ///
     /// # Errors
     /// [`MemoryError::NoWindow`] if no slot is free; [`MemoryError::WindowTooLarge`] if a size exceeds its window;
@@ -179,7 +183,8 @@ impl Windows {
         Ok(window)
     }
 
-    /// Checks that `count` slots can have at least `shared` and `local` accessible bytes at the same time.
+    /// Checks that `count` slots can have at least `shared` accessible bytes of shared memory and
+    /// `local` accessible bytes of local memory at the same time.
     ///
     /// # Errors
     /// [`MemoryError::WindowTooLarge`] if a size exceeds its window; [`MemoryError::OutOfMemory`] if the limit on the
@@ -209,8 +214,9 @@ impl Windows {
         }
     }
 
-    /// Returns an upper bound for the number of bytes that must be made accessible so that `count` slots have at least
-    /// `shared` and `local` accessible bytes.
+    /// Returns an upper bound for the number of bytes that must be made accessible. Afterwards,
+    /// `count` slots have at least `shared` accessible bytes of shared memory and `local`
+    /// accessible bytes of local memory.
     fn missing(&self, count: u64, shared: u64, local: u64) -> u64 {
         let missing = |wanted: u64, open: fn(&Slot) -> &AtomicU64| {
             let slots = self.slots.iter();
@@ -354,8 +360,8 @@ impl CtaWindow {
         &self.windows
     }
 
-    /// Makes at least `shared` and `local` bytes of the windows accessible. Makes no system call if these bytes are
-    /// already accessible.
+    /// Makes at least `shared` bytes of shared memory and `local` bytes of local memory accessible.
+    /// If these bytes are already accessible, makes no system call.
     ///
     /// # Errors
     /// [`MemoryError::WindowTooLarge`] if a size exceeds its window; [`MemoryError::System`] if a system call fails.
@@ -367,8 +373,9 @@ impl CtaWindow {
         Ok(())
     }
 
-    /// Makes all bytes after the first `shared` and `local` bytes of the windows (rounded up to pages) inaccessible,
-    /// for checking runs.
+    /// Makes all bytes of shared memory after the first `shared` bytes, and all bytes of local
+    /// memory after the first `local` bytes, inaccessible. Both numbers are rounded up to pages.
+    /// Only checking runs use this function.
     ///
     /// # Errors
     /// [`MemoryError::System`] if a system call fails.

@@ -1,8 +1,8 @@
 //! The functions of a loaded image. A function is lowered when its body is first needed.
 //!
-//! Invariant: an IR entity (function, symbol or signature) has the same ID in every [`Snapshot`]. A later snapshot
-//! contains all function bodies of the earlier snapshots. It adds source positions only after those of the earlier
-//! snapshots.
+//! Invariant: an IR entity (function, symbol or signature) has the same ID in every [`Snapshot`]. A
+//! later snapshot contains all function bodies and source positions of the earlier snapshots. New
+//! source positions have higher indices than the source positions of the earlier snapshots.
 
 use std::sync::{Arc, OnceLock};
 
@@ -25,8 +25,9 @@ pub(super) struct Bodies(Mutex<BodiesState>);
 struct BodiesState {
     /// The parsed module, from which further functions are lowered; `None` if all functions are lowered.
     source: Option<Box<LazyModule>>,
-    /// The IR module, once all its functions are lowered from PTX. It is kept only if tools may need further snapshots
-    /// (instrumented copies for other selections of events); else this field is `None`.
+    /// The IR module with all its functions, or `None` if functions are not lowered yet. The module
+    /// is kept only if tools may need further snapshots, that is, instrumented copies for other
+    /// selections of events. If they cannot, this field is also `None`.
     whole: Option<Module>,
     /// The latest snapshot for each selection of events by tools.
     latest: Vec<(Selection, Arc<Snapshot>)>,
@@ -37,14 +38,14 @@ struct BodiesState {
     /// The text from which the module was lowered; `None` if the module was linked from several texts, or if no tool
     /// can observe its instructions (`varies` is false).
     text: Option<Arc<SourceFile>>,
-    /// The module lowered again, with an observation operation for each PTX instruction; `None` until a tool selects
-    /// instructions.
+    /// A second lowering of the module, which contains an observation operation for each PTX
+    /// instruction. `None` until a tool selects instructions.
     observed: Option<Box<LazyModule>>,
 }
 
 impl Bodies {
-    /// Wraps a module in which all functions are lowered. `varies` states whether the events that tools select may
-    /// differ between kernels.
+    /// Creates a `Bodies` for a module in which all functions are lowered. `varies` states whether
+    /// the events that tools select may differ between kernels.
     pub(super) fn whole(module: Module, request: Request, varies: bool) -> Bodies {
         Bodies(Mutex::new(BodiesState {
             source: None,
@@ -57,7 +58,7 @@ impl Bodies {
         }))
     }
 
-    /// Wraps a module whose functions are lowered on demand.
+    /// Creates a `Bodies` for a module whose functions are lowered on demand.
     pub(super) fn lazy(module: Box<LazyModule>, request: Request, varies: bool) -> Bodies {
         Bodies(Mutex::new(BodiesState {
             text: varies.then(|| module.text()),
@@ -177,9 +178,10 @@ impl Snapshot {
         }
     }
 
-    /// Returns the module for the interpreter, and the interpreter's precomputed data; the first call creates both. The
-    /// module contains the sync points that PTX leaves implicit and those of waiting loops. The compiler of native code
-    /// inserts its own sync points, after inlining.
+    /// Returns the module for the interpreter, and the interpreter's precomputed data. The first
+    /// call creates both. The module contains the sync points that are implicit in PTX, and the
+    /// sync points in loops that wait for memory. The compiler of native code inserts its own sync
+    /// points, after inlining.
     pub(super) fn interpreted(&self) -> (Arc<Module>, Arc<Code>) {
         let made = self.interpreted.get_or_init(|| {
             let mut made = Module::clone(&self.module);

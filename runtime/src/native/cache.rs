@@ -1,10 +1,11 @@
-//! A cache of loaded images. Its key is derived from the contents of the image. If an image is loaded again, its parsed
-//! module and its native code are reused.
+//! A cache of loaded images. The key of an image is derived from its contents. If a program loads
+//! the same image several times, the parsed module and the native code are reused.
 //!
 //! Programs load the same image once for each context, and programs that compile at run time load the same text
-//! repeatedly. A cache key is a keyed 128-bit hash of all inputs of a load, with random seeds of this process.
-//! Invariant: images are immutable, except that code is compiled when it is first needed. All contexts can share an
-//! image, because its code does not depend on the addresses of variables.
+//! repeatedly. The key is a 128-bit hash of all inputs of a load. The hash function uses random
+//! seeds, which differ between processes. Invariant: images are immutable, except that code is
+//! added to an image when the code is first needed and compiled. All contexts can share an image,
+//! because the code of an image does not depend on the addresses of variables.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
@@ -15,7 +16,8 @@ use parking_lot::Mutex;
 use super::image::PtxImage;
 use crate::engine::{Image, LoadOptions};
 
-/// Maximum number of images in the cache. An image stays in the cache after its last module was unloaded.
+/// Maximum number of images in the cache. An image can stay in the cache after its last module was
+/// unloaded.
 const MOST_IMAGES: usize = 64;
 /// Maximum size in bytes of the images that are kept.
 const MOST_BYTES: usize = 32 << 20;

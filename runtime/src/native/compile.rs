@@ -1,12 +1,14 @@
 //! Runs compilation on separate threads, one thread for each piece of work.
 //!
 //! Programs can launch kernels from threads with small stacks, but parsing and compiling deeply nested input needs
-//! large stacks. So this work runs on a thread with a stack of [`STACK`] bytes, of which only the pages that are
-//! accessed use memory. The thread that needs the result waits for it ([`run`]), or waits until a deadline ([`Slot`]).
-//! After the deadline the work continues, and the next caller gets its result. If no thread can be started, the work
-//! runs on the calling thread, provided that the stack of that thread is large enough.
+//! large stacks. This work therefore runs on a thread with a stack of [`STACK`] bytes; only pages
+//! of the stack that have been accessed use memory. The thread that needs the result waits for it
+//! without a limit ([`run`]) or until a deadline ([`Slot`]). After the deadline, the work
+//! continues, and the next call that needs the result gets it. If no thread can be started, the
+//! work runs on the calling thread, provided that the stack of that thread is large enough.
 //!
-//! Invariant: the process can end without waiting for these threads. The threads hold no lock while they start.
+//! Invariant: the process can end without waiting for the threads that compile. These threads hold
+//! no lock while they start.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -27,7 +29,8 @@ const SMALL_STACK: usize = 8 << 20;
 const LEAST_STACK: usize = 2 << 20;
 
 /// Returns the stack sizes to try, largest first. Each size is at most an eighth of the memory that the limits of the
-/// process still permit. These limits count the whole stack, including pages that are not used.
+/// process still permit. The limits of the process apply to the whole stack, including pages that
+/// are not used.
 fn stacks() -> impl Iterator<Item = usize> {
     let most = private_memory_left().map_or(u64::MAX, |left| left / 8);
     [STACK, SMALL_STACK, LEAST_STACK]
@@ -87,7 +90,8 @@ fn panicked() -> Error {
     Error::Internal("the compiler panicked".into())
 }
 
-/// A result that one thread computes. All other threads that need the result wait for it.
+/// A result that one thread computes. Other threads that need the result wait until it is
+/// available.
 pub(super) struct Slot<T>(Arc<Shared<T>>);
 
 struct Shared<T> {

@@ -8,14 +8,16 @@ use super::cta::{Basis, lanes};
 use super::{Access, Detector, Group, Missing, Race, Scope};
 
 impl Detector {
-    /// Returns whether the accesses of an entry are in the current interval of a thread's warp.
+    /// Returns whether the accesses of `entry` belong to the current interval of the warp that
+    /// contains the thread `by`. An interval lies between two synchronising operations of a warp.
     pub(super) fn is_current(&self, by: Thread, entry: &Entry) -> bool {
         let group = &self.groups[entry.group as usize - 1];
         (group.cta, group.warp) == (by.cta, by.warp())
             && group.time == self.ctas[by.cta as usize].time(by.index)
     }
 
-    /// Returns the lanes of an entry whose accesses do not happen before the next access of the thread `by`.
+    /// Returns the lanes whose recorded accesses in `entry` do not happen before the next access of
+    /// the thread `by`.
     fn unknown_lanes(&self, by: Thread, entry: &Entry, basis: Basis) -> u32 {
         let group = &self.groups[entry.group as usize - 1];
         let cta = &self.ctas[by.cta as usize];
@@ -42,10 +44,11 @@ impl Detector {
             .fold(0, |mask, lane| mask | 1 << lane)
     }
 
-    /// Returns a thread and a time. An access by `thread` happens before the next access of another thread if the clock
-    /// of that other thread contains the accesses of the returned thread at the returned time. For an access of an
-    /// asynchronous copy, the result is the thread and the time of the wait for the copy's group, or of the copy's
-    /// signal to its mbarrier; `None` before this wait or signal.
+    /// Returns the thread and the time at which an access by `thread` ends. The access happens
+    /// before the next access of another thread if the vector clock of the other thread contains
+    /// this end. An ordinary access ends at the time of the access. An access of an asynchronous
+    /// copy ends at the wait for the copy's group, or at the copy's signal to its mbarrier. Returns
+    /// `None` if this wait or signal has not happened yet.
     fn end_of(&self, group: &Group, thread: Thread, writes: bool) -> Option<(Thread, Time)> {
         match group.copy.map(|copy| copy.end) {
             None => Some((thread, group.time)),
@@ -60,12 +63,13 @@ impl Detector {
         }
     }
 
-    /// Returns whether all accesses of an entry happen before the next access of a thread.
+    /// Returns whether all accesses of `entry` happen before the next access of the thread `by`.
     pub(super) fn is_over(&self, by: Thread, entry: &Entry) -> bool {
         self.unknown_lanes(by, entry, Basis::Guaranteed) == 0
     }
 
-    /// Returns the race of an access with an earlier access; `None` if the two accesses do not race.
+    /// Returns the race between an access and an earlier access, or `None` if the two accesses do
+    /// not race.
     pub(super) fn race(
         &self,
         by: Thread,
@@ -147,9 +151,10 @@ impl Detector {
         })
     }
 
-    /// Returns the race of an access of a bulk copy with an earlier write that is not visible to the asynchronous
-    /// proxy, because no fence between the proxies follows the write. All other pairs of accesses need no such fence: a
-    /// copy may overwrite data that threads have read, and the wait for a copy includes a fence.
+    /// Returns the race between an access of a bulk copy and an earlier write that is not visible
+    /// to the asynchronous proxy, because no proxy fence follows the write. Other pairs of accesses
+    /// need no proxy fence: a bulk copy is allowed to overwrite data that threads have read, and
+    /// the wait for a bulk copy includes a proxy fence.
     pub(super) fn race_of_proxies(
         &self,
         by: Thread,
@@ -185,9 +190,10 @@ impl Detector {
         })
     }
 
-    /// Returns the race of an access with an earlier access if both threads held the same lock but the earlier thread
-    /// has taken the lock without an acquire. If the threads had taken the lock in the opposite order, their accesses
-    /// would not be ordered.
+    /// Returns the race between an access and an earlier access if both threads held the same lock,
+    /// but the thread of the earlier access took the lock without an acquire operation. The lock
+    /// orders the two accesses only by chance: if the threads had taken the lock in the opposite
+    /// order, their accesses would not be ordered.
     pub(super) fn race_of_lock(&self, by: Thread, access: Access, entry: &Entry) -> Option<Race> {
         let group = &self.groups[entry.group as usize - 1];
         let (cta, other) = (&self.ctas[by.cta as usize], &self.ctas[group.cta as usize]);
@@ -236,7 +242,7 @@ impl Detector {
         scope.is_some_and(|scope| self.includes(scope, by.cta, group.cta))
     }
 
-    /// Returns whether a scope of a thread in one CTA includes the threads of another CTA.
+    /// Returns whether `scope`, used by a thread of one CTA, includes the threads of another CTA.
     fn includes(&self, scope: Scope, a: CtaId, b: CtaId) -> bool {
         match scope {
             Scope::Device => true,

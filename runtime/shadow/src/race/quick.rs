@@ -1,6 +1,7 @@
-//! Records the accesses of the lanes of a warp together, so that data that the lanes share are looked up only once. For
-//! a cell in which the new access cannot race with the earlier accesses, a *short path* in this module records the
-//! access. For all other cells, `Detector::touch` records the access.
+//! Records the accesses of all lanes of a warp together, so that data that the lanes share are
+//! looked up only once. A *cell* contains the recorded accesses to four bytes of memory. If the new
+//! access cannot race with the earlier accesses of a cell, a *short path* in this module records
+//! the access in the cell. For all other cells, `Detector::touch` records the access.
 
 use super::cell::{About, Cells, Entry, GroupId, Mark, NONE, Readers};
 use super::clock::{CtaId, Thread, Time};
@@ -20,17 +21,18 @@ pub enum Shape {
     Any,
 }
 
-/// The data that the lanes of a warp share during an access: warp, time, instruction, and the common part of the lanes'
-/// clocks.
+/// The data that all lanes of a warp share during an access: the warp, the time, the instruction,
+/// and the common part of the lanes' vector clocks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Now {
     cta: CtaId,
     pub(super) warp: u32,
     time: Time,
-    /// All accesses of the warp in intervals up to this one happen before the next access of every lane of the warp.
+    /// Index of an interval. In this interval and in earlier intervals, all accesses of the warp
+    /// happen before the next access of every lane of the warp.
     common: u32,
-    /// Whether the threads of the CTA have been synchronised only by barriers of the CTA and of its warps
-    /// ([`Running::is_plain`](super::cta::Running)).
+    /// Whether only barriers of the CTA and of its warps have synchronised the threads of the CTA
+    /// so far ([`Running::is_plain`](super::cta::Running)).
     plain: bool,
     /// Whether the kernel synchronises threads only with barriers of the whole CTA and with warp barriers.
     barriers_only: bool,
@@ -41,7 +43,8 @@ pub(super) struct Now {
 }
 
 impl Now {
-    /// Returns whether reads by the current lanes and instruction need not be recorded in cells with this mark.
+    /// Returns whether the mark of a cell states that the current instruction's reads by the
+    /// current lanes need not be recorded in the cell.
     fn is_marked(&self, mark: &Mark) -> bool {
         mark.site.is_none_or(|site| site == self.site)
             && match mark.readers {
@@ -54,18 +57,21 @@ impl Now {
             }
     }
 
-    /// Returns whether no access of another CTA of the launch is ordered with the next access.
+    /// Returns whether it is certain that no access of another CTA of the launch is ordered with
+    /// the next access.
     fn has_unordered_ctas(&self) -> bool {
         self.barriers_only && self.plain && !self.overlapped
     }
 
-    /// Returns whether the group contains weak accesses by the same instruction in another CTA of the launch.
+    /// Returns whether `group` contains weak accesses that another CTA of the launch performed with
+    /// the current instruction.
     fn is_write_elsewhere(&self, group: &Group) -> bool {
         let alike = group.site == self.site && group.strong.is_none() && group.copy.is_none();
         alike && group.launch == self.launch && group.cta != self.cta
     }
 
-    /// Returns how the recorded accesses of a group are ordered with the next access of the warp.
+    /// Returns how the recorded accesses of a group are ordered with the next access of the warp. A
+    /// group contains the accesses of one warp with one instruction in one interval.
     fn about(&self, groups: &[Group], group: GroupId) -> About {
         let group = &groups[group as usize - 1];
         if group.copy.is_some() {
@@ -88,25 +94,30 @@ impl Now {
     }
 }
 
-/// Maximum number of accesses in the list of a cell that the short path examines.
+/// Maximum number of accesses in the list of a cell that the functions of this module examine. If
+/// the list is longer, `Detector::touch` examines it.
 const FEW: usize = 8;
 
-/// Maximum number of accesses in the list of a cell that [`record_update`] examines. Loops with an atomic update are
-/// often unrolled, and two updates of each copy of the instruction are recorded.
+/// Maximum number of accesses in the list of a cell that [`record_update`] examines. This limit is
+/// higher than [`FEW`], because loops with an atomic update are often unrolled, and two updates are
+/// recorded for each unrolled copy of the instruction.
 const MANY: usize = 24;
 
-/// Number of reads in the list of a cell, by different warps or instructions, after which no more reads are recorded
-/// until the next barrier. This applies only if only barriers order the threads. A later write that races with an
-/// unrecorded read then also races with some of the recorded reads.
+/// Maximum number of reads by different warps or instructions that are recorded in the list of a
+/// cell until the next barrier. This limit applies only if barriers are the only operations that
+/// order the threads. In this case, a later write that races with an unrecorded read also races
+/// with at least one of the recorded reads.
 const ENOUGH: usize = 4;
 
-/// Returns two recorded writes of a cell because of which a new write need not be recorded. Both are weak writes by the
-/// same instruction in two different clusters, and both cover all bytes of the new write. `cluster_of` returns the
-/// cluster of a write's CTA.
+/// Searches a cell for two recorded writes that make it unnecessary to record a new write, and
+/// returns them. Both are weak writes by the same instruction in two different clusters, and both
+/// cover all bytes of the new write. `cluster_of` returns the cluster of a write's CTA.
 ///
 /// If only barriers order the threads of each CTA, every later access that races with the new write also races with one
-/// of the two recorded writes, or with a later write that has replaced one of them. The two threads of that race are at
-/// least as far apart (in the same warp, CTA, cluster or grid) as the two threads of the race with the new write.
+/// of the two recorded writes, or with a later write that has replaced one of them. The two threads
+/// of the reported race are at least as far apart as the two threads of the race with the new
+/// write. For example, if the threads of the race with the new write are in different CTAs, the
+/// threads of the reported race are also in different CTAs.
 fn enough_writes(
     groups: &[Group],
     now: &Now,
@@ -134,8 +145,8 @@ fn enough_writes(
 }
 
 /// Records the weak access `entry` to a cell, unless `Detector::touch` must compare this access with the earlier
-/// accesses. Returns false only in the latter case. Some accesses need not be recorded; the function also returns true
-/// for them.
+/// accesses. Returns false if `Detector::touch` must compare the access. Returns true if the access
+/// was recorded, and also if it need not be recorded.
 fn record(cells: &mut Cells, groups: &[Group], now: &Now, index: u64, entry: Entry) -> bool {
     let is_marked = |mark: &Mark| now.is_marked(mark);
     if entry.writes {
@@ -231,11 +242,13 @@ fn record(cells: &mut Cells, groups: &[Group], now: &Now, index: u64, entry: Ent
     true
 }
 
-/// Returns a mark that states which later reads of a cell need not be recorded. They are reads by the instruction
-/// `site` or, if `site` is `None`, by all instructions. Returns `None` if all reads must be recorded. `write` is the
-/// latest write, and `accesses` are the recorded reads and the earlier writes. The mark is correct for two reasons. For
-/// every thread that may write later, at least one recorded read is by another thread and is not ordered with this
-/// write. All recorded writes happen before the reads of all threads to which the mark applies.
+/// Returns a mark that states which later reads of a cell need not be recorded. The mark applies to
+/// reads by the instruction `site` or, if `site` is `None`, to reads by all instructions. Returns
+/// `None` if all reads must be recorded. `write` is the latest write, and `accesses` are the
+/// recorded reads and the earlier writes. The mark is correct for two reasons. First, whichever
+/// thread performs a later write, at least one recorded read is by a different thread and is not
+/// ordered with this write. Second, all recorded writes happen before the reads of all threads to
+/// which the mark applies.
 fn mark<'a>(
     groups: &[Group],
     now: &Now,
@@ -285,9 +298,10 @@ fn mark<'a>(
     Some(Mark::new(readers, site))
 }
 
-/// Returns whether a read by another CTA need not be kept, because a read of the same instruction by a third CTA is
-/// kept. The new read by the current CTA is also kept, so every later write is in a different CTA than at least one of
-/// the kept reads. If only barriers order the threads of a CTA, the same rule applies to warps of one CTA.
+/// Returns whether a recorded read by another CTA can be removed, because a read by the same
+/// instruction in a third CTA is kept. The new read by the current CTA is also kept, so every later
+/// write is in a different CTA than at least one of the two kept reads. If only barriers order the
+/// threads of a CTA, the same rule applies to reads by three warps of one CTA.
 fn is_known_elsewhere(groups: &[Group], now: &Now, read: &Entry, further: &[Entry]) -> bool {
     let of = |entry: &Entry| &groups[entry.group as usize - 1];
     let group = of(read);
@@ -313,15 +327,17 @@ fn is_known_elsewhere(groups: &[Group], now: &Now, read: &Entry, further: &[Entr
     })
 }
 
-/// Records the atomic update `entry` to a cell of a kernel whose threads only barriers order, unless `Detector::touch`
-/// must compare the update with the earlier accesses. Returns false only in the latter case. `cluster_of` returns the
-/// cluster of a CTA.
+/// Records the atomic update `entry` in a cell, unless `Detector::touch` must compare the update
+/// with the earlier accesses. Returns false if `Detector::touch` must do so. The function is called
+/// only for kernels in which barriers are the only operations that order the threads. `cluster_of`
+/// returns the cluster of a CTA.
 ///
-/// Updates of one size do not race with each other. As soon as two updates by one instruction that barriers do not order
-/// are recorded, of different warps of the current CTA in one epoch or of CTAs in different clusters, no more updates by
-/// this instruction are recorded.
-/// Every later access that races with an update that is not recorded also races with one of these two, or with a later
-/// access that has replaced one of them, as [`enough_writes`] explains.
+/// Atomic updates of the same size do not race with each other. As soon as two unordered updates by
+/// one instruction are recorded, no more updates by this instruction are recorded. The two updates
+/// must be by different warps of the current CTA with no barrier of the CTA between them, or by
+/// CTAs in different clusters. Every later access that races with an unrecorded update also races
+/// with one of the two recorded updates, or with a later access that has replaced one of them, as
+/// [`enough_writes`] explains.
 fn record_update(
     cells: &mut Cells,
     groups: &[Group],
@@ -385,10 +401,12 @@ fn record_update(
 }
 
 impl Detector {
-    /// Records the accesses of several lanes of a warp. `first` is the thread of lane 0. `active` are the lanes that
-    /// access memory, each `bytes` bytes. `shape` states the pattern of the addresses, and `address` returns the
-    /// address of a lane. Calls `report` for each race with an earlier access. The arguments are the race and its lane,
-    /// or its first lane if it is a race of several threads ([`Race::threads`]).
+    /// Records the accesses of several lanes of a warp. `first` is the thread of lane 0. `active`
+    /// is the mask of the lanes that access memory; each of these lanes accesses `bytes` bytes.
+    /// `shape` states the pattern of the addresses, and `address` returns the address of a lane.
+    /// Calls `report` for each race with an earlier access. The arguments of `report` are the lane
+    /// and the race. If several threads have this race ([`Race::threads`]), the lane is the first
+    /// one of them.
     pub fn access_lanes(
         &mut self,
         id: CtaId,
@@ -482,10 +500,12 @@ impl Detector {
         }
     }
 
-    /// Records weak accesses of `count` neighbouring lanes of a warp, from thread `first` on, where the short path is
-    /// possible. Each lane accesses `bytes` bytes directly after those of the previous lane; the first lane accesses
-    /// `start`. Returns a bit mask of the lanes whose accesses are recorded. The arguments of `report` are as for
-    /// [`Detector::access_lanes`]. In the mask and for `report`, the first lane has the number 0.
+    /// Records weak accesses of `count` neighbouring lanes of a warp, beginning with the thread
+    /// `first`, in all cells in which the accesses cannot race with earlier accesses (the short
+    /// path). Each lane accesses the `bytes` bytes directly after the bytes of the previous lane;
+    /// the first lane accesses the address `start`. Returns a bit mask of the lanes whose accesses
+    /// are recorded. The arguments of `report` are the same as for [`Detector::access_lanes`]. In
+    /// the mask and in the calls of `report`, the first lane has the number 0.
     pub(super) fn record_adjacent(
         &mut self,
         now: &Now,
@@ -517,7 +537,8 @@ impl Detector {
         recorded
     }
 
-    /// Records a weak access of one thread on the short path, if this is possible, and returns whether it was.
+    /// Records a weak access of one thread if the access cannot race with earlier accesses (the
+    /// short path). Returns whether the access was recorded.
     pub(super) fn access_shortly(
         &mut self,
         by: Thread,
@@ -598,13 +619,16 @@ impl Detector {
         }
     }
 
-    /// Returns whether an access is an atomic update that orders no accesses.
+    /// Returns whether an access is an atomic update that does not order other accesses. This is so
+    /// if barriers are the only operations that order the threads of the CTA, and no other work may
+    /// overlap the launch.
     fn is_silent(&self, cta: &Cta, access: Access) -> bool {
         access.is_update() && cta.barriers_only && !self.overlapping.contains(&cta.launch)
     }
 
-    /// Records an access of `bytes` bytes at `address` if it is an atomic update that orders no accesses. Returns false
-    /// for other accesses. Calls `report` for each race with an earlier access.
+    /// Records an access of `bytes` bytes at `address` if the access is an atomic update that does
+    /// not order other accesses. Returns false for all other accesses. Calls `report` for each race
+    /// with an earlier access.
     pub(super) fn update(
         &mut self,
         by: Thread,
@@ -625,7 +649,8 @@ impl Detector {
         true
     }
 
-    /// Records the atomic updates of the lanes `active`, each to `bytes` bytes. `first` is the thread of lane 0.
+    /// Records the atomic updates of the lanes in the mask `active`. Each lane updates `bytes`
+    /// bytes. `first` is the thread of lane 0.
     fn update_lanes(
         &mut self,
         now: &Now,
@@ -677,13 +702,15 @@ impl Detector {
         }
     }
 
-    /// Records accesses of `count` neighbouring lanes to adjacent cells, `per` cells for each lane, in all cells for
-    /// which the short path is possible. `index` is the first cell, which `lane` accesses. Returns a bit mask of the
-    /// lanes whose accesses are recorded, in which bit 0 stands for `lane`. Also returns the lines of memory ([`LINE`]
-    /// cells) that the accesses write as a whole and in which they race only with one or two earlier writes, by the
-    /// same lanes and the same instruction in other CTAs. For each such line, the result contains the first cell,
-    /// relative to `index`, and these earlier writes. The mask does not contain lanes whose accesses may race in any
-    /// other way; the caller records their accesses cell by cell.
+    /// Records accesses of `count` neighbouring lanes to adjacent cells, in all cells in which the
+    /// accesses cannot race with earlier accesses (the short path). Each lane accesses `per` cells;
+    /// `index` is the first cell, which `lane` accesses. Returns a bit mask of the lanes whose
+    /// accesses are recorded; bit 0 of the mask stands for `lane`. Also returns lines of memory
+    /// ([`LINE`] cells). A line is returned if the accesses overwrite the whole line and race in it
+    /// only with one or two earlier writes, which the same instruction performed in the same lanes
+    /// of other CTAs. For each such line, the result contains the first cell, relative to `index`,
+    /// and these earlier writes. The mask does not contain lanes whose accesses may have other
+    /// races; the caller records the accesses of these lanes cell by cell.
     fn record_run(
         &mut self,
         now: &Now,
@@ -766,8 +793,9 @@ impl Detector {
         (all & !open, raced)
     }
 
-    /// Returns the race of a thread's weak write with an earlier weak write in another CTA of the launch. The threads
-    /// of the two CTAs are not ordered ([`Now::has_unordered_ctas`]).
+    /// Returns the race between a thread's weak write and an earlier weak write in another CTA of
+    /// the launch. The caller guarantees that no operation orders the threads of the two CTAs
+    /// ([`Now::has_unordered_ctas`]).
     fn race_of_writes(&self, by: Thread, write: &Entry) -> Race {
         let group = &self.groups[write.group as usize - 1];
         let cluster = |cta: CtaId| self.ctas[cta as usize].cluster;
@@ -792,7 +820,8 @@ impl Detector {
         }
     }
 
-    /// Records reads of the same bytes by several lanes. Returns whether the short path was possible for all cells.
+    /// Records reads of the same bytes by several lanes. Returns false if the reads must be
+    /// compared with earlier accesses in any cell.
     fn record_uniform(
         &mut self,
         now: &Now,
@@ -818,7 +847,8 @@ impl Detector {
     }
 }
 
-/// Returns the index of each cell that an access overlaps, and the accessed bytes of this cell as a mask of four bits.
+/// Returns the index of each cell that an access overlaps, and a mask of four bits that states
+/// which bytes of the cell are accessed.
 pub(super) fn cells_of(address: u64, bytes: u32) -> impl Iterator<Item = (u64, u8)> {
     let end = address + u64::from(bytes);
     (address / 4..end.div_ceil(4)).map(move |index| {

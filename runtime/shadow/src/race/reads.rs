@@ -1,14 +1,17 @@
 //! Reads of memory that the launch has not written.
 //!
 //! Most kernels read some arrays and write other arrays. Reads of memory that no thread of the launch writes cannot
-//! race within the launch. The detector keeps these reads as runs, which take less memory and time than cells. The
-//! first write of a launch to a block of memory moves the runs of the block that may race with the write to the cells.
-//! Runs of earlier launches stay, unless other work may overlap the writing launch.
+//! race within the launch. The detector stores these reads as *runs*: a run describes the reads of
+//! consecutive threads with one entry, and takes less memory and time than separate entries in
+//! cells. When a launch first writes to a block of memory, the detector moves those runs of the
+//! block that may race with the write into cells. It does not move the runs of earlier launches,
+//! unless other work may overlap the writing launch.
 //!
-//! Reads are kept as runs only if barriers are the only operations that order the threads of the CTA
-//! ([`Cta::barriers_only`](super::Cta)), and if no other work may overlap the launch. Of equal runs by several readers,
-//! only some readers are kept. They suffice, because every later write that races with any of the reads also races with
-//! a kept one.
+//! The detector stores reads as runs only if barriers are the only operations that order the
+//! threads of the CTA ([`Cta::barriers_only`](super::Cta)), and if no other work may overlap the
+//! launch. If several threads or CTAs perform equal runs, only some of these readers are kept. The
+//! kept readers suffice, because every later write that races with any of the reads also races with
+//! a read of a kept reader.
 
 use indexmap::IndexMap;
 use rustc_hash::{FxBuildHasher, FxHashMap};
@@ -25,7 +28,8 @@ use super::{Access, Detector, Group, Site, may_overlap};
 /// Number of bytes of a block. For each block, the detector records whether a launch has written the block.
 pub(super) const BLOCK: u64 = 1 << 16;
 
-/// Maximum number of runs of a block. A larger number of runs would take more memory than the cells of the block.
+/// Maximum number of runs that are stored for one block of memory. A larger number of runs would
+/// take more memory than the cells of the block.
 pub(super) const MOST_RUNS: usize = 4096;
 
 /// Maximum number of readers that are kept for runs with equal keys.
@@ -67,31 +71,33 @@ pub(super) struct Key {
     pub(super) bytes: u32,
 }
 
-/// The first thread of a run, and the time of the reads.
+/// A CTA that performs the reads of a run: the first thread of the run, and the time of the reads.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reader {
     /// The CTA: its [`CtaId`] or, if [`Key::of_grid`] is true, its linear index.
     pub(super) cta: u64,
     pub(super) first: u32,
     pub(super) time: Time,
-    /// Every lane of the run's warps knows all accesses of its own warp in intervals up to this one.
+    /// Index of an interval. In this interval and in earlier intervals, all accesses of a warp of
+    /// the run happen before the next access of every lane of the same warp.
     pub(super) common: u32,
 }
 
 /// The readers of runs with equal keys.
 #[derive(Debug)]
 struct Readers {
-    /// The launch of the readers. It is the last launch that has read these addresses with this instruction: every
-    /// later access that is not ordered with the reads of an earlier launch is not ordered with the reads of this
-    /// launch either.
+    /// The launch of the readers. This is the last launch that has read these addresses with this
+    /// instruction. The reads of earlier launches need not be kept: every later access that is not
+    /// ordered with them is not ordered with the reads of the last launch either.
     launch: u32,
-    /// Number of bytes of an element.
+    /// Number of bytes of an element of the reads (`Access::element`).
     element: u8,
     kept: SmallVec<[Reader; 1]>,
 }
 
 impl Readers {
-    /// Adds a reader of a launch that no other work may overlap, unless enough readers are kept.
+    /// Adds a reader, unless the list already contains enough readers. No other work may overlap
+    /// the reader's launch.
     fn add(&mut self, launch: u32, new: Reader) {
         if self.launch != launch {
             self.launch = launch;
@@ -123,8 +129,9 @@ impl Readers {
     }
 }
 
-/// Runs with equal [`GridKey`]s: the launch and the number of bytes of an element ([`GridReaders`]), and the linear
-/// indices of the first CTA and of the CTA after the last one.
+/// Runs of consecutive CTAs with equal [`GridKey`]s. The second part consists of the launch and the
+/// number of bytes of an element ([`GridReaders`]). The third part consists of the linear indices
+/// of the first CTA and of the CTA after the last CTA.
 type GridRange = (GridKey, (u32, u8), (u64, u64));
 
 /// A block of memory.
@@ -133,15 +140,16 @@ pub(super) struct Block {
     /// The last launch that has written the block.
     writer: Option<u32>,
     runs: IndexMap<Key, Readers, FxBuildHasher>,
-    /// Index of the run after the one that was used last. Launches usually read the runs of a block in the order in
-    /// which the first launch has read them.
+    /// Index of the run that follows the most recently used run. Launches usually read the runs of
+    /// a block in the order in which the first launch has read them.
     next: usize,
     pub(super) grids: IndexMap<GridKey, GridReaders, FxBuildHasher>,
 }
 
 impl Block {
-    /// Returns the readers of runs with the given key, and the number of runs that were added (0 or 1). New readers
-    /// are made with `make`. Returns `None` if the block has too many runs.
+    /// Returns the readers of runs with the given key, and the number of runs that the function
+    /// added (0 or 1). If the block has no such run, `make` creates the readers. Returns `None` if
+    /// the block has too many runs.
     fn readers(
         &mut self,
         key: Key,
@@ -170,8 +178,8 @@ impl Block {
 #[derive(Debug, Default)]
 pub(super) struct Blocks {
     blocks: FxHashMap<u64, Block>,
-    /// Number of runs in all blocks. Runs with equal keys count once. A table of scattered reads counts as
-    /// [`super::scattered::RUNS`] runs.
+    /// Number of runs in all blocks. Runs with equal keys are counted as one run. A table of
+    /// scattered reads counts as [`super::scattered::RUNS`] runs.
     pub(super) runs: usize,
     pub(super) scattered: Scattered,
     /// The block that was written last, and the launch that wrote it.
@@ -184,7 +192,7 @@ impl Blocks {
         self.runs
     }
 
-    /// Returns a block for a read by a launch; `None` if the launch has written the block.
+    /// Returns the block that a launch reads, or `None` if the same launch has written the block.
     pub(super) fn unwritten(&mut self, block: u64, launch: u32) -> Option<&mut Block> {
         let found = self.blocks.entry(block).or_default();
         if found.writer == Some(launch) {
@@ -205,9 +213,10 @@ impl Blocks {
 }
 
 impl Detector {
-    /// Records the reads of a run of threads of a CTA, if they can be kept as a run, and returns true. Otherwise
-    /// returns false; the caller must then record the reads separately for each warp. Also returns true, without
-    /// recording, if the detector has given up.
+    /// Records the reads of consecutive threads of a CTA as a run, and returns true. If the reads
+    /// cannot be stored as a run, returns false, and the caller must record the reads separately
+    /// for each warp. If the detector has stopped recording ([`Detector::has_given_up`]), the
+    /// function records nothing and returns true.
     pub fn read_run(&mut self, id: CtaId, (site, access): (Site, Access), run: &Run) -> bool {
         if self.given_up {
             return true;
@@ -246,8 +255,8 @@ impl Detector {
         self.add_reader(block, key, (launch, access.element), reader)
     }
 
-    /// Adds a reader of a run in a block. Returns false if the launch has written the block, or the block has too many
-    /// runs.
+    /// Adds a reader of a run in a block. Returns false if the launch has written the block, or if
+    /// the block has too many runs.
     pub(super) fn add_reader(
         &mut self,
         block: u64,
@@ -271,7 +280,8 @@ impl Detector {
         true
     }
 
-    /// Prepares for a write by a launch: moves the runs of the written blocks that may race with it to the cells.
+    /// Prepares the detector for a write by a launch: moves those runs of the written blocks that
+    /// may race with the write into cells.
     #[inline]
     pub(super) fn begin_write(&mut self, launch: u32, address: u64, bytes: u64) {
         let (first, last) = (address / BLOCK, (address + bytes.max(1) - 1) / BLOCK);
@@ -292,7 +302,8 @@ impl Detector {
         }
     }
 
-    /// Moves the runs of all blocks that overlap the addresses `from..to` to the cells.
+    /// For all blocks that overlap the addresses `from..to`, moves the runs of the block into
+    /// cells.
     pub(super) fn move_all_runs(&mut self, from: u64, to: u64) {
         if self.blocks.runs == 0 || from >= to {
             return;
@@ -311,13 +322,15 @@ impl Detector {
             .for_each(|block| self.move_reads(block, None));
     }
 
-    /// Moves the runs and the scattered reads of a block to the cells: those of the launch `of`, or all.
+    /// Moves the runs and the scattered reads of a block into cells: only those of the launch `of`,
+    /// or all if `of` is `None`.
     fn move_reads(&mut self, block: u64, of: Option<u32>) {
         self.move_runs(block, of);
         self.move_scattered(block, of);
     }
 
-    /// Moves the runs of a block to the cells: those of the launch `of`, or all runs.
+    /// Moves the runs of a block into cells: only those of the launch `of`, or all runs if `of` is
+    /// `None`.
     fn move_runs(&mut self, block: u64, of: Option<u32>) {
         let start = block * BLOCK;
         let Some(block) = self.blocks.blocks.get_mut(&block) else {
@@ -381,7 +394,8 @@ impl Detector {
         }
     }
 
-    /// Moves a run of a reader to the cells. `launch` and `element` are those of [`Readers`].
+    /// Moves a run of a reader into cells. `launch` and `element` are the values of these fields of
+    /// [`Readers`].
     fn move_run(
         &mut self,
         (site, cta): (Site, CtaId),
@@ -417,8 +431,9 @@ impl Detector {
         }
     }
 
-    /// If the threads of a run from index `i` on read a whole line, adds these reads to the line. Returns whether the
-    /// reads were added. `thread` is the thread with index `i`.
+    /// Adds reads of a run to a line of cells, if the threads of the run, beginning with index `i`,
+    /// read this whole line. Returns whether the reads were added. `thread` is the thread with
+    /// index `i`.
     fn add_line(&mut self, run: &Run, (thread, i): (u32, u32), group: GroupId) -> bool {
         let start = run.address + u64::from(run.stride) * u64::from(i);
         let bytes = 4 * LINE as u32;
@@ -443,8 +458,9 @@ impl Detector {
             || line.add_read(whole)
     }
 
-    /// Adds a read to a cell in which it races with no other access. As in [`Detector::touch`], removes reads that can
-    /// race with a later access only if another recorded read also races with it.
+    /// Adds a read to a cell that contains no access with which the read races. Like
+    /// [`Detector::touch`], the function removes a recorded read if every later access that races
+    /// with it also races with another recorded read.
     pub(super) fn add_read(&mut self, index: u64, mut new: Entry, common: u32) {
         let (cell, further) = self.cells.with_further(index);
         let mut writes = cell.write().into_iter().chain(further.iter().copied());
@@ -488,9 +504,10 @@ impl Detector {
     }
 }
 
-/// Returns whether a write of the same bytes replaces the reads of the group `read`, because it is a weak write of a
-/// later launch that is ordered with the launch of the reads: every later access that is not ordered with the reads is
-/// not ordered with this write either.
+/// Returns whether a write to the same bytes replaces the reads of the group `read`. The write
+/// replaces the reads if it is a weak write of a later launch that is ordered with the launch of
+/// the reads. In this case, every later access that is not ordered with the reads is not ordered
+/// with this write either.
 fn is_replaced(
     groups: &[Group],
     overlaps: &FxHashMap<u32, Vec<u32>>,
@@ -606,8 +623,9 @@ pub(super) mod tests {
         assert_eq!(write(&mut detector, later, 3, X), []);
     }
 
-    /// Launches 0 and 1 are ordered. Work that overlaps both conflicts with the accesses of launch 1 to the bytes that
-    /// launch 1 accesses, and with those of launch 0 to other bytes.
+    /// Launches 0 and 1 are ordered. Other work overlaps both launches. At the addresses that
+    /// launch 1 accesses, this work conflicts with the accesses of launch 1; at other addresses, it
+    /// conflicts with the accesses of launch 0.
     #[test]
     fn a_launch_replaces_the_reads_of_an_earlier_one() {
         let conflicts = |detector: &mut Detector, address: u64, writes: bool| {
@@ -671,9 +689,10 @@ pub(super) mod tests {
         }
     }
 
-    /// Performs random accesses and returns the cells in which races are found. If `later` is true, the reads of a CTA
-    /// are passed as runs when its threads synchronise. (The result does not contain the sites, because the reported
-    /// pairs of sites depend on the order of the accesses: the detector removes a read that is followed by another
+    /// Performs random accesses and returns the cells in which races are found. If `later` is true,
+    /// the test passes the reads of a CTA to the detector as runs when the threads of the CTA
+    /// synchronise. (The result does not contain the sites, because the reported pairs of sites
+    /// depend on the order of the accesses: the detector removes a read that is followed by another
     /// read.)
     fn races(seed: u64, ctas: u32, later: bool) -> BTreeSet<u64> {
         let mut numbers = Numbers(seed);

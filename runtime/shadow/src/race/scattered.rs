@@ -1,10 +1,12 @@
 //! Reads of single elements of memory that the launch has not written.
 //!
-//! Reads by lanes without a common pattern, for example of a sparse matrix, cannot be kept as runs ([`super::reads`]).
-//! The detector keeps them in tables. A table contains the reads of a block of memory by one instruction, and for each
-//! element at most two readers. These suffice, because every later write that races with another read by the
-//! instruction in the same launch also races with a read that is kept. The first write of a launch to a block of memory
-//! moves the reads of the launch from the tables to the cells.
+//! If the addresses that the lanes read have no common pattern, for example in a sparse matrix, the
+//! reads cannot be stored as runs ([`super::reads`]). The detector stores these reads in tables. A
+//! table contains the reads of one block of memory by one instruction, with at most two readers for
+//! each element. Two readers suffice, because every later write that races with another read by the
+//! instruction in the same launch also races with a read of one of these two readers. When a launch
+//! first writes to a block of memory, the detector moves the launch's reads of this block from the
+//! tables to cells.
 
 use rustc_hash::FxHashMap;
 
@@ -15,29 +17,33 @@ use super::quick::cells_of;
 use super::reads::{BLOCK, Blocks};
 use super::{Access, Detector, Group, Site};
 
-/// Number of entries of the caches of tables and readers.
+/// Number of entries of the cache of tables, and of the cache of readers.
 const CACHED: usize = 256;
 
-/// Number of readers from which on unused readers are searched.
+/// Minimum number of readers for a search for unused readers.
 const MANY: usize = 1 << 16;
 
-/// What a table counts in [`Blocks::runs`]: the number of runs that take about as much memory.
+/// Number of runs that take about as much memory as one table. [`Blocks::runs`] counts each table
+/// as this number of runs.
 pub(super) const RUNS: usize = 512;
 
-/// A warp at a time.
+/// A warp that reads, and the time of its reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Reader {
     launch: u32,
     cta: CtaId,
     warp: u32,
     time: Time,
-    /// Every lane of the warp knows all accesses of the warp in intervals up to this one.
+    /// Index of an interval. In this interval and in earlier intervals, all accesses of the warp
+    /// happen before the next access of every lane of the warp.
     common: u32,
 }
 
 impl Reader {
-    /// Returns whether every access that is not ordered with the reads of this reader is not ordered with those of the
-    /// reader `new` either, in launches that no other work may overlap. `new` reads the same element later.
+    /// Returns whether the reader `new`, which reads the same element later, can replace this
+    /// reader. It can if every access that is not ordered with the reads of this reader is not
+    /// ordered with the reads of `new` either. The function assumes that no other work may overlap
+    /// the launches.
     fn is_replaced_by(&self, new: &Reader) -> bool {
         let over = self.time.epoch < new.time.epoch
             || self.warp == new.warp && self.time.interval <= new.common;
@@ -49,14 +55,15 @@ impl Reader {
     }
 }
 
-/// Up to two readers of an element. The words are, for each reader, the reader's index plus one (0 if there is none),
-/// and the mask of the lanes that have read the element. If there is only one reader, it is the first one.
+/// Up to two readers of an element. Two words describe each reader: the reader's index plus one (0
+/// if there is no reader), and the mask of the lanes that have read the element. If there is only
+/// one reader, the first two words describe it.
 type Readers = [u32; 4];
 
-/// The element in a [`Table`] whose readers are in [`Scattered::several`].
+/// The word in a [`Table`] for an element whose readers are stored in [`Scattered::several`].
 const SEVERAL: u32 = u32::MAX;
 
-/// Maximum index of a reader plus one.
+/// Maximum value of the index of a reader plus one. Words contain readers in this form.
 const LAST_READER: u32 = (1 << 27) - 2;
 
 /// Returns the word for an element that a single lane of a reader has read. `reader` is the reader's index plus one.
@@ -79,13 +86,15 @@ struct Table {
     bytes: u32,
     /// Number of bytes of an element of the access.
     element: u8,
-    /// For each `bytes` bytes of the block: 0 if no lane has read them; the result of [`pack`] if one lane has; else
-    /// [`SEVERAL`].
+    /// A word for each `bytes` bytes of the block: 0 if no lane has read the bytes, the result of
+    /// [`pack`] if one lane has read the bytes, and [`SEVERAL`] if several lanes have read the
+    /// bytes.
     readers: Vec<u32>,
     /// The last launch whose reads the table contains.
     launch: u32,
-    /// The elements that two CTAs of this launch have read, as a bit for each element. Further reads of such an element
-    /// need not be recorded: every later write is in a different CTA than at least one of the two readers.
+    /// A bit for each element of the block. The bit is set if two CTAs of the launch `launch` have
+    /// read the element. Further reads of such an element need not be recorded, because every later
+    /// write comes from a different CTA than the reads of at least one of the two CTAs.
     enough: Vec<u64>,
 }
 
@@ -99,7 +108,7 @@ impl Table {
         }
     }
 
-    /// Returns whether two CTAs have read each of up to 32 elements.
+    /// Returns whether each of up to 32 elements has been read by two CTAs.
     #[inline]
     fn are_enough(&self, first: usize, count: u32) -> bool {
         let low = self.enough[first / 64] >> (first % 64);
@@ -117,7 +126,7 @@ impl Table {
     }
 }
 
-/// A read that is moved from a table to the cells.
+/// A read that the detector moves from a table to cells.
 struct Moved {
     reader: Reader,
     site: Site,
@@ -127,11 +136,11 @@ struct Moved {
     bytes: u32,
 }
 
-/// A table that was used last.
+/// An entry of the cache of the tables that were used last.
 #[derive(Clone, Copy, Debug)]
 struct Cached {
     key: (u64, Site),
-    /// The launch that used the table. It has not written the table's block.
+    /// The launch that used the table. This launch has not written the table's block.
     launch: u32,
     /// The index of the table.
     table: u32,
@@ -141,16 +150,18 @@ struct Cached {
 #[derive(Debug, Default)]
 pub(super) struct Scattered {
     tables: Vec<Table>,
-    /// The tables by block and instruction.
+    /// The index of each table. The key consists of the block and the instruction.
     index: FxHashMap<(u64, Site), u32>,
     /// The tables of each block.
     of_block: FxHashMap<u64, Vec<u32>>,
     /// The tables that were used last.
     cache: Vec<Option<Cached>>,
-    /// The readers of elements that several lanes have read, by the index of the table and that of the element.
+    /// The readers of elements that several lanes have read. The key consists of the index of the
+    /// table and the index of the element.
     several: FxHashMap<(u32, u32), Readers>,
     readers: Vec<Reader>,
-    /// The readers that were added last, as indices plus one.
+    /// A cache of the readers that were added last. An entry is the index of a reader plus one, or
+    /// 0 if the entry is empty.
     recent: Vec<u32>,
     /// Number of readers in use after the last search for unused readers.
     kept: usize,
@@ -166,12 +177,13 @@ impl Scattered {
             + self.readers.len() * size_of::<Reader>()
     }
 
-    /// Forgets which blocks are known to be unwritten.
+    /// Removes all entries of the cache. An entry is valid only as long as its launch has not
+    /// written the table's block.
     pub(super) fn forget_unwritten(&mut self) {
         self.cache.clear();
     }
 
-    /// Returns the index of a reader plus one.
+    /// Adds a reader if it is not in the list of recent readers, and returns its index plus one.
     fn reader(&mut self, reader: Reader) -> u32 {
         if self.recent.is_empty() {
             self.recent = vec![0; CACHED];
@@ -218,8 +230,8 @@ impl Scattered {
         self.recent.fill(0);
     }
 
-    /// Records that the lanes `by` of a reader read an element of a table. Returns false if the caller must record the
-    /// read in another way.
+    /// Records in a table that the lanes `by` of a reader have read an element. Returns false if
+    /// the caller must record the read in another way.
     #[inline]
     fn record(&mut self, table: u32, element: usize, (new, by): (u32, u32)) -> bool {
         let of = &mut self.tables[table as usize];
@@ -237,7 +249,8 @@ impl Scattered {
         self.record_further(table, element, (new, by))
     }
 
-    /// Does the same as [`Scattered::record`] if the element already has a reader, or several lanes read it.
+    /// Does the same as [`Scattered::record`] for an element that already has a reader, or that
+    /// several lanes read at the same time.
     fn record_further(&mut self, table: u32, element: usize, (new, by): (u32, u32)) -> bool {
         let of = &mut self.tables[table as usize];
         let key = (table, element as u32);
@@ -262,7 +275,7 @@ impl Scattered {
         (cached.key == key && cached.launch == launch).then_some(cached.table)
     }
 
-    /// Returns the table of a block and an instruction, and whether it was added.
+    /// Returns the table of a block and an instruction, and whether the function added this table.
     fn table(
         &mut self,
         key: (u64, Site),
@@ -292,7 +305,8 @@ impl Scattered {
         (table, table == next)
     }
 
-    /// Removes the reads of a block by the launch `of`, or by all launches.
+    /// Removes the reads of a block: only the reads by the launch `of`, or all reads if `of` is
+    /// `None`.
     fn take(&mut self, block: u64, of: Option<u32>) -> Vec<Moved> {
         let mut moved = Vec::new();
         for &index in self.of_block.get(&block).into_iter().flatten() {
@@ -334,8 +348,9 @@ impl Scattered {
     }
 }
 
-/// Returns the readers of an element; `None` if it has none. `key` is the index of the table and that of the element, and
-/// `word` the element's word in [`Table::readers`].
+/// Returns the readers of an element, or `None` if the element has no readers. `key` consists of
+/// the index of the table and the index of the element, and `word` is the element's word in
+/// [`Table::readers`].
 fn readers_of(
     several: &FxHashMap<(u32, u32), Readers>,
     key: (u32, u32),
@@ -351,8 +366,8 @@ fn readers_of(
     }
 }
 
-/// Adds the lanes `by` of the reader `new` to the readers of an element. Returns false, without a change, if no two
-/// readers would suffice.
+/// Adds the lanes `by` of the reader `new` to the readers of an element. Returns false, without a
+/// change, if the element would need more than two readers.
 fn add(known: &[Reader], readers: &mut Readers, new: u32, by: u32) -> bool {
     let of = |index: u32| &known[index as usize - 1];
     let own = of(new);
@@ -387,10 +402,10 @@ fn cache_index((block, site): (u64, Site)) -> usize {
 }
 
 impl Detector {
-    /// Records weak reads of the lanes `active` of a warp, each of `bytes` bytes, as reads of memory that the launch has
-    /// not written. `first` is the thread of lane 0, and `address` returns the address of a lane. Returns the mask of
-    /// the lanes whose reads are recorded. The caller must pass the reads of the other lanes to
-    /// [`Detector::access_lanes`].
+    /// Records weak reads of the lanes in the mask `active` as reads of memory that the launch has
+    /// not written. Each lane reads `bytes` bytes. `first` is the thread of lane 0, and `address`
+    /// returns the address of a lane. Returns the mask of the lanes whose reads are recorded. The
+    /// caller must pass the reads of the other lanes to [`Detector::access_lanes`].
     pub fn read_lanes(
         &mut self,
         id: CtaId,
@@ -414,7 +429,7 @@ impl Detector {
         self.read_scattered(leader, (site, access), (active, bytes), address)
     }
 
-    /// Does the same as [`Detector::read_lanes`] for weak reads of lanes of one warp.
+    /// Does the same as [`Detector::read_lanes`] for lanes whose reads are known to be weak.
     pub(super) fn read_scattered(
         &mut self,
         first: Thread,
@@ -463,7 +478,8 @@ impl Detector {
         recorded
     }
 
-    /// Moves the reads of a block from the tables to the cells: those of the launch `of`, or all reads.
+    /// Moves the reads of a block from the tables to cells: only the reads of the launch `of`, or
+    /// all reads if `of` is `None`.
     pub(super) fn move_scattered(&mut self, block: u64, of: Option<u32>) {
         let mut moved = self.blocks.scattered.take(block, of);
         moved.sort_unstable_by_key(|read| {
@@ -510,7 +526,8 @@ impl Detector {
     }
 }
 
-/// Reads of neighbouring lanes of one element or of adjacent elements.
+/// Reads by active lanes that follow each other. The lanes read either the same element or adjacent
+/// elements.
 struct Part {
     /// The lanes.
     mask: u32,
@@ -529,8 +546,9 @@ impl Part {
         }
     }
 
-    /// Adds the next active lane, if it reads the same element as all lanes so far, or the element after that of the
-    /// previous lane. An element has `bytes` bytes.
+    /// Adds the next active lane if it reads the same element as all lanes so far, or the element
+    /// after the element of the previous lane. Returns whether the lane was added. An element has
+    /// `bytes` bytes.
     #[inline]
     fn extend(&mut self, lane: u32, address: u64, bytes: u32) -> bool {
         let all = self.mask.count_ones();
@@ -545,8 +563,9 @@ impl Part {
 }
 
 impl Blocks {
-    /// Records in a table that lanes of a reader read elements. `lanes` contains the reader and the mask of its lanes.
-    /// Returns false if the launch has written the block, or the table cannot contain all the reads.
+    /// Records in a table that some lanes of a reader read one or more elements. `lanes` contains
+    /// the reader and the mask of its lanes. Returns false if the launch has written the block, or
+    /// the table cannot contain all the reads.
     #[inline]
     fn read_part(
         &mut self,
@@ -605,7 +624,8 @@ mod tests {
         detector
     }
 
-    /// Reads the words `4 * lane` with the lanes `active` of a warp.
+    /// Performs reads with the lanes `active` of a warp: each lane reads the word with the index
+    /// `4 * lane`.
     fn read(detector: &mut Detector, id: CtaId, first: u32, active: u32) -> u32 {
         let what = (SITE, Access::READ);
         detector.read_lanes(id, first, what, (active, 4), |lane| {

@@ -1,28 +1,37 @@
-//! The order of `fence.sc`, to which `__threadfence()` is compiled.
+//! The order of the operations `fence.sc`. The CUDA compiler translates `__threadfence()` to
+//! `fence.sc`.
 //!
-//! PTX orders any two `fence.sc` whose scopes include each other, and the earlier one synchronises with the later one
-//! (PTX ISA 8.9, "Synchronizes"). Suppose that a fence F happens before a strong write, a strong read obtains the value
-//! of this write or of a later write to the location, and the read happens before a fence G. Then F precedes G:
-//! otherwise, G would synchronise with F, the read would happen before the write, and could not have obtained its
-//! value. All accesses before F therefore happen before all accesses after G. Neither the writing nor the reading
-//! thread needs a fence of its own. For example, all threads of a CTA write, execute `__threadfence()` and pass a
-//! barrier, and then one thread increments a counter.
+//! PTX orders any two `fence.sc` operations whose scopes include each other, and the earlier fence
+//! synchronises with the later fence (PTX ISA 8.9, "Synchronizes"). Suppose that a fence F happens
+//! before a strong write, a strong read obtains the value of this write or of a later write to the
+//! location, and the read happens before a fence G. It follows that F precedes G: if G preceded F,
+//! G would synchronise with F, so the read would happen before the write and could not have
+//! obtained the value of the write. All accesses before F therefore happen before all accesses
+//! after G. The threads that execute the write and the read need not be the threads that execute
+//! the fences. For example, all threads of a CTA write, execute `__threadfence()` and wait at a
+//! barrier. After the barrier, one thread increments a counter without another fence.
 //!
-//! The detector records only fences whose scope includes the device. It passes their order on through warp and CTA
-//! barriers, but not through `bar.arrive`, barriers of clusters, and acquire operations between F and the write or
-//! between the read and G. In such programs it may report a race that there is not.
+//! The detector records only fences whose scope includes the device. The order of the fences is
+//! propagated through warp barriers and CTA barriers between F and the write or between the read
+//! and G. The order is not propagated through `bar.arrive`, cluster barriers and acquire operations
+//! at these places. In programs that rely on the latter operations, the detector may report a race
+//! that does not exist.
 
 use super::clock::{self, Shared};
 use super::cta::Known;
 
-/// The clocks of the threads of a CTA that belong to `fence.sc`.
+/// The vector clocks with which the detector orders the `fence.sc` operations of the threads of a
+/// CTA.
 #[derive(Debug)]
 pub(super) struct Sequenced {
-    /// The accesses before fences that happen before the next access of a thread.
+    /// For each thread: the accesses before those fences that happen before the next access of the
+    /// thread.
     fenced: Known,
-    /// The accesses before fences that precede the next `fence.sc` of a thread.
+    /// For each thread: the accesses before those fences that precede the next `fence.sc` of the
+    /// thread in the order of fences.
     read: Known,
-    /// Whether the schedule decides from which write a thread has read.
+    /// Whether the write from which a thread has read depends on the order in which the threads
+    /// happened to run.
     scheduled: bool,
 }
 
@@ -35,7 +44,8 @@ impl Sequenced {
         }
     }
 
-    /// Returns the clocks of both kinds, which synchronisation orders in the same way as the clocks of accesses.
+    /// Returns both kinds of clocks. Barriers update these clocks in the same way as the clocks of
+    /// accesses.
     pub(super) fn all(&mut self) -> [&mut Known; 2] {
         [&mut self.fenced, &mut self.read]
     }
@@ -45,7 +55,9 @@ impl Sequenced {
         clock::join(self.fenced.thread_mut(thread), known);
     }
 
-    /// Returns the accesses that a strong write of a thread passes to later fences of threads that read its value.
+    /// Returns the accesses before those fences that happen before the next access of a thread. If
+    /// this access is a strong write and another thread reads its value, the returned accesses
+    /// precede later fences of the other thread.
     pub(super) fn written(&self, thread: u32) -> Shared {
         self.fenced.of(thread)
     }
@@ -56,8 +68,9 @@ impl Sequenced {
         self.scheduled |= scheduled;
     }
 
-    /// Returns the accesses that precede the next `fence.sc` of a thread because of what has been read, and whether the
-    /// schedule decides which accesses these are.
+    /// Returns the accesses that precede the next `fence.sc` of a thread because of the values that
+    /// the thread has read. Also returns whether these values depend on the order in which the
+    /// threads happened to run.
     pub(super) fn acquired(&self, thread: u32) -> (Shared, bool) {
         (self.read.of(thread), self.scheduled)
     }

@@ -1,4 +1,5 @@
-//! Frees groups to which no recorded access belongs.
+//! Frees groups to which no recorded access belongs. A group describes the accesses of one warp
+//! with one instruction in one interval between two synchronising operations.
 //!
 //! A CTA that accesses shared memory in thousands of intervals creates groups for each interval, but the cells contain
 //! only accesses of the last few intervals. Without reuse, the memory for groups would grow with the running time of a
@@ -15,15 +16,17 @@ const FIRST: usize = 1 << 18;
 #[derive(Debug, Default)]
 pub(super) struct Unused {
     groups: Vec<GroupId>,
-    /// Number of groups in use after the last search; 0 before the first one.
+    /// Number of groups in use after the last search; 0 before the first search.
     kept: usize,
 }
 
 impl Detector {
-    /// Searches for unused groups if no group can be reused, and there are at least [`FIRST`] groups and twice as many
-    /// as were in use after the last search. All searches together therefore take time in proportion to the number of
-    /// groups. Must not be called while a caller uses a group that is neither recorded nor the current group of its
-    /// instruction and warp, because the search would free this group.
+    /// Searches for unused groups if three conditions hold: no group can be reused, there are at
+    /// least [`FIRST`] groups, and there are at least twice as many groups as were in use after the
+    /// last search. All searches together therefore take a time that is proportional to the number
+    /// of groups. The search frees every group that no recorded access belongs to and that is not
+    /// the current group of an instruction and a warp. The function must therefore not be called
+    /// while a caller uses such a group.
     pub(super) fn sweep_groups(&mut self) {
         if self.groups.len() < FIRST.max(2 * self.unused.kept) || !self.unused.groups.is_empty() {
             return;
@@ -75,7 +78,7 @@ impl Detector {
         self.groups.len() as GroupId + 1 - count
     }
 
-    /// Returns the number of groups that are in use, without the groups that can be reused.
+    /// Returns the number of groups that are in use. Groups that can be reused are not counted.
     pub(super) fn used_groups(&self) -> usize {
         self.groups.len() - self.unused.groups.len()
     }
@@ -86,8 +89,9 @@ mod tests {
     use super::super::{Access, Shape, Site};
     use super::*;
 
-    /// A warp writes and reads shared memory in so many intervals that a search for unused groups takes place. Races
-    /// with the accesses of the last interval, and with accesses from before the search, must be found.
+    /// A warp writes and reads shared memory in so many intervals that a search for unused groups
+    /// takes place. The detector must find races with the accesses of the last interval, and also
+    /// races with accesses that took place before the search.
     #[test]
     fn groups_of_past_intervals_are_reused() {
         let mut detector = Detector::default();

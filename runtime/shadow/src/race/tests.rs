@@ -292,8 +292,9 @@ fn a_fence_acquires_only_from_threads_in_its_scope() {
 }
 
 /// Thread 7 of CTA 0 writes X and executes a fence. After a barrier, thread 0 increments the counter `FLAG` without a
-/// fence of its own. Thread 0 of CTA 1 increments it later. After a barrier, thread 40 of CTA 1 executes a fence and
-/// accesses X. `fences` states for both fences whether they are a `fence.sc`, and their scopes.
+/// fence of its own. Thread 0 of CTA 1 increments the counter later. After a barrier, thread 40 of
+/// CTA 1 executes a fence and accesses X. `fences` states for each of the two fences whether it is
+/// a `fence.sc`, and its scope.
 fn counted(fences: [(bool, Scope); 2], access: Access, counter: Access) -> Run {
     let mut run = Run::new();
     let fence = |run: &mut Run, cta, thread, (is_sc, scope)| match is_sc {
@@ -552,8 +553,9 @@ fn asynchronous_copies_end_with_a_wait_of_their_thread() {
     assert_eq!(run.races.len(), 1);
 }
 
-/// Two CTAs increment X under a lock. The first CTA executes a fence of scope `first` after it has taken the lock. If
-/// `ends` is true, each CTA ends before the next one takes the lock.
+/// Two CTAs increment X under a lock. The first CTA executes a fence of scope `first` after it has
+/// taken the lock. If `ends` is true, the first CTA ends before the second CTA takes the lock, and
+/// the second CTA also ends.
 fn locked(run: &mut Run, first: Option<Scope>, ends: bool) -> Vec<Missing> {
     let swap = Access {
         swaps: true,
@@ -749,7 +751,8 @@ fn bulk_copies_need_a_fence_between_the_proxies() {
     );
 }
 
-/// The first thread of CTA 0 writes before or after it arrives, and CTA 1 reads after the barrier of the cluster.
+/// The first thread of CTA 0 writes before or after it arrives at the barrier of the cluster. CTA 1
+/// reads after the barrier.
 fn through_cluster(relaxed: bool, before: bool) -> Vec<Missing> {
     let mut run = Run::new();
     if before {
@@ -870,8 +873,8 @@ fn counters_take_linear_time() {
     assert!(detector.locations[&FLAG].suspected.is_none());
 }
 
-/// A read that need not be recorded must still be compared with an earlier write that happens before the reads of
-/// another warp only.
+/// Even if a read need not be recorded, it must be compared with an earlier write. In this test,
+/// the write happens before the reads of another warp, but not before this read.
 #[test]
 fn skipped_reads_do_not_hide_races_with_earlier_writes() {
     let mut detector = Detector::default();
@@ -998,8 +1001,8 @@ fn what_a_thread_knows_of_a_whole_warp_is_kept_in_short() {
     assert!(clock.knows(Thread { cta: 0, index: 5 }, time));
 }
 
-/// Lets `THREADS` threads of a CTA access the same cell once each. Returns the number of reported races and the number
-/// of accesses in the cell's list.
+/// Lets `THREADS` threads of a CTA access the same four bytes once each. Returns the number of
+/// reported races, and the number of accesses that the detector has stored for these bytes.
 fn storm(access: Access) -> (usize, usize) {
     const THREADS: u32 = 1024;
     let mut detector = Detector::default();
@@ -1023,7 +1026,8 @@ fn storm(access: Access) -> (usize, usize) {
     (races, kept)
 }
 
-/// Each access must be compared with only a few earlier accesses, and not with those of all other threads.
+/// The detector must compare each access with only a few earlier accesses, not with the accesses of
+/// all other threads.
 #[test]
 fn accesses_of_many_threads_to_one_cell_are_compared_with_few() {
     let volatile = Access {
@@ -1041,8 +1045,8 @@ fn accesses_of_many_threads_to_one_cell_are_compared_with_few() {
     assert!(kept <= KEPT, "{kept}");
 }
 
-/// Memory must be proportional to the number of threads if the threads synchronise only with relaxed atomics, without
-/// fences.
+/// If the threads use only relaxed atomics without fences, the detector's memory must be
+/// proportional to the number of threads.
 #[test]
 fn relaxed_atomics_without_fences_take_linear_memory() {
     const CTAS: u64 = 64;
@@ -1065,9 +1069,9 @@ fn relaxed_atomics_without_fences_take_linear_memory() {
     assert!(of_thread < 256, "{of_thread}");
 }
 
-/// The last block reads the results of all other blocks. A counter tells it that they are complete, but it executes no
-/// fence. At least one report must name the fence as missing, although the detector has dropped most of the clocks that
-/// show this.
+/// The last block reads the results of all other blocks. It learns from a counter that the results
+/// are complete, but it executes no fence. At least one report must state that a fence is missing,
+/// although the detector has dropped most of the clocks that prove this.
 #[test]
 fn a_fence_is_missing_after_many_updates() {
     const CTAS: u32 = 1000;
@@ -1092,8 +1096,8 @@ fn a_fence_is_missing_after_many_updates() {
     assert!(missing.contains(&Missing::Fence));
 }
 
-/// An atomic access that happens after a weak access does not replace it: a later atomic access of another CTA races
-/// only with the weak access.
+/// The detector must keep a weak access when an atomic access that happens after it is recorded: a
+/// later atomic access of another CTA races only with the weak access.
 #[test]
 fn an_atomic_access_does_not_hide_an_earlier_weak_access() {
     let wide = Access {

@@ -3,8 +3,8 @@
 //! The trampoline follows the AAPCS64 calling convention. It saves x19 to x30 and d8 to d15 on the caller's stack, and
 //! the stack pointer and FPCR in the save area.
 //!
-//! Invariant: as on x86-64, the save area is complete while the program counter is between the labels `armed` and
-//! `armed_end`.
+//! Invariant: the save area is complete while the program counter is between the labels `armed` and
+//! `armed_end`. The same invariant holds on x86-64.
 
 use std::arch::global_asm;
 use std::ffi::c_void;
@@ -118,7 +118,7 @@ unsafe extern "C" {
         stack_top: u64,
     ) -> u64;
 
-    /// Makes the `enter_raw` call that owns `save` return 1.
+    /// Makes the call of `enter_raw` with the save area `save` return 1.
     #[link_name = "margay_fault_recover"]
     pub(in crate::fault) fn resume(save: *mut c_void) -> !;
 
@@ -142,7 +142,8 @@ const CLASS_DATA_LOWER: u64 = 0x24;
 /// Bit in the syndrome of a data abort that is set if a write caused the abort.
 const WRITE_NOT_READ: u64 = 1 << 6;
 
-/// The machine state that a signal interrupted, as the kernel saved it.
+/// The state of the CPU when a signal interrupted the thread. Linux saves this state before it
+/// calls the signal handler.
 pub(in crate::fault) struct Context {
     raw: *mut libc::ucontext_t,
 }
@@ -182,8 +183,8 @@ impl Context {
         Some(unsafe { (*self.machine()).regs[30] })
     }
 
-    /// Returns the direction of the access that faulted. Reads it from the syndrome; if the kernel does not provide the
-    /// syndrome, decodes the instruction.
+    /// Returns the direction of the access that faulted. Reads the direction from the exception
+    /// syndrome. If Linux does not provide the syndrome, decodes the instruction.
     pub(in crate::fault) fn access_kind(&self) -> Option<AccessKind> {
         let Some(syndrome) = self.syndrome() else {
             return direction_of(super::super::access::load32(self.pc()).ok()?);
@@ -222,19 +223,22 @@ impl Context {
         None
     }
 
-    /// Never returns an address, because on aarch64 the kernel reports the address of every memory fault.
+    /// Always returns `None`, because on aarch64 the Linux kernel reports the address of every
+    /// memory fault.
     pub(in crate::fault) fn explain(&self, _code_end: u64) -> (TrapKind, Option<u64>) {
         (TrapKind::NonCanonical, None)
     }
 
-    /// Edits the context so that the `enter_raw` call that owns `save` returns 1 after the handler has returned.
+    /// Edits the saved context so that the call of `enter_raw` with the save area `save` returns 1
+    /// after the signal handler has returned.
     pub(in crate::fault) fn recover(&mut self, save: *mut SaveArea) {
         let stub = resume as unsafe extern "C" fn(*mut c_void) -> ! as usize as u64;
         self.set(stub, save as u64);
     }
 
-    /// Edits the context so that, after the handler has returned, the interrupted access routine returns through
-    /// `landing` with the results `status` and `value`.
+    /// Edits the saved context so that execution continues at `landing` after the signal handler
+    /// has returned. The interrupted access routine then returns to its caller with the results
+    /// `status` and `value`.
     pub(in crate::fault) fn land(&mut self, landing: u64, status: u64, value: u64) {
         self.set(landing, status);
         // SAFETY: the context is this thread's own until the handler returns.

@@ -1,16 +1,18 @@
 //! aarch64 routines with which helpers and host copies access device memory.
 //!
-//! All routines are between the labels `margay_access_begin` and `margay_access_end`; after a fault in this range, the
-//! routine returns through `margay_access_land`. No routine uses the stack or changes a callee-saved register.
-//! Compare-and-swap is a loop of exclusive accesses, which every ARMv8 CPU has. If the comparison fails, the 16-byte
-//! routine stores the old value back. Only a successful exclusive store proves that both halves of the value were read
-//! atomically.
+//! All routines are between the labels `margay_access_begin` and `margay_access_end`. After a fault
+//! in this range, the signal handler continues at `margay_access_land`, which returns to the
+//! routine's caller. No routine uses the stack or changes a callee-saved register. Compare-and-swap
+//! is a loop of exclusive accesses, which every ARMv8 CPU has. If the comparison fails, the 16-byte
+//! routine stores the old value back, because only a successful exclusive store proves that both
+//! halves of the value were read atomically.
 
 use std::arch::global_asm;
 
 use super::RoutineResult;
 
-/// The labels and directives at the start of a routine: global for the linker, hidden from other objects.
+/// The labels and directives at the start of a routine. The label is a global symbol with hidden
+/// visibility: other object files of this library can refer to it, but other libraries cannot.
 macro_rules! routine {
     ($name:literal) => {
         concat!(
@@ -287,7 +289,8 @@ unsafe extern "C" {
     ) -> RoutineResult;
 }
 
-/// Returns the landing for a fault at `pc` and the end of the range of routines; `None` if `pc` is in no routine.
+/// Returns the code to which the signal handler returns after a fault at `pc` (the landing), and
+/// the end of the range of routines. Returns `None` if `pc` is not in an access routine.
 pub(in crate::fault) fn access_landing(pc: u64) -> Option<(u64, u64)> {
     let at = |f: unsafe extern "C" fn()| f as usize as u64;
     let (begin, end) = (at(margay_access_begin), at(margay_access_end));

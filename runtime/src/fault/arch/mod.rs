@@ -4,8 +4,9 @@
 //! `RUN_FP_CONTROL`, `Context` (a view of the saved machine state) and the module `routines`, which contains the access
 //! routines and `access_landing`. A landing is the code to which the signal handler returns after a fault in an access
 //! routine; the landing returns to the routine's caller. Invariant: an access routine is a leaf function that does not
-//! change the stack pointer. If it changes a callee-saved register, its landing restores that register. So the handler
-//! can continue at the landing after a fault of any instruction of the routine.
+//! change the stack pointer. If a routine changes a callee-saved register, its landing restores
+//! this register. The signal handler can therefore continue at the landing, whichever instruction
+//! of the routine faulted.
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 #[path = "x86_64_access.rs"]

@@ -1,8 +1,8 @@
 //! The implementation for hosts without fault recovery, on which [`SUPPORTED`] is false.
 //!
 //! `install` and `WorkerGuard` return [`FaultError::Unsupported`](super::super::FaultError::Unsupported), so only the
-//! interpreter runs kernels on such hosts. The access routines perform ordinary accesses, whose faults are not
-//! recovered.
+//! interpreter runs kernels on such hosts. The access routines perform ordinary accesses, and a
+//! fault of such an access ends the process.
 
 use std::ffi::c_void;
 
@@ -13,7 +13,7 @@ pub(in crate::fault) const SUPPORTED: bool = false;
 pub(in crate::fault) const RUN_FP_CONTROL: u64 = 0;
 
 /// # Safety
-/// The requirements of `f` apply. A fault in `f` ends the process.
+/// The caller must meet the safety requirements of `f`. A fault in `f` ends the process.
 pub(in crate::fault) unsafe fn enter_raw(
     f: u64,
     ctx: *mut u8,
@@ -43,7 +43,7 @@ pub(in crate::fault) struct Context;
 
 impl Context {
     /// # Safety
-    /// There are no requirements.
+    /// This function has no safety requirements.
     pub(in crate::fault) unsafe fn new(_raw: *mut c_void) -> Context {
         Context
     }
@@ -143,8 +143,8 @@ pub(in crate::fault) mod routines {
         DONE
     }
 
-    /// Compares and swaps 16 bytes. The operation is atomic only with respect to other calls of this function, which
-    /// suffices because these hosts run no generated code.
+    /// Compares and swaps 16 bytes. The operation is atomic only with respect to other calls of
+    /// this function. This suffices because no generated code runs on these hosts.
     pub(in crate::fault) unsafe fn cas128(
         address: u64,
         expected: *mut u128,

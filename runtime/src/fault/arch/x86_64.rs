@@ -6,7 +6,8 @@
 //!
 //! Invariant: the save area is complete while the program counter is between the labels `armed` and `armed_end`, so a
 //! stop can unwind at any instruction between them. A stop before `armed` or after `armed_end` only sets the pending
-//! flag. The trampoline tests this flag at `armed`, and the trampoline's caller tests it after the return.
+//! flag. The trampoline tests this flag at `armed`, and the trampoline's caller tests the flag
+//! after the trampoline has returned.
 
 use std::arch::global_asm;
 use std::ffi::c_void;
@@ -112,7 +113,7 @@ unsafe extern "C" {
         stack_top: u64,
     ) -> u64;
 
-    /// Makes the `enter_raw` call that owns `save` return 1.
+    /// Makes the call of `enter_raw` with the save area `save` return 1.
     #[link_name = "margay_fault_recover"]
     pub(in crate::fault) fn resume(save: *mut c_void) -> !;
 
@@ -131,7 +132,8 @@ const ERROR_WRITE: i64 = 1 << 1;
 const ERROR_FETCH: i64 = 1 << 4;
 const PAGE_FAULT: i64 = 14;
 
-/// The machine state that a signal interrupted, as the kernel saved it.
+/// The state of the CPU when a signal interrupted the thread. Linux saves this state before it
+/// calls the signal handler.
 pub(in crate::fault) struct Context {
     raw: *mut libc::ucontext_t,
 }
@@ -181,9 +183,9 @@ impl Context {
         })
     }
 
-    /// Determines the kind and the address of a fault that the kernel reports without an address (a general protection
-    /// fault or a stack fault). Decodes the instruction at the program counter; reads no code bytes at or after
-    /// `code_end`.
+    /// Determines the kind and the address of a fault that Linux reports without an address (a
+    /// general protection fault or a stack fault). For this purpose, decodes the instruction at the
+    /// program counter. Does not read code bytes at or after `code_end`.
     pub(in crate::fault) fn explain(&self, code_end: u64) -> (TrapKind, Option<u64>) {
         let mut bytes = [0u8; decode::MAX_LENGTH];
         let pc = self.pc();
@@ -221,7 +223,8 @@ impl Context {
         ORDER.map(|index| self.register(index) as u64)
     }
 
-    /// Edits the context so that the `enter_raw` call that owns `save` returns 1 after the handler has returned.
+    /// Edits the saved context so that the call of `enter_raw` with the save area `save` returns 1
+    /// after the signal handler has returned.
     pub(in crate::fault) fn recover(&mut self, save: *mut SaveArea) {
         self.set_register(libc::REG_RDI, save as u64);
         self.set_register(
@@ -230,8 +233,9 @@ impl Context {
         );
     }
 
-    /// Edits the context so that, after the handler has returned, the interrupted access routine returns through
-    /// `landing` with the results `status` and `value`.
+    /// Edits the saved context so that execution continues at `landing` after the signal handler
+    /// has returned. The interrupted access routine then returns to its caller with the results
+    /// `status` and `value`.
     pub(in crate::fault) fn land(&mut self, landing: u64, status: u64, value: u64) {
         self.set_register(libc::REG_RAX, status);
         self.set_register(libc::REG_RDX, value);
@@ -239,7 +243,7 @@ impl Context {
     }
 }
 
-/// Returns the kind of a general protection fault of an access at `address`.
+/// Returns the kind of a general protection fault that an access at `address` has caused.
 fn kind_of(address: u64) -> TrapKind {
     // An access also faults if only its end is not canonical. The widest access has 64 bytes.
     let canonical = |a: u64| (a as i64) << 16 >> 16 == a as i64;

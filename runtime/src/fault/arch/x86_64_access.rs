@@ -1,14 +1,16 @@
 //! x86-64 routines with which helpers and host copies access device memory.
 //!
-//! All routines are between the labels `margay_access_begin` and `margay_access_end`. After a fault in this range, the
-//! routine returns to its caller through its landing. Large copies use `rep movsb`, which is faster than vector loops
-//! on every CPU with ERMS and causes no read-for-ownership traffic. Smaller copies move 64 bytes per iteration.
+//! All routines are between the labels `margay_access_begin` and `margay_access_end`. After a fault
+//! in this range, the signal handler continues at the routine's *landing*: code that returns to the
+//! routine's caller. Large copies use `rep movsb`, which is faster than vector loops on every CPU
+//! with ERMS and causes no read-for-ownership traffic. Smaller copies move 64 bytes per iteration.
 
 use std::arch::global_asm;
 
 use super::RoutineResult;
 
-/// The labels and directives at the start of a routine: global for the linker, hidden from other objects.
+/// The labels and directives at the start of a routine. The label is a global symbol with hidden
+/// visibility: other object files of this library can refer to it, but other libraries cannot.
 macro_rules! routine {
     ($name:literal) => {
         concat!(
@@ -466,7 +468,8 @@ pub(in crate::fault) unsafe fn fill(dst: u64, bytes: u64, pattern: u64) -> Routi
     unsafe { fill_raw(dst, bytes, pattern, rep_from()) }
 }
 
-/// Returns the landing for a fault at `pc` and the end of the range of routines; `None` if `pc` is in no routine.
+/// Returns the code to which the signal handler returns after a fault at `pc` (the landing), and
+/// the end of the range of routines. Returns `None` if `pc` is not in an access routine.
 pub(in crate::fault) fn access_landing(pc: u64) -> Option<(u64, u64)> {
     let at = |f: unsafe extern "C" fn()| f as usize as u64;
     let (begin, end) = (at(margay_access_begin), at(margay_access_end));

@@ -26,15 +26,15 @@ pub(super) enum ModelOp {
     Record(usize),
     Wait(usize),
     Child(ModelGraph),
-    /// Runs the graph this number of times, one run after the other.
+    /// A loop: runs the graph the given number of times, one run after the other.
     Loop(ModelGraph, usize),
 }
 
 /// The state of the model: streams, events and graphs after the calls so far.
 pub(super) struct Model {
     kinds: Vec<StreamKind>,
-    /// For each stream, the runs that were submitted to it. The next field contains the runs for which the stream must
-    /// wait.
+    /// For each stream, the runs that were submitted to the stream. The next field contains, for
+    /// each stream, the runs for which the stream must wait.
     submitted: Vec<Runs>,
     awaited: Vec<Runs>,
     /// For each event, the runs that precede its last record.
@@ -60,7 +60,7 @@ impl Model {
         }
     }
 
-    /// Returns all runs that must end before work that is now submitted to `stream` begins.
+    /// Returns all runs that must end before new work of `stream` can begin.
     fn earlier(&self, stream: usize) -> Runs {
         let synchronising = |at: usize| self.kinds[at] != StreamKind::NonBlocking;
         let legacy = |at: usize| self.kinds[at] == StreamKind::Legacy;

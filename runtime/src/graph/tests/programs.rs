@@ -1,4 +1,4 @@
-//! Random programs. Each call of a program is performed by the runtime and by the model.
+//! Random programs. Both the runtime and the model perform each call of a program.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -9,8 +9,8 @@ use crate::capture::CaptureMode;
 use crate::testing::{Bench, Step, kernel};
 use crate::{Event, EventFlags, LaunchConfig, Stream, StreamKind};
 
-/// Number of steps of a program; the next constants are the maximum numbers of operations and graphs of a program, and
-/// of launches of each graph.
+/// Number of steps of a program. The following constants are the maximum number of operations of a
+/// program, of graphs of a program, and of launches of each graph.
 const STEPS: usize = 40;
 const OPERATIONS: usize = 120;
 const GRAPHS: usize = 4;

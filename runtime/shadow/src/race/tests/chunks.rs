@@ -1,4 +1,5 @@
-//! Tests of accesses of several lanes together, compared with the accesses of each lane.
+//! Tests which check that the detector finds the same races whether it records the accesses of
+//! several lanes together or one by one.
 
 use super::super::*;
 use super::{ATOMIC, X};
@@ -16,9 +17,10 @@ impl Numbers {
     }
 }
 
-/// Performs random accesses of chunks and random synchronisation. Returns the races, as the sites of both accesses and
-/// what is missing. If `together` is true, the lanes of a chunk are recorded with one call. If `only` is true, the
-/// CTAs are declared to be ordered by barriers only. Some accesses are atomic updates if `updates` is true.
+/// Performs random accesses of chunks of lanes, and random synchronisation. Returns for each race
+/// the sites of both accesses and the missing operation. If `together` is true, one call records
+/// all lanes of a chunk. If `only` is true, the test declares that only barriers order the threads.
+/// If `updates` is true, some accesses are atomic updates.
 fn races_of_chunks(
     seed: u64,
     ctas: u32,
@@ -120,8 +122,8 @@ fn lanes_together_race_like_lanes_apart() {
     assert!(found > 1000);
 }
 
-/// If only barriers order the threads, at most two of the unordered updates of a location are recorded. All races must be
-/// found nevertheless.
+/// If only barriers order the threads, the detector records at most two of the unordered updates of
+/// a location. It must nevertheless find all races.
 #[test]
 fn updates_that_order_nothing_race_like_all_updates() {
     let instructions = |races: &std::collections::BTreeSet<(Site, Site, Missing)>| {
@@ -142,7 +144,8 @@ fn updates_that_order_nothing_race_like_all_updates() {
     assert!(found > 1000);
 }
 
-/// Passes a write or read of 16 neighbouring words by the first lanes of a CTA. Returns the races.
+/// Records a write or read of 16 neighbouring words by the first 16 lanes of a CTA. Returns the
+/// races.
 fn access_unit(detector: &mut Detector, id: CtaId, site: Site, access: Access) -> Vec<Race> {
     let mut races = Vec::new();
     let lanes = (0xffff, 4, Shape::Adjacent);
