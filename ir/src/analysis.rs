@@ -10,6 +10,7 @@ pub mod loops;
 pub mod pointers;
 pub mod reach;
 pub mod regions;
+pub mod shuffle_width;
 pub mod skipping;
 pub mod slots;
 pub mod speculative;

@@ -97,11 +97,15 @@ pub struct ObservedAccess {
     pub op: AtomOp,
     /// The elements of a vector load that the kernel does not use, one bit for each element. Compilers load whole
     /// vectors even if the program reads only some of the elements. For an atomic exchange, 1 if the kernel does not use
-    /// the old value.
+    /// the old value. [`ObservedAccess::UNNEEDED`] if the thread does not need any of the values.
     pub unused: u8,
 }
 
 impl ObservedAccess {
+    /// The value of `unused` for a load of which only the address is checked, because no operation
+    /// of the thread depends on the loaded values.
+    pub const UNNEEDED: u8 = 0xff;
+
     /// Returns the access of an `ld`, `st`, `atom`, `red`, `check.access` or `observe.access`; `None` for another
     /// instruction.
     pub fn of(data: &InstData) -> Option<ObservedAccess> {

@@ -165,3 +165,85 @@ KERNEL written_beside_swaps(int *most) {
     if (T == 63) *most = blockIdx.x; // BUG1
     while ((old = atomicCAS(most, expected, expected + 1)) != expected) expected = old; // BUG3
 }
+
+//@ case: grid 4 block 64
+//@ arg buffer 64
+//@ arg buffer 64
+//@ expect racecheck race BUG1 info
+KERNEL maximum_by_swaps_after_a_volatile_read(int *most, int *out) {
+    int old = *(volatile int *)most, expected;
+    do {
+        expected = old;
+        old = atomicCAS(most, expected, expected < (int)T ? (int)T : expected);
+    } while (expected != old);
+    out[0] = 1; // BUG1
+}
+
+// All threads load an element, and only the threads below 64 store it. Triton translates an update in place of a tensor
+// with fewer elements than threads in this way. The loads are inline PTX so that nvcc does not move them.
+__device__ float load(const float *p) {
+    float value;
+    asm volatile("ld.global.f32 %0, [%1];" : "=f"(value) : "l"(p));
+    return value;
+}
+
+__device__ void store_if(float *p, float value, bool condition) {
+    asm volatile("{ .reg .pred q; setp.ne.u32 q, %2, 0; @q st.global.f32 [%0], %1; }"
+                 :: "l"(p), "f"(value), "r"((unsigned)condition));
+}
+
+//@ class: loads for a guarded store
+//@ case: grid 1 block 128
+//@ arg buffer 256
+//@ expect clean
+KERNEL update_by_half_of_the_threads(float *p) {
+    int i = T & 63;
+    store_if(p + i, load(p + i) + 1, T < 64);
+}
+
+//@ case: grid 1 block 128
+//@ arg buffer 256
+//@ arg buffer 256
+//@ expect clean
+KERNEL two_updates_by_half_of_the_threads(float *p, float *q) {
+    int i = T & 63;
+    float a = load(p + i), b = load(q + i);
+    store_if(p + i, a + 1, T < 64);
+    store_if(q + i, b + 1, T < 64);
+}
+
+//@ case: grid 1 block 128
+//@ arg buffer 4
+//@ expect clean
+KERNEL update_by_one_thread(float *p) {
+    float value = load(p);
+    if (T == 0) store_if(p, value + 1, true);
+}
+
+//@ case: grid 1 block 128
+//@ arg buffer 512 uninitialised
+//@ expect clean
+KERNEL unneeded_value_is_not_initialised(float *p) {
+    float value = load(p + T);
+    store_if(p + T, value, blockIdx.x == 1);
+}
+
+//@ case: grid 1 block 128
+//@ arg buffer 256
+//@ expect racecheck race BUG1 BUG2 error
+//@ expect racecheck race BUG2 BUG2 error
+KERNEL update_by_all_threads(float *p) {
+    int i = T & 63;
+    float value = load(p + i); // BUG1
+    store_if(p + i, value + 1, T < 100); // BUG2
+}
+
+//@ case: grid 1 block 128
+//@ arg buffer 256
+//@ arg buffer 4
+//@ expect memcheck out-of-bounds BUG1
+KERNEL unneeded_value_is_outside(float *p, float *out) {
+    float value;
+    asm volatile("ld.global.f32 %0, [%1];" : "=f"(value) : "l"(p + T)); // BUG1
+    if (T < 64) store_if(out, value, T == 5);
+}

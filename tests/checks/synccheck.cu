@@ -270,6 +270,22 @@ KERNEL shuffle_of_variable_width(int *out, int width) {
     out[threadIdx.x] = value + __shfl_up_sync(0xffffffff, value, 1, 16);
 }
 
+// CUB reduces in this way: warps without valid elements pass a negative index of the last lane, here -225 and -238.
+//@ case shuffle_of_the_last_lane: grid 1 block 512
+//@ arg buffer 2048
+//@ arg i32 32
+//@ expect clean
+//@ case shuffle_of_a_last_lane_in_the_middle: grid 1 block 512
+//@ arg buffer 2048
+//@ arg i32 19
+//@ expect clean
+KERNEL shuffle_of_valid_elements(int *out, int count) {
+    int first = threadIdx.x & ~31, value = threadIdx.x;
+    int last = first + 32 > count ? count - first - 1 : 31;
+    asm volatile("shfl.sync.down.b32 %0, %0, 1, %1, -1;" : "+r"(value) : "r"(last));
+    out[threadIdx.x] = value;
+}
+
 //@ class: whole warps
 //@ case mma_with_exited_lane: grid 1 block 32
 //@ arg buffer 256

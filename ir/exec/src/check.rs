@@ -252,7 +252,10 @@ impl SyncCheck {
                 let absent = mask_of(lanes(active).filter(absent));
                 self.note(runner, Undefined::AbsentSource, (warp, sync_point), absent);
                 let unusual = |&lane: &u32| !is_shuffle_of_width(operand(lane, 2));
-                let unusual = mask_of(lanes(active).filter(unusual));
+                let unusual = match runner.has_width(sync_point) {
+                    true => mask_of(lanes(active).filter(unusual)),
+                    false => 0,
+                };
                 self.note(runner, Undefined::ShuffleWidth, (warp, sync_point), unusual);
             }
             Opcode::Mma if active != u32::MAX => {

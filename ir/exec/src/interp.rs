@@ -333,6 +333,10 @@ impl<M: Machine> Runner for Interpreter<'_, M> {
         self.code.constant_operand(self.module, sync_point, index)
     }
 
+    fn has_width(&self, sync_point: SyncPoint) -> bool {
+        self.code.has_width(self.module, sync_point)
+    }
+
     fn perform(&mut self, warp: u32, sync_point: SyncPoint, active: u32) -> bool {
         self.collective(warp, sync_point, active).is_some()
     }

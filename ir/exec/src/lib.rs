@@ -146,6 +146,12 @@ pub trait Runner {
         None
     }
 
+    /// Returns whether the program can have computed the operand `c` of a shuffle from a width
+    /// ([`margay_ir::analysis::shuffle_width`]). Only checking runs call this function.
+    fn has_width(&self, _sync_point: SyncPoint) -> bool {
+        true
+    }
+
     /// Returns the operand with index `index` of the sync point at which a lane waits.
     fn operand(&self, warp: u32, lane: u32, sync_point: SyncPoint, index: usize) -> Bits;
 

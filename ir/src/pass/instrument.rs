@@ -83,11 +83,12 @@ pub fn run(function: &mut Function, request: Request) {
     if !function.has_body() {
         return;
     }
+    let mut unneeded = FxHashSet::default();
     if request.order || request.initialisation {
         // In lowered functions, a loop's header has block parameters even for variables that the loop does not change.
         // These parameters would hide uses and conditions from `speculated`.
         simplify::remove_redundant_params(function);
-        speculated::run(function);
+        unneeded = speculated::run(function);
     }
     let (computed, used, whole) = used_values(function);
     let order = request.order.then(|| {
@@ -106,15 +107,18 @@ pub fn run(function: &mut Function, request: Request) {
                 let results = function.dfg.results(inst);
                 let only_copied =
                     !results.is_empty() && results.iter().all(|result| !computed.contains(result));
-                let unused = unused_elements(function, inst, &used);
-                let halves = !only_copied && uses_low_half(function, inst, &whole);
+                let unused = match unneeded.contains(&inst) {
+                    true => ObservedAccess::UNNEEDED,
+                    false => unused_elements(function, inst, &used),
+                };
+                let halves = unused == 0 && !only_copied && uses_low_half(function, inst, &whole);
                 let is_strong = access.order != MemOrder::Weak;
                 let polls = is_strong
                     && order
                         .as_ref()
                         .is_some_and(|(flow, loops)| flow.is_polled(function, loops, inst));
                 let expected = access.mode == AccessMode::Load
-                    && !is_strong
+                    && matches!(access.order, MemOrder::Weak | MemOrder::Volatile)
                     && order
                         .as_ref()
                         .is_some_and(|(flow, _)| flow.is_expected_by_swap(function, inst));

@@ -9,6 +9,7 @@ use margay_exec::{
     SyncPointData, lanes,
 };
 use margay_ir::analysis::regions::FRAME_ALIVE;
+use margay_ir::analysis::shuffle_width::can_be_width;
 use margay_ir::entity::Value;
 use margay_ir::function::SourceLoc;
 use margay_jit::Specialisation;
@@ -621,6 +622,14 @@ impl Runner for NativeRunner<'_, '_> {
             .sync_point?;
         let &value = function.dfg.args(inst).get(index)?;
         function.dfg.constant(value).map(Bits::from)
+    }
+
+    fn has_width(&self, sync_point: SyncPoint) -> bool {
+        let compiled = &self.kernel.compiled;
+        let resume_point = compiled.regions.resume_points.get(sync_point.0 as usize);
+        let inst = resume_point.and_then(|resume_point| resume_point.sync_point);
+        let c = inst.and_then(|inst| compiled.function.dfg.args(inst).get(2));
+        c.is_some_and(|&c| can_be_width(&compiled.function, c))
     }
 
     fn operand(&self, warp: u32, lane: u32, sync_point: SyncPoint, index: usize) -> Bits {

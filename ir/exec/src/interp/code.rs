@@ -7,6 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::decode::Body;
 use crate::{SyncPoint, SyncPointData};
+use margay_ir::analysis::shuffle_width::can_be_width;
 use margay_ir::analysis::skipping::skipped_barriers;
 use margay_ir::analysis::{Cfg, slots};
 use margay_ir::entity::{FuncId, Inst, PrimaryMap, SecondaryMap, Slot};
@@ -99,6 +100,16 @@ impl Code {
         let &value = dfg.args(inst).get(index)?;
         let bits = Bits::from(dfg.constant(value)?);
         Some(bits & mask(dfg.ty(value).lane_bits()))
+    }
+
+    /// Returns whether the operand `c` of a shuffle can be computed from a width.
+    pub(super) fn has_width(&self, module: &Module, sync_point: SyncPoint) -> bool {
+        let index = (sync_point.0 as usize).wrapping_sub(1);
+        self.insts.get(index).is_some_and(|&(func, inst)| {
+            let function = &module.functions[func];
+            let c = function.dfg.args(inst).get(2);
+            c.is_some_and(|&c| can_be_width(function, c))
+        })
     }
 
     /// Returns the number of bytes of local memory that an activation of a function needs.

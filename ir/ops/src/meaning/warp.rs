@@ -34,12 +34,10 @@ fn broadcast(warp: &mut WarpLanes<'_>, index: usize, value: Bits) {
 /// Returns whether the operand `c` of a shuffle describes a width that CUDA C++ permits: a power of
 /// two from 1 to 32. `nvcc` sets the bits above the lowest eight bits of `c` to 32 minus the width,
 /// and the lowest eight bits to 31 or 0. Returns true for other values of the lowest eight bits,
-/// which only inline PTX contains. For example, CUB passes a negative number as the index of the
-/// last lane.
+/// which only inline PTX contains.
 pub fn is_shuffle_of_width(c: u32) -> bool {
-    const IGNORED: u32 = 0xe0;
     let width = 32_u32.wrapping_sub(c >> 8);
-    c & IGNORED != 0 || matches!(width, 1 | 2 | 4 | 8 | 16 | 32)
+    !matches!(c & 0xff, 0 | 0x1f) || matches!(width, 1 | 2 | 4 | 8 | 16 | 32)
 }
 
 /// Returns the lane that `lane` reads in a `shfl`, and whether the source lane is in range. If the

@@ -13,16 +13,24 @@
 //! move in front of the load. The uses may also be in the block to which the load's block jumps, if the jump passes the
 //! value. This occurs because nvcc loads a variable only in the threads that have not just stored to it. In this case,
 //! the operations that compute the conditions are copied to the front of the load.
+//!
+//! The pass also treats a branch as such a condition if the value is used only in blocks that the
+//! branch guards, and if the branch's condition can be computed in front of the load. Triton, for
+//! example, loads a tensor in all threads of a block and stores the results in some of them. The
+//! other threads execute the load although they do not need its value. For them, the pass creates a
+//! second load, of which only the address is checked: it can be an invalid access, but it neither
+//! races nor reads uninitialised memory.
 
 use margay_ops::meaning::Desc;
 use margay_ops::mods::{BoolOp, Mods, StateSpace};
 use margay_ops::ops::Opcode;
 use margay_ops::types::OpType;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::{SmallVec, smallvec};
 
 use super::flow::{Flow, Use};
 use crate::analysis::regions::is_param_load;
+use crate::analysis::{Cfg, Dominators};
 use crate::entity::{Block, Inst, Value};
 use crate::function::{BlockCall, Function, ValueDef};
 use crate::pass::simplify::become_constant;
@@ -43,27 +51,107 @@ struct Plan {
     conditions: SmallVec<[Condition; 2]>,
     /// The operations after the load that the conditions need, in their order.
     hoisted: Vec<Inst>,
-    /// The operations of the next block that the conditions need, in their order.
+    /// The operations of later blocks that the conditions need, in their order.
     copied: Vec<Inst>,
     /// The parameters of the next block, with the values that the load's block passes for them.
     passed: Vec<(Value, Value)>,
+    /// Whether the threads for which the value does not matter execute the load, too.
+    by_all: bool,
+}
+
+/// The blocks of a function as they were before the pass split them.
+struct Blocks {
+    cfg: Cfg,
+    dominators: Dominators,
+    /// For each block that the pass has created, the block of which it was a part.
+    origin: FxHashMap<Block, Block>,
+    /// For each block that the pass has split, its last part.
+    last: FxHashMap<Block, Block>,
+}
+
+impl Blocks {
+    fn new(function: &Function) -> Blocks {
+        let cfg = Cfg::new(function);
+        Blocks {
+            dominators: Dominators::new(&cfg),
+            cfg,
+            origin: FxHashMap::default(),
+            last: FxHashMap::default(),
+        }
+    }
+
+    fn origin(&self, block: Block) -> Block {
+        self.origin.get(&block).copied().unwrap_or(block)
+    }
+
+    fn last(&self, block: Block) -> Block {
+        self.last.get(&block).copied().unwrap_or(block)
+    }
+
+    fn split(&mut self, block: Block, tail: Block) {
+        let origin = self.origin(block);
+        self.origin.insert(tail, origin);
+        self.last.insert(origin, tail);
+    }
+
+    /// Searches for a branch that decides whether the block `home` runs after one of the blocks
+    /// `starts`, and whose condition is available at the load. Returns the condition of the branch
+    /// that is nearest to `home`.
+    fn guard(
+        &self,
+        function: &Function,
+        (starts, home): ([Option<Block>; 2], Block),
+        is_available: impl Fn(Value) -> bool,
+    ) -> Option<Condition> {
+        let mut at = self.origin(home);
+        for _ in 0..MOST {
+            if starts.contains(&Some(at)) {
+                return None;
+            }
+            at = match *self.cfg.preds(at) {
+                [before] => {
+                    let branch = function.layout.terminator(self.last(before))?;
+                    let dfg = &function.dfg;
+                    let is_branch = dfg.insts[branch].opcode == Opcode::Brif;
+                    if let (true, [taken, other]) = (is_branch, dfg.targets(branch))
+                        && taken.block != other.block
+                        && is_available(dfg.args(branch)[0])
+                    {
+                        return Some((dfg.args(branch)[0], taken.block == at));
+                    }
+                    before
+                }
+                _ => self.dominators.idom(&self.cfg, at)?,
+            };
+        }
+        None
+    }
 }
 
 /// Makes each load of a function conditional that meets the two conditions in the documentation of
-/// this module.
-pub(super) fn run(function: &mut Function) {
+/// this module. Returns the second loads, of which only the address is checked.
+pub(super) fn run(function: &mut Function) -> FxHashSet<Inst> {
     function.resolve_aliases();
     let mut flow = Flow::new(function);
+    let mut blocks = Blocks::new(function);
+    let mut unneeded = FxHashSet::default();
     let mut order = Vec::with_capacity(function.blocks().len());
     for block in function.blocks().to_vec() {
         let mut here = block;
         order.push(here);
         for _ in 0..MOST_SPLITS {
-            let Some((index, plan)) = next(function, &flow, here) else {
+            let Some((index, plan)) = next(function, (&flow, &blocks), here) else {
                 break;
             };
-            let [load, tail] = split(function, here, index, plan);
-            order.extend([load, tail]);
+            let Split {
+                created,
+                tail,
+                unneeded: load,
+            } = split(function, here, index, plan);
+            order.extend(created);
+            order.push(tail);
+            unneeded.extend(load);
+            blocks.split(here, tail);
             for &inst in function.insts(tail) {
                 flow.home[inst] = Some(tail);
             }
@@ -72,11 +160,16 @@ pub(super) fn run(function: &mut Function) {
     }
     function.layout.order = order;
     function.resolve_aliases();
+    unneeded
 }
 
 /// Returns the position of the first load of a block that can become conditional, and the changes that make it
 /// conditional.
-fn next(function: &Function, flow: &Flow, block: Block) -> Option<(usize, Plan)> {
+fn next(
+    function: &Function,
+    (flow, blocks): (&Flow, &Blocks),
+    block: Block,
+) -> Option<(usize, Plan)> {
     let insts = function.insts(block);
     insts.iter().enumerate().find_map(|(index, &inst)| {
         let data = &function.dfg.insts[inst];
@@ -85,21 +178,42 @@ fn next(function: &Function, flow: &Flow, block: Block) -> Option<(usize, Plan)>
             StateSpace::Param | StateSpace::ParamFunc | StateSpace::Local | StateSpace::Const
         );
         let is_plain = data.opcode == Opcode::Ld && data.mods.is_weak() && global;
-        if !is_plain || function.dfg.results(inst).len() != 1 {
+        if !is_plain || function.dfg.results(inst).is_empty() {
             return None;
         }
-        Some((index, plan(function, flow, (block, inst))?))
+        Some((index, plan(function, (flow, blocks), (block, inst))?))
     })
 }
 
 /// Returns the changes that make a load conditional; `None` if its value may matter in all threads.
-fn plan(function: &Function, flow: &Flow, (block, load): (Block, Inst)) -> Option<Plan> {
+fn plan(
+    function: &Function,
+    (flow, blocks): (&Flow, &Blocks),
+    (block, load): (Block, Inst),
+) -> Option<Plan> {
     let dfg = &function.dfg;
     let mut work: Vec<Value> = dfg.results(load).to_vec();
     let mut derived: FxHashSet<Value> = work.iter().copied().collect();
     let mut conditions: SmallVec<[Condition; 2]> = SmallVec::new();
     let next = next_block(function, block);
     let is_next = |home: Option<Block>| home.is_some() && home == next.as_ref().map(|next| next.0);
+    let from = blocks.origin(block);
+    let starts = [Some(from), next.as_ref().map(|next| next.0)];
+    let is_above = |home: Block| {
+        blocks
+            .dominators
+            .dominates(&blocks.cfg, blocks.origin(home), from)
+    };
+    let is_available = |value: Value| {
+        is_available(
+            function,
+            flow,
+            &|home| is_next(Some(home)) || is_above(home),
+            value,
+            MOST,
+        )
+    };
+    let mut by_all = false;
     while let Some(value) = work.pop() {
         for user in flow.uses(value) {
             let inst = match *user {
@@ -115,8 +229,23 @@ fn plan(function: &Function, flow: &Flow, (block, load): (Block, Inst)) -> Optio
                     continue;
                 }
             };
-            if flow.home[inst] != Some(block) && !is_next(flow.home[inst]) {
-                return None;
+            let home = flow.home[inst]?;
+            if home != block && !is_next(Some(home)) {
+                match blocks.guard(function, (starts, home), is_available) {
+                    Some(condition) => {
+                        conditions.push(condition);
+                        by_all = true;
+                    }
+                    None if function.effects(inst).is_pure() => {
+                        let new = dfg.results(inst).iter().filter(|&&v| derived.insert(v));
+                        work.extend(new);
+                    }
+                    None => return None,
+                }
+                if derived.len() > MOST || conditions.len() > MOST {
+                    return None;
+                }
+                continue;
             }
             let data = &dfg.insts[inst];
             let args = dfg.args(inst);
@@ -170,7 +299,7 @@ fn plan(function: &Function, flow: &Flow, (block, load): (Block, Inst)) -> Optio
         let is_before = flow.position[inst] < flow.position[load];
         let list = match flow.home[inst] {
             home if home == Some(block) && !is_before => &mut hoisted,
-            home if is_next(home) => &mut copied,
+            Some(home) if is_next(Some(home)) || !is_above(home) => &mut copied,
             _ => continue,
         };
         if list.contains(&inst) {
@@ -184,13 +313,43 @@ fn plan(function: &Function, flow: &Flow, (block, load): (Block, Inst)) -> Optio
         needed.extend_from_slice(dfg.args(inst));
     }
     hoisted.sort_by_key(|&inst| flow.position[inst]);
-    copied.sort_by_key(|&inst| flow.position[inst]);
+    copied.sort_by_key(|&inst| {
+        let home = flow.home[inst].and_then(|home| blocks.cfg.number(blocks.origin(home)));
+        (home, flow.position[inst])
+    });
     Some(Plan {
         conditions,
         hoisted,
         copied,
         passed: passed.to_vec(),
+        by_all,
     })
+}
+
+/// Returns whether a value is defined in one of the blocks `is_defined`, or can be computed from such
+/// values by pure operations of other blocks. `depth` limits the number of nested operations.
+fn is_available(
+    function: &Function,
+    flow: &Flow,
+    is_defined: &dyn Fn(Block) -> bool,
+    value: Value,
+    depth: usize,
+) -> bool {
+    let dfg = &function.dfg;
+    match dfg.values[dfg.resolve(value)].def {
+        ValueDef::Result(inst, _) => {
+            let is_defined_in = |home: Block| {
+                let mut args = dfg.args(inst).iter();
+                let is_available =
+                    |&arg: &Value| is_available(function, flow, is_defined, arg, depth - 1);
+                is_defined(home)
+                    || depth != 0 && function.effects(inst).is_pure() && args.all(is_available)
+            };
+            flow.home[inst].is_some_and(is_defined_in)
+        }
+        ValueDef::Param(home, _) => is_defined(home),
+        ValueDef::Alias(_) | ValueDef::Pending => false,
+    }
 }
 
 /// If a block ends with a jump to another block, returns the other block and its parameters, with the values that the
@@ -213,9 +372,19 @@ fn replaced(value: Value, by: &[(Value, Value)]) -> Value {
     known.map_or(value, |&(_, by)| by)
 }
 
+/// The blocks that a block was split into, in their order, without its first part.
+struct Split {
+    /// The block with the load and, if the other threads execute a second load, the block of it.
+    created: SmallVec<[Block; 2]>,
+    /// The block with the instructions after the load.
+    tail: Block,
+    /// The second load.
+    unneeded: Option<Inst>,
+}
+
 /// Moves the load at position `index` of a block into a new block, and the instructions after the load into another new
-/// block. Returns the two new blocks.
-fn split(function: &mut Function, block: Block, index: usize, plan: Plan) -> [Block; 2] {
+/// block.
+fn split(function: &mut Function, block: Block, index: usize, plan: Plan) -> Split {
     let mut insts = std::mem::take(&mut function.layout.insts[block]);
     let mut rest = insts.split_off(index + 1);
     let load = insts.remove(index);
@@ -234,8 +403,8 @@ fn split(function: &mut Function, block: Block, index: usize, plan: Plan) -> [Bl
         insts.push(copy);
     }
     let [on, tail] = std::array::from_fn(|_| function.dfg.blocks.push(Default::default()));
-    let value = function.dfg.results(load)[0];
-    let ty = function.dfg.ty(value);
+    let values = function.dfg.results(load).to_vec();
+    let types: Vec<_> = values.iter().map(|&value| function.dfg.ty(value)).collect();
     let data = function.dfg.insts[load];
     let loc = function.dfg.locs[load];
     let make = |function: &mut Function, desc: Desc, args: &[Value], results: &[_]| {
@@ -271,30 +440,55 @@ fn split(function: &mut Function, block: Block, index: usize, plan: Plan) -> [Bl
         ty: OpType::None,
         ..pred(opcode)
     };
-    let zero = make(function, control(Opcode::Const), &[], &[ty]);
-    become_constant(function, zero, ty.kind(), 0);
-    insts.push(zero);
-    let nothing = function.dfg.results(zero)[0];
-    let again = function.dfg.args(load).to_vec();
-    let again = make(function, data.desc(), &again, &[ty]);
-    let loaded = function.dfg.results(again)[0];
-    let branch = make(function, control(Opcode::Brif), matters.as_slice(), &[]);
-    let with = |args: &[Value]| BlockCall {
-        args: args.into(),
-        ..BlockCall::to(tail)
+    let mut nothing = Vec::with_capacity(types.len());
+    for &ty in &types {
+        let zero = make(function, control(Opcode::Const), &[], &[ty]);
+        become_constant(function, zero, ty.kind(), 0);
+        insts.push(zero);
+        nothing.push(function.dfg.results(zero)[0]);
+    }
+    let args = function.dfg.args(load).to_vec();
+    let loading = |function: &mut Function, values: Option<&[Value]>| {
+        let again = make(function, data.desc(), &args, &types);
+        let loaded = function.dfg.results(again).to_vec();
+        let jump = make(function, control(Opcode::Jump), &[], &[]);
+        let call = BlockCall {
+            args: values.unwrap_or(&loaded).into(),
+            ..BlockCall::to(tail)
+        };
+        function.dfg.targets.insert(jump, smallvec![call]);
+        [again, jump]
     };
-    let calls = smallvec![BlockCall::to(on), with(&[nothing])];
+    function.layout.insts[on] = loading(function, None).to_vec();
+    let mut created = smallvec![on];
+    let mut unneeded = None;
+    let otherwise = match plan.by_all {
+        false => BlockCall {
+            args: nothing.as_slice().into(),
+            ..BlockCall::to(tail)
+        },
+        true => {
+            let off = function.dfg.blocks.push(Default::default());
+            let insts = loading(function, Some(&nothing));
+            unneeded = Some(insts[0]);
+            function.layout.insts[off] = insts.to_vec();
+            created.push(off);
+            BlockCall::to(off)
+        }
+    };
+    let branch = make(function, control(Opcode::Brif), matters.as_slice(), &[]);
+    let calls = smallvec![BlockCall::to(on), otherwise];
     function.dfg.targets.insert(branch, calls);
     insts.push(branch);
-    let jump = make(function, control(Opcode::Jump), &[], &[]);
-    function
-        .dfg
-        .targets
-        .insert(jump, smallvec![with(&[loaded])]);
     function.layout.insts[block] = insts;
-    function.layout.insts[on] = vec![again, jump];
     function.layout.insts[tail] = rest;
-    let param = function.dfg.append_param(tail, ty);
-    function.dfg.values[value].def = ValueDef::Alias(param);
-    [on, tail]
+    for (value, ty) in values.into_iter().zip(types) {
+        let param = function.dfg.append_param(tail, ty);
+        function.dfg.values[value].def = ValueDef::Alias(param);
+    }
+    Split {
+        created,
+        tail,
+        unneeded,
+    }
 }

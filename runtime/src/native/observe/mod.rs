@@ -164,6 +164,10 @@ impl<'a> Examiner<'a> {
         }
         let wrong = match at.access.unused {
             0 => self.part(at, address, (address, bytes), operands),
+            ObservedAccess::UNNEEDED => {
+                let wrong = self.problem(at, address, (address, bytes));
+                wrong.inspect(|&kind| self.report_access(at, (address, bytes), kind))
+            }
             _ => at.access.parts().fold(None, |wrong, (offset, bytes)| {
                 let part = (address.wrapping_add(offset.into()), bytes);
                 self.part(at, address, part, operands).or(wrong)
