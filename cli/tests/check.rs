@@ -366,6 +366,53 @@ fn wild_accesses_end_the_kernel_without_memcheck() {
     }
 }
 
+/// A kernel that stores outside of its local memory, and a kernel that frees memory that `malloc`
+/// has not returned.
+const WRONG_WITHOUT_MEMCHECK: &str = "\
+.version 8.0
+.target sm_80
+.address_size 64
+.extern .func free (.param .b64 pointer);
+.visible .entry store()
+{
+    .local .align 4 .b8 own[64];
+    .reg .b32 %at;
+    mov.u32 %at, own;
+    add.u32 %at, %at, 0x1000000;
+    st.local.u32 [%at], %at;
+    ret;
+}
+.visible .entry release()
+{
+    .param .b64 pointer;
+    st.param.b64 [pointer], 4096;
+    call free, (pointer);
+    ret;
+}
+";
+
+// Regression test: without memcheck, these kernels ended without an error and without a report.
+#[test]
+fn stray_local_accesses_and_frees_end_the_kernel_without_memcheck() {
+    let folder = Folder::new("check_wrong");
+    std::fs::write(folder.0.join("wrong.ptx"), WRONG_WITHOUT_MEMCHECK).unwrap();
+    let cases = [
+        ("store", "llegal memory access"),
+        ("release", "free(0x1000)"),
+    ];
+    for (kernel, message) in cases {
+        let launch = format!("launch wrong.ptx -k {kernel} --grid 1 --block 1");
+        for tool in ["racecheck", "initcheck", "synccheck", "memcheck"] {
+            let (code, said) = check(&folder, &format!("--tool {tool}"), &launch);
+            assert_eq!(code, Some(1), "{kernel}, {tool}: {said}");
+            assert!(
+                said.contains(message) || tool == "memcheck",
+                "{kernel}, {tool}: {said}"
+            );
+        }
+    }
+}
+
 // Regression test: the findings of a process that outlived the command were in a file that nobody read or removed.
 #[test]
 fn processes_that_outlive_the_command_print_their_findings() {

@@ -3,9 +3,10 @@
 //!
 //! Such an address is an offset from the start of the cluster's window. Its high bits are the rank
 //! of the block that owns the memory (`margay_exec::LaunchInfo::shared_shift` is the position of
-//! these bits). The result of a `mapa` to a rank that does not exist in the cluster is an address
-//! outside of the window. Compilers may move a `mapa` before the code that tests whether the rank
-//! exists, so the `mapa` itself must not end the launch.
+//! these bits). The result of a `mapa` to a rank that does not exist in the cluster, or of an
+//! address outside of the window, is an address outside of the window. Compilers may move a `mapa`
+//! before the code that tests whether the rank exists, so the `mapa` itself must not end the
+//! launch.
 
 use margay_ir::entity::Value;
 use margay_ops::meaning::Desc;
@@ -94,6 +95,9 @@ impl FunctionLowering<'_, '_> {
         let rank = self.cut_to(rank, OpType::U32);
         let blocks = self.b.sreg(SpecialReg::ClusterNctarank);
         let known = self.compare(CmpOp::Lt, OpType::U32, rank, blocks);
+        let from = self.rank_of(offset);
+        let inside = self.compare(CmpOp::Lt, OpType::U32, from, blocks);
+        let known = self.b.simple(Opcode::And, OpType::Pred, &[known, inside]);
         let value = self.in_block(offset, rank);
         let outside = self.b.constant(Type::B32, OUTSIDE);
         let select = Desc {

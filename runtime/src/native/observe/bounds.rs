@@ -85,14 +85,16 @@ impl Examiner<'_> {
         if self.findings.tools().contains(kind.tool()) {
             return false;
         }
+        let last = address.saturating_add(u64::from(bytes).saturating_sub(1));
         match self.space_of(at.access.space, address) {
             _ if kind == Kind::Misaligned => true,
             StateSpace::Shared | StateSpace::SharedCluster => {
                 self.shared_offset_of(address, bytes.into()).is_none()
             }
-            StateSpace::Local => false,
+            StateSpace::Local => {
+                !(self.is_in_local_window(address) && self.is_in_local_window(last))
+            }
             _ => {
-                let last = address.saturating_add(u64::from(bytes).saturating_sub(1));
                 let is_there = |address| {
                     let mut byte = [0];
                     crate::fault::access::read(&mut byte, address).is_ok()
@@ -335,7 +337,7 @@ impl Examiner<'_> {
         let fault = FaultKind::Unsupported {
             what: format!("free({address:#x}): {}", kind.name()),
         };
-        if self.ends(kind) {
+        if self.ends(kind) || !self.findings.tools().contains(kind.tool()) {
             return Err(fault);
         }
         self.suppress(kind, at, fault);
