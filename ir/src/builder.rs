@@ -50,12 +50,13 @@ pub struct FunctionBuilder {
     writes: PrimaryMap<Variable, Vec<Block>>,
     block: Option<Block>,
     loc: SourceLoc,
-    /// Total number of targets of all branch tables so far.
+    /// Total number of targets of all branch tables of the function so far.
     table_targets: usize,
 }
 
 impl FunctionBuilder {
-    /// Creates a builder whose current block is the entry block, with the parameters of the signature.
+    /// Creates a builder whose current block is the entry block. The entry block has one parameter
+    /// for each parameter of the signature.
     pub fn new(mut function: Function) -> FunctionBuilder {
         let entry = function.append_block();
         for ty in function.signature.params.clone() {
@@ -74,7 +75,7 @@ impl FunctionBuilder {
         }
     }
 
-    /// Declares a variable of this type.
+    /// Declares a variable of the type `ty` and returns it.
     pub fn declare(&mut self, ty: Type) -> Variable {
         self.writes.push(Vec::new());
         self.variables.push(ty)
@@ -136,7 +137,8 @@ impl FunctionBuilder {
         value
     }
 
-    /// Writes a variable. The value must have the variable's type.
+    /// Records that a variable has the value `value` from the current position in the current block
+    /// on. The value must have the variable's type.
     pub fn write(&mut self, variable: Variable, value: Value) {
         debug_assert_eq!(self.function.dfg.ty(value), self.variables[variable]);
         let block = self.current_block();
@@ -147,7 +149,7 @@ impl FunctionBuilder {
         }
     }
 
-    /// Appends an instruction and returns it.
+    /// Appends an instruction to the current block and returns the instruction.
     pub fn inst(&mut self, desc: Desc, args: &[Value], results: &[Type]) -> Inst {
         let block = self.current_block();
         let inst = self.function.dfg.make_inst(desc, args, results);
@@ -161,7 +163,7 @@ impl FunctionBuilder {
         inst
     }
 
-    /// Appends an instruction with one result and returns the result.
+    /// Appends an instruction with one result to the current block and returns the result.
     pub fn op(&mut self, desc: Desc, args: &[Value], result: Type) -> Value {
         let inst = self.inst(desc, args, &[result]);
         self.function.dfg.results(inst)[0]
@@ -299,7 +301,7 @@ impl FunctionBuilder {
         self.inst(desc, &all, results)
     }
 
-    /// Adds a local-memory slot.
+    /// Adds a local-memory slot to the function and returns the slot.
     pub fn slot(&mut self, slot: SlotData) -> Slot {
         self.function.slots.push(slot)
     }
@@ -516,8 +518,9 @@ const MAX_TABLE_TARGETS: usize = 1 << 20;
 /// live in all of `n` blocks, finding these blocks takes `n * n` steps.
 const MAX_LIVE: usize = 1 << 28;
 
-/// The blocks that write one variable, and the blocks at whose start it is live. A block is marked by the index of the
-/// variable, so the marks need not be cleared before the search for the next variable.
+/// The blocks that write one variable, and the blocks at whose start it is live. The mark of a
+/// block is the index of a variable, so the marks need not be cleared before the search for the
+/// next variable.
 struct Lives {
     written: SecondaryMap<Block, u32>,
     live: SecondaryMap<Block, u32>,

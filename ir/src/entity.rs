@@ -5,7 +5,8 @@
 use std::marker::PhantomData;
 use std::ops::{Index, IndexMut};
 
-/// A reference to an entity: a small index.
+/// A reference to a part of a function or module, such as a value, a block or a variable: an index
+/// of a map.
 pub trait Entity: Copy + Eq + std::hash::Hash + std::fmt::Debug {
     /// Creates the entity with this index.
     fn new(index: usize) -> Self;

@@ -32,16 +32,16 @@ pub struct InstData {
     pub opcode: Opcode,
     /// The type of the op. For an op with two types, the first type, such as the result type of a conversion.
     pub ty: OpType,
-    /// The second type, such as the source type of a conversion.
+    /// The second type of an op with two types, such as the source type of a conversion.
     pub src: OpType,
     /// The operands of the instruction.
     pub args: List,
-    /// The modifiers; for an op whose effects contain `PAYLOAD`, the payload.
+    /// The modifiers of the op; for an op whose effects contain `PAYLOAD`, the payload.
     pub mods: Mods,
 }
 
 impl InstData {
-    /// Returns the description of the instruction, without its operands.
+    /// Returns the op, the types and the modifiers of the instruction.
     pub fn desc(&self) -> Desc {
         Desc {
             opcode: self.opcode,
@@ -60,13 +60,14 @@ impl InstData {
 /// How a value is defined.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ValueDef {
-    /// A result of an instruction; the second field is the index among the results.
+    /// A result of an instruction; the second field is its index among the results of the
+    /// instruction.
     Result(Inst, u16),
-    /// A parameter of a block; the second field is the index among the parameters.
+    /// A parameter of a block; the second field is its index among the parameters of the block.
     Param(Block, u16),
     /// An alias of another value. [`Dfg::resolve`] follows aliases to a value that is not an alias.
     Alias(Value),
-    /// Not defined yet. This variant occurs only while a function is built.
+    /// The value is not defined yet. This variant occurs only while a function is built.
     Pending,
 }
 
@@ -101,9 +102,10 @@ impl BlockCall {
 /// Source position of an instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct SourceLoc {
-    /// Line in the PTX text, counted from 1; 0 if unknown.
+    /// Line of the instruction in the PTX text, counted from 1; 0 if the line is unknown.
     pub ptx_line: u32,
-    /// Index into [`crate::module::Module::locs`] plus 1; 0 if there is no `.loc`.
+    /// Index of the instruction's source position in [`crate::module::Module::locs`] plus 1; 0 if
+    /// no `.loc` states a source position.
     pub loc: u32,
 }
 
@@ -127,7 +129,7 @@ impl SourceLoc {
 /// Parameters of a block.
 #[derive(Clone, Hash, Debug, Default)]
 pub struct BlockData {
-    /// The parameters, in order.
+    /// The parameters of the block, in order.
     pub params: Vec<Value>,
 }
 
@@ -144,7 +146,7 @@ pub struct Dfg {
     pub pool: ListPool,
     /// Result lists.
     pub results: SecondaryMap<Inst, List>,
-    /// Branch targets of terminators.
+    /// The branch targets of each terminator that has targets.
     pub targets: FxHashMap<Inst, SmallVec<[BlockCall; 2]>>,
     /// Source positions.
     pub locs: SecondaryMap<Inst, SourceLoc>,
@@ -275,14 +277,13 @@ impl Dfg {
 /// The order of the blocks, and of the instructions in each block.
 #[derive(Clone, Hash, Debug, Default)]
 pub struct Layout {
-    /// Blocks; the first is the entry block.
+    /// The blocks in order; the first is the entry block.
     pub order: Vec<Block>,
-    /// Instructions of each block.
+    /// The instructions of each block, in order.
     pub insts: SecondaryMap<Block, Vec<Inst>>,
-    /// Whether the blocks are in the order of the program, which determines the numbers of sync
-    /// points. If not, sync points are numbered in reverse postorder. The flag is set after
-    /// functions were merged into a kernel, because reverse postorder could place a merged function
-    /// after all its calls.
+    /// Whether sync points are numbered in the order of the blocks in the layout. If not, sync
+    /// points are numbered in reverse postorder. The flag is set after functions were merged into a
+    /// kernel, because reverse postorder could place a merged function after all its calls.
     pub in_program_order: bool,
 }
 
@@ -296,31 +297,32 @@ impl Layout {
 /// A slot: a part of a thread's local memory.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct SlotData {
-    /// Name in the PTX text; may be empty.
+    /// Name of the slot in the PTX text; may be empty.
     pub name: String,
     /// Size in bytes.
     pub size: u32,
-    /// Alignment in bytes, a power of two.
+    /// Alignment of the slot in bytes, a power of two.
     pub align: u32,
 }
 
 /// The types of the parameters and results of a function.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Signature {
-    /// Parameters. If PTX declares a parameter as a byte array, the caller copies the argument and passes the generic
-    /// address of the copy.
+    /// Types of the parameters. If PTX declares a parameter as a byte array, the caller copies the
+    /// argument and passes the generic address of the copy.
     pub params: Vec<Type>,
-    /// Results. If PTX declares a result as a byte array, the function has an additional first parameter instead of the
-    /// result: the address to which the function writes the array.
+    /// Types of the results. If PTX declares a result as a byte array, the function has an
+    /// additional first parameter instead of the result: the address to which the function writes
+    /// the array.
     pub returns: Vec<Type>,
 }
 
 /// One parameter of a kernel.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct KernelParam {
-    /// Name in the PTX text.
+    /// Name of the parameter in the PTX text.
     pub name: String,
-    /// Offset in the parameter buffer in bytes.
+    /// Offset in bytes of the parameter in the kernel's parameter buffer.
     pub offset: u32,
     /// Size in bytes.
     pub size: u32,
@@ -328,12 +330,12 @@ pub struct KernelParam {
     pub align: u32,
 }
 
-/// The data that only kernels have.
+/// The data of a kernel that other functions do not have.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct KernelData {
     /// Parameters in order.
     pub params: Vec<KernelParam>,
-    /// Size of the parameter buffer in bytes.
+    /// Size in bytes of the kernel's parameter buffer.
     pub param_bytes: u32,
     /// `.maxntid`, if given.
     pub maxntid: Option<[u32; 3]>,
@@ -354,14 +356,15 @@ pub struct KernelData {
 /// The visibility of a function or variable in other modules.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Linkage {
-    /// Visible in this module only.
+    /// The function or variable is visible in this module only.
     #[default]
     Internal,
-    /// Defined in this module and visible to others.
+    /// The function or variable is defined in this module and visible in other modules.
     Visible,
-    /// Defined in another module.
+    /// The function or variable is defined in another module.
     Extern,
-    /// Defined in this module, unless another module has a stronger definition.
+    /// The function or variable is defined in this module, unless another module has a stronger
+    /// definition.
     Weak,
     /// Declared with `.common`.
     Common,
@@ -370,22 +373,22 @@ pub enum Linkage {
 /// A function or kernel.
 #[derive(Clone, Hash, Debug, Default)]
 pub struct Function {
-    /// Name in the PTX text.
+    /// Name of the function in the PTX text.
     pub name: String,
     /// Linkage.
     pub linkage: Linkage,
     /// The data of a kernel; `None` for a `.func`.
     pub kernel: Option<KernelData>,
-    /// Types of the parameters and results; empty for a kernel.
+    /// Types of the function's parameters and results; empty for a kernel.
     pub signature: Signature,
     /// Data-flow graph.
     pub dfg: Dfg,
-    /// Order of blocks and instructions.
+    /// The order of the blocks, and of the instructions in each block.
     pub layout: Layout,
     /// Local-memory slots.
     pub slots: PrimaryMap<Slot, SlotData>,
-    /// The reasons why the body cannot run: unsupported instructions and exceeded limits, each with
-    /// its PTX line and its name. Empty if the whole body was lowered.
+    /// The reasons why the body cannot run: unsupported instructions and exceeded limits. Each has
+    /// a PTX line and the name of the instruction or limit. Empty if the whole body was lowered.
     pub unsupported: Vec<(u32, String)>,
     /// Number of registers that the PTX text declares, for queries of function attributes.
     pub declared_registers: u32,

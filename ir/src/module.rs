@@ -25,33 +25,34 @@ pub enum RelocTarget {
 /// An address that is part of a variable's initial bytes, and is known only when the module is loaded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reloc {
-    /// Offset in the variable in bytes.
+    /// Offset in bytes of the address in the variable.
     pub offset: u64,
-    /// Size of the written address in bytes.
+    /// Number of bytes of the variable that the address occupies.
     pub size: u8,
     /// Number of bits by which the address is shifted right before it is truncated to `size` bytes. The shift
     /// implements the mask operators of PTX initialisers, such as `0xff00(variable)`.
     pub shift: u8,
     /// The function or variable whose address is written.
     pub target: RelocTarget,
-    /// Number of bytes added to the address.
+    /// Number of bytes that are added to the address of the target.
     pub addend: i64,
 }
 
 /// A variable at module scope, or a `.shared` variable that a function declares.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Symbol {
-    /// Name in the PTX text.
+    /// Name of the variable in the PTX text.
     pub name: String,
-    /// State space: `Global`, `Const` or `Shared`.
+    /// State space of the variable: `Global`, `Const` or `Shared`.
     pub space: StateSpace,
-    /// Size in bytes; 0 for an extern array without a size.
+    /// Size of the variable in bytes; 0 for an extern array without a size.
     pub size: u64,
-    /// Alignment in bytes, a power of two.
+    /// Alignment of the variable in bytes, a power of two.
     pub align: u32,
-    /// Initial bytes. If there are fewer than `size` bytes, the remaining bytes are zero.
+    /// Initial bytes of the variable. If there are fewer than `size` bytes, the remaining bytes are
+    /// zero.
     pub init: Vec<u8>,
-    /// Addresses to write into the initial bytes.
+    /// The addresses to write into the initial bytes when the module is loaded.
     pub relocs: Vec<Reloc>,
     /// Linkage.
     pub linkage: Linkage,
@@ -72,7 +73,7 @@ impl Symbol {
     }
 }
 
-/// A source position named by `.loc`.
+/// A source position that a `.loc` directive of the PTX text states.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Loc {
     /// Index of the source file in [`Module::files`].
@@ -89,9 +90,9 @@ pub struct Loc {
 /// A target architecture.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Target {
-    /// `sm_XX` number: 80 for `sm_80`.
+    /// Number of the target architecture `sm_XX`: 80 for `sm_80`.
     pub sm: u32,
-    /// Suffix of the architecture: 0 for none, `b'a'` or `b'f'`.
+    /// Suffix of the target architecture: 0 for none, `b'a'` or `b'f'`.
     pub suffix: u8,
     /// Whether the `.target` directive contains `debug`.
     pub debug: bool,
@@ -100,15 +101,15 @@ pub struct Target {
 /// A module: the variables and functions of one PTX text.
 #[derive(Clone, Debug, Default)]
 pub struct Module {
-    /// Major and minor number of `.version`.
+    /// Major and minor number of the PTX version (`.version`).
     pub version: (u32, u32),
-    /// The architecture of `.target`.
+    /// The target architecture (`.target`).
     pub target: Target,
     /// Variables.
     pub symbols: PrimaryMap<SymbolId, Symbol>,
     /// Functions and kernels.
     pub functions: PrimaryMap<FuncId, Function>,
-    /// Signatures of indirect calls.
+    /// The signatures of the indirect calls of the module's functions.
     pub signatures: PrimaryMap<SigId, Signature>,
     /// Source file names.
     pub files: Vec<String>,

@@ -18,11 +18,11 @@ pub enum AccessMode {
     Load,
     /// Writes.
     Store,
-    /// Reads and writes atomically.
+    /// The access reads and writes memory atomically.
     Update,
-    /// Reads a number of bytes that an operand states.
+    /// The access reads a number of bytes that an operand states.
     Copy,
-    /// Frees memory of the device's heap.
+    /// The access frees memory of the device's heap.
     Release,
 }
 
@@ -55,7 +55,7 @@ pub enum Asynchronous {
 }
 
 impl Asynchronous {
-    /// All kinds, in the order of their numbers.
+    /// All kinds of asynchronous operations, in the order of their numbers.
     pub const ALL: [Asynchronous; 3] = [
         Asynchronous::Group,
         Asynchronous::Object,
@@ -79,7 +79,7 @@ pub struct ObservedAccess {
     /// Number of bytes that a lane accesses. For [`AccessMode::Copy`], the alignment of the
     /// address, because an operand states the number of bytes.
     pub bytes: u32,
-    /// Number of bytes of a vector element. A store has one operand for each element.
+    /// Number of bytes of one element of a vector access. A store has one operand for each element.
     pub element: u32,
     /// Number of values that an element packs (`.f16x2` packs two). An atomic operation is atomic for each of these
     /// values separately.
@@ -89,11 +89,11 @@ pub struct ObservedAccess {
     pub only_copied: bool,
     /// Whether the innermost loop around a strong access waits for the value that the access reads.
     pub polls: bool,
-    /// The memory order; [`MemOrder::Weak`] for an access without order.
+    /// The memory order of the access; [`MemOrder::Weak`] for an access without order.
     pub order: MemOrder,
     /// The scope of the memory order.
     pub scope: Scope,
-    /// The operation of an update.
+    /// The operation of an atomic update ([`AccessMode::Update`]).
     pub op: AtomOp,
     /// The elements of a vector load that the kernel does not use, one bit for each element. Compilers load whole
     /// vectors even if the program reads only some of the elements. For an atomic exchange, 1 if the kernel does not use
@@ -152,8 +152,8 @@ impl ObservedAccess {
         })
     }
 
-    /// Returns the maximal ranges of contiguous used elements of the access. Each range is an offset and a size, in
-    /// bytes.
+    /// Returns the maximal ranges of contiguous elements that the kernel uses. Each range is an
+    /// offset and a size, in bytes.
     pub fn parts(&self) -> impl Iterator<Item = (u32, u32)> + use<> {
         let (element, unused) = (self.element.max(1), u32::from(self.unused));
         let count = self.bytes / element;
@@ -178,7 +178,7 @@ impl ObservedAccess {
         }
     }
 
-    /// Packs the properties into 64 bits.
+    /// Packs the properties of the access into 64 bits.
     #[inline]
     pub fn to_bits(self) -> u64 {
         let fields = [

@@ -25,9 +25,9 @@ pub const MAX_GAPS: usize = 1 << 20;
 /// An error in a text: its position and a description.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ParseError {
-    /// Line, counted from 1.
+    /// Line of the error's position, counted from 1.
     pub line: u32,
-    /// Column in characters, counted from 1.
+    /// Column of the error's position in characters, counted from 1.
     pub column: u32,
     /// Description of the error.
     pub message: String,

@@ -37,7 +37,7 @@ use crate::function::Function;
 use crate::module::Module;
 use crate::verify::{self, Stage};
 
-/// The input of a pass besides the function.
+/// The input of a pass besides the function that it changes.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
     /// The module.
@@ -51,7 +51,7 @@ pub struct Context<'a> {
 /// A pass: a row of [`PASSES`].
 #[derive(Debug)]
 pub struct Pass {
-    /// Name, used in listings and for the parameter `after` of [`prepare`].
+    /// Name of the pass, used in listings and for the parameter `after` of [`prepare`].
     pub name: &'static str,
     /// Short description of what the pass does.
     pub about: &'static str,
@@ -107,8 +107,9 @@ pub fn prepare(module: &Module, id: FuncId, after: Option<&str>) -> Function {
     prepare_watched(module, id, after, |_, _, _| {})
 }
 
-/// Prepares a function like [`prepare`], but with the given inlining decisions. The decisions must be those for the
-/// function itself, or for a kernel that calls the function.
+/// Prepares a function like [`prepare`], but with the given inlining decisions. The decisions must
+/// be the result of [`Inlining::of`] for the function itself, or for a kernel that calls the
+/// function.
 pub fn prepare_within(
     module: &Module,
     id: FuncId,
@@ -119,7 +120,8 @@ pub fn prepare_within(
     run_passes(&context, after, |_, _, _| {})
 }
 
-/// Prepares a function like [`prepare`], and calls `watch` after each pass with the time that the pass took.
+/// Prepares a function like [`prepare`]. After each pass, calls `watch` with the pass, the time
+/// that the pass took, and the function.
 pub fn prepare_watched(
     module: &Module,
     id: FuncId,

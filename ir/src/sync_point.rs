@@ -35,13 +35,13 @@ pub fn acts_on_present_lanes(desc: &Desc) -> bool {
 pub struct SyncPointData {
     /// The operation.
     pub desc: Desc,
-    /// Source position, for reports.
+    /// Source position of the sync point, for reports.
     pub loc: SourceLoc,
 }
 
 impl SyncPointData {
-    /// Returns placeholder data for [`SyncPoint::START`] and [`SyncPoint::EXIT`], which are not sync points. The
-    /// operation is `exit`.
+    /// Returns placeholder data for [`SyncPoint::START`] and [`SyncPoint::EXIT`], which are not
+    /// sync points. The operation in this data is `exit`.
     pub fn exit() -> SyncPointData {
         let desc = Desc {
             opcode: Opcode::Exit,

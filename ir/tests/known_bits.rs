@@ -1,5 +1,6 @@
-//! Tests the pass that removes integer operations by an analysis of known bits. The tests contain literal cases, and
-//! random functions whose results must not change for any values of the special registers.
+//! Tests the pass that removes integer operations by an analysis of known bits. Some tests run the
+//! pass on given functions. Others run it on random functions and check that it does not change the
+//! stored results for various values of the special registers.
 
 use margay_ir::function::{Function, payload_sreg};
 use margay_ir::module::Module;

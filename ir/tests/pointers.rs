@@ -1,5 +1,6 @@
-//! Tests which accesses the analysis proves to be in device memory or its margins, if all pointer parameters point to
-//! device memory.
+//! Tests which accesses the analysis [`Pointers`] proves to be in the range of device memory or in
+//! the inaccessible margins on both sides of this range. All pointer parameters point to device
+//! memory.
 
 use margay_ir::analysis::Pointers;
 use margay_ir::function::Function;
@@ -44,8 +45,8 @@ fn known(body: &str) -> (Vec<bool>, Vec<u32>) {
     (held.collect(), pointers.params().to_vec())
 }
 
-/// Analyses a loop whose block parameter `v10` starts with the value `first`. After `access`, the body of the loop
-/// moves `v10` by `step`.
+/// Returns the result of [`known`] for a loop whose block parameter `v10` starts with the value
+/// `first`. After `access`, the body of the loop moves `v10` by `step`.
 fn moving_loop(setup: &str, first: &str, access: &str, step: &str) -> (Vec<bool>, Vec<u32>) {
     known(&format!(
         "{setup}
@@ -64,7 +65,8 @@ block3:
     ))
 }
 
-/// Analyses a loop that moves a pointer.
+/// Returns the result of [`moving_loop`] for a loop whose block parameter `v10` starts with the
+/// pointer `v0`.
 fn pointer_loop(setup: &str, access: &str, step: &str) -> (Vec<bool>, Vec<u32>) {
     moving_loop(setup, "v0", access, step)
 }
@@ -187,8 +189,8 @@ block2:
     assert_eq!(known(&body("v15")).0, [false, true]);
 }
 
-/// Analyses a loop over a counter whose start value `v4` is computed by `start`. The access in the loop uses the
-/// address `v30`, which `address` computes.
+/// Returns the result of [`known`] for a loop over a counter whose start value `v4` is computed by
+/// `start`. The access in the loop uses the address `v30`, which `address` computes.
 fn counter_loop(start: &str, address: &str, step: &str) -> (Vec<bool>, Vec<u32>) {
     let access = format!("{address}\n  v12: b32 = ld.b32{{space:global}} v30");
     moving_loop(start, "v4", &access, step)
@@ -229,8 +231,9 @@ fn a_pointer_and_a_counter() {
     assert_eq!(counter_loop(start, base, "v5").0, [true, false]);
 }
 
-/// Checks two properties. An access in every iteration of a loop helps to prove only accesses with the same base.
-/// Accesses whose base changes in the loop are not proved.
+/// Checks two properties. An access in every iteration of a loop lets the analysis prove only
+/// accesses with the same base. The analysis does not prove accesses whose base changes in the
+/// loop.
 #[test]
 fn a_counter_counts_for_its_base() {
     let two = "  v30: b64 = add.s64 v1, v10

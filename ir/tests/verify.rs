@@ -1,5 +1,6 @@
-//! Tests the verifier. It must report no problems for a valid module. If a test violates one invariant, the verifier
-//! must report a problem with the rule and the location of the violation.
+//! Tests the verifier. It must return no problem for a valid module. If a test changes a module so
+//! that it violates an invariant, the verifier must return a problem with the violated rule and the
+//! location.
 
 use margay_ir::builder::FunctionBuilder;
 use margay_ir::entity::{Block, Entity, FuncId, Inst, SigId, Slot, SymbolId, Value};
@@ -143,7 +144,7 @@ fn kernel(callee: FuncId) -> Function {
     b.finish()
 }
 
-/// Returns the first instruction in a function that has the given opcode.
+/// Returns the first instruction with the opcode `opcode` in a function.
 fn find(function: &Function, opcode: Opcode) -> Inst {
     let all = function.blocks().iter().flat_map(|&b| function.insts(b));
     all.copied()

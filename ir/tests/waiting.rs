@@ -194,9 +194,9 @@ block1(v10: b32):
     );
 }
 
-/// Analyses a loop that has no counter and that calls a function with this body. The argument of
-/// each call is the address that the previous call returned. Returns the number of `yield`s, and
-/// whether the first one has `flag`.
+/// Runs the pass on a loop that has no counter and that calls a function with the body `body`. The
+/// argument of each call is the address that the previous call returned. Returns the number of
+/// `yield`s, and whether the first one has `flag`.
 fn calling(body: &str) -> (usize, bool) {
     let text = format!(
         "module version 8.0 target sm_80

@@ -63,7 +63,7 @@ pub const CHECKED_TURN: i32 = 16 * WAITING_TURN;
 #[repr(C)]
 #[derive(Debug)]
 pub struct NativeContext {
-    /// Address of the parameter buffer.
+    /// Address of the kernel's parameter buffer.
     pub params: u64,
     /// Address of the CTA's shared window.
     pub shared_base: u64,
@@ -95,7 +95,8 @@ pub struct NativeContext {
     /// PTX line of the instruction at which the native function returned a status other than [`status::OK`]; 0 if the
     /// line is unknown. Generated code writes this field.
     pub ended_line: u32,
-    /// `.loc` of the instruction in `ended_line`, as in `margay_ir::function::SourceLoc`.
+    /// The field `loc` of the same instruction's `margay_ir::function::SourceLoc`: the index of its
+    /// `.loc` plus 1, or 0.
     pub ended_loc: u32,
     /// The invalid function handle, if the native function returned [`status::INVALID_PC`]; [`UNKNOWN_HANDLE`] if
     /// vector code returned this status.
@@ -175,7 +176,7 @@ pub const UNKNOWN_HANDLE: u64 = u64::MAX;
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct FunctionEntry {
-    /// Native entry point, or null.
+    /// Address of the function's native code, or null if the function has none.
     pub code: *const u8,
     /// ID of the function's signature ([`crate::signatures`]).
     pub signature: u64,
@@ -245,16 +246,17 @@ pub struct Helpers {
     /// active lanes and the thread of the first lane.
     ///
     /// The memory for addresses contains the address of each lane in the state space, or, if the lanes are strided, the
-    /// host address of the first lane and the distance between the lanes. It also contains a [`PerformedAccess`], or 0.
-    /// The memory for operands contains, for each operand, an element for each lane.
+    /// host address of the first lane and the distance between the lanes. At the offset
+    /// [`CheckedLanes::PERFORMED`], the memory contains a packed [`PerformedAccess`], or 0. The
+    /// memory for operands contains, for each operand, an element for each lane.
     ///
     /// The helper performs the access itself in three cases: [`PerformedAccess::always`] is set, an active lane may not
     /// access its address, or the vector access has unused elements. In these cases, if the access
     /// is a store, the helper stores the operands. If the access is a load, the helper writes the
     /// loaded elements to the memory for operands, in the layout of operands; the elements of
-    /// inactive lanes are zero. If `writes_back` is set, the helper writes the state space address
-    /// that each lane must use to the memory for addresses. Returns 0 if the helper has performed
-    /// the access, or if an active lane may not access its address.
+    /// inactive lanes are zero. If `writes_back` is set, the helper writes to the memory for
+    /// addresses, for each lane, the address in the state space that the lane must use. Returns 0
+    /// if the helper has performed the access, or if an active lane may not access its address.
     pub check_lanes:
         unsafe extern "C" fn(*mut NativeContext, *mut u64, u64, u64, *mut u8, u64) -> u32,
     /// Reports the accesses of several lanes to tools. Arguments: context, memory for addresses, properties and source
@@ -310,7 +312,7 @@ pub fn permitted_index(access: ObservedAccess, number: usize) -> Option<usize> {
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[repr(C)]
 pub struct PermittedRange {
-    /// The address of the first byte.
+    /// The address of the first byte of the range.
     pub start: u64,
     /// Number of bytes.
     pub size: u64,
@@ -326,21 +328,21 @@ pub struct PermittedRange {
 pub struct AccessLog {
     /// The address at which generated code stores the next record.
     pub next: *mut AccessRecord,
-    /// The end of the memory for records.
+    /// The end of the memory for the records of the log.
     pub end: *mut AccessRecord,
 }
 
-/// Loads or stores of the lanes of a chunk. If the addresses of the lanes have no common stride,
-/// they follow the record. The operands of a store come next: a row for each operand, with an
-/// element for each lane. This data occupies the space of a whole number of records
-/// ([`AccessRecord::following`]).
+/// A record of the accesses that one load or store makes in the lanes of a chunk. If the addresses
+/// of the lanes have no common stride, they follow the record. The operands of a store come next: a
+/// row for each operand, with an element for each lane. This data occupies the space of a whole
+/// number of records ([`AccessRecord::following`]).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[repr(C)]
 pub struct AccessRecord {
     /// The host address of the first lane. If the addresses follow the record, this is 0, or the start of the window to
     /// which the low 32 bits of these addresses are relative.
     pub address: u64,
-    /// The linear index of the CTA.
+    /// The linear index of the CTA to which the lanes belong.
     pub cta: u64,
     /// The source position, as for [`Helpers::check_access`].
     pub loc: u64,
@@ -442,7 +444,8 @@ pub struct CheckedLane {
     pub thread: u32,
     /// The number of operands of the access.
     pub operands: u16,
-    /// The number of the range of [`NativeContext::permitted`] that the code compares with the address.
+    /// The number of the range of [`NativeContext::permitted`] with which generated code compares
+    /// the address.
     pub range: u16,
 }
 
@@ -466,13 +469,14 @@ impl CheckedLane {
 /// [`Helpers::observe_event`] report.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct CheckedLanes {
-    /// The number of lanes.
+    /// The number of lanes of the chunk, including inactive lanes.
     pub width: u32,
     /// Whether the addresses of neighbouring lanes have a constant distance.
     pub strided: bool,
     /// Whether addresses in the state space have 32 bits.
     pub narrow: bool,
-    /// Whether the helper writes the address that each lane must use to the memory for addresses.
+    /// Whether the helper writes to the memory for addresses, for each lane, the address that the
+    /// lane must use.
     pub writes_back: bool,
     /// The number of operands of the access. Each operand has one element for each lane.
     pub operands: u32,
@@ -485,15 +489,15 @@ impl CheckedLanes {
     /// [`Helpers::check_lanes`]. The word contains the base address of the window of the access's state space (for
     /// example of the CTA's shared memory), or 0 if the state space has no window.
     pub const WINDOW: u32 = 8 * 32;
-    /// Offset in bytes of a [`PerformedAccess`] in this array.
+    /// Offset in bytes of a [`PerformedAccess`] in the array of lane addresses.
     pub const PERFORMED: u32 = CheckedLanes::WINDOW + 8;
-    /// Size of this array in bytes.
+    /// Size in bytes of the array of lane addresses, with the two words that follow the addresses.
     pub const BYTES: u32 = CheckedLanes::PERFORMED + 8;
-    /// In the packed word, the lowest bit of the thread index of the first lane. The mask of active lanes begins at bit
-    /// 0.
+    /// In the word that [`CheckedLanes::to_bits`] returns, the lowest bit of the thread index of
+    /// the first lane. The mask of active lanes begins at bit 0.
     pub const THREAD: i64 = 32;
 
-    /// Packs the shape into a word that contains no active lanes and thread 0.
+    /// Packs the fields into a word whose mask of active lanes and whose thread index are 0.
     pub fn to_bits(self) -> u64 {
         u64::from(self.width) << 48
             | u64::from(self.strided) << 54
@@ -503,8 +507,8 @@ impl CheckedLanes {
             | u64::from(self.operands) << 58
     }
 
-    /// Returns the shape that [`CheckedLanes::to_bits`] has packed, the mask of active lanes, and the thread of the
-    /// first lane.
+    /// Returns the fields that [`CheckedLanes::to_bits`] has packed, the mask of active lanes, and
+    /// the thread of the first lane.
     pub fn from_bits(bits: u64) -> (CheckedLanes, u32, u32) {
         let flag = |at: u32| bits >> at & 1 != 0;
         let shape = CheckedLanes {
@@ -537,7 +541,7 @@ pub struct PerformedAccess {
 }
 
 impl PerformedAccess {
-    /// Packs the fields. The result is not 0.
+    /// Packs the fields into a word. The result is not 0.
     pub fn to_bits(self) -> u64 {
         1 | u64::from(self.always) << 1
             | u64::from(self.signed) << 2
@@ -591,7 +595,7 @@ impl Verify {
         self.0 >> 8 & 1 != 0
     }
 
-    /// Returns the state space.
+    /// Returns the state space of the accesses.
     pub fn space(self) -> StateSpace {
         let number = (self.0 >> 16 & 0xff) as usize;
         let space = StateSpace::ALL.get(number.wrapping_sub(1));

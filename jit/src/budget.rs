@@ -30,7 +30,8 @@ const MAX_PARAMS: usize = 8_000;
 /// The properties of a function's size that determine how long the function takes to compile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Shape {
-    /// Number of back edges in reverse postorder, which is about the number of loops.
+    /// Number of edges that lead backwards in reverse postorder, which is about the number of
+    /// loops.
     pub(crate) loops: usize,
     /// Number of values that are live at the start of a block, summed over all blocks.
     pub(crate) live: usize,
@@ -39,7 +40,7 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// Measures a prepared function.
+    /// Determines the size properties of a prepared function.
     ///
     /// # Errors
     /// Returns [`CompileError::Budget`] if the function is too large.

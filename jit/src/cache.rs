@@ -1,10 +1,11 @@
 //! Disk cache of the native code that earlier processes compiled.
 //!
 //! The key of an entry is a digest of everything that determines the entry's code: the sources and the toolchain of
-//! this build, the machine's features, the prepared IR function with its entity indices and source positions, and the
-//! compiled form. Code is not stored if compiling it takes less time than writing an entry. An
-//! error of the cache does not make a compilation fail. If an entry cannot be read or trusted, the
-//! function is compiled; if an entry cannot be written, the code is used but not stored.
+//! this build, the machine's features, the prepared IR function with its entity indices and source
+//! positions, and the form of the code (`compiler::Form`). Code is not stored if compiling it takes
+//! less time than writing an entry. An error of the cache does not make a compilation fail. If an
+//! entry cannot be read or trusted, the function is compiled; if an entry cannot be written, the
+//! code is used but not stored.
 //!
 //! Invariant: the cache returns code from a file only after it has checked the file's owner, key and checksum.
 

@@ -75,11 +75,11 @@ pub struct CompiledKernel {
     pointers: Pointers,
     /// The reasons why slower code than usual is generated for parts of the kernel.
     pub fallbacks: Fallbacks,
-    /// What checking runs and tools observe.
+    /// The checks and events that checking runs and tools request.
     request: Request,
     /// The measures of the function's size to which the limits on compile time apply.
     shape: Shape,
-    /// Block of every instruction.
+    /// The block of each instruction of the function.
     homes: SecondaryMap<Inst, Option<Block>>,
     pub(crate) sync_points: SyncPointTable,
     /// The barriers that a thread can bypass although it later executes the code after the barrier; computed at the
@@ -221,7 +221,8 @@ impl CompiledKernel {
         }
     }
 
-    /// Sets what checking runs and tools observe. Must be called before code is compiled.
+    /// Sets the checks and events that checking runs and tools request. Must be called before code
+    /// is compiled.
     pub fn observed(self, request: Request) -> CompiledKernel {
         CompiledKernel { request, ..self }
     }
@@ -805,8 +806,9 @@ impl Compiler {
         self.isolated
     }
 
-    /// Returns the addresses for the fields `verify` and `verify_lanes` of [`crate::abi::NativeContext`]. Through these
-    /// functions, generated code asks the host whether an access is allowed.
+    /// Returns the addresses for the fields `verify` and `verify_lanes` of
+    /// [`crate::abi::NativeContext`]. The functions at these addresses ask the host whether an
+    /// access is allowed.
     pub fn verifiers(&self) -> Result<[*const u8; 2], CompileError> {
         let made = self.verifiers.get_or_init(|| Verifiers::new(&*self.isa));
         match made {

@@ -15,7 +15,7 @@ pub fn without_size_signal<T>(write: impl FnOnce() -> T) -> T {
     write()
 }
 
-/// Writes a line to standard error. Errors are ignored.
+/// Writes a line to standard error. If the write fails, does nothing.
 pub fn tell(line: std::fmt::Arguments<'_>) {
     without_size_signal(|| {
         let _ = writeln!(std::io::stderr(), "{line}");

@@ -22,7 +22,8 @@ pub struct SignatureIds<'a> {
 }
 
 impl<'a> SignatureIds<'a> {
-    /// Assigns the IDs. The ID of a signature is the function ID of the first function that has this signature.
+    /// Assigns an ID to the signature of each function of `module`. The ID of a signature is the
+    /// function ID of the first function that has this signature.
     pub fn new(module: &'a Module) -> SignatureIds<'a> {
         let mut ids = FxHashMap::default();
         for (id, function) in module.functions.iter() {

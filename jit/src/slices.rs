@@ -54,7 +54,7 @@ pub struct Widths {
 }
 
 impl Widths {
-    /// Returns the same width for all block shapes.
+    /// Returns widths that are equal to `width` for all block shapes.
     pub const fn all(width: u32) -> Widths {
         Widths {
             wide: width,

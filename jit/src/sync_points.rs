@@ -26,9 +26,9 @@ pub enum LaneStorage {
     Constant(u64),
     /// The operand or result is stored in an array of 32 elements, one for each lane, in the warp's frame.
     Stored {
-        /// Offset from the start of the frame.
+        /// Offset of the array from the start of the frame, in bytes.
         offset: u32,
-        /// Size of an element in bytes: 1, 2, 4, 8 or 16.
+        /// Size of an element of the array in bytes: 1, 2, 4, 8 or 16.
         bytes: u32,
     },
 }

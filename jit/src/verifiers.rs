@@ -16,7 +16,8 @@ use crate::code_memory::CodeMemory;
 use crate::emit::lane::{fixed, host};
 use crate::error::CompileError;
 
-/// The verifier functions of one compiler.
+/// The two functions of a compiler through which generated code calls [`Helpers::verify`] and
+/// [`Helpers::verify_lanes`].
 #[derive(Debug)]
 pub(crate) struct Verifiers([CodeMemory; 2]);
 

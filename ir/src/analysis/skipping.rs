@@ -14,10 +14,10 @@
 //! branch that avoid the barrier share no code with the paths that follow the barrier, except
 //! blocks that only exit.
 //!
-//! Invariant: a barrier that depends on an early exit is never reported, because the threads may have taken that exit.
-//! A branch whose condition is equal for all lanes of a warp does not count as an early exit in
-//! this rule, because such a condition is often equal in the whole block, for example if it was
-//! loaded from memory.
+//! Invariant: the result never contains a barrier that depends on an early exit, because the
+//! threads may have taken that exit. A branch whose condition is equal for all lanes of a warp does
+//! not count as an early exit in this rule, because such a condition is often equal in the whole
+//! block, for example if it was loaded from memory.
 
 use margay_ops::ops::Opcode;
 use rustc_hash::FxHashSet;
@@ -29,8 +29,9 @@ use crate::function::Function;
 
 type Blocks = SecondaryMap<Block, bool>;
 
-/// Returns each barrier of a function that threads can skip although they later execute code that
-/// follows the barrier. Omits barriers that depend on an early exit.
+/// Returns the barriers of `function` that some threads can skip although these threads later
+/// execute code that follows the barrier. The result contains no barrier that depends on an early
+/// exit.
 pub fn skipped_barriers(function: &Function) -> FxHashSet<Inst> {
     if !function.has_body() {
         return FxHashSet::default();
@@ -152,7 +153,8 @@ impl Graph<'_> {
         self.function.successors(block).is_empty()
     }
 
-    /// Returns whether a block and the blocks after it do nothing but exit.
+    /// Returns whether a thread that starts `block` only exits: the code contains only jumps and
+    /// instructions without another effect.
     fn only_exits(&self, mut block: Block) -> bool {
         let is_trivial = |inst: &Inst| {
             let opcode = self.function.dfg.insts[*inst].opcode;

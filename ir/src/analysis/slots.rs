@@ -3,8 +3,9 @@
 use crate::entity::{SecondaryMap, Slot};
 use crate::function::Function;
 
-/// Returns the offsets of a function's slots and their total size in bytes, a multiple of 16. Offsets saturate at 32
-/// bits. This has no effect, because a function whose slots need larger offsets cannot be launched.
+/// Returns the offsets of a function's slots and their total size in bytes, a multiple of 16. An
+/// offset that does not fit in 32 bits becomes `u32::MAX`, rounded down to the alignment. No thread
+/// uses such an offset, because the driver refuses a launch whose slots need so much memory.
 pub fn layout(function: &Function) -> (SecondaryMap<Slot, u32>, u32) {
     let (offsets, end) = placed(function);
     (offsets, end.saturating_add(15) & !15)

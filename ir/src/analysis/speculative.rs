@@ -17,7 +17,8 @@ use margay_ops::mods::{Half, StateSpace};
 use margay_ops::ops::Opcode;
 use margay_ops::types::{Kind, OpType};
 
-/// The condition under which the result of an instruction is affine.
+/// A condition that code checks at run time, and under which the result of an instruction is
+/// affine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Check {
     /// The operand does not wrap in its type between the first lane and the last. Its value in each lane is a base plus
@@ -25,7 +26,7 @@ pub enum Check {
     NoWrap {
         /// The operand.
         value: Value,
-        /// Stride of the operand.
+        /// Difference between the operand's values in neighbouring lanes.
         stride: i64,
         /// Whether the type of the operand is signed.
         signed: bool,
@@ -35,7 +36,7 @@ pub enum Check {
     Chosen {
         /// The operand.
         value: Value,
-        /// Stride of the operand.
+        /// Difference between the operand's values in neighbouring lanes.
         stride: i64,
         /// Whether the type of the operand is signed.
         signed: bool,
@@ -52,7 +53,8 @@ enum Fact {
     /// The definition of the value has not been visited.
     #[default]
     Unknown,
-    /// If the checks hold, the value has this stride. Stride 0 means that the value is equal for all lanes.
+    /// If the checks hold, the values in neighbouring lanes differ by this stride. Stride 0 means
+    /// that the value is equal for all lanes.
     Stride(i64),
     /// The value varies.
     Varies,
@@ -84,7 +86,8 @@ impl SpeculativeAffine {
         speculative
     }
 
-    /// Returns the difference between neighbouring lanes of a speculatively affine value.
+    /// Returns the difference between the values in neighbouring lanes if `value` is speculatively
+    /// affine, otherwise `None`.
     pub fn stride(&self, value: Value) -> Option<i64> {
         match self.facts[value] {
             Fact::Stride(stride) => Some(stride),
@@ -275,7 +278,8 @@ impl View<'_> {
         }
     }
 
-    /// Returns the stride and the check of a product with a constant.
+    /// Returns the stride of the product of `a` and `b` and the check that it needs; `None` if the
+    /// product is not speculatively affine. One factor must be a constant.
     fn product(&self, data: &InstData, a: Value, b: Value) -> Option<(i64, Option<Check>)> {
         if data.mods.half() == Half::Lo {
             return Some((self.plain_product(data, a, b)?, None));
@@ -297,7 +301,8 @@ impl View<'_> {
         Some((operand.checked_mul(scale)?, Some(check)))
     }
 
-    /// Returns the stride and the check of a conversion from a 32-bit to a 64-bit integer.
+    /// Returns the stride of the result of a conversion from a 32-bit to a 64-bit integer, and the
+    /// check that it needs; `None` if the result is not speculatively affine.
     fn widened(&self, data: &InstData, a: Value) -> Option<(i64, Option<Check>)> {
         let held = self.function.dfg.ty(a) == data.src.held();
         if data.src.bits() != 32 || data.ty.bits() != 64 || !data.src.is_integer() || !held {
@@ -312,7 +317,8 @@ impl View<'_> {
         Some((operand, Some(check)))
     }
 
-    /// Returns the stride and the check of the minimum or maximum of an affine value and a uniform bound.
+    /// Returns the stride of the minimum or maximum of an affine value and a uniform bound, and the
+    /// check that it needs; `None` if the result is not speculatively affine.
     fn clamped(&self, data: &InstData, a: Value, b: Value) -> Option<(i64, Option<Check>)> {
         if data.ty.bits() != 32 || data.mods.relu() {
             return None;

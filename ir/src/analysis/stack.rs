@@ -1,4 +1,4 @@
-//! Computes how much stack the calls of a function need.
+//! Computes how many bytes of stack the direct and indirect callees of a function need.
 
 use rustc_hash::FxHashMap;
 
@@ -7,12 +7,14 @@ use crate::entity::FuncId;
 /// The stack that the direct and indirect callees of a function need.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct StackNeed {
-    /// The number of bytes of stack. It is the largest total frame size of a path through the call
-    /// graph. Only paths that contain no function twice are considered, and the frame of the first
-    /// function does not count. If the call graph has cycles, the analysis may miss paths.
+    /// The number of bytes of stack that the callees need. It is the largest total frame size of a
+    /// path through the call graph. Only paths that contain no function twice are considered, and
+    /// the frame of the first function does not count. If the call graph has cycles, the analysis
+    /// may miss paths.
     pub bytes: u32,
-    /// Whether a function may call itself, directly or through other functions. If so, the depth of the calls, and
-    /// therefore the stack that they need, is unknown.
+    /// Whether any function in the call graph may call itself, directly or through other functions.
+    /// If so, the number of nested calls, and therefore the necessary size of the stack, is
+    /// unknown.
     pub recursive: bool,
 }
 
@@ -22,7 +24,7 @@ struct Visit {
     frame: u32,
     callees: Vec<FuncId>,
     next: usize,
-    /// The largest number of bytes that a callee visited so far needs.
+    /// The largest number of bytes of stack that a callee visited so far needs.
     deepest: u32,
 }
 
@@ -35,8 +37,8 @@ enum State {
     Known(u32),
 }
 
-/// Computes the stack that the calls of `root` need. `describe` returns the size in bytes of a function's frame, and
-/// the functions that the function calls.
+/// Computes the stack that the direct and indirect callees of `root` need. `describe` returns the
+/// size in bytes of a function's frame, and the functions that the function calls.
 pub fn stack_need(
     root: FuncId,
     mut describe: impl FnMut(FuncId) -> (u32, Vec<FuncId>),
@@ -91,8 +93,8 @@ pub fn stack_need(
 mod tests {
     use super::*;
 
-    /// Returns the stack that function 0 needs. Function `i` has a frame of `frames[i].0` bytes and calls
-    /// `frames[i].1`.
+    /// Returns the stack that the callees of function 0 need. Function `i` has a frame of
+    /// `functions[i].0` bytes and calls the functions with the numbers `functions[i].1`.
     fn need(functions: &[(u32, &[u32])]) -> StackNeed {
         stack_need(FuncId(0), |id| {
             let (frame, callees) = functions[id.0 as usize];

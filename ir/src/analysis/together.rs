@@ -13,8 +13,8 @@ use crate::function::Function;
 /// A set of blocks, by their number in reverse postorder.
 type BlockSet = Vec<u64>;
 
-/// Returns whether all threads of a CTA together reach each block for which `synchronises` is true.
-/// Returns false if the analysis cannot prove this.
+/// Considers the blocks for which `synchronises` is true. Returns whether all threads of a CTA
+/// reach each of these blocks together. Returns false if the analysis cannot prove this.
 pub fn meet_at(
     function: &Function,
     cfg: &Cfg,

@@ -19,8 +19,9 @@
 //! - Special registers: the class that [`SpecialReg::uniformity`] returns; `%laneid` is affine.
 //! - `%tid`: varying, unless each warp is inside one row of the block ([`Assumptions::whole_rows`]). Then `%tid.x`
 //!   is affine, and `%tid.y` and `%tid.z` are equal for the warp.
-//! - Pure operations: the class of the least uniform operand. If an operand is affine, a sum, a difference, a product
-//!   with a constant, or a uniform choice between equal strides is affine; any other result of an affine operand
+//! - Pure operations: the class of the least uniform operand. If an operand is affine, these
+//!   results are affine: a sum, a difference, a product with a constant, and a selection with a
+//!   uniform condition between values with equal strides. Any other result of an affine operand
 //!   varies.
 //! - Widening of an affine value: affine if no lane wraps. No lane wraps if the base is a multiple of a power of two
 //!   that is larger than `stride * lane` of the last lane.
@@ -39,7 +40,8 @@
 //! Generic addresses of shared memory differ between CTAs. Generic addresses of local memory differ between
 //! threads.
 //!
-//! Invariant: classes are conservative. A value has the class varying unless the analysis proves another class.
+//! Invariant: classes are conservative. A value has the class [`Class::Varying`] unless the
+//! analysis proves another class.
 
 mod control;
 mod transfer;
@@ -57,13 +59,13 @@ use margay_ops::sreg::SpecialReg;
 /// How a value differs between threads.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Class {
-    /// Equal for all threads of a launch.
+    /// The value is equal for all threads of a launch.
     Launch,
-    /// Equal for all threads of a CTA.
+    /// The value is equal for all threads of a CTA.
     Cta,
-    /// Equal for all lanes of a warp.
+    /// The value is equal for all lanes of a warp.
     Warp,
-    /// Equal to `base + stride * lane`. The field is the stride, which is not 0.
+    /// The value is equal to `base + stride * lane`. The field is the stride, which is not 0.
     Affine(i64),
     /// Any other value.
     Varying,
@@ -110,7 +112,8 @@ impl fmt::Display for Class {
     }
 }
 
-/// Assumptions about the shape of the launch, and the number of lanes of a chunk.
+/// Assumptions about the number of threads of a block in each dimension, and the number of lanes of
+/// a chunk.
 ///
 /// Classes describe chunks: `width` neighbouring lanes of a warp, the first of which has a number that is a
 /// multiple of `width`. If `width` is less than 32, "warp" in the rest of this module means such a chunk.
@@ -137,18 +140,19 @@ impl Default for Assumptions {
 }
 
 impl Assumptions {
-    /// Returns the assumptions that a kernel's `.reqntid` permits.
+    /// Returns the assumptions that follow from the block size that a kernel requires with
+    /// `.reqntid`.
     pub fn of(function: &Function) -> Assumptions {
         let shape = function.kernel.as_ref().and_then(|kernel| kernel.reqntid);
         shape.map_or_else(Assumptions::default, Assumptions::of_block)
     }
 
-    /// Returns the assumptions for warps in blocks of the given shape.
+    /// Returns the assumptions for warps in blocks that have `shape[i]` threads in dimension `i`.
     pub fn of_block(shape: [u32; 3]) -> Assumptions {
         Assumptions::of_slices(shape, 32)
     }
 
-    /// Returns the assumptions for chunks of `width` lanes in blocks of the given shape.
+    /// Returns the assumptions for chunks of `width` lanes in blocks of `x` by `y` by `z` threads.
     pub fn of_slices([x, y, z]: [u32; 3], width: u32) -> Assumptions {
         Assumptions {
             width,
@@ -184,7 +188,7 @@ pub struct Uniformity {
 }
 
 impl Uniformity {
-    /// Classifies the values of a function with a body.
+    /// Classifies the values of `function`, which must have a body.
     pub fn new(function: &Function, assumptions: Assumptions) -> Uniformity {
         let cfg = Cfg::new(function);
         let control = Control::new(function, &cfg);
@@ -202,7 +206,8 @@ impl Uniformity {
         uniformity
     }
 
-    /// Returns the class of a value where it is defined. Values in unreachable code vary.
+    /// Returns the class of a value where it is defined. A value in unreachable code has the class
+    /// [`Class::Varying`].
     pub fn class(&self, value: Value) -> Class {
         self.facts[value].map_or(Class::Varying, |fact| fact.class)
     }
@@ -252,7 +257,8 @@ impl Uniformity {
         self.control.loops()
     }
 
-    /// Returns the index of the innermost loop that contains a value's definition.
+    /// Returns the index of the innermost loop that contains a value's definition; `None` if no
+    /// loop contains it.
     pub fn loop_of(&self, value: Value) -> Option<usize> {
         self.control.innermost(value)
     }
@@ -358,7 +364,7 @@ fn either(a: Fact, b: Fact) -> Fact {
     }
 }
 
-/// Prints the classes as comments in a listing.
+/// Adds the classes of a function's values as comments to a listing of the function.
 #[derive(Debug)]
 pub struct UniformityNotes<'a> {
     /// The function.

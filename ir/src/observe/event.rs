@@ -1,4 +1,4 @@
-//! Events other than accesses that tools observe: the payload of `observe.event`.
+//! Events, except memory accesses, that tools observe: the payload of `observe.event`.
 
 use margay_ops::mods::{MemOrder, Mode, Scope};
 use margay_ops::ops::Opcode;
@@ -21,10 +21,10 @@ pub enum ObservedEvent {
         /// The scope.
         scope: Scope,
     },
-    /// The lanes execute an operation on groups of asynchronous copies. The event has the same operand as the
-    /// `check.group` of the operation, if any.
+    /// The lanes execute an operation on groups of asynchronous copies. If the `check.group` that
+    /// describes the operation has an operand, the event has the same operand.
     CopyGroup {
-        /// The operation, as in `check.group`.
+        /// The operation: the mode of the `check.group` that describes it.
         mode: Mode,
     },
     /// The lanes execute an instruction of the PTX text. If the event has an operand, only the lanes in which the
@@ -85,7 +85,8 @@ impl ObservedEvent {
     }
 }
 
-/// Returns the default value for the number 0, and `all[number - 1]` for other numbers.
+/// Returns the default value for the number 0, and `all[number - 1]` for other numbers; `None` if
+/// this index is out of range.
 fn named<T: Copy + Default>(all: &[T], number: usize) -> Option<T> {
     match number.checked_sub(1) {
         None => Some(T::default()),

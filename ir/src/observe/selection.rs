@@ -4,8 +4,9 @@ use margay_ops::mods::StateSpace;
 
 use super::{AccessMode, ObservedAccess, ObservedEvent};
 
-/// The events that at least one tool selects. The code of a kernel depends on its selection, so the selection is part
-/// of the keys of caches. An access is selected if its state space and its mode are both selected.
+/// The events that at least one tool selects. The compiled code of a kernel depends on the
+/// selection, so the selection is part of the keys of caches of compiled code. An access is
+/// selected if its state space and its mode are both selected.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub struct Selection {
     /// A bit mask of the state spaces of selected accesses. Bit number `space as u32` stands for `space`.
@@ -22,7 +23,8 @@ pub struct Selection {
     pub instructions: bool,
     /// Whether branches are selected.
     pub branches: bool,
-    /// Whether tools need a single record for all lanes of a warp that execute an instruction together.
+    /// Whether each record describes all lanes of a warp that execute an instruction together. If
+    /// not, a record may describe only some of these lanes.
     pub whole_warps: bool,
 }
 

@@ -156,7 +156,8 @@ impl<'a> Cursor<'a> {
         Err(self.expected(&format!("`{word}`")))
     }
 
-    /// Reads a word for which `read` returns a result, and returns this result.
+    /// Reads the next word and returns the result of `read` for this word. Returns an error if the
+    /// result is `None`; `what` describes the expected word.
     pub(super) fn word_as<T>(
         &mut self,
         what: &str,
@@ -171,7 +172,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Reads a decimal number.
+    /// Reads a decimal number. If the next word is not such a number, returns an error; `what`
+    /// describes the expected number.
     pub(super) fn number<T: FromStr>(&mut self, what: &str) -> Parsed<T> {
         self.word_as(what, |word| digits(word)?.parse().ok())
     }

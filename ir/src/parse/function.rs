@@ -82,7 +82,7 @@ fn shape(c: &mut Cursor<'_>) -> Parsed<[u32; 3]> {
 }
 
 impl FunctionParser<'_, '_> {
-    /// Parses the lines before the first block.
+    /// Parses the lines before the first block of a function.
     fn attributes(&mut self) -> Parsed<()> {
         loop {
             let word = self.c.peek_word();
@@ -159,7 +159,7 @@ impl FunctionParser<'_, '_> {
         Ok(())
     }
 
-    /// Parses the blocks and the closing brace.
+    /// Parses the blocks of a function and its closing brace.
     fn body(&mut self) -> Parsed<()> {
         let mut current = None;
         while !self.c.accept("}") {

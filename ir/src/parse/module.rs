@@ -202,7 +202,8 @@ fn hex_bytes(text: &str) -> Option<Vec<u8>> {
         .collect()
 }
 
-/// Parses a linkage. Without a linkage word, the linkage is internal.
+/// Parses the linkage of a function or variable. If the next word names no linkage, the linkage is
+/// internal.
 pub(super) fn linkage(c: &mut Cursor<'_>) -> Linkage {
     match linkage_of(c.peek_word()) {
         Some(linkage) => {

@@ -1,5 +1,6 @@
-//! Merges into a kernel the functions in which threads may wait. The kernel gets one copy of each function, and the
-//! pass replaces calls by jumps with an explicit stack.
+//! If a kernel calls functions in which threads may wait, merges all functions that the kernel
+//! reaches into the kernel. The kernel gets one copy of each function. Jumps and an explicit stack
+//! replace the calls.
 //!
 //! Native code calls device functions for one thread at a time, so no thread can wait inside a device function. A call
 //! remains after inlining if it is recursive, if it goes through a handle, or if the body of the callee is too large.

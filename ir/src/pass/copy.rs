@@ -15,7 +15,7 @@ pub(super) fn new_block(function: &mut Function) -> Block {
     function.dfg.blocks.push(Default::default())
 }
 
-/// Ends a block with a jump.
+/// Ends the block `from` with a jump to `to`.
 pub(super) fn jump(function: &mut Function, from: Block, to: Block, args: &[Value]) -> Inst {
     let desc = Desc {
         opcode: Opcode::Jump,
@@ -36,12 +36,12 @@ pub(super) fn jump(function: &mut Function, from: Block, to: Block, args: &[Valu
     inst
 }
 
-/// A copier of a callee's body into a caller.
+/// Copies the body of a callee into a caller.
 pub(super) struct Copier<'a> {
     caller: &'a mut Function,
     callee: &'a Function,
     tail: Block,
-    /// The copy of each block.
+    /// The copy of each block of the callee.
     pub(super) blocks: FxHashMap<Block, Block>,
     values: FxHashMap<Value, Value>,
     first_slot: usize,
@@ -64,7 +64,7 @@ impl<'a> Copier<'a> {
         }
     }
 
-    /// Copies the blocks. The copies are not in the layout yet.
+    /// Copies the blocks of the callee into the caller. The copies are not in the layout yet.
     pub(super) fn copy_blocks(&mut self) {
         for &block in self.callee.blocks() {
             let new = new_block(self.caller);

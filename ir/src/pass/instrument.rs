@@ -32,8 +32,8 @@ use crate::syscall::Syscall;
 pub struct Request {
     /// Whether to insert a `check.access` in front of accesses.
     pub accesses: bool,
-    /// Whether to detect races: each `check.access` examines the access of each lane and gets the operands of the
-    /// access, and fences are reported.
+    /// Whether to detect races. If so, each `check.access` passes the access of every lane to the
+    /// race detector, with the operands of the access, and each fence gets a `check.fence`.
     pub order: bool,
     /// Whether to check that the bytes that a thread reads have been written.
     pub initialisation: bool,
@@ -77,8 +77,8 @@ pub fn strip(function: &mut Function, request: Request) {
     }
 }
 
-/// Inserts the checks and the observations. If races or initialisation are checked, first makes speculative loads
-/// conditional ([`speculated`]).
+/// Inserts the checks and observations that `request` contains. If races or initialisation are
+/// checked, first makes speculative loads conditional ([`speculated`]).
 pub fn run(function: &mut Function, request: Request) {
     if !function.has_body() {
         return;
@@ -235,7 +235,7 @@ fn check(
     check
 }
 
-/// Creates the observation of an access.
+/// Creates the `observe.access` for the access that `inst` makes.
 fn observation(function: &mut Function, inst: Inst, access: ObservedAccess) -> Inst {
     let data = function.dfg.insts[inst];
     let mods = properties(&data, access);
@@ -448,7 +448,8 @@ fn is_free(function: &Function, inst: Inst) -> bool {
     Syscall::from_payload(payload) == Some(Syscall::Free)
 }
 
-/// Creates the check of the argument of `free`.
+/// Creates the `check.access` for a call of `free`: the check examines the pointer that the call
+/// frees.
 fn check_free(function: &mut Function, inst: Inst, request: Request) -> Inst {
     let pointer = function.dfg.args(inst)[0];
     let mods = Mods::NONE.with_mode(Mode::Release).with_flag(request.order);

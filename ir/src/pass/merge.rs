@@ -1,4 +1,5 @@
-//! Merges each chain of blocks into one block, in functions with very many blocks.
+//! Merges each chain of blocks into one block, in functions with very many blocks. In a chain, each
+//! block jumps to the next block, to which no other branch leads.
 //!
 //! Each label of a program begins a block, whether or not a branch leads to it. Chains are merged
 //! because a function with several thousand blocks is compiled and interpreted faster if it has

@@ -5,8 +5,9 @@
 //! parameter at a constant offset, which therefore counts as a pure operation here. In a function without sync points,
 //! the pass replaces an operation by an equal operation that dominates it. In a function with sync points, it does so
 //! only for operations that cost nothing to compute again. It replaces any other operation only if the equal operation
-//! is in the same block, and no sync point lies between the two. If warps run in lock-step, accesses to shared memory
-//! count as sync points. Otherwise the shared value would have to be stored while a lane waits at a sync point.
+//! is in the same block, and no sync point lies between the two. If a sync point were between the
+//! two, the result of the first operation would have to be stored while a lane waits at the sync
+//! point. If warps run in lock-step, accesses to shared memory count as sync points.
 //!
 //! A load is replaced if the same block has loaded or stored the same type at the same address and nothing in between
 //! may have changed the memory. Between the two accesses there must be no write to the same space or to a generic

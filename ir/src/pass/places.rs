@@ -106,7 +106,7 @@ impl SharedAddress {
 /// A set of locations.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Places {
-    /// The known locations, ordered by their keys.
+    /// The known locations, ordered by base and offset.
     known: SmallVec<[SharedAddress; 4]>,
     /// Whether the set contains all locations; if so, `known` is empty.
     more: bool,

@@ -24,7 +24,7 @@ const MAX_PIECES: usize = 4096;
 /// A piece of a slot that becomes a variable.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
-    /// Type of the variable.
+    /// Type of the variable that replaces the piece.
     ty: Type,
 }
 
@@ -33,7 +33,7 @@ struct Piece {
 struct Access {
     block: Block,
     inst: Inst,
-    /// The piece of each element.
+    /// The piece that each element of the access reads or writes.
     pieces: Vec<usize>,
 }
 
@@ -41,7 +41,7 @@ struct Access {
 #[derive(Debug, Default)]
 struct Plan {
     pieces: Vec<Piece>,
-    /// The accesses. The accesses of each block are in layout order.
+    /// The accesses to the promoted pieces. The accesses of each block are in layout order.
     accesses: Vec<Access>,
 }
 

@@ -159,7 +159,8 @@ fn step(
 /// The properties of a memory access that matter for sync points.
 struct Access {
     is_volatile: bool,
-    /// The location in shared memory; `None` for a volatile access to other memory.
+    /// The location in shared memory that the access uses; `None` for a volatile access to other
+    /// memory.
     place: Option<SharedAddress>,
     /// Whether the access reads memory and the program uses the value that it reads.
     sees: bool,

@@ -250,8 +250,8 @@ impl Checker<'_> {
         vec![part.held(); (whole / part_bits) as usize]
     }
 
-    /// Checks the operands of `cvt`: either one operand for each element or one packed operand, followed by the random
-    /// bits if the instruction has random bits.
+    /// Checks the operands of `cvt`: either one operand for each element or one packed operand,
+    /// followed by an operand with random bits if the instruction has the rounding mode `.rs`.
     fn converted(&self, args: &[Value], report: &mut Report) {
         let Desc { ty, src, mods, .. } = self.desc;
         let values = if src.elements() > 1 { 1 } else { ty.elements() };

@@ -1,4 +1,5 @@
-//! Checks references, layout and terminators. The other checks rely on these properties.
+//! Checks that references between entities, the layout and the terminators of blocks are valid. The
+//! other checks rely on this.
 
 use rustc_hash::FxHashSet;
 

@@ -20,7 +20,7 @@ pub(crate) fn of(value: &impl Hash) -> Digest {
     digester.digest()
 }
 
-/// Size of a block in bytes.
+/// Size in bytes of the blocks into which BLAKE2b divides the input.
 const BLOCK: usize = 128;
 
 /// The initial state: the first 64 bits of the fractional parts of the square roots of the first eight primes (RFC
@@ -50,7 +50,8 @@ const ORDER: [[u8; 16]; 10] = [
     [10, 2, 8, 4, 7, 6, 1, 5, 15, 11, 9, 14, 3, 12, 13, 0],
 ];
 
-/// Indices of the columns, then of the diagonals, that a round mixes.
+/// The columns and then the diagonals of the state that a round mixes. Each is a list of word
+/// indices.
 const QUARTERS: [[usize; 4]; 8] = [
     [0, 4, 8, 12],
     [1, 5, 9, 13],

@@ -29,16 +29,17 @@ use crate::function::CompiledFunction;
 pub(super) const FORMAT: u32 = 1;
 
 const MAGIC: &[u8; 8] = b"margayNC";
-/// Offsets of the key, the checksum and the body.
+/// Offsets in bytes, from the start of an entry, of the key, the checksum and the body.
 const KEY: usize = 28;
 const CHECKSUM: usize = KEY + digest::BYTES;
 const BODY: usize = CHECKSUM + digest::BYTES;
-/// Sizes in bytes of a source position, a site and a description.
+/// Sizes in bytes of a source position, a site and an op description in an entry.
 const LOC: usize = 16;
 const SITE: usize = 12;
 const DESC: usize = 4;
 
-/// Encodes a native function. Returns `None` if the function refers to data that another process could not reconstruct.
+/// Encodes a native function as a cache entry. Returns `None` if the function refers to data that
+/// another process could not reconstruct.
 pub(super) fn write(key: &Digest, made: &CompiledFunction, function: &Function) -> Option<Vec<u8>> {
     let mut code = made.code.bytes().to_vec();
     addresses::clear(&mut code, &made.sites)?;
@@ -79,7 +80,8 @@ fn insts_with(descs: &DescTable, function: &Function) -> Option<Vec<u32>> {
     descs.iter().map(|desc| Some(known.get(desc)?.0)).collect()
 }
 
-/// Decodes a native function. Returns `None` if the bytes are damaged or belong to another key.
+/// Decodes a native function from a cache entry. Returns `None` if the bytes are damaged or belong
+/// to another key.
 pub(super) fn read(bytes: &[u8], key: &Digest, source: Source<'_>) -> Option<CompiledFunction> {
     let (head, body) = bytes.split_at_checked(BODY)?;
     let word = |at: usize| Some(u32::from_le_bytes(head.get(at..at + 4)?.try_into().ok()?));
@@ -118,7 +120,7 @@ pub(super) fn read(bytes: &[u8], key: &Digest, source: Source<'_>) -> Option<Com
     })
 }
 
-/// Splits bytes into groups of `N` numbers.
+/// Splits bytes into groups of `N` 32-bit numbers.
 fn words<const N: usize>(bytes: &[u8]) -> impl Iterator<Item = [u32; N]> {
     bytes.chunks_exact(4 * N).map(|group| {
         std::array::from_fn(|i| {

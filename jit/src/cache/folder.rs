@@ -1,4 +1,4 @@
-//! The files of the disk cache: checks which user has written them, and creates and deletes them.
+//! Creates and deletes the files of the disk cache, and checks which user has written them.
 //!
 //! An entry is the file `FOLDER/xx/KEY`. The lowest bits of the key's first byte give `xx`, the subfolder, which is one
 //! of [`PARTS`] parts. The size limit is divided equally among the parts, so a process that writes an entry lists only
@@ -19,7 +19,7 @@ use super::digest::{self, Digest};
 use crate::code_memory::trusted_user;
 use crate::files::without_size_signal;
 
-/// Number of parts of the folder.
+/// Number of parts (subfolders) of the cache folder.
 pub(super) const PARTS: u64 = 64;
 /// Prefix of the name of a file that is being written.
 const DRAFT: &str = "draft-";
@@ -28,7 +28,7 @@ const DEAD: Duration = Duration::from_secs(3600);
 /// Resolution with which the cache records the time of an entry's last use.
 const USED: Duration = Duration::from_secs(60);
 
-/// A folder of entries.
+/// The folder with the entries of a disk cache.
 #[derive(Debug)]
 pub(super) struct Folder {
     path: PathBuf,
@@ -150,7 +150,7 @@ impl Folder {
         written
     }
 
-    /// Returns the maximum number of bytes of a part.
+    /// Returns the maximum number of bytes of the entries in a part.
     fn share(&self) -> u64 {
         self.limit / PARTS
     }

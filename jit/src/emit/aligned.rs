@@ -2,10 +2,11 @@
 //! access ends the launch.
 //!
 //! A test is a conditional trap instruction, whose signal the host recognises. A test uses only the low bits of an
-//! address. It ignores the base of a memory window, because the alignment of windows exceeds the size of every access.
-//! It also ignores offsets that are multiples of the access size. Most tests therefore examine the base of an array,
-//! once per basic block. If the addresses of several lanes differ by multiples of the access size, these lanes need
-//! only one test.
+//! address. It does not include the base of a memory window, because the alignment of windows
+//! exceeds the size of every access. It also does not include offsets that are multiples of the
+//! access size. Most tests therefore examine the base of an array, once per basic block. If the
+//! addresses of several lanes differ by multiples of the access size, these lanes need only one
+//! test.
 
 use cranelift_codegen::ir::{self, InstBuilder, TrapCode, types};
 use margay_ir::entity::{Block, Inst, Value};
@@ -179,15 +180,16 @@ impl Lane<'_, '_> {
 enum LowPart {
     /// The low bits of the result equal the low bits of the operand.
     Same,
-    /// `Sum` is the sum of two operands, `Less` the difference.
+    /// `Sum`: the result is the sum of two operands. `Less`: the result is their difference.
     Sum,
     Less,
-    /// `Product` is the product of two operands, `Fused` the product of two operands plus a third operand.
+    /// `Product`: the result is the product of two operands. `Fused`: the result is the product of
+    /// two operands plus a third operand.
     Product,
     Fused,
-    /// The first operand, shifted left by the second operand.
+    /// The result is the first operand, shifted left by the second operand.
     Shifted,
-    /// The bitwise AND of two operands.
+    /// The result is the bitwise AND of two operands.
     Masked,
     /// At least this number of the result's low bits are zero.
     Known(u32),

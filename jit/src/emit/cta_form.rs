@@ -207,7 +207,8 @@ fn slices<'a, 'b>(
     Ok(b)
 }
 
-/// Advances the CTA coordinates by one CTA. The x coordinate changes first, then y, then z.
+/// Emits code that advances the CTA coordinates by one CTA. The x coordinate changes first, then y,
+/// then z.
 pub(crate) fn next_index(b: &mut FunctionBuilder<'_>, ctaid: [Variable; 3], grid: [ir::Value; 2]) {
     let zero = b.ins().iconst(types::I32, 0);
     let [x, y, z] = ctaid.map(|var| b.use_var(var));

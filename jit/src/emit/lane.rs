@@ -38,7 +38,7 @@ impl From<EmitError> for CompileError {
     }
 }
 
-/// Values that are equal for all lanes of a CTA.
+/// Cranelift values that are equal for all lanes of a CTA.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fixed {
     /// Address of the `NativeContext`.
@@ -96,7 +96,7 @@ pub(crate) struct Lane<'a, 'b> {
     /// pointer parameters contain addresses of device memory, and shared memory ends exactly at the end of its
     /// accessible pages.
     pub(crate) trusted: bool,
-    /// What checking runs and tools observe.
+    /// The checks and events that checking runs and tools request.
     pub(crate) request: Request,
     /// The result of the analysis of the pointers from which addresses of device memory are computed.
     pub(crate) pointers: &'a Pointers,
@@ -152,7 +152,7 @@ pub(crate) struct Lane<'a, 'b> {
     /// The number of the permitted range ([`super::permitted`]) for each root, that is, for each
     /// value from which addresses are computed.
     pub(crate) ranges: FxHashMap<Value, usize>,
-    /// Block of every instruction.
+    /// The block of each instruction of the function.
     pub(crate) homes: &'a SecondaryMap<Inst, Option<Block>>,
     /// Stack slots that all slow paths of the function share: one slot for operands and one slot for results.
     pub(crate) areas: [Option<ir::StackSlot>; 2],
@@ -299,7 +299,7 @@ impl<'a, 'b> Lane<'a, 'b> {
         again
     }
 
-    /// Sets the variables of a block's parameters at the start of the block.
+    /// Emits code at the start of a block that sets the variables of the block's parameters.
     fn set_params(&mut self, block: Block, target: ir::Block) {
         for (i, &param) in self.function.dfg.blocks[block].params.iter().enumerate() {
             if self.has_variable(param) {
@@ -309,8 +309,8 @@ impl<'a, 'b> Lane<'a, 'b> {
         }
     }
 
-    /// Loads from the frame the values that a region uses. Values that are only used after the region stay in the
-    /// frame.
+    /// Emits loads from the frame of the values that a region uses. Values that are only used after
+    /// the region are not loaded.
     fn load_live(&mut self, first: Block, live_in: &[Value]) {
         let Some(regions) = self.regions.filter(|_| !live_in.is_empty()) else {
             return;
@@ -325,7 +325,8 @@ impl<'a, 'b> Lane<'a, 'b> {
         }
     }
 
-    /// Loads the lane's element of a value from the frame.
+    /// Emits the load of the lane's element of a value from the frame; `None` if the frame does not
+    /// contain the value.
     fn load_stored(&mut self, value: Value) -> Option<ir::Value> {
         let (address, offset) = self.stored_at(value)?;
         let ty = clif_type(self.function.dfg.ty(value));
@@ -341,7 +342,7 @@ impl<'a, 'b> Lane<'a, 'b> {
         Some((address, i32::try_from(offset).ok()?))
     }
 
-    /// Stores the lane's element of a value in the frame.
+    /// Emits the store of the lane's element of a value to the frame.
     pub(crate) fn store_value(&mut self, value: Value) {
         let bits = self.get(value);
         if let Some((address, offset)) = self.stored_at(value) {
@@ -349,10 +350,11 @@ impl<'a, 'b> Lane<'a, 'b> {
         }
     }
 
-    /// Rematerialises, at the start of a region, the values that other regions define and whose computation is cheaper
-    /// than storing them. If there are more than [`MAX_AT_START`] such values, each block rematerialises the values
-    /// that it uses ([`compute_for_block`](Self::compute_for_block)). Otherwise the start of the region would compute
-    /// the values for all paths, although a lane runs only one of them.
+    /// Emits code that rematerialises, at the start of a region, the values that other regions
+    /// define and whose computation is cheaper than storing them. If there are more than
+    /// [`MAX_AT_START`] such values, each block rematerialises the values that it uses
+    /// ([`compute_for_block`](Self::compute_for_block)). Otherwise the start of the region would
+    /// compute the values for all paths, although a lane runs only one of them.
     fn compute_again(&mut self, first: Block) -> Result<(), EmitError> {
         let Some(regions) = self.regions else {
             return Ok(());
@@ -372,7 +374,8 @@ impl<'a, 'b> Lane<'a, 'b> {
         Ok(())
     }
 
-    /// Rematerialises, at the start of a block, the values of `per_block` that the block uses and does not define.
+    /// Emits code that rematerialises, at the start of a block, the values of `per_block` that the
+    /// block uses and does not define.
     fn compute_for_block(&mut self, block: Block) -> Result<(), EmitError> {
         if self.per_block.is_empty() {
             return Ok(());
@@ -585,7 +588,8 @@ impl<'a, 'b> Lane<'a, 'b> {
         self.b.ins().iconst(ty, signed)
     }
 
-    /// Loads a field of the context that does not change while the function runs.
+    /// Emits the load of a field of the context that does not change while the native function
+    /// runs.
     pub(crate) fn field(&mut self, ty: ir::Type, offset: usize) -> ir::Value {
         self.b
             .ins()

@@ -27,7 +27,7 @@ pub(crate) fn element_type(ty: OpType) -> Option<ir::Type> {
     })
 }
 
-/// Loads the base of the window of shared memory.
+/// Emits the load of the base of the CTA's window of shared memory.
 pub(crate) fn shared_base(b: &mut FunctionBuilder<'_>, ctx: ir::Value) -> ir::Value {
     let at = offset_of!(NativeContext, shared_base) as i32;
     b.ins().load(types::I64, fixed(), ctx, at)
@@ -161,8 +161,8 @@ impl Lane<'_, '_> {
         data.mods.vec() > 1 && !Self::is_weak(data) && element.bits() <= 64
     }
 
-    /// Loads an element from memory and converts it to the bits of an IR value. A `strong` load is a single atomic
-    /// access.
+    /// Emits code that loads an element from memory and converts it to the bits of an IR value. A
+    /// `strong` load is a single atomic access.
     pub(crate) fn load_element(
         &mut self,
         element: ir::Type,
@@ -245,7 +245,8 @@ impl Lane<'_, '_> {
         Ok(())
     }
 
-    /// Stores the low bits of a value in an element. A `strong` store is a single atomic access.
+    /// Emits the store of the low bits of a value to an element in memory. A `strong` store is a
+    /// single atomic access.
     pub(crate) fn store_element(
         &mut self,
         element: ir::Type,

@@ -1,4 +1,4 @@
-//! Checks accesses in generated code without a call of the host.
+//! Emits code that checks accesses without a call of the host.
 //!
 //! When the host permits an access, it stores in the context a range of memory in which all threads may make accesses
 //! of this kind ([`NativeContext::permitted`]). Later accesses in this range need no call. If a
@@ -39,8 +39,8 @@ impl Lane<'_, '_> {
         *self.ranges.entry(root.value).or_insert(next)
     }
 
-    /// Loads a field of the range at the offset `range` of the context. The host can change the range during every call
-    /// from generated code.
+    /// Emits the load of a field of the permitted range at the offset `range` of the context. The
+    /// host can change the range during every call from generated code.
     pub(crate) fn range_field(&mut self, range: usize, field: usize) -> ir::Value {
         let at = (range + field) as i32;
         let ctx = self.fixed.ctx;
@@ -85,9 +85,10 @@ impl Lane<'_, '_> {
         Some(self.is_written(access, (inside, whole), (written, offset)))
     }
 
-    /// Tests whether an access at the host address `at` is inside the permitted range at the offset `range` of the
-    /// context, and whether the address is aligned. `shape` contains the number of bytes of the access and the result
-    /// of [`alignment`]. Returns the distance of the address from the start of the range, and the result of the test.
+    /// Emits a test whether an access at the host address `at` is inside the permitted range at the
+    /// offset `range` of the context, and whether the address is aligned. `shape` contains the
+    /// number of bytes of the access and the result of [`alignment`]. Returns the distance of the
+    /// address from the start of the range, and the result of the test.
     pub(crate) fn is_in_range(
         &mut self,
         range: usize,
@@ -100,9 +101,9 @@ impl Lane<'_, '_> {
         (offset, self.is_inside((at, offset), size, shape))
     }
 
-    /// Tests whether an access of `span` bytes is inside a memory range of `size` bytes, and whether its address is
-    /// aligned. `at` is the host address of the access, and `offset` the offset of this address in the range. `align`
-    /// is the result of [`alignment`].
+    /// Emits a test whether an access of `span` bytes is inside a memory range of `size` bytes, and
+    /// whether its address is aligned. `at` is the host address of the access, and `offset` the
+    /// offset of this address in the range. `align` is the result of [`alignment`].
     fn is_inside(
         &mut self,
         (at, offset): (ir::Value, ir::Value),
@@ -124,9 +125,9 @@ impl Lane<'_, '_> {
         }
     }
 
-    /// Tests whether an access that is `inside` its range accesses only bytes that have been written. `whole` states
-    /// that all bytes of the range have been written; otherwise `record` is the address of the record of written
-    /// bytes. A store to such bytes need not be recorded.
+    /// Emits a test whether an access that is `inside` its range accesses only bytes that have been
+    /// written. `whole` states that all bytes of the range have been written; otherwise `record` is
+    /// the address of the record of written bytes. A store to such bytes need not be recorded.
     fn is_written(
         &mut self,
         access: ObservedAccess,

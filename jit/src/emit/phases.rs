@@ -5,10 +5,11 @@
 //! host chooses the lanes that continue, and the same code runs these lanes. When all warps have reached the same
 //! barrier, the barrier is complete and the next phase begins. When all warps have exited, the next CTA begins.
 //!
-//! The function returns [`status::GENERAL`] if the CTA scheduler ([`margay_exec`]) must handle a case: lanes that
-//! yield, barriers whose number is not constant or that do not wait for all threads, lanes or warps that wait at
-//! different barriers, and lanes that may still reconverge with lanes that have yielded. Invariant: when the function
-//! returns `GENERAL`, the headers of the frames record where each lane waits and which lanes have exited. The context
+//! The function returns [`status::GENERAL`] if the CTA scheduler ([`margay_exec`]) must continue
+//! the CTA. The causes are: lanes that yield, barriers whose number is not constant or that do not
+//! wait for all threads, lanes or warps that wait at different barriers, and lanes that may still
+//! reconverge with lanes that have yielded. Invariant: when the function returns `GENERAL`, the
+//! headers of the frames record where each lane waits and which lanes have exited. The context
 //! field `phase` then contains the resume point at which the phase began, and the field `moved`
 //! contains the number of warps that have run in this phase.
 
@@ -36,29 +37,29 @@ use crate::abi::{Helpers, NativeContext, WHOLE_CTA, sorted, status};
 use crate::addresses::Target;
 use crate::sync_points::{Completion, SyncPointTable};
 
-/// Blocks and variables that all regions share.
+/// The Cranelift blocks and variables that all regions of the function share.
 struct Driver<'a> {
     regions: &'a Regions,
     sync_points: &'a SyncPointTable,
     ctx: ir::Value,
     frames: ir::Value,
-    /// What checking runs and tools observe.
+    /// The checks and events that checking runs and tools request.
     request: Request,
     /// Nonzero if lanes have exited before the end of their CTA. Computed only if a checking run examines
     /// synchronisation.
     gone: Variable,
-    /// Base of the window of shared memory, for vector code.
+    /// Base of the CTA's window of shared memory, for vector code.
     shared: Option<ir::Value>,
     threads: ir::Value,
     warps: ir::Value,
     ctaid: [Variable; 3],
     warp: Variable,
     frame: Variable,
-    /// Lanes of the warp that have not exited.
+    /// Lanes of the current warp that have not exited.
     alive: Variable,
-    /// Lanes of the warp that run now.
+    /// Lanes of the current warp that run now.
     running: Variable,
-    /// Resume point at which the phase began.
+    /// Resume point at which the current phase began.
     phase: Variable,
     /// Nonzero if the CTA is known to be converged: all its threads have reached the same barriers since the start of
     /// the kernel.
@@ -138,7 +139,7 @@ fn set_field(b: &mut FunctionBuilder<'_>, ctx: ir::Value, offset: usize, value: 
 }
 
 impl<'a> Driver<'a> {
-    /// Emits the loops over CTAs, phases and warps.
+    /// Emits the loops over CTAs, phases and warps, and returns their blocks and variables.
     fn new(
         parts: &mut LaneParts<'_, '_>,
         regions: &'a Regions,
@@ -410,7 +411,8 @@ impl<'a> Driver<'a> {
         b.ins().ushr(every, missing)
     }
 
-    /// Stores the mask of the warp's lanes that have not exited in the frame's header, and returns the mask.
+    /// Emits the store, to the frame's header, of the mask of the warp's lanes that have not
+    /// exited, and returns the mask.
     fn note_alive(&self, b: &mut FunctionBuilder<'_>) -> ir::Value {
         let alive = b.use_var(self.alive);
         let frame = b.use_var(self.frame);
@@ -432,8 +434,9 @@ impl<'a> Driver<'a> {
     }
 
     /// For checking runs, emits the code that runs when all threads that have not exited have reached a barrier. If a
-    /// run checks synchronisation and threads have exited earlier, the CTA scheduler completes the barrier. If a run
-    /// checks the order of accesses, the code reports the barrier.
+    /// run checks synchronisation and threads have exited earlier, the CTA scheduler completes the
+    /// barrier. If a run checks the order of accesses, the code reports the barrier to the checking
+    /// tools.
     fn watch_barrier(&self, b: &mut FunctionBuilder<'_>) {
         if self.request.synchronisation {
             let [whole, apart] = std::array::from_fn(|_| b.create_block());

@@ -236,8 +236,9 @@ impl Lane<'_, '_> {
         });
     }
 
-    /// Tests whether the bytes `low..high` from an offset are in a window, or in shared memory of one CTA of a cluster.
-    /// The context field at the offset `limit` contains the size.
+    /// Emits a test whether the bytes `low..high` from the offset `value` are in a window, or in
+    /// shared memory of one CTA of a cluster. The context field at the offset `limit` contains the
+    /// size.
     pub(crate) fn window_holds(
         &mut self,
         value: ir::Value,
@@ -267,8 +268,8 @@ impl Lane<'_, '_> {
             .icmp(IntCC::UnsignedLessThanOrEqual, end, limit)
     }
 
-    /// Tests whether an address is in the range of device memory. `limit` is the offset of the context field that
-    /// contains the size of the range.
+    /// Emits a test whether an address is in the range of device memory. `limit` is the offset of
+    /// the context field that contains the size of the range.
     pub(crate) fn in_range(&mut self, address: ir::Value, limit: usize) -> ir::Value {
         let base = self.field(types::I64, offset_of!(NativeContext, reach_base));
         let bytes = self.field(types::I64, limit);

@@ -69,7 +69,7 @@ impl Lane<'_, '_> {
         self.b.ins().stack_addr(types::I64, slot, 0)
     }
 
-    /// Stores a value zero-extended to 16 bytes.
+    /// Emits the store of a value, zero-extended to 16 bytes.
     pub(crate) fn store_wide(&mut self, bits: ir::Value, to: ir::Value, offset: i32) {
         let bits = self.as_int(bits);
         if self.b.func.dfg.value_type(bits) == types::I128 {
@@ -82,7 +82,7 @@ impl Lane<'_, '_> {
         self.b.ins().store(host(), zero, to, offset + 8);
     }
 
-    /// Loads a value from a cell of 16 bytes.
+    /// Emits the load of a value from a cell of 16 bytes.
     pub(crate) fn load_wide(&mut self, value: Value, from: ir::Value, offset: i32) -> ir::Value {
         let ty = clif_type(self.function.dfg.ty(value));
         self.b.ins().load(ty, host(), from, offset)

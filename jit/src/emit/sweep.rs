@@ -152,7 +152,7 @@ impl Sweep {
         sweep
     }
 
-    /// Resets the state at the start of a CTA.
+    /// Emits code that resets the state of the uniform path at the start of a CTA.
     pub(crate) fn reset(&self, b: &mut FunctionBuilder<'_>) {
         let no = b.ins().iconst(types::I32, 0);
         for var in [

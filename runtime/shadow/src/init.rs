@@ -12,7 +12,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 pub enum Written {
     /// All bytes.
     All,
-    /// Some bytes, but not all.
+    /// Some bytes have been written, but not all.
     Some,
     /// No byte.
     None,
@@ -23,7 +23,7 @@ pub enum Written {
 struct Range {
     start: u64,
     len: u64,
-    /// Bit `i % 64` of word `i / 64` states whether byte `i` has been written.
+    /// Bit `i % 64` of word `i / 64` states whether byte `i` of the range has been written.
     words: Box<[AtomicU64]>,
     /// A counter that is incremented before and after each time that bits are cleared.
     clears: AtomicU64,

@@ -133,7 +133,8 @@ impl Control {
         &self.loops
     }
 
-    /// Returns the index of the innermost loop that contains a value's definition.
+    /// Returns the index of the innermost loop that contains a value's definition; `None` if no
+    /// loop contains it.
     pub(super) fn innermost(&self, value: Value) -> Option<usize> {
         self.loops.innermost(self.homes[value]?)
     }
@@ -193,10 +194,10 @@ impl Control {
 struct Spread<'a> {
     control: &'a Control,
     cfg: &'a Cfg,
-    /// The innermost loop that contains the sources of the edges.
+    /// The innermost loop that contains the sources of the edges at which the propagation starts.
     inside: Option<usize>,
     labels: FxHashMap<Block, u32>,
-    /// The first label that reached each header along a back edge.
+    /// For each loop header, the first label that reached the header along a back edge.
     came_back: FxHashMap<Block, u32>,
     next: u32,
     work: BinaryHeap<Reverse<u32>>,

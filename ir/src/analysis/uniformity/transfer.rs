@@ -62,8 +62,8 @@ impl Transfer<'_> {
         self.args.get(index).copied().unwrap_or(Fact::VARYING)
     }
 
-    /// Returns the class of a result if the analysis does not know how the op computes the result
-    /// from the operands.
+    /// Returns the class of the results of an op for which the analysis has no other rule: the
+    /// class of the least uniform operand, but [`Class::Varying`] instead of an affine class.
     fn worst(&self) -> Class {
         let all = self.args.iter().map(|fact| fact.class);
         match all.fold(Class::Launch, Class::max) {
@@ -133,8 +133,8 @@ impl Transfer<'_> {
         }
     }
 
-    /// Returns the class of the result of a collective with index `number`. Lanes with equal member masks get the same
-    /// first result, except from `match.any`.
+    /// Returns the class of result `number` of a collective. The first result is equal for lanes
+    /// with equal member masks, except the result of `match.any`.
     fn collective(&self, desc: Desc, number: usize) -> Class {
         let each = desc.opcode == Opcode::Match && desc.mods.mode() != Mode::All;
         if !each && number == 0 && !desc.mods.flag() && self.arg(1).class.is_uniform() {
@@ -194,7 +194,8 @@ impl Transfer<'_> {
         Some(self.function.dfg.constant(arg)? as i64)
     }
 
-    /// Returns the fact about a product. A product of an affine value and a constant is affine.
+    /// Returns the fact about the result of a multiplication. A product of an affine value and a
+    /// constant is affine.
     fn product(&self, desc: Desc) -> Fact {
         let (a, b) = (self.arg(0), self.arg(1));
         let bits = desc.ty.bits();

@@ -29,7 +29,7 @@ pub(super) struct Site {
     pub(super) back: Value,
 }
 
-/// The calls of a function that [`open`] has prepared.
+/// The result of [`open`]: the prepared calls in a function.
 #[derive(Debug)]
 pub(super) struct Open {
     pub(super) sites: Vec<Site>,
@@ -39,9 +39,10 @@ pub(super) struct Open {
     pub(super) slot: Option<Slot>,
 }
 
-/// Prepares the calls of a function. Afterwards the last operand of each call is the caller's stack pointer. In
-/// functions other than kernels, `ret` has the index of the continuation and the stack pointer as operands, and
-/// `local.addr` has the stack pointer as an operand.
+/// Prepares the calls in `function` for their replacement by jumps. Afterwards the last operand of
+/// each call is the caller's stack pointer. In functions other than kernels, `ret` has the index of
+/// the continuation and the stack pointer as operands, and `local.addr` has the stack pointer as an
+/// operand.
 pub(super) fn open(function: &mut Function) -> Open {
     let slot = function.kernel.is_some().then(|| {
         function.slots.push(SlotData {

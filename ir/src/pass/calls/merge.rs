@@ -40,7 +40,8 @@ struct Entry {
     frame: u32,
 }
 
-/// Replaces all calls of a kernel; `bodies` are the functions that the kernel reaches.
+/// Copies `bodies`, the functions that a kernel reaches, into the kernel, and replaces all calls in
+/// the kernel and in the copies by jumps.
 pub(super) fn merge(kernel: &mut Function, module: &Module, mut bodies: Vec<Body>) {
     saves::keep(kernel);
     for body in &mut bodies {
@@ -201,7 +202,7 @@ impl Merger<'_> {
         blocks
     }
 
-    /// Returns all calls, grouped by function.
+    /// Returns all calls, grouped by the function that contains them.
     fn calls(&self, parts: &[Vec<Block>]) -> Vec<Call> {
         let mut found = Vec::new();
         for &block in parts.iter().flatten() {
@@ -229,7 +230,8 @@ impl Merger<'_> {
         found
     }
 
-    /// Fills the return block of each class, and returns the index of each continuation.
+    /// Adds a branch to the continuations to the return block of each class, and returns the index
+    /// of each continuation. The first block of a continuation identifies it.
     fn returns(&mut self, calls: &[Call]) -> FxHashMap<Block, u32> {
         let mut numbers = FxHashMap::default();
         let order = self.kernel.blocks().iter().zip(0..);
@@ -362,7 +364,8 @@ impl Merger<'_> {
         Code::new(self.kernel, loc)
     }
 
-    /// Ends a block with a jump to a function. `args` contains the arguments, followed by the function's stack pointer.
+    /// Ends `block` with a jump to the copy of `callee`. `args` contains the arguments of the call,
+    /// followed by the callee's stack pointer. `number` is the index of the continuation.
     fn enter(&mut self, call: &Call, block: Block, callee: FuncId, args: &[Value], number: u32) {
         let Some((&pointer, args)) = args.split_last() else {
             return;

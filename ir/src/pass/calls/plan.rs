@@ -73,10 +73,11 @@ pub(super) fn bodies(
     Ok(Some(found))
 }
 
-/// Maximum number of comparisons of handles. Each comparison becomes a block.
+/// Maximum number of comparisons of handles in a merged kernel. Each comparison becomes a block.
 const MAX_COMPARED: usize = 10_000;
 
-/// Counts the functions that each call through a handle may reach, summed over all such calls of a function.
+/// Returns the number of comparisons of handles that replace the calls through handles in a
+/// function: one for each such call and each function that the call may reach.
 fn compared(function: &Function, module: &Module) -> usize {
     let mut known: FxHashMap<SigId, usize> = FxHashMap::default();
     let insts = function.blocks().iter().flat_map(|&b| function.insts(b));

@@ -29,7 +29,7 @@ struct Call {
 struct Node {
     /// Number of instructions.
     size: usize,
-    /// Direct calls, in order.
+    /// The direct calls in the function, in order.
     calls: Vec<Call>,
     has_body: bool,
     /// Whether the function is on a cycle of the call graph.
@@ -41,7 +41,8 @@ struct Node {
 /// The functions that a function reaches by direct calls.
 pub(super) struct Graph {
     nodes: FxHashMap<FuncId, Node>,
-    /// The functions. A callee comes before its callers, unless the calls are recursive.
+    /// The functions of the graph. A callee comes before its callers, unless the calls are
+    /// recursive.
     order: Vec<FuncId>,
     root: FuncId,
 }

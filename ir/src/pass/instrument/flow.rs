@@ -139,9 +139,9 @@ impl Flow {
     }
 }
 
-/// Splits an address into a value and a constant offset. A check of the address, or its conversion
-/// between a generic address and an address of a state space, does not end the search: the search
-/// continues with the operand.
+/// Splits an address into a value and a constant offset. Follows additions of constants, checks of
+/// the address, and conversions between generic addresses and addresses of a state space back to
+/// their operands.
 fn place(function: &Function, address: Value) -> (Value, u64) {
     let dfg = &function.dfg;
     let (mut value, mut offset) = (dfg.resolve(address), 0u64);

@@ -29,7 +29,8 @@ struct Candidate {
     keys: Vec<Key>,
 }
 
-/// The addresses of slots, escaped slots and accesses that a walk over a function has found.
+/// What a walk over a function has found: addresses of slots, slots whose addresses escape, and
+/// accesses that can be promoted.
 #[derive(Default)]
 struct Found {
     addresses: FxHashMap<Value, Address>,

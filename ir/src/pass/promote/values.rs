@@ -13,7 +13,8 @@ use margay_ops::mods::Mods;
 use margay_ops::ops::Opcode;
 use margay_ops::types::{OpType, Type};
 
-/// Replaces the accesses of a plan. The results of replaced loads become aliases, which the caller must resolve.
+/// Replaces the loads and stores of a plan by SSA values. The results of replaced loads become
+/// aliases, which the caller must resolve.
 pub(super) fn replace(function: &mut Function, plan: &Plan) {
     let cfg = Cfg::new(function);
     let dominators = Dominators::new(&cfg);

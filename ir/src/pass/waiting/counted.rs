@@ -144,8 +144,8 @@ fn branch(function: &Function, block: Block) -> Option<(Value, Block, Block)> {
     ))
 }
 
-/// Returns the smallest [`Extent`] that contains all blocks with an edge back to a loop's header; `None` if the header
-/// does not dominate all of these blocks.
+/// Returns the smallest range of the dominator tree ([`Extent`]) that contains all blocks with an
+/// edge back to a loop's header; `None` if the header does not dominate all of these blocks.
 fn latches(cfg: &Cfg, dominators: &Dominators, loops: &Loops, number: usize) -> Option<Extent> {
     let header = loops.header(number);
     let latches = cfg.preds(header).iter();
@@ -174,7 +174,7 @@ struct Test<'a> {
     cfg: &'a Cfg,
     homes: &'a SecondaryMap<Inst, Option<Block>>,
     loops: &'a Loops,
-    /// Index of the loop.
+    /// Index of the loop that the analysis examines.
     number: usize,
     /// Number of values that the analysis may still examine for this loop.
     steps: Cell<u32>,
@@ -240,7 +240,8 @@ impl Test<'_> {
         }
     }
 
-    /// Returns whether values depend on memory as [`Test::is_polled`] requires.
+    /// Returns the result of [`Test::is_polled`] for an exit whose condition is computed from
+    /// `values`.
     fn reads_again(&self, values: &[Value], wait: Wait) -> bool {
         let dfg = &self.function.dfg;
         let only_stays = wait == Wait::Reads;
@@ -346,8 +347,9 @@ impl Test<'_> {
         }
     }
 
-    /// Returns whether a value is a parameter of the header that changes by the same step in each iteration. Also
-    /// accepts this parameter plus its step, and both of these values widened to a larger type.
+    /// Returns whether a value is a parameter of the header that changes by the same step in each
+    /// iteration. Also returns true for this parameter plus its step, and for both of these values
+    /// widened to a larger type.
     fn steps(&self, value: Value) -> bool {
         let dfg = &self.function.dfg;
         let header = self.loops.header(self.number);
@@ -449,9 +451,10 @@ impl Test<'_> {
     }
 }
 
-/// The state of a search for the values that are passed to the next iteration.
+/// The state of the search for the step by which a parameter of the loop's header changes in each
+/// iteration.
 struct Search {
-    /// The parameter of the header.
+    /// The parameter of the loop's header.
     param: Value,
     /// The step by which the parameter changes; `None` until the search finds a step.
     step: Option<Step>,

@@ -141,7 +141,7 @@ pub(super) fn tanh(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Opti
     evaluate(lane, inst, data, |code, x, _| functions::tanh(code, x))
 }
 
-/// Returns whether this is an approximate operation on f32.
+/// Returns whether `data` is an approximate operation on f32.
 fn is_single(data: &InstData) -> bool {
     data.ty == OpType::F32 && data.mods.precision() != Precision::None
 }
@@ -185,8 +185,8 @@ pub(super) fn sqrt(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Opti
     float::finish(lane, inst, data, types::F32, value)
 }
 
-/// Computes `1 / sqrt(a)`. This lowering does not support f64 with `.ftz`, because PTX gives the
-/// results of this form fewer significant bits.
+/// Emits the computation of `1 / sqrt(a)`. This lowering does not support f64 with `.ftz`, because
+/// PTX gives the results of this form fewer significant bits.
 pub(super) fn rsqrt(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<()> {
     let ty = float::float_type(data.ty)?;
     if ty == types::F64 && data.mods.ftz() {

@@ -46,7 +46,8 @@ pub(crate) fn float_condition(cmp: CmpOp) -> Option<FloatCC> {
     })
 }
 
-/// Compares the first two operands in the type `ty`.
+/// Emits the comparison of the first two operands as values of the type `ty`. The result is nonzero
+/// if the comparison holds; `None` if this lowering does not support the type.
 fn compare(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData, ty: OpType) -> Option<Value> {
     if let Some(float_ty) = float::float_type(ty) {
         let ftz = data.mods.ftz();

@@ -30,8 +30,8 @@ pub(super) fn cvt(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Optio
     }
 }
 
-/// Sets an integer result. The bits are extended to the width of the result's register: sign-extended if the
-/// destination type is signed, otherwise zero-extended.
+/// Sets the result of `inst` to the integer `bits`, extended to the width of the result's register:
+/// sign-extended if the destination type is signed, otherwise zero-extended.
 fn define(lane: &mut Lane<'_, '_>, inst: Inst, ty: OpType, bits: Value) -> Option<()> {
     let &value = lane.function.dfg.results(inst).first()?;
     let to = clif_type(lane.function.dfg.ty(value));
@@ -57,7 +57,8 @@ fn define(lane: &mut Lane<'_, '_>, inst: Inst, ty: OpType, bits: Value) -> Optio
     Some(())
 }
 
-/// Returns the low bits of the source as an integer of the source type's width.
+/// Returns the low bits of the first operand as an integer that has the width of the source type
+/// `ty`.
 fn source(lane: &mut Lane<'_, '_>, inst: Inst, ty: OpType) -> Option<Value> {
     let wanted = int_type(ty)?;
     let bits = lane.arg(inst, 0);

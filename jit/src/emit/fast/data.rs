@@ -7,7 +7,8 @@ use margay_ir::function::InstData;
 
 use crate::emit::{Lane, clif_type};
 
-/// Copies the bits to another register class.
+/// Copies the operand's bits to the result, which may be in a register of another class (integer or
+/// floating-point).
 pub(super) fn bitcast(lane: &mut Lane<'_, '_>, inst: Inst, _: &InstData) -> Option<()> {
     let bits = lane.arg(inst, 0);
     let &value = lane.function.dfg.results(inst).first()?;
@@ -26,7 +27,8 @@ pub(super) fn bitcast(lane: &mut Lane<'_, '_>, inst: Inst, _: &InstData) -> Opti
     Some(())
 }
 
-/// Concatenates two or four parts to at most 64 bits, or two parts to 128 bits.
+/// Emits the concatenation of two or four operands to at most 64 bits, or of two operands to 128
+/// bits.
 pub(super) fn pack(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<()> {
     let count = lane.function.dfg.args(inst).len();
     let part = data.src.bits();
@@ -64,7 +66,7 @@ pub(super) fn pack(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Opti
     Some(())
 }
 
-/// Splits a value into parts; the inverse of [`pack`].
+/// Emits code that splits the operand into several results; the inverse of [`pack`].
 pub(super) fn unpack(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<()> {
     let whole = lane.arg(inst, 0);
     let whole = lane.as_int(whole);

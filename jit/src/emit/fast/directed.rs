@@ -22,7 +22,7 @@ struct Exact {
     rest: Value,
 }
 
-/// Returns whether this is an f32 operation with a directed rounding.
+/// Returns whether `data` is an f32 operation with directed rounding: towards zero, down or up.
 fn is_directed(data: &InstData) -> bool {
     let directed = matches!(
         data.mods.rounding(),
@@ -31,13 +31,13 @@ fn is_directed(data: &InstData) -> bool {
     data.ty == OpType::F32 && data.src == OpType::None && directed
 }
 
-/// Returns the operand with index `index` as f64.
+/// Emits the conversion of the operand with index `index` to f64, and returns the result.
 fn wide(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData, index: usize) -> Option<Value> {
     let value = float::operand(lane, inst, index, types::F32, data.mods.ftz())?;
     Some(lane.b.ins().fpromote(types::F64, value))
 }
 
-/// Computes `a + b` exactly.
+/// Emits the exact computation of `a + b`.
 fn sum(lane: &mut Lane<'_, '_>, a: Value, b: Value, rounding: Rounding) -> Exact {
     let sum = lane.b.ins().fadd(a, b);
     let of_b = lane.b.ins().fsub(sum, a);
@@ -53,8 +53,8 @@ fn sum(lane: &mut Lane<'_, '_>, a: Value, b: Value, rounding: Rounding) -> Exact
     Exact { sum, rest }
 }
 
-/// Replaces a zero sum by -0 if an operand is negative, because with rounding down a zero sum of operands with opposite
-/// signs is -0.
+/// Emits code that replaces a zero `sum` by -0 if `a` or `b` is negative, because with rounding
+/// down a zero sum of operands with opposite signs is -0.
 fn negative_zero(lane: &mut Lane<'_, '_>, a: Value, b: Value, sum: Value) -> Value {
     let [a, b] = [a, b].map(|value| lane.as_int(value));
     let either = lane.b.ins().bor(a, b);
@@ -77,7 +77,8 @@ fn beyond(lane: &mut Lane<'_, '_>, rounded: Value, exact: Exact, side: FloatCC) 
     lane.b.ins().bor(past, just_past)
 }
 
-/// Computes the bits of the next f32 above the given f32 (if `up`) or below it.
+/// Emits the computation of the bits of the next f32 above the f32 with the bits `bits` (if `up` is
+/// true) or below it.
 fn step(lane: &mut Lane<'_, '_>, bits: Value, up: bool) -> Value {
     let one = lane.int(types::I32, 1);
     let minus_one = lane.int(types::I32, u64::MAX);
@@ -97,7 +98,8 @@ fn step(lane: &mut Lane<'_, '_>, bits: Value, up: bool) -> Value {
     lane.b.ins().select(magnitude, moved, least)
 }
 
-/// Rounds to f32 in the instruction's direction and sets the result.
+/// Emits code that rounds `exact` to f32 in the rounding direction of `inst`, and sets the result
+/// of `inst`.
 fn round(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData, exact: Exact) -> Option<()> {
     let nearest = lane.b.ins().fdemote(types::F32, exact.sum);
     let rounded = lane.b.ins().fpromote(types::F64, nearest);
@@ -167,8 +169,8 @@ pub(super) fn fma(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Optio
     round(lane, inst, data, exact)
 }
 
-/// Computes `a * b + c` of f32 values, rounded to odd: rounded towards zero, with the last bit set if the result is
-/// inexact.
+/// Emits the computation of `a * b + c` of f32 values, rounded to odd: rounded towards zero, with
+/// the last bit set if the result is inexact.
 pub(super) fn fused_to_odd(lane: &mut Lane<'_, '_>, a: Value, b: Value, c: Value) -> Value {
     let [a, b, c] = [a, b, c].map(|value| lane.b.ins().fpromote(types::F64, value));
     let product = lane.b.ins().fmul(a, b);

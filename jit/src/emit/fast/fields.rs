@@ -1,4 +1,5 @@
-//! Bit fields, byte selection, carries, 24-bit products, signs.
+//! Fast lowerings of operations on bit fields, bytes and signs, of arithmetic with carry, and of
+//! 24-bit products.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
@@ -10,7 +11,7 @@ use margay_ops::types::OpType;
 use super::{directed, float, integer, logic};
 use crate::emit::Lane;
 
-/// Returns an operand of type `ty`, extended to 64 bits.
+/// Emits the extension of an operand of type `ty` to 64 bits, and returns the result.
 fn wide(
     lane: &mut Lane<'_, '_>,
     inst: Inst,
@@ -40,14 +41,15 @@ fn byte(lane: &mut Lane<'_, '_>, inst: Inst, index: usize) -> Option<Value> {
     Some(lane.b.ins().band_imm_u(bits, 255))
 }
 
-/// Returns whether a 64-bit amount is at least `limit`.
+/// Emits the test whether a 64-bit amount is at least `limit`.
 fn reaches(lane: &mut Lane<'_, '_>, amount: Value, limit: i64) -> Value {
     lane.b
         .ins()
         .icmp_imm_s(IntCC::UnsignedGreaterThanOrEqual, amount, limit)
 }
 
-/// Returns an integer whose `length` low bits are ones. If `length` is 64 or more, all 64 bits are ones.
+/// Emits the computation of a 64-bit integer whose `length` low bits are ones. If `length` is 64 or
+/// more, all 64 bits are ones.
 fn ones(lane: &mut Lane<'_, '_>, length: Value) -> Value {
     let one = lane.b.ins().iconst(types::I64, 1);
     let power = lane.b.ins().ishl(one, length);
@@ -182,7 +184,8 @@ fn chain(data: &InstData) -> Option<Type> {
     integer::integer(data.ty).filter(|ty| ty.bits() >= 32)
 }
 
-/// Computes `a + b + carry` with carry-out; a missing `carry` counts as 0.
+/// Emits the computation of `a + b + carry`, and returns the sum and the carry-out; a missing
+/// `carry` counts as 0.
 fn add_all(lane: &mut Lane<'_, '_>, a: Value, b: Value, carry: Option<Value>) -> (Value, Value) {
     let sum = lane.b.ins().iadd(a, b);
     let over = lane.b.ins().icmp(IntCC::UnsignedLessThan, sum, a);
@@ -194,7 +197,8 @@ fn add_all(lane: &mut Lane<'_, '_>, a: Value, b: Value, carry: Option<Value>) ->
     (whole, lane.b.ins().bor(over, again))
 }
 
-/// Computes `a + !b + carry` with carry-out; a missing `carry` counts as 1.
+/// Emits the computation of `a + !b + carry`, and returns the sum and the carry-out; a missing
+/// `carry` counts as 1.
 fn subtract_all(
     lane: &mut Lane<'_, '_>,
     a: Value,
@@ -256,7 +260,8 @@ pub(super) fn subc(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Opti
     chained(lane, inst, data, true, subtract_all)
 }
 
-/// Computes the half of a product, low or high, that a multiply-add with carry adds.
+/// Emits the computation of the half of a product, low or high, that a multiply-add with carry
+/// adds.
 fn product(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData, ty: Type) -> Option<Value> {
     let (a, b) = (
         logic::operand(lane, inst, 0, ty)?,
@@ -329,7 +334,7 @@ pub(super) fn madc(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Opti
     multiply_chained(lane, inst, data, true)
 }
 
-/// Returns the low 24 bits of an operand, extended to 32 bits.
+/// Emits the extension of the low 24 bits of an operand to 32 bits.
 fn short(lane: &mut Lane<'_, '_>, inst: Inst, index: usize, signed: bool) -> Option<Value> {
     let bits = logic::operand(lane, inst, index, types::I32)?;
     let high = lane.b.ins().ishl_imm_u(bits, 8);
@@ -340,7 +345,7 @@ fn short(lane: &mut Lane<'_, '_>, inst: Inst, index: usize, signed: bool) -> Opt
     })
 }
 
-/// Computes the low 32 bits of a 24-bit product.
+/// Emits the computation of the low 32 bits of the product of two 24-bit integers.
 fn product24(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<Value> {
     let low = data.mods.half() != Half::Hi && !data.mods.sat();
     if !low || !matches!(data.ty, OpType::U32 | OpType::S32) {

@@ -54,7 +54,7 @@ pub(super) fn operand(
     })
 }
 
-/// Turns a subnormal `f32` into a zero of the same sign.
+/// Emits code that replaces a subnormal `f32` by a zero of the same sign, and returns the result.
 pub(crate) fn flush(lane: &mut Lane<'_, '_>, value: Value) -> Value {
     let flags = memory::host_cast();
     let bits = lane.b.ins().bitcast(types::I32, flags, value);
@@ -64,7 +64,8 @@ pub(crate) fn flush(lane: &mut Lane<'_, '_>, value: Value) -> Value {
     lane.b.ins().bitcast(types::F32, flags, kept)
 }
 
-/// Clamps to [0, 1]; a NaN becomes +0.
+/// Emits code that clamps `value` to the range from 0 to 1, and returns the result; a NaN becomes
+/// +0.
 pub(super) fn saturate(lane: &mut Lane<'_, '_>, ty: Type, value: Value) -> Value {
     let (zero, one) = match ty {
         types::F32 => (lane.b.ins().f32const(0.0), lane.b.ins().f32const(1.0)),
@@ -76,7 +77,9 @@ pub(super) fn saturate(lane: &mut Lane<'_, '_>, ty: Type, value: Value) -> Value
     lane.b.ins().select(below, floored, one)
 }
 
-/// Flushes and saturates a value as the operation requires, and sets the result.
+/// Emits the last steps of an operation with the unmodified result `value`. If the operation has
+/// `.ftz`, a subnormal value becomes zero; if it has `.sat`, the value is clamped to the range from
+/// 0 to 1. Then sets the result of `inst`.
 pub(super) fn finish(
     lane: &mut Lane<'_, '_>,
     inst: Inst,
@@ -170,7 +173,8 @@ macro_rules! sign {
 sign!(neg, fneg);
 sign!(abs, fabs);
 
-/// Computes `min` or `max`. If one operand is NaN, the result is the other operand. -0 is less than +0.
+/// Emits a `min` or `max` operation. If one operand is NaN, the result is the other operand. For
+/// this operation, -0 is less than +0.
 fn extreme(
     lane: &mut Lane<'_, '_>,
     inst: Inst,

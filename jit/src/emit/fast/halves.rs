@@ -27,7 +27,7 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// Returns the format of a type's elements.
+    /// Returns the format of a type's elements; `None` if it is neither `f16` nor `bf16`.
     pub(crate) fn of(ty: OpType) -> Option<Format> {
         match ty {
             OpType::F16 | OpType::F16x2 => Some(Format::Half),
@@ -77,7 +77,8 @@ pub(super) fn cvt(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Optio
     }
 }
 
-/// Converts one f32 to a 16-bit value, or two f32 values to a pair whose upper half is the first of them.
+/// Emits the conversion of one f32 to a 16-bit value, or of two f32 values to a pair of 16-bit
+/// values. The first f32 becomes the upper half of the pair.
 fn narrowing(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData, format: Format) -> Option<()> {
     let ftz = data.mods.ftz();
     let plain = InstData {
@@ -103,7 +104,8 @@ fn narrowing(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData, format: Forma
 /// An operation on elements that have been widened to f32.
 type Operation = fn(&mut Lane<'_, '_>, &[Value]) -> Value;
 
-/// Applies an operation to each element. Returns `None` if the op is not supported.
+/// Emits code that applies `operation` to each element of the operands of `inst`. Returns `None` if
+/// this lowering does not support the op.
 fn elementwise(
     lane: &mut Lane<'_, '_>,
     inst: Inst,

@@ -72,7 +72,8 @@ pub(super) fn not(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Optio
     define(lane, inst, bits)
 }
 
-/// Computes the function of `b` and `c` whose truth table is `table` (bit `2b+c`).
+/// Emits the computation of the bitwise function of `b` and `c` whose truth table is `table`: bit
+/// `2b+c` of `table` is the result for `b` and `c`.
 fn two(lane: &mut Lane<'_, '_>, table: u8, b: Value, c: Value) -> Value {
     let ins = |lane: &mut Lane<'_, '_>, bits: i64| lane.b.ins().iconst(types::I32, bits);
     match table {

@@ -21,10 +21,12 @@ use crate::emit::lane::{EmitError, Here, host};
 enum Form {
     /// All lanes.
     Lanes,
-    /// The first lane. The field is the difference between neighbouring lanes.
+    /// The spill stores the first lane. The field is the difference between the values in
+    /// neighbouring lanes.
     First(i64),
-    /// The first lane and, if the check of the speculatively affine value fails, all lanes. A note in the frame records
-    /// whether the check holds. The field is the difference between neighbouring lanes if it holds.
+    /// The spill stores the first lane and, if the check of the speculatively affine value fails,
+    /// all lanes. A note in the frame records whether the check holds. The field is the difference
+    /// between the values in neighbouring lanes if the check holds.
     Guarded(i64),
 }
 

@@ -351,9 +351,10 @@ impl Slice<'_, '_> {
         b.switch_to_block(done);
     }
 
-    /// If the order of accesses is checked, loads the address at which the log contains the next record. `stride` is as
-    /// for [`Slice::record_of`]. Clears `permitted` if the log has no space for the record of the
-    /// access and for the addresses and operands that follow the record.
+    /// If the order of accesses is checked, emits the load of the address at which the log contains
+    /// the next record. `stride` is as for [`Slice::record_of`]. In this case, also emits code that
+    /// sets `permitted` to 0 if the log has no space for the record of the access and for the
+    /// addresses and operands that follow the record.
     fn next_record(
         &mut self,
         what: Examined<'_>,
@@ -527,7 +528,7 @@ impl Slice<'_, '_> {
         Ok(answer.unwrap_or_else(|| self.lane.b.ins().iconst(types::I32, 0)))
     }
 
-    /// Loads the addresses that the lanes must use, which the host has written.
+    /// Emits loads of the addresses that the lanes must use, which the host has written.
     fn checked_lanes(&mut self, result: Value) -> Result<Lanes, EmitError> {
         let ty = vector_type(self.lane.function.dfg.ty(result))?;
         let at = self.check_addresses();
@@ -543,7 +544,8 @@ impl Slice<'_, '_> {
     }
 
     /// Emits a load or store together with its check. `run` emits the access to strided addresses, without any tests.
-    /// If lanes are masked off or have distant addresses, or if the check fails, the host performs the access.
+    /// If the addresses are not strided at run time, or if the check fails, the host performs the
+    /// access.
     pub(super) fn checked_access(
         &mut self,
         pending: Pending,
@@ -778,8 +780,8 @@ impl Slice<'_, '_> {
         self.lane.b.ins().band(good, whole)
     }
 
-    /// Returns whether generated code itself performs a permitted access of a masked chunk. Otherwise,
-    /// the host performs the access when it checks it.
+    /// Returns whether generated code, and not the host, performs an access of a masked chunk that
+    /// the check permits. If the result is false, the host performs the access when it examines it.
     fn is_short_if_masked(&self, places: &Places, access: ObservedAccess) -> bool {
         let Places::Strided { stride, .. } = places else {
             return false;
@@ -787,9 +789,9 @@ impl Slice<'_, '_> {
         self.is_brief(access, *stride)
     }
 
-    /// Returns whether generated code performs a permitted access of a whole chunk. This is the case if the code of
-    /// the access is short, or if its check rarely calls the host. Otherwise each check calls the host, which also
-    /// performs the access.
+    /// Returns whether generated code, and not the host, performs an access of a whole chunk that
+    /// the check permits. This is the case if the code of the access is short, or if its check
+    /// rarely calls the host. Otherwise each check calls the host, which also performs the access.
     fn is_short(&self, places: &Places, element: ir::Type, access: ObservedAccess) -> bool {
         let Places::Strided { stride, .. } = places else {
             return false;
@@ -800,7 +802,8 @@ impl Slice<'_, '_> {
             || self.is_brief(access, *stride)
     }
 
-    /// Sets the results of a load that the host has performed.
+    /// Emits loads of the elements that the host has loaded for `inst`, and sets the results of
+    /// `inst`.
     fn set_results(&mut self, inst: Inst) -> Result<(), EmitError> {
         let function = self.lane.function;
         let at = self.check_operands();

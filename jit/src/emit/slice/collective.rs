@@ -23,7 +23,7 @@ use crate::emit::lane::{EmitError, host};
 
 /// The member mask of all lanes of a warp.
 const EVERYBODY: u64 = 0xffff_ffff;
-/// Sizes of tiles that are recognised.
+/// Numbers of lanes of the tiles that generated code recognises in member masks.
 const TILES: [u32; 4] = [32, 16, 8, 4];
 
 /// The condition under which the 32 lanes at a sync point continue without the host.
@@ -326,7 +326,7 @@ impl Slice<'_, '_> {
         self.give_all(inst, scalar)
     }
 
-    /// Sets the result of a sync point to a scalar, which is the result of all lanes.
+    /// Sets the result of the sync point `inst` to `scalar` in all lanes.
     fn give_all(&mut self, inst: Inst, scalar: ir::Value) -> Result<(), EmitError> {
         let function = self.lane.function;
         let &[result] = function.dfg.results(inst) else {
@@ -341,7 +341,8 @@ impl Slice<'_, '_> {
         self.set(result, &lanes)
     }
 
-    /// Applies the reduction operation to two words, or to the elements of two vectors of words.
+    /// Emits code that applies the reduction operation to two words, or to the elements of two
+    /// vectors of words.
     fn reduced(&mut self, data: &InstData, x: ir::Value, y: ir::Value) -> ir::Value {
         let (b, signed) = (&mut *self.lane.b, data.ty.is_signed());
         match data.mods.atom_op() {
@@ -356,7 +357,8 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// Emits `redux` of words: reduces all vectors to one vector, and then the lanes of this vector.
+    /// Emits `redux` of words. The code reduces all vectors to one vector, and then the lanes of
+    /// this vector to one word.
     fn reduction(&mut self, inst: Inst, data: &InstData) -> Result<(), EmitError> {
         let lanes = self.get(self.lane.function.dfg.args(inst)[0])?;
         let four = lanes.iter().copied();
@@ -401,7 +403,8 @@ impl Slice<'_, '_> {
     }
 }
 
-/// Returns whether a vote has an explicit member mask and one of the supported modes.
+/// Returns whether a vote has an explicit member mask and one of the modes `ballot`, `any`, `all`
+/// and `uni`.
 fn is_plain_vote(data: &InstData) -> bool {
     let modes = [Mode::Ballot, Mode::Any, Mode::All, Mode::Uni];
     !data.mods.flag() && modes.contains(&data.mods.mode())

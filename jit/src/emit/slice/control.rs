@@ -1,5 +1,5 @@
-//! Control flow of a chunk. The code exists twice: once for chunks of which all lanes run, and once
-//! as masked code, for chunks of which only some lanes run.
+//! Control flow of a chunk. The code of an IR block can be emitted twice: once for chunks of which
+//! all lanes run, and once as masked code, for chunks of which only some lanes run.
 //!
 //! The masked blocks are in the order of [`Linear`]; a *position* is an index in this order. Each masked block has a
 //! variable with the mask of the lanes that will run the block, and a block with an empty mask is skipped. The first
@@ -216,7 +216,7 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// Converts a mask with 32 or 64 bits per lane to a mask with 32 bits per lane.
+    /// Emits the conversion of a mask with 32 or 64 bits per lane to a mask with 32 bits per lane.
     pub(super) fn narrow_mask(&mut self, mask: Lanes) -> Lanes {
         if self.lane.b.func.dfg.value_type(mask[0]).lane_bits() == 32 {
             return mask;

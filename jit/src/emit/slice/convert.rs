@@ -1,4 +1,4 @@
-//! Conversions between integers and floats on whole vectors.
+//! Emits conversions between integers and floating-point numbers on whole vectors.
 //!
 //! Each function follows the scalar lowering of the same name in [`crate::emit::fast`], which documents the special
 //! cases.

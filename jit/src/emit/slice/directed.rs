@@ -24,7 +24,7 @@ struct Exact {
     rest: Wide,
 }
 
-/// Returns whether this is an f32 operation with a directed rounding.
+/// Returns whether `data` is an f32 operation with directed rounding: towards zero, down or up.
 pub(super) fn is_directed(data: &InstData) -> bool {
     let rounding = data.mods.rounding();
     let directed = matches!(rounding, Rounding::Rz | Rounding::Rm | Rounding::Rp);
@@ -90,7 +90,7 @@ impl Slice<'_, '_> {
         [low, self.lane.b.ins().fvpromote_low(upper)]
     }
 
-    /// Computes `a + b` exactly.
+    /// Emits the exact computation of `a + b`.
     fn exact_sum(&mut self, a: Wide, b: Wide, rounding: Rounding) -> Exact {
         let sum = self.wide2(a, b, |b, x, y| b.ins().fadd(x, y));
         let of_b = self.wide2(sum, a, |b, x, y| b.ins().fsub(x, y));
@@ -137,8 +137,8 @@ impl Slice<'_, '_> {
         self.cast_one(bits, types::F32X4)
     }
 
-    /// Replaces the nearest f32 by the next f32 in the rounding direction, if the nearest f32 is on the other side of
-    /// the exact value.
+    /// Emits code that replaces the nearest f32 by the next f32 in the rounding direction, if the
+    /// nearest f32 is on the other side of the exact value.
     fn moved_if_beyond(
         &mut self,
         bits: ir::Value,

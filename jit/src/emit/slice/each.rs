@@ -57,7 +57,7 @@ impl Slice<'_, '_> {
         self.class(value) != Class::Varying || self.is_guarded(value)
     }
 
-    /// Computes one lane of a value for which [`Slice::is_told`] is true.
+    /// Emits the computation of one lane of a value for which [`Slice::is_told`] is true.
     fn of_lane(&mut self, value: Value, number: ir::Value) -> Result<ir::Value, EmitError> {
         let stride = match self.class(value) {
             Class::Affine(stride) => stride,
@@ -69,7 +69,7 @@ impl Slice<'_, '_> {
         Ok(self.moved(first, number, stride))
     }
 
-    /// Computes `first + stride * number` in the type of `first`.
+    /// Emits the computation of `first + stride * number` in the type of `first`.
     pub(super) fn moved(&mut self, first: ir::Value, number: ir::Value, stride: i64) -> ir::Value {
         let b = &mut *self.lane.b;
         let ty = b.func.dfg.value_type(first);
@@ -178,7 +178,7 @@ impl Slice<'_, '_> {
         self.lane.b.ins().stack_addr(types::I64, slot, 0)
     }
 
-    /// Loads the lane `number` from an array of lanes of type `ty`.
+    /// Emits the load of the lane `number` from an array of lanes of type `ty`.
     pub(super) fn load_lane(
         &mut self,
         cells: ir::Value,

@@ -167,8 +167,8 @@ impl Slice<'_, '_> {
         self.start_masked(entry, &mask);
     }
 
-    /// Loads the lanes of a varying value from the frame. The check of a speculatively affine value is computed again,
-    /// because the latest check may belong to another chunk.
+    /// Emits loads of the lanes of a varying value from the frame. The code computes the check of a
+    /// speculatively affine value again, because the latest check may belong to another chunk.
     fn take_varying(&mut self, value: Value) -> Result<(), EmitError> {
         if let Some(lanes) = self.take_stored(value)?
             && self.is_guarded(value)
@@ -199,15 +199,17 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Loads a value of the chunk's first lane from the frame; `None` if the value has no place in a frame.
+    /// Emits the load of the value of the chunk's first lane from the frame; `None` if the value
+    /// has no place in a frame.
     fn first_lane(&mut self, value: Value) -> Option<ir::Value> {
         let (address, offset) = self.stored_at(value)?;
         let ty = clif_type(self.lane.function.dfg.ty(value));
         Some(self.lane.b.ins().load(ty, host(), address, offset))
     }
 
-    /// Loads the first lane of a speculatively affine value from the frame, and the note that states whether the
-    /// value's check holds. If the check does not hold, loads all lanes.
+    /// Emits code that loads from the frame the first lane of a speculatively affine value, and the
+    /// note that states whether the value's check holds. If the check does not hold, the code loads
+    /// all lanes.
     fn take_note(&mut self, value: Value) -> Result<(), EmitError> {
         let noted = self.note_at(value);
         let (Some((address, offset)), Some(first)) = (noted, self.first_lane(value)) else {
@@ -248,8 +250,8 @@ impl Slice<'_, '_> {
         Some((address, i32::try_from(offset).ok()?))
     }
 
-    /// Loads a stored uniform or affine value of lane `first`, the lowest lane that runs, and computes from it the
-    /// value of the chunk's first lane.
+    /// Emits code that loads a stored uniform or affine value of lane `first`, the lowest lane that
+    /// runs, and computes from it the value of the chunk's first lane.
     fn first_stored(&mut self, value: Value, first: ir::Value, class: Class) -> Option<ir::Value> {
         let ty = self.lane.function.dfg.ty(value);
         let offset = self.lane.regions?.offset(value)?;

@@ -33,8 +33,8 @@ use corners::Corners;
 /// Maximum number of comparisons and checks that are evaluated for a CTA.
 const MAX_QUESTIONS: usize = 16;
 
-/// The result of a condition for all threads of a CTA. A field is `None` if the analysis cannot prove or cannot
-/// disprove conditions of this form.
+/// The result of a condition for all threads of a CTA. The field `all` is `None` if the analysis
+/// cannot prove conditions of this form; `none` is `None` if it cannot disprove them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answer<T> {
     /// Whether the condition is proved for all threads of the CTA.
@@ -50,7 +50,7 @@ pub(crate) struct Extents {
     guards: Vec<(Inst, Value, bool)>,
     answers: FxHashMap<Value, Answer<Variable>>,
     stays: FxHashMap<Inst, Variable>,
-    /// The instructions whose checks must hold for the code for whole chunks.
+    /// The code for whole chunks runs only if the checks of these instructions hold.
     assuring: FxHashSet<Inst>,
     /// The variable that is nonzero if all checks in `assuring` hold for all threads of the CTA.
     assured: Option<Variable>,

@@ -1,4 +1,5 @@
-//! Floating point on whole vectors: arithmetic, signs, minimum and maximum, PTX's approximate functions.
+//! Emits floating-point operations on whole vectors: arithmetic, signs, minimum and maximum, and
+//! PTX's approximate functions.
 //!
 //! Each function follows the scalar lowering of the same name in [`crate::emit::fast`], which documents the special
 //! cases.
@@ -67,7 +68,7 @@ impl Slice<'_, '_> {
         data.ty == OpType::F32 && (flushed || converted)
     }
 
-    /// Turns subnormals into zeros of the same sign.
+    /// Emits code that replaces subnormal lanes by zeros of the same sign.
     pub(super) fn flush(&mut self, a: ir::Value) -> ir::Value {
         let smallest = self.constant(types::F32X4, u64::from(f32::MIN_POSITIVE.to_bits()));
         let but_sign = self.constant(types::F32X4, 0x7fff_ffff);
@@ -96,7 +97,9 @@ impl Slice<'_, '_> {
         self.lane.b.ins().bitselect(condition, a, b)
     }
 
-    /// Sets the result to `lanes`, flushed if the operation has `.ftz` and clamped to [0, 1] if it has `.sat`.
+    /// Emits the last steps of an operation with the unmodified result `lanes`. If the operation
+    /// has `.ftz`, subnormal lanes become zero; if it has `.sat`, the lanes are clamped to the
+    /// range from 0 to 1. Then sets the result of `inst`.
     pub(super) fn finish(
         &mut self,
         inst: Inst,
@@ -301,14 +304,14 @@ impl Slice<'_, '_> {
         self.define(inst, &lanes)
     }
 
-    /// Returns `a < b` of 64-bit lanes.
+    /// Emits the comparison `a < b` of 64-bit lanes.
     pub(super) fn less(&mut self, a: ir::Value, b: ir::Value, signed: bool) -> ir::Value {
         let (a, b) = if signed { (a, b) } else { self.biased(a, b) };
         self.lane.b.ins().icmp(IntCC::SignedLessThan, a, b)
     }
 
-    /// Inverts the top bit of 64-bit lanes, so that a signed comparison of the results gives the unsigned order of the
-    /// lanes.
+    /// Emits code that inverts the top bit of 64-bit lanes, so that a signed comparison of the
+    /// results gives the unsigned order of the lanes.
     pub(super) fn biased(&mut self, a: ir::Value, b: ir::Value) -> (ir::Value, ir::Value) {
         let top = self.constant(types::I64X2, 1 << 63);
         let a = self.lane.b.ins().bxor(a, top);

@@ -218,8 +218,9 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Computes the first lane and the check of a speculatively affine result. If the lanes are kept in memory, also
-    /// emits code that computes and stores them if the check does not hold.
+    /// Emits the computation of the first lane and the check of a speculatively affine result. If
+    /// the lanes are kept in memory, also emits code that computes and stores them if the check
+    /// does not hold.
     pub(super) fn guarded_result(&mut self, inst: Inst, result: Value) -> Result<(), EmitError> {
         self.made.remove(&result);
         self.guard(inst, result)?;
@@ -237,7 +238,7 @@ impl Slice<'_, '_> {
         })
     }
 
-    /// Computes the first lane and the check of a speculatively affine result.
+    /// Emits the computation of the first lane and the check of a speculatively affine result.
     fn guard(&mut self, inst: Inst, result: Value) -> Result<(), EmitError> {
         self.lane.operation(inst)?;
         let args = self.lane.function.dfg.args(inst);
@@ -272,7 +273,8 @@ impl Slice<'_, '_> {
         (first, last, fits)
     }
 
-    /// Extends a 32-bit integer to 64 bits, which can represent signed and unsigned 32-bit integers.
+    /// Emits the extension of a 32-bit integer to 64 bits, which can represent signed and unsigned
+    /// 32-bit integers.
     pub(super) fn as_64_bits(&mut self, word: ir::Value, signed: bool) -> ir::Value {
         if signed {
             self.lane.b.ins().sextend(types::I64, word)

@@ -70,8 +70,8 @@ impl Slice<'_, '_> {
         self.define_words(inst, &lanes)
     }
 
-    /// Computes the result for one 16-bit element of each 32-bit lane: for packed pairs, the upper or the lower half;
-    /// otherwise the only element.
+    /// Emits the computation of the result for one 16-bit element of each 32-bit lane: for packed
+    /// pairs, the upper or the lower half; otherwise the only element.
     fn half_element(
         &mut self,
         opcode: Opcode,
@@ -124,7 +124,7 @@ impl Slice<'_, '_> {
         Ok(Some(self.get(value)?))
     }
 
-    /// Defines a result of 16 or 32 bits.
+    /// Sets the result of `inst`, which has 16 or 32 bits, to `lanes`.
     fn define_words(&mut self, inst: Inst, lanes: &Lanes) -> Tried {
         let value = bail!(self.lane.function.dfg.results(inst).first().copied());
         if !matches!(
@@ -169,7 +169,7 @@ impl Slice<'_, '_> {
         self.define_words(inst, &lanes)
     }
 
-    /// Packs two halves into a word.
+    /// Emits the operation that packs two 16-bit operands into a 32-bit word.
     pub(super) fn pack_halves(&mut self, inst: Inst) -> Tried {
         let low = bail!(self.words_of(inst, 0, false)?);
         let high = bail!(self.words_of(inst, 1, false)?);
@@ -184,7 +184,7 @@ impl Slice<'_, '_> {
         self.define_words(inst, &lanes)
     }
 
-    /// Splits a word into its halves.
+    /// Emits the operation that splits a 32-bit word into two 16-bit results.
     pub(super) fn unpack_halves(&mut self, inst: Inst) -> Tried {
         let whole = bail!(self.words_of(inst, 0, true)?);
         let results = self.lane.function.dfg.results(inst).to_vec();

@@ -288,7 +288,7 @@ impl Slice<'_, '_> {
             .then(|| (self.holds(address), stride))
     }
 
-    /// Loads and returns the lanes of all results of a load.
+    /// Emits the loads of the lanes of all results of a load, and returns these lanes.
     fn loaded(
         &mut self,
         inst: Inst,
@@ -493,8 +493,9 @@ impl Slice<'_, '_> {
         Ok(lanes)
     }
 
-    /// Emits a jump to `join` for the case that no lane of a mask vector is active. The mask vector is the one that
-    /// contains lane `first`. If `ty` is given, the jump passes a zero of this type.
+    /// Emits a jump to `join` for the case that no lane of a mask vector is active. The tested
+    /// vector is the mask vector that contains lane `first`. If `ty` is given, the jump passes a
+    /// zero of this type.
     fn unless_none(&mut self, first: u32, (join, ty): (ir::Block, Option<ir::Type>)) {
         let Some(mask) = &self.mask else { return };
         let word = mask[first as usize / 4];

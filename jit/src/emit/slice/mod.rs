@@ -5,10 +5,11 @@
 //! lanes or two 64-bit lanes. Predicates are masks of 32 bits per lane; narrower integers are zero-extended to 32 bits.
 //! Operations without a vector form run lane by lane ([`each`]).
 //!
-//! The code exists twice ([`control`]): once with real branches, for chunks whose lanes are all active, and once under
-//! masks, in the order of [`Linear`]. A branch at which the lanes diverge leads from the first copy to the second.
-//! Where all lanes have reconverged, the second copy branches back to the first. Lanes stop at a sync point, except if
-//! a whole warp can complete it in registers ([`collective`]).
+//! The code of an IR block can be emitted twice ([`control`]): once with real branches, for chunks
+//! whose lanes are all active, and once as masked code, in the order of [`Linear`]. A branch at
+//! which the lanes diverge leads from the code with real branches to the masked code. Where all
+//! lanes have reconverged, the masked code branches back. Lanes stop at a sync point, except if a
+//! whole warp can complete it in registers ([`collective`]).
 //!
 //! Invariant: inactive lanes access no memory except a scratch cell of the function.
 

@@ -1,4 +1,5 @@
-//! Operations on whole vectors. Operations that are not supported here run lane by lane.
+//! Emits operations as vector instructions, which compute several lanes at once. Operations that
+//! are not supported here run lane by lane.
 //!
 //! Each function follows the scalar lowering of the same name in [`crate::emit::fast`], which documents the special
 //! cases.
@@ -214,7 +215,7 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// Extends lanes of 32 bits to lanes of 64 bits.
+    /// Emits code that extends lanes of 32 bits to lanes of 64 bits.
     pub(super) fn extended(&mut self, lanes: &Lanes, signed: bool) -> Lanes {
         lanes
             .iter()
@@ -307,7 +308,8 @@ impl Slice<'_, '_> {
         self.define(inst, &lanes)
     }
 
-    /// Computes the function of `b` and `c` whose truth table is `table` (bit `2b+c`).
+    /// Emits the computation of the bitwise function of `b` and `c` whose truth table is `table`:
+    /// bit `2b+c` of `table` is the result for `b` and `c`.
     fn two(&mut self, table: u8, b: ir::Value, c: ir::Value) -> ir::Value {
         let not = |s: &mut Self, a| s.lane.b.ins().bnot(a);
         if table & 8 != 0 && !matches!(table, 0x8 | 0xa | 0xc | 0xe) {
@@ -419,7 +421,7 @@ impl Slice<'_, '_> {
 
     // Comparison and selection.
 
-    /// Compares the first two operands and returns the result as a mask.
+    /// Emits the comparison of the first two operands of `inst`, and returns the result as a mask.
     pub(super) fn compare(
         &mut self,
         inst: Inst,
@@ -491,7 +493,7 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// Sign-extends the low `bits` bits of each lane to 32 bits.
+    /// Emits code that sign-extends the low `bits` bits of each lane to 32 bits.
     pub(super) fn sign_extended(&mut self, lanes: &Lanes, bits: u32) -> Lanes {
         let by = self.lane.int(types::I32, u64::from(32 - bits));
         self.each1(lanes, |s, a| {

@@ -2,9 +2,9 @@
 //! addresses are affine, or are all computed from one root value, a test is one comparison;
 //! otherwise it consists of a few vector operations.
 //!
-//! The addresses of inactive lanes are arbitrary. Vector tests ignore inactive lanes. Tests of affine addresses include
-//! inactive lanes, so such a test can fail because of an inactive lane alone. In this case, the
-//! host ignores the inactive lanes.
+//! The addresses of inactive lanes are arbitrary. The result of a vector test does not depend on
+//! inactive lanes. Tests of affine addresses include inactive lanes, so such a test can fail
+//! because of an inactive lane alone. The host then examines only the active lanes.
 
 use std::mem::offset_of;
 

@@ -1,4 +1,5 @@
-//! The lanes of values of a chunk: in variables, vectors, masks and frames.
+//! Reads, writes and converts the lanes of a chunk's values, which are in variables, vectors, masks
+//! and frames.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, types};
@@ -111,7 +112,7 @@ impl Slice<'_, '_> {
             .collect())
     }
 
-    /// Clears the bits of 32-bit lanes beyond the width of a narrow integer.
+    /// Emits code that clears the bits of 32-bit lanes beyond the width of a narrow integer.
     pub(super) fn narrowed(&mut self, lanes: ir::Value, kind: Kind) -> ir::Value {
         let bits = match kind {
             Kind::B8 => 0xff,
@@ -166,7 +167,7 @@ impl Slice<'_, '_> {
         self.vector_constant(ty, &data)
     }
 
-    /// Converts a scalar to the form that it has as a lane of a vector.
+    /// Emits the conversion of a scalar to the form that it has as a lane of a vector.
     pub(crate) fn widened(&mut self, bits: ir::Value, kind: Kind) -> ir::Value {
         match kind {
             Kind::Pred => {
@@ -178,7 +179,8 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// Extracts a lane of a value and converts it to the scalar form that [`crate::emit::Lane`] uses.
+    /// Emits code that extracts a lane of a value and converts it to the scalar form that
+    /// [`crate::emit::Lane`] uses.
     pub(crate) fn extract(&mut self, lanes: &Lanes, kind: Kind, lane: u32) -> ir::Value {
         let ty = self.lane.b.func.dfg.value_type(lanes[0]);
         let per = ty.lane_count();
@@ -187,7 +189,8 @@ impl Slice<'_, '_> {
         self.unwidened(bits, kind)
     }
 
-    /// Converts a lane of a vector to scalar form; the inverse of [`Slice::widened`].
+    /// Emits the conversion of a lane of a vector to scalar form; the inverse of
+    /// [`Slice::widened`].
     pub(crate) fn unwidened(&mut self, bits: ir::Value, kind: Kind) -> ir::Value {
         match kind {
             Kind::Pred => {
@@ -200,7 +203,7 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// Builds the vectors whose lanes are the given scalars.
+    /// Emits code that builds the vectors whose lanes are the given scalars.
     pub(crate) fn gathered(&mut self, scalars: &[ir::Value], ty: ir::Type) -> Lanes {
         let per = ty.lane_count() as usize;
         scalars
@@ -215,7 +218,7 @@ impl Slice<'_, '_> {
             .collect()
     }
 
-    /// Bitcasts vectors to type `ty`, which has the same lane width.
+    /// Emits bitcasts of vectors to type `ty`, which has the same lane width.
     pub(crate) fn cast(&mut self, lanes: &Lanes, ty: ir::Type) -> Lanes {
         lanes
             .iter()
@@ -252,7 +255,7 @@ impl Slice<'_, '_> {
         self.cast_one(words, ty)
     }
 
-    /// Converts a mask with 32 bits per lane to a mask for vectors of type `ty`.
+    /// Emits the conversion of a mask with 32 bits per lane to a mask for vectors of type `ty`.
     pub(crate) fn mask_for(&mut self, mask: &Lanes, ty: ir::Type) -> Lanes {
         if ty.lane_bits() == 32 {
             return self.cast(mask, ty);
@@ -310,7 +313,8 @@ impl Slice<'_, '_> {
         rest[0]
     }
 
-    /// Converts a mask to a word with one bit per lane. The lowest bit belongs to the first lane.
+    /// Emits the conversion of a mask to a word with one bit per lane. The lowest bit belongs to
+    /// the first lane.
     pub(crate) fn bits(&mut self, mask: &Lanes) -> ir::Value {
         let mut whole = None;
         for (i, &four) in mask.iter().enumerate() {
@@ -324,7 +328,8 @@ impl Slice<'_, '_> {
         whole.unwrap_or_else(|| self.lane.b.ins().iconst(types::I32, 0))
     }
 
-    /// Converts a word with one bit per lane to a mask. The lowest bit belongs to the first lane.
+    /// Emits the conversion of a word with one bit per lane to a mask. The lowest bit belongs to
+    /// the first lane.
     pub(crate) fn mask_of_bits(&mut self, word: ir::Value) -> Lanes {
         let splat = self.lane.b.ins().splat(types::I32X4, word);
         (0..self.count(types::I32X4))
@@ -370,7 +375,8 @@ impl Slice<'_, '_> {
         Some((address, i32::try_from(offset).ok()?))
     }
 
-    /// Reads a value's lanes from the frame.
+    /// Emits loads of a value's lanes from the frame; `None` if the frame has no place for the
+    /// value.
     pub(super) fn load_stored(&mut self, value: Value) -> Result<Option<Lanes>, EmitError> {
         let ty = self.lane.function.dfg.ty(value);
         let to = vector_type(ty)?;
@@ -395,13 +401,14 @@ impl Slice<'_, '_> {
         Ok(Some(lanes))
     }
 
-    /// Writes the active lanes of a value to the frame.
+    /// Emits the store of the active lanes of a value to the frame.
     pub(super) fn store_value(&mut self, value: Value) -> Result<(), EmitError> {
         let lanes = self.get(value)?;
         self.store_lanes(value, lanes)
     }
 
-    /// Writes the given lanes of a value to the frame if they are active.
+    /// Emits stores of the lanes `lanes` of a value to the frame. The code stores only active
+    /// lanes.
     pub(super) fn store_lanes(&mut self, value: Value, mut lanes: Lanes) -> Result<(), EmitError> {
         let ty = self.lane.function.dfg.ty(value);
         let Some((address, offset)) = self.stored_at(value) else {
@@ -434,8 +441,8 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Saves all lanes of a value for code outside the loop that defines the value, because some lanes may have left
-    /// the loop already.
+    /// Emits code that saves all lanes of a value for code outside the loop that defines the value,
+    /// because some lanes may have left the loop already.
     pub(super) fn freeze_all(&mut self, value: Value, lanes: &Lanes) -> Result<(), EmitError> {
         if self.leaves(value) {
             let vars = self.frozen(value)?;
@@ -449,8 +456,8 @@ impl Slice<'_, '_> {
         self.leaving.iter().any(|&(leaving, _)| leaving == value)
     }
 
-    /// Loads the lanes of a value from the frame and returns them. If the value is varying, also sets the value to
-    /// these lanes.
+    /// Emits loads of the lanes of a value from the frame and returns the lanes. If the value is
+    /// varying, also sets the value to these lanes.
     pub(super) fn take_stored(&mut self, value: Value) -> Result<Option<Lanes>, EmitError> {
         let Some(lanes) = self.load_stored(value)? else {
             return Ok(None);

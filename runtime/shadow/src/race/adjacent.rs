@@ -78,8 +78,9 @@ impl Detector {
         true
     }
 
-    /// Returns the first of several groups with consecutive IDs, one for each warp of a CTA. The
-    /// groups contain the accesses of an instruction at the time of the thread `leader`.
+    /// Returns the first of several groups with consecutive IDs, one for each warp of a CTA.
+    /// Creates these groups if necessary. The groups contain the accesses of an instruction at the
+    /// time of the thread `leader`.
     fn groups_of_warps(&mut self, leader: Thread, (site, access): (Site, Access)) -> GroupId {
         let cta = &self.ctas[leader.cta as usize];
         let time = cta.time(leader.index);

@@ -36,7 +36,7 @@ impl Entry {
     }
 }
 
-/// The accesses to four bytes.
+/// The recorded accesses to an aligned group of four bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(C)]
 pub(super) struct Cell {
@@ -81,7 +81,7 @@ impl Cell {
         self.more & LIST_MASK
     }
 
-    /// Replaces the write or the read that the cell stores directly.
+    /// Replaces the write or the read that the cell stores directly by `entry`.
     #[inline]
     pub(super) fn set(&mut self, entry: Entry) {
         let bytes = u32::from(entry.bytes);
@@ -178,7 +178,8 @@ pub(super) enum About {
     Open,
 }
 
-/// Number of cells of a page.
+/// Number of cells of a page. A page is 4096 consecutive bytes of memory, whose cells are stored
+/// together.
 const PAGE_CELLS: usize = 1024;
 
 /// Number of adjacent cells that share a [`Mark`].
@@ -223,12 +224,12 @@ impl Mark {
 /// The marks of a page.
 type Marks = [Mark; PAGE_CELLS / MARKED];
 
-/// The accesses to the memory of a page.
+/// The recorded accesses to the memory of a page.
 #[derive(Debug, Default)]
 struct Page {
     /// The cells; `None` if no cell has an access.
     cells: Option<Box<[Cell; PAGE_CELLS]>>,
-    /// Records of accesses that each cover all cells of a line, by line.
+    /// For each line, the recorded accesses that cover all cells of the line.
     lines: Option<Box<[Line; PAGE_CELLS / LINE]>>,
     /// Bit mask of the lines whose accesses are recorded in `lines`. The cells of these lines contain no accesses.
     whole: u64,
@@ -427,7 +428,8 @@ impl Cells {
         }
     }
 
-    /// Returns the cell with an index, and its further accesses.
+    /// Returns the cell with the index `index`, and the accesses that the cell does not store
+    /// directly.
     #[inline]
     pub(super) fn with_further(&mut self, index: u64) -> (&mut Cell, &[Entry]) {
         let (found, at) = self.find(index);

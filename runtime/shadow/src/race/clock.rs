@@ -225,19 +225,19 @@ impl Clock {
         warp.map_or(0, |warp| warp.lanes(time.interval))
     }
 
-    /// Adds all accesses of a CTA in epochs before `epoch`.
+    /// Adds to the clock all accesses of a CTA in epochs before `epoch`.
     pub(super) fn learn_cta(&mut self, cta: CtaId, epoch: u32) {
         self.ctas.add(cta.into(), epoch);
     }
 
-    /// Adds all accesses of a thread in intervals up to `interval`.
+    /// Adds to the clock all accesses of a thread in intervals up to `interval`.
     pub(super) fn learn_thread(&mut self, thread: Thread, interval: u32) {
         let lanes = SmallVec::from_slice(&[(thread.lane() as u8, interval)]);
         let time = WarpTime { all: 0, lanes };
         self.warps.add(warp_key(thread.cta, thread.warp()), time);
     }
 
-    /// Adds all accesses of a warp in intervals up to `interval`.
+    /// Adds to the clock all accesses of a warp in intervals up to `interval`.
     pub(super) fn learn_warp(&mut self, cta: CtaId, warp: u32, interval: u32) {
         let time = WarpTime {
             all: interval,
@@ -246,7 +246,7 @@ impl Clock {
         self.warps.add(warp_key(cta, warp), time);
     }
 
-    /// Adds all accesses that another clock contains.
+    /// Adds to the clock all accesses that another clock contains.
     pub(super) fn join(&mut self, other: &Clock) {
         self.ctas.join(&other.ctas);
         self.warps.join(&other.warps);

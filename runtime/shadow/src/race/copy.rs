@@ -19,9 +19,9 @@ pub enum Completion {
 /// The two sequences of copy groups of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Sequence {
-    /// The groups of `cp.async`.
+    /// The sequence of the groups of `cp.async` copies.
     Thread,
-    /// The groups of bulk copies.
+    /// The sequence of the groups of bulk copies.
     Bulk,
 }
 
@@ -79,7 +79,7 @@ impl Place {
     }
 }
 
-/// Maximum number of waits that are kept for a thread.
+/// Maximum number of waits that the detector stores for a thread.
 const WAITS: usize = 256;
 
 /// The waits of a thread, oldest first. For each wait, the number of groups that are complete after the wait, and the
@@ -123,7 +123,7 @@ impl Groups {
         self.ended
     }
 
-    /// Commits the open group; later copies belong to the next group.
+    /// Records that the thread commits the open group; later copies belong to the next group.
     pub(super) fn commit(&mut self) {
         self.ended += 1;
     }

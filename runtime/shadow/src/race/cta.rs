@@ -69,7 +69,8 @@ impl Known {
         &mut self.threads[thread as usize]
     }
 
-    /// Moves the clocks of the threads of `mask` in a warp to the level of the warp.
+    /// Adds the accesses in the clocks of the threads `mask` of a warp to the clock of the warp,
+    /// and empties the clocks of these threads.
     fn raise_to_warp(&mut self, warp: usize, mask: u32) {
         if self.threads.is_empty() {
             return;
@@ -82,7 +83,8 @@ impl Known {
         }
     }
 
-    /// Moves the clocks of all threads and warps to the level of the CTA.
+    /// Adds the accesses in the clocks of all threads and warps to the clock of the CTA, and
+    /// empties the clocks of the threads and warps.
     fn raise_to_cta(&mut self) {
         for warp in 0..self.count {
             self.raise_to_warp(warp, u32::MAX);
@@ -92,7 +94,8 @@ impl Known {
         }
     }
 
-    /// Joins the clocks of the lanes `mask` of a warp, of which the lanes `alive` have not exited.
+    /// Adds all accesses in the clocks of the lanes `mask` of a warp to the clock of each of these
+    /// lanes. `alive` are the lanes of the warp that have not exited.
     fn join_lanes(&mut self, warp: usize, mask: u32, alive: u32) {
         if mask == alive {
             self.raise_to_warp(warp, mask);
@@ -107,7 +110,8 @@ impl Known {
         }
     }
 
-    /// Joins the clocks of the threads `mask`, which contains a mask for each warp.
+    /// Adds all accesses in the clocks of the threads `mask` to the clock of each of these threads.
+    /// `mask` contains a mask for each warp.
     fn join_threads(&mut self, mask: &[u32]) {
         let threads = || {
             let warps = mask.iter().enumerate();
@@ -172,7 +176,8 @@ pub(super) enum Basis {
     /// The edges that the memory model guarantees, and also edges from a proper release to a strong
     /// read after which the reader executes no fence, or only a fence of too narrow a scope.
     Assumed,
-    /// Edges from every strong write to every strong read that reads its value.
+    /// The edges that the memory model guarantees, and also edges from every strong write to every
+    /// strong read that reads the written value.
     Suspected,
 }
 
@@ -243,7 +248,8 @@ pub(super) struct Running {
 /// whether the read acquires.
 type Polled = (u64, u64, Scope, bool);
 
-/// The data of a fence for later strong writes of the thread, which release the accesses before the fence.
+/// The data about the last fence of a thread. Later strong writes of the thread release the
+/// accesses before the fence.
 #[derive(Clone, Debug)]
 pub(super) struct Fence {
     /// The accesses of other threads that happen before the fence, and the thread's own accesses
@@ -438,7 +444,7 @@ impl Running {
         self.groups(thread, sequence).map_or(0, Groups::open)
     }
 
-    /// Commits a thread's current group of asynchronous copies.
+    /// Records that a thread commits its current group of asynchronous copies.
     pub(super) fn commit_copies(&mut self, thread: u32, sequence: Sequence) {
         self.copies.entry((thread, sequence)).or_default().commit();
     }
@@ -481,8 +487,9 @@ impl Running {
         };
     }
 
-    /// Performs a fence between the generic and the asynchronous proxy. The writes to the state
-    /// spaces `windows` that happen before the fence are then visible to the asynchronous proxy.
+    /// Records that a thread executes a fence between the generic and the asynchronous proxy. The
+    /// writes to the state spaces `windows` that happen before the fence are then visible to the
+    /// asynchronous proxy.
     pub(super) fn fence_proxy(&mut self, id: CtaId, thread: u32, windows: &[Window]) {
         let released = self.release(id, thread, Basis::Guaranteed);
         let Some(released) = released else {
@@ -630,8 +637,8 @@ impl Running {
         self.warps[warp].interval += 1;
     }
 
-    /// Orders the accesses of the lanes `mask` of a warp: their earlier accesses happen before their later accesses.
-    /// `alive` are the lanes that have not exited.
+    /// Records that the lanes `mask` of a warp synchronise with each other: their earlier accesses
+    /// happen before their later accesses. `alive` are the lanes that have not exited.
     pub(super) fn synchronise_warp(&mut self, warp: u32, mask: u32, alive: u32) {
         let index = warp as usize;
         for basis in Basis::ALL {
@@ -668,8 +675,8 @@ impl Running {
         self.advance(index);
     }
 
-    /// Performs a barrier at which all threads that have not exited have arrived: all earlier
-    /// accesses of the CTA's threads happen before all later accesses.
+    /// Records that the CTA passes a barrier at which all threads that have not exited have
+    /// arrived: all earlier accesses of the CTA's threads happen before all later accesses.
     pub(super) fn pass_barrier(&mut self, id: CtaId) {
         for basis in Basis::ALL {
             self.known_mut(basis).raise_to_cta();
@@ -886,9 +893,9 @@ impl Running {
         self.advance(warp as usize);
     }
 
-    /// Completes a barrier: the accesses of the threads that have arrived happen before the later accesses of the
-    /// threads `released`, which the barrier releases. `alive` are the threads that have not exited. Both sets contain
-    /// a mask for each warp.
+    /// Records that a barrier is complete: the accesses of the threads that have arrived happen
+    /// before the later accesses of the threads `released`, which the barrier releases. `alive` are
+    /// the threads that have not exited. Both sets contain a mask for each warp.
     pub(super) fn complete_barrier(
         &mut self,
         id: CtaId,

@@ -13,7 +13,8 @@ pub(super) struct Cta {
     pub(super) index: u64,
     /// The linear index of the CTA's cluster in the grid.
     pub(super) cluster: u64,
-    /// `None` if the CTA has ended.
+    /// `None` before [`Cta::begin`] and after [`Cta::end`], except if the threads of the ended CTA
+    /// have begun asynchronous copies.
     running: Option<Box<Running>>,
     /// The launch that the CTA belongs to.
     pub(super) launch: u32,
@@ -24,17 +25,18 @@ pub(super) struct Cta {
     pub(super) barriers_only: bool,
 }
 
-/// Memory for CTAs that begin.
+/// The memory of CTAs that have ended, for reuse by CTAs that begin later.
 pub(super) type UnusedCtas = Vec<Box<Running>>;
 
 /// Maximum number of elements of [`UnusedCtas`].
 const UNUSED: usize = 64;
 
-/// A CTA that has ended.
+/// The data to which a [`Cta`] without stored [`Running`] data dereferences.
 static ENDED: LazyLock<Running> = LazyLock::new(|| Running::new(1024, u32::MAX));
 
 impl Cta {
-    /// Creates a CTA whose threads have not accessed memory. [`Cta::begin`] must follow.
+    /// Creates a CTA whose threads have not accessed memory. The caller must call [`Cta::begin`]
+    /// before it records an access.
     pub(super) fn new(launch: u32, index: u64, cluster: u64, threads: u32) -> Cta {
         Cta {
             index,
@@ -56,9 +58,9 @@ impl Cta {
         }
     }
 
-    /// Prepares for further accesses, which get the time before the first synchronisation of the
-    /// CTA. Must not be called after a synchronisation, unless the CTA has ended. Takes memory from
-    /// `unused`.
+    /// Prepares the CTA for further accesses. They get the time of accesses before the first
+    /// synchronisation of the CTA. Must not be called after a synchronisation, unless the CTA has
+    /// ended. Takes memory from `unused`.
     pub(super) fn begin(&mut self, unused: &mut UnusedCtas) {
         if self.running.is_none() {
             let mut running = unused.pop().unwrap_or_default();
@@ -85,12 +87,12 @@ impl Cta {
         }
     }
 
-    /// Returns the CTA if it has not ended.
+    /// Returns the stored [`Running`] data of the CTA, if there is any.
     pub(super) fn running(&self) -> Option<&Running> {
         self.running.as_deref()
     }
 
-    /// Returns the CTA if it has not ended.
+    /// Returns the stored [`Running`] data of the CTA, if there is any.
     pub(super) fn running_mut(&mut self) -> Option<&mut Running> {
         self.running.as_deref_mut()
     }

@@ -18,9 +18,9 @@ use super::{Access, Detector, Site};
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct GridKey {
     pub(super) site: Site,
-    /// The first thread of a CTA.
+    /// The index in its CTA of the first thread of each run.
     pub(super) first: u32,
-    /// Number of threads of a CTA.
+    /// Number of threads of each run.
     pub(super) threads: u16,
     pub(super) stride: u32,
     pub(super) bytes: u32,
@@ -47,9 +47,9 @@ impl GridKey {
 pub(super) struct GridReaders {
     /// The last launch that has performed these runs.
     pub(super) launch: u32,
-    /// Number of bytes of an element.
+    /// Number of bytes of an element of each access.
     pub(super) element: u8,
-    /// Ranges of linear indices of CTAs.
+    /// Ranges of linear indices of CTAs, each from the first index to the index after the last.
     pub(super) ctas: SmallVec<[(u64, u64); 1]>,
 }
 
@@ -158,7 +158,8 @@ impl Detector {
         (id, ended)
     }
 
-    /// Returns the CTA with a linear index in a launch.
+    /// Returns the CTA with the linear index `index` in a launch. Adds the CTA if the caller of the
+    /// detector has not added it.
     pub(super) fn cta_of(&mut self, launch: u32, index: u64) -> CtaId {
         if let Some(&id) = self.ids.get(&(launch, index)) {
             return id;

@@ -128,7 +128,7 @@ const MANY_KNOWN: u64 = 1 << 13;
 /// reached [`MOST_SUSPECTED`].
 const FEW_KNOWN: u64 = 64;
 
-/// Maximum number of pairs in [`Detector::released`]. The detector ignores further pairs.
+/// Maximum number of pairs in [`Detector::released`]. The detector does not store further pairs.
 const MOST_LOCKS: usize = 1 << 22;
 
 impl Detector {

@@ -6,8 +6,9 @@
 //! time at which they occur.
 //!
 //! The accesses of a warp between two synchronising operations form an *interval*. The detector records the accesses to
-//! each group of four bytes of memory in a *cell*. A cell keeps all accesses of an interval, by instruction. The
-//! reported pairs of instructions therefore do not depend on the order in which an engine runs the lanes of a warp.
+//! each group of four bytes of memory in a *cell*. A cell stores all accesses of an interval,
+//! separately for each instruction. The reported pairs of instructions therefore do not depend on
+//! the order in which an engine runs the lanes of a warp.
 
 mod adjacent;
 mod cell;
@@ -50,11 +51,11 @@ pub type Site = u32;
 /// The scope of a strong access or fence.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Scope {
-    /// The threads of the CTA.
+    /// The scope contains the threads of the CTA.
     Cta,
-    /// The threads of the cluster.
+    /// The scope contains the threads of the cluster.
     Cluster,
-    /// All threads of the device, or of the system.
+    /// The scope contains all threads of the device, or of the system.
     Device,
 }
 
@@ -135,7 +136,7 @@ pub enum Missing {
     GridOrder,
     /// A fence between the access and a flag that both threads use.
     Fence,
-    /// A scope that includes both threads.
+    /// A strong access or fence whose scope includes both threads.
     Scope,
     /// Equal sizes of the two atomic accesses.
     Size,
@@ -517,7 +518,8 @@ impl Detector {
         }
     }
 
-    /// Records an access of `bytes` bytes at `address`. Calls `report` for each race with an earlier access.
+    /// Records an access; `range` contains its address and its number of bytes. Calls `report` for
+    /// each race with an earlier access.
     pub fn access(
         &mut self,
         id: CtaId,
@@ -716,8 +718,9 @@ impl Detector {
         self.scratch = entries;
     }
 
-    /// Stores the accesses of a cell. The newest write and the newest read are stored directly in the cell, all other
-    /// accesses in its list.
+    /// Stores the accesses of a cell: `new` is the newest access, and `entries` are all others. The
+    /// newest write and the newest read are stored directly in the cell, all other accesses in its
+    /// list.
     fn store(&mut self, index: u64, new: Entry, entries: &mut Vec<Entry>) {
         let cell = *self.cells.cell(index);
         let other = if new.writes {
@@ -802,7 +805,7 @@ impl Detector {
         });
     }
 
-    /// Returns the group of an access.
+    /// Returns the group to which an access belongs. Creates the group if it does not exist yet.
     fn group(
         &mut self,
         by: Thread,
@@ -868,7 +871,8 @@ impl Detector {
         }
     }
 
-    /// Performs a fence of a thread with `perform`, which returns whether the acquired clock depends on the schedule.
+    /// Records a fence of a thread by a call of `perform`, which returns whether the acquired clock
+    /// depends on the schedule.
     fn fence_with(&mut self, id: CtaId, thread: u32, perform: impl FnOnce(&mut Cta) -> bool) {
         if self.given_up {
             return;
@@ -885,12 +889,12 @@ impl Detector {
         self.scheduled
     }
 
-    /// Performs a fence of a thread between the generic and the asynchronous proxy.
+    /// Records that a thread executes a fence between the generic and the asynchronous proxy.
     pub fn fence_proxy(&mut self, id: CtaId, thread: u32, windows: &[Window]) {
         self.ctas[id as usize].fence_proxy(id, thread, windows);
     }
 
-    /// Commits a thread's current group of `cp.async` copies.
+    /// Records that a thread commits its current group of `cp.async` copies.
     pub fn commit_copies(&mut self, id: CtaId, thread: u32) {
         self.ctas[id as usize].commit_copies(thread, Sequence::Thread);
     }
@@ -929,7 +933,7 @@ impl Detector {
         self.ctas[id as usize].set_issue(thread, None);
     }
 
-    /// Commits a thread's current group of bulk copies.
+    /// Records that a thread commits its current group of bulk copies.
     pub fn commit_bulk(&mut self, id: CtaId, thread: u32) {
         self.ctas[id as usize].commit_copies(thread, Sequence::Bulk);
     }
@@ -941,7 +945,8 @@ impl Detector {
         cta.wait_for_copies(thread, Sequence::Bulk, Some(open), only_reads);
     }
 
-    /// Orders the accesses of the lanes `mask` of a warp, of which the lanes `alive` have not exited.
+    /// Records that the lanes `mask` of a warp synchronise with each other. `alive` are the lanes
+    /// of the warp that have not exited.
     pub fn synchronise_warp(&mut self, id: CtaId, warp: u32, mask: u32, alive: u32) {
         self.ctas[id as usize].synchronise_warp(warp, mask, alive);
     }
@@ -951,9 +956,9 @@ impl Detector {
         self.ctas[id as usize].arrive(id, barrier, warp, mask);
     }
 
-    /// Completes a barrier of a CTA. For each warp, `released` contains the lanes that the barrier releases, and
-    /// `alive` contains the lanes that have not exited. For a barrier that waits for a given number of threads, `alive`
-    /// contains all lanes.
+    /// Records that a barrier of a CTA is complete. For each warp, `released` contains the lanes
+    /// that the barrier releases, and `alive` contains the lanes that have not exited. For a
+    /// barrier that waits for a given number of threads, `alive` contains all lanes.
     pub fn complete_barrier(&mut self, id: CtaId, barrier: usize, released: &[u32], alive: &[u32]) {
         self.ctas[id as usize].complete_barrier(id, barrier, released, alive);
     }
@@ -970,8 +975,8 @@ impl Detector {
         self.ctas[id as usize].wait_at_cluster(warp, mask);
     }
 
-    /// Completes the barrier of a cluster. `ctas` contains, for each CTA and each of its warps, the lanes that wait at
-    /// the barrier and the lanes that have not exited.
+    /// Records that the barrier of a cluster is complete. `ctas` contains, for each CTA and each of
+    /// its warps, the lanes that wait at the barrier and the lanes that have not exited.
     pub fn complete_cluster(&mut self, ctas: &[(CtaId, Vec<u32>, Vec<u32>)]) {
         let all = |(id, waiting, alive): &(CtaId, Vec<u32>, Vec<u32>)| {
             self.ctas[*id as usize].all_at_cluster(waiting, alive)
@@ -999,8 +1004,8 @@ impl Detector {
         }
     }
 
-    /// Performs a barrier of all threads of a cluster: the earlier accesses of all threads of the CTAs happen before
-    /// all later accesses.
+    /// Records that all threads of a cluster pass a barrier: the earlier accesses of all threads of
+    /// the CTAs happen before all later accesses.
     fn synchronise_ctas(&mut self, ids: &[CtaId]) {
         let mut all = None;
         for &id in ids {

@@ -6,7 +6,7 @@ use smallvec::{SmallVec, smallvec};
 /// Maximum number of terms of a sum.
 const MAX_TERMS: usize = 6;
 
-/// A constant times values that are equal for the CTA.
+/// The product of a constant and of values that are equal for the CTA.
 #[derive(Clone, Debug)]
 pub(super) struct Term {
     pub(super) times: i64,
@@ -62,7 +62,8 @@ impl Sum {
         })
     }
 
-    /// Multiplies two sums. Returns `None` unless at least one of them is equal for the CTA.
+    /// Returns the product of two sums, as a sum. Returns `None` unless at least one of them is
+    /// equal for the CTA.
     pub(super) fn times(&self, other: &Sum) -> Option<Sum> {
         let (sum, factor) = match (self.is_uniform(), other.is_uniform()) {
             (_, true) => (self, &other.base),
