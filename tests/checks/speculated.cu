@@ -179,6 +179,27 @@ KERNEL maximum_by_swaps_after_a_volatile_read(int *most, int *out) {
     out[0] = 1; // BUG1
 }
 
+// The barriers of the warp order the store after the swaps and before the additions, so the word is not a lock.
+//@ case: grid 1 block 32
+//@ arg buffer 128
+//@ expect clean
+KERNEL counter_between_warp_barriers(unsigned *out) {
+    __shared__ unsigned counter;
+    if (T == 0) counter = 0;
+    __syncwarp();
+    unsigned old = *(volatile unsigned *)&counter, expected;
+    do {
+        expected = old;
+        old = atomicCAS(&counter, expected, expected + 1);
+    } while (expected != old);
+    __syncwarp();
+    if (T == 0) counter = 0;
+    __syncwarp();
+    atomicAdd(&counter, T);
+    __syncwarp();
+    out[T] = counter;
+}
+
 // All threads load an element, and only the threads below 64 store it. Triton translates an update in place of a tensor
 // with fewer elements than threads in this way. The loads are inline PTX so that nvcc does not move them.
 __device__ float load(const float *p) {

@@ -592,14 +592,27 @@ impl Running {
         ((cta, warp), time): ((CtaId, u32), Time),
         basis: Basis,
     ) -> u32 {
-        if cta == id && time.epoch < self.epoch {
-            return u32::MAX;
-        }
-        let in_order = match (cta, warp) == (id, reader / 32) {
-            true => self.lanes_in_order(reader, time.interval),
+        let in_order = match cta == id {
+            true => self.lanes_before_barriers(reader, warp, time),
             false => 0,
         };
-        in_order | self.known(basis).lanes(reader, (cta, warp), time)
+        match in_order {
+            u32::MAX => u32::MAX,
+            _ => in_order | self.known(basis).lanes(reader, (cta, warp), time),
+        }
+    }
+
+    /// Returns the lanes of the warp `warp` of this CTA whose accesses at `time` happen before the
+    /// next access of `reader` because of barriers of the CTA or of a warp, or because `reader`
+    /// itself made them.
+    pub(super) fn lanes_before_barriers(&self, reader: u32, warp: u32, time: Time) -> u32 {
+        if time.epoch < self.epoch {
+            return u32::MAX;
+        }
+        match warp == reader / 32 {
+            true => self.lanes_in_order(reader, time.interval),
+            false => 0,
+        }
     }
 
     /// Returns the lanes of the warp of `reader` whose accesses in an interval of the current epoch happen before the next

@@ -199,7 +199,16 @@ impl Detector {
         let (cta, other) = (&self.ctas[by.cta as usize], &self.ctas[group.cta as usize]);
         let own = cta.lock(by.index)?;
         let theirs = self.locks.get_index(group.lock?.get() as usize - 1)?;
-        let thread = group.warp * 32 + entry.lanes.trailing_zeros();
+        // A barrier orders the two accesses in every schedule.
+        let in_order = match group.cta == by.cta {
+            true => cta.lanes_before_barriers(by.index, group.warp, group.time),
+            false => 0,
+        };
+        let unordered = entry.lanes & !in_order;
+        if unordered == 0 {
+            return None;
+        }
+        let thread = group.warp * 32 + unordered.trailing_zeros();
         let holder = Thread {
             cta: group.cta,
             index: thread,
