@@ -266,6 +266,43 @@ fn an_external_variable_of_a_whole_program_contains_zeros() {
     }
 }
 
+/// An external array in shared memory with a size is static shared memory; the dynamic shared memory
+/// of the launch does not contain it. Taichi declares its shared arrays in this way.
+#[test]
+fn an_external_shared_array_with_a_size_is_static() {
+    let text = format!(
+        "{HEAD}.extern .shared .align 4 .b8 own[512];
+.extern .shared .align 4 .b8 dynamic[];
+.visible .entry reverse(.param .u64 out) {{
+    .reg .b32 %t, %o, %r, %d; .reg .b64 %p;
+    ld.param.u64 %p, [out];
+    mov.u32 %t, %tid.x;
+    mov.u32 %o, own;
+    mad.lo.u32 %o, %t, 4, %o;
+    mov.u32 %d, dynamic;
+    mad.lo.u32 %d, %t, 4, %d;
+    st.shared.u32 [%o], %t;
+    st.shared.u32 [%d], 1000;
+    bar.sync 0;
+    mov.u32 %o, own;
+    sub.u32 %r, 127, %t;
+    mad.lo.u32 %o, %r, 4, %o;
+    ld.shared.u32 %r, [%o];
+    mad.wide.u32 %p, %t, 4, %p;
+    st.global.u32 [%p], %r;
+    ret;
+}}"
+    );
+    let runtime = Runtime::new().expect("built");
+    let module = runtime.load_ptx(&text).expect("loads");
+    let kernel = module.kernel("reverse").expect("known");
+    let out = runtime.alloc::<u32>(128).expect("room");
+    let config = LaunchConfig::new(1, 128).with_shared(512);
+    runtime.launch(&kernel, config, (&out,)).expect("launched");
+    let expected: Vec<u32> = (0..128).rev().collect();
+    assert_eq!(out.to_vec().expect("complete"), expected);
+}
+
 /// `ptxas` refuses such a text: "Unresolved extern variable 'there'".
 #[test]
 fn an_external_variable_without_size_is_an_error() {

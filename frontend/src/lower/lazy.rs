@@ -10,6 +10,7 @@ use std::sync::Arc;
 use margay_ir::entity::{FuncId, PrimaryMap, SymbolId};
 use margay_ir::function::{Linkage, payload_func};
 use margay_ir::module::{Module, Symbol};
+use margay_ops::mods::StateSpace;
 use margay_ops::ops::Opcode;
 use rustc_hash::FxHashSet;
 
@@ -80,15 +81,22 @@ impl LazyModule {
     }
 
     /// Defines all undefined external variables in this module, filled with zeros, as `ptxas` does when it compiles a
-    /// whole program. Call this function only if no other module can define these variables. Returns the names of these
-    /// variables.
+    /// whole program. External variables in shared memory become static shared memory if they have
+    /// a size; without a size, they are the dynamic shared memory of a launch. Call this function
+    /// only if no other module can define these variables. Returns the names of the variables that
+    /// become defined.
     ///
     /// # Errors
     ///
     /// Returns the names of the external variables without a size.
     pub fn define_external_variables(&mut self) -> Result<Vec<String>, Vec<String>> {
         let symbols = self.state.module.symbols.values_mut();
-        let externals = symbols.filter(|symbol| symbol.is_undefined());
+        let is_shared = |symbol: &Symbol| {
+            symbol.linkage == Linkage::Extern
+                && symbol.space == StateSpace::Shared
+                && symbol.size != 0
+        };
+        let externals = symbols.filter(|symbol| symbol.is_undefined() || is_shared(symbol));
         let (unsized_, sized): (Vec<&mut Symbol>, Vec<&mut Symbol>) =
             externals.partition(|symbol| symbol.size == 0);
         if !unsized_.is_empty() {
