@@ -25,9 +25,9 @@ impl Scale {
 /// means over all kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
-    /// The eleven kernels for which goals are set.
+    /// The eleven kernels for which performance goals are set.
     Goals,
-    /// The kernels for which no goals are set.
+    /// The kernels for which no performance goals are set.
     More,
 }
 

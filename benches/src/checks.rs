@@ -12,7 +12,7 @@ use crate::case::{Case, Scale};
 use crate::comparison::{Prepared, chosen};
 use crate::measure::{self, Time};
 
-/// The sets of tools with which kernels are measured, each with its name.
+/// The sets of checking tools with which kernels are measured, each set with its name.
 const SETS: [(&str, &[Tool]); 5] = [
     ("memcheck", &[Tool::Memory]),
     ("initcheck", &[Tool::Initialisation]),
@@ -21,21 +21,22 @@ const SETS: [(&str, &[Tool]); 5] = [
     ("all", &Tool::ALL),
 ];
 
-/// Number of measured runs with a set of tools.
+/// Number of measured runs of a kernel with each set of tools.
 const RUNS: usize = 3;
 
 /// The times of a kernel in normal runs and in checking runs.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Checked {
     pub(crate) name: &'static str,
-    /// Seconds of a normal run.
+    /// Time of a run without checks, in seconds.
     pub(crate) normal: Time,
     /// For each set of tools, by its name: seconds of a run with these tools, as the median of [`RUNS`] runs.
     pub(crate) checked: BTreeMap<&'static str, f64>,
 }
 
 impl Checked {
-    /// Returns the time of a run with a set of tools divided by the time of a normal run.
+    /// Returns the time of a run with the set of tools called `set`, divided by the time of a
+    /// normal run.
     pub(crate) fn ratio(&self, set: &str) -> Option<f64> {
         Some(self.checked.get(set)? / self.normal.median)
     }
@@ -54,8 +55,9 @@ fn runtime(tools: &[Tool]) -> Result<Runtime, String> {
     builder.build().map_err(|e| e.to_string())
 }
 
-/// Measures every chosen kernel without tools and with each set of tools. Compares the results of each kind of run with
-/// the expected results before its time is measured.
+/// Measures every kernel whose name contains one of `names`, or every kernel if `names` is empty,
+/// without tools and with each set of tools. Before a kind of run is timed, its results are
+/// compared with the expected results.
 ///
 /// # Errors
 /// Returns an error if a name is unknown, a runtime does not start or a kernel fails.

@@ -27,7 +27,7 @@ impl Kind {
     /// The contenders with which Margay is compared, in the order of the columns.
     pub(crate) const RIVALS: [Kind; 3] = [Kind::C, Kind::Pocl, Kind::Driver];
 
-    /// Returns the name of this kind for the headings and rows of the result tables.
+    /// Returns the name with which the result tables denote contenders of this kind.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Kind::Margay => "Margay",
@@ -47,11 +47,12 @@ pub(crate) struct Entrant {
     /// Number of threads. Another driver chooses its number of threads itself; for such a driver, this field is the
     /// number of threads of the Margay entrant with which the driver is compared.
     pub(crate) threads: usize,
-    /// Name and version of the contender's compiler, driver or runtime, and its options.
+    /// Name and version of the compiler, driver or runtime with which the contender runs kernels,
+    /// and its options.
     pub(crate) about: String,
 }
 
-/// The times of a kernel.
+/// The times of a kernel on all entrants.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Row {
     pub(crate) name: String,
@@ -62,20 +63,21 @@ pub(crate) struct Row {
     pub(crate) elements: u64,
     /// Number of floating-point operations of a run, if throughput is measured in such operations.
     pub(crate) operations: Option<f64>,
-    /// Seconds for a run, by the ID of the entrant.
+    /// The time of a run in seconds on each entrant. The key is the entrant's ID.
     pub(crate) times: BTreeMap<String, Time>,
     /// For each entrant without a time, by its ID: the reason.
     pub(crate) failures: BTreeMap<String, String>,
 }
 
 impl Row {
-    /// Returns the median time of an entrant.
+    /// Returns the median time in seconds that `entrant` needs for a run; `None` if it was not
+    /// measured.
     pub(crate) fn median(&self, entrant: &Entrant) -> Option<f64> {
         self.times.get(&entrant.id).map(|time| time.median)
     }
 }
 
-/// All contenders on this machine.
+/// The contenders that are available on this machine, with the entrants made of them.
 pub(crate) struct Field {
     contenders: Vec<Box<dyn Contender>>,
     /// The entrants, one for each element of `contenders`, in the order of `contenders`.
@@ -163,7 +165,8 @@ impl Field {
         }
     }
 
-    /// Compares each entrant's results of one kernel with the expected results, then measures the times of the kernel.
+    /// Runs the kernel of `case` on every entrant, compares the results with the expected results,
+    /// and then measures the times.
     pub(crate) fn measure(&self, case: &Case, scale: Scale) -> Row {
         let work = (case.make)(scale);
         let (mut loaded, mut failures) = (Vec::new(), BTreeMap::new());

@@ -15,12 +15,12 @@ impl Random {
         (self.0 >> 32) as u32
     }
 
-    /// Returns a number below `bound`.
+    /// Returns a random number from 0 to `bound - 1`.
     pub(crate) fn below(&mut self, bound: u32) -> u32 {
         self.next() % bound
     }
 
-    /// Returns a number in [0, 1).
+    /// Returns a random number that is at least 0 and below 1.
     pub(crate) fn unit(&mut self) -> f32 {
         (self.next() >> 8) as f32 / (1 << 24) as f32
     }

@@ -22,7 +22,7 @@ const FLOAT: u32 = 0x20;
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Fetched {
     pub(crate) what: &'static str,
-    /// Number of texels that [`Fetched::time`] covers.
+    /// Number of texels that a run fetches; [`Fetched::time`] is the time of a run.
     pub(crate) fetches: u64,
     pub(crate) time: Time,
     /// The time of the fetches divided by the time of plain loads of the same number of texels, from the same

@@ -51,8 +51,8 @@ fn runtime(engine: EngineChoice) -> Result<Runtime, String> {
     built.map_err(|e| e.to_string())
 }
 
-/// Measures every kernel on both engines. Compares the kernel's results on an engine with the expected results before
-/// its time on this engine is measured.
+/// Measures the kernels of [`NAMES`] on both engines. Before a kernel is timed on an engine, its
+/// results on this engine are compared with the expected results.
 ///
 /// # Errors
 /// Returns an error if a runtime does not start or a kernel fails.

@@ -86,7 +86,7 @@ const PAUSE: Duration = Duration::from_millis(3);
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Launched {
     pub(crate) what: &'static str,
-    /// Number of launches that [`Launched::time`] covers.
+    /// Number of launches in a run; [`Launched::time`] is the time of a run.
     pub(crate) launches: u32,
     pub(crate) time: Time,
 }

@@ -19,7 +19,8 @@ impl Library {
         NonNull::new(library).map(Library).ok_or_else(reason)
     }
 
-    /// Returns a function or variable by its name.
+    /// Returns the address of the function or variable called `name`, as a value of the pointer
+    /// type `F`.
     ///
     /// # Safety
     /// `F` must be a function pointer of the function's type, or a pointer to the variable's type.
@@ -35,7 +36,7 @@ impl Library {
     }
 }
 
-/// Returns the loader's error message.
+/// Returns the message of the dynamic linker's last error (`dlerror`).
 fn reason() -> String {
     // SAFETY: `dlerror` returns a text that is valid until the next call on this thread, or null.
     let text = unsafe { libc::dlerror() };

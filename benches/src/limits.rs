@@ -1,4 +1,5 @@
-//! Measures the limits of the machine: memory bandwidth, and multiply-adds for each register width.
+//! Measures the limits of the machine: the memory bandwidth, and the rate of multiply-adds for each
+//! width of vector registers.
 //!
 //! The limits are measured on one thread, because the performance goals of kernels apply to one thread. The buffers are
 //! larger than every cache. Sums and multiply-adds use several accumulators, so that no operation waits for the
@@ -17,12 +18,13 @@ pub(crate) struct Limit {
     /// Number of bytes or operations in one run, whose time is [`Limit::time`].
     pub(crate) each: f64,
     pub(crate) time: Time,
-    /// Width of the vector registers in bits, for multiply-adds; `None` for other limits.
+    /// For a limit of multiply-adds: the width of the vector registers in bits. For other limits:
+    /// `None`.
     pub(crate) bits: Option<u32>,
 }
 
 impl Limit {
-    /// Returns the number of bytes or operations per second.
+    /// Returns the limit as a number of bytes or operations per second.
     pub(crate) fn rate(&self) -> f64 {
         self.each / self.time.median
     }
@@ -90,7 +92,7 @@ fn multiply_adds() -> Vec<Limit> {
 
 const TURNS: usize = 1 << 16;
 
-/// A loop of multiply-adds in registers of one width.
+/// A loop of multiply-adds in vector registers of a particular width.
 struct Peak {
     what: &'static str,
     bits: u32,
@@ -169,7 +171,7 @@ mod wide {
         _mm512_cvtss_f32(v)
     });
 
-    /// Returns whether [`triad`] can run.
+    /// Returns whether the processor supports the instructions that [`triad`] needs.
     pub(super) fn streams() -> bool {
         is_x86_feature_detected!("fma")
     }

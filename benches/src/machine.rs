@@ -1,5 +1,5 @@
-//! Collects the facts that are reported with every measurement: the machine, its load, the version of the compiler, the
-//! commit and the date.
+//! Collects the facts that a report states beside the measured times: the machine, its load, the
+//! version of the compiler, the commit and the date.
 
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -19,7 +19,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// Describes this machine, and its load at the time of the call.
+    /// Returns the facts about this machine, and its load at the time of the call.
     pub(crate) fn here() -> Machine {
         Machine {
             date: today(),
@@ -37,7 +37,7 @@ impl Machine {
     }
 }
 
-/// Returns the output of a program as a trimmed text.
+/// Runs `program` and returns its output without white space at both ends.
 fn output(program: &str, args: &[&str]) -> String {
     let output = Command::new(program)
         .args(args)

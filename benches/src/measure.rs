@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-/// Number of samples of a measurement.
+/// Number of samples of each measured action.
 pub const SAMPLES: usize = 5;
 /// Intended duration of a sample. A sample consists of as many runs as fit into this duration, but of at least 1 and at
 /// most 100,000 runs.
@@ -78,7 +78,8 @@ pub fn after(pause: Duration, mut action: impl FnMut()) -> Time {
     summary((0..RESTED_SAMPLES).map(|_| sample()).collect())
 }
 
-/// Runs an action for the warm-up time and returns the number of runs that a sample needs.
+/// Runs `action` for the warm-up time ([`WARM_UP`]), and returns the number of runs that a sample
+/// ([`SAMPLE_TIME`]) consists of.
 fn repeats(action: &mut Action<'_>) -> u32 {
     let warm_up = Instant::now();
     while warm_up.elapsed() < WARM_UP {
@@ -99,7 +100,7 @@ fn summary(mut samples: Vec<f64>) -> Time {
     }
 }
 
-/// Returns the geometric mean of ratios.
+/// Returns the geometric mean of `ratios`.
 pub fn mean(ratios: &[f64]) -> f64 {
     let sum: f64 = ratios.iter().map(|r| r.ln()).sum();
     (sum / ratios.len() as f64).exp()

@@ -1,5 +1,5 @@
-//! Host memory for contenders whose kernels access host memory directly. Like Margay's memory, this memory is aligned,
-//! and large allocations use huge pages.
+//! Allocates host memory for contenders whose kernels access host memory directly. Like Margay's
+//! memory, this memory is aligned, and large allocations use huge pages.
 
 use std::alloc::{self, Layout};
 use std::ptr::NonNull;
@@ -17,7 +17,7 @@ pub(crate) struct Memory {
 unsafe impl Send for Memory {}
 
 impl Memory {
-    /// Allocates a copy of these bytes.
+    /// Allocates memory and copies `bytes` into it.
     pub(crate) fn of(bytes: &[u8]) -> Memory {
         let align = if bytes.len() >= HUGE { HUGE } else { LINE };
         let size = bytes.len().max(1).next_multiple_of(align);
@@ -34,12 +34,13 @@ impl Memory {
         Memory { start, layout }
     }
 
-    /// Returns the start address.
+    /// Returns the start address of the memory.
     pub(crate) fn start(&self) -> *mut u8 {
         self.start.as_ptr()
     }
 
-    /// Returns a copy of the first bytes. No thread may write to the memory during the call.
+    /// Returns a copy of the first `len` bytes of the memory. No thread may write to the memory
+    /// during the call.
     pub(crate) fn read(&self, len: usize) -> Vec<u8> {
         assert!(len <= self.layout.size());
         // SAFETY: `Memory::of` initialised the bytes that callers read, and the range is inside the allocation.

@@ -14,7 +14,7 @@ use crate::measure;
 use crate::stages::{self, Rates};
 use crate::start::{self, Started};
 
-/// The options of a run.
+/// The options of a run of the benchmarks.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// The kernels and tables to measure: parts of the names of kernels, and names of tables ([`Part`]). If the list is
@@ -50,7 +50,7 @@ impl Part {
     ];
 }
 
-/// The results of a run. Times are in seconds, sizes in bytes.
+/// The results of a run of the benchmarks. Times are in seconds, sizes in bytes.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     pub(crate) machine: Machine,
@@ -100,7 +100,7 @@ impl Report {
         self.kernels.iter().flat_map(told).collect()
     }
 
-    /// Returns Margay's entrant with this number of threads.
+    /// Returns the entrant that is Margay with `threads` workers.
     pub(crate) fn margay(&self, threads: usize) -> Option<&Entrant> {
         let mut entrants = self.entrants.iter();
         entrants.find(|e| e.kind == Kind::Margay && e.threads == threads)
@@ -209,7 +209,8 @@ fn means(report: &Report) -> Vec<Mean> {
     means
 }
 
-/// Returns the other contender's time divided by Margay's time. A value above 1 means that Margay is faster.
+/// Returns the time of `rival`, another contender, divided by the time of `ours`, which is Margay.
+/// A value above 1 means that Margay is faster.
 pub(crate) fn ratio(row: &Row, ours: &Entrant, rival: &Entrant) -> Option<f64> {
     Some(row.median(rival)? / row.median(ours)?)
 }

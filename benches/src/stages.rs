@@ -59,8 +59,8 @@ pub fn texts() -> [Text; 3] {
     ]
 }
 
-/// Returns a PTX text with one header and `turns` copies of all parts. Symbols are renamed so that all symbols of the
-/// text are distinct.
+/// Returns a PTX text that consists of one header and `turns` copies of each program in `parts`.
+/// Symbols are renamed so that all symbols of the text are distinct.
 pub(crate) fn repeated(parts: &[&str], turns: usize) -> String {
     let mut text = ".version 9.5\n.target sm_75\n.address_size 64\n".to_owned();
     for turn in 0..turns {
@@ -91,7 +91,8 @@ fn rename(text: &str, suffix: &str, out: &mut String) {
     }
 }
 
-/// Returns the first name of each declaration outside braces and parentheses.
+/// Returns the names that a PTX text declares outside braces and parentheses: the first name of
+/// each declaration.
 fn module_names(text: &str) -> HashSet<&str> {
     let mut names = HashSet::new();
     let mut lexer = Lexer::new(text);

@@ -51,7 +51,7 @@ impl Once {
         }
     }
 
-    /// Measures the cost in this process.
+    /// Measures this cost in the calling process.
     ///
     /// # Errors
     /// Returns the error of the runtime, or an error that describes a wrong result.
@@ -130,13 +130,14 @@ impl Once {
 pub enum Code {
     /// The process compiles its code.
     Compiled,
-    /// The process loads its code from the disk cache. It compiles only functions that the cache does not store,
-    /// because compiling them takes little time.
+    /// The process loads its code from the disk cache. The cache does not contain functions whose
+    /// compilation takes little time; the process compiles these functions.
     Kept,
 }
 
 impl Code {
-    /// Returns the value of `MARGAY_CACHE` that makes a process get its native code from this source.
+    /// Returns the value of the environment variable `MARGAY_CACHE` with which a process gets its
+    /// native code in the way that `self` states.
     fn setting(self) -> &'static str {
         match self {
             Code::Compiled => "0",
@@ -188,7 +189,8 @@ fn read(text: &str) -> Option<Cost> {
     })
 }
 
-/// Returns the seconds from the start of the runtime to the checked result of a kernel in this text.
+/// Returns the number of seconds from the start of the runtime until the result of `kernel`, a
+/// kernel of the PTX `text`, was compared with the expected result.
 fn first_result(text: &str, kernel: &str) -> Result<f64, String> {
     let started = Instant::now();
     let y = saxpy(text, kernel).map_err(|e| e.to_string())?;

@@ -11,7 +11,7 @@ use crate::report::{self, Mean, Report};
 use crate::stages;
 
 impl Report {
-    /// Formats the tables as Markdown.
+    /// Formats this report as Markdown tables.
     pub fn markdown(&self) -> String {
         markdown(self)
     }
@@ -144,7 +144,7 @@ fn comparison(report: &Report, ours: &Entrant) -> String {
     table
 }
 
-/// Formats another contender's time, and Margay's speedup over this contender.
+/// Formats the time of the contender `rival`, and Margay's speedup over `rival`.
 fn beside(row: &Row, ours: &Entrant, rival: &Entrant) -> String {
     let ratio = report::ratio(row, ours, rival).map_or(String::new(), speed);
     format!(" {} | {ratio} |", cell(row, rival))
@@ -181,7 +181,8 @@ fn limits(report: &Report) -> String {
     table
 }
 
-/// Formats the rows for the kernels whose floating-point operations are counted.
+/// Formats a row for each kernel whose floating-point operations are counted: the share of the rate
+/// of multiply-adds that the kernel reaches.
 fn shares(report: &Report) -> String {
     let mut lines = String::new();
     for row in &report.kernels {

@@ -40,7 +40,7 @@ impl<T: Element, const N: usize> Element for [T; N] {
     }
 }
 
-/// Returns the bytes of the values.
+/// Returns the bytes of `values`, in little-endian order.
 pub(crate) fn bytes<T: Element>(values: &[T]) -> Vec<u8> {
     let mut out = Vec::with_capacity(size_of_val(values));
     values.iter().for_each(|value| value.put(&mut out));
@@ -79,7 +79,7 @@ pub(crate) type Extent = [u32; 3];
 
 /// Conversion from extents of one, two or three dimensions.
 pub(crate) trait IntoExtent {
-    /// Returns the extent, with 1 in the missing dimensions.
+    /// Converts this extent to three dimensions, with 1 in the dimensions that it lacks.
     fn extent(self) -> Extent;
 }
 
@@ -177,7 +177,7 @@ fn same_length(got: usize, want: usize) -> Result<(), String> {
     }
 }
 
-/// Formats the bytes of a little-endian number.
+/// Formats a number, given as bytes in little-endian order, as hexadecimal text.
 fn hexadecimal(bytes: &[u8]) -> String {
     let digits = bytes.iter().rev().map(|byte| format!("{byte:02x}"));
     format!("0x{}", digits.collect::<String>())
@@ -202,7 +202,7 @@ pub(crate) struct Work {
 }
 
 impl Work {
-    /// Returns work without buffers and steps, for a run that processes this number of elements.
+    /// Returns work without buffers and steps, whose run processes `elements` elements.
     pub(crate) fn on(elements: usize) -> Work {
         Work {
             elements: elements as u64,

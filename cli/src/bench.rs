@@ -34,10 +34,10 @@ pub(crate) struct Arguments {
     /// Use little data to test the command; the reported times are meaningless.
     #[arg(long)]
     check: bool,
-    /// Replace the tables between the markers in this file.
+    /// Replace the tables in this file, which are between two marker comments.
     #[arg(long, value_name = "FILE", hide = true)]
     write: Option<PathBuf>,
-    /// Measure one item for another process of this program.
+    /// Measure a single cost, for the process of this program that has started this process.
     #[arg(long, value_name = "NAME", hide = true)]
     once: Option<String>,
 }
@@ -71,7 +71,7 @@ fn told(path: &Path, error: &str) -> Failure {
 const BEGIN: &str = "<!-- begin: cargo xtask bench -->\n";
 const END: &str = "<!-- end -->";
 
-/// Replaces the tables between the markers of a file.
+/// Replaces the tables between the two marker comments in the file at `path`.
 fn replace(path: &Path, report: &Report) -> Result<(), Failure> {
     let file = margay::input::read_text(path).map_err(|e| told(path, &e.to_string()))?;
     let parts = file.split_once(BEGIN);

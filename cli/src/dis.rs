@@ -1,7 +1,8 @@
 //! `margay dis`: shows how a kernel is translated to native code.
 //!
-//! Prints the module's IR after lowering, functions after a pass, or the generated code. Output lines that are not IR
-//! begin with `//`, which starts a comment in the IR's text form, so the IR parser accepts a printed module.
+//! The command prints either the IR of the whole module after lowering, or the IR of functions
+//! after a pass, or the generated code. Output lines that are not IR begin with `//`, which starts
+//! a comment in the IR's text form, so the IR parser accepts a printed module.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -81,7 +82,7 @@ fn shape(text: &str) -> Result<[u32; 3], String> {
     Ok(all)
 }
 
-/// The output for one function.
+/// The output of the command for one function.
 struct Section {
     function: String,
     listings: Vec<Listing>,
@@ -115,7 +116,8 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     Ok(Report::of(text))
 }
 
-/// Returns whether an option requests output other than the lowered module.
+/// Returns whether at least one option requests output other than the lowered module, such as
+/// machine code.
 fn specific(arguments: &Arguments) -> bool {
     arguments.after.is_some()
         || arguments.uniformity

@@ -129,7 +129,7 @@ fn cpu_features() -> String {
     names.collect::<Vec<_>>().join(" ")
 }
 
-/// The entries of one fat binary, and the entry that Margay would compile.
+/// The entries (PTX texts and cubins) of a fat binary, and the entry that Margay would compile.
 struct Held {
     section: &'static str,
     entries: Vec<(String, String)>,

@@ -42,7 +42,8 @@ impl Element {
         &TABLE[self as usize]
     }
 
-    /// Returns the type with this name in PTX; also accepts names such as `b32` and `i32`.
+    /// Returns the type that PTX calls `name`. `name` may also be an untyped name such as `b32`, or
+    /// a name such as `i32`.
     pub(crate) fn named(name: &str) -> Option<Element> {
         let name = match name.split_at_checked(1) {
             Some(("b", bits)) => format!("u{bits}"),
@@ -53,7 +54,7 @@ impl Element {
         Some(row.0)
     }
 
-    /// Returns the type with this name in an `.npy` file, such as `<f4`.
+    /// Returns the type that `.npy` files call `name`, such as `<f4`.
     pub(crate) fn from_npy(name: &str) -> Option<Element> {
         if name == "|b1" {
             return Some(Element::U8);
@@ -107,8 +108,8 @@ impl Element {
         }
     }
 
-    /// Converts `value` to this type and returns its little-endian bytes. For an integer type, only the low bits of
-    /// `value` are used.
+    /// Converts `value` to this type and returns the bytes of the result, in little-endian order.
+    /// If the type is an integer type, the result consists of the low bits of `value`.
     pub(crate) fn counted(self, value: u64) -> Vec<u8> {
         match self {
             Element::F16 => f16::from_f64(value as f64).to_le_bytes().to_vec(),

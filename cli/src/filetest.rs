@@ -66,8 +66,9 @@
 //! //@ error: LINE: CODE: MESSAGE     an expected diagnostic; the file must list all, in order
 //! ```
 //!
-//! If the environment variable `BLESS` is `1` and the lines of the diagnostics are correct, the harness updates the
-//! text of these directives. It never updates values, lines or faults, because these follow from the specification.
+//! If the environment variable `BLESS` is `1` and the lines of the diagnostics are correct, the
+//! harness replaces the messages in the `error` directives by the messages of the diagnostics. It
+//! never updates values, lines or faults, because these follow from the specification.
 //!
 //! The harness is in the library target of the crate `cli`, so that the program and the crate `tests` share it. The
 //! library target depends on no crate of Margay except the runtime. The modules `directive` and `value` depend only on

@@ -295,7 +295,8 @@ fn save(arguments: &Arguments, buffers: &[Option<Buffer>]) -> Result<(), Failure
     Ok(())
 }
 
-/// The result of a comparison: the index of the argument, and the number of wrong values.
+/// The result of comparing a buffer with its expected values: the index of the buffer's argument,
+/// the numbers of wrong values and of all values, and the first wrong value.
 struct Comparison {
     index: usize,
     wrong: usize,

@@ -28,7 +28,7 @@ impl Array {
         self.bytes.len() / self.element.size()
     }
 
-    /// Returns the bytes of each value.
+    /// Returns an iterator over the values; each item consists of the bytes of a value.
     pub(crate) fn values(&self) -> impl Iterator<Item = &[u8]> {
         self.bytes.chunks_exact(self.element.size())
     }
@@ -108,7 +108,8 @@ impl Array {
     }
 }
 
-/// Returns the number of bytes of an array with this shape.
+/// Returns the number of bytes of an array with this element type and shape, or an error if it
+/// exceeds `isize::MAX`.
 pub(crate) fn size(element: Element, shape: &[usize]) -> Result<usize, String> {
     shape
         .iter()
@@ -117,7 +118,8 @@ pub(crate) fn size(element: Element, shape: &[usize]) -> Result<usize, String> {
         .ok_or_else(|| "is too large".to_owned())
 }
 
-/// Returns the value of a key in the header; the value must not be a nested dictionary.
+/// Returns the text of the value that the header (a Python dictionary) contains for `key`. The
+/// value must not be a dictionary.
 fn entry<'a>(header: &'a str, key: &str) -> Option<&'a str> {
     let quoted = [format!("'{key}'"), format!("\"{key}\"")];
     let (at, len) = quoted

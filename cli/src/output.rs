@@ -14,7 +14,7 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// Returns a report with exit status 0.
+    /// Returns a report that consists of `text` and the exit status 0.
     pub(crate) fn of(text: String) -> Report {
         Report { text, status: 0 }
     }
@@ -28,7 +28,7 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// Returns a failure with this exit status.
+    /// Returns a failure that consists of `message` and the exit status `status`.
     pub(crate) fn with_status(message: impl Into<String>, status: u8) -> Failure {
         Failure {
             message: message.into(),
@@ -53,7 +53,7 @@ impl From<margay::Error> for Failure {
 pub(crate) type Outcome = Result<Report, Failure>;
 
 /// Writes `text` to standard output. Returns true if the text was written, or if the reader of the output has exited.
-/// After any other error, reports the error and returns false.
+/// After any other error, writes the error to standard error and returns false.
 pub(crate) fn print(text: &str) -> bool {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -66,13 +66,13 @@ pub(crate) fn print(text: &str) -> bool {
     }
 }
 
-/// Writes an unmodified line to standard error.
+/// Writes `line` to standard error, without a prefix.
 pub(crate) fn note(line: &str) {
     // If standard error is closed, the program cannot report the error.
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
-/// Writes an error to standard error.
+/// Writes the error message `message` to standard error.
 pub(crate) fn complain(message: &str) {
     let mut err = io::stderr().lock();
     let label = if colours(&io::stderr()) {
@@ -83,7 +83,8 @@ pub(crate) fn complain(message: &str) {
     let _ = writeln!(err, "{label} {}", message.trim_end());
 }
 
-/// Returns whether output to `stream` is coloured.
+/// Returns whether commands colour their output to `stream`: if it is a terminal and `NO_COLOR` is
+/// not set.
 pub(crate) fn colours(stream: &impl IsTerminal) -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()) && stream.is_terminal()
 }

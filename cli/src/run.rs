@@ -107,7 +107,7 @@ pub(crate) enum Engine {
 /// compilers.
 pub(crate) const AUDIT: &str = "libmargay_audit.so";
 
-/// The variable from which the driver library reads the engine.
+/// The environment variable from which the driver library reads which engine executes kernels.
 pub(crate) const ENGINE_VARIABLE: &str = "MARGAY_ENGINE";
 
 impl Engine {
@@ -120,7 +120,8 @@ impl Engine {
     }
 }
 
-/// Checks the text of a number of bytes, which may end in K, M or G.
+/// Returns `text` if it is a positive number of bytes, which may end in K, M or G; returns an error
+/// if it is not.
 fn bytes(text: &str) -> Result<String, String> {
     let digits = text.trim_end_matches(['k', 'K', 'm', 'M', 'g', 'G']);
     let number = digits.parse::<u64>().ok().filter(|&number| number > 0);

@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
     markdown: Option<Subject>,
 }
 
-/// The subject of a table.
+/// The subject of a support table.
 #[derive(Clone, Copy, ValueEnum)]
 enum Subject {
     /// Entry points of the driver API.

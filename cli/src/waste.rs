@@ -177,7 +177,7 @@ pub(crate) fn canonical(arguments: impl Iterator<Item = OsString>) -> Vec<OsStri
 }
 
 impl Arguments {
-    /// Returns the environment variables of the program.
+    /// Returns the environment variables that these options set for the program.
     fn environment(&self) -> Vec<(&'static str, String)> {
         let kinds: Vec<&str> = KINDS.iter().map(|kind| kind.name()).collect();
         let mut variables = vec![
@@ -284,9 +284,9 @@ fn follow(mut child: Child, mut lines: Lines) -> std::io::Result<ExitStatus> {
 /// Reads the lines that other processes append to a file.
 struct Lines {
     file: File,
-    /// Number of bytes that were read.
+    /// Number of bytes of the file that were read so far.
     position: u64,
-    /// The start of a line whose end is missing.
+    /// The start of a line whose end has not been written yet.
     rest: Vec<u8>,
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use common::{ARGS, Folder, err, limited};
 
-/// Runs `margay check` with options for a command of `margay`, and returns the exit code and the report.
+/// Runs `margay check OPTIONS -- margay COMMAND`, and returns the exit code and the report.
 fn check(folder: &Folder, options: &str, command: &str) -> (Option<i32>, String) {
     let margay = env!("CARGO_BIN_EXE_margay");
     let output = folder.margay(&format!("check {options} -- {margay} {command}"));
@@ -239,7 +239,7 @@ fn check_selects_launches_and_sums_processes() {
     );
 }
 
-/// Runs a script in a folder.
+/// Runs a shell script in the folder of a test.
 fn shell(folder: &Folder, script: &str) -> std::process::Output {
     let mut command = std::process::Command::new("sh");
     command.args(["-c", script]).current_dir(&folder.0);
@@ -307,7 +307,7 @@ fn check_reports_that_findings_could_not_be_written() {
     assert!(report.contains("\"complete\": false"), "{report}");
 }
 
-/// One thread writes at 1,000 distant addresses.
+/// A PTX text in which a single thread writes at 1,000 addresses that are far from each other.
 const FAR_AND_FAR: &str = "\
 .version 8.0
 .target sm_80

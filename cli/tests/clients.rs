@@ -29,7 +29,7 @@ impl Folder {
         path
     }
 
-    /// Runs a shell command line.
+    /// Runs `script` with a shell that is started by `margay run` with the options `more`.
     fn shell(&self, more: &[&str], script: &str) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_margay"));
         command

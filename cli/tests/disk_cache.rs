@@ -6,7 +6,8 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Returns the entries of a cache: file name to inode number.
+/// Returns the entries of the disk cache in the folder `cache`: a map from file names to inode
+/// numbers.
 fn entries(cache: &Path) -> BTreeMap<String, u64> {
     let inside = |path: PathBuf| {
         let entries = fs::read_dir(path).into_iter().flatten();

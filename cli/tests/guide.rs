@@ -35,7 +35,7 @@ fn names() -> BTreeSet<String> {
         .collect()
 }
 
-/// Returns the mangled name of a kernel.
+/// Returns the mangled name of the kernel that the source calls `kernel`.
 fn mangled<'a>(ptx: &'a str, kernel: &str) -> &'a str {
     let start = format!("_Z{}{kernel}", kernel.len());
     let mut words = ptx.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '$');
@@ -66,7 +66,8 @@ fn as_c(line: &str, ptx: &str) -> String {
     )
 }
 
-/// Returns the source of the program's `main`, converted to C. A `#line` directive preserves the line numbers.
+/// Returns the function `main` of the program `name` (whose source is `text`), converted to C. A
+/// `#line` directive preserves the line numbers.
 fn host_part(name: &str, text: &str) -> String {
     let ptx = guide().join(format!("{name}.ptx"));
     let kernels = fs::read_to_string(&ptx).unwrap_or_default();
@@ -86,7 +87,7 @@ fn host_part(name: &str, text: &str) -> String {
     out
 }
 
-/// Runs a program under `margay check`, and returns the report.
+/// Runs the program `name`, whose source is `text`, under `margay check`, and returns the report.
 fn report(name: &str, text: &str) -> String {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("guide-{name}"));
     let _ = fs::remove_dir_all(&folder);
@@ -151,7 +152,7 @@ fn shown(report: &str) -> String {
     out.trim_end_matches("\n=========\n").trim_end().to_owned()
 }
 
-/// Replaces the addresses in a line.
+/// Returns a line of a report with all addresses replaced by [`ADDRESS`].
 fn with_address(line: &str) -> String {
     let mut parts = line.split("0x");
     let mut out = parts.next().unwrap_or_default().to_owned();

@@ -31,7 +31,8 @@ impl Prefix {
         command
     }
 
-    /// Returns the path of the driver library that the program reports.
+    /// Runs `margay doctor` with the home folder `home`, and returns the path of the driver library
+    /// that it prints.
     fn library(&self, home: &str) -> PathBuf {
         let output = self.margay(home).args(["doctor", "--json"]).output();
         let output = succeeded(output.unwrap());

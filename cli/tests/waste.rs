@@ -77,7 +77,8 @@ fn run(options: &str, arguments: &str) -> Run {
     }
 }
 
-/// Returns `file F, line N` of the line with a mark.
+/// Returns the text `file waste.c, line N`, where N is the number of the source line that ends with
+/// the mark `mark`.
 fn at(mark: &str) -> String {
     let text = fs::read_to_string(source()).unwrap();
     let end = format!("// @{mark}");

@@ -56,7 +56,7 @@ unsafe extern "C" {
     ) -> usize;
 }
 
-/// Calls a function that takes one pointer.
+/// Calls `function`, a function of the program, with the argument `pointer`.
 ///
 /// # Safety
 /// The program must have passed `function` to the driver together with this pointer.
@@ -68,7 +68,7 @@ pub(crate) unsafe fn with_pointer(
     unsafe { margay_call_program(function as *const c_void, pointer as usize, 0, 0, 0) };
 }
 
-/// Calls a stream callback.
+/// Calls `function`, a stream callback of the program.
 ///
 /// # Safety
 /// The program must have passed this function to the driver together with the pointer.
@@ -103,7 +103,8 @@ pub(crate) unsafe fn of_block_size(
     unsafe { margay_call_program(function as *const c_void, block as usize, 0, 0, 0) }
 }
 
-/// Calls a callback of the error log. `text` ends with a NUL, and `length` is its length without the NUL.
+/// Calls `function`, which the program registered for new entries of the driver's log. `text` ends
+/// with a NUL, and `length` is its length without the NUL.
 ///
 /// # Safety
 /// The program must have registered this function together with `data`, and the text must be valid.

@@ -1,7 +1,8 @@
 //! Checks of the API in checking runs ([`margay::checks`]): failed calls, wrong pointers, destroyed objects.
 //!
-//! Each check is one function, which returns at once if the process is not a checking run. A call that has a more
-//! specific finding than [`Kind::FailedCall`] gets only that finding.
+//! Each check is one function, which returns at once if the process is not a checking run. If a
+//! check has recorded a more specific finding than [`Kind::FailedCall`] about a call, no
+//! [`Kind::FailedCall`] is recorded for this call.
 
 use std::cell::{Cell, RefCell};
 use std::fmt::Display;
@@ -22,7 +23,7 @@ fn tools() -> Tools {
     *TOOLS.get_or_init(Tools::from_env)
 }
 
-/// Returns whether this is a checking run.
+/// Returns whether this process belongs to a checking run.
 pub(crate) fn any() -> bool {
     !tools().is_empty()
 }
@@ -67,15 +68,15 @@ struct Stale {
 thread_local! {
     /// The name of the current call of this thread.
     static NAME: Cell<&'static str> = const { Cell::new("") };
-    /// Whether a finding about the current call of this thread has been reported.
+    /// Whether a finding about the current call of this thread has been recorded.
     static IS_EXPLAINED: Cell<bool> = const { Cell::new(false) };
     static STALE: RefCell<Option<Stale>> = const { RefCell::new(None) };
     /// The address of the memory that the current call has allocated; 0 if there is none.
     static ALLOCATED: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Prepares the checks of this thread for a call of the function `name`. Does nothing if the run does not check the
-/// API.
+/// Stores that a call of the function `name` begins on this thread, and forgets what the checks
+/// know about the thread's previous call. Does nothing if the run does not check the API.
 pub(crate) fn begin(name: &'static str) {
     if selected(Tool::Api) {
         debugger::stop_once();
@@ -90,7 +91,7 @@ fn name() -> &'static str {
     NAME.try_with(Cell::get).unwrap_or_default()
 }
 
-/// Reports a finding about the current call.
+/// Adds a finding about the current call to the findings of the checking run.
 fn found(kind: Kind, text: String, address: Option<u64>) {
     let _ = IS_EXPLAINED.try_with(|explained| explained.set(true));
     let mut finding = Finding::new(kind, text);
@@ -101,7 +102,8 @@ fn found(kind: Kind, text: String, address: Option<u64>) {
     report(finding, Some(&CallStack::capture()));
 }
 
-/// Notes that the current call uses a handle whose object is destroyed.
+/// Remembers that the current call uses a handle whose object is destroyed, so that a finding about
+/// the call can state this.
 pub(crate) fn note_stale(what: &'static str, handle: usize, destroyed: Option<CallStack>) {
     if selected(Tool::Api) {
         let stale = Stale {
@@ -143,7 +145,7 @@ const QUESTIONS: [&str; 11] = [
 /// the driver API.
 const INVALID_CONFIGURATION: CuResult = CuResult(9);
 
-/// Returns whether the options of the run require a report of the current call, which is a failed
+/// Returns whether the options of the run require a finding for the current call, which is a failed
 /// call of the function `name`.
 fn is_selected(name: &str) -> bool {
     let level = options().map_or_else(ApiErrors::default, |options| options.api_errors);
@@ -155,17 +157,17 @@ fn is_selected(name: &str) -> bool {
 }
 
 /// Returns whether contexts return `code` because of an earlier wrong access or fault in a kernel.
-/// Each such access or fault has already been reported as a separate finding.
+/// There is already a separate finding for each such access or fault.
 fn is_reported(code: CuResult) -> bool {
     Runtime::global()
         .is_ok_and(|runtime| runtime.is_reported(|kind| CuResult::of_fault(kind) == code))
 }
 
-/// Reports a failed call: as [`Kind::DestroyedHandle`] if the call used a destroyed object, otherwise as
-/// [`Kind::FailedCall`]. Reports nothing if apicheck is not selected, the call already has a finding, the options
-/// exclude the call, `code` is in [`NO_FAILURES`], or an earlier fault in a kernel explains the error. Also reports
-/// nothing if NVIDIA's runtime called a function without a current context: the runtime then makes a context current
-/// and repeats the call.
+/// Records a finding for a failed call: [`Kind::DestroyedHandle`] if the call used a destroyed
+/// object, otherwise [`Kind::FailedCall`]. Records nothing if apicheck is not selected, the call
+/// already has a finding, the options exclude the call, `code` is in [`NO_FAILURES`], or an earlier
+/// fault in a kernel explains the error. Also records nothing if NVIDIA's runtime called a function
+/// without a current context: the runtime then makes a context current and repeats the call.
 #[cold]
 pub(crate) fn failed(name: &'static str, code: CuResult) {
     if !selected(Tool::Api)
@@ -231,10 +233,12 @@ fn memory_at(runtime: &Runtime, address: u64) -> Memory {
     }
 }
 
-/// Examines the pointers of a copy before the copy is submitted.
+/// Examines the pointers of a copy before the copy is submitted, and records a finding if a pointer
+/// is wrong.
 ///
 /// # Errors
-/// Returns `INVALID_VALUE` if a pointer is wrong, and the run does not execute such copies.
+/// Returns `INVALID_VALUE` if a pointer is wrong and the options of the run forbid the execution of
+/// such copies.
 pub(crate) fn copy(transfer: &Transfer) -> Served {
     match selected(Tool::Api) && is_wrong_copy(transfer) {
         true => refuse_invalid(),
@@ -288,8 +292,8 @@ fn is_wrong_copy(transfer: &Transfer) -> bool {
     false
 }
 
-/// Reports a pointer that does not point to the start of its allocation, if the run permits only pointers to the start.
-/// Returns whether it has reported a finding.
+/// Records a finding if `address` is not the start of its allocation and the options of the run
+/// permit only pointers to the start. Returns whether it has recorded a finding.
 fn interior(what: &str, address: u64, memory: &Memory) -> bool {
     let (Memory::Device(block) | Memory::Shared(block)) = memory else {
         return false;
@@ -348,8 +352,8 @@ fn wrong_direction(
     Some((text, Some(address)))
 }
 
-/// Reports a range of host memory if the process cannot access all bytes of the range. Returns
-/// whether it has reported a finding.
+/// Records a finding if the process cannot access all bytes of the range of host memory at
+/// `address`. Returns whether it has recorded a finding.
 fn inaccessible(side: &str, name: &str, address: u64, span: u64) -> bool {
     let (Ok(start), Ok(len)) = (usize::try_from(address), usize::try_from(span)) else {
         return false;
@@ -370,8 +374,8 @@ fn inaccessible(side: &str, name: &str, address: u64, span: u64) -> bool {
     true
 }
 
-/// Reports a finding if the range of bytes is not inside a single allocation, and returns whether it
-/// has reported one.
+/// Records a finding if the range of bytes at `address` is not inside a single allocation. Returns
+/// whether it has recorded a finding.
 fn outside(what: &str, address: u64, span: u64, memory: &Memory) -> bool {
     let (text, kind) = match memory {
         Memory::Unallocated => (
@@ -397,10 +401,12 @@ fn outside(what: &str, address: u64, span: u64, memory: &Memory) -> bool {
     true
 }
 
-/// Examines the range of a fill before the fill is submitted.
+/// Examines the range of a fill before the fill is submitted, and records a finding if the range is
+/// wrong.
 ///
 /// # Errors
-/// Returns `INVALID_VALUE` if the range is wrong, and the run does not execute such fills.
+/// Returns `INVALID_VALUE` if the range is wrong and the options of the run forbid the execution of
+/// such fills.
 pub(crate) fn fill(address: u64, span: Option<u64>) -> Served {
     match selected(Tool::Api) && is_wrong_fill(address, span) {
         true => refuse_invalid(),
@@ -428,7 +434,8 @@ fn is_wrong_fill(address: u64, span: Option<u64>) -> bool {
     }
 }
 
-/// Reports a free of a null pointer, if the options of the run request such reports.
+/// Records a finding for a call that frees a null pointer, if the options of the run request such
+/// findings.
 pub(crate) fn null_free() {
     if selected(Tool::Api) && options().is_some_and(|options| options.null_frees) {
         let text = format!(
@@ -439,7 +446,8 @@ pub(crate) fn null_free() {
     }
 }
 
-/// Reports a call of a function that is not implemented. The caller does this for the first call of each function only.
+/// Records a finding for a call of a function that is not implemented. [`crate::guard`] calls this
+/// only for the first call of each function.
 #[cold]
 pub(crate) fn unimplemented(name: &'static str) {
     if selected(Tool::Api) && Runtime::global().is_ok() {
@@ -451,7 +459,8 @@ pub(crate) fn unimplemented(name: &'static str) {
     }
 }
 
-/// Notes the address of the memory that the current call has allocated, for the list of calls.
+/// Remembers the address of the memory that the current call has allocated, so that the list of
+/// calls in the log can contain it.
 pub(crate) fn allocated(address: u64) {
     if any() {
         let _ = ALLOCATED.try_with(|last| last.set(address));
@@ -514,7 +523,7 @@ pub(crate) fn list_call(
     runtime.log_call(name, &arguments.to_string(), &result, &CallStack::capture());
 }
 
-/// Examines the pointer of a call that frees memory, after the call has failed.
+/// Records a finding that explains why a call that frees memory at `address` has failed.
 #[cold]
 pub(crate) fn bad_free(address: u64) {
     if !selected(Tool::Api) {
@@ -536,7 +545,8 @@ pub(crate) fn bad_free(address: u64) {
     found(Kind::InvalidPointer, text, Some(address));
 }
 
-/// Examines the pointer of a call that ends the registration of host memory, after the call has failed.
+/// Records a finding that explains why a call that ends the registration of host memory at
+/// `address` has failed.
 #[cold]
 pub(crate) fn bad_unregister(address: u64) {
     if !selected(Tool::Api) {

@@ -58,7 +58,8 @@ fn resolve(context: CUcontext) -> Result<usize, CuResult> {
     }
 }
 
-/// Stores a value. `destructor` is null or a function to call when the context is destroyed.
+/// Stores `value` for `key` in `context`. `destructor` is null or a function to call when the
+/// context is destroyed.
 pub(crate) fn put(
     context: CUcontext,
     key: *mut c_void,

@@ -13,18 +13,19 @@ use margay::cancellation::Disabled;
 
 use crate::{checking, guard};
 
-/// All submitted work is complete, and all findings are in the log.
+/// The result of [`margay_settle`] if all submitted work is complete and all findings are in the
+/// log.
 const SETTLED: c_int = 0;
-/// Some submitted work is not complete.
+/// The result of [`margay_settle`] if some submitted work is not complete.
 const RUNNING: c_int = 1;
-/// The process is not a checking run.
+/// The result of [`margay_settle`] if the process does not belong to a checking run.
 const UNCHECKED: c_int = 2;
-/// The process does not use the driver.
+/// The result of [`margay_settle`] if the process does not use the driver.
 const UNUSED: c_int = 3;
 
 /// Waits until all work that the process has submitted is complete, for at most `milliseconds`, and writes to the log
-/// how often each finding has occurred. Returns 0; 1 if some work is not complete; 2 if the process is not a checking
-/// run; 3 if the process does not use the driver.
+/// how often each finding has occurred. Returns 0; 1 if some work is not complete; 2 if the process
+/// does not belong to a checking run; 3 if the process does not use the driver.
 #[unsafe(no_mangle)]
 pub extern "C" fn margay_settle(milliseconds: c_uint) -> c_int {
     if !guard::is_ready() {

@@ -1,20 +1,21 @@
 //! Conversion of arguments from C types to the parameter types of the functions in [`crate::serve`].
 //!
 //! The parameter types of such a function select the conversions. Each type of this module defines how a value is
-//! created from the C type, and which result code an invalid argument gives. Scalars, raw pointers, and handles that a
-//! function looks up itself are passed unchanged.
+//! created from the C type, and which result code the call returns for an invalid argument.
+//! Scalars, raw pointers, and handles that a function looks up itself are passed unchanged.
 
 use std::ffi::{CStr, c_char};
 
 use crate::guard::Call;
 use crate::result::CuResult;
 
-/// A type that is converted from an argument of C type `Raw`.
+/// A type of parameters whose values are created from arguments of the C type `Raw`.
 pub(crate) trait FromAbi<Raw>: Sized {
     /// Converts an argument.
     ///
     /// # Safety
-    /// A pointer must be null or valid for the accesses of the entry point.
+    /// If `raw` is a pointer, it must be null or valid for the accesses that the entry point
+    /// performs.
     unsafe fn from_abi(raw: Raw, call: &Call) -> Result<Self, CuResult>;
 }
 
@@ -24,7 +25,7 @@ impl<T> FromAbi<T> for T {
     }
 }
 
-/// An output pointer that must not be null; null gives `INVALID_VALUE`.
+/// An output pointer that must not be null; if it is null, the call returns `INVALID_VALUE`.
 #[derive(Debug)]
 pub(crate) struct Out<T>(*mut T);
 
@@ -37,8 +38,8 @@ impl<T> Out<T> {
 }
 
 impl Out<std::ffi::c_void> {
-    /// Writes a result of type `T`. The caller of the entry point must have passed a pointer to enough memory for a
-    /// `T`.
+    /// Writes `value` to the address that the pointer contains, as a value of type `T`. The caller
+    /// of the entry point must have passed a pointer to enough memory for a `T`.
     pub(crate) fn set_as<T>(&self, value: T) {
         // SAFETY: the pointer is not null; the caller of the entry point guarantees that it is valid.
         unsafe { self.0.cast::<T>().write_unaligned(value) };
@@ -59,7 +60,7 @@ impl<T> FromAbi<*mut T> for Out<T> {
 pub(crate) struct OptOut<T>(*mut T);
 
 impl<T> OptOut<T> {
-    /// Writes the result if the pointer is not null.
+    /// Writes `value` to the address if the pointer is not null.
     pub(crate) fn set(&self, value: T) {
         if self.is_wanted() {
             // SAFETY: the pointer is not null; the caller of the entry point guarantees that it is valid.
@@ -84,7 +85,8 @@ impl<T> FromAbi<*mut T> for OptOut<T> {
     }
 }
 
-/// A structure that is read from the caller's memory; a null pointer gives `INVALID_VALUE`.
+/// A structure that is read from the caller's memory. If the pointer to it is null, the call
+/// returns `INVALID_VALUE`.
 #[derive(Debug)]
 pub(crate) struct In<T>(pub(crate) T);
 
@@ -99,7 +101,7 @@ impl<T: Copy> FromAbi<*const T> for In<T> {
     }
 }
 
-/// A C string; a null pointer or text that is not UTF-8 gives `INVALID_VALUE`.
+/// A C string. If the pointer is null or the text is not UTF-8, the call returns `INVALID_VALUE`.
 #[derive(Debug)]
 pub(crate) struct Text(pub(crate) String);
 

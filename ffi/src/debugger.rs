@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use margay::files::tell;
 
-/// The time between two checks for an attached debugger.
+/// The time between two tests whether a debugger is attached.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// If `MARGAY_CHECK_DEBUGGER=1`, waits until a debugger is attached to this process, and raises `SIGTRAP`, at which the

@@ -5,8 +5,8 @@
 //! files that the manifest names. A user can attach the subfolder to a bug report. An image that is loaded repeatedly
 //! is written once, and the manifest counts the loads.
 //!
-//! Invariants: whenever an entry is added or changed, the whole manifest is written again. A write error is reported
-//! once and never makes a call fail.
+//! Invariants: whenever an entry is added or changed, the whole manifest is written again. The
+//! first write error causes a warning; write errors never make a call fail.
 
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
@@ -25,7 +25,7 @@ use crate::client;
 use crate::guard::warn;
 use crate::images::Images;
 
-/// The maximum number of problems in a manifest.
+/// The maximum number of problems, which are errors of calls, in a manifest.
 const MAX_PROBLEMS: usize = 1000;
 
 struct Dump {
@@ -49,8 +49,8 @@ fn dump() -> Option<&'static Mutex<Dump>> {
     DUMP.get_or_init(start).as_ref()
 }
 
-/// Records an image that a call loaded, and the outcome of the image's first load: the names of its kernels, or the
-/// error.
+/// Adds an image that a call loaded to the manifest, and the outcome of the image's first load: the
+/// names of its kernels, or the error.
 pub(crate) fn image<'e>(
     call: &str,
     images: &Images<'_>,
@@ -63,7 +63,7 @@ pub(crate) fn image<'e>(
     }
 }
 
-/// Records an error of any call. Equal error texts are recorded once.
+/// Adds an error of a call to the manifest, unless an error with the same text is in it.
 pub(crate) fn problem(error: &Error) {
     if let Some(dump) = dump() {
         dump.lock().problem(error);

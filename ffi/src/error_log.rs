@@ -1,4 +1,5 @@
-//! The driver's log: keeps messages about failed calls and warnings in memory and passes them to callbacks.
+//! The driver's log: stores messages about failed calls, and warnings, in memory, and passes them
+//! to callbacks.
 //!
 //! An entry is one line. It contains the severity, the time since the first entry, and either the failed call with its
 //! result or a warning of the library. Entries are numbered.
@@ -38,7 +39,7 @@ pub(crate) struct LogCallback {
 struct Log {
     entries: VecDeque<String>,
     bytes: usize,
-    /// The number of the first kept entry.
+    /// The number of the oldest entry that the log still contains.
     first: u32,
 }
 
@@ -125,13 +126,14 @@ pub(crate) fn unsubscribe(handle: usize) -> bool {
     callbacks().remove(handle).is_some()
 }
 
-/// Returns the number of the next entry.
+/// Returns the number that the next new entry will have.
 pub(crate) fn end() -> u32 {
     with_log(Log::end)
 }
 
-/// Returns the kept entries from number `start` on, and the number of the next entry. If `start` is `None`, returns all
-/// kept entries. If older entries are lost, the first line is a notice.
+/// Returns the kept entries from number `start` on, and the number that the next new entry will
+/// have. If `start` is `None`, returns all kept entries. If the log no longer keeps all entries
+/// that were requested, the first line is a notice that says so.
 pub(crate) fn from(start: Option<u32>) -> (Vec<String>, u32) {
     with_log(|log| {
         let (entries, lost) = log.from(start);
@@ -148,7 +150,7 @@ fn with_log<R>(work: impl FnOnce(&Log) -> R) -> R {
 }
 
 impl Log {
-    /// Returns the number of the next entry.
+    /// Returns the number that the next new entry will have.
     fn end(&self) -> u32 {
         self.first.wrapping_add(self.entries.len() as u32)
     }

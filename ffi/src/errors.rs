@@ -88,9 +88,10 @@ fn capture_code(error: CaptureError) -> CuResult {
     }
 }
 
-/// Records an error other than [`Error::NotReady`] in the dump. Errors of images, unsupported features and internal
-/// errors are also written to standard error, because a result code does not express their details. Faults are only
-/// recorded, because the runtime has already reported them.
+/// Adds an error other than [`Error::NotReady`] to the dump ([`crate::dump`]). Errors of images,
+/// unsupported features and internal errors are also written to standard error, because a result
+/// code does not express their details. Faults are not written there, because the runtime has
+/// already written them.
 pub(crate) fn report(error: &Error) {
     if !matches!(error, Error::NotReady) {
         dump::problem(error);

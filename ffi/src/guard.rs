@@ -1,7 +1,9 @@
-//! The checks around every entry point: the initialisation state, stream capture, panics, cancellation and the trace.
+//! The code that surrounds every entry point: it checks the initialisation state and stream
+//! captures, catches panics, prevents the cancellation of the thread and traces the call.
 //!
-//! Invariants: no panic crosses the C boundary, and no call is a cancellation point of its thread. In a process that was
-//! forked after the initialisation of the library, calls neither take a lock nor use the runtime.
+//! Invariants: no panic propagates from an entry point to its caller, and no call is a cancellation
+//! point of its thread. In a process that was forked after the initialisation of the library, calls
+//! neither take a lock nor use the runtime.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -306,7 +308,7 @@ fn check_state(name: &str) -> Served {
     }
 }
 
-/// An argument that the trace can print.
+/// An argument of an entry point that the trace of calls can print.
 pub(crate) trait Traced {
     /// Writes the argument.
     fn trace(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
@@ -315,8 +317,10 @@ pub(crate) trait Traced {
 /// The names and values of a call's arguments.
 pub(crate) type Arguments<'a> = &'a [(&'static str, &'a dyn Traced)];
 
-/// Runs the body of an entry point after the state check and the capture check, and returns the result. If the body
-/// panics, returns `UNKNOWN`. Logs a failed call, and traces or lists the call if the environment requests this.
+/// Checks whether the library is initialised and whether a stream capture forbids the call, runs
+/// the body of the entry point, and returns the result. If the body panics, returns `UNKNOWN`.
+/// Writes a failed call to the driver's log. If environment variables request this, also traces the
+/// call, or writes it to the log of a checking run.
 #[inline]
 pub(crate) fn enter(
     call: &'static Call,
@@ -410,8 +414,8 @@ fn run(call: &'static Call, body: impl FnOnce() -> Served) -> CuResult {
     }
 }
 
-/// Writes a failed call to the driver's log and passes it to the checks. `NOT_READY` is not a failure, so it is not
-/// logged.
+/// Writes a failed call to the driver's log and passes the call to the checks of a checking run.
+/// `NOT_READY` is not a failure, so it is not logged.
 #[cold]
 fn failed(call: &'static Call, code: CuResult) -> CuResult {
     if code != CuResult::NOT_READY {
@@ -468,8 +472,9 @@ fn print_trace(name: &str, arguments: Arguments<'_>, code: CuResult, start: Inst
 }
 
 /// Returns `NOT_SUPPORTED` for an entry point without implementation, or `NOT_INITIALIZED` in a forked child process.
-/// If calls are not traced, the first call of each entry point also writes a warning. In checking runs, the call is
-/// also reported as a finding.
+/// If calls are not traced, the first call of each entry point also writes a warning. In checking
+/// runs, the first call causes a finding about a function that is not implemented, and every later
+/// call is examined as a failed call.
 #[cold]
 pub(crate) fn unsupported(call: &'static Call, arguments: Arguments<'_>) -> CuResult {
     let _uncancelled = Disabled::begin();

@@ -25,7 +25,7 @@ const INDEX_SHIFT: u32 = 8;
 const GENERATION_SHIFT: u32 = INDEX_SHIFT + INDEX_BITS;
 const GENERATION_MASK: u32 = 0x7fff_ffff;
 
-/// The objects of one kind, found by their handles.
+/// A table that maps handles of a particular kind to objects.
 pub(crate) struct HandleTable<T> {
     kind: usize,
     chunks: [OnceLock<Box<[Slot<T>]>>; CHUNKS],
@@ -44,7 +44,7 @@ struct Entry<T> {
 
 struct Free {
     slots: Vec<usize>,
-    /// The index of the first slot that was never used.
+    /// The index of the first slot that has never contained an object.
     fresh: usize,
 }
 

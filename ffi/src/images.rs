@@ -4,8 +4,8 @@
 //! contains pointers to fat binary containers. The module `margay::container` interprets the bytes.
 //!
 //! Invariant: each length and address in an image is checked against the readable memory
-//! ([`readable`]) before the module reads bytes at this address. A damaged image gives an error and
-//! never a fault.
+//! ([`readable`]) before the module reads bytes at this address. A damaged image leads to an error
+//! and never to a fault.
 
 use std::ffi::c_void;
 
@@ -78,7 +78,7 @@ impl<'a> Images<'a> {
         })
     }
 
-    /// Returns the image in the form that the runtime accepts.
+    /// Returns the image as the type that the runtime (crate `margay`) accepts.
     pub(crate) fn image(&self) -> Image<'_> {
         match self.parts.as_slice() {
             [one] => Image::Bytes(one),
@@ -129,7 +129,7 @@ unsafe fn plain<'a>(start: *const u8, kind: ImageKind) -> Result<&'a [u8], CuRes
     }
 }
 
-/// Returns the containers to which a wrapper points.
+/// Returns the bytes of each fat binary container to which the wrapper at `start` points.
 ///
 /// # Safety
 /// The safety conditions of [`Images::at`] must hold, and a wrapper must begin at `start`.

@@ -1,7 +1,8 @@
 //! The option arrays of loading and linking (`CUjit_option` with values in pointer-sized slots).
 //!
 //! A slot contains an integer or a pointer (a log buffer), or receives an output on return (the wall time, the number
-//! of log bytes used). Options that are only hints are ignored. Options that CUDA does not define are errors.
+//! of log bytes used). Options that are only hints have no effect. Options that CUDA does not
+//! define are errors.
 
 use std::ffi::{c_char, c_uint, c_void};
 
@@ -19,12 +20,14 @@ const ERROR_LOG_BUFFER: u32 = 5;
 const ERROR_LOG_BUFFER_SIZE: u32 = 6;
 const GENERATE_DEBUG_INFO: u32 = 11;
 const LOG_VERBOSE: u32 = 12;
-/// `CU_JIT_NUM_OPTIONS` and `CU_LIBRARY_NUM_OPTIONS` of CUDA 13.5. CUDA defines all smaller numbers.
+/// `CU_JIT_NUM_OPTIONS` and `CU_LIBRARY_NUM_OPTIONS` of CUDA 13.5. CUDA defines an option for each
+/// smaller number.
 const JIT_OPTIONS: u32 = 36;
 const LIBRARY_OPTIONS: u32 = 2;
 
-/// The options of one call. The caller's array of values is accessed until the call returns. The array of a link is
-/// accessed until the link is destroyed, as CUDA documents.
+/// The options of a call that loads or links. This library accesses the caller's array of values
+/// until the call returns. The array that the program passes to `cuLinkCreate` is accessed until
+/// `cuLinkDestroy`, as CUDA documents.
 pub(crate) struct JitOptions {
     options: Vec<CUjit_option>,
     values: *mut *mut c_void,
@@ -57,7 +60,7 @@ impl JitOptions {
         Ok(JitOptions { options, values })
     }
 
-    /// Returns an empty list of options.
+    /// Returns options for a call that has no option arrays: the list is empty.
     pub(crate) fn none() -> JitOptions {
         JitOptions {
             options: Vec::new(),
@@ -96,7 +99,8 @@ impl JitOptions {
                 .is_some_and(|size| size as u32 != 0)
     }
 
-    /// Writes the logs and the wall time to the caller's buffers and slots.
+    /// Writes the information log `info`, the error log `error` and the wall time `seconds` to the
+    /// buffers and slots that the caller provides for them.
     pub(crate) fn write_back(&self, info: &str, error: &str, seconds: f32) {
         self.write_log(INFO_LOG_BUFFER, INFO_LOG_BUFFER_SIZE, info);
         self.write_log(ERROR_LOG_BUFFER, ERROR_LOG_BUFFER_SIZE, error);

@@ -1,8 +1,8 @@
-//! Reports the objects that the program has not destroyed, in runs with leak checks.
+//! Records findings about objects that the program has not destroyed, in runs with leak checks.
 //!
-//! The objects of a context are reported when the context is destroyed or reset, and all other objects when the process
-//! exits. NVIDIA's runtime loads the modules that are linked into a program and never unloads them, so these modules
-//! are not reported.
+//! The objects of a context are examined when the context is destroyed or reset, and all other
+//! objects when the process exits. NVIDIA's runtime loads the modules that are linked into a
+//! program and never unloads them, so there are no findings about these modules.
 
 use margay::checks::{CallStack, Finding, Kind, Tool};
 use margay::{Context, Runtime};
@@ -15,9 +15,9 @@ use crate::handles::{
     streams, surf_objects, tex_objects, user_objects,
 };
 
-/// The handler that reports leaks and completes the log of findings when the process exits. The dynamic loader calls it
-/// after all exit handlers and destructors of the program, so memory that the destructor of a global variable frees is
-/// not reported.
+/// The address of the function that records leaks and completes the log of findings when the
+/// process exits. The dynamic loader calls the function after all exit handlers and destructors of
+/// the program, so memory that the destructor of a global variable frees is not a leak.
 #[used]
 #[unsafe(link_section = ".fini_array")]
 static AT_EXIT: extern "C" fn() = at_exit;
@@ -37,8 +37,9 @@ extern "C" fn at_exit() {
     });
 }
 
-/// Reports everything that the program created in a context and has not destroyed, before the context ends. After a
-/// fault in the context, no objects are reported.
+/// Records a finding for each allocation and object of a context that the program has not freed or
+/// destroyed. Callers call this function before the context ends. After a fault in the context,
+/// records no findings about objects.
 pub(crate) fn of_context(context: &Context) {
     if selected(Tool::Leak) {
         context.report_leaks();
@@ -48,8 +49,8 @@ pub(crate) fn of_context(context: &Context) {
     }
 }
 
-/// Reports the objects that are still in the handle tables. If `of` is not `None`, reports only objects that this
-/// context owns.
+/// Records a finding for each object that is still in a handle table. If `of` is a context,
+/// considers only the objects that this context owns.
 fn report_objects(of: Option<&Context>) {
     let owned = |context: &Context| match of {
         Some(wanted) => context == wanted,

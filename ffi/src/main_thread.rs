@@ -15,7 +15,8 @@ use std::fs;
 use std::sync::Once;
 use std::time::Duration;
 
-/// The time between two searches for threads of the program.
+/// The time between two examinations of the list of threads, each of which looks for threads of the
+/// program.
 const INTERVAL: Duration = Duration::from_millis(100);
 
 /// If the calling thread is the main thread of the process, registers the destructor that ends the

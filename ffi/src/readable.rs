@@ -19,7 +19,8 @@ use crate::result::CuResult;
 const PAGE: usize = 4096;
 /// The number of pages that one system call probes.
 const BATCH: usize = 512;
-/// The size of the largest range that is probed without reading `/proc/self/maps`.
+/// The size of the largest range of which every page is probed. For larger ranges,
+/// `/proc/self/maps` is read.
 const PROBED: usize = BATCH * PAGE;
 
 /// Returns the `len` bytes at `start`.
@@ -76,7 +77,8 @@ pub(crate) unsafe fn until_zero<'a>(start: *const u8) -> Result<&'a [u8], CuResu
     }
 }
 
-/// Returns the number of readable bytes between `address` and the first unreadable byte, at most `len`.
+/// Returns how many bytes from `address` on are readable without a gap: the number of bytes before
+/// the first unreadable byte, but at most `len`.
 pub(crate) fn readable(address: usize, len: usize) -> usize {
     if address.checked_add(len).is_none() {
         return 0;
@@ -203,7 +205,7 @@ fn copied(places: &[usize]) -> Result<usize, std::io::Error> {
 }
 
 /// Returns whether the system can copy the byte at an address into a pipe. If no pipe can be created, the result is
-/// `true`: the caller's pointer is trusted.
+/// `true`: the memory counts as readable.
 fn piped(place: usize) -> bool {
     let mut ends = [0; 2];
     // SAFETY: the call writes two descriptors into `ends`.
@@ -223,7 +225,7 @@ fn piped(place: usize) -> bool {
 mod tests {
     use super::*;
 
-    /// Readable pages, followed by an inaccessible page.
+    /// A mapping for tests: readable pages, followed by an inaccessible page.
     struct Pages {
         start: *mut u8,
         len: usize,

@@ -4,7 +4,8 @@
 //! caller can pass any value. Structures that no implemented entry point reads are opaque and occur only as pointer
 //! targets.
 //!
-//! Invariant: every type here has the size and the calling convention of its C counterpart.
+//! Invariant: every type in this module has the size and the calling convention of the C type with
+//! the same name.
 
 #![allow(
     non_camel_case_types,
@@ -161,13 +162,13 @@ opaque!(
 pub type CUdevice = c_int;
 /// An address in device memory.
 pub type CUdeviceptr = u64;
-/// A device address of the 32-bit interface before CUDA 3.2.
+/// A device address in the functions from before CUDA 3.2, whose addresses have 32 bits.
 pub type CUdeviceptr_v1 = c_uint;
 /// The handle that controls a conditional node of a graph.
 pub type CUgraphConditionalHandle = u64;
-/// A position in the driver's log.
+/// The number of the next entry of the driver's log that the program will read.
 pub type CUlogIterator = c_uint;
-/// The number of a logical endpoint.
+/// The number of a logical endpoint. No entry point with a parameter of this type is implemented.
 pub type CUlogicalEndpointId = u32;
 /// The handle of a physical allocation of the virtual memory interface.
 pub type CUmemGenericAllocationHandle = u64;
@@ -202,11 +203,11 @@ pub type CUoccupancyB2DSize = Option<unsafe extern "C" fn(block_size: c_int) -> 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct CUuuid {
-    /// The bytes in order.
+    /// The 16 bytes of the identifier, from the first to the last.
     pub bytes: [u8; 16],
 }
 
-/// A handle for opening another process's event.
+/// A handle with which a process opens an event of another process.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUipcEventHandle {
@@ -214,7 +215,7 @@ pub struct CUipcEventHandle {
     pub reserved: [c_char; 64],
 }
 
-/// A handle for opening another process's memory.
+/// A handle with which a process opens device memory of another process.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUipcMemHandle {
@@ -226,17 +227,18 @@ pub struct CUipcMemHandle {
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUeglFrame {
-    /// The arrays or pointers of the planes.
+    /// For each plane of the frame, its CUDA array or its address.
     pub planes: [usize; 3],
-    /// Dimensions, pitch, counts and formats.
+    /// The remaining fields of the C structure: dimensions, pitch, counts and formats.
     pub words: [c_uint; 9],
 }
 
-/// The location of memory.
+/// A location of memory, such as a device or the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct CUmemLocation {
-    /// 0: no location, 1: a device, 2: the host, 3: a NUMA node of the host, 4: the NUMA node of the calling thread.
+    /// The kind of location. 0: none, 1: a device, 2: the host, 3: a NUMA node of the host, 4: the
+    /// NUMA node of the calling thread.
     pub kind: c_uint,
     /// The ordinal of the device or the number of the NUMA node.
     pub id: c_int,
@@ -246,9 +248,9 @@ pub struct CUmemLocation {
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUmemAccessDesc {
-    /// The location that accesses the memory.
+    /// The location to which the access rights belong.
     pub location: CUmemLocation,
-    /// 0: no access, 1: read, 3: read and write.
+    /// The access rights. 0: none, 1: read, 3: read and write.
     pub flags: CUmemAccess_flags,
 }
 
@@ -264,7 +266,7 @@ pub struct CUmemAllocationProp {
     pub location: CUmemLocation,
     /// Used on Windows only.
     pub win32_handle_meta_data: *mut c_void,
-    /// 1: compressible memory. This field is a hint, which this library ignores.
+    /// 1 requests compressible memory. This library does not use this field.
     pub compression_type: u8,
     /// Whether the memory can be accessed by RDMA.
     pub gpu_direct_rdma_capable: u8,
@@ -286,7 +288,7 @@ pub struct CUmemPoolPtrExportData {
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUmemPoolProps {
-    /// 1: pinned memory, 2: managed memory.
+    /// The kind of memory. 1: pinned, 2: managed.
     pub alloc_type: CUmemAllocationType,
     /// The kinds of handles for sharing the pool; 0 means none.
     pub handle_types: CUmemAllocationHandleType,
@@ -308,7 +310,7 @@ pub struct CUmemPoolProps {
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUexecAffinityParam {
-    /// 0: a number of multiprocessors.
+    /// The kind of affinity. 0 means that `value` is a number of multiprocessors.
     pub kind: CUexecAffinityType,
     /// The number of multiprocessors.
     pub value: c_uint,
@@ -320,7 +322,7 @@ pub struct CUexecAffinityParam {
 pub struct CUctxCreateParams {
     /// The execution affinities.
     pub exec_affinity_params: *mut CUexecAffinityParam,
-    /// The number of execution affinities.
+    /// The number of elements in the array of execution affinities.
     pub num_exec_affinity_params: c_int,
     /// Parameters for sharing with a graphics client.
     pub cig_params: *mut c_void,
@@ -336,15 +338,15 @@ pub struct CUdevprop {
     pub max_threads_dim: [c_int; 3],
     /// The maximum grid dimensions.
     pub max_grid_size: [c_int; 3],
-    /// Shared memory of a block in bytes.
+    /// The maximum size of a block's shared memory in bytes.
     pub shared_mem_per_block: c_int,
-    /// Constant memory in bytes.
+    /// The size of constant memory in bytes.
     pub total_constant_memory: c_int,
     /// The warp size.
     pub simd_width: c_int,
-    /// The maximum pitch in bytes.
+    /// The maximum row pitch of a copy in bytes.
     pub mem_pitch: c_int,
-    /// The number of registers of a block.
+    /// The maximum number of registers that a block can use.
     pub regs_per_block: c_int,
     /// The clock rate in kHz.
     pub clock_rate: c_int,
@@ -356,33 +358,33 @@ pub struct CUdevprop {
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_MEMCPY2D {
-    /// Byte offset in the rows of the source.
+    /// The offset in bytes at which the copied part of each source row begins.
     pub src_x_in_bytes: usize,
-    /// First row of the source.
+    /// The first row of the source that is copied.
     pub src_y: usize,
-    /// Memory type of the source.
+    /// The type of the source's memory, a value of `CUmemorytype`.
     pub src_memory_type: c_uint,
-    /// Source address if the memory type is host.
+    /// The address of the source if `src_memory_type` is host memory.
     pub src_host: *const c_void,
-    /// Source address if the memory type is device or unified.
+    /// The address of the source if `src_memory_type` is device memory or unified.
     pub src_device: CUdeviceptr,
-    /// Source array if the memory type is array.
+    /// The array that is the source if `src_memory_type` is an array.
     pub src_array: CUarray,
-    /// Row pitch of the source in bytes.
+    /// The distance in bytes between the starts of two consecutive rows of the source.
     pub src_pitch: usize,
-    /// Byte offset in the rows of the destination.
+    /// The offset in bytes at which the copied part of each destination row begins.
     pub dst_x_in_bytes: usize,
-    /// First row of the destination.
+    /// The first row of the destination to which the copy writes.
     pub dst_y: usize,
-    /// Memory type of the destination.
+    /// The type of the destination's memory, a value of `CUmemorytype`.
     pub dst_memory_type: c_uint,
-    /// Destination address if the memory type is host.
+    /// The address of the destination if `dst_memory_type` is host memory.
     pub dst_host: *mut c_void,
-    /// Destination address if the memory type is device or unified.
+    /// The address of the destination if `dst_memory_type` is device memory or unified.
     pub dst_device: CUdeviceptr,
-    /// Destination array if the memory type is array.
+    /// The array that is the destination if `dst_memory_type` is an array.
     pub dst_array: CUarray,
-    /// Row pitch of the destination in bytes.
+    /// The distance in bytes between the starts of two consecutive rows of the destination.
     pub dst_pitch: usize,
     /// Number of bytes to copy in each row.
     pub width_in_bytes: usize,
@@ -394,47 +396,47 @@ pub struct CUDA_MEMCPY2D {
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_MEMCPY3D {
-    /// Byte offset in the rows of the source.
+    /// The offset in bytes at which the copied part of each source row begins.
     pub src_x_in_bytes: usize,
-    /// First row of the source.
+    /// The first row of the source that is copied.
     pub src_y: usize,
-    /// First slice of the source.
+    /// The first slice of the source that is copied.
     pub src_z: usize,
     /// Mipmap level of the source.
     pub src_lod: usize,
-    /// Memory type of the source.
+    /// The type of the source's memory, a value of `CUmemorytype`.
     pub src_memory_type: c_uint,
-    /// Source address if the memory type is host.
+    /// The address of the source if `src_memory_type` is host memory.
     pub src_host: *const c_void,
-    /// Source address if the memory type is device or unified.
+    /// The address of the source if `src_memory_type` is device memory or unified.
     pub src_device: CUdeviceptr,
-    /// Source array if the memory type is array.
+    /// The array that is the source if `src_memory_type` is an array.
     pub src_array: CUarray,
     /// Always zero.
     pub reserved0: *mut c_void,
-    /// Row pitch of the source in bytes.
+    /// The distance in bytes between the starts of two consecutive rows of the source.
     pub src_pitch: usize,
     /// Number of rows in a slice of the source.
     pub src_height: usize,
-    /// Byte offset in the rows of the destination.
+    /// The offset in bytes at which the copied part of each destination row begins.
     pub dst_x_in_bytes: usize,
-    /// First row of the destination.
+    /// The first row of the destination to which the copy writes.
     pub dst_y: usize,
-    /// First slice of the destination.
+    /// The first slice of the destination to which the copy writes.
     pub dst_z: usize,
     /// Mipmap level of the destination.
     pub dst_lod: usize,
-    /// Memory type of the destination.
+    /// The type of the destination's memory, a value of `CUmemorytype`.
     pub dst_memory_type: c_uint,
-    /// Destination address if the memory type is host.
+    /// The address of the destination if `dst_memory_type` is host memory.
     pub dst_host: *mut c_void,
-    /// Destination address if the memory type is device or unified.
+    /// The address of the destination if `dst_memory_type` is device memory or unified.
     pub dst_device: CUdeviceptr,
-    /// Destination array if the memory type is array.
+    /// The array that is the destination if `dst_memory_type` is an array.
     pub dst_array: CUarray,
     /// Always zero.
     pub reserved1: *mut c_void,
-    /// Row pitch of the destination in bytes.
+    /// The distance in bytes between the starts of two consecutive rows of the destination.
     pub dst_pitch: usize,
     /// Number of rows in a slice of the destination.
     pub dst_height: usize,
@@ -539,21 +541,23 @@ pub struct CUDA_MEMCPY3D_PEER {
 pub struct CUmemcpyAttributes {
     /// When the source is read. 1: in stream order, 2: during the call, 3: at any time.
     pub src_access_order: c_uint,
-    /// Location of the source. This field is a hint, which this library ignores.
+    /// The location of the source of the copies. This library does not use this field.
     pub src_loc_hint: CUmemLocation,
-    /// Location of the destination. This field is a hint, which this library ignores.
+    /// The location of the destination of the copies. This library does not use this field.
     pub dst_loc_hint: CUmemLocation,
-    /// 1: prefer to overlap the copy with kernels. This field is a hint, which this library ignores.
+    /// 1 requests that the copy overlaps with kernels if possible. This library does not use this
+    /// field.
     pub flags: c_uint,
 }
 
-/// One side of a 3D copy in a batch.
+/// The source or the destination of a 3D copy in a batch.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUmemcpy3DOperand {
-    /// 1: a pointer, 2: an array.
+    /// The kind of memory that this side describes. 1: memory at an address, 2: an array.
     pub kind: c_uint,
-    /// The union. For a pointer: address, row length, layer height, location hint. For an array: handle and offset.
+    /// The union of the C structure. If `kind` is 1: address, row length, layer height, location
+    /// hint. If `kind` is 2: handle of the array, and offset in it.
     pub words: [u64; 4],
 }
 
@@ -565,7 +569,8 @@ pub struct CUDA_MEMCPY3D_BATCH_OP {
     pub src: CUmemcpy3DOperand,
     /// The destination.
     pub dst: CUmemcpy3DOperand,
-    /// Width, height and depth.
+    /// Width, height and depth of the copied box: in texels if a side is an array, otherwise the
+    /// width is in bytes.
     pub extent: [usize; 3],
     /// When the source is read, as in [`CUmemcpyAttributes`].
     pub src_access_order: c_uint,
@@ -577,14 +582,15 @@ pub struct CUDA_MEMCPY3D_BATCH_OP {
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUdevResource {
-    /// 1: multiprocessors, 1000: work queue configuration, 10000: work queues.
+    /// The kind of resource. 1: multiprocessors, 1000: work queue configuration, 10000: work
+    /// queues.
     pub kind: CUdevResourceType,
-    /// Private data of the driver.
+    /// Private data of the driver: programs copy but do not read it.
     pub filler: [u32; 23],
-    /// The union. For multiprocessors: count, minimum count of a part, divisor of a part's count, flags, locality
-    /// domain.
+    /// The union of the C structure. If `kind` is 1: the number of multiprocessors, the minimum
+    /// number in a part of a split, a divisor of the number in each part, flags, locality domain.
     pub words: [u32; 10],
-    /// The next resource of a list.
+    /// The next resource in a list of resources.
     pub next: *mut c_void,
 }
 
@@ -592,15 +598,18 @@ pub struct CUdevResource {
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CU_DEV_SM_RESOURCE_GROUP_PARAMS {
-    /// The number of multiprocessors; 0 means all remaining multiprocessors.
+    /// The number of multiprocessors in the part; 0 means all remaining multiprocessors.
     pub sm_count: c_uint,
-    /// The number of multiprocessors that are scheduled together.
+    /// The size of the groups of multiprocessors that are scheduled together, for clusters. The
+    /// number of multiprocessors must be a multiple of this size.
     pub coscheduled_sm_count: c_uint,
-    /// The preferred number of multiprocessors that are scheduled together.
+    /// The preferred size of the groups of multiprocessors that are scheduled together, for
+    /// clusters.
     pub preferred_coscheduled_sm_count: c_uint,
-    /// 1 (`CU_DEV_SM_RESOURCE_GROUP_BACKFILL`): the count need not be a multiple of `coscheduled_sm_count`.
+    /// 1 (`CU_DEV_SM_RESOURCE_GROUP_BACKFILL`): the number of multiprocessors need not be a
+    /// multiple of `coscheduled_sm_count`.
     pub flags: c_uint,
-    /// The id of a locality domain.
+    /// The id of the locality domain to which the multiprocessors must belong.
     pub locality_domain_id: c_uint,
     /// Always zero.
     pub reserved: [c_uint; 11],
@@ -610,7 +619,7 @@ pub struct CU_DEV_SM_RESOURCE_GROUP_PARAMS {
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
 pub struct CUlaunchAttributeValue {
-    /// The bytes of the union.
+    /// The bytes of the C union.
     pub bytes: [u8; 64],
 }
 
@@ -635,11 +644,11 @@ pub struct CUlaunchAttribute {
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUlaunchConfig {
-    /// Grid dimensions in blocks.
+    /// The size of the grid in each dimension, in blocks.
     pub grid_dim: [c_uint; 3],
-    /// Block dimensions in threads.
+    /// The size of a block in each dimension, in threads.
     pub block_dim: [c_uint; 3],
-    /// Dynamic shared memory of a block in bytes.
+    /// The size of a block's dynamic shared memory in bytes.
     pub shared_mem_bytes: c_uint,
     /// The stream in which the kernel runs.
     pub stream: CUstream,

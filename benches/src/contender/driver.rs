@@ -178,8 +178,9 @@ impl Module {
     }
 }
 
-/// Returns a kernel's PTX with `.version 8.0`, so that drivers that are older than the compiler load it. The compiler
-/// writes its own version, but no kernel of the benchmarks contains an instruction that is newer than 8.0.
+/// Returns a kernel's PTX with `.version 8.0`, so that drivers that are older than the compiler
+/// load it. `nvcc` writes its newest PTX version into the text, but no kernel of the benchmarks
+/// contains an instruction that is newer than 8.0.
 fn with_old_version(ptx: &str) -> String {
     let line = |line: &str| match line.starts_with(".version ") {
         true => ".version 8.0\n".to_owned(),
@@ -293,7 +294,7 @@ fn words(bytes: &[u8]) -> Vec<u64> {
 }
 
 enum Action {
-    /// Sets a buffer (index, size in bytes) to zero.
+    /// Fills a buffer with zeros. The fields are the index and the size in bytes of the buffer.
     Zero(usize, usize),
     Launch(Call),
 }

@@ -11,7 +11,8 @@ use crate::work::{Argument, Extent, Launch, Step, Work};
 pub(crate) struct Margay(pub(crate) Runtime);
 
 impl Margay {
-    /// Builds a runtime with this number of workers. `None` requests as many workers as the machine has cores.
+    /// Builds a runtime with `workers` workers. `None` requests as many workers as the machine has
+    /// cores.
     pub(crate) fn with_workers(workers: Option<usize>) -> Result<Margay, String> {
         let runtime = match workers {
             Some(workers) => Runtime::builder().workers(workers).build(),

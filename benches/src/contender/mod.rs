@@ -13,7 +13,7 @@ use crate::work::Work;
 
 /// A contender: an implementation that can run the work of a [`Case`].
 pub(crate) trait Contender {
-    /// Loads the kernel, and allocates buffers for the work.
+    /// Loads the kernel of `case`, and allocates the buffers of `work`.
     fn load(&self, case: &Case, work: &Work) -> Result<Box<dyn Loaded>, String>;
 }
 
@@ -21,11 +21,11 @@ pub(crate) trait Contender {
 pub(crate) trait Loaded {
     /// Runs all steps of the work and waits for the end of the last step.
     fn run(&mut self) -> Result<(), String>;
-    /// Reads the first bytes of a buffer.
+    /// Returns the first `len` bytes of the buffer with the index `buffer`.
     fn read(&mut self, buffer: usize, len: usize) -> Result<Vec<u8>, String>;
 }
 
-/// Loads work, runs it once, and compares the results with the expected results.
+/// Loads `work`, runs it once on `contender`, and compares the results with the expected results.
 ///
 /// # Errors
 /// Returns the error of the contender, or an error that describes the first wrong value.

@@ -77,7 +77,8 @@ fn done(status: Status, call: &str) -> Result<(), String> {
     }
 }
 
-/// Returns a text. Calls `ask` twice: first for the length of the text, then for the text.
+/// Returns the text that an OpenCL query such as `clGetPlatformInfo` returns. `ask` performs the
+/// query; it is called twice: first for the length of the text, then for the text.
 fn text(ask: impl Fn(usize, *mut c_void, *mut usize) -> Status) -> String {
     let mut len = 0;
     if ask(0, ptr::null_mut(), &mut len) != SUCCESS {
@@ -102,7 +103,7 @@ pub(crate) struct Platform {
 }
 
 impl Platform {
-    /// Finds the first platform of PoCL.
+    /// Returns the first OpenCL platform of this machine that belongs to PoCL.
     ///
     /// # Errors
     ///
@@ -147,7 +148,7 @@ impl Platform {
         })
     }
 
-    /// Returns a device that uses only this number of cores.
+    /// Returns the contender that uses only `cores` cores of the device.
     pub(crate) fn with_cores(&self, cores: usize) -> Result<OpenCl, String> {
         let functions = self.functions;
         let device = match cores == self.cores {
@@ -333,7 +334,7 @@ impl Drop for Buffer {
     }
 }
 
-/// A kernel whose arguments are set.
+/// An OpenCL kernel whose arguments have been set.
 struct Kernel {
     device: Rc<Device>,
     handle: Handle,
@@ -380,7 +381,7 @@ impl Drop for Kernel {
 }
 
 enum Action {
-    /// Sets a buffer (index, size in bytes) to zero.
+    /// Fills a buffer with zeros. The fields are the index and the size in bytes of the buffer.
     Zero(usize, usize),
     Launch {
         kernel: Kernel,

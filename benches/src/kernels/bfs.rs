@@ -39,7 +39,7 @@ fn make(scale: Scale) -> Work {
     work
 }
 
-/// Computes the distance of every node, -1 for unreachable nodes.
+/// Computes the distance of every node from the first node of the search; -1 for unreachable nodes.
 fn levels(starts: &[i32], edges: &[i32]) -> Vec<i32> {
     let mut levels = vec![-1; starts.len() - 1];
     levels[SOURCE] = 0;

@@ -12,7 +12,7 @@ pub(super) const CASE: Case = Case {
     make: |scale| make(scale, 1e-4),
 };
 
-/// The same kernel, compiled with fast-math options in every language.
+/// The kernel of this module, compiled with fast-math options in every language.
 pub(super) const FAST: Case = Case {
     name: "Black-Scholes, fast math",
     size: "1 Mi options",
@@ -29,9 +29,9 @@ pub(super) const FAST: Case = Case {
 const RATE: f32 = 0.02;
 const VOLATILITY: f32 = 0.3;
 
-/// Creates the work. The results are compared with the tolerance `tolerance` ([`Values::Close`]), because the
-/// contenders' mathematical functions differ in the last bits of their results, and a price is a difference of such
-/// results.
+/// Creates the data, the launch and the expected results of the kernel. Results may differ from the
+/// expected results by `tolerance` ([`Values::Close`]), because the contenders' mathematical
+/// functions differ in the last bits of their results, and a price is a difference of such results.
 fn make(scale: Scale, tolerance: f32) -> Work {
     let n = scale.pick(1 << 20, 3000);
     let mut random = Random::new(7);
@@ -52,7 +52,8 @@ fn make(scale: Scale, tolerance: f32) -> Work {
     work
 }
 
-/// Computes the normal distribution by the polynomial that the kernels use (Abramowitz and Stegun, 26.2.17).
+/// Computes the cumulative normal distribution at `d` with the polynomial that the kernels use
+/// (Abramowitz and Stegun, 26.2.17).
 fn normal(d: f64) -> f64 {
     let k = 1.0 / (1.0 + 0.231_641_9 * d.abs());
     let poly = [-1.821_255_978, 1.781_477_937, -0.356_563_782, 0.319_381_53]

@@ -15,7 +15,8 @@ pub(super) const CASE: Case = Case {
 const WIDTH: usize = 5;
 const EDGE: usize = 16;
 
-/// Creates the work. The values are small integers, so sums have the same bits in every order of addition.
+/// Creates the data, the launch and the expected results of the kernel. The values are small
+/// integers, so sums have the same bits in every order of addition.
 fn make(scale: Scale) -> Work {
     let (width, height) = (scale.pick(1024, 45), scale.pick(1024, 37));
     let mut random = Random::new(16);

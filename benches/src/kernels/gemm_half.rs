@@ -26,7 +26,8 @@ pub(super) const MATRIX: Case = Case {
 const SOURCES: Sources = sources!("benches/cuda/gemm_half.ptx", "gemm_half");
 const TILE: usize = 16;
 
-/// Returns the work without its launch, and the three matrices.
+/// Returns work without a launch, and the buffers of the three matrices: two factors and the
+/// product.
 fn product_of(rows: usize, inner: usize, columns: usize) -> (Work, [Buffer; 3]) {
     let mut random = Random::new(19);
     let mut values = |n| random.fill(n, |r| r.below(17) as f32 - 8.0);
@@ -42,7 +43,7 @@ fn product_of(rows: usize, inner: usize, columns: usize) -> (Work, [Buffer; 3]) 
     (work, [a, b, c])
 }
 
-/// Returns the half-precision bits of a small integer.
+/// Returns the half-precision bits of `value`, which must be a small integer.
 fn half(value: f32) -> u16 {
     if value == 0.0 {
         return 0;

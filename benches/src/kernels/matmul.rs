@@ -12,7 +12,8 @@ pub(super) const CASE: Case = Case {
     make,
 };
 
-/// Creates the work. The values are small integers, so sums have the same bits in every order of addition.
+/// Creates the data, the launch and the expected results of the kernel. The values are small
+/// integers, so sums have the same bits in every order of addition.
 fn make(scale: Scale) -> Work {
     let [rows, inner, columns] = [50, 37, 61].map(|small| scale.pick(512, small));
     let mut random = Random::new(5);
@@ -31,7 +32,8 @@ fn make(scale: Scale) -> Work {
     work
 }
 
-/// Multiplies the rows of `a` by `b`.
+/// Returns the matrix product of `a`, whose rows have `inner` elements, and `b`, whose rows have
+/// `columns` elements.
 pub(super) fn product(a: &[f32], b: &[f32], inner: usize, columns: usize) -> Vec<f32> {
     let mut c = vec![0.0f32; a.len() / inner * columns];
     for (a, c) in a.chunks_exact(inner).zip(c.chunks_exact_mut(columns)) {

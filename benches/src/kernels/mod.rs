@@ -26,7 +26,7 @@ mod stencil;
 mod stencil_tiled;
 mod transpose;
 
-/// All kernels, in the order of the table.
+/// All kernels, in the order of the rows of the kernel table in the report.
 pub const CASES: &[Case] = &[
     elementwise::ADD_IN_CACHE,
     elementwise::ADD_IN_MEMORY,

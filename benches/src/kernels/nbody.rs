@@ -47,7 +47,7 @@ fn make(scale: Scale) -> Work {
     work
 }
 
-/// Computes the acceleration of a body in double precision.
+/// Computes, in double precision, the acceleration of the body `me` by the bodies `all`.
 fn pull(me: Body, all: &[Body]) -> [f64; 4] {
     let mut sum = [0.0; 4];
     for other in all {

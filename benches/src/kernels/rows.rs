@@ -1,4 +1,4 @@
-//! Softmax and layer normalisation. A block computes each row of a matrix.
+//! Softmax and layer normalisation of the rows of a matrix. Each block computes one row.
 
 use crate::case::{Case, Group, Scale, sources};
 use crate::data::Random;

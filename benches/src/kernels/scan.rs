@@ -59,7 +59,8 @@ fn make(scale: Scale) -> Work {
     work
 }
 
-/// Creates the levels. The first two buffers are those that the C source uses.
+/// Creates the levels of the scan of `values`, and their buffers in `work`. The C source uses only
+/// the first two of these buffers.
 fn levels(work: &mut Work, values: &[u32]) -> Vec<Level> {
     let mut levels = Vec::new();
     let (mut len, mut from) = (values.len(), work.input(values));

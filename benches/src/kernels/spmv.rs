@@ -13,7 +13,8 @@ pub(super) const CASE: Case = Case {
     make,
 };
 
-/// Creates the work. The values are small integers, so sums have the same bits in every order of addition.
+/// Creates the data, the launch and the expected results of the kernel. The values are small
+/// integers, so sums have the same bits in every order of addition.
 fn make(scale: Scale) -> Work {
     let rows = scale.pick(1 << 17, 500);
     let mut random = Random::new(14);

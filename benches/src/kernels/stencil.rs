@@ -23,8 +23,9 @@ pub(super) const IN_MEMORY: Case = Case {
 
 const SOURCES: Sources = sources!("benches/cuda/stencil.ptx", "stencil");
 
-/// Creates the work. The values are small integers and the weights are powers of two, so sums have the same bits in
-/// every order of addition.
+/// Creates the data, the launches and the expected results of the kernel. The values are small
+/// integers and the weights are powers of two, so sums have the same bits in every order of
+/// addition.
 fn make(width: usize, height: usize, times: usize) -> Work {
     let from = Random::new(13).fill(width * height, |r| r.below(256) as f32);
     let mut want = vec![0f32; width * height];

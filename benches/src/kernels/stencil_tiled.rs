@@ -14,8 +14,9 @@ pub(super) const CASE: Case = Case {
 
 const EDGE: usize = 16;
 
-/// Creates the work. The values are small integers and the weights are powers of two, so sums have the same bits in
-/// every order of addition.
+/// Creates the data, the launches and the expected results of the kernel. The values are small
+/// integers and the weights are powers of two, so sums have the same bits in every order of
+/// addition.
 fn make(scale: Scale) -> Work {
     let (width, height) = (scale.pick(2048, 53), scale.pick(2048, 39));
     let from = Random::new(4).fill(width * height, |r| r.below(256) as f32);
@@ -30,7 +31,8 @@ fn make(scale: Scale) -> Work {
     work
 }
 
-/// Computes one step. If a neighbour is outside the plane, the value at the nearest edge replaces it.
+/// Returns the values of the plane after one time step. If a neighbour is outside the plane, the
+/// value at the nearest edge replaces it.
 fn step(from: &[f32], width: usize, height: usize) -> Vec<f32> {
     let at = |x: usize, y: usize| from[y.min(height - 1) * width + x.min(width - 1)];
     let mut to = Vec::with_capacity(from.len());

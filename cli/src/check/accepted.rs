@@ -3,7 +3,7 @@
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
-/// An option without effect.
+/// An option of compute-sanitizer that has no effect in `margay check`.
 struct Accepted {
     name: &'static str,
     /// Whether the option has a value.
@@ -36,7 +36,7 @@ const LIBRARIES: &str = "Margay is the driver library, so nothing is injected";
 const OPTIX: &str = "Margay has no OptiX";
 const DEADLOCK: &str = "a deadlock is detected without a time limit, and ends the launch";
 
-/// All options without effect.
+/// All options that have no effect in `margay check`.
 const ACCEPTED: &[Accepted] = &[
     value("backtrace-short", "stacks never contain frames below main"),
     flag("check-cache-control", "Margay simulates no caches"),
@@ -118,7 +118,7 @@ const ACCEPTED: &[Accepted] = &[
 pub(crate) struct AcceptedOptions(Vec<&'static Accepted>);
 
 impl AcceptedOptions {
-    /// Returns a line for each of these options, with the reason why it has no effect.
+    /// Returns a line for each option of the list: the option, and the reason why it has no effect.
     pub(crate) fn notes(&self) -> impl Iterator<Item = String> {
         let lines = self.0.iter();
         lines.map(|option| format!("--{} has no effect: {}", option.name, option.reason))

@@ -12,7 +12,7 @@ use serde::Serialize;
 /// and `%%` by `%`.
 ///
 /// # Errors
-/// Returns an error message if another character or nothing follows a `%`.
+/// Returns an error message if a `%` is at the end of `name` or begins none of these three forms.
 pub(crate) fn expand(name: &str, pid: u32) -> Result<PathBuf, String> {
     let mut out = String::new();
     let mut rest = name;
@@ -66,10 +66,10 @@ pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Stri
     write().map_err(|error: io::Error| format!("{}: {error}", path.display()))
 }
 
-/// The file in which the program's checks record findings, and the file that states that no finding is missing
-/// ([`complete_marker`]). Dropping this value removes both files and their folder. If a process of
-/// the program still runs at this time, it cannot create the file again, and prints its findings
-/// instead.
+/// The log file, to which the processes of the checked program append findings, and the file that
+/// states that no finding is missing ([`complete_marker`]). Dropping this value removes both files
+/// and their folder. If a process of the program still runs at this time, it cannot create the file
+/// again, and prints its findings instead.
 pub(crate) struct LogFile(PathBuf);
 
 impl LogFile {
@@ -98,7 +98,8 @@ impl LogFile {
         &self.0
     }
 
-    /// Returns whether every process could append all of its lines.
+    /// Returns whether every process of the checked program could append all of its lines to the
+    /// log file.
     pub(crate) fn is_complete(&self) -> bool {
         self.0.exists() && complete_marker(&self.0).exists()
     }

@@ -7,29 +7,33 @@ use super::options::{InitSpace, PrintLevel};
 use super::record::Record;
 use super::suppressions::Suppressions;
 
-/// The findings that count, and the numbers of findings that suppressions and [`Choice::spaces`] exclude.
+/// The findings that count (those that reports contain and that affect the exit code), and the
+/// numbers of findings that suppressions and [`Choice::spaces`] exclude.
 #[derive(Default)]
 pub(crate) struct Selection {
     pub(crate) records: Vec<Record>,
-    /// Number of findings that suppressions exclude.
+    /// Number of findings that do not count because a suppression describes them.
     pub(crate) suppressed: u64,
-    /// Number of findings of initcheck about memory that [`Choice::spaces`] excludes.
+    /// Number of findings that do not count because initcheck found them in memory that
+    /// [`Choice::spaces`] excludes.
     pub(crate) elsewhere: u64,
 }
 
-/// The options that determine which findings count.
+/// The options that determine which findings count: those that reports contain and that affect the
+/// exit code.
 pub(crate) struct Choice {
     pub(crate) tools: Vec<Tool>,
     pub(crate) spaces: InitSpace,
-    /// Whether findings about copies of unwritten device memory to the host count.
+    /// Whether reports contain findings about copies of unwritten device memory to the host.
     pub(crate) copies: bool,
-    /// The lowest severity of races that count.
+    /// Races of a lower severity are not in reports.
     pub(crate) races: Severity,
 }
 
 impl Choice {
-    /// Returns whether tool, kind and severity of a finding are selected. The tool must be checked, because a file that
-    /// `--read` names can contain findings of tools that are not selected.
+    /// Returns whether the options select tool, kind and severity of the finding `record`. The tool
+    /// must be checked, because a file that `--read` names can contain findings of tools that are
+    /// not selected.
     fn takes(&self, record: &Record) -> bool {
         let is_selected = Tool::named(&record.tool).is_none_or(|tool| self.tools.contains(&tool));
         let is_copy = record.kind == Kind::UninitializedCopy.name();
@@ -38,7 +42,7 @@ impl Choice {
     }
 }
 
-/// Selects the findings that count.
+/// Selects the findings that count: those that `choice` selects and that no suppression describes.
 pub(crate) fn select(
     records: Vec<Record>,
     choice: &Choice,
@@ -72,7 +76,8 @@ fn is_in(record: &Record, spaces: InitSpace) -> bool {
     }
 }
 
-/// Returns whether the text report prints findings of this severity and tool at a print level.
+/// Returns whether the text report prints the finding `record` if `--print-level` is `level`. The
+/// result depends on the finding's severity and tool.
 pub(crate) fn is_printed(record: &Record, level: PrintLevel) -> bool {
     match level {
         PrintLevel::Info => true,

@@ -1,4 +1,5 @@
-//! The text report, in the format of compute-sanitizer: each line begins with a prefix such as `=========`.
+//! Writes the text report, in the format of compute-sanitizer: each line begins with a prefix such
+//! as `=========`.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,7 @@ use super::source::Sources;
 use super::summary::Summary;
 use super::words;
 
-/// How the report is written.
+/// The options that determine how the report is written, such as whether it has colours.
 pub(crate) struct Style {
     pub(crate) tools: Vec<Tool>,
     pub(crate) level: PrintLevel,
@@ -19,13 +20,14 @@ pub(crate) struct Style {
     pub(crate) limit: usize,
     pub(crate) races: RaceReport,
     pub(crate) backtrace: Backtrace,
-    /// Maximum number of host functions, and of inlined device functions, that are printed for each stack.
+    /// Maximum number of host functions, and maximum number of inlined device functions, that are
+    /// printed of a stack.
     pub(crate) callers: [usize; 2],
     /// Whether names of files are printed without their folders.
     pub(crate) strips: bool,
     /// Whether only findings are printed.
     pub(crate) quiet: bool,
-    /// The text with which each line begins.
+    /// The text with which each line of the report begins.
     pub(crate) prefix: String,
     pub(crate) demangle: Demangle,
     pub(crate) colours: bool,
@@ -42,7 +44,7 @@ pub(crate) struct Content<'a> {
     pub(crate) session: Option<(u32, String)>,
 }
 
-/// The colour of a line.
+/// The colour of a line of the report.
 #[derive(Clone, Copy)]
 enum Ink {
     Plain,
@@ -220,7 +222,8 @@ impl Frame<'_> {
         self.line("");
     }
 
-    /// Writes the sentences about the address of a finding, and about the memory at this address.
+    /// Writes the sentences about the address that a finding concerns, and about the memory at this
+    /// address.
     fn memory(&mut self, record: &Record) {
         for sentence in words::address_sentences(record) {
             self.continued(&sentence);
@@ -236,7 +239,7 @@ impl Frame<'_> {
         }
     }
 
-    /// Writes a race as the source positions of its two accesses.
+    /// Writes a race in the form `analysis`: the source positions of its two accesses.
     fn analysis(&mut self, record: &Record) {
         let severity = words::severity_word(record.severity);
         // A race is counted for each group of four bytes, a hazard for each byte.
@@ -269,7 +272,8 @@ impl Frame<'_> {
         self.order_and_memory(record);
     }
 
-    /// Writes a race as one hazard, with its address and threads.
+    /// Writes a race in the form `hazard`: the kind of the hazard (such as read after write), the
+    /// address and the threads.
     fn hazard(&mut self, record: &Record) {
         let severity = words::severity_word(record.severity);
         let in_warp = match record.severity {
@@ -338,7 +342,8 @@ impl Frame<'_> {
         text
     }
 
-    /// Returns the name of a file as it is printed.
+    /// Returns the name of a file as the report prints it: without its folders if `--strip-paths`
+    /// requests this.
     fn file<'f>(&self, file: &'f str) -> &'f str {
         match self.style.strips {
             true => file.rsplit('/').next().unwrap_or(file),

@@ -1,5 +1,5 @@
-//! Findings as one HTML page that needs no other file: grouped by tool and kernel, with excerpts of the source and
-//! pictures of allocations.
+//! Writes the findings as one HTML page that needs no other file: grouped by tool and kernel, with
+//! excerpts of the source and pictures of allocations.
 
 use margay::checks::Tool;
 
@@ -10,7 +10,7 @@ use super::summary::Summary;
 use super::words::{self, Layout};
 use super::xml::escape;
 
-/// Number of source lines that are shown before and after a line.
+/// Number of source lines that an excerpt shows before, and after, the line of a finding.
 const RADIUS: u64 = 3;
 
 /// Returns the report as an HTML page. `program` is the command line of the checked program.
@@ -132,7 +132,7 @@ impl Page {
         self.add("</article>\n");
     }
 
-    /// Writes one access of a race.
+    /// Writes one of the two accesses of a race.
     fn side(
         &mut self,
         access: &str,
@@ -148,7 +148,8 @@ impl Page {
         self.add("</div>\n");
     }
 
-    /// Writes file and line, and the calls of inlined functions.
+    /// Writes the file and the line of the instruction at `spot`, and the calls of the inlined
+    /// functions that contain the instruction.
     fn place(&mut self, spot: &Spot) {
         let mut parts = Vec::new();
         for (index, (file, line)) in spot.stack().iter().enumerate() {
@@ -256,8 +257,8 @@ fn who(thread: Option<Coordinates>, block: Option<Coordinates>) -> Option<String
     Some(format!("by thread {thread} in block {block}"))
 }
 
-/// Draws a block of memory and an access of `bytes` bytes. If the access is farther from the block than the
-/// block is long, the picture shortens the distance to the length of the block.
+/// Draws an allocation and an access of `bytes` bytes. If the distance between them is larger than
+/// the allocation, the picture shows a distance as large as the allocation.
 fn picture(layout: Layout, bytes: u64) -> String {
     const LEFT: f64 = 10.0;
     const WIDTH: f64 = 620.0;

@@ -1,4 +1,4 @@
-//! Findings as JSON: the report for programs, and the file of `--save`.
+//! Writes the findings as JSON: the report that programs read, and the file of `--save`.
 
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use super::record::{HostFrame, Launch, Log, Other, Record, Spot};
 use super::summary::Summary;
 
-/// A list that serialises as one JSON value for each record. The function computes each value only when it is written,
-/// because the values of all records can need much memory.
+/// A list that serialises as one JSON value for each record. The function `F` computes a value only
+/// when the value is written, because the values of all records can need much memory.
 pub(crate) struct List<'a, F>(pub(crate) &'a [Record], pub(crate) F);
 
 impl<F: Fn(&Record) -> Value> Serialize for List<'_, F> {
@@ -24,7 +24,7 @@ struct Document<L> {
     summary: Value,
 }
 
-/// Returns the report. All members of a finding are present; members that do not apply to the
+/// Returns the JSON report. All members of a finding are present; members that do not apply to the
 /// finding are null.
 pub(crate) fn report<'a>(records: &'a [Record], summary: &Summary) -> impl Serialize + use<'a> {
     Document {
@@ -47,7 +47,7 @@ pub(crate) fn report<'a>(records: &'a [Record], summary: &Summary) -> impl Seria
     }
 }
 
-/// Returns a finding as an object.
+/// Returns a finding as a JSON object.
 fn finding(record: &Record) -> Value {
     let mut value = json!({
         "tool": record.tool,

@@ -73,7 +73,8 @@ pub(crate) struct Arguments {
     program: Vec<OsString>,
 }
 
-/// The result of a program that has ended, or of an earlier run that was saved.
+/// The findings and the exit status of a program that has ended, or the findings of an earlier run
+/// that `--save` saved.
 struct Ended {
     log: Log,
     pid: u32,
@@ -81,7 +82,7 @@ struct Ended {
     status: Option<ExitStatus>,
 }
 
-/// The form of a report.
+/// The file format of a report.
 #[derive(Clone, Copy)]
 enum Form {
     Json,

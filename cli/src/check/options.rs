@@ -57,7 +57,7 @@ pub(crate) struct Options {
     /// Complete each launch before the call returns.
     #[arg(long)]
     force_blocking_launches: bool,
-    /// Processes whose findings count: all, or only the process that this command starts.
+    /// Processes whose findings are reported: all, or only the process that this command starts.
     #[arg(long, value_enum, value_name = "PROCESSES", default_value = "all")]
     pub(crate) target_processes: Processes,
     /// Report a program that does not initialise CUDA as an error.
@@ -66,7 +66,7 @@ pub(crate) struct Options {
     /// Report reads of unwritten memory by copies to the host.
     #[arg(long, value_enum, value_name = "yes|no", default_value = "yes")]
     pub(crate) check_api_memory_access: YesNo,
-    /// Lowest severity of races that count.
+    /// Lowest severity of races to report.
     #[arg(long, value_enum, value_name = "LEVEL", default_value = "info")]
     racecheck_detect_level: RaceLevel,
     /// Libraries that the program loads before all others, with commas between them.
@@ -82,7 +82,8 @@ pub(crate) struct Options {
 #[derive(clap::Args)]
 #[command(next_help_heading = "Reports")]
 pub(crate) struct Output {
-    /// Exit code if there are errors and the program itself exits with 0. Warnings and infos do not count.
+    /// Exit code if there are errors and the program itself exits with 0. Warnings and infos are
+    /// not errors.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) error_exitcode: u8,
     /// Print a line if the program's own exit code is not 0.
@@ -145,7 +146,7 @@ pub(crate) struct Output {
     pub(crate) suppressions: Vec<PathBuf>,
 }
 
-/// A list of tools.
+/// A list of checking tools, the value of `--tool`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ToolList(Vec<Tool>);
 
@@ -197,11 +198,11 @@ enum StreamOrder {
 enum Destroy {
     Context,
     Kernel,
-    /// Nothing, and later calls return no error either.
+    /// End nothing: the context stays usable, and later calls return no error.
     Nothing,
 }
 
-/// The processes whose findings count.
+/// The processes whose findings are reported.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Processes {
     All,
@@ -215,7 +216,7 @@ pub(crate) enum YesNo {
     No,
 }
 
-/// The lowest severity that is printed.
+/// The lowest severity of findings that the report prints.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, ValueEnum)]
 pub(crate) enum PrintLevel {
     Info,
@@ -225,7 +226,7 @@ pub(crate) enum PrintLevel {
     Fatal,
 }
 
-/// The lowest severity of races that count.
+/// The lowest severity of races that reports contain and that affect the exit code.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum RaceLevel {
     Info,
@@ -271,7 +272,7 @@ pub(crate) enum Demangle {
 }
 
 impl Options {
-    /// Returns the selected tools.
+    /// Returns the checking tools that the options select.
     pub(crate) fn tools(&self) -> Vec<Tool> {
         let mut tools = self.tool.0.clone();
         let mut set = |tool: Tool, wanted: Option<bool>| {
@@ -288,7 +289,7 @@ impl Options {
         tools
     }
 
-    /// Returns the lowest severity of races that count.
+    /// Returns the lowest severity of races that reports contain and that affect the exit code.
     pub(crate) fn race_level(&self) -> Severity {
         match self.racecheck_detect_level {
             RaceLevel::Info => Severity::Info,
@@ -312,7 +313,7 @@ impl Options {
         Some(list)
     }
 
-    /// Returns the lowest severity that is printed.
+    /// Returns the lowest severity of findings that the report prints.
     pub(crate) fn print_level(&self) -> PrintLevel {
         match (self.output.print_level, self.output.dump_kernel_launches) {
             (PrintLevel::Auto | PrintLevel::Info | PrintLevel::Warn, _) if self.output.quiet => {
@@ -396,7 +397,7 @@ impl Options {
         variables
     }
 
-    /// Returns a line for each option that is ignored, with the reason.
+    /// Returns a line for each option that has no effect, with the reason.
     pub(crate) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         let filters = [
@@ -415,7 +416,7 @@ impl Options {
     }
 }
 
-/// Returns the name of a value on the command line.
+/// Returns the name with which the command line specifies `value`.
 fn name(value: impl ValueEnum) -> String {
     let value = value.to_possible_value();
     value.map_or_else(String::new, |value| value.get_name().to_owned())

@@ -19,7 +19,7 @@ pub(crate) type Coordinates = [u64; 3];
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub(crate) struct Spot {
     pub(crate) file: Option<String>,
-    /// The line; for inlined code, the line of the outermost call.
+    /// The line of the source; for inlined code, the line of the outermost inlined call.
     pub(crate) line: Option<u64>,
     pub(crate) ptx_line: Option<u64>,
     /// File and line in each inlined function, from the outermost to the innermost.
@@ -94,8 +94,8 @@ impl Record {
         self.tool == tool.name()
     }
 
-    /// Returns a key. Reports list findings of several processes as one finding if their keys are
-    /// equal.
+    /// Returns a key of this finding. If findings of several processes have equal keys, reports
+    /// list them as one finding.
     fn identity(&self) -> impl Eq + std::hash::Hash + use<> {
         let host = self.kernel.is_none();
         (
@@ -146,7 +146,7 @@ pub(crate) struct Launch {
     pub(crate) shared: u64,
 }
 
-/// The content of a log.
+/// The content of the log of a checking run.
 #[derive(Default, Debug)]
 pub(crate) struct Log {
     /// The findings, sorted.
@@ -170,7 +170,7 @@ pub(crate) struct Log {
     pub(crate) has_end: bool,
 }
 
-/// Reads a log. If `pid` is given, only lines of this process count.
+/// Reads a log. If `pid` is given, ignores the lines of all other processes.
 pub(crate) fn parse(bytes: &[u8], pid: Option<u64>) -> Log {
     let mut log = Log::default();
     let mut found: Vec<Record> = Vec::new();
@@ -202,7 +202,8 @@ pub(crate) fn parse(bytes: &[u8], pid: Option<u64>) -> Log {
     log
 }
 
-/// Merges findings of several processes that reports list as one finding, and sorts the result.
+/// Merges findings of several processes whose keys ([`Record::identity`]) are equal, and sorts the
+/// result.
 fn merge(found: Vec<Record>) -> Vec<Record> {
     let mut places: HashMap<_, usize> = HashMap::new();
     let mut records: Vec<Record> = Vec::new();

@@ -54,7 +54,8 @@ pub(crate) fn caller(host: &[HostFrame]) -> Option<&str> {
         .filter(|name| is_runtime(name))
 }
 
-/// Replaces the first name of a driver function in the message by `call`.
+/// Returns `message` with the first name of a driver function in it replaced by `call`; `None` if
+/// it contains no such name.
 fn with_call(message: &str, call: &str) -> Option<String> {
     let is_start = |&(at, _): &(usize, &str)| message[..at].ends_with(' ') || at == 0;
     let is_name = |rest: &str| {

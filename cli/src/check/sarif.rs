@@ -1,5 +1,5 @@
-//! Findings in the Static Analysis Results Interchange Format, SARIF 2.1.0 (OASIS standard of 2020-03-27), which code
-//! hosts and editors show at the lines of the source.
+//! Writes the findings in the Static Analysis Results Interchange Format, SARIF 2.1.0 (OASIS
+//! standard of 2020-03-27), which code hosts and editors show at the lines of the source.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -36,8 +36,8 @@ struct Run<L> {
     tool: Value,
 }
 
-/// Returns the report. To save memory, each result is created only when it is written. Names of files inside the folder
-/// `root` become relative to this folder.
+/// Returns the report in the format SARIF. To save memory, the entry of a finding is created only
+/// when it is written. Names of files inside the folder `root` become relative to this folder.
 pub(crate) fn report<'a>(records: &'a [Record], root: &'a Path) -> impl Serialize + use<'a> {
     let kinds: BTreeSet<(&str, &str)> = records.iter().map(kind).collect();
     let kinds: Vec<(&str, &str)> = kinds.into_iter().collect();
@@ -113,8 +113,8 @@ impl Writer<'_> {
         result
     }
 
-    /// Returns the location of a finding: the source line in the kernel, or else the source line of the innermost
-    /// function on the host's stack whose file is known.
+    /// Returns the location of a finding: the source line in the kernel or, if this is unknown, the
+    /// source line of the innermost function on the host's stack whose file is known.
     fn location(&self, record: &Record) -> Value {
         let mut location = json!({});
         if let Some(kernel) = &record.kernel {
@@ -186,7 +186,7 @@ impl Writer<'_> {
     }
 
     /// Returns a hash that identifies the finding in later versions of the source. If the line can be read and is not
-    /// blank, the hash covers its text and not its number.
+    /// blank, the hash depends on its text and not on its number.
     fn fingerprint(&self, record: &Record) -> String {
         let place = |spot: &Spot| {
             let stack = spot.stack();
@@ -279,7 +279,7 @@ fn encoded(path: &str) -> String {
     out
 }
 
-/// Returns the 64-bit FNV-1a hash.
+/// Returns the 64-bit FNV-1a hash of `bytes`.
 fn hash(bytes: &[u8]) -> u64 {
     let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)

@@ -1,4 +1,4 @@
-//! Signals that `margay check` receives while the program runs.
+//! Reacts to signals that `margay check` receives while the program runs.
 //!
 //! The command must outlive the program, because it prints the report. It passes `SIGHUP` and `SIGTERM` on to the
 //! program. It catches `SIGINT` and `SIGQUIT` and does not pass them on, because the terminal sends

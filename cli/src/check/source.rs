@@ -9,7 +9,7 @@ use margay_cli::input;
 
 /// The maximum size in bytes of a source file. Larger files are not read.
 const LARGEST: u64 = 16 << 20;
-/// Number of characters of a line that are quoted.
+/// The maximum number of characters of a source line that reports quote.
 const LONGEST: usize = 200;
 /// Number of columns between tab stops.
 const TAB: usize = 4;
@@ -25,14 +25,16 @@ impl Sources {
         lines.clone()
     }
 
-    /// Returns the text of a line, without surrounding white space.
+    /// Returns the text of line number `line` of `file`, without white space at both ends; `None`
+    /// if the line is blank or cannot be read.
     pub(crate) fn line(&self, file: &str, line: u64) -> Option<String> {
         let index = usize::try_from(line.checked_sub(1)?).ok()?;
         let text = self.lines(file)?.get(index)?.trim().to_owned();
         (!text.is_empty()).then_some(text)
     }
 
-    /// Returns the numbers and texts of a line and of the lines around it, `radius` on each side.
+    /// Returns the numbers and texts of up to `radius` lines before line number `line` of `file`,
+    /// of this line, and of up to `radius` lines after it.
     pub(crate) fn around(&self, file: &str, line: u64, radius: u64) -> Vec<(u64, String)> {
         let Some(lines) = self.lines(file) else {
             return Vec::new();
@@ -47,7 +49,7 @@ impl Sources {
     }
 }
 
-/// Reads the lines of a regular file.
+/// Returns the lines of `file`; `None` if it is not a regular file, is too large or cannot be read.
 fn read(file: &str) -> Option<Rc<[String]>> {
     let bytes = input::read_regular(Path::new(file), LARGEST).ok()?;
     let text = String::from_utf8_lossy(&bytes);

@@ -15,7 +15,8 @@ pub(crate) struct Summary {
     pub(crate) leaked_bytes: u64,
     pub(crate) leaked_allocations: u64,
     pub(crate) suppressed: u64,
-    /// Number of findings of initcheck about memory that is not selected.
+    /// Number of findings of initcheck that are left out because `--initcheck-address-space` does
+    /// not select their memory.
     pub(crate) elsewhere: u64,
     /// Whether the order in which threads ran determined which threads synchronised with each
     /// other. If so, the reported races are those of this order only.

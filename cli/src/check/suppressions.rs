@@ -1,4 +1,5 @@
-//! Suppressions: descriptions of findings that do not count. `--xml --save` writes them, `--suppressions` reads them.
+//! Suppressions: descriptions of findings that reports leave out and that do not affect the exit
+//! code. `--xml --save` writes them, `--suppressions` reads them.
 //!
 //! A description applies to a finding if every part of the description agrees with the finding. A number in the
 //! description must be equal to the finding's number. A text in the description must be equal to the finding's text, or
@@ -19,7 +20,7 @@ use super::xml::{self, Element};
 /// The XML elements, inside the element `what`, that describe a failed call.
 const CALL: [&str; 4] = ["api", "error", "message", "result"];
 
-/// A list of descriptions.
+/// A list of descriptions of findings that reports leave out.
 #[derive(Debug, Default)]
 pub(crate) struct Suppressions(Vec<Rule>);
 
@@ -47,10 +48,11 @@ impl Pattern {
     }
 }
 
-/// A frame of a stack that a description requires: names of elements and their texts.
+/// The description of a stack frame: for each XML element that the description contains, its name
+/// and its text.
 type FrameRule = Vec<(&'static str, Pattern)>;
 
-/// The description of a finding.
+/// A description of findings that reports leave out, as a file of suppressions contains it.
 #[derive(Debug, Default)]
 struct Rule {
     kind: String,
@@ -66,7 +68,8 @@ impl Suppressions {
     /// Reads a file of suppressions and adds its descriptions to the list.
     ///
     /// # Errors
-    /// Returns a text that names the file and the error.
+    /// If the file cannot be read or parsed, the error is a text that names the file and the
+    /// problem.
     pub(crate) fn read(&mut self, path: &Path) -> Result<(), String> {
         let text = input::read_text(path).map_err(|e| e.to_string());
         let added = text.and_then(|text| self.add(&text));
@@ -87,7 +90,7 @@ impl Suppressions {
         Ok(())
     }
 
-    /// Returns whether one of the descriptions applies to a finding.
+    /// Returns whether at least one description in the list applies to the finding.
     pub(crate) fn describe(&self, record: &Record) -> bool {
         self.0.iter().any(|rule| rule.describes(record))
     }
@@ -195,8 +198,8 @@ fn plain(kind: &str) -> String {
     letters.map(|c| c.to_ascii_lowercase()).collect()
 }
 
-/// Returns the texts that the element `kind` of a description may contain for this finding. [`to_xml`] writes the last
-/// text.
+/// Returns the texts that the element `kind` of a description may contain for this finding.
+/// [`to_xml`] writes the last of these texts to suppression files.
 fn kind_names(record: &Record) -> Vec<String> {
     let short = record.tool.strip_suffix("check").unwrap_or(&record.tool);
     let mut names = vec![short.to_owned(), record.tool.clone(), record.kind.clone()];
@@ -212,7 +215,8 @@ fn kind_names(record: &Record) -> Vec<String> {
     names
 }
 
-/// Returns the mangled name of a kernel, and the demangled name with and without parameters.
+/// Returns three names of the finding's kernel: mangled, demangled with parameters, and demangled
+/// without parameters. If the finding has no kernel, the list is empty.
 fn kernel_names(record: &Record) -> Vec<String> {
     let Some(kernel) = &record.kernel else {
         return Vec::new();

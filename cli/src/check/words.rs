@@ -62,7 +62,7 @@ pub(crate) fn coordinates([x, y, z]: Coordinates) -> String {
 pub(crate) const INCOMPLETE: &str = "The list of findings is incomplete: a process had more than 16,384 \
     different findings, or the file from which margay reads them lacks a part";
 
-/// Writes a count with its noun.
+/// Returns a count with its noun: `one` if the count is 1, and `many` otherwise.
 pub(crate) fn counted(count: u64, one: &str, many: &str) -> String {
     match count {
         1 => format!("1 {one}"),
@@ -130,7 +130,7 @@ fn memory_sentence(memory: &str) -> String {
     }
 }
 
-/// Where the bytes of an access are, relative to a block of memory.
+/// The position of an access relative to an allocation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Layout {
     /// Size of the allocation in bytes.
@@ -166,7 +166,7 @@ pub(crate) fn layout(memory: &str) -> Option<Layout> {
     Some(Layout { size, offset })
 }
 
-/// Returns the word with which the report of a finding of this severity begins.
+/// Returns the word, such as `Error`, with which the text about a finding of this severity begins.
 pub(crate) fn severity_word(severity: Severity) -> &'static str {
     match severity {
         Severity::Info => "Info",
@@ -175,7 +175,7 @@ pub(crate) fn severity_word(severity: Severity) -> &'static str {
     }
 }
 
-/// Returns the heading of the host's stack.
+/// Returns the heading that reports print above the host's stack of a finding.
 pub(crate) fn host_heading(record: &Record) -> &'static str {
     if record.kernel.is_some() {
         "Saved host backtrace up to driver entry point at kernel launch time"

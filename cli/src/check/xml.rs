@@ -1,5 +1,5 @@
-//! Reads the XML of suppressions, and escapes text for XML and HTML. The reader keeps elements and text, and skips
-//! attributes, comments and declarations.
+//! Reads the XML of suppressions, and escapes text for XML and HTML. The result of parsing contains
+//! elements and text, but no attributes, comments and declarations.
 
 /// An element.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub(crate) struct Element {
     pub(crate) children: Vec<Element>,
 }
 
-/// The maximum nesting depth of elements.
+/// The maximum nesting depth of elements that the parser accepts.
 const DEEPEST: usize = 64;
 
 impl Element {
@@ -103,7 +103,8 @@ impl<'a> Reader<'a> {
         format!("line {line}: {what}")
     }
 
-    /// Returns the text up to the next tag, and the tag; `None` at the end.
+    /// Returns the text before the next tag, and the tag; instead of the tag `None` if the document
+    /// has ended.
     fn next_tag(&mut self) -> Result<(String, Option<Tag<'a>>), String> {
         let mut text = String::new();
         loop {

@@ -147,7 +147,8 @@ pub(super) fn interpreter(program: &Path) -> Option<PathBuf> {
         .flatten()
 }
 
-/// Returns the first bytes of a regular file.
+/// Returns the first 4096 bytes of the file at `path`, or the whole file if it is shorter; `None`
+/// if it is not a regular file or cannot be read.
 fn beginning(path: &Path) -> Option<Vec<u8>> {
     /// Number of bytes to read. This is enough for the first line of every script that Linux can run, because Linux
     /// looks for the interpreter in the first 256 bytes of a script.
@@ -224,7 +225,7 @@ fn installed(folders: &[PathBuf]) -> Vec<Installed> {
     packages
 }
 
-/// Returns the entry of a package in [`CLIENTS`].
+/// Returns the entry of [`CLIENTS`] for the package called `name`.
 fn known_client(name: &str) -> Option<&'static Known> {
     CLIENTS.iter().find(|client| {
         let rest = name.strip_prefix(client.package);

@@ -7,7 +7,7 @@
 use super::texels::{Kind, Texels};
 use super::value::{Expected, Tolerance, Type, list};
 
-/// The expectations of a file.
+/// The expectations that the directives of a file test state.
 #[derive(Debug)]
 pub enum FileTest {
     /// Loading the module fails with these diagnostics, in order.
@@ -51,7 +51,7 @@ pub struct Launch {
     /// The allowed error of values that are written as numbers.
     pub tolerance: Tolerance,
     /// Whether native code must run the kernel too. If false, no native code can be generated for
-    /// the kernel, and the native engine must report an error.
+    /// the kernel, and the launch in the native engine must fail.
     pub native: bool,
     /// The expected findings of a checking run, in order of lines: the kind (the name of a variant of
     /// `checks::Undefined`), and the line if the directive specifies one.

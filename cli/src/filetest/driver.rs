@@ -1,10 +1,11 @@
 //! Runs file tests with another driver library: the `libcuda` of a real GPU, or any replacement.
 //!
 //! The files, arguments and expected values are the same as in [`super::Bench`], but a driver reports fewer details.
-//! For a PTX module with errors, the harness checks only that the driver rejects the module, and ignores the
-//! diagnostics. For a fault, the harness compares only the error code. Invariant: if a launch cannot be compared, it is
-//! counted as not compared, and never as passed. Two kinds of launches cannot be compared: launches that must fail
-//! because Margay does not support a feature, and launches with a wait that would never end on a GPU.
+//! For a PTX module with errors, the harness checks only that the driver does not load the module,
+//! and compares no diagnostics. For a fault, the harness compares only the error code. Invariant: a
+//! launch whose results cannot be compared is counted as not compared, and never as passed. There
+//! are two such kinds of launches: launches that must fail because Margay does not support a
+//! feature, and launches with a wait that would never end on a GPU.
 
 #![expect(
     unsafe_code,
@@ -45,11 +46,11 @@ fn codes_of(fault: &str) -> Option<&'static [c_int]> {
 
 macro_rules! api {
     ($($field:ident = $name:literal($($arg:ty),*);)*) => {
-        /// The functions of the driver that this module calls.
+        /// Pointers to the driver's functions that this module calls.
         struct Api { $($field: unsafe extern "C" fn($($arg),*) -> c_int,)* }
 
         impl Api {
-            /// Looks up the functions in a library.
+            /// Looks up the functions in `library`, a handle of `dlopen`.
             fn load(library: *mut c_void) -> Result<Api, String> {
                 Ok(Api { $($field: {
                     let found = symbol(library, $name)?;
@@ -132,11 +133,12 @@ struct Attribute {
     value: [u32; 16],
 }
 
-/// The values of `CU_LAUNCH_ATTRIBUTE_COOPERATIVE` and `CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION`.
+/// The value of `CU_LAUNCH_ATTRIBUTE_COOPERATIVE`. The constant below is that of
+/// `CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION`.
 const COOPERATIVE: c_uint = 2;
 const CLUSTER: c_uint = 4;
-/// `CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`, and the maximum size of dynamic shared memory that needs no
-/// opt-in.
+/// `CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`. A kernel must set this attribute to use more
+/// dynamic shared memory than the constant below states.
 const MAX_DYNAMIC_SHARED: c_int = 8;
 const SHARED_WITHOUT_LEAVE: u32 = 48 << 10;
 
@@ -149,14 +151,15 @@ fn symbol(library: *mut c_void, name: &CStr) -> Result<*mut c_void, String> {
     Ok(found)
 }
 
-/// The results of the launches of a file.
+/// The result of running a file test with a driver.
 #[derive(Debug, Default)]
 pub struct Verdict {
     /// The expectations that the driver did not meet.
     pub failures: Vec<Failure>,
-    /// Number of launches that were compared.
+    /// Number of launches whose results were compared with the expectations.
     pub judged: usize,
-    /// Number of launches that cannot be compared with a driver.
+    /// Number of launches that were not compared, because a driver cannot run them or reports too
+    /// little.
     pub not_judged: usize,
 }
 
@@ -195,7 +198,7 @@ impl Driver {
         Ok(driver)
     }
 
-    /// Makes the primary context current.
+    /// Makes the device's primary context the current context of this thread.
     fn enter(&self) -> Result<(), String> {
         let mut context = std::ptr::null_mut();
         // SAFETY: the pointer to the result is valid.
@@ -227,7 +230,8 @@ impl Driver {
         }
     }
 
-    /// Runs the tests of a file.
+    /// Runs the launches of the file test at `path`, and compares their results with the
+    /// expectations in the file.
     pub fn run(&self, path: &Path) -> Verdict {
         let mut verdict = Verdict::default();
         let mut fail = |line, kernel: Option<&str>, what| {
@@ -297,7 +301,8 @@ impl Driver {
         let _ = unsafe { (self.api.unload)(module) };
     }
 
-    /// Loads the module again, runs a launch, and compares its results. Returns false if the launch cannot be compared.
+    /// Loads the module again, runs a launch, and compares its results. Returns true if the results
+    /// are as expected, false if the launch cannot be compared, and otherwise an error text.
     fn judge(&self, text: &str, launch: &Launch) -> Result<bool, String> {
         let codes: &[c_int] = match &launch.outcome {
             Outcome::Values => &[SUCCESS],

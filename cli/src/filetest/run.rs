@@ -69,7 +69,7 @@ impl fmt::Display for Setting {
     }
 }
 
-/// An expectation of a file that a run did not meet.
+/// An expectation of a file test that a run of the test did not meet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// Line of the directive, from 1; 0 if the file cannot be read.
@@ -134,7 +134,8 @@ impl Bench {
         Ok(Bench { machines, bless })
     }
 
-    /// Runs a file with every setting. Returns an empty list if the file meets all expectations.
+    /// Runs the file test at `path` with every setting. Returns an empty list if the file meets all
+    /// expectations.
     pub fn run(&self, path: &Path) -> Vec<Failure> {
         let general = |line, what| {
             vec![Failure {
@@ -201,7 +202,8 @@ impl Bench {
     }
 }
 
-/// Returns the file's text, in which the `error` directives contain the reported diagnostics.
+/// Returns the text of a file test in which the `error` directives (`expected`) are replaced by the
+/// diagnostics that the front end reported (`found`).
 fn blessed(text: &str, expected: &[Rejection], found: &[Rejection]) -> String {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     for (expected, found) in expected.iter().zip(found) {
@@ -212,7 +214,8 @@ fn blessed(text: &str, expected: &[Rejection], found: &[Rejection]) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Returns the lines and titles of rendered diagnostics.
+/// Returns the line number and the title of each diagnostic in `log`, which contains diagnostics as
+/// text.
 fn diagnostics(log: &str) -> Vec<Rejection> {
     let mut found: Vec<Rejection> = Vec::new();
     for line in log.lines() {

@@ -38,7 +38,7 @@ pub struct Texels {
     pub variable: Option<String>,
     /// The memory that stores the texels.
     pub place: TexelMemory,
-    /// Component format, a value of `CUarray_format`.
+    /// Format of a texel's components, a value of `CUarray_format`.
     pub format: u32,
     /// Number of components.
     pub channels: u32,

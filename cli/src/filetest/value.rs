@@ -161,7 +161,7 @@ impl Type {
         }
     }
 
-    /// Returns whether `bits` meet the expectation.
+    /// Returns whether the value `bits` meets the expectation `expected`.
     pub fn agrees(self, bits: u128, expected: Expected, tolerance: Tolerance) -> bool {
         match expected {
             Expected::Any => true,
@@ -215,7 +215,7 @@ impl Type {
         }
     }
 
-    /// Returns the value's bytes.
+    /// Returns the bytes of the value `bits`, in little-endian order.
     pub fn to_bytes(self, bits: u128) -> impl Iterator<Item = u8> {
         bits.to_le_bytes().into_iter().take(self.bytes)
     }
@@ -239,8 +239,8 @@ fn exponent_of(value: f64) -> i32 {
     biased - 1023
 }
 
-/// Returns the number that the bits of a small floating-point format represent. `exponent` and `fraction` are the
-/// numbers of bits of the format's exponent and fraction.
+/// Returns the number that `bits` represent in a floating-point format with fewer than 32 bits.
+/// `exponent` and `fraction` are the numbers of bits of the format's exponent and fraction.
 fn widen(bits: u64, exponent: u32, fraction: u32) -> f64 {
     let sign = if bits >> (exponent + fraction) & 1 == 1 {
         -1.0
@@ -259,7 +259,8 @@ fn widen(bits: u64, exponent: u32, fraction: u32) -> f64 {
     }
 }
 
-/// Returns the bits of a number in a small format, if the format represents the number exactly.
+/// Returns the bits of `value` in a floating-point format with fewer than 32 bits; `None` if the
+/// format cannot represent `value` exactly.
 fn narrow(value: f64, exponent: u32, fraction: u32) -> Option<u128> {
     let all = 1u64 << (1 + exponent + fraction);
     // Trying all values is fast enough, because the formats for which this function is called have at most 16 bits.

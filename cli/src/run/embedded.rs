@@ -117,7 +117,8 @@ fn written(base: &Path, build: &str, user: u32) -> io::Result<PathBuf> {
     Ok(folder.join("libcuda.so"))
 }
 
-/// Removes old folders of earlier builds; ignores a folder that it cannot remove.
+/// Removes old folders of earlier builds. If a folder cannot be removed, continues with the other
+/// folders.
 fn remove_old(base: &Path, own: &Path) {
     for entry in fs::read_dir(base).into_iter().flatten().flatten() {
         let written = entry.metadata().and_then(|data| data.modified());

@@ -104,7 +104,8 @@ pub(crate) fn variables(
     variables
 }
 
-/// Returns `first`, followed by the entries of an environment variable that contains a list.
+/// Returns a list that consists of `first` and the entries of `variable`, an environment variable
+/// that contains a list.
 fn joined(first: &OsStr, variable: &str) -> OsString {
     let mut list = first.to_owned();
     if let Some(rest) = std::env::var_os(variable).filter(|rest| !rest.is_empty()) {

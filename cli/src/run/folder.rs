@@ -17,7 +17,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-/// The libraries beside the driver library, and the names of their links in the folder.
+/// The file names of libraries that are in the same folder as the driver library. Each is listed
+/// with the names of the links to it that `margay run` creates.
 const LIBRARIES: &[(&str, &[&str])] = &[
     ("libnvidia_ml.so", &["libnvidia-ml.so.1", "libnvidia-ml.so"]),
     ("libgpuocelot.so", &["libgpuocelot.so"]),
@@ -26,10 +27,11 @@ const LIBRARIES: &[(&str, &[&str])] = &[
 /// The tools that `margay run` replaces.
 const TOOLS: [&str; 2] = ["ptxas", "nvcc"];
 
-/// The folder with its links and scripts.
+/// The folder that `margay run` puts first in the search paths, with links to libraries and scripts
+/// that replace tools.
 pub(crate) struct Folder {
     path: PathBuf,
-    /// The mirror of a toolkit inside the folder.
+    /// The path of the mirror of the CUDA toolkit inside the folder; `None` if there is no toolkit.
     pub(crate) toolkit: Option<PathBuf>,
 }
 
@@ -64,13 +66,13 @@ impl Folder {
         })
     }
 
-    /// Returns the folder for `LD_LIBRARY_PATH`.
+    /// Returns the path of the folder to add to `LD_LIBRARY_PATH`.
     pub(crate) fn libraries(&self) -> PathBuf {
         self.path.clone()
     }
 
-    /// Returns the folders for `PATH`: first the folder with the toolkit's tools, and then the folder with the
-    /// replacements of tools.
+    /// Returns the folders to add to `PATH`: first the folder with the toolkit's tools, and then
+    /// the folder with the replacements of tools.
     pub(crate) fn tools(&self) -> Vec<PathBuf> {
         let toolkit = self.toolkit.iter().map(|toolkit| toolkit.join("bin"));
         toolkit.chain([self.path.join("bin")]).collect()
@@ -82,8 +84,9 @@ impl Folder {
     }
 }
 
-/// Returns the path of Margay's folder for temporary files: inside `XDG_RUNTIME_DIR`, or else inside the system's
-/// temporary folder.
+/// Returns the path of Margay's folder for temporary files: inside the folder that
+/// `XDG_RUNTIME_DIR` names or, if this variable is not usable, inside the system's temporary
+/// folder.
 pub(super) fn base_folder(user: u32) -> PathBuf {
     match std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| Path::new(dir).is_absolute()) {
         Some(runtime) if Path::new(&runtime).is_dir() => PathBuf::from(runtime).join("margay"),

@@ -17,7 +17,7 @@ struct Row {
     family: &'static str,
     export: &'static str,
     since: &'static str,
-    /// One of `works`, `refuses` and `unsupported`.
+    /// The status of the entry point: `works`, `refuses` or `unsupported`.
     status: &'static str,
     /// For a `refuses` row, the result that every call returns; empty if the result differs between calls.
     result: &'static str,

@@ -18,7 +18,7 @@ struct Row {
     shape: &'static str,
     version: &'static str,
     target: &'static str,
-    /// One of `yes`, `interpreter` and `no`.
+    /// Whether the form runs: `yes`, `interpreter` (not as native code) or `no`.
     runs: &'static str,
     reason: &'static str,
     test: &'static str,

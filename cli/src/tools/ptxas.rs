@@ -112,7 +112,8 @@ impl Asked {
     }
 }
 
-/// Prints a text, and returns the exit code.
+/// Prints `text` to standard output, and returns the exit code: failure if the text could not be
+/// printed.
 fn printed(text: &str) -> ExitCode {
     match output::print(text) {
         true => ExitCode::SUCCESS,
@@ -182,8 +183,9 @@ fn read(input: &Path) -> std::io::Result<Vec<u8>> {
     margay_cli::input::read(input)
 }
 
-/// Prints the problems of a PTX text, with one line for each problem. If `verbose` is set, also prints the names of its
-/// kernels. Returns an error if one of the problems is an error.
+/// Prints the errors and warnings about a PTX text, with one line for each. If there is no error
+/// and `verbose` is set, also prints the names of the kernels in the text. Returns an error text if
+/// there is an error.
 fn check(name: &str, text: &str, verbose: bool) -> Result<(), String> {
     let checked = check_ptx(name, text);
     let mut failed = false;

@@ -18,7 +18,7 @@ pub(super) fn lines(line: &[u8]) -> Vec<String> {
     call(&value).into_iter().collect()
 }
 
-/// Returns the line for a finding.
+/// Returns the line that is printed for a finding.
 fn finding(found: &Record) -> String {
     let pointer = found.address.unwrap_or(0);
     let here = format!(
@@ -71,7 +71,8 @@ fn sentence(message: &str) -> String {
     )
 }
 
-/// Returns a sentence about the memory at the pointer; an empty text if the memory is unknown.
+/// Returns a sentence about the memory at the address that the finding concerns; an empty text if
+/// the memory is unknown.
 fn memory(found: &Record) -> String {
     match (&found.allocation, found.address) {
         (Some(memory), Some(address)) => format!("{address:#x} is {memory}. "),
@@ -79,7 +80,7 @@ fn memory(found: &Record) -> String {
     }
 }
 
-/// Returns the line for a call.
+/// Returns the line that is printed for a call of the driver API.
 fn call(value: &Value) -> Option<String> {
     if record::text(value, "event")? != "call" {
         return None;
@@ -95,7 +96,8 @@ fn call(value: &Value) -> Option<String> {
     ))
 }
 
-/// Describes the place of a call: file and line if they are known, else the functions of the stack.
+/// Describes where the program made a call: by file and line if they are known, otherwise by the
+/// functions on the stack.
 fn place(host: &[record::HostFrame]) -> String {
     let frames: Vec<HostFrame> = host.iter().map(frame).collect();
     match frame_of_program(&frames) {

@@ -1,4 +1,5 @@
-//! A folder with a kernel in which tests run the program.
+//! Provides a temporary folder with a file `k.ptx`, which contains kernels. Tests run the program
+//! in this folder.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -48,13 +48,14 @@ use crate::result::CuResult;
 pub enum Status {
     /// The export is implemented: calls with correct arguments succeed.
     Works,
-    /// The export checks its arguments: every call fails with a result that depends on the arguments.
+    /// The export checks its arguments but cannot succeed: every call fails, with a result that
+    /// depends on the arguments.
     Refuses,
     /// The export is not implemented: every call fails with this result.
     Fails(CuResult),
 }
 
-/// One exported entry point.
+/// A row of the table: one exported entry point.
 #[derive(Debug)]
 pub struct ApiRow {
     /// The exported name.
@@ -63,7 +64,7 @@ pub struct ApiRow {
     pub since: u32,
     /// The default-stream suffix: `""`, `"ptds"` or `"ptsz"`.
     pub stream_suffix: &'static str,
-    /// The parameters, as the text in the table.
+    /// The parameter list as it is written in the table row: names and C types.
     pub parameters: &'static str,
     /// Whether calls can succeed, and the result if they cannot.
     pub status: Status,
@@ -81,7 +82,7 @@ impl ApiRow {
         !matches!(self.status, Status::Fails(_))
     }
 
-    /// Returns the function's address.
+    /// Returns the address of the exported function.
     pub fn address(&self) -> *const c_void {
         self.address
     }
@@ -92,7 +93,8 @@ impl ApiRow {
     }
 }
 
-/// All families of exports with their names.
+/// The families of exports, each with its name. A family is a group of related exports, such as
+/// those for contexts.
 static FAMILIES: &[(&str, &[ApiRow])] = &[
     ("General", general::ROWS),
     ("Devices and primary contexts", device::ROWS),

@@ -31,7 +31,7 @@ pub(crate) enum SymbolStatus {
     VersionNotSufficient = 2,
 }
 
-/// The result of a query.
+/// What `cuGetProcAddress` returns for a symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) address: *const c_void,
@@ -74,7 +74,8 @@ fn get_proc_address(
     (found.status as c_uint, found.result)
 }
 
-/// Finds the export of `symbol` for a requested version, flags and the driver's version.
+/// Finds the export that `cuGetProcAddress` returns for `symbol`, the requested version `version`,
+/// `flags`, and the driver's own version `driver_version`.
 fn look_up(symbol: &str, version: i32, flags: u64, driver_version: i32) -> Found {
     let per_thread = match flags {
         FLAG_DEFAULT | FLAG_LEGACY_STREAM => false,
@@ -103,8 +104,8 @@ fn nothing(status: SymbolStatus, code: CuResult) -> Found {
     }
 }
 
-/// Returns the newest row up to version `limit`, or its per-thread variant if `per_thread` is set and the variant
-/// exists.
+/// Returns the newest of `rows` whose version is at most `limit`, or the variant of this row for
+/// per-thread default streams if `per_thread` is set and the variant exists.
 ///
 /// The version of the plain export decides which row is newest. The version of the per-thread variant must not exceed
 /// `limit`.

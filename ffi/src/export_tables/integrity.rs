@@ -12,7 +12,7 @@
 
 use margay::Device;
 
-/// The inputs of one call of the check.
+/// The inputs of one call of the validity check.
 pub(super) struct Question {
     pub(super) driver_version: u32,
     pub(super) version: u32,

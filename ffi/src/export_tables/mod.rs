@@ -65,7 +65,7 @@ pub(crate) fn get_export_table(_: &Call, table: Out<*const c_void>, id: In<CUuui
     found.map(|_| ()).ok_or(CuResult::INVALID_VALUE)
 }
 
-/// Returns the table with this identifier.
+/// Returns the address of the table with the identifier `id`; `None` if there is no such table.
 fn find(id: &[u8; 16]) -> Option<*const c_void> {
     let (_, table) = TABLES.iter().find(|(known, _)| known == id)?;
     Some(table())
@@ -147,7 +147,7 @@ static ERROR_LOG: Table<3> = Table::sized::<6>()
 /// A table that callers request, but whose functions they do not call.
 static NEVER_CALLED: Table<8> = Table::sized::<7>();
 
-/// A table that cuFFT requests.
+/// A table with functions of modules, which cuFFT requests.
 static MODULE_FUNCTIONS: Table<8> =
     Table::sized::<8>().slot(7, modules::each_function as *const c_void);
 
@@ -198,7 +198,7 @@ fn warn_of_slot(table: usize, slot: usize) {
     }
 }
 
-/// Formats an identifier as text.
+/// Formats the identifier of a table as text.
 fn identifier(id: &[u8; 16]) -> String {
     let digits = |range: std::ops::Range<usize>| -> String {
         id[range].iter().map(|byte| format!("{byte:02x}")).collect()
@@ -294,8 +294,8 @@ slots! {
 
     check_nothing "CONTEXT_CHECKS[3]" () { Ok(()) }
 
-    /// Does nothing. When the runtime itself rejects an argument, it passes a message for the driver's error log to
-    /// this function.
+    /// Does nothing. If the runtime itself finds a wrong argument, it passes a message for the
+    /// driver's error log to this function.
     log_error "ERROR_LOG[1]" () { Ok(()) }
 
     /// Does nothing. The runtime calls this function to switch the driver's error log on or off.
@@ -355,13 +355,15 @@ unsafe impl<const WORDS: usize> Sync for Buffer<WORDS> {}
 const RUNTIME_FLAGS: usize = 4096;
 const MORE_FLAGS: usize = 14;
 
-/// Returns the flags that select which calls of the runtime a tool traces. All flags are zero.
+/// Stores in `buffer` the address of the array of flags that select which calls of the runtime a
+/// tool traces, and in `count` the number of flags. All flags are zero.
 extern "C" fn runtime_callback_flags(buffer: *mut *mut c_void, count: *mut usize) {
     static FLAGS: Buffer<RUNTIME_FLAGS> = Buffer(UnsafeCell::new([0; RUNTIME_FLAGS]));
     give(&FLAGS, buffer, count);
 }
 
-/// Returns a second array of flags for traced calls of the runtime. All flags are zero.
+/// Stores the address and the length of a second array of flags that select which calls of the
+/// runtime a tool traces. All flags are zero.
 extern "C" fn more_callback_flags(buffer: *mut *mut c_void, count: *mut usize) {
     static FLAGS: Buffer<MORE_FLAGS> = Buffer(UnsafeCell::new([0; MORE_FLAGS]));
     give(&FLAGS, buffer, count);

@@ -128,7 +128,7 @@ pub(crate) fn pop_current() -> Result<Option<CUcontext>, CuResult> {
     with_stack(|stack| stack.pop().map(|(handle, _)| handle))
 }
 
-/// Replaces the current context, or pops it if `new` is `None`.
+/// Replaces the current context by `new`, or pops it from the thread's stack if `new` is `None`.
 pub(crate) fn set_current(new: Option<(CUcontext, Context)>) -> Result<(), CuResult> {
     with_stack(|stack| {
         stack.pop();

@@ -14,7 +14,7 @@ use margay::Context;
 use crate::result::CuResult;
 use crate::types::CUcontext;
 
-/// The contexts and their handles; the last one is current.
+/// The contexts of a thread's stack with their handles. The last element is the current context.
 type Stack = Vec<(CUcontext, Context)>;
 
 /// A thread's stack.
@@ -28,7 +28,8 @@ struct Owned {
 const ROUNDS: u32 = 4;
 
 thread_local! {
-    /// This value has no destructor, so it can be read until the thread's memory is freed.
+    /// The address of the thread's stack, or null. The variable has no destructor, so it can be
+    /// read until the thread's memory is freed.
     static OWNED: Cell<*const Owned> = const { Cell::new(null()) };
 }
 

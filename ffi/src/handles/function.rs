@@ -1,4 +1,4 @@
-//! Modules, libraries and functions.
+//! The objects that handles of modules, libraries and functions denote.
 //!
 //! `CUfunction` and `CUkernel` share one kind of handle, because programs may pass a handle of either type where the
 //! other type is expected. A `CUfunction` belongs to a module, which is loaded into one context. A `CUkernel` belongs
@@ -124,8 +124,10 @@ pub(crate) fn functions() -> &'static HandleTable<Function> {
 }
 
 impl FunctionObject {
-    /// Returns the kernel. For a kernel of a library, returns the kernel in `context`, and loads the library's module
-    /// into this context if necessary. Every other kernel belongs to one context, so `context` is ignored.
+    /// Returns the loaded kernel that this object denotes. If it is a kernel of a library, loads
+    /// the library's module into `context` if necessary, and returns the kernel of this module.
+    /// Every other kernel was loaded into a context together with its module, so `context` is not
+    /// used.
     pub(crate) fn in_context(&self, context: &Context) -> Result<Cow<'_, Kernel>, CuResult> {
         match self {
             FunctionObject::Loaded { kernel, .. } => Ok(Cow::Borrowed(kernel)),
@@ -136,9 +138,9 @@ impl FunctionObject {
         }
     }
 
-    /// Returns the kernel. For a kernel of a library, returns the kernel in the current context, or in the primary
-    /// context of device 0 if no context is current. Every other kernel belongs to one context and is returned as it
-    /// is.
+    /// Returns the loaded kernel that this object denotes. If it is a kernel of a library, returns
+    /// the kernel in the current context, or in the primary context of device 0 if no context is
+    /// current. Every other kernel was loaded into a context together with its module.
     pub(crate) fn here(&self) -> Result<Kernel, CuResult> {
         match self {
             FunctionObject::Loaded { kernel, .. } => Ok(kernel.clone()),
@@ -162,7 +164,8 @@ impl FunctionObject {
         }
     }
 
-    /// Returns the mangled name. The name lives as long as the handle.
+    /// Returns the mangled name of the kernel. The text stays in memory as long as the handle is
+    /// valid.
     pub(crate) fn name(&self) -> &CStr {
         match self {
             FunctionObject::Loaded { name, .. } | FunctionObject::OfLibrary { name, .. } => name,
@@ -203,7 +206,8 @@ fn c_name(name: &str) -> Result<Arc<CStr>, CuResult> {
     Ok(owned.into())
 }
 
-/// Returns the handle of a module's kernel. Every call returns the same handle.
+/// Returns the handle of the module's kernel called `name`. Every call for the same kernel returns
+/// the same handle.
 pub(crate) fn module_function_handle(
     object: &Arc<ModuleObject>,
     name: &str,
@@ -224,7 +228,8 @@ pub(crate) fn module_function_handle(
     Ok(CUfunction(handle))
 }
 
-/// Returns the handle of a library's kernel. Every call returns the same handle.
+/// Returns the handle of the library's kernel called `name`. Every call for the same kernel returns
+/// the same handle.
 pub(crate) fn kernel_handle(object: &Arc<LibraryObject>, name: &str) -> Result<CUkernel, CuResult> {
     let mut known = object.kernels.lock();
     if let Some(handle) = known.get(name) {
@@ -244,7 +249,8 @@ pub(crate) fn kernel_handle(object: &Arc<LibraryObject>, name: &str) -> Result<C
     Ok(CUkernel(handle))
 }
 
-/// Returns the handle of a library's module in a context. The handle stays the same until the context is reset.
+/// Returns the handle of the module as which the library is loaded into `context`. The handle stays
+/// the same until the context is reset.
 pub(crate) fn library_module_handle(
     object: &Arc<LibraryObject>,
     context: &Context,
@@ -265,7 +271,7 @@ pub(crate) fn library_module_handle(
     Ok(CUmodule(handle))
 }
 
-/// Returns the handle of a library.
+/// Returns the handle of a library; `None` if the library is unloaded.
 pub(crate) fn library_handle(object: &Arc<LibraryObject>) -> Option<CUlibrary> {
     libraries()
         .find(|held| Arc::ptr_eq(held, object))

@@ -3,7 +3,8 @@
 //! The runtime assigns an ID to each graph and to each node, and never reuses an ID. A handle contains this ID and the
 //! kind of object, and becomes invalid when the object is destroyed. The program owns every graph that no node owns,
 //! except a graph that a capture in progress has created. The program owns such a graph after the capture has
-//! succeeded. This module holds the graphs that the program owns in a list until the program destroys them.
+//! succeeded. A list in this module contains the graphs that the program owns; the program removes
+//! a graph from it by destroying the graph.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -97,14 +98,14 @@ pub(crate) fn disown_graph(handle: CUgraph) -> Result<Graph, CuResult> {
         .ok_or(CuResult::INVALID_VALUE)
 }
 
-/// Returns the graph of a handle.
+/// Returns the graph that `handle` denotes, or `INVALID_VALUE` if the handle is invalid.
 pub(crate) fn graph(handle: CUgraph) -> Result<Graph, CuResult> {
     number_of(GRAPH, handle.0)
         .and_then(Graph::by_id)
         .ok_or(CuResult::INVALID_VALUE)
 }
 
-/// Returns the node of a handle.
+/// Returns the node that `handle` denotes, or `INVALID_VALUE` if the handle is invalid.
 pub(crate) fn node(handle: CUgraphNode) -> Result<Node, CuResult> {
     number_of(NODE, handle.0)
         .and_then(Node::by_id)

@@ -1,4 +1,4 @@
-//! Green contexts and descriptors of device resources.
+//! The objects that handles of green contexts and of resource descriptors denote.
 
 use std::ffi::c_int;
 use std::sync::OnceLock;

@@ -69,7 +69,7 @@ tables! {
     modules: Arc<ModuleObject> = 4;
     /// Returns the table of libraries.
     libraries: Arc<LibraryObject> = 6;
-    /// Returns the table of pending links.
+    /// Returns the table of link operations that `cuLinkDestroy` has not ended.
     links: Arc<LinkObject> = 7;
     /// Returns the table of memory pools.
     pools: Arc<PoolObject> = 8;
@@ -80,7 +80,8 @@ tables! {
     // Kind 26 is used by the callbacks of the log (`crate::error_log`).
 }
 
-/// Implements [`FromAbi`] for handles: a handle that is not in its table gives the call's result for invalid handles.
+/// Implements [`FromAbi`] for handles: for a handle that is not in its table, the call returns its
+/// result for invalid handles ([`Call::bad_handle`]).
 macro_rules! from_table {
     ($($raw:ident => $object:ty, $table:expr;)*) => {$(
         impl FromAbi<$raw> for $object {

@@ -19,9 +19,10 @@ pub(crate) struct PoolObject {
     pub(crate) imported: bool,
     /// Whether this is the default pool of its location, which exists until the process ends.
     pub(crate) is_default: bool,
-    /// The maximum size in bytes; 0 means no limit.
+    /// The maximum total size of the pool's allocations in bytes; 0 means no limit.
     pub(crate) max_size: u64,
-    /// The access rights that `cuMemPoolSetAccess` set.
+    /// The access rights to the pool's memory that the program has set with `cuMemPoolSetAccess`;
+    /// the key is the location that has the rights.
     pub(crate) access: Mutex<HashMap<PoolLocation, Access>>,
     pub(crate) reuse: [AtomicU64; 3],
     pub(crate) threshold: AtomicU64,

@@ -16,7 +16,7 @@ const MANAGED: c_uint = 2;
 const NONE: c_uint = 0;
 const DEVICE: c_uint = 1;
 const HOST: c_uint = 2;
-/// A NUMA node of the host. Programs see only node 0.
+/// `CU_MEM_LOCATION_TYPE_HOST_NUMA`: a NUMA node of the host. Programs see only node 0.
 const HOST_NUMA: c_uint = 3;
 /// The value that denotes the host in the memory file of a shared pool.
 const HOST_LABEL: i32 = -1;
@@ -25,7 +25,7 @@ const HOST_LABEL: i32 = -1;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct PoolLocation {
     managed: bool,
-    /// A value of `CUmemLocationType`.
+    /// The type of the location, a value of `CUmemLocationType`.
     location: c_uint,
     /// The ordinal of the device or the number of the host's NUMA node; 0 for other locations.
     id: i32,
@@ -66,18 +66,19 @@ impl PoolLocation {
         })
     }
 
-    /// Returns the device's ordinal for pinned device memory, otherwise `None`.
+    /// If this is the location of pinned memory of a device, returns the device's ordinal;
+    /// otherwise returns `None`.
     pub(crate) fn pinned_device(self) -> Option<i32> {
         (!self.managed && self.location == DEVICE).then_some(self.id)
     }
 
-    /// Returns whether the memory is managed memory.
+    /// Returns whether the memory at this location is managed memory.
     pub(crate) fn is_managed(self) -> bool {
         self.managed
     }
 
     /// Returns the location as stored in the memory file of a shared pool. Only pinned memory of a device or of a NUMA
-    /// node of the host can be shared (`cuMemPoolCreate`); other locations give `None`.
+    /// node of the host can be shared (`cuMemPoolCreate`); for other locations, returns `None`.
     pub(crate) fn label(self) -> Option<i32> {
         match self.location {
             _ if self.managed => None,
@@ -91,7 +92,7 @@ impl PoolLocation {
     /// process does not have becomes device 0.
     ///
     /// # Errors
-    /// Returns the errors of the runtime's initialisation.
+    /// Returns an error if the runtime cannot be initialised.
     pub(crate) fn of_label(label: i32) -> Result<PoolLocation, CuResult> {
         if label == HOST_LABEL {
             return Ok(PoolLocation {
@@ -109,8 +110,8 @@ impl PoolLocation {
         matches!(self.location, HOST | HOST_NUMA)
     }
 
-    /// Returns the device whose memory usage includes this memory: the device of the location, otherwise the device of
-    /// `context`.
+    /// Returns the ordinal of the device whose memory usage includes the memory at this location:
+    /// the device of the location or, if the location is not a device, the device of `context`.
     pub(crate) fn counted(self, context: &Context) -> i32 {
         match self.location {
             DEVICE => self.id,
@@ -118,7 +119,7 @@ impl PoolLocation {
         }
     }
 
-    /// Returns the kind of pointers to this memory.
+    /// Returns the kind that pointers to memory at this location have.
     pub(crate) fn pointers(self) -> PointerKind {
         match (self.managed, self.location) {
             (true, _) => PointerKind::Managed,
@@ -137,8 +138,8 @@ impl PoolLocation {
         }
     }
 
-    /// Packs the location into a number. Pinned device memory gives 0, because [`PoolLocation::unpack`] receives the
-    /// device separately.
+    /// Packs the location into a number. For pinned device memory, returns 0, because
+    /// [`PoolLocation::unpack`] receives the device separately.
     pub(crate) fn pack(self) -> u64 {
         let (kind, location, id) = self.told();
         match self.pinned_device() {
@@ -159,7 +160,8 @@ impl PoolLocation {
         }
     }
 
-    /// Returns the values of the pool attributes: `CUmemAllocationType`, `CUmemLocationType` and the ordinal.
+    /// Returns the values that the attributes of a pool at this location have: the allocation type
+    /// (`CUmemAllocationType`), the location type (`CUmemLocationType`) and the ordinal.
     pub(crate) fn told(self) -> (i32, i32, i32) {
         let kind = if self.managed { MANAGED } else { PINNED };
         (kind as i32, self.location as i32, self.id)

@@ -121,7 +121,8 @@ impl MipmappedObject {
         }
     }
 
-    /// Returns the handle of a level. Every call returns the same handle.
+    /// Returns the handle of the level `number`. Every call for the same level returns the same
+    /// handle.
     pub(crate) fn level(&self, number: u32) -> Result<CUarray, CuResult> {
         let mut levels = self.levels.lock();
         if let Some(&known) = levels.get(&number) {
@@ -137,7 +138,7 @@ impl MipmappedObject {
         Ok(CUarray(handle))
     }
 
-    /// Invalidates the handles of the levels.
+    /// Invalidates the handles of the array's levels.
     pub(crate) fn forget_levels(&self) {
         for (_, handle) in self.levels.lock().drain() {
             arrays().remove(handle.0);

@@ -1,4 +1,4 @@
-//! Arrays and mipmapped arrays.
+//! Implements the entry points for arrays and mipmapped arrays.
 
 use std::ffi::c_uint;
 use std::sync::Arc;
@@ -95,7 +95,8 @@ pub(crate) fn array_3d_create_v2(
     create(&out, &descriptor(&desc.0))
 }
 
-/// Checks that a context is current and that the array still exists. Returns the array's descriptor.
+/// Returns the array's descriptor, or an error if no context is current or the array does not exist
+/// any more.
 fn known(object: &ArrayObject) -> Result<ArrayDescriptor, CuResult> {
     current()?;
     object.array.check()?;

@@ -1,4 +1,5 @@
-//! Copies between arrays and memory, with positions in arrays given as byte offsets.
+//! Implements the copies between arrays and memory whose parameters give positions in arrays as
+//! byte offsets.
 
 use std::ffi::{c_uint, c_void};
 use std::sync::Arc;
@@ -10,7 +11,8 @@ use crate::guard::Call;
 use crate::handles::ArrayObject;
 use crate::result::{CuResult, Served};
 
-/// Returns the address of `bytes` bytes at `offset` in an array. The rows of an array are contiguous.
+/// Returns the address of the range of `bytes` bytes that begins at the byte offset `offset` of an
+/// array, or an error if the array does not contain the range. The rows of an array are contiguous.
 fn bytes_of(array: &ArrayObject, offset: usize, bytes: usize) -> Result<u64, CuResult> {
     array.array.check()?;
     let (base, [row, rows, slices]) = array.array.place();

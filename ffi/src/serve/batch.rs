@@ -1,4 +1,4 @@
-//! Batched copies, copies with attributes, and 3D copies between contexts.
+//! Implements batched copies, copies with attributes, and 3D copies between contexts.
 //!
 //! The copies of a batch may run in any order. This module submits them in the order of the list. Location hints have
 //! no effect, because all memory is memory of the host. If the attributes of a copy declare that its source is valid
@@ -39,7 +39,8 @@ fn check_attributes(order: c_uint, flags: c_uint) -> Served {
     }
 }
 
-/// Rejects the legacy default stream. Batched copies and copies with attributes accept every other stream.
+/// Returns an error if `stream` is the legacy default stream. Batched copies and copies with
+/// attributes are possible in every other stream.
 fn check_stream(stream: &Stream) -> Served {
     match stream.kind() {
         StreamKind::Legacy => Err(CuResult::INVALID_VALUE),
@@ -47,7 +48,7 @@ fn check_stream(stream: &Stream) -> Served {
     }
 }
 
-/// Submits a copy. `order` determines when the source is read.
+/// Submits a copy. `order` is a `CUmemcpySrcAccessOrder`, which determines when the source is read.
 fn submit(stream: &Stream, transfer: Transfer, order: c_uint) -> Served {
     if transfer.dst == 0 || transfer.src == 0 {
         return Err(CuResult::INVALID_VALUE);
@@ -107,7 +108,7 @@ impl Batch {
         })
     }
 
-    /// Submits all copies. On failure it returns the index of the failed copy.
+    /// Submits all copies of the batch. If a copy fails, the error contains its index in the batch.
     fn submit(&self, stream: &Stream) -> Result<(), (usize, CuResult)> {
         let all = self.copies.iter().zip(&self.orders).enumerate();
         for (index, (&(dst, src, size), &order)) in all {
@@ -205,7 +206,8 @@ pub(crate) fn memcpy_with_attributes_async(
     submit(&stream, transfer, order)
 }
 
-/// Returns the number of bytes of an element: the array's element size for copies from or to arrays, otherwise 1.
+/// Returns the size in bytes of the elements in which the extent of the copy is given: the texel
+/// size for copies from or to arrays, otherwise 1.
 fn element(op: &CUDA_MEMCPY3D_BATCH_OP) -> Result<usize, CuResult> {
     let mut found = None;
     for side in [&op.src, &op.dst] {
@@ -221,8 +223,8 @@ fn element(op: &CUDA_MEMCPY3D_BATCH_OP) -> Result<usize, CuResult> {
     Ok(found.unwrap_or(1) as usize)
 }
 
-/// Returns the first byte, row pitch and slice pitch of one side of a 3D copy. `extent` is given in bytes, rows and
-/// slices.
+/// Returns the address of the first byte, the row pitch and the slice pitch of one side of a 3D
+/// copy. `extent` is given in bytes, rows and slices.
 fn operand(
     side: &CUmemcpy3DOperand,
     extent: [usize; 3],
@@ -276,8 +278,8 @@ fn submit_box(stream: &Stream, op: &CUDA_MEMCPY3D_BATCH_OP) -> Served {
     submit(stream, transfer, op.src_access_order)
 }
 
-/// Submits 3D copies. On failure it returns the index of the failed copy, or `usize::MAX` if no particular copy causes
-/// the failure.
+/// Submits 3D copies. The error contains the index of the copy that fails, or `usize::MAX` if no
+/// particular copy causes the failure.
 fn submit_boxes(
     count: usize,
     list: *mut CUDA_MEMCPY3D_BATCH_OP,
@@ -330,8 +332,8 @@ pub(crate) fn memcpy_3d_with_attributes_async(
     submit_boxes(1, op, flags, &stream).map_err(|(_, code)| code)
 }
 
-/// Converts the parameters to those of a 3D copy without contexts. For a side in device or unified memory, checks that
-/// its context exists.
+/// Converts the parameters of a 3D copy between contexts to those of a 3D copy that names no
+/// contexts. For a side in device or unified memory, checks that its context exists.
 fn of_peers(copy: &CUDA_MEMCPY3D_PEER) -> Result<CUDA_MEMCPY3D, CuResult> {
     let sides = [
         (copy.src_memory_type, copy.src_context),

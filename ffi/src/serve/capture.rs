@@ -43,7 +43,7 @@ type Told = (Box<[CUgraphNode]>, Box<[CUgraphEdgeData]>);
 
 static TOLD: LazyLock<Mutex<HashMap<u64, Told>>> = LazyLock::new(Mutex::default);
 
-/// Frees the arrays that the last query of a stream returned.
+/// Frees the arrays ([`Told`]) that the last query of a capturing stream returned.
 pub(crate) fn forget_told(stream: &Stream) {
     TOLD.lock().remove(&stream.id());
 }

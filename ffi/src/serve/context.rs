@@ -1,4 +1,5 @@
-//! Contexts: creation and destruction, the thread's stack, limits and preferences.
+//! Implements the entry points that create and destroy contexts, and those for a thread's context
+//! stack, limits and preferences.
 
 use std::ffi::{c_int, c_uint, c_ulonglong};
 use std::sync::atomic::Ordering;
@@ -22,11 +23,12 @@ const ALL_FLAGS: c_uint = 0xff;
 const SCHEDULING_FLAGS: c_uint = 0x7;
 /// The API version that contexts report, which is the version of CUDA 3.2 and later.
 const API_VERSION: c_uint = 3020;
-/// The largest values of `CUfunc_cache` and of `CUsharedconfig`.
+/// The largest value of `CUfunc_cache`. The constant below is the largest value of
+/// `CUsharedconfig`.
 const LAST_CACHE_CONFIG: c_uint = 3;
 const LAST_SHARED_CONFIG: c_uint = 2;
 
-/// Checks the flags of a context.
+/// Returns an error if `flags` are not valid flags of a context (`CU_CTX_*`).
 pub(crate) fn check_flags(flags: c_uint) -> Served {
     let scheduling = flags & SCHEDULING_FLAGS;
     match flags & !ALL_FLAGS == 0 && scheduling.count_ones() <= 1 {
@@ -221,7 +223,8 @@ pub(crate) fn ctx_set_cache_config(_: &Call, config: c_uint) -> Served {
     Ok(context.set_cache_config(config)?)
 }
 
-/// Converts a preference, and rejects values greater than `last`.
+/// Converts a preference (`CUfunc_cache` or `CUsharedconfig`), and returns `INVALID_VALUE` for
+/// numbers greater than `last`.
 pub(crate) fn preference(number: c_uint, last: c_uint) -> Result<c_int, CuResult> {
     match number <= last {
         true => Ok(number as c_int),
@@ -280,7 +283,8 @@ pub(crate) fn ctx_disable_peer_access(_: &Call, peer: Context) -> Served {
     Ok(current()?.disable_peer(&peer)?)
 }
 
-/// Always fails, because contexts have no execution affinity. `cuDeviceGetExecAffinitySupport` reports this.
+/// Always fails, because contexts have no execution affinity. Programs can learn this from
+/// `cuDeviceGetExecAffinitySupport`.
 pub(crate) fn ctx_get_exec_affinity(
     _: &Call,
     _out: Out<CUexecAffinityParam>,

@@ -1,4 +1,5 @@
-//! Copies. Every copy function converts its arguments to one [`Transfer`] in one stream.
+//! Implements the entry points for copies. Each of them converts its arguments to one [`Transfer`]
+//! in one stream.
 
 use std::ffi::c_void;
 
@@ -155,7 +156,7 @@ pub(crate) fn memcpy_dtod_async(
     run(&stream, transfer, Wait::No)
 }
 
-/// One side of a 2D or 3D copy.
+/// The source or the destination of a 2D or 3D copy, as the parameters of the copy describe it.
 struct Side {
     kind: u32,
     host: u64,
@@ -169,8 +170,8 @@ struct Side {
     rows: usize,
 }
 
-/// The address of a side's first byte, its row pitch and slice pitch in bytes, and whether the side
-/// is in host memory (`None` for unified addresses).
+/// Source or destination of a copy: the address of the first byte, the row pitch and the slice
+/// pitch in bytes, and whether the memory is host memory (`None` for unified addresses).
 struct CopySide {
     start: u64,
     pitch: u64,
@@ -178,9 +179,9 @@ struct CopySide {
     on_host: Option<bool>,
 }
 
-/// Returns the first byte, row pitch and slice pitch of a box in an array. Offset and extent are given in bytes, rows
-/// and slices. Returns `None` if the handle is invalid, or if the box is not inside the array or contains partial
-/// texels.
+/// Returns the address of the first byte, the row pitch and the slice pitch of a box in an array.
+/// The offset and the extent of the box are given in bytes, rows and slices. Returns `None` if the
+/// handle is invalid, or if the box is not inside the array or contains partial texels.
 pub(super) fn array_box(
     array: CUarray,
     [x, y, z]: [usize; 3],
@@ -207,7 +208,8 @@ pub(super) fn array_box(
 }
 
 impl Side {
-    /// Returns the position of a box in an array, or `None` if [`array_box`] rejects the box.
+    /// Returns the position of the box in the array of this side; `None` if [`array_box`] returns
+    /// `None`.
     fn place_in_array(&self, extent: [usize; 3]) -> Option<CopySide> {
         let (start, pitch, slice) = array_box(self.array, [self.x, self.y, self.z], extent)?;
         Some(CopySide {
@@ -317,7 +319,7 @@ fn rectangle(copy: &CUDA_MEMCPY2D) -> Result<Transfer, CuResult> {
     boxed(&src, &dst, [copy.width_in_bytes, copy.height, 1])
 }
 
-/// Converts the parameters of a 3D copy.
+/// Converts the parameters of a 3D copy to a [`Transfer`].
 ///
 /// # Errors
 /// Returns `INVALID_VALUE` for invalid parameters.

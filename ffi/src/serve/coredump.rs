@@ -1,7 +1,9 @@
-//! Settings of core dumps of device code. No such dump is ever written, so enabling dumps is not permitted. The other
-//! settings are stored and returned.
+//! Implements the entry points for settings of core dumps of device code. No such dump is ever
+//! written, so a call that enables dumps fails. The other settings are stored and returned by
+//! queries.
 //!
-//! Invariant: if a context has no value of its own for a setting, the global value applies.
+//! Invariant: if no value of a setting is stored for a context, queries of the context return the
+//! global value.
 
 use std::collections::HashMap;
 use std::ffi::{c_char, c_uint, c_void};
@@ -33,7 +35,8 @@ enum Value {
     Flags(u32),
 }
 
-/// Stored values by context id (0 means global) and setting.
+/// The values of settings. A key consists of a context's id (0 for the global value) and the number
+/// of a setting.
 type Settings = HashMap<(u64, c_uint), Value>;
 
 static SETTINGS: Mutex<Option<Settings>> = Mutex::new(None);
@@ -68,7 +71,8 @@ fn value_of(context: u64, setting: c_uint) -> Result<Value, CuResult> {
     Ok(found.cloned().unwrap_or(default))
 }
 
-/// Writes a setting and its size. If `out` is null, this function writes only the size.
+/// Writes the value of a setting to `out`, and the size of the value in bytes to `size`. If `out`
+/// is null, this function writes only the size.
 fn give(value: &Value, out: *mut c_void, size: *mut usize) -> Served {
     if size.is_null() {
         return Err(CuResult::INVALID_VALUE);
@@ -93,7 +97,7 @@ fn give(value: &Value, out: *mut c_void, size: *mut usize) -> Served {
     Ok(())
 }
 
-/// Reads a setting that the program passes.
+/// Reads the new value of a setting, which the program passes.
 fn take(setting: c_uint, given: *mut c_void, size: *mut usize) -> Result<Value, CuResult> {
     let kind = default(setting)?;
     if given.is_null() || size.is_null() {

@@ -1,4 +1,4 @@
-//! Devices: their properties and attributes.
+//! Implements the entry points that return properties and attributes of devices.
 
 use std::ffi::{c_char, c_int, c_uint};
 
@@ -30,7 +30,7 @@ pub(crate) fn device_get_name(_: &Call, name: *mut c_char, len: c_int, device: D
     write_text(name, len, &device.name())
 }
 
-/// Writes a text with its NUL, truncated to the size of the caller's buffer.
+/// Writes `text` with a terminating NUL to `out`, truncated to `room` bytes.
 fn write_text(out: *mut c_char, room: c_int, text: &str) -> Served {
     let room = usize::try_from(room).unwrap_or(0);
     if out.is_null() || room == 0 {
@@ -57,7 +57,8 @@ pub(crate) fn device_total_mem_v2(_: &Call, bytes: Out<usize>, device: Device) -
     Ok(())
 }
 
-/// Returns the memory size as a 32-bit number, as before CUDA 3.2. A size that does not fit gives the maximum number.
+/// Returns the device's memory size as a 32-bit number, as CUDA versions before 3.2 do. If the size
+/// exceeds 32 bits, returns the largest 32-bit number.
 pub(crate) fn device_total_mem_v1(_: &Call, bytes: Out<c_uint>, device: Device) -> Served {
     bytes.set(u32::try_from(device.total_memory()).unwrap_or(u32::MAX));
     Ok(())
@@ -212,7 +213,7 @@ const PEER_ATOMICS: [c_uint; 13] = [
     0,
 ];
 
-/// Writes the capabilities of each requested operation from a table.
+/// Writes, for each operation in the array `operations`, its capabilities from `table` to `out`.
 fn atomic_capabilities(
     out: *mut c_uint,
     operations: *const c_uint,
@@ -254,7 +255,7 @@ pub(crate) fn device_get_p2p_atomic_capabilities(
 }
 
 /// Returns no capabilities, because atomic operations of a device are not guaranteed to be atomic for accesses of the
-/// host. The attribute `HOST_NATIVE_ATOMIC_SUPPORTED` also reports this.
+/// host. The value of the attribute `HOST_NATIVE_ATOMIC_SUPPORTED` agrees with this.
 pub(crate) fn device_get_host_atomic_capabilities(
     _: &Call,
     out: *mut c_uint,
@@ -281,7 +282,8 @@ pub(crate) fn device_get_luid(
     Ok(())
 }
 
-/// The attribute that limits the width of textures in linear memory, in texels.
+/// The number of the device attribute that contains the maximum width of textures in linear memory,
+/// in texels.
 const LINEAR_WIDTH: i32 = 69;
 
 pub(crate) fn device_get_texture_1d_linear_max_width(

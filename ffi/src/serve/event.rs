@@ -56,8 +56,9 @@ pub(crate) fn event_record_with_flags(
     }
 }
 
-/// Checks that the event and the active captures permit a call that queries the event or waits for it. An event that
-/// was recorded in a capture gives `CAPTURED_EVENT`, even if an active capture forbids the call for every event.
+/// Returns an error if the event or an active capture forbids calls that query the event or wait
+/// for it. For an event that was recorded in a capture, the error is `CAPTURED_EVENT`, even if an
+/// active capture forbids the call for every event.
 fn check_capture(event: &Event) -> Served {
     event.check_not_captured()?;
     Ok(margay::capture::check_unsafe_call()?)

@@ -20,7 +20,7 @@ struct Fill {
 }
 
 impl Fill {
-    /// Returns a fill of one row.
+    /// Returns a fill of a single row: `count` elements of `element` bytes.
     fn linear(dst: u64, value: u32, element: u32, count: usize) -> Fill {
         Fill {
             dst,
@@ -55,7 +55,8 @@ impl Fill {
         Ok(())
     }
 
-    /// Runs the fill in the entry point's default stream, and waits for the fill if the memory is not device memory.
+    /// Submits the fill to the default stream of the entry point. If the memory is managed, pinned
+    /// or registered memory, waits until the fill is complete.
     fn run_here(self, call: &Call) -> Served {
         let stream = stream(CUstream(0), call)?;
         self.run(&stream)?;

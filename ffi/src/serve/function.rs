@@ -1,4 +1,4 @@
-//! Functions: attributes, names, parameters.
+//! Implements the entry points for attributes, names and parameters of functions.
 
 use std::ffi::{c_char, c_int, c_uint};
 use std::sync::Arc;
@@ -12,13 +12,14 @@ use crate::handles::{Function, FunctionObject, current, library_module_handle, m
 use crate::result::{CuResult, Served};
 use crate::types::CUmodule;
 
-/// The largest values of `CUfunc_cache` and `CUsharedconfig`.
+/// The largest value of `CUfunc_cache`. The constant below is the largest value of
+/// `CUsharedconfig`.
 pub(crate) const LAST_CACHE_CONFIG: c_uint = 3;
 const LAST_SHARED_CONFIG: c_uint = 2;
 /// `CU_FUNCTION_LOADING_STATE_LOADED`.
 const LOADED: c_uint = 1;
 
-/// Returns the attribute with this number.
+/// Returns the function attribute with the number `number`, or `INVALID_VALUE` if there is none.
 pub(crate) fn function_attribute(number: c_uint) -> Result<FunctionAttribute, CuResult> {
     i32::try_from(number)
         .ok()
@@ -52,7 +53,7 @@ pub(crate) fn func_set_cache_config(_: &Call, function: Function, config: c_uint
     Ok(function.here()?.set_cache_config(config)?)
 }
 
-/// Checks the value and ignores it, because the bank width of shared memory has no effect.
+/// Checks the value but does not use it, because the bank width of shared memory has no effect.
 pub(crate) fn func_set_shared_mem_config(_: &Call, _function: Function, config: c_uint) -> Served {
     preference(config, LAST_SHARED_CONFIG).map(|_| ())
 }
@@ -75,7 +76,8 @@ pub(crate) fn func_get_name(_: &Call, name: Out<*const c_char>, function: Functi
     Ok(())
 }
 
-/// Returns the offset and size of a parameter. An index that is too large gives `INVALID_VALUE`.
+/// Writes the offset and the size of the parameter with the index `index`. If the function has no
+/// such parameter, returns `INVALID_VALUE`.
 pub(crate) fn param_info(
     function: &Function,
     index: usize,

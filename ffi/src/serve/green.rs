@@ -1,12 +1,12 @@
-//! Green contexts and device resources.
+//! Implements the entry points for green contexts and device resources.
 //!
 //! A green context is a part of a device's primary context. It uses the memory, modules and objects of the primary
 //! context, and has a share of the device's multiprocessors. On a thread's context stack, the handle of a green context
-//! denotes the primary context. The share is reported but not enforced: the scheduler decides which processor runs a
-//! block.
+//! denotes the primary context. Queries return the share, but it has no effect on kernels: the
+//! scheduler decides which core runs a block.
 //!
-//! Invariant: the parts of one split have disjoint multiprocessors. A resource that the program created itself or
-//! changed is rejected.
+//! Invariant: the parts of one split have disjoint multiprocessors. If the program passes a
+//! resource that it created itself or changed, the call returns an error.
 
 use std::collections::HashMap;
 use std::ffi::{c_int, c_uint, c_ulonglong};
@@ -40,12 +40,14 @@ const IGNORE_GROUPS: c_uint = 1;
 const LARGE_CLUSTERS: c_uint = 2;
 /// `CU_DEV_SM_RESOURCE_GROUP_BACKFILL`.
 const BACKFILL: c_uint = 1;
-/// The first private word of each resource that this library creates.
+/// The value of the first private word in each resource structure (`CUdevResource`) that this
+/// library creates.
 const MAGIC: u32 = u32::from_le_bytes(*b"mrgR");
-/// The number of work queues that a device reports.
+/// The number of work queues that a device has according to its resource queries.
 const QUEUE_LIMIT: u32 = 32;
 
-/// Fills the private words of a resource: magic number, device, first multiprocessor and checksum.
+/// Writes the private words of a resource structure: magic number, device, first multiprocessor and
+/// checksum.
 fn seal(resource: &mut CUdevResource, device: c_int, first: u32) {
     resource.filler[..3].copy_from_slice(&[MAGIC, device as u32, first]);
     resource.filler[3] = check(resource);
@@ -88,7 +90,8 @@ fn grain(device: &Device, flags: c_uint) -> (u32, u32) {
     }
 }
 
-/// Returns the resource of `count` multiprocessors of a device, beginning with index `first`.
+/// Returns the resource structure for `count` consecutive multiprocessors of a device, the first of
+/// which has the index `first`.
 fn sms(device: &Device, first: u32, count: u32, flags: c_uint) -> CUdevResource {
     let (least, multiple) = grain(device, flags);
     let mut resource = empty(SMS);
@@ -120,7 +123,7 @@ pub(crate) fn device_get_dev_resource(
     Ok(())
 }
 
-/// Returns the green context of a context handle, if the handle denotes a green context.
+/// Returns the green context that `handle` denotes; `None` if it denotes another context.
 fn green_of(handle: CUcontext) -> Option<Arc<GreenObject>> {
     contexts().get(handle.0)?.green
 }
@@ -178,7 +181,7 @@ fn to_split(input: &CUdevResource) -> Result<(Device, u32, u32), CuResult> {
     Ok((device, first, input.words[0]))
 }
 
-/// Writes the resource that contains the multiprocessors that remain after a split.
+/// Writes to `out` the resource of the `count` multiprocessors that remain after a split.
 fn set_remainder(
     out: &OptOut<CUdevResource>,
     device: &Device,
@@ -411,7 +414,7 @@ fn own(green: &GreenObject, handle: usize, stream: usize) {
     of_streams().lock().insert(stream, handle);
 }
 
-/// Registers a new stream with the current green context, if a green context is current.
+/// If a green context is current, stores that the new stream `stream` was created for it.
 pub(crate) fn own_by_current(stream: usize) -> Served {
     let Some(green) = green_of(current_handle()?) else {
         return Ok(());
@@ -422,8 +425,8 @@ pub(crate) fn own_by_current(stream: usize) -> Served {
     Ok(())
 }
 
-/// Returns the green context of a stream, or 0 if there is none. The green context of a default stream is the current
-/// green context.
+/// Returns the handle of the green context for which `stream` was created, or 0 if there is none.
+/// The green context of a default stream is the current green context.
 pub(crate) fn green_handle_of(stream: CUstream) -> Result<CUgreenCtx, CuResult> {
     if stream.0 <= 2 {
         let green = green_of(current_handle()?);
@@ -500,7 +503,7 @@ pub(crate) fn green_ctx_wait_event(_: &Call, handle: CUgreenCtx, event: Event) -
     green(handle)?.wait(&event)
 }
 
-/// Returns the context of a handle; 0 means the current context.
+/// Returns the context that `handle` denotes; handle 0 denotes the current context.
 fn context_or_current(handle: CUcontext) -> Result<ContextObject, CuResult> {
     let handle = match handle.0 {
         0 => current_handle()?,

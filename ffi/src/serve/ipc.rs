@@ -1,10 +1,10 @@
-//! Sharing of memory between processes.
+//! Implements the entry points with which processes share device memory.
 //!
 //! A handle names the exporting process and its memory file ([`margay::memory::Address`]). The importing process opens
-//! the file through `/proc`, which the system permits to processes of the same user. From then on the memory lives
-//! until the last process releases it.
+//! the file through `/proc`, which the system permits to processes of the same user. From then on
+//! the memory exists until the last process unmaps it.
 //!
-//! Invariant: a handle that is opened several times in a context has one mapping.
+//! Invariant: if a context opens the same handle several times, the memory is mapped only once.
 
 use std::collections::HashMap;
 use std::ffi::{c_char, c_uint};
@@ -20,7 +20,7 @@ use crate::handles::current;
 use crate::result::{CuResult, Served};
 use crate::types::CUipcMemHandle;
 
-/// `CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS`, a required flag.
+/// `CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS`, a flag that `cuIpcOpenMemHandle` requires.
 const LAZY_PEER_ACCESS: c_uint = 1;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"mrgyMem1");
@@ -98,7 +98,7 @@ struct Opened {
     uses: u64,
 }
 
-/// Returns the opened handles by the address of their mapping.
+/// Returns the map of the opened handles; the key is the address of the mapping.
 fn opened() -> &'static Mutex<HashMap<u64, Opened>> {
     static OPENED: OnceLock<Mutex<HashMap<u64, Opened>>> = OnceLock::new();
     OPENED.get_or_init(Mutex::default)
@@ -125,7 +125,8 @@ pub(crate) fn ipc_get_mem_handle(_: &Call, out: Out<CUipcMemHandle>, address: u6
     Ok(())
 }
 
-/// Converts errors of the system to the results that CUDA documents for `cuIpc*` functions.
+/// Converts `error`, which occurred while memory was exported or mapped, to the result that CUDA
+/// documents for `cuIpc*` functions.
 fn map_failed(error: MemoryError) -> CuResult {
     match error {
         MemoryError::OutOfMemory { .. } => CuResult::OUT_OF_MEMORY,
@@ -194,7 +195,8 @@ pub(crate) fn ipc_close_mem_handle(_: &Call, address: u64) -> Served {
     Ok(context.release_import(DevicePtr::new(address))?)
 }
 
-/// Removes the handles that a context opened. Their mappings are removed together with the context.
+/// Removes the handles that a context opened from the map. The mappings of their memory are removed
+/// when the context ends.
 pub(crate) fn forget_imports_of(context: &Context) {
     opened()
         .lock()

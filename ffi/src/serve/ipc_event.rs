@@ -1,4 +1,4 @@
-//! Sharing of events between processes.
+//! Implements the entry points with which processes share events.
 
 use margay::Event;
 use margay::memory::{SharedKind, SharedMemory};

@@ -1,7 +1,8 @@
 //! Kernel launches.
 //!
-//! Arguments arrive in one of two forms: as one pointer for each parameter, or as a packed buffer (`extra`). In the
-//! first form, only the kernel's declaration gives the sizes of the arguments.
+//! Arguments arrive in one of two forms: as one pointer for each parameter, or as a packed buffer
+//! (`extra`). In the first form, the sizes of the arguments are known only from the kernel's
+//! declaration.
 
 use std::ffi::{c_uint, c_void};
 
@@ -13,14 +14,16 @@ use crate::handles::{Function, events, stream};
 use crate::result::{CuResult, Served};
 use crate::types::{CUlaunchAttribute, CUlaunchAttributeValue, CUlaunchConfig};
 
-/// The keys of the list `extra`.
+/// The key that ends the list `extra` of a launch. The two constants below are the other keys: the
+/// packed buffer and its size.
 const EXTRA_END: usize = 0;
 const EXTRA_POINTER: usize = 1;
 const EXTRA_SIZE: usize = 2;
 /// The maximum number of pairs in `extra`.
 const MAX_EXTRA: usize = 16;
 
-/// The launch attributes that have an effect. Other attributes are hints and are ignored.
+/// This constant and the four below are the numbers of the launch attributes that have an effect.
+/// Other attributes are hints and have none.
 const COOPERATIVE: c_uint = 2;
 const PRIORITY: c_uint = 8;
 const CLUSTER_DIMENSION: c_uint = 4;
@@ -95,12 +98,14 @@ pub(crate) fn launch_kernel_ex(
     }
 }
 
-/// Reads a launch's configuration for a query, and ignores the event that the configuration contains.
+/// Converts the launch configuration that the program passes to a query of occupancy. An event in
+/// the attributes of the configuration has no effect.
 pub(crate) fn launch_config(given: &CUlaunchConfig) -> Result<LaunchConfig, CuResult> {
     read_config(given).map(|(config, _)| config)
 }
 
-/// Reads the configuration and the event to record after the launch.
+/// Converts the launch configuration that the program passes. Returns it with the event to record
+/// after the launch, if the attributes contain an event.
 fn read_config(given: &CUlaunchConfig) -> Result<(LaunchConfig, Option<Event>), CuResult> {
     let mut config = config(given.grid_dim, given.block_dim, given.shared_mem_bytes);
     // SAFETY: the caller guarantees as many attributes as the count says.
@@ -149,25 +154,29 @@ fn dim([x, y, z]: [u32; 3]) -> Dim3 {
     Dim3::new(x, y, z)
 }
 
-/// Returns a launch's configuration with grid, block and dynamic shared memory.
+/// Returns the launch configuration with this grid, this block and `shared` bytes of dynamic shared
+/// memory.
 pub(crate) fn config(grid: [u32; 3], block: [u32; 3], shared: u32) -> LaunchConfig {
     LaunchConfig::new(dim(grid), dim(block)).with_shared(shared)
 }
 
-/// The result that NVIDIA's runtime reports as `cudaErrorInvalidConfiguration`. The driver API does not define this
-/// number; NVIDIA's runtime returns it to the program unchanged.
+/// The number that NVIDIA's runtime calls `cudaErrorInvalidConfiguration`. The driver API does not
+/// define this number; NVIDIA's runtime returns it to the program unchanged.
 const INVALID_CONFIGURATION: CuResult = CuResult(9);
-/// The device attributes that limit the threads of a block, the block dimensions and the grid dimensions.
+/// The device attribute that limits the number of threads in a block. The two constants below are
+/// the attributes that limit the block dimensions and the grid dimensions.
 const MAX_THREADS: i32 = 1;
 const MAX_BLOCK: [i32; 3] = [2, 3, 4];
 const MAX_GRID: [i32; 3] = [5, 6, 7];
 
-/// Grid and block dimensions that every device accepts.
+/// A grid dimension that every device accepts. The two constants below are the block dimensions and
+/// the number of threads in a block that every device accepts.
 const USUAL_GRID: u32 = 65_535;
 const USUAL_BLOCK: [u32; 3] = [1024, 1024, 64];
 const USUAL_THREADS: u64 = 1024;
 
-/// Returns whether every device accepts the dimensions, so that no device attribute must be queried.
+/// Returns whether the grid and block dimensions are so small that every device accepts them; in
+/// this case, no device attribute must be queried.
 fn is_usual(config: &LaunchConfig) -> bool {
     let within = |extent: u32, limit: u32| (1..=limit).contains(&extent);
     let block = config.block.to_array().into_iter().zip(USUAL_BLOCK);
@@ -177,7 +186,7 @@ fn is_usual(config: &LaunchConfig) -> bool {
         && config.block.count() <= USUAL_THREADS
 }
 
-/// Checks the grid and block dimensions against the device's limits.
+/// Returns an error if the grid or block dimensions exceed the limits of `device`.
 ///
 /// # Errors
 /// Returns `INVALID_VALUE` for invalid dimensions, but `INVALID_CONFIGURATION` for kernels that NVIDIA's runtime
@@ -218,7 +227,7 @@ fn launch(
     Ok(stream.launch_packed(kernel, config, packed)?)
 }
 
-/// Copies the arguments from `params` or from `extra`.
+/// Returns the packed arguments of a launch, which the caller passes in `params` or in `extra`.
 ///
 /// # Errors
 /// Returns `INVALID_VALUE` in each of these cases: the caller passes both, the caller passes neither and the kernel has
@@ -243,7 +252,8 @@ pub(crate) unsafe fn pack_arguments(
     }
 }
 
-/// Copies each parameter from its pointer.
+/// Returns packed arguments: for each parameter of the kernel, copies the argument from its pointer
+/// in `params`.
 ///
 /// # Safety
 /// For each parameter, `params` must contain a pointer that is valid for reads of the parameter's
@@ -267,7 +277,7 @@ unsafe fn gather(kernel: &Kernel, params: *mut *mut c_void) -> Result<Params, Cu
     Ok(packed)
 }
 
-/// Copies the packed buffer that `extra` describes.
+/// Returns a copy of the packed arguments that the list `extra` describes.
 ///
 /// # Safety
 /// `extra` must be a terminated list of keys and values, and the buffer must be as long as the list
@@ -306,7 +316,7 @@ unsafe fn from_extra(kernel: &Kernel, extra: *mut *mut c_void) -> Result<Params,
     Ok(packed)
 }
 
-/// Launches a kernel with parameters that are already packed.
+/// Launches a kernel with `bytes`, the packed arguments.
 pub(crate) fn launch_with_bytes(
     function: &Function,
     stream: &Stream,

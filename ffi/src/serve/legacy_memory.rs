@@ -2,7 +2,7 @@
 //!
 //! Allocations through these functions always fail with `OUT_OF_MEMORY`, because this library usually allocates memory
 //! above 4 GiB. The other functions can access only memory below 4 GiB: registered host memory and, with
-//! `MARGAY_ADDRESS_SIZE=32`, device memory. Every other address gives `INVALID_VALUE`.
+//! `MARGAY_ADDRESS_SIZE=32`, device memory. For every other address, they return `INVALID_VALUE`.
 
 use std::ffi::{c_uchar, c_uint, c_ushort, c_void};
 
@@ -183,7 +183,8 @@ pub(crate) fn memset_d2d32_v1(
     memset_2d_d32(call, dst.into(), pitch, value, width, height)
 }
 
-/// Converts a 2D copy to the current structure.
+/// Converts the parameters of a 2D copy from the structure before CUDA 3.2 to the current
+/// structure.
 fn rectangle(copy: &CUDA_MEMCPY2D_v1) -> CUDA_MEMCPY2D {
     CUDA_MEMCPY2D {
         src_x_in_bytes: copy.src_x_in_bytes as usize,
@@ -205,7 +206,8 @@ fn rectangle(copy: &CUDA_MEMCPY2D_v1) -> CUDA_MEMCPY2D {
     }
 }
 
-/// Converts a 3D copy to the current structure.
+/// Converts the parameters of a 3D copy from the structure before CUDA 3.2 to the current
+/// structure.
 fn cuboid(copy: &CUDA_MEMCPY3D_v1) -> CUDA_MEMCPY3D {
     CUDA_MEMCPY3D {
         src_x_in_bytes: copy.src_x_in_bytes as usize,

@@ -1,4 +1,4 @@
-//! Libraries and their kernels.
+//! Implements the entry points for libraries and their kernels.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::sync::Arc;
@@ -195,7 +195,7 @@ pub(crate) fn kernel_get_library(_: &Call, out: Out<CUlibrary>, kernel: Function
 }
 
 /// Returns an attribute of the kernel in the current context, or in the primary context of device 0 if no context is
-/// current. The device argument is checked and otherwise ignored.
+/// current. The device argument must be valid, but does not affect the result.
 pub(crate) fn kernel_get_attribute(
     _: &Call,
     value: Out<c_int>,

@@ -1,4 +1,4 @@
-//! The linker (`cuLink*`): joins PTX inputs into an image that can be loaded.
+//! Implements the linker (`cuLink*`), which joins PTX inputs into an image that can be loaded.
 
 use std::ffi::{c_char, c_uint, c_void};
 use std::sync::Arc;
@@ -127,7 +127,8 @@ pub(crate) fn link_complete(
     Ok(())
 }
 
-/// Loads the inputs as a library and unloads it again, so that the link reports errors in the inputs.
+/// Loads the inputs as a library and unloads it again, so that `cuLinkComplete` returns an error if
+/// the inputs contain one.
 fn check(options: &JitOptions, texts: &[Vec<u8>]) -> Served {
     let runtime = Runtime::global()?;
     let load_options = options.load_options(runtime.device(0)?.compute_capability());

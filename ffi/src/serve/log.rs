@@ -1,5 +1,6 @@
-//! Access of programs to the driver's log ([`error_log`]) through callbacks, files and memory. An iterator is the
-//! number of the next entry to read.
+//! Implements the entry points with which programs get the entries of the driver's log
+//! ([`error_log`]): through callbacks, in a file or in memory. A log iterator (`CUlogIterator`) is
+//! the number of the next entry to read.
 
 use std::ffi::{c_char, c_uint, c_void};
 use std::io::Write;
@@ -43,7 +44,8 @@ pub(crate) fn logs_current(_: &Call, out: Out<c_uint>, flags: c_uint) -> Served 
     Ok(())
 }
 
-/// Returns the entries to dump and the number of the next entry.
+/// Returns the log entries from the number at `iterator` on (all kept entries if it is null), and
+/// the number of the next new entry.
 ///
 /// # Safety
 /// `iterator` must be null or valid.
@@ -61,7 +63,7 @@ unsafe fn advance(iterator: *mut c_uint, end: u32) {
     }
 }
 
-/// Appends the entries to a file.
+/// Appends the log entries from `iterator` on to the file at `path`.
 pub(crate) fn logs_dump_to_file(
     _: &Call,
     iterator: *mut c_uint,
@@ -86,8 +88,8 @@ pub(crate) fn logs_dump_to_file(
     Ok(())
 }
 
-/// Returns the latest lines that fit into `room` bytes together with a NUL. If lines are left out, the text begins with
-/// a notice. Returns `None` if no line fits.
+/// Returns a text with as many of the last `lines` as fit into `room` bytes together with a NUL. If
+/// lines are left out, the text begins with a notice. Returns `None` if no line fits.
 fn fit(lines: &[String], room: usize) -> Option<String> {
     const CUT: &str = "[W] the buffer holds the latest entries only\n";
     let whole: usize = lines.iter().map(|line| line.len() + 1).sum();

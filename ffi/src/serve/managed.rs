@@ -1,10 +1,11 @@
-//! Managed memory: advice and prefetching.
+//! Implements the entry points for advice about managed memory and for its prefetching.
 //!
 //! All devices and the host use the same copy of managed memory, so no page ever moves. Advice and prefetch locations
 //! are stored for each page and only returned to queries (`cuMemRangeGetAttribute`).
 //!
-//! Invariant: the stored page ranges of an allocation are sorted, do not overlap and cover the allocation. They are
-//! stored under the allocation's ID, so the advice for a freed allocation is never returned for a later allocation.
+//! Invariant: the stored page ranges of an allocation are sorted, do not overlap, and together
+//! contain the whole allocation. They are stored under the allocation's ID, so the advice for a
+//! freed allocation is never returned for a later allocation.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
@@ -31,10 +32,11 @@ const NODE: c_uint = 3;
 const THIS_NODE: c_uint = 4;
 /// The page size. Advice applies to whole pages.
 const PAGE: u64 = 4096;
-/// If at least this number of allocations have advice, storing further advice removes the advice for freed allocations.
+/// The number of allocations with advice from which on the advice for freed allocations is removed
+/// when the program gives advice for another allocation.
 const NOTES_KEPT: usize = 4096;
 
-/// The current or preferred location of memory, or a location that accesses memory.
+/// A location that advice or a prefetch names: a device, the host, or a NUMA node of the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct MemoryLocation {
     kind: c_uint,
@@ -42,7 +44,7 @@ struct MemoryLocation {
 }
 
 impl MemoryLocation {
-    /// Returns the device's ordinal, or -1 for the host.
+    /// Returns the ordinal of the device that this location is, or -1 for the host.
     fn device(self) -> c_int {
         match self.kind {
             DEVICE => self.id,
@@ -78,8 +80,8 @@ struct Notes {
     prefetched: Option<MemoryLocation>,
 }
 
-/// The page ranges of an allocation: the advice of each range by the range's end address. A range begins at the end of
-/// the previous range.
+/// The advice for the page ranges of an allocation. The key is the end address of a range. A range
+/// begins at the end of the previous range.
 type Stretches = BTreeMap<u64, Notes>;
 
 /// The page ranges of the allocations for which the program has given advice.
@@ -101,7 +103,8 @@ fn all() -> &'static Mutex<Advice> {
     })
 }
 
-/// Returns the managed allocation that contains a range. The range must not be empty.
+/// Returns the allocation of managed memory that contains the range of `bytes` bytes at `address`.
+/// Returns `INVALID_VALUE` if there is none or the range is empty.
 fn managed(address: u64, bytes: usize) -> Result<PointerInfo, CuResult> {
     let info = Runtime::global()?.pointer_info(address);
     let info = info.filter(|info| info.kind == PointerKind::Managed);
@@ -113,12 +116,13 @@ fn managed(address: u64, bytes: usize) -> Result<PointerInfo, CuResult> {
     }
 }
 
-/// Checks that a range is inside one managed allocation.
+/// Returns `INVALID_VALUE` if the range of `bytes` bytes at `address` is not inside a single
+/// allocation of managed memory.
 pub(crate) fn managed_range(address: u64, bytes: usize) -> Served {
     managed(address, bytes).map(|_| ())
 }
 
-/// Changes the advice for all pages of a range.
+/// Changes, with `change`, the advice for all pages of a range.
 fn note(address: u64, bytes: usize, change: impl Fn(&mut Notes)) -> Served {
     let info = managed(address, bytes)?;
     let first = address & !(PAGE - 1);
@@ -212,7 +216,8 @@ pub(crate) fn mem_prefetch_async_v2(
     prefetch(address, bytes, MemoryLocation::of_location(location)?)
 }
 
-/// Reads and checks the ranges of a batch.
+/// Reads the `count` memory ranges that a batched call lists, and checks that they are managed
+/// memory.
 ///
 /// # Safety
 /// Each array must be null or contain `count` elements.
@@ -239,7 +244,7 @@ unsafe fn ranges(
 }
 
 /// Returns, for each of the `count` entries of a batch, the index of the attribute set that applies to the entry.
-/// `firsts` contains the first entry to which each attribute set applies.
+/// For each attribute set, `firsts` contains the index of the first entry to which the set applies.
 pub(super) fn groups(firsts: &[usize], count: usize) -> Result<Vec<usize>, CuResult> {
     let ascending = firsts.windows(2).all(|pair| pair[0] < pair[1]);
     if firsts.first() != Some(&0) || !ascending || firsts.last().is_some_and(|&last| last >= count)
@@ -322,7 +327,9 @@ pub(crate) fn mem_advise_v2(
     })
 }
 
-/// Stores advice. Three kinds of advice use no location (CUDA driver API, "cuMemAdvise").
+/// Stores the advice `advice` for a range of addresses. `place` returns the location that the
+/// advice names; for three kinds of advice, which name none, it is not called (CUDA driver API,
+/// "cuMemAdvise").
 fn advise(
     address: u64,
     bytes: usize,
@@ -353,8 +360,8 @@ fn advise(
     }
 }
 
-/// Returns the device of a location that accesses memory, or -1 for the host. A NUMA node of the host gives
-/// `INVALID_VALUE`.
+/// Returns the ordinal of the device `place`, or -1 if `place` is the host. Returns `INVALID_VALUE`
+/// for a NUMA node of the host.
 fn user(place: MemoryLocation) -> Result<c_int, CuResult> {
     match place.kind {
         NODE => Err(CuResult::INVALID_VALUE),
@@ -362,7 +369,8 @@ fn user(place: MemoryLocation) -> Result<c_int, CuResult> {
     }
 }
 
-/// Returns the setting that `part` selects, if it has the same value in all page ranges.
+/// Returns the value that `part` selects from `notes`, if it is the same in all page ranges;
+/// otherwise `None`.
 fn common<T: PartialEq + Copy>(notes: &[Notes], part: impl Fn(&Notes) -> Option<T>) -> Option<T> {
     let first = part(notes.first()?)?;
     notes
@@ -371,7 +379,8 @@ fn common<T: PartialEq + Copy>(notes: &[Notes], part: impl Fn(&Notes) -> Option<
         .then_some(first)
 }
 
-/// Returns an attribute's value as a list of `int`s that fills `room` bytes.
+/// Returns the value of attribute `number` of a memory range, as a list of `int`s that fills `room`
+/// bytes.
 fn attribute(number: c_uint, room: usize, notes: &[Notes]) -> Result<Vec<c_int>, CuResult> {
     let preferred = || common(notes, |n| n.preferred);
     let prefetched = || common(notes, |n| n.prefetched);
@@ -395,8 +404,8 @@ fn attribute(number: c_uint, room: usize, notes: &[Notes]) -> Result<Vec<c_int>,
     }
 }
 
-/// Returns the locations that access all pages: first the devices, and then the host if it accesses
-/// all pages. The list is padded with `NOWHERE`.
+/// Returns the locations for which advice states that they access all page ranges: first the
+/// devices, then the host. The list is padded with `NOWHERE`.
 fn accessed_by(room: usize, notes: &[Notes]) -> Result<Vec<c_int>, CuResult> {
     if room == 0 || !room.is_multiple_of(size_of::<c_int>()) {
         return Err(CuResult::INVALID_VALUE);
@@ -482,7 +491,8 @@ pub(crate) fn mem_range_get_attributes(
 
 /// Divides a range into parts of `summary` bytes, and writes the location of each part. The
 /// location of a part is the last prefetch location of the part's first page. If this page was
-/// never prefetched, the location is the preferred location of the page, or else the host.
+/// never prefetched, the location is the preferred location of the page or, if there is none, the
+/// host.
 pub(crate) fn mem_get_location_info(
     _: &Call,
     address: u64,

@@ -26,9 +26,11 @@ const WAIT_64: c_uint = 4;
 const WRITE_64: c_uint = 5;
 const BARRIER: c_uint = 6;
 const ATOMIC_REDUCTION: c_uint = 8;
-/// The largest barrier type. The types are the system barrier and the device barrier.
+/// The largest number of a memory barrier type. Type 0 is the system barrier and type 1 is the
+/// device barrier.
 const LAST_BARRIER: c_uint = 1;
-/// Values of `CUatomicOperation` for reductions.
+/// The value of `CUatomicOperation` for addition; the constants below are its values for other
+/// reductions.
 const OPERATION_ADD: c_uint = 0;
 const OPERATION_AND: c_uint = 5;
 const OPERATION_OR: c_uint = 6;
@@ -72,7 +74,8 @@ fn write(
     }
 }
 
-/// Returns the write flags that this version of the entry point accepts.
+/// Returns the flags that `call`, an entry point that writes a value, accepts; they depend on its
+/// version.
 fn write_flags(call: &Call) -> c_uint {
     match call.name.contains("_v2") {
         true => 0,
@@ -85,7 +88,7 @@ fn submit(stream: &Stream, op: MemOp, given: CUstreamBatchMemOpParams) -> Served
     Ok(stream.memory_ops_of(&[op], origin)?)
 }
 
-/// Returns the six words of an operation, in the layout of a batch.
+/// Returns a stream memory operation as the six words that a batch contains for it.
 fn words(kind: c_uint, address: u64, value: u64, flags: c_uint) -> CUstreamBatchMemOpParams {
     CUstreamBatchMemOpParams {
         words: [u64::from(kind), address, value, u64::from(flags), 0, 0],
@@ -138,7 +141,7 @@ pub(crate) fn stream_write_value_64(
     submit(&stream, op, words(WRITE_64, address, value, flags))
 }
 
-/// Returns the lower and the upper half of a word.
+/// Returns the lower and the upper 32 bits of `word`.
 fn halves(word: u64) -> (c_uint, c_uint) {
     (word as c_uint, (word >> 32) as c_uint)
 }

@@ -1,4 +1,5 @@
-//! Device, pinned, registered and managed memory.
+//! Implements the entry points for device memory, pinned memory, registered memory and managed
+//! memory.
 
 use std::ffi::{c_uint, c_void};
 
@@ -28,7 +29,8 @@ pub(crate) fn mem_get_info(_: &Call, free: OptOut<usize>, total: OptOut<usize>) 
     Ok(())
 }
 
-/// Writes the address of new memory to the caller's output, and notes the address for the list of calls.
+/// Writes the address of new memory to the caller's output `out`, and stores the address for the
+/// list of calls in the log.
 fn set_allocated(out: &Out<u64>, ptr: DevicePtr) {
     checking::allocated(ptr.address());
     out.set(ptr.address());

@@ -1,4 +1,4 @@
-//! Modules: loading, functions, variables.
+//! Implements the entry points that load modules and return their functions and variables.
 
 use std::ffi::{c_uint, c_void};
 use std::io::ErrorKind;
@@ -98,8 +98,9 @@ fn load(images: &Images<'_>, options: &JitOptions) -> Result<CUmodule, CuResult>
     }
 }
 
-/// Writes the reason of a failed load to the caller's error log, or to standard error if there is no log. An error
-/// about an image without PTX is written to both.
+/// Writes the reason why a load failed to the caller's error log, or to standard error if the
+/// caller has none. An error about an image without PTX is written to both. Returns the result code
+/// of the error.
 pub(crate) fn load_failed(error: Error, options: &JitOptions, seconds: f32) -> CuResult {
     let text = match &error {
         Error::InvalidPtx { log } => log.clone(),

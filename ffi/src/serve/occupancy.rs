@@ -1,4 +1,5 @@
-//! Occupancy: the number of blocks or clusters that can be active at the same time.
+//! Implements the entry points for occupancy, which is the number of blocks or clusters that can be
+//! active at the same time.
 
 use std::ffi::{c_int, c_uint};
 
@@ -10,7 +11,7 @@ use crate::handles::Function;
 use crate::result::{CuResult, Served};
 use crate::types::{CUlaunchConfig, CUoccupancyB2DSize};
 
-/// `CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE`, the only flag.
+/// `CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE`, the only flag of the occupancy functions.
 const ALL_FLAGS: c_uint = 1;
 
 fn positive(number: c_int) -> Result<u32, CuResult> {

@@ -27,7 +27,7 @@ const DESCRIPTOR: u64 = 1;
 const SYNC_MEMOPS: c_uint = 6;
 const DEVICE_ORDINAL: c_uint = 9;
 
-/// The value of an attribute with its C type.
+/// The value of a pointer attribute, in the C type that the attribute has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Value {
     Int(c_int),
@@ -58,7 +58,8 @@ impl Value {
     }
 }
 
-/// Returns an attribute of an address in memory that the runtime manages, or `None` if the attribute does not exist.
+/// Returns the value that `attribute` has for `address`, which is in memory that the runtime
+/// manages; `None` if no attribute has this number.
 fn known(attribute: c_uint, address: u64, info: &PointerInfo) -> Result<Option<Value>, CuResult> {
     let host = matches!(info.kind, PointerKind::Pinned | PointerKind::Registered);
     let managed = info.kind == PointerKind::Managed;
@@ -95,7 +96,8 @@ fn known(attribute: c_uint, address: u64, info: &PointerInfo) -> Result<Option<V
     Ok(Some(value))
 }
 
-/// Returns the start and size of the reserved address range or of the allocation that contains a pointer.
+/// Returns the start and the size of the reserved address range that contains `address`, if virtual
+/// memory is mapped there; otherwise, those of the allocation.
 fn range(address: u64, info: &PointerInfo) -> (u64, u64) {
     let reserved = || Runtime::global().ok()?.memory().range_at(address);
     let found = info.mapped.then(reserved).flatten();
@@ -117,8 +119,9 @@ fn handle_types(address: u64, info: &PointerInfo) -> u64 {
     if exportable { DESCRIPTOR } else { 0 }
 }
 
-/// Returns the access rights that the current context's device has to the memory. If no context is
-/// current, returns the access rights of the device to which the memory belongs.
+/// Returns the access rights of the current context's device to the memory at `address`. If no
+/// context is current, returns those of the device to which the memory belongs. All devices may
+/// read and write memory that the virtual memory interface has not mapped.
 fn access(address: u64, info: &PointerInfo) -> u32 {
     if !info.mapped {
         return READ_WRITE;
@@ -154,8 +157,8 @@ pub(crate) fn pointer_get_attribute(
     unsafe { value.write(data) }
 }
 
-/// Returns several attributes. In contrast to `cuPointerGetAttribute`, this function succeeds for unknown addresses and
-/// for attributes that an address does not have.
+/// Returns several attributes of an address. In contrast to `cuPointerGetAttribute`, this function
+/// succeeds for unknown addresses and for attributes that an address does not have.
 pub(crate) fn pointer_get_attributes(
     _: &Call,
     count: c_uint,

@@ -1,8 +1,8 @@
-//! Memory pools and stream-ordered allocation.
+//! Implements the entry points for memory pools and stream-ordered allocation.
 //!
-//! A pool only keeps statistics and settings. Its memory comes from the device's allocator, which caches freed memory.
-//! In contrast, a pool that other processes can use has a separate memory file. Each kind and
-//! location of memory ([`PoolLocation`]) has a default pool.
+//! A pool contains only statistics and settings. Its memory comes from the device's allocator,
+//! which caches freed memory. In contrast, a pool that other processes can use has a separate
+//! memory file. Each kind and location of memory ([`PoolLocation`]) has a default pool.
 //!
 //! Invariant: the used bytes of a pool are the sum of the sizes of its allocations that are not freed yet.
 
@@ -35,7 +35,8 @@ const PINNED: c_uint = 1;
 /// All defined bits of `CUmemAllocationHandleType`.
 const NAMED_HANDLES: c_uint = 0xf;
 
-/// The attribute numbers. The first three are the reuse switches, whose type is int.
+/// The numbers of three attributes of a pool that permit or forbid the reuse of memory; their type
+/// is int. The constants below are the numbers of the other attributes.
 const REUSE: std::ops::RangeInclusive<c_uint> = 1..=3;
 const RELEASE_THRESHOLD: c_uint = 4;
 const RESERVED_CURRENT: c_uint = 5;
@@ -79,7 +80,8 @@ impl PoolObject {
     }
 }
 
-/// An allocation of a pool. It stays in the map [`Allocations`] until it is freed.
+/// The pool and the size of an allocation that came from a pool. The entry stays in the map
+/// [`Allocations`] until the allocation is freed.
 struct Allocation {
     pool: Arc<PoolObject>,
     bytes: u64,
@@ -92,14 +94,16 @@ fn allocations() -> &'static Mutex<Allocations> {
     ALLOCATIONS.get_or_init(Mutex::default)
 }
 
-/// The pools of a location: its default pool, and the pool for allocations that name no pool.
+/// The handles of two pools of a location: its default pool, and the pool for allocations that name
+/// no pool.
 #[derive(Clone, Copy)]
 struct PlacePools {
     default: usize,
     current: usize,
 }
 
-/// Runs `work` on the pools of a location. The first call for a location creates the pools.
+/// Calls `work` with the handles of the pools of a location. The first call for a location creates
+/// its default pool.
 fn with_pools<R>(
     place: PoolLocation,
     work: impl FnOnce(&mut PlacePools) -> R,
@@ -127,8 +131,8 @@ fn default_pool(place: PoolLocation) -> Result<CUmemoryPool, CuResult> {
     with_pools(place, |pools| CUmemoryPool(pools.default))
 }
 
-/// Returns the pool for allocations that name no pool. If the program has destroyed this pool, returns the default
-/// pool.
+/// Returns the pool for allocations at `place` that name no pool. If the program has destroyed this
+/// pool, returns the default pool.
 fn current_pool(place: PoolLocation) -> Result<CUmemoryPool, CuResult> {
     with_pools(place, |known| match pools().get(known.current) {
         Some(_) => CUmemoryPool(known.current),
@@ -136,8 +140,8 @@ fn current_pool(place: PoolLocation) -> Result<CUmemoryPool, CuResult> {
     })
 }
 
-/// Changes the pool for allocations that name no pool. The new pool must have the same location, and must not be
-/// imported.
+/// Makes `pool` the pool for allocations at `place` that name no pool. `pool` must have the same
+/// location, and must not be imported.
 fn set_current_pool(place: PoolLocation, pool: CUmemoryPool) -> Served {
     let found = find(pool)?;
     if found.place != place || found.imported {
@@ -146,7 +150,7 @@ fn set_current_pool(place: PoolLocation, pool: CUmemoryPool) -> Served {
     with_pools(place, |pools| pools.current = pool.0)
 }
 
-/// Returns the pool of the allocation at `address`.
+/// Returns the pool from which the allocation at `address` came; `None` if it came from no pool.
 pub(crate) fn pool_of(address: u64) -> Option<CUmemoryPool> {
     let allocations = allocations().lock();
     let pool = &allocations.get(&address)?.pool;
@@ -230,8 +234,9 @@ fn is_pooled(address: u64) -> Result<bool, CuResult> {
     Ok(info.is_some_and(|info| info.pooled && info.base == address))
 }
 
-/// Frees memory by calling `free`. If the memory comes from a pool, updates the pool's used bytes. An allocation that
-/// is already being freed in a stream gives `INVALID_VALUE`.
+/// Frees the memory at `address` by calling `free`. If the memory comes from a pool, subtracts its
+/// size from the pool's used bytes. Returns `INVALID_VALUE` if the allocation came from a pool and
+/// a free of it has already been submitted to a stream.
 pub(crate) fn free_counted(address: u64, free: impl FnOnce() -> margay::Result<()>) -> Served {
     // Remove the entry first: once the memory is freed, another thread may allocate the same address.
     let entry = allocations().lock().remove(&address);
@@ -350,7 +355,8 @@ pub(crate) fn mem_pool_set_attribute(
     Ok(())
 }
 
-/// Stores access rights. They are not enforced, because all devices belong to this process.
+/// Stores access rights, which only queries use. Kernels are not restricted by them, because all
+/// devices belong to this process.
 pub(crate) fn mem_pool_set_access(
     _: &Call,
     pool: Arc<PoolObject>,
@@ -443,7 +449,8 @@ pub(crate) fn mem_pool_destroy(_: &Call, pool: CUmemoryPool) -> Served {
         .ok_or(CuResult::INVALID_VALUE)
 }
 
-/// Converts a location and a kind of memory. A null pointer gives `INVALID_VALUE`.
+/// Converts a location and a kind of memory to a [`PoolLocation`]. Returns `INVALID_VALUE` if
+/// `location` is null.
 fn check_place(location: *mut CUmemLocation, kind: c_uint) -> Result<PoolLocation, CuResult> {
     if location.is_null() {
         return Err(CuResult::INVALID_VALUE);
@@ -568,7 +575,8 @@ pub(crate) fn mem_pool_export_pointer(
     Ok(())
 }
 
-/// Imports an allocation of an imported pool. The process that exported the allocation may have ended.
+/// Maps an allocation that another process exported from a pool which this process has imported.
+/// The process that exported the allocation may have ended.
 pub(crate) fn mem_pool_import_pointer(
     _: &Call,
     out: Out<u64>,

@@ -26,7 +26,8 @@ pub(crate) fn device_primary_ctx_release(_: &Call, device: Device) -> Served {
     release(&device)
 }
 
-/// Releases one use of a primary context. The last release removes everything that the context owns.
+/// Decrements the use count of the device's primary context. When the count becomes 0, removes
+/// everything that the context owns.
 pub(super) fn release(device: &Device) -> Served {
     let context = device.primary_context()?;
     if device.is_last_use()? {

@@ -1,4 +1,4 @@
-//! Streams: creation, ordering, attributes and callbacks.
+//! Implements the entry points for streams: their creation, order, attributes and callbacks.
 
 use std::collections::HashMap;
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
@@ -124,7 +124,8 @@ pub(crate) fn stream_synchronize(_: &Call, stream: Stream) -> Served {
     Ok(stream.synchronize()?)
 }
 
-/// A caller's pointer, passed to the thread that runs the callback.
+/// A pointer that the program passes for its callback. It is sent to the thread that runs the
+/// callback.
 struct UserData(*mut c_void);
 
 // SAFETY: the driver API passes the pointer to the callback's thread; the caller is responsible for the memory that it
@@ -173,7 +174,7 @@ pub(crate) fn launch_host_func(
     Ok(stream.launch_host(function, Some(Arc::new(origin)))?)
 }
 
-/// Implements `cuLaunchHostFunc_v2`. The synchronisation mode is a hint and is ignored.
+/// Implements `cuLaunchHostFunc_v2`. The synchronisation mode is a hint and has no effect.
 pub(crate) fn launch_host_func_v2(
     call: &Call,
     stream: Stream,

@@ -1,4 +1,4 @@
-//! Texture and surface objects.
+//! Implements the entry points for texture objects and surface objects.
 
 use std::ffi::c_uint;
 

@@ -1,7 +1,7 @@
-//! Texture and surface references.
+//! Implements the entry points for texture references and surface references.
 //!
-//! Queries return the settings as the program has set them. The runtime receives the settings as a resource and a
-//! sampler.
+//! Queries return the settings of a reference as the program has set them. The runtime (crate
+//! `margay`) receives the settings in another form: as a resource and a sampler.
 
 use std::ffi::{c_int, c_uint};
 use std::sync::Arc;
@@ -69,8 +69,9 @@ fn enter(reference: TextureReference, module: Option<u64>) -> Result<CUtexref, C
 }
 
 impl TexRefObject {
-    /// Changes the settings, and passes the new sampler to the runtime. If `change` binds a new
-    /// resource, `change` must pass the resource to the runtime, because this function does not.
+    /// Changes the settings of the reference with `change`, and passes the new sampler to the
+    /// runtime. If `change` binds a new resource, `change` must pass the resource to the runtime,
+    /// because this function does not.
     fn update(&self, change: impl FnOnce(&mut TexRefState) -> Served) -> Served {
         self.reference.check()?;
         let mut state = self.state.lock();
@@ -89,7 +90,7 @@ impl TexRefObject {
         })
     }
 
-    /// Returns the settings for a query. A context must be current.
+    /// Returns the settings of the reference for a query, or an error if no context is current.
     fn told(&self) -> Result<TexRefState, CuResult> {
         current()?;
         Ok(*self.state.lock())

@@ -1,11 +1,11 @@
-//! Virtual memory management: address ranges, physical allocations, mappings, access rights, and handles for other
-//! processes.
+//! Implements the entry points for virtual memory: address ranges, physical allocations, mappings,
+//! access rights, and handles for other processes.
 //!
 //! A handle is computed from the allocation's ID, so `cuMemRetainAllocationHandle` returns the same value as
 //! `cuMemCreate`. Each handle counts how many releases it needs before it becomes invalid.
 //!
-//! Invariant: a handle is in the table while its count is not zero. A mapping keeps its allocation alive even if the
-//! handle is released.
+//! Invariant: a handle is in the table while its count is not zero. While an allocation is mapped,
+//! it exists even if its handle is released.
 
 use std::collections::HashMap;
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
@@ -23,11 +23,12 @@ use crate::types::{CUarrayMapInfo, CUmemAccessDesc, CUmemAllocationProp, CUmemLo
 
 /// `CU_MEM_ALLOCATION_TYPE_PINNED`.
 const PINNED: c_uint = 1;
-/// `CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR`, which is the only supported kind of handle, and the
-/// bits of all defined kinds.
+/// `CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR`, which is the only supported kind of handle. The
+/// constant below contains the bits of all defined kinds.
 pub(super) const DESCRIPTOR: c_uint = 1;
 const NAMED_HANDLES: c_uint = 0xf;
-/// `CU_MEM_LOCATION_TYPE_DEVICE`, `_HOST`, `_HOST_NUMA` and `_HOST_NUMA_CURRENT`.
+/// `CU_MEM_LOCATION_TYPE_DEVICE`. The three constants below are the types `_HOST`, `_HOST_NUMA` and
+/// `_HOST_NUMA_CURRENT`.
 const ON_DEVICE: c_uint = 1;
 const ON_HOST: c_uint = 2;
 const ON_NODE: c_uint = 3;
@@ -36,7 +37,7 @@ const ON_THIS_NODE: c_uint = 4;
 const HOST: c_int = -1;
 /// `CU_MEM_ALLOC_GRANULARITY_MINIMUM` and `CU_MEM_ALLOC_GRANULARITY_RECOMMENDED`.
 const GRANULARITIES: std::ops::RangeInclusive<c_uint> = 0..=1;
-/// `CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD` and its flag.
+/// `CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD`. The constant below is the flag for this kind of handle.
 const DMA_BUF: c_uint = 1;
 const DMA_BUF_PCIE: c_ulonglong = 1;
 
@@ -50,7 +51,8 @@ fn handles() -> &'static Mutex<HashMap<u64, Handle>> {
     HANDLES.get_or_init(Mutex::default)
 }
 
-/// Returns the handle of an allocation, and increments the number of releases that the handle needs.
+/// Returns the handle of the physical allocation, and increments the number of releases after which
+/// the handle becomes invalid.
 fn handle_of(physical: Arc<Physical>) -> u64 {
     let number = physical.id() << 4 | 0xb;
     let mut handles = handles().lock();
@@ -71,17 +73,19 @@ fn space() -> Result<&'static AddressSpace, CuResult> {
     Ok(Runtime::global()?.memory())
 }
 
-/// Converts a memory error to a result.
+/// Converts a memory error to a result code.
 fn code(error: MemoryError) -> CuResult {
     margay::Error::from(error).into()
 }
 
-/// Packs the properties that an allocation stores: the location and the requested kinds of handles.
+/// Packs two properties of an allocation into the number that the allocation stores: the location
+/// and the requested kinds of handles.
 fn pack(location: &CUmemLocation, handles: c_uint) -> u64 {
     u64::from(location.kind) | u64::from(handles) << 8 | (location.id as u32 as u64) << 32
 }
 
-/// Returns the device of an allocation's properties, or -1 for the host.
+/// Checks the properties of a new allocation. Returns the ordinal of the device where they place
+/// it, or -1 for the host.
 fn place_of(properties: &CUmemAllocationProp) -> Result<c_int, CuResult> {
     let CUmemAllocationProp {
         kind,
@@ -104,7 +108,7 @@ fn place_of(properties: &CUmemAllocationProp) -> Result<c_int, CuResult> {
     Ok(device)
 }
 
-/// Returns the device of a location, or -1 for the host.
+/// Returns the ordinal of the device that `location` denotes, or -1 for the host.
 fn location_device(location: &CUmemLocation) -> Result<c_int, CuResult> {
     match (location.kind, location.id) {
         (ON_DEVICE, id) => Ok(Runtime::global()?.device(id)?.ordinal()),
@@ -264,7 +268,7 @@ pub(crate) fn mem_export_to_shareable_handle(
     unsafe { give_descriptor(out, physical.memory()) }
 }
 
-/// Checks that the requested kind of handle is the supported kind.
+/// Returns an error if `kind` is not the kind of handle that is supported ([`DESCRIPTOR`]).
 pub(super) fn check_handle_kind(kind: c_uint) -> Served {
     match kind {
         DESCRIPTOR => Ok(()),
@@ -282,7 +286,8 @@ pub(super) unsafe fn give_descriptor(out: *mut c_void, memory: &SharedMemory) ->
     Ok(())
 }
 
-/// Opens the shared memory of a file descriptor, which the program passes in a pointer argument.
+/// Opens the shared memory of the file descriptor that `handle` contains: the program passes the
+/// descriptor as the value of a pointer.
 pub(super) fn take_descriptor(handle: *mut c_void) -> Result<SharedMemory, CuResult> {
     let descriptor = c_int::try_from(handle as usize).map_err(|_| CuResult::INVALID_VALUE)?;
     SharedMemory::from_descriptor(descriptor).map_err(code)
@@ -373,8 +378,8 @@ pub(crate) fn mem_retain_allocation_handle(
     Ok(())
 }
 
-/// Always fails, because memory cannot be exported as DMA buffers. The device attribute for DMA buffers also reports
-/// that they are not supported.
+/// Always fails, because memory cannot be exported as DMA buffers. The value of the device
+/// attribute for DMA buffers states this, too.
 pub(crate) fn mem_get_handle_for_address_range(
     _: &Call,
     out: *mut c_void,

@@ -14,7 +14,8 @@ pub struct Loaded(*mut c_void);
 /// The reason why a launch has no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stopped {
-    /// The driver reported the error with this name. Later calls may fail, because most errors end the context.
+    /// A call of the driver returned an error; the field is the name of this error. Later calls may
+    /// fail, because most errors end the context.
     Error(String),
     /// The kernel did not end within the time limit, and may still run.
     Timeout,
@@ -25,7 +26,7 @@ impl Driver {
     ///
     /// # Errors
     ///
-    /// Returns the name of the driver's error.
+    /// If the driver does not load the module, returns the name of the driver's error.
     pub fn load_module(&self, text: &str) -> Result<Loaded, String> {
         self.load(text)
             .map(Loaded)
@@ -38,8 +39,8 @@ impl Driver {
     }
 
     /// Launches one block of `threads` threads. The parameters are the addresses of copies of `buffers`, and then the
-    /// bytes of `by_value`, which must have the size of the kernel's last parameter. Returns the buffers' content after
-    /// the kernel.
+    /// bytes of `by_value`, which must have the size of the kernel's last parameter. Returns the
+    /// content of the copies after the kernel has ended.
     ///
     /// # Errors
     ///

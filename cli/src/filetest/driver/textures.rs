@@ -56,11 +56,12 @@ pub(super) struct Texture {
     reserved: [c_uint; 12],
 }
 
-/// The values of `CU_MEMORYTYPE_HOST` and `CU_MEMORYTYPE_ARRAY`.
+/// The value of `CU_MEMORYTYPE_HOST`. The constant below is that of `CU_MEMORYTYPE_ARRAY`.
 const HOST: c_uint = 1;
 const ARRAY: c_uint = 3;
 
-/// The driver's objects for the texels of a launch.
+/// The objects of the driver (array, device memory, texture or surface) that were created for the
+/// texels of a launch.
 pub(super) struct Made<'a> {
     texels: &'a Texels,
     array: *mut c_void,

@@ -1,4 +1,4 @@
-//! Attributes of kernel nodes.
+//! Implements the entry points for attributes of kernel nodes.
 
 use std::ffi::c_uint;
 

@@ -1,4 +1,4 @@
-//! Executable graphs: instantiation, launch, update and destruction.
+//! Implements the entry points that instantiate, launch, update and destroy executable graphs.
 
 use std::ffi::{c_char, c_uint, c_ulonglong};
 
@@ -171,7 +171,8 @@ pub(crate) fn graph_node_get_enabled(
     Ok(())
 }
 
-/// Returns the details that `cuGraphExecUpdate` reports: the result and, after a failure, the nodes that caused it.
+/// Returns the structure with details that `cuGraphExecUpdate` writes for its caller: the result
+/// and, after a failure, the nodes that caused it.
 fn info_of(result: Result<(), &UpdateProblem>) -> CUgraphExecUpdateResultInfo {
     let handle = |node: Option<&Node>| node.map_or(CUgraphNode(0), node_handle);
     match result {

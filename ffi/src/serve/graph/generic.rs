@@ -1,4 +1,4 @@
-//! `cuGraphAddNode` and related functions, which accept nodes of all kinds.
+//! Implements `cuGraphAddNode` and related entry points, each of which accepts nodes of all kinds.
 
 use std::ffi::c_uint;
 use std::sync::Arc;
@@ -245,7 +245,7 @@ pub(crate) fn graph_add_node(
     graph_add_node_v2(call, out, to, before, std::ptr::null(), count, params)
 }
 
-/// Reads and checks new parameters for an existing node.
+/// Reads and checks `params`, the new parameters of the existing node `node`.
 ///
 /// # Safety
 /// `params` must be null or valid, and the pointers in the parameters must be valid.

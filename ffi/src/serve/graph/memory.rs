@@ -1,4 +1,4 @@
-//! Allocations and frees in graphs.
+//! Implements the entry points for allocation nodes and free nodes of graphs.
 
 use std::ffi::{c_uint, c_void};
 
@@ -15,8 +15,8 @@ use crate::types::{CUDA_MEM_ALLOC_NODE_PARAMS, CUgraphNode, CUmemLocation, CUmem
 /// `CU_MEM_LOCATION_TYPE_DEVICE`.
 const LOCATION_DEVICE: c_uint = 1;
 
-/// Returns the context for an allocation on a device: the current context if it belongs to the device, otherwise the
-/// primary context.
+/// Returns the context for an allocation on the device `ordinal`: the current context if it belongs
+/// to this device, otherwise the device's primary context.
 fn context_on(ordinal: i32) -> Result<Context, CuResult> {
     let device = Runtime::global()?
         .device(ordinal)
@@ -62,10 +62,10 @@ pub(super) unsafe fn alloc_op(params: &mut CUDA_MEM_ALLOC_NODE_PARAMS) -> Result
     Ok(NodeOp::MemAlloc(allocation))
 }
 
-/// Returns the parameters of an allocation node.
+/// Returns the parameters of an allocation node, whose operation is `op`.
 ///
 /// # Errors
-/// Returns `INVALID_VALUE` for nodes of other kinds.
+/// Returns `INVALID_VALUE` if the node is not an allocation node.
 pub(super) fn alloc_params(op: &NodeOp) -> Result<CUDA_MEM_ALLOC_NODE_PARAMS, CuResult> {
     let NodeOp::MemAlloc(allocation) = op else {
         return Err(CuResult::INVALID_VALUE);
@@ -145,7 +145,7 @@ pub(crate) fn graph_add_mem_free_node(
 /// Returns the address that a free node frees.
 ///
 /// # Errors
-/// Returns `INVALID_VALUE` for nodes of other kinds.
+/// Returns `INVALID_VALUE` if the node is not a free node.
 pub(super) fn freed_address(op: &NodeOp) -> Result<u64, CuResult> {
     match op {
         NodeOp::MemFree(allocation) => Ok(allocation.ptr().address()),

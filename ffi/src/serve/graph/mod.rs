@@ -1,4 +1,5 @@
-//! Graphs: creation, nodes and edges, executable graphs and user objects.
+//! Implements the entry points for graphs, their nodes and edges, executable graphs and user
+//! objects.
 
 mod attributes;
 mod exec;
@@ -27,7 +28,7 @@ use crate::handles::node;
 use crate::result::{CuResult, Served};
 use crate::types::{CUgraphEdgeData, CUgraphNode};
 
-/// Reads the dependencies that the caller lists.
+/// Reads the arrays `nodes` and `data`, with which the caller lists dependencies.
 ///
 /// # Errors
 /// Returns `INVALID_VALUE` for invalid nodes and for reserved bytes that are not zero.
@@ -49,7 +50,7 @@ pub(crate) unsafe fn dependencies(
         .collect()
 }
 
-/// Reads the edge data that the caller lists. A null pointer gives default data for every edge.
+/// Reads the edge data that the caller lists. If `data` is null, every edge has the default data.
 ///
 /// # Errors
 /// Returns `INVALID_VALUE` for reserved bytes that are not zero.
@@ -101,9 +102,10 @@ pub(crate) unsafe fn write_list<T: Copy>(out: *mut T, room: usize, values: &[T],
     }
 }
 
-/// Returns a list to the caller. If `out` is null, this function writes only the list's length to `count`. Otherwise it
-/// fills the `*count` elements at `out` with the first values of the list, or with `rest` where the list has ended, and
-/// stores the number of written values in `count`.
+/// Returns the list `values` to the caller of an entry point. If `out` is null, this function
+/// writes only the list's length to `count`. Otherwise it fills the `*count` elements at `out` with
+/// the first values of the list, or with `rest` where the list has ended, and stores the number of
+/// written values in `count`.
 ///
 /// # Errors
 /// Returns `INVALID_VALUE` if `count` is null.

@@ -18,7 +18,8 @@ use crate::types::{
     CUgraph, CUgraphNode,
 };
 
-/// Adds a node and writes its handle to `out`.
+/// Adds a node that depends on the nodes `before` to `graph`, and writes the node's handle to
+/// `out`.
 fn add(
     out: &Out<CUgraphNode>,
     graph: &Graph,

@@ -1,4 +1,5 @@
-//! Conversion between the C parameters of nodes and the operations of nodes, in both directions.
+//! Converts the parameters of nodes, which are C structures, to operations of nodes ([`NodeOp`]),
+//! and back.
 
 use std::ffi::{c_uint, c_void};
 use std::sync::Arc;
@@ -31,7 +32,8 @@ pub(crate) fn context_of(handle: CUcontext) -> Result<Context, CuResult> {
     }
 }
 
-/// The handles that the caller passed for the kernel of a node. Queries return them.
+/// The handles that the caller passed for the kernel of a node. Queries of the node's parameters
+/// return these handles.
 #[derive(Clone, Copy)]
 pub(crate) struct KernelOrigin {
     func: CUfunction,
@@ -39,7 +41,7 @@ pub(crate) struct KernelOrigin {
     ctx: CUcontext,
 }
 
-/// Converts the parameters of a kernel node.
+/// Converts the parameters of a kernel node to the node's operation.
 ///
 /// # Errors
 /// Returns `INVALID_VALUE` for an invalid function and for arguments that do not match the kernel's parameters, and the
@@ -85,7 +87,7 @@ pub(crate) fn kernel_params_of_v1(base: CUDA_KERNEL_NODE_PARAMS_v1) -> CUDA_KERN
 /// Returns the parameters of a kernel node. The argument pointers refer to memory of the node.
 ///
 /// # Errors
-/// Returns `INVALID_VALUE` for nodes of other kinds.
+/// Returns `INVALID_VALUE` if the node is not a kernel node.
 pub(crate) fn kernel_params(op: &NodeOp) -> Result<CUDA_KERNEL_NODE_PARAMS, CuResult> {
     let NodeOp::Kernel(node, _) = op else {
         return Err(CuResult::INVALID_VALUE);
@@ -139,7 +141,7 @@ unsafe impl Send for CopyOrigin {}
 // SAFETY: the pointers are only returned to the caller, never dereferenced here.
 unsafe impl Sync for CopyOrigin {}
 
-/// Converts the parameters of a copy node.
+/// Converts the parameters of a copy node to the node's operation.
 ///
 /// # Errors
 /// Returns `INVALID_VALUE` for an invalid copy, and `INVALID_CONTEXT` for an invalid context.
@@ -155,7 +157,7 @@ pub(crate) fn copy_op(params: &CUDA_MEMCPY3D, ctx: CUcontext) -> Result<NodeOp, 
 /// Returns the parameters of a copy node.
 ///
 /// # Errors
-/// Returns `INVALID_VALUE` for nodes of other kinds.
+/// Returns `INVALID_VALUE` if the node is not a copy node.
 pub(crate) fn copy_params(op: &NodeOp) -> Result<CUDA_MEMCPY3D, CuResult> {
     let NodeOp::Memcpy(node) = op else {
         return Err(CuResult::INVALID_VALUE);
@@ -165,7 +167,7 @@ pub(crate) fn copy_params(op: &NodeOp) -> Result<CUDA_MEMCPY3D, CuResult> {
     Ok(origin.map_or_else(|| copy_of(&node.transfer), |origin| origin.0))
 }
 
-/// Returns the 3D copy parameters of a captured copy.
+/// Returns 3D copy parameters that describe a captured copy.
 fn copy_of(transfer: &Transfer) -> CUDA_MEMCPY3D {
     const HOST: c_uint = 1;
     const DEVICE: c_uint = 2;
@@ -213,7 +215,7 @@ fn copy_of(transfer: &Transfer) -> CUDA_MEMCPY3D {
     }
 }
 
-/// Converts the parameters of a fill node.
+/// Converts the parameters of a fill node to the node's operation.
 ///
 /// # Errors
 /// Returns `INVALID_CONTEXT` for an invalid context, and `INVALID_VALUE` if the size of a row overflows. The functions
@@ -243,7 +245,7 @@ pub(crate) fn fill_op(
 /// Returns the parameters of a fill node.
 ///
 /// # Errors
-/// Returns `INVALID_VALUE` for nodes of other kinds.
+/// Returns `INVALID_VALUE` if the node is not a fill node.
 pub(crate) fn fill_params(op: &NodeOp) -> Result<CUDA_MEMSET_NODE_PARAMS, CuResult> {
     let NodeOp::Memset(node) = op else {
         return Err(CuResult::INVALID_VALUE);
@@ -270,7 +272,7 @@ unsafe impl Send for HostOrigin {}
 unsafe impl Sync for HostOrigin {}
 
 impl HostOrigin {
-    /// Checks the parameters. Returns `INVALID_VALUE` if the function is null.
+    /// Stores `params`, or returns `INVALID_VALUE` if the function in `params` is null.
     pub(crate) fn new(params: CUDA_HOST_NODE_PARAMS) -> Result<HostOrigin, CuResult> {
         match params.function {
             Some(_) => Ok(HostOrigin(params)),
@@ -287,7 +289,7 @@ impl HostOrigin {
     }
 }
 
-/// Converts the parameters of a host function node.
+/// Converts the parameters of a host function node to the node's operation.
 ///
 /// # Errors
 /// Returns `INVALID_VALUE` if the function is null.
@@ -303,7 +305,8 @@ pub(crate) fn host_op(params: CUDA_HOST_NODE_PARAMS) -> Result<NodeOp, CuResult>
 /// Returns the parameters of a host function node.
 ///
 /// # Errors
-/// Returns `INVALID_VALUE` for nodes of other kinds, and for nodes that the driver API did not create.
+/// Returns `INVALID_VALUE` if the node is of another kind, or if no call of the driver API created
+/// it.
 pub(crate) fn host_params(op: &NodeOp) -> Result<CUDA_HOST_NODE_PARAMS, CuResult> {
     let NodeOp::Host(node) = op else {
         return Err(CuResult::INVALID_VALUE);
@@ -313,7 +316,7 @@ pub(crate) fn host_params(op: &NodeOp) -> Result<CUDA_HOST_NODE_PARAMS, CuResult
     origin.map(|origin| origin.0).ok_or(CuResult::INVALID_VALUE)
 }
 
-/// Converts the parameters of a node of stream memory operations.
+/// Converts the parameters of a node of stream memory operations to the node's operation.
 ///
 /// # Errors
 /// Returns `INVALID_VALUE` for invalid flags and operations, and `INVALID_CONTEXT` for an invalid context.
@@ -334,7 +337,8 @@ pub(crate) unsafe fn batch_op(params: &CUDA_BATCH_MEM_OP_NODE_PARAMS) -> Result<
 /// Returns the parameters of a node of stream memory operations. The array pointer refers to memory of the node.
 ///
 /// # Errors
-/// Returns `INVALID_VALUE` for nodes of other kinds, and for nodes that the driver API did not create.
+/// Returns `INVALID_VALUE` if the node is of another kind, or if no call of the driver API created
+/// it.
 pub(crate) fn batch_params(op: &NodeOp) -> Result<CUDA_BATCH_MEM_OP_NODE_PARAMS, CuResult> {
     let NodeOp::MemOps(node) = op else {
         return Err(CuResult::INVALID_VALUE);

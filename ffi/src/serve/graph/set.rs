@@ -13,7 +13,7 @@ use crate::types::{
     CUDA_KERNEL_NODE_PARAMS_v1, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS, CUcontext,
 };
 
-/// Changes the parameters of a kernel node and keeps its attributes.
+/// Replaces the operation of a kernel node by `op`. The node's attributes do not change.
 pub(super) fn set_kernel(node: &Node, op: NodeOp) -> Served {
     match (node.op()?, op) {
         (NodeOp::Kernel(_, attributes), NodeOp::Kernel(new, _)) => {
@@ -63,7 +63,7 @@ pub(crate) fn graph_exec_kernel_node_set_params_v2(
     Ok(exec.set_op(&node, op)?)
 }
 
-/// Returns the context of a copy or fill node.
+/// Returns the handle of the context in which a copy or fill node runs.
 pub(super) fn context_of_node(node: &Node) -> Result<CUcontext, CuResult> {
     match node.op()? {
         NodeOp::Memcpy(node) => handle_of(&node.context),

@@ -1,4 +1,4 @@
-//! Graphs and their nodes and edges.
+//! Implements the entry points for graphs, and those that return or change their nodes and edges.
 
 use std::ffi::{c_uint, c_ulonglong};
 
@@ -210,7 +210,7 @@ pub(crate) fn graph_node_get_dependent_nodes(
     graph_node_get_dependent_nodes_v2(call, node, nodes, std::ptr::null_mut(), count)
 }
 
-/// Reads the edges that the caller lists.
+/// Reads the arrays `from`, `to` and `data`, with which the caller lists edges.
 ///
 /// # Safety
 /// Each array must be null or contain `count` elements.

@@ -1,4 +1,5 @@
-//! User objects: objects of the program that graphs keep alive by holding references.
+//! Implements the entry points for user objects: objects of the program that exist as long as
+//! graphs have references to them.
 
 use std::ffi::{c_uint, c_void};
 use std::sync::Arc;
@@ -18,7 +19,8 @@ const NO_DESTRUCTOR_SYNC: c_uint = 1;
 /// `CU_GRAPH_USER_OBJECT_MOVE`.
 const MOVE: c_uint = 1;
 
-/// Checks a count of references, which must be 1 to `INT_MAX`.
+/// Returns `number`, a count of references, if it is between 1 and `INT_MAX`, and `INVALID_VALUE`
+/// otherwise.
 fn count(number: c_uint) -> Result<u32, CuResult> {
     match number {
         1..=0x7fff_ffff => Ok(number),
