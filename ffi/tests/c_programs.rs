@@ -1,7 +1,8 @@
-//! Runs C programs that use the library, each in a process of its own.
+//! Runs C programs that use the built `libcuda.so`, each in a process of its own.
 //!
-//! The programs are compiled with a header that was written for these tests (`c/driver.h`). They test the C interface:
-//! names, argument widths and structure layouts.
+//! The programs are compiled with a header that was written for these tests (`c/driver.h`). They
+//! test the C interface of the library: the names of the functions, the widths of their arguments,
+//! and the layouts of structures.
 
 mod common;
 
@@ -79,7 +80,8 @@ fn kernels() {
     run("kernels");
 }
 
-/// `MARGAY_TRACE_API=1` prints each call with its arguments and result.
+/// `MARGAY_TRACE_API=1` makes the library print each call of the driver API with its arguments and
+/// result.
 #[test]
 fn trace() {
     let program = compile("contexts");

@@ -1,5 +1,5 @@
-//! Runs C programs with deliberate defects, and correct programs, in checking runs. The library must report each defect
-//! with the line of the call.
+//! Runs C programs with deliberate defects, and correct programs, in checking runs. The checking
+//! run must report each defect as a finding that names the source line of the defective call.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,8 @@ fn calls() -> PathBuf {
     source().with_file_name("checked_calls.c")
 }
 
-/// A folder with the library and the program; dropping this value removes the folder.
+/// The path of a folder for the library and the compiled C program; dropping this value removes the
+/// folder.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -33,7 +34,8 @@ impl Folder {
         Folder(folder)
     }
 
-    /// Compiles the program, and the library that it uses.
+    /// Compiles the C program to test, and the shared library that the program uses. Returns the
+    /// path of the program.
     fn compile(&self) -> PathBuf {
         let (program, library) = (self.0.join("checked"), self.0.join("libcublas.so.13"));
         let other = source().with_file_name("checked_library.c");
@@ -87,8 +89,8 @@ fn findings_with(what: &str, tools: &str, variables: &[(&str, &str)]) -> Vec<Val
     found
 }
 
-/// Runs a command with the checking tools in `tools`. Returns whether the command prints `PASS`,
-/// and the findings.
+/// Runs a program with the checking tools in `tools`. Returns whether the program printed `PASS`,
+/// and the findings of the checking run.
 fn run(folder: &Folder, command: &mut Command, tools: &str) -> (bool, Vec<Value>) {
     let log = folder.0.join("log");
     let output = command
@@ -120,8 +122,8 @@ fn line_of(source: &Path, mark: &str) -> u64 {
     found.unwrap_or_else(|| panic!("no mark {mark}")) as u64 + 1
 }
 
-/// Removes and returns the finding of this kind whose innermost host frame is at the line of `mark`, and whose message
-/// contains `text`.
+/// Removes from `findings`, and returns, the finding of this kind whose innermost host frame (stack
+/// frame of the program) is at the line of `mark`, and whose message contains `text`.
 #[track_caller]
 fn take(findings: &mut Vec<Value>, kind: &str, mark: &str, text: &str) -> Value {
     let wanted = line(mark);
@@ -254,7 +256,8 @@ fn wrong_calls_are_reported() {
     assert!(found.is_empty(), "{found:#?}");
 }
 
-/// Runs the program of wrong calls. Returns kind, line and message of each finding.
+/// Runs the program whose defects are wrong calls of the driver API. Returns the kind, the source
+/// line and the message of each finding.
 fn found_calls(arguments: &str) -> Vec<(String, u64, String)> {
     let folder = Folder::new(&format!("calls {arguments}").replace(' ', "-"));
     let program = folder.0.join("calls");
@@ -271,7 +274,8 @@ fn found_calls(arguments: &str) -> Vec<(String, u64, String)> {
     parts.collect()
 }
 
-/// An expected finding: its kind, the mark of its line, and a part of its message.
+/// An expected finding: its kind, the mark of its source line (see [`line`]), and a part of its
+/// message.
 type Expected = (&'static str, &'static str, &'static str);
 
 #[test]
@@ -563,9 +567,8 @@ fn a_wrong_access_ends_what_the_option_says() {
     }
 }
 
-/// After a fault of a kernel, all later calls of the program fail. If there were no finding for the
-/// fault itself, the run would report only the next call. It would report nothing if the program
-/// makes no later call.
+/// After a fault of a kernel, all later calls of the program fail. Without a finding for the fault
+/// itself, the run would report only the next call, or nothing if the program makes no later call.
 #[test]
 fn a_fault_of_a_kernel_is_reported_once_with_its_place() {
     for engine in ["native", "interpreter"] {

@@ -1,4 +1,5 @@
-//! Tests which streams the handles 0, 1 and 2 denote, for different entry points and threads.
+//! Tests to which streams the stream handles 0, 1 and 2 refer. This depends on the entry point and
+//! on the thread of the call.
 
 mod common;
 
@@ -22,7 +23,8 @@ fn id(export: &str, stream: usize) -> u64 {
     id
 }
 
-/// Returns the ids of the streams 0, 1 and 2 through `export`, on a new thread with the primary context.
+/// Calls `export`, a function that returns the id of a stream, for the handles 0, 1 and 2 on a new
+/// thread with the primary context. Returns the three ids.
 fn ids(export: &'static str) -> [u64; 3] {
     let thread = std::thread::spawn(move || {
         let mut context = 0usize;

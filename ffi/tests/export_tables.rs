@@ -22,7 +22,7 @@ fn address<T>(place: &mut T) -> usize {
     std::ptr::from_mut(place) as usize
 }
 
-/// Returns the words of the export table with this identifier.
+/// Returns the first `words` words of the export table with this identifier.
 fn table(id: u128, words: usize) -> &'static [usize] {
     let mut bytes = id.to_be_bytes();
     let mut start: *const usize = std::ptr::null();
@@ -35,7 +35,8 @@ fn table(id: u128, words: usize) -> &'static [usize] {
     unsafe { std::slice::from_raw_parts(start, words) }
 }
 
-/// Calls the function whose address is the word `slot` of an export table.
+/// Calls the function with the address `slot`, which is a word of an export table. Returns its
+/// result code.
 fn call(slot: usize, arguments: [usize; 4]) -> u32 {
     type F = unsafe extern "C" fn(usize, usize, usize, usize) -> u32;
     // SAFETY: the slot contains a function; extra arguments are harmless.

@@ -1,4 +1,4 @@
-//! Checks the exports of the library and the results of `cuGetProcAddress`.
+//! Checks the exports of the built `libcuda.so` and the results of `cuGetProcAddress`.
 //!
 //! `data/procaddress.txt` is generated from NVIDIA's headers. Each line contains a symbol, the CUDA
 //! version that introduced the export, and the name of the export. If the export uses the default
@@ -36,7 +36,8 @@ fn facts() -> Vec<Fact> {
         .collect()
 }
 
-/// Exports that the list does not contain, because other headers declare them: profiler and VDPAU.
+/// Exports that `data/procaddress.txt` does not contain, because the headers for the profiler and
+/// VDPAU declare them.
 const OTHERS: &[&str] = &[
     "cuProfilerInitialize",
     "cuProfilerStart",

@@ -1,8 +1,8 @@
 //! Calls every function for graphs, captures and stream memory operations, with one wrong argument at a time.
 //!
-//! The functions come from the table of exports. Each call has valid arguments, chosen by their types, except for one
-//! argument: an invalid or null handle, or a null pointer. The result must be an error that the function's
-//! documentation lists.
+//! The test takes the functions from the library's table of exports. Each call has valid arguments,
+//! chosen by their types, except for one argument: an invalid or null handle, or a null pointer.
+//! The result must be an error that the function's documentation lists.
 
 mod common;
 
@@ -20,7 +20,7 @@ const FORGOTTEN: &[&str] = &[
     "cuGraphExecUpdate",
 ];
 
-/// Parameters that may be null.
+/// Pairs of a function and a parameter, which may be null in a valid call.
 const OPTIONAL: &[(&str, &str)] = &[
     ("cuStreamBatchMemOp", "param_array"),
     ("cuGraphAddNode", "dependency_data"),
@@ -52,7 +52,8 @@ const OPTIONAL: &[(&str, &str)] = &[
     ("cuUserObjectCreate", "ptr"),
 ];
 
-/// The dependencies of a new node may be null when their count is 0.
+/// The name of the parameter that points to the dependencies of a new node. The pointer may be null
+/// when the number of dependencies is 0.
 const NO_DEPENDENCIES: &str = "dependencies";
 
 fn documented() -> BTreeMap<&'static str, Vec<&'static str>> {
@@ -117,7 +118,7 @@ impl World {
         }
     }
 
-    /// Returns a valid argument of a type.
+    /// Returns a valid argument for the parameter with the index `at` and the C type `kind`.
     fn argument(&mut self, kind: &str, at: usize) -> usize {
         match kind {
             "CUgraph" => self.graph,
@@ -148,7 +149,7 @@ impl World {
     }
 }
 
-/// Returns the names and types of a row's parameters.
+/// Returns the parameters of the function that `row` describes, each as a pair of strings.
 fn parameters(row: &cuda::ApiRow) -> Vec<(String, String)> {
     let text = row.parameters.trim_matches(['(', ')']);
     let pairs = text.split(',').filter_map(|part| part.split_once(':'));

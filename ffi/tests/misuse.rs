@@ -1,4 +1,5 @@
-//! Checks that wrong arguments give the result that CUDA documents.
+//! Checks that calls with wrong arguments return the result code that the CUDA documentation
+//! states.
 //!
 //! Each case calls one export with a wrong argument. The call must return the result code that the
 //! case states. If `data/return-codes.txt` lists the function, the file must list this code for the
@@ -63,7 +64,8 @@ fn address<T>(place: &mut T) -> usize {
     std::ptr::from_mut(place) as usize
 }
 
-/// Results that NVIDIA's driver returns although its documentation does not list them.
+/// Pairs of a function and a result code. NVIDIA's driver returns this code, although the
+/// documentation does not list it for the function.
 const FORGOTTEN: &[(&str, u32)] = &[
     ("cuCtxGetCurrent", INVALID_VALUE),
     ("cuCtxGetLimit", INVALID_CONTEXT),
@@ -498,7 +500,7 @@ fn what_has_no_implementation_says_so() {
     check.finish();
 }
 
-/// Looks up an export table with an unknown identifier.
+/// Requests an export table with an unknown identifier (`cuGetExportTable`).
 #[test]
 fn unknown_tables() {
     let mut table: *const c_void = std::ptr::null();

@@ -1,9 +1,9 @@
 //! Writes the driver's support table to a file that other programs read
-//! (`docs/support-driver.csv`), and checks that each entry point that cannot succeed returns the
-//! result that the table states.
+//! (`docs/support-driver.csv`), and checks that each entry point that always fails returns the
+//! result code that the table states.
 //!
-//! `cargo xtask support` writes the file from the library's own table: it sets `BLESS=1` and runs
-//! the test `the_file_is_up_to_date`.
+//! `cargo xtask support` writes the file from the table in the library's source code: it sets
+//! `BLESS=1` and runs the test `the_file_is_up_to_date`.
 
 mod common;
 
@@ -56,7 +56,7 @@ fn the_file_is_up_to_date() {
     );
 }
 
-/// Returns the library with a current context of device 0.
+/// Loads the library, and makes the primary context of device 0 current.
 fn driver() -> Driver {
     let driver = Driver::load();
     let mut context = 0usize;
@@ -112,7 +112,8 @@ struct Descriptor3D {
     flags: u32,
 }
 
-/// Calls each entry point with arguments that are correct on a GPU that has the feature.
+/// Calls each entry point of a feature that Margay's device does not have. The arguments would be
+/// correct on a GPU that has the feature.
 #[test]
 fn entry_points_that_refuse_fail_with_correct_arguments() {
     let driver = driver();

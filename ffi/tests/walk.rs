@@ -1,10 +1,11 @@
 //! Calls every entry point with several kinds of wrong arguments: null pointers, invalid handles, and numbers that are
 //! too large. No call may crash, and the documentation of the function must list the result.
 //!
-//! A child process, which is a new instance of this program, makes the calls. It prints the index of each call before
-//! it makes the call. If the child crashes, the parent can therefore determine which call failed, and continues with
-//! the next call in a new child. Pointers are null or point to zeroed memory of the child, because a driver may access
-//! the memory that valid pointers refer to.
+//! A child process, which runs the program of this test again, makes the calls. It prints the index
+//! of each call before it makes the call. If the child crashes, the parent can therefore determine
+//! which call failed, and continues with the next call in a new child. Pointers are null or point
+//! to zeroed memory of the child, because a driver may access the memory that valid pointers refer
+//! to.
 
 mod common;
 
@@ -22,8 +23,8 @@ const BOGUS: usize = 0x5a5a_5a58;
 /// A number of arguments that is larger than the parameter count of every entry point.
 const MOST: usize = 20;
 
-/// The kinds of arguments of a call: whether a context is current, whether pointers are valid, and the values of
-/// handles and numbers.
+/// The state and the arguments for a call: whether a context is current, whether pointers are null,
+/// and the value of all handles and of all numbers.
 #[derive(Clone, Copy)]
 struct Way {
     context: bool,
@@ -103,12 +104,14 @@ fn call(driver: &Driver, name: &str, a: &[usize; MOST]) -> u32 {
     }
 }
 
-/// Returns the calls in order, as pairs of a row and an index into `WAYS`.
+/// Returns all calls of the test in order. Each is a pair of a row, which describes the function to
+/// call, and an index into `WAYS`.
 fn calls() -> impl Iterator<Item = (&'static cuda::ApiRow, usize)> {
     cuda::api_rows().flat_map(|row| (0..WAYS.len()).map(move |way| (row, way)))
 }
 
-/// Makes the calls from the given index on, and prints the index and the result of each call.
+/// In the child process: makes all calls whose index is at least the value of the variable
+/// `FIRST_CALL`, and prints the index and the result code of each call.
 #[test]
 fn child() {
     let Ok(first) = std::env::var(FIRST_CALL) else {
@@ -164,8 +167,8 @@ fn documented() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
         .collect()
 }
 
-/// Results that NVIDIA's driver returns although the documentation does not list them, and results
-/// that the documentation does not specify.
+/// Pairs of a function and a result code that the function may return, although the documentation
+/// does not list this code for the function.
 const FORGOTTEN: &[(&str, &str)] = &[
     ("cuCtxGetCurrent", "INVALID_VALUE"),
     ("cuCtxGetLimit", "INVALID_CONTEXT"),

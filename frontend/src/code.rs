@@ -1,9 +1,10 @@
 //! The stable codes of diagnostics.
 //!
-//! Each row of `codes!` is one kind of problem: its constant, its number and a short description. A published number
-//! never changes its meaning, and new kinds get new numbers. Numbers 1 to 99 are for text and grammar, 100 to 199 for
-//! names and scopes, 200 to 299 for declarations and headers, 300 to 399 for instruction forms and operand types, 400
-//! to 499 for lowering to IR, and 500 and above for warnings.
+//! Each row of `codes!` is one kind of problem: the constant for its code, its number and a short
+//! description. A published number never changes its meaning, and new kinds of problems get new
+//! numbers. Numbers 1 to 99 are for errors in the text and the grammar, 100 to 199 for names and
+//! scopes, 200 to 299 for declarations and headers, 300 to 399 for instruction forms and operand
+//! types, 400 to 499 for lowering to IR, and 500 and above for warnings.
 
 use std::fmt;
 
@@ -83,7 +84,7 @@ codes! {
 }
 
 impl Code {
-    /// Returns the number without its letter.
+    /// Returns the code's number, without the letter that is printed before it.
     pub const fn number(self) -> u16 {
         self.0
     }

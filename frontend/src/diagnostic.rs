@@ -1,8 +1,9 @@
-//! Problems found in a source text.
+//! The errors and warnings (problems) that are found in a source text.
 //!
-//! Lexer, parser, resolution and lowering all report problems as [`Diagnostic`]s. A diagnostic contains facts only
-//! (code, spans, message). [`Diagnostic::render`] draws it with source lines and carets. Invariant: a span refers to
-//! the file that is passed to `render`.
+//! The lexer, the parser, name resolution and lowering all represent problems as [`Diagnostic`]s. A
+//! diagnostic contains facts only (code, spans, message). [`Diagnostic::render`] formats it as
+//! text, with the source lines and carets under the spans. Invariant: a span refers to the file
+//! that is passed to `render`.
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
@@ -19,38 +20,39 @@ pub enum Severity {
     Error,
 }
 
-/// A second position that helps to explain a problem.
+/// A position in the source text, other than that of the problem, that helps to explain the
+/// problem.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Label {
     /// The position.
     pub span: Span,
-    /// A description of this position in a few words.
+    /// A description of the position in a few words.
     pub text: String,
 }
 
 /// One problem at one position in a source text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Diagnostic {
-    /// The kind of problem.
+    /// The code of the kind of problem.
     pub code: Code,
     /// Error or warning.
     pub severity: Severity,
     /// The position of the problem.
     pub span: Span,
-    /// What is wrong, as one sentence without a full stop.
+    /// The description of the problem, as one sentence without a full stop.
     pub message: String,
     /// A few words that are drawn under the caret, such as "expected `;`". The label may be empty.
     pub label: String,
-    /// Other relevant positions, such as an earlier declaration.
+    /// Other positions that help to explain the problem, such as an earlier declaration.
     pub related: Vec<Label>,
-    /// Advice and background, one sentence each.
+    /// Sentences that give advice or explain the background of the problem.
     pub notes: Vec<String>,
     /// For [`Code::OUT_OF_MEMORY`], the number of bytes that could not be allocated.
     needed_bytes: Option<u64>,
 }
 
 impl Diagnostic {
-    /// Creates an error at `span`.
+    /// Creates a diagnostic for an error at `span`.
     pub fn error(code: Code, span: Span, message: impl Into<String>) -> Self {
         Diagnostic {
             code,
@@ -64,7 +66,7 @@ impl Diagnostic {
         }
     }
 
-    /// Creates the error for an allocation of `bytes` bytes that failed.
+    /// Creates the diagnostic for an allocation of `bytes` bytes that failed.
     pub(crate) fn out_of_memory(span: Span, bytes: u64) -> Self {
         let message = format!("out of memory: {bytes} bytes for the contents of the text");
         Diagnostic {
@@ -73,7 +75,7 @@ impl Diagnostic {
         }
     }
 
-    /// Creates a warning at `span`.
+    /// Creates a diagnostic for a warning at `span`.
     pub fn warning(code: Code, span: Span, message: impl Into<String>) -> Self {
         Diagnostic {
             severity: Severity::Warning,
@@ -81,14 +83,15 @@ impl Diagnostic {
         }
     }
 
-    /// Sets the text under the caret.
+    /// Sets the text that is drawn under the caret, and returns the diagnostic.
     #[must_use]
     pub fn with_label(mut self, label: impl Into<String>) -> Self {
         self.label = shortened(label.into());
         self
     }
 
-    /// Adds another relevant position.
+    /// Adds a position that helps to explain the problem, with its description, and returns the
+    /// diagnostic.
     #[must_use]
     pub fn with_related(mut self, span: Span, text: impl Into<String>) -> Self {
         self.related.push(Label {
@@ -98,14 +101,14 @@ impl Diagnostic {
         self
     }
 
-    /// Adds a sentence of advice or background.
+    /// Adds a sentence that gives advice or explains the background, and returns the diagnostic.
     #[must_use]
     pub fn with_note(mut self, note: impl Into<String>) -> Self {
         self.notes.push(shortened(note.into()));
         self
     }
 
-    /// Whether this is an error.
+    /// Whether the problem is an error; otherwise it is a warning.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }
@@ -137,8 +140,8 @@ impl Diagnostic {
         )
     }
 
-    /// Draws the problem with its source lines and carets, on several lines. [`Style::Coloured`] uses
-    /// terminal colours.
+    /// Formats the problem as text of several lines, with the source lines and carets under the
+    /// spans. [`Style::Coloured`] uses terminal colours.
     pub fn render(&self, source: &SourceFile, style: Style) -> String {
         let level = match self.severity {
             Severity::Error => Level::ERROR,
@@ -186,24 +189,26 @@ impl Diagnostic {
         renderer.render(&[group])
     }
 
-    /// Returns whether a related position is drawn with its source line. A distant position is only named in a note,
-    /// because the time and memory for drawing grow with the length of the text between the positions.
+    /// Returns whether the source line of the related position `label` is drawn. A distant position
+    /// is only mentioned in a note, because the time and memory for drawing grow with the length of
+    /// the text between the positions.
     fn shows(&self, label: &Label) -> bool {
         label.span.start.abs_diff(self.span.start) <= Window::MAX_BETWEEN
     }
 }
 
-/// How a diagnostic is drawn.
+/// The way in which a diagnostic is formatted as text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Style {
-    /// Plain text.
+    /// Text without escape sequences for colours.
     Plain,
-    /// The diagnostic is drawn with the terminal's colours.
+    /// Text with escape sequences for the colours of a terminal.
     Coloured,
 }
 
-/// The part of a file that a diagnostic shows: the lines around its spans, cut off at [`Window::MAX_SIDE`] bytes. The
-/// size of this part is limited, so that drawing is fast even if the text has many megabytes.
+/// The part of a file that is drawn for a diagnostic: the lines of its spans, with at most
+/// [`Window::MAX_SIDE`] bytes before and after the spans. The size of this part is limited, so that
+/// drawing is fast even if the text has many megabytes.
 struct Window<'s> {
     text: &'s str,
     start: usize,
@@ -211,11 +216,12 @@ struct Window<'s> {
 }
 
 impl<'s> Window<'s> {
-    /// Maximum number of bytes shown on either side of a span.
+    /// The maximum number of bytes that are drawn before the first span, and after the last span.
     const MAX_SIDE: usize = 4096;
-    /// Maximum number of bytes of a span that are shown.
+    /// The maximum number of bytes of a span that are drawn.
     const MAX_SPAN: u32 = 4096;
-    /// Maximum number of bytes between the problem and a related position that is drawn.
+    /// The maximum distance in bytes from the problem to a related position whose source line is
+    /// drawn.
     const MAX_BETWEEN: u32 = 64 << 10;
 
     fn around(source: &'s SourceFile, diagnostic: &Diagnostic) -> Self {
@@ -244,13 +250,14 @@ impl<'s> Window<'s> {
         }
     }
 
-    /// Returns the part of a span that is shown.
+    /// Returns the part of a span that is drawn: the first [`Window::MAX_SPAN`] bytes.
     fn beginning(span: Span) -> Span {
         let end = span.start.saturating_add(Self::MAX_SPAN);
         Span::new(span.start, span.end.min(end))
     }
 
-    /// Converts a span to offsets in the window's text, rounded down to character boundaries.
+    /// Converts the drawn part of a span to offsets in the window's text, rounded down to character
+    /// boundaries.
     fn clip(&self, span: Span) -> std::ops::Range<usize> {
         let span = Self::beginning(span);
         let place = |offset: u32| {
@@ -265,9 +272,10 @@ impl<'s> Window<'s> {
 /// Shortens the words of a message that are longer than `LONGEST`, such as identifiers of several megabytes. A word is
 /// a sequence of characters that PTX names can contain.
 fn shortened(text: String) -> String {
-    /// Maximum length of a word that is kept unchanged. Mangled names of templates have hundreds of characters.
+    /// The maximum length, in bytes, of a word that is not shortened. Mangled names of templates
+    /// have hundreds of characters.
     const LONGEST: usize = 1024;
-    /// Number of characters that remain of a longer word.
+    /// The number of characters that remain of a word that is shortened.
     const KEPT: usize = 80;
     if text.len() <= LONGEST {
         return text;

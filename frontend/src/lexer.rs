@@ -1,17 +1,18 @@
 //! Splits PTX text into tokens.
 //!
-//! [`Lexer`] returns the kind and the position of each token. It skips white space, comments and `# 1 "file"`
-//! lines. Text that is not a PTX token becomes one of the error kinds, so that the parser can report it in
-//! context. Invariant: every token except [`Token::End`] has at least one byte, so lexing ends. Tokens never
-//! overlap.
+//! [`Lexer`] returns the kind and the position of each token. It returns no tokens for white space,
+//! comments and line markers such as `# 1 "file"`. For text that is not a PTX token, it returns a
+//! token of a kind that represents an error, such as [`Token::Stray`], so that the parser can
+//! create the error message. Invariant: every token except [`Token::End`] has at least one byte, so
+//! lexing ends. Tokens never overlap.
 //!
-//! PTX has some unusual rules:
+//! PTX has some unusual rules for tokens:
 //!
 //! - A modifier, type or directive is one token: a dot and a word without space between them ([`Token::DotWord`]). So
 //!   `mov .b32` is valid, and `mov. b32` is not.
 //! - `%` is part of a name if a name character follows, so `5%3` is the number `5` and the name `%3`.
-//! - A literal ends at the first character that is not one of its digits. A literal that begins with 0 is octal, so
-//!   `089` is the two tokens `0` and `89`.
+//! - A number ends at the first character that is not a digit of its base. A number that begins
+//!   with 0 is octal, so `089` is the two tokens `0` and `89`.
 
 use logos::Logos;
 
@@ -29,7 +30,7 @@ pub enum Token {
     /// A name or opcode.
     #[regex(r"[A-Za-z][A-Za-z0-9_$]*|[_$%][A-Za-z0-9_$]+")]
     Ident,
-    /// A dot and the word after it, such as `.u32`, `.L2::cache_hint`, `.2d`.
+    /// A dot and the word that directly follows it, such as `.u32`, `.L2::cache_hint`, `.2d`.
     #[regex(r"\.[0-9]*[A-Za-z][A-Za-z0-9_]*(::[A-Za-z0-9_]+)*", priority = 3)]
     DotWord,
     /// A decimal, octal, hexadecimal or binary integer, with or without `U`.
@@ -41,10 +42,10 @@ pub enum Token {
         priority = 4
     )]
     Float,
-    /// `0f` and the eight digits of an f32.
+    /// `0f` and eight hexadecimal digits: the bits of an f32.
     #[regex(r"0[fF][0-9A-Fa-f]{8}")]
     SingleBits,
-    /// `0d` and the sixteen digits of an f64.
+    /// `0d` and sixteen hexadecimal digits: the bits of an f64.
     #[regex(r"0[dD][0-9A-Fa-f]{16}")]
     DoubleBits,
     /// A string with its quotes; PTX has no escapes.
@@ -155,7 +156,7 @@ pub enum Token {
     /// `>>`
     #[token(">>")]
     ShiftRight,
-    /// A dot without a word.
+    /// A dot that no word directly follows.
     #[token(".")]
     Dot,
     /// A block comment without its end, which extends to the end of the text.
@@ -172,8 +173,8 @@ pub enum Token {
 
 /// Descriptions of tokens for error messages.
 impl Token {
-    /// Returns a description for the tokens whose text is empty or too long for a message. Returns `None` for other
-    /// tokens.
+    /// Returns a description of a token whose text is empty or too long for an error message.
+    /// Returns `None` for all other tokens, because a message can contain their text.
     pub fn describe(self) -> Option<&'static str> {
         match self {
             Token::End => Some("the end of the text"),
@@ -199,7 +200,8 @@ impl<'s> Lexer<'s> {
         }
     }
 
-    /// Skips to the end of the text. Every later token is [`Token::End`], with the position of the end.
+    /// Moves the lexer to the end of the text. Every token that it returns afterwards is
+    /// [`Token::End`], with the position of the end.
     pub fn skip_to_end(&mut self) {
         self.tokens.bump(self.tokens.remainder().len());
     }

@@ -1,4 +1,4 @@
-//! Reads PTX text and the files that contain it, and produces checked syntax trees and IR.
+//! Reads PTX text and the files that contain PTX text, and creates checked syntax trees and IR.
 //!
 //! [`parse`] turns a [`SourceFile`] into a [`Parsed`]: a syntax tree ([`ast::Module`]), which exists for every input,
 //! and [`Diagnostic`]s for the errors in the text. [`resolve`] checks the tree and [`lower()`] translates it to IR.
@@ -26,11 +26,11 @@ use std::sync::Arc;
 /// The result of parsing a text: its syntax tree, which always exists, and the problems that the parser found.
 #[derive(Debug)]
 pub struct Parsed {
-    /// The text that all spans refer to.
+    /// The source text, in which all spans are ranges.
     pub source: Arc<SourceFile>,
-    /// The syntax tree, without the statements and declarations that could not be parsed.
+    /// The syntax tree. Statements and declarations with syntax errors can be missing in the tree.
     pub module: ast::Module,
-    /// The problems, in the order of their positions.
+    /// The errors and warnings, in the order of their positions.
     pub diagnostics: Vec<Diagnostic>,
 }
 

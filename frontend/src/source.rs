@@ -11,9 +11,9 @@ use std::sync::OnceLock;
 /// A half-open range of byte offsets in one source file.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, PartialOrd, Ord)]
 pub struct Span {
-    /// Offset of the first byte.
+    /// The offset of the first byte in the range.
     pub start: u32,
-    /// Offset just after the last byte.
+    /// The offset of the first byte after the range.
     pub end: u32,
 }
 
@@ -28,13 +28,13 @@ impl Span {
         Span::new(offset, offset)
     }
 
-    /// Returns the smallest span that covers `self` and `other`.
+    /// Returns the smallest span that contains all bytes of `self` and `other`.
     #[must_use]
     pub fn to(self, other: Span) -> Span {
         Span::new(self.start.min(other.start), self.end.max(other.end))
     }
 
-    /// Returns the length in bytes.
+    /// Returns the number of bytes in the span.
     pub const fn len(self) -> u32 {
         self.end.saturating_sub(self.start)
     }
@@ -50,8 +50,8 @@ impl Span {
     }
 }
 
-/// A position in a source text, as messages show it. Lines and columns are numbered from one. Columns count characters,
-/// not bytes.
+/// A position in a source text, in the format that messages use. Lines and columns are numbered
+/// from one. Columns count characters, not bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub struct LineColumn {
     /// Line, from one.
@@ -60,7 +60,7 @@ pub struct LineColumn {
     pub column: u32,
 }
 
-/// One PTX text with its name.
+/// A PTX text with a name, such as the path of its file.
 #[derive(Debug, Default)]
 pub struct SourceFile {
     name: String,
@@ -69,10 +69,11 @@ pub struct SourceFile {
 }
 
 impl SourceFile {
-    /// Maximum length of a text in bytes. The parser ignores and reports text beyond this length.
+    /// The maximum length of a text that the parser can read, in bytes. If a text is longer, the
+    /// parser does not read the rest and adds an error to the diagnostics.
     pub const MAX_LEN: usize = u32::MAX as usize - 1;
 
-    /// Creates a file from its name and its text. The name is only used in messages.
+    /// Creates a source file from a name and a text. Only messages contain the name.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
         SourceFile {
             name: name.into(),
@@ -81,8 +82,8 @@ impl SourceFile {
         }
     }
 
-    /// Creates a file from bytes of unknown encoding. Bytes that are not UTF-8 become U+FFFD, which PTX
-    /// permits only in comments and strings.
+    /// Creates a source file from bytes of unknown encoding. Bytes that are not UTF-8 are replaced
+    /// by U+FFFD, which PTX permits only in comments and strings.
     pub fn from_bytes(name: impl Into<String>, bytes: &[u8]) -> Self {
         let text = match String::from_utf8_lossy(bytes) {
             Cow::Borrowed(text) => text.to_owned(),
@@ -107,7 +108,8 @@ impl SourceFile {
         self.text.get(span.range()).unwrap_or("")
     }
 
-    /// Returns line and column of a byte offset. An offset beyond the end counts as the end.
+    /// Returns the line and the column of the byte at `offset`. For an offset beyond the end of the
+    /// text, returns the position of the end.
     pub fn line_column(&self, offset: u32) -> LineColumn {
         let starts = self.line_starts();
         let offset = (offset as usize).min(self.text.len());

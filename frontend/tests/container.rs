@@ -1,6 +1,7 @@
-//! Tests of reading fat binaries and ELF files. Some of the images were created with NVIDIA's tools
-//! (`tests/data/make.sh`). The tests build the other images byte by byte according to the description of the format.
-//! They also truncate the images of NVIDIA's tools and flip single bits in them, except in `linked-stub.fatbin`.
+//! Tests of the code that reads fat binaries and ELF files. Some of the images were created with
+//! NVIDIA's tools (`tests/data/make.sh`). The tests themselves create the other images, from the
+//! description of the format. The tests also read shortened copies, and copies with single inverted
+//! bits, of all images from NVIDIA's tools except `linked-stub.fatbin`.
 
 use margay_frontend::container::{
     Codec, Container, EntryKind, HostSection, Image, ImageError, ImageFault, ImageKind,
@@ -20,7 +21,7 @@ const HOST: &[u8] = include_bytes!("data/scale-host.o");
 const RDC: &[u8] = include_bytes!("data/scale-rdc.o");
 const ALL: [&[u8]; 9] = [NONE, LZ4, ZSTD, MANY, SASS, ARCH_90A, CUBIN, HOST, RDC];
 
-/// A description of an entry, from which [`container`] writes the entry.
+/// The fields of a fat binary's entry that [`container`] writes.
 struct Put<'a> {
     kind: u16,
     sm: u32,
@@ -54,7 +55,8 @@ impl<'a> Put<'a> {
     }
 }
 
-/// Creates a fat binary like NVIDIA's tool `fatbinary`, but without header extensions.
+/// Creates a fat binary in the format that NVIDIA's tool `fatbinary` writes, but without header
+/// extensions.
 fn container(entries: &[Put<'_>]) -> Vec<u8> {
     let mut body = Vec::new();
     for put in entries {

@@ -1,9 +1,9 @@
-//! Runs the file tests of `tests/ptx` with only the parser, the lowering and the interpreter. Byte vectors represent
-//! the memory. Because these tests need no code generator, they build fast enough for `cargo xtask mutants` to run them
-//! for every mutant.
+//! Runs the file tests of `tests/ptx` with only the parser, the lowering and the interpreter.
+//! Vectors of bytes represent the memory of the device. Because these tests need no code generator,
+//! they build fast enough for `cargo xtask mutants` to run them for every mutant.
 //!
-//! Launches without expected values and files in `LEFT_OUT` do not run here. `tests/tests/file_tests.rs` runs all
-//! launches with the whole runtime.
+//! This test program does not run launches that have no expected values, and no launches of the
+//! files in `LEFT_OUT`. `tests/tests/file_tests.rs` runs all launches with the whole runtime.
 
 #[allow(
     dead_code,
@@ -44,7 +44,8 @@ const LEFT_OUT: [(&str, &str); 5] = [
     ("semantics/progress", "blocks wait for blocks"),
 ];
 
-/// Distance between the start addresses of the memory areas. It is larger than any offset, so areas never overlap.
+/// The distance between the start addresses of the memory areas. It is larger than any offset in a
+/// test, so areas never overlap.
 const STEP: u64 = 1 << 40;
 const SHARED: u64 = STEP;
 const LOCAL: u64 = 2 * STEP;
@@ -53,13 +54,14 @@ const FIRST_BUFFER: u64 = 4 * STEP;
 /// Size in bytes of the local memory of a thread.
 const STRIDE: u32 = 1 << 14;
 
-/// Memory that consists of separate areas.
+/// The memory of the device, which consists of separate areas.
 #[derive(Default)]
 struct Bare {
-    /// Address and contents of each area.
+    /// The start address and the contents of each area.
     pieces: Vec<(u64, Vec<u8>)>,
     time: u64,
-    /// Number of branches that the launch may still execute before it is aborted.
+    /// The number of branches after which the launch is aborted, minus the branches that it has
+    /// executed.
     patience: u64,
 }
 
@@ -169,7 +171,8 @@ fn place_symbols(
     (addresses, shared as u32)
 }
 
-/// Writes the kernel's arguments to its parameter space. Returns the addresses of the buffers.
+/// Writes the kernel's arguments, and the buffers that they point to, to `memory`. Returns the
+/// addresses of the buffers.
 fn place_arguments(
     module: &Module,
     launch: &Launch,
@@ -210,7 +213,8 @@ fn constants(module: &Module, symbols: &[u64]) -> std::sync::Arc<[(u64, u64)]> {
         .collect()
 }
 
-/// Runs the blocks of a launch one after the other. Returns the final contents of its buffers.
+/// Runs the blocks of a launch one after the other. Returns the contents of the launch's buffers at
+/// the end.
 fn run(module: &Module, code: &Code, launch: &Launch) -> Result<Vec<Vec<u8>>, String> {
     let mut memory = Bare {
         patience: 2_000_000,
@@ -281,7 +285,8 @@ fn run(module: &Module, code: &Code, launch: &Launch) -> Result<Vec<Vec<u8>>, St
     Ok(buffers.iter().map(content).collect())
 }
 
-/// Returns a description of the first difference from the expected contents, or `None` if there is none.
+/// Returns a description of the first difference between the buffers' contents and the expected
+/// contents, or `None` if there is none.
 fn judge(launch: &Launch, contents: &[Vec<u8>]) -> Option<String> {
     let buffers = launch.arguments.iter().filter_map(Argument::buffer);
     for (buffer, content) in buffers.zip(contents) {
@@ -313,7 +318,8 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Runs the launches of a file. Returns the number of launches that ran, and adds the problems to `wrong`.
+/// Runs the launches of a test file. Returns the number of launches that ran, and adds a
+/// description of each wrong result to `wrong`.
 fn run_file(name: &str, text: &str, wrong: &mut Vec<String>) -> usize {
     let Ok(FileTest::Launches(launches)) = directive::read(text) else {
         return 0;
@@ -352,7 +358,8 @@ fn run_file(name: &str, text: &str, wrong: &mut Vec<String>) -> usize {
     ran + run_launches(name, &module, &launches, wrong)
 }
 
-/// Runs these launches of a module. Returns the number of launches that ran, and adds the problems to `wrong`.
+/// Runs these launches of a module's kernels. Returns the number of launches that ran, and adds a
+/// description of each wrong result to `wrong`.
 fn run_launches(
     name: &str,
     module: &Module,

@@ -1,4 +1,5 @@
-//! Checks that functions lowered on demand are equal to functions lowered all at once.
+//! Checks that lowering the functions of a module one by one on demand gives the same IR as
+//! lowering all functions at once.
 
 use std::io::Read;
 use std::path::Path;
@@ -138,7 +139,8 @@ fn printed(module: &Module, id: FuncId) -> String {
     text
 }
 
-/// Checks that bodies do not depend on the order in which they are requested.
+/// Checks that the IR of the functions does not depend on the order in which the functions are
+/// lowered.
 #[test]
 fn any_order_gives_the_same_bodies() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/cuda/ptx");

@@ -55,7 +55,8 @@ fn checked_in_programs_lower() {
 }
 
 /// Lowers a kernel with a quarter of a million statements, in which each guarded store has its own block and all
-/// registers are live everywhere. The cost of lowering a block must not depend on the number of blocks.
+/// registers are live everywhere. The time to lower one basic block must not depend on the number
+/// of blocks; otherwise this test takes very long.
 #[test]
 fn many_guarded_accesses_lower() {
     let mut text = String::from(

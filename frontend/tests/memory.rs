@@ -11,14 +11,15 @@ use std::process::{Command, Output};
 
 use margay_frontend::{Code, LazyModule, SourceFile, parse, resolve};
 
-/// The environment variable that contains the name of the case, in the measuring process.
+/// The environment variable that tells a measuring process the name of the case to measure.
 const CASE: &str = "MARGAY_TEST_MEMORY_CASE";
-/// Number of values of an initialiser.
+/// The number of values in the initialiser of each case.
 const VALUES: usize = 1_000_000;
-/// Bytes of memory that parsing needs independently of the number of values.
+/// An upper limit for the memory, in bytes, that parsing needs independently of the number of
+/// values.
 const CONSTANT: usize = 1 << 20;
 
-/// Returns a PTX text that declares the variable of a case, whose initialiser has [`VALUES`] values.
+/// Returns the PTX text of a case: it declares a variable whose initialiser has [`VALUES`] values.
 fn text(case: &str) -> String {
     let (variable, value) = match case {
         "bytes" => ("b8 g[]", "0,"),
@@ -36,7 +37,7 @@ fn text(case: &str) -> String {
     text
 }
 
-/// Returns the value of a field of `/proc/self/status`, converted from KiB to bytes.
+/// Returns the value of the field `field` in `/proc/self/status`, converted from KiB to bytes.
 fn state(field: &str) -> usize {
     let status = std::fs::read_to_string("/proc/self/status").expect("a state");
     let line = status.lines().find_map(|line| line.strip_prefix(field));

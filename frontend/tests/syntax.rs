@@ -13,7 +13,8 @@ fn parse_text(text: &str) -> Parsed {
     parse(SourceFile::new("t", text))
 }
 
-/// Parses module-scope items after a header of three lines. Panics if there is an error.
+/// Parses a module that consists of a header of three lines and `items` at module scope. Panics if
+/// there is an error.
 fn items(items: &str) -> Parsed {
     let parsed = parse_text(&format!("{HEAD}{items}"));
     assert!(
@@ -24,12 +25,13 @@ fn items(items: &str) -> Parsed {
     parsed
 }
 
-/// Parses statements in a kernel's body. The statements are on line 5. Panics if there is an error.
+/// Parses a module with a kernel whose body contains `statements`. The statements begin on line 5.
+/// Panics if there is an error.
 fn body(statements: &str) -> Parsed {
     items(&format!(".entry k()\n{{ {statements} }}\n"))
 }
 
-/// Returns the syntax errors of a text as code, line and column, such as `E0001 5:9`.
+/// Returns the code, the line and the column of each syntax error in `text`, such as `E0001 5:9`.
 fn problems_of(text: &str) -> Vec<String> {
     let parsed = parse_text(text);
     let show = |d: &margay_frontend::Diagnostic| {
@@ -107,7 +109,8 @@ fn show(module: &Module, operand: &Operand) -> String {
     }
 }
 
-/// Returns the operands of the only instruction of a body.
+/// Parses a body that contains only the instruction `text`, and returns the text form of each
+/// operand.
 fn operands(text: &str) -> Vec<String> {
     let parsed = body(text);
     let module = &parsed.module;
@@ -476,7 +479,8 @@ fn debugging_sections() {
     assert_eq!(values(&lines[5]), (8, vec![Int(u64::MAX)]));
 }
 
-/// Parses debugging sections in the syntax of PTX 1.5 and earlier versions, which had no `.section`.
+/// Checks that the parser accepts debugging sections in the syntax of PTX 1.5 and earlier versions,
+/// which had no `.section`.
 #[test]
 fn old_debugging_sections() {
     const LINES: &str = "@@DWARF .section .debug_info, \"\", @progbits\n@@DWARF .byte 0x01, 0x02\n\

@@ -1,4 +1,4 @@
-//! Analyses of functions. Passes, engines and code generators use their results.
+//! Analyses of functions. Passes, engines and code generators use the results of these analyses.
 
 pub mod callees;
 pub mod cfg;

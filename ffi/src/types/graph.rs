@@ -1,6 +1,7 @@
 //! The C structures for graphs, captures and stream memory operations.
 //!
-//! Invariant: every type here has the size of its C counterpart, as in [`crate::types`].
+//! Invariant: every type in this module has the size of the C type with the same name, as in
+//! [`crate::types`].
 
 #![allow(
     non_camel_case_types,
@@ -18,17 +19,18 @@ use crate::types::{
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_KERNEL_NODE_PARAMS_v1 {
-    /// The function to launch.
+    /// The kernel that the node launches.
     pub func: CUfunction,
-    /// Grid dimensions in blocks.
+    /// The size of the grid in each dimension, in blocks.
     pub grid_dim: [c_uint; 3],
-    /// Block dimensions in threads.
+    /// The size of a block in each dimension, in threads.
     pub block_dim: [c_uint; 3],
-    /// Dynamic shared memory of a block in bytes.
+    /// The size of a block's dynamic shared memory in bytes.
     pub shared_mem_bytes: c_uint,
-    /// An array with a pointer to each argument.
+    /// An array that contains a pointer to each argument of the kernel.
     pub kernel_params: *mut *mut c_void,
-    /// A list that describes a packed buffer of arguments, instead of `kernel_params`.
+    /// A list that describes a buffer with all arguments of the kernel. It is used instead of
+    /// `kernel_params`.
     pub extra: *mut *mut c_void,
 }
 
@@ -36,29 +38,30 @@ pub struct CUDA_KERNEL_NODE_PARAMS_v1 {
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_KERNEL_NODE_PARAMS {
-    /// The parameters in the layout from before CUDA 12.
+    /// The part of the parameters that has the layout of CUDA versions before 12.
     pub base: CUDA_KERNEL_NODE_PARAMS_v1,
-    /// The kernel of a library. It is used if `base.func` is null.
+    /// The kernel that the node launches if `base.func` is null; it belongs to a library
+    /// (`CUlibrary`).
     pub kern: CUkernel,
-    /// The context in which the kernel of a library runs; null means the current context.
+    /// The context in which `kern` runs; null means the current context.
     pub ctx: CUcontext,
 }
 
-/// The parameters of a fill node.
+/// The parameters of a fill node, which is called memset node in CUDA.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_MEMSET_NODE_PARAMS {
-    /// The address of the first byte.
+    /// The address of the first byte that the fill writes.
     pub dst: CUdeviceptr,
-    /// Row pitch in bytes.
+    /// The distance between the starts of two consecutive rows, in bytes.
     pub pitch: usize,
-    /// The value of each element.
+    /// The value that the fill writes to each element.
     pub value: c_uint,
-    /// The size of an element in bytes.
+    /// The size in bytes of each element that the fill writes.
     pub element_size: c_uint,
-    /// The number of elements in a row.
+    /// The number of elements that the fill writes in each row.
     pub width: usize,
-    /// The number of rows.
+    /// The number of rows that the fill writes.
     pub height: usize,
 }
 
@@ -66,7 +69,7 @@ pub struct CUDA_MEMSET_NODE_PARAMS {
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_MEMSET_NODE_PARAMS_v2 {
-    /// The parameters of the fill.
+    /// The part of the parameters that does not contain the context.
     pub base: CUDA_MEMSET_NODE_PARAMS,
     /// The context in which the fill runs.
     pub ctx: CUcontext,
@@ -90,21 +93,22 @@ pub struct CUDA_MEMCPY_NODE_PARAMS {
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_HOST_NODE_PARAMS {
-    /// The function to call.
+    /// The function of the program that the node calls.
     pub function: CUhostFn,
-    /// The argument of the function.
+    /// The argument that the function receives.
     pub user_data: *mut c_void,
 }
 
-/// The parameters of a host function node, with hints.
+/// The parameters of a host function node, with hints for the driver.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_HOST_NODE_PARAMS_v2 {
-    /// The function and its argument.
+    /// The function that the node calls, and its argument.
     pub base: CUDA_HOST_NODE_PARAMS,
-    /// How the device waits for the function. This field is a hint, which this library ignores.
+    /// A number that states how the device waits until the function returns. This library does not
+    /// use this field.
     pub sync_mode: c_uint,
-    /// The preferred context. This field is a hint, which this library ignores.
+    /// The context that the program suggests for the node. This library does not use this field.
     pub ctx: CUcontext,
 }
 
@@ -114,7 +118,7 @@ pub struct CUDA_HOST_NODE_PARAMS_v2 {
 pub struct CUDA_CHILD_GRAPH_NODE_PARAMS {
     /// The child graph.
     pub graph: CUgraph,
-    /// 0: the graph is cloned, 1: the graph is moved into the node.
+    /// 0: the node contains a copy of the child graph; 1: the child graph is moved into the node.
     pub ownership: c_uint,
 }
 
@@ -122,9 +126,9 @@ pub struct CUDA_CHILD_GRAPH_NODE_PARAMS {
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_EVENT_RECORD_NODE_PARAMS {
-    /// The event to record.
+    /// The event that the node records.
     pub event: CUevent,
-    /// The preferred context. This field is a hint, which this library ignores.
+    /// The context that the program suggests for the node. This library does not use this field.
     pub ctx: CUcontext,
 }
 
@@ -132,7 +136,7 @@ pub struct CUDA_EVENT_RECORD_NODE_PARAMS {
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_EVENT_WAIT_NODE_PARAMS {
-    /// The event to wait for.
+    /// The event for which the node waits.
     pub event: CUevent,
 }
 
@@ -140,15 +144,16 @@ pub struct CUDA_EVENT_WAIT_NODE_PARAMS {
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_MEM_ALLOC_NODE_PARAMS {
-    /// The kind and location of the memory.
+    /// The properties of the memory pool: the kind and the location of its memory.
     pub pool_props: CUmemPoolProps,
-    /// The access rights of locations.
+    /// An array of access rights: each element states how one location, such as a device, may
+    /// access the memory.
     pub access_descs: *const CUmemAccessDesc,
-    /// The number of access rights.
+    /// The number of elements in `access_descs`.
     pub access_desc_count: usize,
-    /// The size in bytes.
+    /// The size of the allocation in bytes.
     pub bytesize: usize,
-    /// The address. This field is an output: the call writes it.
+    /// The address of the allocation. The driver writes this field.
     pub dptr: CUdeviceptr,
 }
 
@@ -156,7 +161,7 @@ pub struct CUDA_MEM_ALLOC_NODE_PARAMS {
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_MEM_FREE_NODE_PARAMS {
-    /// The address to free.
+    /// The address of the allocation that the node frees.
     pub dptr: CUdeviceptr,
 }
 
@@ -166,7 +171,7 @@ pub struct CUDA_MEM_FREE_NODE_PARAMS {
 pub struct CUDA_BATCH_MEM_OP_NODE_PARAMS {
     /// The context in which the operations run.
     pub ctx: CUcontext,
-    /// The number of operations.
+    /// The number of stream memory operations.
     pub count: c_uint,
     /// The operations.
     pub param_array: *mut CUstreamBatchMemOpParams,
@@ -178,35 +183,40 @@ pub struct CUDA_BATCH_MEM_OP_NODE_PARAMS {
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_CONDITIONAL_NODE_PARAMS {
-    /// The handle whose value is the condition.
+    /// The handle of the node's condition: the node decides by the value that a kernel or the
+    /// program sets for this handle.
     pub handle: CUgraphConditionalHandle,
-    /// 0: if, 1: while, 2: switch.
+    /// The kind of the conditional node: 0 is "if", 1 is "while", and 2 is "switch".
     pub kind: c_uint,
-    /// The number of body graphs.
+    /// The number of body graphs: the graphs of which the conditional node runs one or none at a
+    /// time.
     pub size: c_uint,
-    /// The body graphs. This field is an output: the call writes it.
+    /// The array of the node's body graphs, each of which runs for certain values of the condition.
+    /// The driver writes this field.
     pub graphs: *const CUgraph,
-    /// The context of the node.
+    /// The context in which the node's body graphs run.
     pub ctx: CUcontext,
 }
 
-/// One stream memory operation. It has six words, and the first word determines how the other words are interpreted.
+/// A union (in the C header) that describes one stream memory operation. It has six words; the
+/// first word is the kind of the operation and determines the meaning of the other words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct CUstreamBatchMemOpParams {
-    /// The words of the union.
+    /// The bytes of the union in the C structure, as 64-bit words.
     pub words: [u64; 6],
 }
 
-/// The data of an edge.
+/// The properties of an edge of a graph, beside its two nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct CUgraphEdgeData {
-    /// The event in the source node that triggers the edge.
+    /// The number of the event in the source node after which the target node may start; 0 is the
+    /// end of the source node.
     pub from_port: u8,
     /// Always zero.
     pub to_port: u8,
-    /// A value of `CUgraphDependencyType`.
+    /// The kind of the edge: a value of the enum `CUgraphDependencyType`.
     pub kind: u8,
     /// Always zero.
     pub reserved: [u8; 5],
@@ -218,23 +228,24 @@ pub struct CUgraphEdgeData {
 pub struct CUDA_GRAPH_INSTANTIATE_PARAMS {
     /// Bits of `CUgraphInstantiate_flags`.
     pub flags: u64,
-    /// The stream in which the graph is uploaded.
+    /// The stream in which the driver prepares the executable graph for its first launch.
     pub upload_stream: CUstream,
-    /// The node that caused an error. This field is an output: the call writes it.
+    /// The node because of which the instantiation failed. The driver writes this field.
     pub error_node: CUgraphNode,
-    /// A value of `CUgraphInstantiateResult`. This field is an output: the call writes it.
+    /// The result of the instantiation: a value of the enum `CUgraphInstantiateResult`. The driver
+    /// writes this field.
     pub result: c_uint,
 }
 
-/// The result of an executable graph's update.
+/// The result of an attempt to update an executable graph.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUgraphExecUpdateResultInfo {
-    /// A value of `CUgraphExecUpdateResult`.
+    /// The result of the update: a value of the enum `CUgraphExecUpdateResult`.
     pub result: c_uint,
-    /// The node that caused the error.
+    /// The node because of which the update failed.
     pub error_node: CUgraphNode,
-    /// The source node of the edge that caused the error.
+    /// If the update failed because of an edge: the source node of the edge.
     pub error_from_node: CUgraphNode,
 }
 
@@ -242,11 +253,11 @@ pub struct CUgraphExecUpdateResultInfo {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct CUgraphNodeParams {
-    /// A value of `CUgraphNodeType`.
+    /// The kind of the node: a value of the enum `CUgraphNodeType`.
     pub kind: c_uint,
     /// Always zero.
     pub reserved0: [c_int; 3],
-    /// The words of the union.
+    /// The bytes of the union in the C structure, as 64-bit words.
     pub words: [u64; 29],
     /// Always zero.
     pub reserved2: i64,
@@ -256,7 +267,7 @@ pub struct CUgraphNodeParams {
 mod tests {
     use super::*;
 
-    /// The expected sizes are the sizes that a C compiler computes for the structures of cuda.h
+    /// The sizes in this test are the sizes that a C compiler computes for the structures of cuda.h
     /// 13.5 on a 64-bit machine.
     #[test]
     fn layouts_are_those_of_c() {

@@ -11,7 +11,7 @@ pub struct CUDA_ARRAY_DESCRIPTOR {
     pub width: usize,
     /// The number of rows; 0 means that the array has one dimension.
     pub height: usize,
-    /// The format of a component.
+    /// The format of each component of a texel, such as an 8-bit integer.
     pub format: CUarray_format,
     /// The number of components of a texel.
     pub num_channels: c_uint,
@@ -26,13 +26,13 @@ pub struct CUDA_ARRAY_DESCRIPTOR_v1 {
     pub width: c_uint,
     /// The number of rows; 0 means that the array has one dimension.
     pub height: c_uint,
-    /// The format of a component.
+    /// The format of each component of a texel, such as an 8-bit integer.
     pub format: CUarray_format,
     /// The number of components of a texel.
     pub num_channels: c_uint,
 }
 
-/// The descriptor of an array of any kind.
+/// The descriptor of a CUDA array of any kind: with up to three dimensions, layered, or a cube map.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_ARRAY3D_DESCRIPTOR {
@@ -40,9 +40,10 @@ pub struct CUDA_ARRAY3D_DESCRIPTOR {
     pub width: usize,
     /// The number of rows; 0 means that the array has one dimension.
     pub height: usize,
-    /// The number of slices, layers or faces.
+    /// The number of slices of a three-dimensional array, layers of a layered array, or faces of a
+    /// cube map.
     pub depth: usize,
-    /// The format of a component.
+    /// The format of each component of a texel, such as an 8-bit integer.
     pub format: CUarray_format,
     /// The number of components of a texel.
     pub num_channels: c_uint,
@@ -50,7 +51,7 @@ pub struct CUDA_ARRAY3D_DESCRIPTOR {
     pub flags: c_uint,
 }
 
-/// The descriptor of an array of any kind, in the layout that CUDA versions before 3.2 use.
+/// The descriptor of a CUDA array of any kind, in the layout that CUDA versions before 3.2 use.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_ARRAY3D_DESCRIPTOR_v1 {
@@ -58,9 +59,10 @@ pub struct CUDA_ARRAY3D_DESCRIPTOR_v1 {
     pub width: c_uint,
     /// The number of rows; 0 means that the array has one dimension.
     pub height: c_uint,
-    /// The number of slices, layers or faces.
+    /// The number of slices of a three-dimensional array, layers of a layered array, or faces of a
+    /// cube map.
     pub depth: c_uint,
-    /// The format of a component.
+    /// The format of each component of a texel, such as an 8-bit integer.
     pub format: CUarray_format,
     /// The number of components of a texel.
     pub num_channels: c_uint,
@@ -68,13 +70,13 @@ pub struct CUDA_ARRAY3D_DESCRIPTOR_v1 {
     pub flags: c_uint,
 }
 
-/// The memory that an array needs.
+/// The size and the alignment of the memory that an array needs.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_ARRAY_MEMORY_REQUIREMENTS {
-    /// The size in bytes.
+    /// The size of the memory in bytes.
     pub size: usize,
-    /// The alignment of the first byte.
+    /// The number of which the memory's address must be a multiple, in bytes.
     pub alignment: usize,
     /// Always zero.
     pub reserved: [c_uint; 4],
@@ -84,9 +86,11 @@ pub struct CUDA_ARRAY_MEMORY_REQUIREMENTS {
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_RESOURCE_DESC {
-    /// 0: array, 1: mipmapped array, 2: linear memory, 3: pitched rows.
+    /// The kind of the resource. 0: array; 1: mipmapped array; 2: linear memory; 3: linear memory
+    /// with rows at a fixed distance (pitch).
     pub res_type: c_uint,
-    /// The words of the union: a handle, or an address with format, channels and sizes.
+    /// The words of the C union: the handle of an array, or an address with the format, the number
+    /// of components and the sizes.
     pub res: [u64; 16],
     /// Always zero.
     pub flags: c_uint,
@@ -98,21 +102,21 @@ pub struct CUDA_RESOURCE_DESC {
 pub struct CUDA_TEXTURE_DESC {
     /// The address mode of each dimension.
     pub address_mode: [CUaddress_mode; 3],
-    /// The filter between texels.
+    /// The filter that combines neighbouring texels.
     pub filter_mode: CUfilter_mode,
     /// `CU_TRSF_*` flags.
     pub flags: c_uint,
     /// The maximum anisotropy ratio.
     pub max_anisotropy: c_uint,
-    /// The filter between mipmap levels.
+    /// The filter that combines neighbouring mipmap levels.
     pub mipmap_filter_mode: CUfilter_mode,
     /// The offset that is added to the mipmap level.
     pub mipmap_level_bias: c_float,
-    /// The smallest mipmap level.
+    /// The lower bound of the mipmap level: smaller levels are replaced by this level.
     pub min_mipmap_level_clamp: c_float,
-    /// The largest mipmap level.
+    /// The upper bound of the mipmap level: larger levels are replaced by this level.
     pub max_mipmap_level_clamp: c_float,
-    /// The colour outside the texture in border mode.
+    /// The colour that reads outside the texture return if the address mode is "border".
     pub border_color: [c_float; 4],
     /// Always zero.
     pub reserved: [c_int; 12],
@@ -122,7 +126,7 @@ pub struct CUDA_TEXTURE_DESC {
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_RESOURCE_VIEW_DESC {
-    /// A value of `CUresourceViewFormat`.
+    /// The format of the view: a value of the enum `CUresourceViewFormat`.
     pub format: c_uint,
     /// The number of texels in a row.
     pub width: usize,
@@ -147,7 +151,7 @@ mod tests {
     use super::*;
     use std::mem::offset_of;
 
-    /// The expected sizes are the sizes that a C compiler computes for the structures of cuda.h
+    /// The sizes in this test are the sizes that a C compiler computes for the structures of cuda.h
     /// 13.5 on a 64-bit machine.
     #[test]
     fn layouts_are_those_of_c() {

@@ -5,7 +5,8 @@
 use std::ffi::{CString, c_void};
 use std::path::PathBuf;
 
-/// Returns the path of the library: next to this test, or one folder above.
+/// Returns the path of the built library, which is in the folder of this test's program or in the
+/// folder above.
 pub(crate) fn library_path() -> PathBuf {
     let test = std::env::current_exe().expect("this program has a path");
     let deps = test.parent().expect("a folder");
@@ -16,7 +17,8 @@ pub(crate) fn library_path() -> PathBuf {
     deps.parent().expect("a folder").join("libcuda.so")
 }
 
-/// Returns a folder that contains the library under the name that programs load.
+/// Returns the path of a folder that contains the library under the name that programs load
+/// (`libcuda.so.1`).
 pub(crate) fn library_folder() -> PathBuf {
     let folder = library_path()
         .parent()
@@ -33,7 +35,7 @@ pub(crate) fn library_folder() -> PathBuf {
     folder
 }
 
-/// The library, loaded into this process.
+/// The built `libcuda.so`, loaded into this process.
 pub(crate) struct Driver {
     handle: *mut c_void,
 }
@@ -60,10 +62,10 @@ impl Driver {
         (!address.is_null()).then_some(address)
     }
 
-    /// Returns an export as a function of type `F`.
+    /// Returns the library's export `name` as a function of type `F`.
     ///
     /// # Safety
-    /// The export has type `F`.
+    /// `F` must be the function type of the export.
     pub(crate) unsafe fn function<F: Copy>(&self, name: &str) -> F {
         assert_eq!(size_of::<F>(), size_of::<*mut c_void>());
         let address = self
@@ -75,7 +77,8 @@ impl Driver {
 }
 
 impl Driver {
-    /// Calls an export with integer and pointer arguments.
+    /// Calls the library's export `name`, whose arguments must be integers and pointers. Returns
+    /// its result code.
     ///
     /// On every supported platform, an argument narrower than a word is passed in the same register as a word.
     pub(crate) fn call(&self, name: &str, arguments: &[usize]) -> u32 {

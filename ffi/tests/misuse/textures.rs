@@ -1,4 +1,5 @@
-//! Wrong calls of the functions for arrays, textures, surfaces, and texture and surface references.
+//! Tests wrong calls of the driver API's functions for arrays, textures, surfaces, and texture and
+//! surface references.
 
 use super::*;
 
@@ -263,7 +264,8 @@ fn copies_of_arrays() {
     check.finish();
 }
 
-/// Returns a descriptor with these first words: a handle or address, format and channels, sizes.
+/// Returns a resource descriptor of this kind whose union begins with `words`: a handle, or an
+/// address followed by format, number of channels and sizes.
 fn resource(kind: u32, words: &[u64]) -> Resource {
     let mut content = [0; 16];
     content[..words.len()].copy_from_slice(words);

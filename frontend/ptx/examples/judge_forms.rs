@@ -1,5 +1,6 @@
-//! Checks PTX instructions against the syntax table. Reads lines `target<TAB>version<TAB>text` and writes
-//! `OK` or an error message for each line. Use it to compare the table with another assembler in bulk.
+//! Checks PTX instructions against the syntax table. Reads lines `target<TAB>version<TAB>text` from
+//! standard input, and writes `OK` or an error message for each line to standard output. This
+//! program can compare the table with another assembler for many instructions.
 
 #[path = "../tests/judge/mod.rs"]
 mod judge;

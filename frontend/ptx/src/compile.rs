@@ -2,7 +2,7 @@
 //!
 //! # The notation
 //!
-//! A line has one of these forms:
+//! A line of the table has one of these formats:
 //!
 //! ```text
 //! class NAME field = a b c@80/7.0        // a named set of modifiers or types; a slot `NAME` accepts one of them
@@ -13,39 +13,43 @@
 //!
 //! A line that begins with white space continues the previous line.
 //!
-//! A *slot* accepts one modifier. PTX accepts most modifiers in any order. The notation of modifiers:
+//! A *slot* is a position that accepts one modifier. PTX accepts most modifiers in any order. The
+//! table writes modifiers in this notation:
 //!
 //! - `x` or `CLASS` is a required modifier. `{x}` or `{CLASS}` is an optional modifier.
 //! - `a|b` accepts `a` or `b`. `field=a|b` also stores the chosen modifier in this field of [`Mods`].
-//! - `m<8..24/8>` means `m8 m16 m24`.
+//! - `m<8..24/8>` is short for the modifiers `m8`, `m16` and `m24` (from 8 to 24 in steps of 8).
 //! - Modifiers that are joined to the head (the first word of the instruction) with dots
 //!   (`mul.half=lo|hi`) must directly follow the head, in this order.
-//! - *Types* begin with a dot (`.u16|u32`, `.CLASS`) and keep their order.
+//! - *Types* begin with a dot in the table (`.u16|u32`, `.CLASS`). An instruction must name them in
+//!   the order of the table.
 //! - Other modifiers that begin with a dot, such as the state spaces of a copy (`.space=shared .global`), must keep
 //!   their order relative to each other.
 //!
-//! *Requirements* state the lowest target and PTX version that have a feature:
+//! *Requirements* state the lowest target and PTX version for which PTX has a form or a modifier:
 //!
-//! - `x@target/version` is the requirement of one modifier. `x@89/8.1,90/7.8` means that targets from `sm_89` on have
-//!   `x` since PTX 8.1, and targets from `sm_90` on since PTX 7.8.
+//! - `x@target/version` is the requirement of the modifier `x`. `x@89/8.1,90/7.8` means that
+//!   targets from `sm_89` on have `x` since PTX 8.1, and targets from `sm_90` on since PTX 7.8.
 //! - A separate word `@target/version` is the requirement of the whole line.
-//! - `until@70/6.4` withdraws the line for modules of at least this target and version.
+//! - `until@70/6.4`: the line is not valid for modules whose target is at least `sm_70` and whose
+//!   PTX version is at least 6.4.
 //! - `both=order,scope` means that an instruction must have both a memory order and a scope, or neither.
 //!
-//! *Operands* are separated by commas. Each operand consists of flags, a core, `:type` and conditions.
+//! *Operands* are separated by commas. Each operand consists of flags, a core (the shape of the
+//! operand), `:type` and conditions. The flags are:
 //!
 //! Flags:
 //!
 //! - `>`: the instruction writes the operand.
-//! - `_`: the sink `_` is accepted.
+//! - `_`: the sink `_`, which discards a result, is accepted.
 //! - `%`: constants are not accepted.
 //! - `#`: registers are not accepted.
 //! - `!`: a negated predicate is accepted.
-//! - `-`: a minus sign is accepted.
-//! - `~`: a video selector is accepted.
+//! - `-`: a register with a minus sign (`-a`) is accepted.
+//! - `~`: a register with a selector of a video instruction (`a.b0`) is accepted.
 //! - `+`: special registers are accepted.
 //! - `$`: special registers and the addresses of variables and functions are accepted.
-//! - `^`: a variable in the instruction's state space is accepted.
+//! - `^`: the address of a variable in the instruction's state space is accepted.
 //!
 //! Cores:
 //!
@@ -57,14 +61,16 @@
 //! - `[name=?]`: an address in any space.
 //! - `[a, b]`: several operands in brackets.
 //! - `{name*count}`: a vector. A count is a number, or is computed from numbers in the modifiers: `4`, `vec`, `num*2`,
-//!   `m*k/64`. A `?` after the count permits a single element without braces, and a `-` permits fewer elements.
+//!   `m*k/64`. A `?` after the count permits a single element without braces, and a `-` after the
+//!   count permits fewer elements.
 //! - `@name`: a label.
-//! - `=name`: a list of targets or a prototype.
+//! - `=name`: the name of a list of branch targets or call targets, or of a function prototype.
 //! - `&name`: a function.
 //! - `(name)`: a list in parentheses.
 //!
-//! Types: `0` (the instruction's first type; the default), `0+` (the register may be wider), `0*2` (twice the
-//! size), `u32`, `int` (any integer), `any`.
+//! Types: `0` (the instruction's first type; the default), `0+` (the instruction's first type, but
+//! the register may be wider), `0*2` (the type with twice the size of the first type), `u32`, `int`
+//! (any integer), `any`.
 //!
 //! Conditions: `<lo..hi/step>` (the range of a constant), `?` (the operand is optional), `if mod` (the operand is
 //! present if and only if the instruction has this modifier).
@@ -77,7 +83,8 @@
 //!   instruction is control flow or becomes several ops.
 //! - `-> nothing`: no op is generated for the instruction. If the instruction writes operands, the
 //!   operands become 0.
-//! - `-| family`: the instruction is unsupported. `family` names the group of instructions in messages.
+//! - `-| family`: the instruction is unsupported. Error messages contain `family`, the name of a
+//!   group of such instructions.
 //!
 //! `field=value` after the action `->` sets this field of [`Mods`] for every instruction of the line.
 //!
@@ -97,8 +104,9 @@ use margay_ops::types::OpType;
 use rustc_hash::FxHashMap;
 use std::sync::LazyLock;
 
-/// The text of the table, split into named sets, shorthands, and the lines of each head. The lines of a head are
-/// compiled when the head is first used, because a module uses only a few of the hundreds of heads.
+/// The text of the table, split into the named classes of modifiers, the abbreviations, and the
+/// lines of each head. The lines of a head are compiled when the head is first used, because a
+/// module uses only a few of the hundreds of heads.
 #[derive(Default)]
 pub(super) struct Lines {
     classes: FxHashMap<&'static str, Vec<Choice>>,
@@ -106,7 +114,7 @@ pub(super) struct Lines {
     by_head: FxHashMap<&'static str, Vec<&'static str>>,
 }
 
-/// Reads all files of the table.
+/// Splits the texts of all files of the table into lines and sorts the lines by their kind.
 pub(super) fn read(files: &[&'static str]) -> Lines {
     let mut lines = Lines::default();
     for text in files {
@@ -123,15 +131,15 @@ impl Lines {
         self.by_head.keys().copied()
     }
 
-    /// Compiles the forms of a head, in the table's order.
+    /// Compiles the lines of a head to forms, in the order of the table.
     pub(super) fn forms_of(&self, head: &'static str) -> Vec<Form> {
         let lines = self.by_head.get(head).into_iter().flatten();
         lines.map(|line| self.form(line, head)).collect()
     }
 }
 
-/// Splits the text into lines. A continuation line is joined to the line before it, and comments and empty lines are
-/// removed.
+/// Splits the text of a file into lines. A continuation line is joined to the line before it, and
+/// comments and empty lines are removed.
 fn logical_lines(text: &'static str) -> Vec<&'static str> {
     let mut lines: Vec<&'static str> = Vec::new();
     let mut start = None;
@@ -198,9 +206,9 @@ impl Lines {
         }
     }
 
-    /// Returns the modifiers that a word of a slot or class accepts. If the word is the name of a
-    /// class, returns the modifiers of the class. Otherwise, returns the texts to which the word
-    /// expands.
+    /// Returns the modifiers that `word`, a part of a slot or of a class, accepts. If the word is
+    /// the name of a class, returns the modifiers of the class. Otherwise, the modifiers are the
+    /// texts to which the word expands; see [`expand`].
     fn choice(&self, line: &str, field: Option<&'static str>, word: &'static str) -> Vec<Choice> {
         let (text, requirement) = match word.split_once('@') {
             Some((text, requirement)) => (text, Some(parse_requirement(line, requirement))),
@@ -336,7 +344,8 @@ impl Lines {
         }
     }
 
-    /// Parses the operands and returns the rest of the line, which is the action.
+    /// Parses `text`, the part of a line from its operands on, and appends a pattern for each
+    /// operand to `operands`. Returns the rest of the line, which is the action.
     fn operands(
         &self,
         line: &'static str,
@@ -432,7 +441,7 @@ fn action(line: &'static str, text: &'static str, form: &mut Form) {
     }
 }
 
-/// Splits at commas outside brackets.
+/// Splits `text` at each comma that is not inside brackets.
 fn split_operands(text: &'static str) -> Vec<&'static str> {
     let mut pieces = Vec::new();
     let mut depth = 0;
@@ -586,8 +595,8 @@ fn core_of(line: &'static str, core: &'static str, pattern: &mut OperandPattern)
     }
 }
 
-/// Parses the text after the `|` of a pair. In `?p`, the second operand is optional. In `p`, the
-/// second operand is required.
+/// Parses `second`, the text after the `|` of a pair of operands. In `?p`, the second operand is
+/// optional. In `p`, the second operand is required.
 fn pair_of(second: &str) -> Allow {
     if second.starts_with('?') {
         Allow::MAY_PAIR

@@ -3,7 +3,7 @@
 use crate::pattern::{Form, Slot};
 use smallvec::SmallVec;
 
-/// The types of an instruction, spelled as in the table.
+/// The types that an instruction names, such as `u32`, spelled as in the syntax table.
 pub type TypeList = SmallVec<[&'static str; 4]>;
 
 impl Form {

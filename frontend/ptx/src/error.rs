@@ -16,12 +16,12 @@ pub struct FormError {
 /// modifier or operand, from 0.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum FormErrorKind {
-    /// No instruction begins with this word (head).
+    /// No instruction of PTX has this head (the first word of the instruction).
     UnknownOpcode,
     /// No instruction has this modifier.
     UnknownModifier(usize),
-    /// The instruction does not take this modifier at this position, or does not take it together with its other
-    /// modifiers.
+    /// The instruction cannot have this modifier at this position, or cannot have it together with
+    /// its other modifiers.
     IllegalModifier(usize),
     /// The instruction has fewer types than the form requires.
     MissingType,
@@ -34,11 +34,11 @@ pub enum FormErrorKind {
         /// The largest accepted number of operands.
         most: usize,
     },
-    /// This operand has the wrong shape or type.
+    /// The operand with this index has the wrong shape or type.
     Operand(usize),
-    /// This operand's variable is in another state space.
+    /// The operand with this index is a variable that is not in the state space of the instruction.
     StateSpace(usize),
-    /// This constant is out of range.
+    /// The operand with this index is a constant outside the range that the instruction accepts.
     Range(usize),
     /// The module's `.version` is too low. The field contains the lowest version that supports the
     /// instruction.
@@ -46,7 +46,7 @@ pub enum FormErrorKind {
     /// The instruction does not exist on the module's `.target`. The field contains the lowest targets on which it
     /// exists.
     Target(SmallVec<[Target; 2]>),
-    /// PTX no longer has the instruction for the module's version and target.
+    /// PTX has removed the instruction for the module's version and target.
     Withdrawn,
 }
 

@@ -1,9 +1,9 @@
 //! The syntax table: every instruction of PTX up to version 9.5, with its modifiers, types and operands, and the
 //! version and target that introduced it.
 //!
-//! The table is text, split by instruction family into the files of `tables/`. [`compile`](self) describes
-//! the notation. The lines of a head (the first word of an instruction) are compiled when the head is first
-//! used.
+//! The table is text, split by instruction family into the files of `tables/`. The module
+//! [`compile`](self) describes the notation. The lines of a head (the first word of an instruction)
+//! are compiled when the head is first used.
 //!
 //! ptxas accepts the modifiers after the head in nearly any order, but types must be in the right order. Therefore, the
 //! matcher treats an instruction as a head, a multiset of modifiers and a list of types. [`spell`] finds the forms that

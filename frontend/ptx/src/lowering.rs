@@ -1,6 +1,7 @@
 //! The names of the lowering functions for instructions that become control flow or several ops.
 
-/// Declares [`Lowering`]. Each row contains a variant and its name in the syntax table.
+/// Declares [`Lowering`]. Each row contains a variant of the enum and the variant's name in the
+/// syntax table.
 macro_rules! lowerings {
     ($($(#[$doc:meta])* $variant:ident = $name:literal;)*) => {
         /// The lowering function for an instruction that does not become a single op.
@@ -10,7 +11,7 @@ macro_rules! lowerings {
         }
 
         impl Lowering {
-            /// Returns the lowering that has this name in the syntax table.
+            /// Returns the lowering function that has this name in the syntax table.
             pub(crate) fn named(name: &str) -> Option<Lowering> {
                 match name {
                     $($name => Some(Lowering::$variant),)*
@@ -34,7 +35,8 @@ lowerings! {
     MbarrierInval = "mbarrier_inval";
     /// `mbarrier.pending_count`.
     MbarrierPendingCount = "mbarrier_pending_count";
-    /// `mbarrier.arrive`, `arrive_drop`, `expect_tx` and `complete_tx`.
+    /// Lowers `mbarrier.arrive`, `mbarrier.arrive_drop`, `mbarrier.expect_tx` and
+    /// `mbarrier.complete_tx`.
     MbarrierArrive = "mbarrier_arrive";
     /// `mbarrier.test_wait` and `try_wait`.
     MbarrierWait = "mbarrier_wait";

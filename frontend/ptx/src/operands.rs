@@ -17,11 +17,12 @@ use smallvec::SmallVec;
 pub enum OperandShape {
     /// A register of this declared type.
     Register(OpType),
-    /// An integer constant. The field contains its 64 bits, for a signed or unsigned constant.
+    /// An integer constant. The field contains the constant's 64 bits, whether the constant is
+    /// signed or unsigned.
     Int(i64),
     /// An `0f...` constant.
     Single,
-    /// A decimal or `0d...` constant.
+    /// A floating-point constant that is written as a decimal fraction or as `0d...`.
     Double,
     /// A special register of this type.
     Special(OpType),
@@ -39,15 +40,16 @@ pub enum OperandShape {
     Function,
     /// The name of a label.
     Label,
-    /// The name of a list of targets or of a prototype.
+    /// The name of a list of branch or call targets, or of a function prototype.
     List,
     /// `_`
     Sink,
-    /// `!p`, with the register's type.
+    /// `!p`, a negated predicate. The field is the register's declared type.
     Not(OpType),
-    /// `-a`, with the register's type.
+    /// `-a`, a register with a minus sign. The field is the register's declared type.
     Minus(OpType),
-    /// `a.b0`, with the register's type.
+    /// `a.b0`, a register with a selector of a video instruction. The field is the register's
+    /// declared type.
     Selected(OpType),
     /// `[register]`
     MemoryRegister(OpType),
@@ -73,20 +75,20 @@ pub enum OperandShape {
 /// The range in [`OperandShapes::nested`] that contains the parts of a composite operand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Nested {
-    /// Index of the first part in [`OperandShapes::nested`].
+    /// The index in [`OperandShapes::nested`] of the first part.
     pub start: u32,
     /// Number of parts.
     pub len: u32,
 }
 
-/// The operands of an instruction.
+/// The shapes of an instruction's operands.
 #[derive(Clone, Debug, Default)]
 pub struct OperandShapes {
-    /// The operands in order.
+    /// The shapes of the operands, in the order of the instruction.
     pub top: SmallVec<[OperandShape; 6]>,
-    /// The parts of the composite operands.
+    /// The shapes of the parts of all composite operands, such as vectors and address lists.
     pub nested: Vec<OperandShape>,
-    /// Whether addresses of global memory and generic addresses may have 32 bits.
+    /// Whether the module permits 32-bit addresses of global memory and 32-bit generic addresses.
     pub narrow: bool,
 }
 
@@ -99,7 +101,7 @@ impl OperandShapes {
             .unwrap_or_default()
     }
 
-    /// Empties both lists and keeps their allocations.
+    /// Removes all elements of `top` and `nested`, whose allocated memory remains for later use.
     pub fn clear(&mut self) {
         self.top.clear();
         self.nested.clear();
@@ -107,10 +109,11 @@ impl OperandShapes {
     }
 }
 
-/// The roles of all operands, in order.
+/// The roles of an instruction's operands, in the order of the operands.
 pub type Roles = SmallVec<[Role; 6]>;
 
-/// The role of an operand in its instruction.
+/// The role of an operand in its instruction: the pattern that it matches and the type with which
+/// it is used.
 #[derive(Clone, Copy, Debug)]
 pub struct Role {
     /// The pattern that the operand matched.
@@ -180,8 +183,9 @@ struct Matcher<'a> {
 }
 
 impl Matcher<'_> {
-    /// Matches the operands from index `at` on against `patterns`. If the first pattern is optional, first tries to
-    /// match it with an operand, and then tries to skip it.
+    /// Matches the operands from index `at` on against `patterns`. If the first pattern is
+    /// optional, first tries to match the pattern with the operand, and then tries to leave the
+    /// pattern without an operand.
     fn assign(
         &self,
         patterns: &[&'static OperandPattern],
@@ -362,7 +366,7 @@ impl Matcher<'_> {
     }
 
     /// Whether `part`, an element of a vector operand, is an integer register where `pattern` expects a floating-point
-    /// register, and the instruction accepts this. Only `ld`, `ldu` and `st` do.
+    /// register, and the instruction accepts this. Only `ld`, `ldu` and `st` accept this.
     fn takes_integer(&self, pattern: &OperandPattern, part: OperandShape) -> bool {
         let OperandShape::Register(ty) = part else {
             return false;
@@ -522,14 +526,15 @@ impl Matcher<'_> {
         }
     }
 
-    /// Whether the instruction accepts `array[index]` as an address. Only `ld`, `ldu` and `st` do.
+    /// Whether the instruction accepts `array[index]` as an address. Only `ld`, `ldu` and `st`
+    /// accept this.
     fn takes_element(&self) -> bool {
         matches!(self.spelling.form.head, "ld" | "ldu" | "st")
     }
 
-    /// Whether the operand may have four coordinates even if the texture's geometry needs fewer. The surplus
-    /// coordinates are ignored. The PTX ISA ("Texture Instructions: tex") permits this for compatibility with versions
-    /// before 2.0.
+    /// Whether the operand may have four coordinates even if the texture's geometry needs fewer.
+    /// The instruction does not use the additional coordinates. The PTX ISA ("Texture Instructions:
+    /// tex") permits this for compatibility with versions before 2.0.
     fn takes_any_coordinates(&self, pattern: &OperandPattern) -> bool {
         self.spelling.form.head == "tex" && pattern.name == "c"
     }

@@ -19,27 +19,29 @@ pub struct Form {
     pub head: &'static str,
     /// Modifiers that must directly follow the head, in this order.
     pub(super) prefix: Vec<Slot>,
-    /// Modifiers that can be in any order.
+    /// Modifiers that an instruction can write in any order.
     pub(super) slots: Vec<Slot>,
-    /// Types. They must be in this order, but can be anywhere after the prefix.
+    /// Types, which must be in this order. Other modifiers may stand between the types, but the
+    /// prefix precedes all of them.
     pub(super) types: Vec<Slot>,
-    /// Other modifiers that keep their order relative to each other.
+    /// Modifiers that are not types, and that must keep their order relative to each other.
     pub(super) ordered: Vec<Slot>,
     /// Operands in order.
     pub operands: Vec<OperandPattern>,
-    /// Modifiers that are set for every instruction of this form.
+    /// The modifiers of the op that are the same for every instruction of this form.
     pub(super) base: Mods,
-    /// How the instruction is lowered.
+    /// The way in which instructions of this form are lowered.
     pub action: Action,
     /// The lowest PTX version and target that support the form.
     pub requirement: Requirement,
-    /// If present, the form is withdrawn for modules of at least this version and this target.
+    /// If present, PTX no longer has the form for modules whose version is at least this version
+    /// and whose target is at least this target.
     pub(super) until: Option<(Version, Target)>,
     /// Whether an instruction must have both a memory order and a scope, or neither.
     pub(super) scope_with_order: bool,
 }
 
-/// How an accepted instruction is lowered.
+/// The way in which an accepted instruction is lowered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
     /// The instruction becomes this op.
@@ -115,13 +117,13 @@ pub enum Shape {
     Scalar,
     /// A vector `{a, b, ...}` with this number of elements.
     Vector(Count),
-    /// `[address]` in this state space.
+    /// An address in brackets (`[address]`), which refers to this state space.
     Memory(Space),
     /// `[a, b, ...]`.
     Tuple(Vec<OperandPattern>),
     /// A label.
     Label,
-    /// A list of targets or a prototype.
+    /// The name of a list of branch or call targets, or of a function prototype.
     List,
     /// A function, or a register that holds the address of a function.
     Callee,
@@ -152,7 +154,7 @@ pub struct Count {
     pub(super) or_fewer: bool,
 }
 
-/// A factor in a [`Count`], whose value a modifier of the instruction determines.
+/// A factor in a [`Count`], whose value is a number in a modifier of the instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Variable {
     /// The constant 1.

@@ -322,7 +322,7 @@ fn tile(text: &str) -> Option<[u32; 3]> {
     Some([m.parse().ok()?, n.parse().ok()?, k.parse().ok()?])
 }
 
-/// Returns the opcode and modifiers of the instruction for a message, truncated after 24 modifiers.
+/// Returns the head and the first 24 modifiers of an instruction as text for an error message.
 fn written(head: &str, modifiers: &[&str]) -> String {
     const MOST: usize = 24;
     let mut text = head.to_owned();

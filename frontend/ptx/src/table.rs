@@ -80,7 +80,7 @@ pub fn heads() -> impl Iterator<Item = &'static str> {
     TABLE.by_head.keys().copied()
 }
 
-/// Whether any instruction takes the modifier.
+/// Whether PTX has an instruction with this modifier.
 pub fn knows_modifier(text: &str) -> bool {
     known_words().modifiers.contains(text)
 }

@@ -1,4 +1,5 @@
-//! PTX versions and targets, and the requirements of forms on them.
+//! PTX versions and targets (GPU architectures), and the lowest versions and targets that forms
+//! require.
 //!
 //! Invariant: if a version satisfies a [`Requirement`], every later version also satisfies the
 //! requirement. If a target satisfies a requirement, every later target also satisfies it, unless
@@ -31,8 +32,8 @@ impl fmt::Display for Version {
     }
 }
 
-/// The variant of a target: which instructions the target has in addition to the portable
-/// instructions.
+/// The variant of a target, which determines the instructions that the target has in addition to
+/// the portable instructions.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Variant {
     /// No additional instructions: `sm_100`.
@@ -154,7 +155,7 @@ impl Requirement {
         })
     }
 
-    /// Whether `target` satisfies the requirement on targets.
+    /// Whether the form or modifier exists on `target`, for a sufficient PTX version.
     pub fn allows(&self, target: Target) -> bool {
         self.targets.is_empty() || self.targets.iter().any(|&needed| target.has(needed))
     }

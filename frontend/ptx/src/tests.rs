@@ -1,5 +1,5 @@
-//! Unit tests of the matcher. The test `frontend/ptx/tests/forms.rs` compares the syntax table with recorded results of
-//! ptxas.
+//! Unit tests of the matcher, which finds the form that an instruction matches. The test
+//! `frontend/ptx/tests/forms.rs` compares the syntax table with recorded results of ptxas.
 
 use super::*;
 use margay_ops::mods::{MemOrder, Rounding, StateSpace};

@@ -1,6 +1,8 @@
-//! Compares the syntax table with recorded results of ptxas. The tests check that every recorded instruction that ptxas
-//! accepts matches a form at its lowest version and target, and that the table accepts the same mutated instructions as
-//! ptxas. `data/README.md` describes where the results come from.
+//! Compares the syntax table with recorded results of ptxas. One test checks that every recorded
+//! instruction that ptxas accepts matches a form at the lowest version and target for which ptxas
+//! accepts it. Another test checks that the table accepts the same instructions as ptxas among
+//! recorded instructions with random changes. `data/README.md` describes where the results come
+//! from.
 
 mod judge;
 

@@ -16,7 +16,7 @@ use super::{
     Prototype, Section, Statement, Targets, Variable,
 };
 
-/// A node of kind `T` in an [`Arena`].
+/// The index of a node of kind `T` in an [`Arena`].
 pub struct Id<T> {
     // Index plus one, so that `Option<Id<T>>` takes four bytes.
     number: NonZeroU32,
@@ -62,7 +62,7 @@ impl<T> List<T> {
         }
     }
 
-    /// Returns the index of the first node and the number of nodes.
+    /// Returns the index of the list's first node and the number of the list's nodes.
     pub(super) fn parts(self) -> (u32, u32) {
         (self.start, self.len)
     }
@@ -76,7 +76,7 @@ impl<T> List<T> {
         }
     }
 
-    /// Returns the number of nodes.
+    /// Returns the number of nodes in the list.
     pub fn len(self) -> usize {
         self.len as usize
     }
@@ -86,7 +86,7 @@ impl<T> List<T> {
         self.len == 0
     }
 
-    /// Returns the ids of the nodes, in order.
+    /// Returns the ids of the list's nodes, in order.
     pub fn ids(self) -> impl DoubleEndedIterator<Item = Id<T>> + ExactSizeIterator {
         let start = self.start as usize;
         (0..self.len()).map(move |i| Id::new(start + i))
@@ -141,9 +141,10 @@ impl<T> Default for List<T> {
 
 /// A type whose values an [`Arena`] stores.
 pub trait Node: Sized {
-    /// Returns the vector of this kind of node.
+    /// Returns the vector in which the arena stores the nodes of this type.
     fn nodes(arena: &Arena) -> &Vec<Self>;
-    /// Returns the vector of this kind of node, for adding nodes.
+    /// Returns the vector in which the arena stores the nodes of this type, so that the caller can
+    /// add nodes.
     fn nodes_mut(arena: &mut Arena) -> &mut Vec<Self>;
 }
 
@@ -154,7 +155,8 @@ macro_rules! arena {
         pub struct Arena {
             $($field: Vec<$node>,)*
             values: Values,
-            /// Size in bytes of the allocation that failed, if one has failed.
+            /// The size in bytes of an allocation for nodes that failed, or `None` if no allocation
+            /// has failed since [`Arena::take_failure`] was called.
             failed: Option<usize>,
         }
 
@@ -224,8 +226,9 @@ impl Arena {
         }
     }
 
-    /// Adds contiguous nodes. If memory for the nodes cannot be allocated, the returned list is empty, and
-    /// [`Arena::take_failure`] returns the size of the failed allocation.
+    /// Adds `items` as contiguous nodes, and returns the list of them. If memory for the nodes
+    /// cannot be allocated, the returned list is empty, and [`Arena::take_failure`] returns the
+    /// size of the failed allocation.
     pub(crate) fn add_list<T: Node>(&mut self, items: impl IntoIterator<Item = T>) -> List<T> {
         let items = items.into_iter();
         let nodes = T::nodes_mut(self);
@@ -239,16 +242,17 @@ impl Arena {
     }
 
     /// Begins a list of values in an initialiser. The list is either the outermost list of a variable or the next value
-    /// of the list that was begun last. The text of the list begins at `start`. Returns `None` if memory cannot be
-    /// allocated.
+    /// of the list that was begun last. The text of the list begins at the byte offset `start` of
+    /// the source text. Returns `None` if memory cannot be allocated.
     pub(crate) fn begin_values(&mut self, start: u32) -> Option<OpenList> {
         let list = self.values.begin(start);
         list.map_err(|NoMemory(bytes)| self.failed = Some(bytes))
             .ok()
     }
 
-    /// Adds a value to a list. If the value is itself a non-empty list, its values are already stored, and this
-    /// function only increments the number of values of the outer list.
+    /// Adds `value` to the initialiser list `list`. If the value is itself a non-empty list, its
+    /// values are already stored, and this function only increments the number of values of the
+    /// outer list.
     pub(crate) fn add_value(&mut self, list: &mut OpenList, value: &Initializer) {
         list.count();
         if let InitializerKind::List(inner) = value.kind
@@ -261,12 +265,13 @@ impl Arena {
         }
     }
 
-    /// Ends a list whose text ends at `end`.
+    /// Ends an initialiser list whose text ends at the byte offset `end` of the source text.
     pub(crate) fn end_values(&mut self, list: OpenList, end: u32) -> ValueList {
         self.values.end(&list, end)
     }
 
-    /// Returns the values of a list, in order. Returns no values after [`Arena::release_values`].
+    /// Returns the values of an initialiser list, in order. Returns no values after
+    /// [`Arena::release_values`].
     pub fn values(&self, list: ValueList) -> ValueIter<'_> {
         self.values.of(list)
     }
@@ -288,13 +293,13 @@ impl Arena {
         T::nodes(self).len()
     }
 
-    /// Returns the list of the nodes added since `start`.
+    /// Returns the list of the nodes of kind `T` with the index `start` or a higher index.
     pub(crate) fn list_since<T: Node>(&self, start: usize) -> List<T> {
         List::new(start, self.count::<T>() - start)
     }
 }
 
-/// Reserves memory for `more` nodes.
+/// Reserves memory in `nodes` for `more` additional nodes.
 fn reserve<T>(nodes: &mut Vec<T>, more: usize) -> Result<(), NoMemory> {
     if nodes.capacity() - nodes.len() >= more {
         return Ok(());

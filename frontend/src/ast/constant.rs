@@ -1,27 +1,29 @@
-//! Constants: literals and folded expressions.
+//! Constants: literals, and the values of constant expressions.
 //!
-//! PTX computes integer constants in 64 bits, and floating-point constants in f64. Integers are signed unless a `U`
-//! suffix, an unsigned operand or a cast makes them unsigned. Invariant: a constant has the exact value that the text
-//! specifies. The code that uses the constant truncates it to the width of the operand or variable.
+//! PTX computes constant expressions of integers with 64 bits, and those of floating-point numbers
+//! in f64. Integers are signed unless a `U` suffix, an unsigned operand or a cast makes them
+//! unsigned. Invariant: a constant has the exact value that the text specifies. The code that uses
+//! the constant truncates it to the width of the operand or variable.
 
 /// A constant.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Constant {
     /// An integer in two's complement.
     Int {
-        /// The value as 64 bits.
+        /// The 64 bits of the integer.
         bits: u64,
-        /// True for `.u64`, false for `.s64`.
+        /// Whether the integer is unsigned (`.u64`); false means signed (`.s64`).
         unsigned: bool,
     },
-    /// An f64 as bits: a decimal literal, `0d...`, or a floating-point expression.
+    /// The bits of an f64, which the text writes as a decimal literal, as `0d...`, or as a
+    /// floating-point expression.
     Double(u64),
-    /// An f32 as bits: `0f...`.
+    /// The bits of an f32, which the text writes as `0f...`.
     Single(u32),
 }
 
 impl Constant {
-    /// Creates a signed integer.
+    /// Creates a signed integer constant.
     pub const fn signed(value: i64) -> Self {
         Constant::Int {
             bits: value as u64,
@@ -29,7 +31,7 @@ impl Constant {
         }
     }
 
-    /// Creates an unsigned integer.
+    /// Creates an unsigned integer constant.
     pub const fn unsigned(bits: u64) -> Self {
         Constant::Int {
             bits,
@@ -37,7 +39,7 @@ impl Constant {
         }
     }
 
-    /// Returns the bits of an integer constant.
+    /// Returns the bits of an integer constant, or `None` for a floating-point constant.
     pub fn as_int(self) -> Option<u64> {
         match self {
             Constant::Int { bits, .. } => Some(bits),
@@ -45,7 +47,8 @@ impl Constant {
         }
     }
 
-    /// Returns the value of a floating-point constant as f64 (exact for [`Constant::Single`]).
+    /// Returns the value of a floating-point constant as f64, or `None` for an integer. The
+    /// conversion of a [`Constant::Single`] is exact.
     pub fn as_f64(self) -> Option<f64> {
         match self {
             Constant::Int { .. } => None,
@@ -54,7 +57,7 @@ impl Constant {
         }
     }
 
-    /// True for a floating-point constant.
+    /// Whether the constant is a floating-point constant.
     pub fn is_float(self) -> bool {
         !matches!(self, Constant::Int { .. })
     }

@@ -3,16 +3,16 @@
 use super::{Id, Ident, List, Name};
 use crate::source::Span;
 
-/// `.file index "name" , timestamp, size`
+/// The directive `.file index "name" , timestamp, size`, which declares a source file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FileEntry {
     /// The index that `.loc` uses for the file.
     pub index: u64,
     /// The file's name without its quotes.
     pub name: Ident,
-    /// Time of the last modification.
+    /// The time at which the source file was last changed.
     pub timestamp: Option<u64>,
-    /// Size of the file in bytes.
+    /// The size of the source file in bytes.
     pub size: Option<u64>,
     /// The whole directive.
     pub span: Span,
@@ -21,11 +21,11 @@ pub struct FileEntry {
 /// A position in the source file that was compiled to PTX.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct SourcePosition {
-    /// The index of the file, which its `.file` directive declares.
+    /// The index of the source file, which a `.file` directive declares.
     pub file: u32,
     /// Line, from one.
     pub line: u32,
-    /// Column; zero if unknown.
+    /// The number of the column in the line, or zero if the column is unknown.
     pub column: u32,
 }
 
@@ -34,7 +34,7 @@ pub struct SourcePosition {
 pub struct LocationFunction {
     /// The label.
     pub label: Name,
-    /// Offset in bytes from the label.
+    /// The distance of the name from the label in bytes.
     pub offset: i64,
 }
 
@@ -45,22 +45,23 @@ pub struct Location {
     pub position: SourcePosition,
     /// `function_name label + offset`: the position of the inlined function's name in `.debug_str`.
     pub function: Option<LocationFunction>,
-    /// `inlined_at file line column`: the source position of the call that was inlined. An earlier `.loc` should have
-    /// the same position; see `caller`.
+    /// `inlined_at file line column`: the source position of the call that was inlined. An earlier
+    /// `.loc` directive should have this source position; see `caller`.
     pub inlined_at: Option<SourcePosition>,
-    /// The most recent earlier `.loc` in the same PTX function whose position is `inlined_at`, if there is one. That
-    /// `.loc` can be inlined code too, so these references form a chain of callers.
+    /// The last `.loc` before this one in the same PTX function whose source position is
+    /// `inlined_at`, if there is one. Its position can be in an inlined function too, so these
+    /// references form a chain of callers.
     pub caller: Option<Id<Location>>,
     /// The whole directive.
     pub span: Span,
 }
 
-/// `.section name { ... }`
+/// The directive `.section name { ... }`, which contains a DWARF section.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Section {
-    /// The name with its dot, such as `.debug_str`.
+    /// The section's name with its dot, such as `.debug_str`.
     pub name: Ident,
-    /// The lines in order.
+    /// The lines of the section, in order.
     pub lines: List<DwarfLine>,
     /// The whole directive.
     pub span: Span,
@@ -71,9 +72,9 @@ pub struct Section {
 pub enum DwarfLine {
     /// `label:`
     Label(Ident),
-    /// Values of one size.
+    /// A list of values that all have the same size.
     Data {
-        /// Bytes per value: 1, 2, 4 or 8.
+        /// The number of bytes in each value: 1, 2, 4 or 8.
         bytes: u8,
         /// The values.
         values: List<DwarfValue>,
@@ -87,8 +88,10 @@ pub enum DwarfLine {
 pub enum DwarfValue {
     /// An integer.
     Int(u64),
-    /// An address plus an offset. The name is a label, or a section's name with its dot.
+    /// The address of a label or section, plus an offset in bytes. The field `0` is the label's
+    /// name, or the section's name with its dot.
     Address(Name, i64),
-    /// `end - start`, where both names are labels.
+    /// The difference `end - start` of two labels' addresses; the fields are the names of the
+    /// labels.
     Difference(Name, Name),
 }

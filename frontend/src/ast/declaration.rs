@@ -5,7 +5,8 @@ use super::{
 };
 use crate::source::Span;
 
-/// Which modules can access a declared variable or function.
+/// The linking directive of a variable or function, which determines the modules that can access
+/// it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Linkage {
     /// Only this module.
@@ -25,18 +26,20 @@ pub enum Linkage {
 /// One array dimension.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Dimension {
-    /// Number of elements; `None` for `[]`.
+    /// The number of elements in this dimension; `None` for `[]`.
     pub length: Option<u64>,
-    /// The position of the brackets and their contents.
+    /// The source range of the brackets and their contents.
     pub span: Span,
 }
 
-/// `.ptr`: the state space that a kernel's pointer parameter points to, and the alignment of the memory there.
+/// The attribute `.ptr` of a kernel parameter that is a pointer: the state space of the memory that
+/// the parameter points to, and the alignment of this memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Pointer {
-    /// `.const`, `.global`, `.local` or `.shared`; `None` means that the pointer is generic.
+    /// `.const`, `.global`, `.local` or `.shared`; `None` means that the parameter is a generic
+    /// address.
     pub space: Option<StateSpace>,
-    /// Alignment in bytes of the memory that the parameter points to.
+    /// The alignment in bytes of the memory that the parameter points to.
     pub align: Option<u64>,
 }
 
@@ -53,63 +56,66 @@ pub enum Attribute {
 /// `Variable` for each name.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Variable {
-    /// The name. For a range, this is the part before `<`. For an unnamed parameter of a prototype, this is `_`.
+    /// The variable's name. For a range of registers, the name is the part before `<`. For an
+    /// unnamed parameter of a prototype, the name is `_`.
     pub name: Ident,
-    /// Which modules can access the variable.
+    /// The linking directive, which determines the modules that can access the variable.
     pub linkage: Linkage,
     /// The variable's state space.
     pub space: StateSpace,
-    /// The bank in `.const[bank]`.
+    /// The number of the constant bank, as in `.const[bank]`.
     pub bank: Option<u64>,
     /// The variable's element type.
     pub scalar: ScalarType,
-    /// The variable's vector size.
+    /// The number of elements in the variable's vector type (`.v2` or `.v4`); 1 for a scalar.
     pub vector: VectorSize,
     /// `.align`, in bytes.
     pub align: Option<u64>,
     /// `Some(n)` for `name<n>`: the registers `name0` to `name(n-1)`.
     pub range: Option<u64>,
-    /// Array dimensions, outermost first.
+    /// The dimensions of an array, outermost first.
     pub dimensions: List<Dimension>,
-    /// `.ptr` of a kernel parameter.
+    /// The attribute `.ptr`, if the variable is a kernel parameter that has this attribute.
     pub pointer: Option<Pointer>,
     /// `.attribute(...)`.
     pub attributes: List<Attribute>,
-    /// The value after `=`.
+    /// The initial value, which follows `=`.
     pub initializer: Option<Id<Initializer>>,
-    /// The source range from the declaration's first word to the end of this declarator.
+    /// The source range from the declaration's first word to the end of this variable's part of the
+    /// declaration.
     pub span: Span,
 }
 
-/// The initial value of a variable, or one value in its list.
+/// The initial value of a variable, or one value in a list of initial values.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Initializer {
     /// The value.
     pub kind: InitializerKind,
-    /// The position in the source text.
+    /// The source range of this node.
     pub span: Span,
 }
 
-/// The forms of initialiser.
+/// The kinds of initial values.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum InitializerKind {
     /// A number.
     Constant(Constant),
     /// An address, `name + offset` or `generic(name) + offset`, or one byte of such an address, `mask(address)`.
     Address {
-        /// The variable or function whose address this is.
+        /// The variable or function whose address is the initial value.
         name: Name,
         /// Bytes added, wrapping.
         offset: i64,
-        /// Whether this is the generic address (`generic(...)`) instead of the address in the variable's own space.
+        /// Whether the value is the generic address (`generic(...)`) of the variable. False means
+        /// the address in the variable's state space.
         generic: bool,
-        /// Index of the byte to take from the address: 0 for `0xFF(name)`, up to 7 for
-        /// `0xFF00000000000000(name)`.
+        /// The index of the address's byte that is the initial value: 0 for `0xFF(name)`, up to 7
+        /// for `0xFF00000000000000(name)`.
         byte: Option<u8>,
     },
     /// `{ ... }`
     List(ValueList),
-    /// `{ key = value, ... }` of an opaque variable.
+    /// `{ key = value, ... }`: the properties of an opaque reference (texture, sampler or surface).
     Properties(List<Property>),
 }
 
@@ -143,11 +149,11 @@ pub enum FunctionKind {
 /// A kernel or device function.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Function {
-    /// Kernel or device function.
+    /// Whether the function is a kernel or a device function.
     pub kind: FunctionKind,
     /// The function's name.
     pub name: Ident,
-    /// Which modules can access the function.
+    /// The linking directive, which determines the modules that can access the function.
     pub linkage: Linkage,
     /// Return parameters.
     pub returns: List<Variable>,
@@ -157,37 +163,38 @@ pub struct Function {
     pub attributes: List<Attribute>,
     /// The directives between head and body, such as performance directives.
     pub directives: List<Directive>,
-    /// The statements, if this is a definition.
+    /// The statements of the body, or `None` for a declaration without a body.
     pub body: Option<List<Statement>>,
-    /// The source range from the linkage or the keyword to the end of the head.
+    /// The source range of the function's head. It begins at the linking directive, or at `.entry`
+    /// or `.func` if there is none.
     pub span: Span,
-    /// The source range from the linkage or the keyword to the end of the body; the same as `span` if there is no body.
+    /// The source range of the head and the body. It is equal to `span` if there is no body.
     pub whole: Span,
 }
 
 /// A directive between a function's head and its body, or at the end of a prototype.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Directive {
-    /// The kind of directive, with its values.
+    /// The kind of the directive, with the numbers or words that follow it.
     pub kind: DirectiveKind,
-    /// The position in the source text.
+    /// The source range of this node.
     pub span: Span,
 }
 
-/// The kinds of function directive. A missing `y` or `z` dimension is stored as 1.
+/// The kinds of directives that a function can have. A missing `y` or `z` dimension is stored as 1.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum DirectiveKind {
     /// `.maxnreg n`
     MaxRegisters(u64),
-    /// `.maxntid x, y, z`
+    /// `.maxntid x, y, z`: the maximum number of threads of a CTA in each dimension.
     MaxThreads([u64; 3]),
-    /// `.reqntid x, y, z`
+    /// `.reqntid x, y, z`: the required number of threads of a CTA in each dimension.
     RequiredThreads([u64; 3]),
     /// `.minnctapersm n`
     MinCtasPerSm(u64),
     /// `.maxnctapersm n`
     MaxCtasPerSm(u64),
-    /// `.reqnctapercluster x, y, z`
+    /// `.reqnctapercluster x, y, z`: the required number of CTAs of a cluster in each dimension.
     RequiredCtasPerCluster([u64; 3]),
     /// `.explicitcluster`
     ExplicitCluster,
@@ -201,7 +208,7 @@ pub enum DirectiveKind {
     AbiPreserve(u64),
     /// `.abi_preserve_control n`
     AbiPreserveControl(u64),
-    /// `.pragma "...", ...;`, with the strings without their quotes.
+    /// `.pragma "...", ...;`, where the field contains the strings without their quotes.
     Pragma(List<Ident>),
 }
 

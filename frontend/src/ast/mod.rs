@@ -1,13 +1,15 @@
 //! The syntax tree of a PTX module.
 //!
-//! The tree is compact: identifiers are interned ([`Name`]), nodes live in the vectors of one [`Arena`] per module, and
-//! a parent holds an [`Id`] or a [`List`] (start and length) of its children. `module[id]` and `module[list]` return
-//! the nodes. The statements of a function body are one flat list in which [`Statement::ScopeBegin`] and
-//! [`Statement::ScopeEnd`] represent braces, so no consumer needs recursion. The values in the lists of initialisers
-//! are not nodes: each is encoded in a few bytes, and [`Module::values`] decodes them.
+//! The tree is compact: identifiers are interned ([`Name`]), nodes live in the vectors of one
+//! [`Arena`] per module, and a parent node contains the [`Id`] of each child, or a [`List`] (start
+//! and length) of contiguous children. `module[id]` and `module[list]` return the nodes. The
+//! statements of a function body are one flat list in which [`Statement::ScopeBegin`] and
+//! [`Statement::ScopeEnd`] represent braces, so code that reads the tree needs no recursion. The
+//! values in the lists of initialisers are not nodes: each is encoded in a few bytes, and
+//! [`Module::values`] decodes them.
 //!
-//! Constant expressions are folded while parsing: an operand or an initialiser holds a [`Constant`], never an
-//! expression.
+//! Constant expressions are folded while parsing: an operand or an initialiser contains a
+//! [`Constant`], never an expression.
 //!
 //! Invariants: the `Id`s, `List`s and `Name`s in a module were all created while this module was parsed. Each
 //! [`Statement::ScopeBegin`] in a body has a matching [`Statement::ScopeEnd`], even after syntax errors.
@@ -55,9 +57,9 @@ pub struct Version {
 /// The `.target` directive: an architecture and options, such as `sm_80, texmode_independent`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Target {
-    /// The words in order.
+    /// The words of the directive, in order.
     pub words: List<Ident>,
-    /// The position of the directive and its words.
+    /// The source range of the directive and its words.
     pub span: Span,
 }
 
@@ -70,11 +72,11 @@ pub enum Item {
     Variable(Id<Variable>),
     /// `.alias name, target;`
     Alias(Id<Alias>),
-    /// `.pragma "...", ...;`, with the strings without their quotes.
+    /// `.pragma "...", ...;`, where the field contains the strings without their quotes.
     Pragma(List<Ident>),
     /// `.file index "name"`.
     File(Id<FileEntry>),
-    /// `.section name { ... }`.
+    /// A DWARF section: `.section name { ... }`.
     Section(Id<Section>),
     /// One `@@dwarf` line.
     Dwarf(Id<DwarfLine>),
@@ -83,11 +85,11 @@ pub enum Item {
 /// A parsed module.
 #[derive(Debug, Default)]
 pub struct Module {
-    /// `.version`, with the position of the directive.
+    /// The version in the `.version` directive, and the source range of the directive.
     pub version: Option<(Version, Span)>,
     /// `.target`.
     pub target: Option<Target>,
-    /// `.address_size` in bits, with the position of the directive.
+    /// The number of bits in the `.address_size` directive, and the source range of the directive.
     pub address_size: Option<(u32, Span)>,
     /// All declarations and directives after the header, in order.
     pub items: Vec<Item>,
@@ -98,7 +100,7 @@ pub struct Module {
 }
 
 impl Module {
-    /// Returns the text of a name.
+    /// Returns the text that the name `name` represents.
     pub fn text(&self, name: Name) -> &str {
         self.names.text(name)
     }
@@ -108,7 +110,8 @@ impl Module {
         self.arena.values(list)
     }
 
-    /// Returns the functions in order of appearance, including declarations without a body.
+    /// Returns the module's functions in the order of the source text, including declarations
+    /// without a body.
     pub fn functions(&self) -> impl Iterator<Item = (Id<Function>, &Function)> {
         self.items.iter().filter_map(|item| match *item {
             Item::Function(id) => Some((id, &self[id])),
@@ -116,7 +119,7 @@ impl Module {
         })
     }
 
-    /// Returns the module-scope variables in order of appearance.
+    /// Returns the module-scope variables in the order of the source text.
     pub fn variables(&self) -> impl Iterator<Item = (Id<Variable>, &Variable)> {
         self.items.iter().filter_map(|item| match *item {
             Item::Variable(id) => Some((id, &self[id])),
@@ -124,7 +127,8 @@ impl Module {
         })
     }
 
-    /// Returns the position of the first word of an instruction's opcode, without guard and modifiers.
+    /// Returns the source range of the first word of an instruction's opcode, without the guard and
+    /// the modifiers.
     pub fn opcode_span(&self, instruction: &Instruction) -> Span {
         let start = instruction.opcode_start;
         Span::new(start, start + self.text(instruction.opcode).len() as u32)

@@ -11,12 +11,14 @@ use std::num::NonZeroU32;
 use super::values::NoMemory;
 use crate::source::Span;
 
-/// An interned text. Names are numbered from zero without gaps, so that a `Vec` can be indexed by them.
+/// The number of an interned text. A module's names are numbered from zero without gaps, so that
+/// they can be indices of a `Vec`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Name(NonZeroU32);
 
 impl Name {
-    /// Returns the name's index, from zero.
+    /// Returns the number of the name, which can be an index of a `Vec`; the first name has the
+    /// number 0.
     pub fn index(self) -> usize {
         self.0.get() as usize - 1
     }
@@ -27,7 +29,8 @@ impl Name {
         Name::in_slot(number)
     }
 
-    /// Returns the name in a hash slot, or `None` if the slot is free (zero).
+    /// Returns the name that `slot`, the `number` of a [`Slot`], represents, or `None` if the slot
+    /// is free (0).
     fn in_slot(slot: u32) -> Option<Name> {
         NonZeroU32::new(slot).map(Name)
     }
@@ -48,25 +51,27 @@ pub struct Ident {
     pub span: Span,
 }
 
-/// The texts of a module's names.
+/// The interned texts of a module, and a hash table that finds the name of a text.
 pub struct Names {
     key: u64,
     text: String,
     /// For each name, the offset in `text` at which the name's text ends. The text starts where the previous name's
     /// text ends.
     ends: Vec<u32>,
-    /// Open-addressed hash table. Its length is a power of 2, or 0 if there are no names.
+    /// A hash table with open addressing, which finds the name of a text. Its length is a power of
+    /// 2, or 0 if there are no names.
     slots: Vec<Slot>,
-    /// Size in bytes of the allocation that failed, if one has failed.
+    /// The size in bytes of an allocation that failed, or `None` if no allocation has failed since
+    /// [`Names::take_failure`] was called.
     failed: Option<usize>,
 }
 
-/// A slot of the hash table.
+/// A slot of the hash table that finds the name of a text.
 #[derive(Clone, Copy, Default)]
 struct Slot {
-    /// Hash of the text. Texts are compared only if their hashes are equal.
+    /// The hash of the name's text. Texts are compared only if their hashes are equal.
     hash: u32,
-    /// A name's index plus one; zero if the slot is free.
+    /// The number of the name plus one, or zero if the slot is free.
     number: u32,
 }
 
@@ -83,7 +88,7 @@ impl Default for Names {
 }
 
 impl Names {
-    /// Returns the text of a name.
+    /// Returns the text that the name `name` represents.
     pub fn text(&self, name: Name) -> &str {
         let index = name.index();
         let start = match index {
@@ -93,12 +98,12 @@ impl Names {
         &self.text[start..self.ends[index] as usize]
     }
 
-    /// Returns the number of names.
+    /// Returns the number of interned texts.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there are no names.
+    /// Whether no text has been interned.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
@@ -149,7 +154,8 @@ impl Names {
         Ok(Name::in_slot(number).expect("it has just been counted"))
     }
 
-    /// Returns the index of the slot that holds `text`, or else of the free slot in which the text must be stored.
+    /// Returns the index of the slot for `text`. If the text is not interned, this is the free slot
+    /// in which its name must be stored.
     fn find(&self, hash: u32, text: &str) -> usize {
         let mask = self.slots.len() - 1;
         let mut index = hash as usize & mask;
@@ -190,8 +196,8 @@ impl fmt::Debug for Names {
     }
 }
 
-/// Computes a fast keyed hash. Each module has a different secret key, so that an attacker cannot construct an input in
-/// which many names collide.
+/// Computes a fast hash of `text` that depends on the secret `key`. Each module has a different
+/// secret key, so that an attacker cannot construct an input in which many names collide.
 fn hash(key: u64, text: &str) -> u32 {
     let bytes = text.as_bytes();
     let mut state = key ^ bytes.len() as u64;
@@ -212,7 +218,7 @@ fn hash(key: u64, text: &str) -> u32 {
     fold(state ^ tail, key) as u32
 }
 
-/// Combines the two halves of a 128-bit product.
+/// Multiplies `a` by `key`, and combines the two halves of the 128-bit product to 64 bits.
 fn fold(a: u64, key: u64) -> u64 {
     let product = u128::from(a) * u128::from(key.rotate_left(32) | 1);
     (product as u64) ^ (product >> 64) as u64

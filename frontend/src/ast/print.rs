@@ -1,8 +1,9 @@
 //! The text form of a syntax tree, for `margay dis --ast`: one line for each node. The lines of a node's children
 //! follow the node's line and are indented more.
 //!
-//! The first word of a line is the kind of the node. The text shows the tree and not the source: a constant expression
-//! is printed as its value, and a declaration of several names is printed as several nodes.
+//! The first word of a line is the kind of the node. The text can differ from the PTX source: a
+//! constant expression is printed as its value, and a declaration of several names is printed as
+//! several nodes.
 
 use std::fmt::{self, Display, Write};
 
@@ -13,7 +14,7 @@ use super::{
     Variable, VectorSize,
 };
 
-/// Returns the text form of a module's tree.
+/// Returns the text form of a module's syntax tree.
 pub fn tree(module: &Module) -> String {
     let mut printer = Printer {
         module,

@@ -22,25 +22,26 @@ pub enum Statement {
     CallTargets(Id<Targets>),
     /// `name: .callprototype ...;`
     CallPrototype(Id<Prototype>),
-    /// `.pragma "...", ...;`, with the strings without their quotes.
+    /// `.pragma "...", ...;`, where the field contains the strings without their quotes.
     Pragma(List<Ident>),
 }
 
-/// An instruction: guard, opcode head, modifiers in the order written, operands.
+/// An instruction: its guard, its opcode, its modifiers in the order of the source text, and its
+/// operands.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Instruction {
-    /// The first word: `add` of `add.cc.u32`, `cp` of `cp.async.ca`.
+    /// The first word of the instruction, such as `add` in `add.cc.u32` and `cp` in `cp.async.ca`.
     pub opcode: Name,
     /// Byte offset of the opcode in the source text. A guard, if present, is before this offset.
     pub opcode_start: u32,
     /// `@p` or `@!p`.
     pub guard: Option<Id<Guard>>,
-    /// The words after dots, such as `cc` and `u32`. A `.unified` that follows an address is stored as the last
-    /// modifier.
+    /// The words that follow the opcode after dots, such as `cc` and `u32` in `add.cc.u32`. A
+    /// `.unified` that follows an address is stored as the last modifier.
     pub modifiers: List<Modifier>,
     /// The operands.
     pub operands: List<Operand>,
-    /// The `.loc` that applies to this instruction.
+    /// The `.loc` directive that states the source position of this instruction.
     pub location: Option<Id<Location>>,
     /// The source range from the guard or the opcode to the last operand, without the semicolon.
     pub span: Span,
@@ -49,13 +50,14 @@ pub struct Instruction {
 /// One modifier of an instruction; `name` is its text without the dot, such as `L2::cache_hint`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Modifier {
-    /// The text without the dot.
+    /// The modifier's text without the dot.
     pub name: Name,
-    /// The position, including the dot.
+    /// The source range of the modifier, including the dot.
     pub span: Span,
 }
 
-/// `@p` or `@!p` before an instruction.
+/// The predicate `@p` or `@!p` before an instruction: the instruction has an effect only in threads
+/// in which the predicate is true.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Guard {
     /// The predicate register.
@@ -69,14 +71,14 @@ pub struct Guard {
 pub struct Operand {
     /// The kind of operand.
     pub kind: OperandKind,
-    /// The position in the source text.
+    /// The source range of the operand.
     pub span: Span,
 }
 
 /// The names of the components of a vector. PTX also accepts `r g b a` as synonyms.
 pub const COMPONENTS: [&str; 4] = ["x", "y", "z", "w"];
 
-/// An operator that can precede a register operand.
+/// An operator (`!` or `-`) that can precede a register operand.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Prefix {
     /// `!`
@@ -90,7 +92,8 @@ pub enum Prefix {
 pub enum OperandKind {
     /// A register, special register, variable, parameter, label or function.
     Name(Name),
-    /// `name.selector`: a component (`%tid.x`, `v.w`) or a video selector (`%r1.b0`, `%r1.h10`).
+    /// `name.selector`: a component of a vector (`%tid.x`, `v.w`), or the bytes of a register that
+    /// a video instruction selects (`%r1.b0`, `%r1.h10`).
     Component {
         /// The part before the dot.
         base: Name,
@@ -117,52 +120,55 @@ pub enum OperandKind {
         /// Bytes added, wrapping.
         offset: i64,
     },
-    /// `name[offset]`, `name[register]` or `name[register + offset]`.
+    /// An element of an array: `name[offset]`, `name[register]` or `name[register + offset]`.
     Element {
         /// The array.
         base: Name,
         /// The register in the brackets.
         register: Option<Name>,
-        /// The constant in the brackets, in elements.
+        /// The constant in the brackets, which is a number of elements. It is 0 if the brackets
+        /// contain no constant.
         offset: i64,
     },
     /// `[name + offset]`
     Memory {
-        /// A register, variable or parameter.
+        /// The register, variable or parameter from which the address is computed.
         base: Name,
         /// Bytes added, wrapping.
         offset: i64,
     },
     /// `[number]`
     MemoryAt(i64),
-    /// `[a, b, ...]` of textures, surfaces and tensors. The first member is the address, always an
-    /// [`OperandKind::Memory`]. The other members are names and vectors.
+    /// `[a, b, ...]`: the operand of an instruction for textures, surfaces or tensors. The first
+    /// part, always an [`OperandKind::Memory`], is the address. The other parts are names and
+    /// vectors.
     MemoryTuple(List<Operand>),
     /// `{a, b, ...}`
     Vector(List<Operand>),
-    /// `a|b`: always two operands.
+    /// Two operands that are joined by a bar: `a|b`.
     Pair(List<Operand>),
-    /// `(a, b, ...)` in a call.
+    /// A list of operands in parentheses, as in a `call`: `(a, b, ...)`.
     Group(List<Operand>),
 }
 
-/// The parts of a `call`.
+/// The parts of a `call` instruction.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Call {
     /// The operands to which the call writes the returned values.
     pub returns: List<Operand>,
-    /// The function that is called, or the register that holds the function's address.
+    /// The function that is called, or the register that contains the function's address.
     pub target: Operand,
     /// The arguments.
     pub arguments: List<Operand>,
-    /// The prototype, the list of targets or the array of function addresses of an indirect call.
+    /// For an indirect call: the operand after the arguments, which names a prototype, a list of
+    /// call targets or an array of function addresses.
     pub prototype: Option<Operand>,
 }
 
 impl Instruction {
-    /// Returns the parts of a `call`. The list in parentheses before the target contains the operands that receive the
-    /// returned values, and the list in parentheses after the target contains the arguments. Returns `None` if the
-    /// instruction has no target.
+    /// Returns the parts of a `call` instruction. The list in parentheses before the target
+    /// contains the operands that receive the returned values, and the list in parentheses after
+    /// the target contains the arguments. Returns `None` if the instruction has no target.
     pub fn call(&self, module: &Module) -> Option<Call> {
         let mut rest = &module[self.operands];
         let returns = take_group(&mut rest);
@@ -190,27 +196,28 @@ fn take_group(rest: &mut &[Operand]) -> List<Operand> {
     List::EMPTY
 }
 
-/// `.branchtargets` or `.calltargets` with its label.
+/// A directive `.branchtargets` or `.calltargets` with its label: a list of the labels or functions
+/// to which an indirect branch or call can go.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Targets {
     /// The label that names the list.
     pub label: Ident,
-    /// The targets in order.
+    /// The branch targets or call targets, in order.
     pub targets: List<BranchTarget>,
     /// The whole directive.
     pub span: Span,
 }
 
-/// A label or function in a list of targets, or a range `name<n>` of them.
+/// A label or function in a list of targets, or a range `name<n>` of several labels or functions.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct BranchTarget {
-    /// The name, or the part before `<`.
+    /// The name of the label or function. For a range, the name is the part before `<`.
     pub name: Ident,
-    /// `Some(n)` means the range `name0` to `name(n-1)`.
+    /// `Some(n)` for a range: the labels or functions `name0` to `name(n-1)`.
     pub range: Option<u64>,
 }
 
-/// `.callprototype` with its label.
+/// A directive `.callprototype` with its label: the signature of an indirect call's target.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Prototype {
     /// The label that names the prototype.
@@ -219,7 +226,7 @@ pub struct Prototype {
     pub returns: List<Variable>,
     /// Parameters.
     pub parameters: List<Variable>,
-    /// Directives such as `.noreturn` and `.abi_preserve`.
+    /// The prototype's directives, such as `.noreturn` and `.abi_preserve`.
     pub directives: List<Directive>,
     /// The whole directive.
     pub span: Span,

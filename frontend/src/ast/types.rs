@@ -1,11 +1,11 @@
 //! Types and state spaces as written in declarations.
 //!
-//! The types in this module keep everything that a declaration specifies, including signedness. The IR has its own,
-//! simpler types.
+//! The types in this module represent everything that a declaration specifies, including
+//! signedness. The IR has other types, which are simpler.
 
 use std::fmt;
 
-/// The element type of a declaration.
+/// The type of a variable's elements, as its declaration names it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "the variants are PTX's own type names")]
 pub enum ScalarType {
@@ -33,7 +33,7 @@ pub enum ScalarType {
 }
 
 impl ScalarType {
-    /// Every type with its PTX name.
+    /// Every type with its PTX name (without the dot).
     pub const ALL: [(ScalarType, &'static str); 21] = [
         (ScalarType::B8, "b8"),
         (ScalarType::B16, "b16"),
@@ -64,7 +64,7 @@ impl ScalarType {
         row.map(|row| row.0)
     }
 
-    /// Returns the PTX name without the dot.
+    /// Returns the name that PTX text uses, without the dot.
     pub fn word(self) -> &'static str {
         Self::ALL[self as usize].1
     }
@@ -83,12 +83,12 @@ impl ScalarType {
         }
     }
 
-    /// True for `.texref`, `.samplerref` and `.surfref`.
+    /// Whether the type is `.texref`, `.samplerref` or `.surfref`.
     pub fn is_opaque(self) -> bool {
         self >= ScalarType::TexRef
     }
 
-    /// Whether this is a floating-point type, packed or not.
+    /// Whether the type is a floating-point type, or a packed type with floating-point elements.
     pub fn is_float(self) -> bool {
         use ScalarType::*;
         matches!(self, F16 | F16x2 | F32 | F64)
@@ -110,18 +110,18 @@ pub enum StateSpace {
     Const,
     /// Global memory.
     Global,
-    /// Memory of one thread.
+    /// Local memory, of which each thread has its own.
     Local,
     /// Parameters of kernels and functions.
     Param,
-    /// Memory of one thread block.
+    /// Shared memory, which the threads of one block use together.
     Shared,
     /// The state space of textures before PTX 1.5.
     Tex,
 }
 
 impl StateSpace {
-    /// Every state space with its PTX name.
+    /// Every state space with its PTX name (without the dot).
     pub const ALL: [(StateSpace, &'static str); 7] = [
         (StateSpace::Reg, "reg"),
         (StateSpace::Const, "const"),
@@ -138,7 +138,7 @@ impl StateSpace {
         row.map(|row| row.0)
     }
 
-    /// Returns the PTX name without the dot.
+    /// Returns the name that PTX text uses, without the dot.
     pub fn word(self) -> &'static str {
         Self::ALL[self as usize].1
     }
@@ -153,7 +153,7 @@ impl fmt::Display for StateSpace {
 /// The number of elements of a vector variable.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord, Default)]
 pub enum VectorSize {
-    /// No vector: one element.
+    /// One element; the variable is not a vector.
     #[default]
     Scalar = 1,
     /// `.v2`

@@ -1,9 +1,10 @@
-//! The values in the lists of initialisers.
+//! The values in the initialiser lists of a module, in an encoding that needs little memory.
 //!
-//! An initialiser can have far more values than the rest of the module has nodes: a compressed fat binary of 20 KB can
-//! expand to a hundred million values. Therefore, the values in a list are not nodes of the arena. The values of all
-//! lists are encoded one after another in one vector of bytes, most of them in three or four bytes, and [`ValueIter`]
-//! decodes them.
+//! An initialiser can contain far more values than the rest of the module contains nodes of the
+//! syntax tree: a compressed fat binary of 20 KB can expand to a hundred million values. Therefore,
+//! the values in a list are not nodes of the arena. The values of all lists are encoded one after
+//! another in one vector of bytes, most of them in three or four bytes, and [`ValueIter`] decodes
+//! them.
 //!
 //! The first byte of an encoded value contains the form of the value and the distance in bytes from the end of the
 //! previous value's text to the start of this value's text. If the distance is [`FAR`] or more, the byte contains `FAR`
@@ -19,20 +20,20 @@
 use super::{Constant, Initializer, InitializerKind, List, Name};
 use crate::source::Span;
 
-/// The values of a list, in the [`Values`] of its module.
+/// An initialiser list. Its values are encoded in the [`Values`] of the module.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ValueList {
-    /// Start and end of the bytes that encode the values.
+    /// The bytes of the [`Values`] with the indices `start..end` encode the list's values.
     start: usize,
     end: usize,
     /// Number of values.
     count: u32,
-    /// Offset of the list in the source text.
+    /// The byte offset of the list in the source text.
     position: u32,
 }
 
 impl ValueList {
-    /// Returns the number of values.
+    /// Returns the number of values in the list.
     pub fn len(self) -> usize {
         self.count as usize
     }
@@ -47,23 +48,24 @@ impl ValueList {
 #[derive(Debug, Default)]
 pub(super) struct Values {
     bytes: Vec<u8>,
-    /// Source offset from which the distance to the next value is measured: the end of the value or list that was added
-    /// last, or the start of a list that has no values yet.
+    /// The byte offset in the source text from which the distance to the next value is measured:
+    /// the end of the value or list that was added last, or the start of a list that has no values
+    /// yet.
     position: u32,
 }
 
-/// A list whose values are being added.
+/// An initialiser list that is not complete: values are being added to it.
 pub(crate) struct OpenList {
-    /// Index of the first byte of the list's header.
+    /// The index, in the encoded bytes, of the first byte of the list's header.
     header: usize,
     start: u32,
     count: u32,
 }
 
-/// The error for a failed allocation, with its size in bytes.
+/// The error for a failed allocation. The field is the size in bytes of the allocation.
 pub(super) struct NoMemory(pub(super) usize);
 
-/// The forms of encoded values.
+/// The numbers in the first byte of an encoded value that state how the value is encoded.
 mod form {
     pub(super) const SIGNED: u8 = 0;
     pub(super) const UNSIGNED: u8 = 1;
@@ -73,7 +75,7 @@ mod form {
     pub(super) const LIST: u8 = 5;
     pub(super) const PROPERTIES: u8 = 6;
     pub(super) const EMPTY_LIST: u8 = 7;
-    /// Number of bits that encode a form.
+    /// The number of bits in the first byte of a value that contain the form of the value.
     pub(super) const BITS: u32 = 3;
 }
 
@@ -87,8 +89,8 @@ const HEADER: usize = 4 + 4 + 8;
 const LONGEST: usize = 40;
 
 impl Values {
-    /// Begins a list whose text begins at `start`. The list is either the outermost list of a variable or the next
-    /// value of the list that was begun last.
+    /// Begins a list whose text begins at the byte offset `start` of the source text. The list is
+    /// either the outermost list of a variable or the next value of the list that was begun last.
     pub(super) fn begin(&mut self, start: u32) -> Result<OpenList, NoMemory> {
         self.head(form::LIST, start)?;
         let header = self.bytes.len();
@@ -101,7 +103,7 @@ impl Values {
         })
     }
 
-    /// Ends a list whose text ends at `end`.
+    /// Ends a list whose text ends at the byte offset `end` of the source text.
     pub(super) fn end(&mut self, list: &OpenList, end: u32) -> ValueList {
         let start = list.header + HEADER;
         let content = self.bytes.len() - start;
@@ -118,7 +120,8 @@ impl Values {
         }
     }
 
-    /// Adds a value that is not a list with values. [`Values::begin`] and [`Values::end`] add lists with values.
+    /// Adds a value that is an empty list or not a list. [`Values::begin`] and [`Values::end`] add
+    /// the other lists.
     pub(super) fn push(&mut self, value: &Initializer) -> Result<(), NoMemory> {
         let form = match value.kind {
             InitializerKind::Constant(Constant::Int {
@@ -163,7 +166,7 @@ impl Values {
         Ok(())
     }
 
-    /// Returns the values of a list.
+    /// Returns an iterator that decodes the values of a list.
     pub(super) fn of(&self, list: ValueList) -> ValueIter<'_> {
         let bytes = self.bytes.get(..list.end).unwrap_or_default();
         ValueIter {
@@ -174,7 +177,8 @@ impl Values {
         }
     }
 
-    /// Reserves memory for a value and writes its form and position.
+    /// Reserves memory for a value, and writes the value's form and the distance from the previous
+    /// value's text to the byte offset `start`.
     fn head(&mut self, form: u8, start: u32) -> Result<(), NoMemory> {
         if self.bytes.capacity() - self.bytes.len() < LONGEST {
             let more = (2 * self.bytes.capacity()).max(LONGEST);
@@ -239,8 +243,8 @@ impl ValueIter<'_> {
         Some((number >> 1) as i64 ^ -((number & 1) as i64))
     }
 
-    /// Decodes the header of a list whose text begins at `start`, and skips the values of the list. Returns the list
-    /// and the length of its text.
+    /// Decodes the header of a list whose text begins at the byte offset `start`, and advances the
+    /// iterator past the values of the list. Returns the list and the length of its text.
     fn list(&mut self, start: u32) -> Option<(ValueList, u32)> {
         let len = u32::from_le_bytes(self.take()?);
         let count = u32::from_le_bytes(self.take()?);

@@ -18,12 +18,13 @@ impl<'a> Bytes<'a> {
         self.0.get(start..end)
     }
 
-    /// Returns the bytes from `offset` to the end.
+    /// Returns the bytes from `offset` to the end of the slice, or `None` if `offset` is past the
+    /// end.
     pub(super) fn tail(self, offset: u64) -> Option<&'a [u8]> {
         self.0.get(usize::try_from(offset).ok()?..)
     }
 
-    /// Reads a fixed number of bytes at `offset`.
+    /// Reads the `N` bytes at `offset`, or returns `None` if some of them are outside the slice.
     fn array<const N: usize>(self, offset: u64) -> Option<[u8; N]> {
         self.slice(offset, N as u64)?.try_into().ok()
     }

@@ -1,10 +1,12 @@
-//! Decompresses LZ4 blocks and Zstandard frames up to the size that the header of their entry declares.
+//! Decompresses the payloads of a fat binary's entries, which are LZ4 blocks or Zstandard frames,
+//! up to the size that the entry's header declares.
 //!
 //! Invariant: the output never exceeds the size that the entry's header declares, and this size
 //! never exceeds [`MAX_UNCOMPRESSED`]. The buffer for a Zstandard frame grows with the actual
-//! output. In addition to this buffer, the decoder keeps at most the frame's window and one piece
-//! of the output. The buffer for an LZ4 block has the declared size, so a size that the block
-//! cannot produce is rejected before the buffer is allocated.
+//! output. In addition to this buffer, the decoder needs memory for the frame's window (the earlier
+//! output to which the compressed data may refer) and for [`PIECE`] bytes of output. The buffer for
+//! an LZ4 block has the declared size, so a size that the block cannot produce is rejected before
+//! the buffer is allocated.
 
 use std::fmt;
 use std::io::{ErrorKind, Read};
@@ -13,8 +15,8 @@ use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 
 use super::bytes::buffer;
 
-/// The largest accepted size of an uncompressed entry, in bytes. The largest known entries of real fat binaries have
-/// less than 30 MB.
+/// The largest accepted size of an entry's payload after decompression, in bytes. The largest known
+/// entries of real fat binaries have less than 30 MB.
 pub const MAX_UNCOMPRESSED: u64 = 256 << 20;
 
 /// The largest accepted window of a Zstandard frame, in bytes. The decoder needs memory of the
@@ -23,7 +25,8 @@ pub const MAX_UNCOMPRESSED: u64 = 256 << 20;
 /// content has less than 128 MiB has a window as large as its content.
 const MAX_WINDOW: u64 = 64 << 20;
 
-/// Number of bytes of a Zstandard frame that are decompressed at once.
+/// The maximum number of bytes of output that one step of the decompression of a Zstandard frame
+/// produces.
 const PIECE: u64 = 1 << 20;
 
 /// The largest compression ratio of LZ4: each byte of an LZ4 block produces at most 255 bytes of output.
@@ -32,7 +35,7 @@ const LZ4_MAX_RATIO: u64 = 255;
 /// The compression of an entry's payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Codec {
-    /// A bare LZ4 block.
+    /// An LZ4 block without the header of an LZ4 frame.
     Lz4,
     /// A Zstandard frame.
     Zstd,
@@ -55,7 +58,7 @@ impl fmt::Display for Codec {
 pub(super) enum Problem {
     /// The data is damaged. The field contains the decoder's message.
     Damaged(String),
-    /// An allocation failed. The field contains its size in bytes.
+    /// An allocation failed. The field contains the size of the allocation in bytes.
     Memory(u64),
 }
 
@@ -65,7 +68,7 @@ impl From<String> for Problem {
     }
 }
 
-/// Decompresses `data`, which must produce exactly `size` bytes.
+/// Decompresses `data`. Returns an error if the result does not have exactly `size` bytes.
 ///
 /// The caller must check that `size` is at most [`MAX_UNCOMPRESSED`].
 pub(super) fn exactly(codec: Codec, data: &[u8], size: u64) -> Result<Vec<u8>, Problem> {

@@ -1,5 +1,5 @@
-//! ELF files. A cubin is recognised and rejected with an error that lists its kernels. A host program, library or
-//! object file is searched for fat binaries.
+//! Reads ELF files. For a cubin, the caller gets the facts for an error message, such as the names
+//! of the kernels. A host program, library or object file is searched for fat binaries.
 //!
 //! Invariant: this module never executes or trusts machine code. It only reads the SM number and the kernel
 //! names of a cubin.
@@ -17,24 +17,26 @@ use super::{Container, ImageError};
 
 /// Size in bytes of an ELF file's header.
 pub const ELF_HEADER_LEN: usize = 64;
-/// `e_machine` of CUDA machine code.
+/// The value of the header field `e_machine` for CUDA machine code.
 pub const EM_CUDA: u16 = 190;
 /// The largest accepted size of an ELF file, in bytes.
 pub const MAX_ELF: u64 = 1 << 36;
 
-/// Offsets of the ELF header's fields for the section header table: file offset, size of an entry and number of
-/// entries.
+/// The offset of an ELF header's field that contains the file offset of the section header table.
+/// The next two constants are the offsets of the fields for the size of an entry of this table and
+/// for the number of entries.
 const E_SHOFF: u64 = 40;
 const E_SHENTSIZE: u64 = 58;
 const E_SHNUM: u64 = 60;
-/// Offsets of the ELF header's fields for the program header table: file offset, size of an entry and number of
-/// entries.
+/// The offset of an ELF header's field that contains the file offset of the program header table.
+/// The next two constants are the offsets of the fields for the size of an entry of this table and
+/// for the number of entries.
 const E_PHOFF: u64 = 32;
 const E_PHENTSIZE: u64 = 54;
 const E_PHNUM: u64 = 56;
 
-/// Returns the number of bytes from the start of an ELF file to the end of its header tables. `header` contains the
-/// first 64 bytes of the file.
+/// Returns the number of bytes from the start of an ELF file to the end of its section header table
+/// and its program header table. `header` contains the first 64 bytes of the file.
 ///
 /// A caller that has a pointer without a length determines the size of the file with this function and [`elf_len`]. The
 /// caller first reads 64 bytes, then as many bytes as this function returns, and then as many bytes as `elf_len`
@@ -100,14 +102,15 @@ fn endian(header: &FileHeader64<Endianness>) -> Result<Endianness, ImageError> {
     header.endian().map_err(|e| unreadable("ELF file", &e))
 }
 
-/// Returns `e_machine` of an ELF file.
+/// Returns the header field `e_machine` of an ELF file, which states for which processor the file
+/// is.
 pub(super) fn machine(bytes: &[u8]) -> Result<u16, ImageError> {
     let header = header(bytes)?;
     Ok(header.e_machine(endian(header)?).0)
 }
 
-/// Reads the architecture (90 for `sm_90`) and the kernel names of a cubin. If the symbol table is damaged, the names
-/// are missing.
+/// Reads the architecture (90 for `sm_90`) and the kernel names of a cubin. If the symbol table is
+/// damaged, the result contains no names.
 pub(super) fn cubin(bytes: &[u8]) -> Cubin {
     Cubin {
         sm: cubin_sm(bytes),
@@ -115,9 +118,9 @@ pub(super) fn cubin(bytes: &[u8]) -> Cubin {
     }
 }
 
-/// Reads the number of the architecture from the header's flags. The number is in the second byte of the flags if the
-/// ABI version is 8 or later, and in the lowest byte otherwise (CUDA 12 and earlier). Returns `None` if the number is 0
-/// or the file is too short.
+/// Reads the number of the architecture from the flags in the header of a cubin. The number is in
+/// the second byte of the flags if the ABI version is 8 or later, and in the lowest byte otherwise
+/// (CUDA 12 and earlier). Returns `None` if the number is 0 or the file is too short.
 fn cubin_sm(bytes: &[u8]) -> Option<u32> {
     const E_IDENT_ABIVERSION: usize = 8;
     const E_FLAGS: u64 = 48;
@@ -131,8 +134,8 @@ fn cubin_sm(bytes: &[u8]) -> Option<u32> {
     (sm != 0).then_some(sm)
 }
 
-/// Returns the names of the kernels: the function symbols that have the entry flag in `st_other`. Other device
-/// functions do not have this flag.
+/// Returns the names of a cubin's kernels: the function symbols that have the entry flag in
+/// `st_other`. Other device functions do not have this flag.
 fn kernel_names(bytes: &[u8]) -> Option<Vec<String>> {
     const ENTRY_MARK: u8 = 0x10;
     let file = object::read::elf::ElfFile64::<LittleEndian>::parse(bytes).ok()?;
@@ -145,7 +148,7 @@ fn kernel_names(bytes: &[u8]) -> Option<Vec<String>> {
     Some(names.collect())
 }
 
-/// The kind of section in which a fat binary was found in a host program, library or object file.
+/// The kind of a section that contains fat binaries in a host program, library or object file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HostSection {
     /// `.nv_fatbin`: the fat binary is a separate module.
@@ -174,9 +177,9 @@ pub struct HostContainer<'a> {
 
 /// Finds the fat binaries in the ELF file of a host program, shared library or object.
 ///
-/// Fat binaries without entries are omitted. The linker writes such an empty fat binary if its inputs contain only PTX.
-/// The result is empty for a program without device code. [`ImageError::Object`] means that the file is not a readable
-/// ELF file.
+/// The result does not contain fat binaries without entries. The linker writes such an empty fat
+/// binary if its inputs contain only PTX. The result is empty for a program without device code.
+/// The error [`ImageError::Object`] means that the ELF file cannot be parsed.
 pub fn host_containers(elf: &[u8]) -> Result<Vec<HostContainer<'_>>, ImageError> {
     let file = object::File::parse(elf).map_err(|e| unreadable("ELF file", &e))?;
     let mut found = Vec::new();
@@ -200,8 +203,8 @@ pub fn host_containers(elf: &[u8]) -> Result<Vec<HostContainer<'_>>, ImageError>
     Ok(found)
 }
 
-/// Whether a cubin has neither functions nor variables. The linker writes such a cubin to a program that has only one
-/// module.
+/// Whether a cubin has neither functions nor variables. The linker (`nvcc -rdc=true`) adds an empty
+/// cubin to a program that has only one module.
 pub(super) fn is_empty_cubin(cubin: &[u8]) -> bool {
     const CONTENT: [&str; 4] = [".text.", ".nv.global", ".nv.constant", ".nv.shared"];
     let Ok(file) = object::File::parse(cubin) else {
@@ -213,7 +216,8 @@ pub(super) fn is_empty_cubin(cubin: &[u8]) -> bool {
     })
 }
 
-/// Returns the bytes of each fat binary in a section. Fat binaries are aligned to 8 bytes.
+/// Returns the bytes of each fat binary in a section. In the section, fat binaries begin at
+/// multiples of 8 bytes.
 pub(super) fn containers_in(section: &[u8]) -> Result<Vec<&[u8]>, ImageError> {
     const ALIGN: usize = 8;
     let mut found = Vec::new();

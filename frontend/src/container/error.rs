@@ -1,4 +1,5 @@
-//! Errors of device images, with the facts that a user needs to fix them.
+//! The errors that occur when PTX is read from an image. They contain the facts that a user needs
+//! to find the cause.
 //!
 //! Invariant: only [`ImageError::fault`] assigns the errors to classes. The driver library maps each class, an
 //! [`ImageFault`], to a CUDA result code.
@@ -10,7 +11,7 @@ use super::{Codec, EntryKind};
 /// The reason why no PTX can be read from an image.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImageError {
-    /// The format of the bytes is none of the formats that a CUDA driver accepts.
+    /// The image has none of the formats that a CUDA driver accepts.
     #[error("this is not a device image: it begins with {}, not with PTX text, a fat binary or an ELF file", hex(.prefix))]
     Unrecognised {
         /// The first bytes of the image, at most eight.
@@ -21,7 +22,7 @@ pub enum ImageError {
         "the {what} at byte {at} needs {needed} bytes, but only {have} follow: the file is cut short or damaged"
     )]
     Truncated {
-        /// A description of the part of the file that does not fit.
+        /// A description of the part of the file that extends past the end of the file.
         what: &'static str,
         /// The position of the part, counted in bytes from the start of the image.
         at: u64,
@@ -30,24 +31,24 @@ pub enum ImageError {
         /// The number of bytes from the start of the part to the end of the file.
         have: u64,
     },
-    /// A field has a value that the format does not allow.
+    /// A field of the image has a value that the file format does not allow.
     #[error("the {what} at byte {at} is {value}: the file is damaged or of an unknown kind")]
     Field {
-        /// The name of the field.
+        /// The name of the field with the invalid value.
         what: &'static str,
         /// The position of the structure that contains the field, in bytes from the start of the image.
         at: u64,
-        /// The value of the field.
+        /// The invalid value of the field.
         value: u64,
     },
-    /// The file declares a size above a limit that no real image reaches.
+    /// The file declares a size above a limit that is larger than the sizes in all known images.
     #[error("the {what} declares {declared} bytes; the limit is {limit}")]
     TooLarge {
         /// A description of the part of the file that declares the size.
         what: &'static str,
         /// The size that the file declares.
         declared: u64,
-        /// The largest size that is accepted.
+        /// The largest size that Margay accepts.
         limit: u64,
     },
     /// Compressed data does not decompress to the size that its header declares.
@@ -60,7 +61,7 @@ pub enum ImageError {
         /// The decoder's message.
         reason: String,
     },
-    /// There is not enough memory for the text of the image.
+    /// There is not enough memory for the PTX text of the image.
     #[error("out of memory: {bytes} bytes for the text of the image")]
     OutOfMemory {
         /// The number of bytes that could not be allocated.
@@ -75,13 +76,14 @@ pub enum ImageError {
     /// The ELF file is not a cubin and contains no fat binaries.
     #[error("this ELF file (machine {machine}) contains no device code")]
     NoDeviceCode {
-        /// `e_machine` of the file.
+        /// The header field `e_machine` of the ELF file, which states for which processor the file
+        /// is.
         machine: u16,
     },
     /// The ELF file or archive cannot be read.
     #[error("this {what} cannot be read: {reason}")]
     Object {
-        /// The kind of file.
+        /// The kind of the file, as text for the error message.
         what: &'static str,
         /// The error message of the library that reads ELF files and archives.
         reason: String,
@@ -117,7 +119,7 @@ impl ImageError {
     }
 }
 
-/// A cubin: machine code of one GPU generation.
+/// The facts about a cubin (machine code for one GPU architecture) that an error message contains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cubin {
     /// The SM number (80 for `sm_80`), if the file's flags contain it.
@@ -156,11 +158,13 @@ fn write_names(f: &mut fmt::Formatter<'_>, names: &[String]) -> fmt::Result {
 /// The contents of a fat binary without PTX.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
-    /// SM numbers of the fat binary's machine code, ascending.
+    /// The architectures (80 for `sm_80`) for which the fat binary contains machine code, in
+    /// ascending order.
     pub cubins: Vec<u32>,
-    /// SM numbers of the fat binary's link-time intermediate code, ascending.
+    /// The architectures for which the fat binary contains intermediate code for link-time
+    /// optimisation, in ascending order.
     pub lto: Vec<u32>,
-    /// Codes of the entries of unknown kinds.
+    /// The kind numbers of the entries whose kind is unknown.
     pub other: Vec<u16>,
 }
 
@@ -190,7 +194,7 @@ fn sm_list(sms: &[u32]) -> String {
     names.join(" ")
 }
 
-/// Formats bytes as hexadecimal pairs.
+/// Returns the bytes as text: two hexadecimal digits for each byte.
 fn hex(bytes: &[u8]) -> String {
     if bytes.is_empty() {
         return "nothing".to_owned();

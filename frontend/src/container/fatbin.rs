@@ -27,9 +27,9 @@ const ENTRY_HEADER_LEN: u64 = 64;
 pub enum EntryKind {
     /// PTX text.
     Ptx,
-    /// Machine code of one GPU generation in an ELF file.
+    /// A cubin: an ELF file with machine code for one GPU architecture.
     Cubin,
-    /// Link-time optimisation input (NVVM intermediate code).
+    /// Code in NVVM's intermediate representation, which is the input of link-time optimisation.
     Lto,
     /// An unknown kind.
     Other(u16),
@@ -68,17 +68,17 @@ impl EntryFlags {
     const ARCH_SPECIFIC: u64 = 0x10_0000;
     const FAMILY: u64 = 0x20_0000;
 
-    /// Whether the entry was built with device debugging (`-G`).
+    /// Whether the entry was compiled for debugging on the device (`-G`).
     pub fn debug(self) -> bool {
         self.0 & Self::DEBUG != 0
     }
 
-    /// Whether the entry was built for one architecture only (`sm_90a`).
+    /// Whether the entry was compiled for exactly one architecture (such as `sm_90a`).
     pub fn arch_specific(self) -> bool {
         self.0 & Self::ARCH_SPECIFIC != 0
     }
 
-    /// Whether the entry was built for one family of architectures (`sm_100f`).
+    /// Whether the entry was compiled for one family of architectures (such as `sm_100f`).
     pub fn family(self) -> bool {
         self.0 & Self::FAMILY != 0
     }
@@ -99,20 +99,22 @@ impl EntryFlags {
 pub struct EntryInfo {
     /// The kind of the payload.
     pub kind: EntryKind,
-    /// The SM number: 80 for `sm_80`.
+    /// The number of the architecture for which the payload was compiled: 80 for `sm_80`.
     pub sm: u32,
     /// Version of the payload's format, major number first. For PTX, this is the ISA version, such as (9, 5).
     pub version: (u16, u16),
     /// The flags of the entry.
     pub flags: EntryFlags,
-    /// Name of the source file, present with `-lineinfo` and `-G`.
+    /// The name of the source file. It is present if the entry was compiled with `-lineinfo` or
+    /// `-G`.
     pub source_name: Option<String>,
-    /// Options for the assembler, such as `-maxrregcount=32`, without surrounding white space.
+    /// The options with which the assembler (ptxas) must compile the payload, such as
+    /// `-maxrregcount=32`, without surrounding white space.
     pub options: Option<String>,
 }
 
 impl EntryInfo {
-    /// Returns the target's name as written in a `.target` directive.
+    /// Returns the name of the entry's target, as a `.target` directive writes it.
     pub fn target(&self) -> String {
         let suffix = match (self.flags.arch_specific(), self.flags.family()) {
             (true, _) => "a",
@@ -122,7 +124,7 @@ impl EntryInfo {
         format!("sm_{}{suffix}", self.sm)
     }
 
-    /// Whether the code was compiled for linking with other device code (`nvcc -rdc=true`).
+    /// Whether the payload was compiled for linking with other device code (`nvcc -rdc=true`).
     pub fn relocatable(&self) -> bool {
         self.options
             .as_deref()
@@ -135,15 +137,15 @@ impl EntryInfo {
 pub struct Entry<'a> {
     /// The description of the entry.
     pub info: EntryInfo,
-    /// The payload as stored. If the payload is compressed, these bytes do not include the padding.
-    /// Otherwise, they include the padding.
+    /// The bytes of the payload in the fat binary. They include the padding if the payload is not
+    /// compressed, and do not include it if the payload is compressed.
     stored: &'a [u8],
     codec: Option<Codec>,
     uncompressed: u64,
 }
 
 impl<'a> Entry<'a> {
-    /// Returns the payload as stored in the fat binary.
+    /// Returns the bytes of the payload in the fat binary, which may be compressed.
     pub fn stored(&self) -> &'a [u8] {
         self.stored
     }
@@ -174,7 +176,8 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// Returns the first `wanted` bytes of the decompressed payload. For Zstandard, decompresses only these bytes.
+    /// Returns the first `wanted` bytes of the decompressed payload. A Zstandard payload is
+    /// decompressed only up to these bytes.
     pub fn prefix(&self, wanted: usize) -> Result<Vec<u8>, ImageError> {
         match self.codec {
             None => copy(&self.stored[..wanted.min(self.stored.len())]),
@@ -228,14 +231,15 @@ impl<'a> Entry<'a> {
 /// A parsed fat binary.
 #[derive(Clone, Debug, Default)]
 pub struct Container<'a> {
-    /// The entries in file order. The order matters only between PTX entries with equal architectures and versions
-    /// ([`super::choose`]).
+    /// The entries, in the order of the file. The order matters only between PTX entries with equal
+    /// architectures and versions ([`super::choose`]).
     pub entries: Vec<Entry<'a>>,
 }
 
 /// Returns the length of the whole fat binary whose first 16 bytes are `header`.
 ///
-/// Callers that have a pointer without a length use this function.
+/// A caller that has only a pointer to a fat binary determines the fat binary's length with this
+/// function.
 pub fn container_len(header: &[u8; CONTAINER_HEADER_LEN]) -> Result<usize, ImageError> {
     container_len_at(Bytes(header), 0)
 }
@@ -269,7 +273,8 @@ fn container_len_at(bytes: Bytes<'_>, at: u64) -> Result<usize, ImageError> {
 }
 
 impl<'a> Container<'a> {
-    /// Parses the fat binary at the start of `bytes`. Ignores any bytes after the end of the fat binary.
+    /// Parses the fat binary at the start of `bytes`. `bytes` may continue after the end of the fat
+    /// binary; these bytes are not read.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, ImageError> {
         let total = container_len_at(Bytes(bytes), 0)?;
         let whole = bytes.get(..total).ok_or(ImageError::Truncated {
@@ -305,7 +310,8 @@ struct RawEntry {
 }
 
 impl RawEntry {
-    /// Reads the fields from the first 64 bytes of `b`. Returns `None` if `b` is shorter.
+    /// Reads the fields from the first 64 bytes of `b`. Returns `None` if `b` has fewer than 64
+    /// bytes.
     fn read(b: Bytes<'_>) -> Option<Self> {
         Some(RawEntry {
             kind: b.u16(0)?,
@@ -323,8 +329,8 @@ impl RawEntry {
     }
 }
 
-/// Parses the entry at offset `at`. Returns the entry and its length in bytes, which is at least 64, so a loop over
-/// entries makes progress.
+/// Parses the entry at offset `at`. Returns the entry and the number of bytes from `at` to the next
+/// entry. This number is at least 64, so a loop over the entries ends.
 fn parse_entry(bytes: Bytes<'_>, at: u64) -> Result<(Entry<'_>, u64), ImageError> {
     let rest = bytes.tail(at).unwrap_or_default();
     let cut = |what, needed| ImageError::Truncated {
@@ -380,8 +386,8 @@ fn parse_entry(bytes: Bytes<'_>, at: u64) -> Result<(Entry<'_>, u64), ImageError
     ))
 }
 
-/// Returns the text of the options block at offset `at`. Returns `None` for cubins, because their block is binary for
-/// sm_100 and later.
+/// Returns the text of the compiler options at the offset `at` of an entry's header. Returns `None`
+/// for cubins, because cubins for sm_100 and later have binary data there.
 fn options_text(header: &[u8], at: u64, kind: EntryKind) -> Option<String> {
     if at == 0 || kind == EntryKind::Cubin {
         return None;
@@ -396,8 +402,8 @@ fn options_text(header: &[u8], at: u64, kind: EntryKind) -> Option<String> {
     (!trimmed.is_empty()).then(|| trimmed.to_owned())
 }
 
-/// Returns the text at offset `at` in `header`. An offset outside the header gives `None` instead of an error, because
-/// the payload can be used without its source name and options.
+/// Returns the text at offset `at` in `header`. If the text is not inside the header, returns
+/// `None` and not an error, because the payload can be used without its source name and options.
 fn string_at(header: &[u8], at: u64, len: u64) -> Option<String> {
     if at == 0 || len == 0 {
         return None;

@@ -1,17 +1,18 @@
 //! The output of Margay's linkers (`cuLinkComplete` and the replacement for nvJitLink): several PTX texts
 //! joined into one text.
 //!
-//! A program may copy the joined text, write it to a file and load it later, so this text must be self-contained. If
-//! there is only one input, the result is this input and a NUL. The result for several inputs begins with a line that
-//! identifies a joined text, and a separator line precedes each input. [`super::select_ptx`] separates the inputs
-//! again.
+//! A program may copy the joined text, write it to a file and load it later, so this text must be
+//! self-contained. If there is only one input, the joined text is this input, followed by a NUL.
+//! If there are several inputs, the joined text begins with a line that marks it as a joined text,
+//! and contains a separator line before each input. [`super::select_ptx`] splits the joined text
+//! into the inputs again.
 
-/// First line of joined texts.
+/// The first line of a joined text.
 const HEAD: &[u8] = b"//@margay linked ptx\n";
-/// Separator line before each text.
+/// The separator line before each input in a joined text.
 const NEXT: &[u8] = b"\n//@margay next input\n";
 
-/// Joins texts into one text and appends a NUL.
+/// Joins `texts` into one text and appends a NUL.
 pub fn join(texts: &[Vec<u8>]) -> Vec<u8> {
     let mut joined = Vec::new();
     match texts {
@@ -28,8 +29,8 @@ pub fn join(texts: &[Vec<u8>]) -> Vec<u8> {
     joined
 }
 
-/// Whether a text declares an external function of the device runtime (`libcudadevrt`). If so, the device runtime must
-/// be linked too.
+/// Whether `text` declares an external function of the device runtime (the library `libcudadevrt`).
+/// A program with such a text must be linked with the device runtime.
 pub fn calls_device_runtime(text: &[u8]) -> bool {
     let declares = |line: &[u8]| find(line, b".extern").is_some() && find(line, b".func").is_some();
     let mut lines = text.split(|&byte| byte == b'\n');
@@ -45,7 +46,7 @@ pub fn calls_device_runtime(text: &[u8]) -> bool {
     false
 }
 
-/// Whether [`join`] created this text from several texts.
+/// Whether `text` is a joined text: [`join`] created it from several texts.
 pub(super) fn is_joined(text: &[u8]) -> bool {
     text.starts_with(HEAD)
 }

@@ -2,12 +2,12 @@
 //!
 //! [`Image::parse`] recognises the format of an image by its first bytes. [`select_ptx`] extracts
 //! the PTX text to compile. If the image is PTX text, the extracted text is the image itself. If
-//! the image is a fat binary, the extracted text is the decompressed best PTX entry. The code also
-//! calls a fat binary a *container*. Cubins are recognised and rejected with an error that lists
-//! their kernels. A CUDA *wrapper* is the structure through which a host program registers its fat
-//! binaries. A wrapper contains raw pointers, which only the driver library can dereference.
-//! [`wrapper`], [`container_len`], [`elf_tables_len`] and [`elf_len`] read only the bytes that they
-//! receive.
+//! the image is a fat binary, the extracted text is the decompressed PTX entry that is best for the
+//! device. The code also calls a fat binary a *container*. For a cubin, [`select_ptx`] returns an
+//! error that lists the cubin's kernels. A CUDA *wrapper* is the structure through which a host
+//! program registers its fat binaries. A wrapper contains raw pointers, which only the driver
+//! library can dereference. [`wrapper`], [`container_len`], [`elf_tables_len`] and [`elf_len`] read
+//! only the bytes that they receive.
 //!
 //! ```
 //! use margay_frontend::container::select_ptx;
@@ -49,18 +49,19 @@ pub const WRAPPER_LEN: usize = 24;
 /// The number of bytes of an image that [`detect`] reads.
 pub const DETECT_LEN: usize = 8;
 
-/// A PTX text and, if the text is from a fat binary, the description of its entry.
+/// A PTX text and, if the text is from a fat binary, the description of the fat binary's entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PtxText {
-    /// The text, without the closing NUL. Bytes that are not UTF-8, which can only occur in comments and
-    /// strings, are replaced.
+    /// The PTX text, without the closing NUL. Bytes that are not UTF-8, which can only occur in
+    /// comments and strings, are replaced by U+FFFD.
     pub text: String,
-    /// The fat binary entry that the text is from; `None` for plain text.
+    /// The description of the fat binary's entry that contained the text; `None` if the text was
+    /// not in a fat binary.
     pub origin: Option<EntryInfo>,
 }
 
 impl PtxText {
-    /// Creates a text that is not from a fat binary.
+    /// Creates a [`PtxText`] for a text that was not in a fat binary.
     fn bare(bytes: &[u8]) -> Result<PtxText, ImageError> {
         Ok(PtxText {
             text: text_of(copy(bytes)?),
@@ -72,13 +73,13 @@ impl PtxText {
 /// The kind of an image, which its first bytes determine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ImageKind {
-    /// A wrapper with pointers; see [`wrapper`].
+    /// A wrapper, which contains pointers; see [`wrapper`].
     Wrapper,
     /// A fat binary.
     Fatbin,
-    /// An ELF file: a cubin or a host program.
+    /// An ELF file: a cubin, or a host program, library or object file.
     Elf,
-    /// A static library of host objects.
+    /// A static library (`.a`) of object files for the host.
     Archive,
     /// PTX text.
     Text,
@@ -87,8 +88,8 @@ pub enum ImageKind {
 /// Returns the kind of the image that begins with `prefix`, from its first [`DETECT_LEN`] bytes.
 ///
 /// Returns `None` for an unknown format. An image is text if it does not begin with the magic number of another format
-/// and its first byte is printable ASCII or white space. An empty prefix, or a prefix that begins with NUL, is an empty
-/// text.
+/// and its first byte is printable ASCII or white space. An empty `prefix`, or a `prefix` that
+/// begins with NUL, is an empty text, and the kind is [`ImageKind::Text`].
 pub fn detect(prefix: &[u8]) -> Option<ImageKind> {
     let prefix = &prefix[..prefix.len().min(DETECT_LEN)];
     match Bytes(prefix).u32(0) {
@@ -113,15 +114,18 @@ pub fn detect(prefix: &[u8]) -> Option<ImageKind> {
 /// A wrapper's fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wrapper {
-    /// Version 1: `container` is a module. Version 2: `list` refers to fat binaries that are linked together.
+    /// The version of the wrapper, which is 1 or 2. In version 1, `container` is a module. In
+    /// version 2, `list` contains the addresses of fat binaries that form one module.
     pub version: u32,
-    /// Address of a fat binary. In version 2, this fat binary is the result of linking at build time and can be empty.
+    /// The address of a fat binary. In version 2, this fat binary is the output of the device
+    /// linker at build time and can be empty.
     pub container: u64,
-    /// Version 2: address of an array of fat binary addresses, which ends with a null address.
+    /// In version 2: the address of an array that contains the addresses of fat binaries and ends
+    /// with a null address.
     pub list: u64,
 }
 
-/// Reads a wrapper's fields. Does not dereference the addresses in them.
+/// Reads a wrapper's fields. This function does not dereference the addresses in the wrapper.
 pub fn wrapper(bytes: &[u8; WRAPPER_LEN]) -> Result<Wrapper, ImageError> {
     let b = Bytes(bytes);
     let field = |what, value| ImageError::Field { what, at: 0, value };
@@ -147,7 +151,7 @@ pub enum Image<'a> {
     Text(PtxText),
     /// A fat binary.
     Fatbin(Container<'a>),
-    /// Machine code, which is unsupported.
+    /// A cubin: machine code for a GPU, which Margay cannot run.
     Cubin(Cubin),
     /// A host program, library or object that contains fat binaries.
     Host(Vec<HostContainer<'a>>),
@@ -180,7 +184,7 @@ impl<'a> Image<'a> {
     }
 }
 
-/// Converts the bytes before the first NUL to text, without copying them if they are UTF-8.
+/// Converts the bytes before the first NUL to a `String`, without a copy if they are valid UTF-8.
 fn text_of(mut bytes: Vec<u8>) -> String {
     bytes.truncate(until_nul(&bytes).len());
     String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned())

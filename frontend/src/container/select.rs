@@ -1,22 +1,22 @@
-//! Selects the entry of a fat binary to compile.
+//! Selects the PTX entry of a fat binary that is compiled for a device.
 //!
-//! Like a CUDA driver, this module selects the PTX for the highest architecture that is not above
-//! the device's architecture. If there is no such PTX, this module selects the PTX for the lowest
-//! architecture above the device's architecture, because libraries often contain PTX for their
-//! newest target only. PTX that was compiled for only one architecture (`sm_90a`) or one family
-//! (`sm_100f`) might not run on later devices. On a device of any other architecture, such PTX is
-//! selected only if there is no other PTX.
+//! Like a CUDA driver, this module selects the PTX entry for the highest architecture that is not
+//! above the device's architecture. If there is no such entry, this module selects the PTX entry
+//! for the lowest architecture above the device's architecture, because libraries often contain PTX
+//! for their newest target only. PTX that was compiled for only one architecture (`sm_90a`) or one
+//! family (`sm_100f`) might not run on later devices. On a device of any other architecture, such
+//! PTX is selected only if there is no other PTX.
 
 use super::error::Found;
 use super::{Container, Entry, EntryKind, Image, ImageError, PtxText, linked};
 
-/// Returns the sort key of a candidate; the candidate with the smallest key is selected.
+/// Returns the sort key of a PTX entry; the PTX entry with the smallest key is selected.
 ///
 /// An entry is *specific* if it was compiled for one architecture or family only. An entry is
-/// *foreign* if a real device of this compute capability might not run it. The key consists of four
-/// fields, most significant first: whether the entry is foreign, whether the entry is both foreign
-/// and specific, the distance between the entry's SM number and the compute capability, and whether
-/// the entry is specific.
+/// *foreign* if a GPU with the compute capability `capability` might not run it. The key consists
+/// of four fields, most significant first: whether the entry is foreign, whether the entry is both
+/// foreign and specific, the distance between the entry's SM number and the compute capability, and
+/// whether the entry is specific.
 fn preference(entry: &Entry<'_>, capability: u32) -> (bool, bool, u32, bool) {
     let info = &entry.info;
     let specific = info.flags.arch_specific() || info.flags.family();
@@ -31,8 +31,8 @@ fn preference(entry: &Entry<'_>, capability: u32) -> (bool, bool, u32, bool) {
     )
 }
 
-/// Returns the PTX entry of the fat binary `container` for a device of `capability` (80 for 8.0), or an error that
-/// lists the contents of the fat binary.
+/// Returns the PTX entry of the fat binary `container` for a device with the compute capability
+/// `capability` (80 means 8.0), or an error that lists the contents of the fat binary.
 ///
 /// If several entries have the best architecture, the entry with the highest ISA version is
 /// selected. If several entries have the best architecture and the highest version, the first of
@@ -73,21 +73,23 @@ fn found_instead(container: &Container<'_>) -> Found {
     }
 }
 
-/// The PTX to compile from one or several images.
+/// The PTX texts that are selected from one or several images.
 #[derive(Clone, Debug, Default)]
 pub struct Selection<'a> {
     /// The PTX texts of all images, in the order of the images.
     pub texts: Vec<PtxText>,
-    /// The device runtime's PTX (`libcudadevrt`), still compressed. This PTX is large and is needed only if the other
-    /// texts use a symbol that it defines.
+    /// The entry with the PTX of the device runtime (the library `libcudadevrt`), which is not yet
+    /// decompressed. This PTX is large and is needed only if the other texts use a symbol that it
+    /// defines.
     pub device_runtime: Option<Entry<'a>>,
 }
 
-/// Selects and decompresses the PTX of each image, for a device of `capability` (80 for 8.0).
+/// Selects and decompresses the PTX of each image, for a device with the compute capability
+/// `capability` (80 means 8.0).
 ///
-/// Several images form one program and are linked together: they are the list of a version 2 wrapper, or the inputs of
-/// a linker. A fat binary without entries is skipped if there are several images, and is an error if it is the only
-/// image.
+/// If there are several images, they are linked to one module: they are the fat binaries in the
+/// list of a version 2 wrapper, or the inputs of a linker. A fat binary without entries contributes
+/// no text if there are several images, and causes an error if it is the only image.
 pub fn select_ptx<'a>(images: &[&'a [u8]], capability: u32) -> Result<Selection<'a>, ImageError> {
     let mut selection = Selection::default();
     for bytes in images {
@@ -140,8 +142,9 @@ fn add<'a>(
     Ok(())
 }
 
-/// Whether `entry` is the PTX of `libcudadevrt`. Symbols of this PTX contain the name of its source file. The first
-/// such symbol is near the beginning of the text, so only the beginning is decompressed.
+/// Whether `entry` is the PTX of `libcudadevrt`. Symbols of this PTX contain the name of the source
+/// file from which it was compiled. The first such symbol is near the beginning of the text, so
+/// only the beginning is decompressed.
 fn is_device_runtime(entry: &Entry<'_>) -> bool {
     const LOOK_AT: usize = 4096;
     const MARK: &[u8] = b"_cuda_device_runtime_cu_";

@@ -1,7 +1,7 @@
-//! Lowers asynchronous stores and reductions, which signal an mbarrier. The memory access and the
-//! signal both happen when the instruction executes, as PTX permits. The op `check.group` reports
-//! the beginning and the end of each asynchronous operation to checking tools. The tools need both,
-//! because on a GPU the accesses of the operation may happen later.
+//! Lowers asynchronous stores and reductions, which signal their completion to an mbarrier. The
+//! generated code performs the memory access and the signal immediately, as PTX permits. The op
+//! `check.group` tells checking tools where each asynchronous operation begins and ends. The tools
+//! need this information, because on a GPU the accesses of the operation may happen later.
 
 use margay_ir::entity::Value;
 use margay_ir::observe::{Asynchronous, PROXY_GLOBAL, PROXY_SHARED};
@@ -39,8 +39,8 @@ impl FunctionLowering<'_, '_> {
     }
 
     /// Lowers an instruction that commits a group of asynchronous copies or waits for copies. The
-    /// emitted code only reports the instruction to checking tools. The instruction needs no other
-    /// effect, because each copy is complete as soon as it is issued.
+    /// emitted op only tells checking tools that the instruction executes. It has no other effect,
+    /// because each asynchronous copy is complete as soon as its instruction has executed.
     pub(super) fn copy_group(&mut self, parts: &Parts<'_>, mode: Mode) -> Lowered<()> {
         let count = match parts.operand("n") {
             Some(operand) => Some(self.read(operand, OpType::U32)?),
@@ -50,22 +50,23 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// Emits an op that reports to checking tools that an asynchronous operation begins. All
-    /// accesses up to [`FunctionLowering::end_asynchronous`] belong to this operation.
+    /// Emits an op that tells checking tools that an asynchronous operation begins. All accesses
+    /// that are emitted until the call of [`FunctionLowering::end_asynchronous`] belong to this
+    /// operation.
     pub(super) fn begin_asynchronous(&mut self, kind: Asynchronous) {
         let kind = self.b.constant(Type::B32, kind as u64);
         self.tell(Mode::Begin, Some(kind));
     }
 
-    /// Emits an op that reports to checking tools that all accesses of an asynchronous operation
-    /// have been issued.
+    /// Emits an op that tells checking tools that an asynchronous operation ends: all its accesses
+    /// precede this op.
     pub(super) fn end_asynchronous(&mut self) {
         self.tell(Mode::End, None);
     }
 
-    /// For a fence between the generic proxy and the asynchronous proxy, emits an op that reports
-    /// the fence to checking tools. Emits nothing for other fences. `words` are the modifiers of
-    /// the fence.
+    /// For a fence between the generic proxy and the asynchronous proxy, emits an op that tells
+    /// checking tools that the fence executes. For all other fences, emits nothing. `words` are the
+    /// modifiers of the fence.
     pub(super) fn proxy_fence(&mut self, words: &[&str]) {
         let is_of_proxy = words.contains(&"proxy")
             && words

@@ -13,11 +13,12 @@ use margay_ops::types::{OpType, Type};
 use super::Lowered;
 use super::function::FunctionLowering;
 use super::parts::{At, Parts};
-/// Number of bytes that each iteration of a bulk copy moves. Sizes of bulk copies are multiples of this number.
+/// The number of bytes that each iteration of a bulk copy's loop copies. PTX requires that the size
+/// of a bulk copy is a multiple of this number.
 const CHUNK: u64 = 16;
 
-/// Returns how a bulk operation reports its completion: with a signal to the mbarrier `object`, or, if there is no
-/// mbarrier, through its bulk group.
+/// Returns how the program waits for the completion of a bulk operation: at the mbarrier `object`,
+/// or, if there is no mbarrier, with an instruction that waits for bulk groups.
 fn completion_of(object: Option<At>) -> Asynchronous {
     match object {
         Some(_) => Asynchronous::Object,
@@ -54,7 +55,7 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// Adds an offset in bytes to an address.
+    /// Emits the addition of an offset in bytes to an address, and returns the sum.
     pub(super) fn beyond(&mut self, at: At, offset: Value) -> At {
         let ty = self.address_type(at.address);
         let address = self.plain(at.address);
@@ -65,10 +66,11 @@ impl FunctionLowering<'_, '_> {
         }
     }
 
-    /// Calls `code` to emit the copy to a target address, with the mbarrier to signal. For a
-    /// multicast copy, the emitted code is in a loop over the blocks of the cluster, and runs for
-    /// each block whose bit is set in the copy's mask. The target has the same offset in the shared
-    /// memory of each block, and the mbarrier also has the same offset in each block.
+    /// Calls `code` with the target address `to` and the mbarrier `object`; `code` emits the copy
+    /// and the signal to the mbarrier. For a multicast copy, the emitted code is in a loop over the
+    /// blocks of the cluster, and runs for each block whose bit is set in the copy's mask. Then
+    /// `code` receives the addresses in the shared memory of this block that have the same offsets
+    /// as `to` and `object`.
     pub(super) fn for_each_target(
         &mut self,
         parts: &Parts<'_>,
@@ -105,14 +107,16 @@ impl FunctionLowering<'_, '_> {
         })
     }
 
-    /// Returns the description of a load or store of two 64-bit values, whose address is a multiple of 16.
+    /// Returns the description of a load or store of two 64-bit values, whose address must be a
+    /// multiple of 16.
     fn pair_access(opcode: Opcode, space: StateSpace) -> Desc {
         let mut desc = Self::plain_access(opcode, OpType::B64, space);
         desc.mods = desc.mods.with_vec_log2(1);
         desc
     }
 
-    /// Applies [`FunctionLowering::row_address`] to an address in a state space.
+    /// Applies [`FunctionLowering::row_address`] to `at.address`, and returns the result with the
+    /// same state space.
     fn at_row(&mut self, at: At) -> At {
         let address = self.plain(at.address);
         At {
@@ -178,8 +182,8 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// Emits a copy of the bytes that a 16-bit mask selects. The mask has a bit for each byte of a group of 16 bytes,
-    /// and the same mask applies to every group.
+    /// Emits a copy from `from` to `to` of only the bytes that a 16-bit mask selects. The copy
+    /// consists of groups of 16 bytes, and bit `i` of the mask selects byte `i` of every group.
     pub(super) fn copy_masked(
         &mut self,
         parts: &Parts<'_>,
@@ -241,27 +245,28 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// Reads the size of a bulk operation. A size above 16 MiB is reduced to 16 MiB. No valid operation is larger: PTX
-    /// limits `st.bulk` to 16 MiB, and every bulk copy reads or writes shared memory, which is smaller.
+    /// Returns the value of the size operand of a bulk operation. A size above 16 MiB is reduced to
+    /// 16 MiB. No valid operation is larger: PTX limits `st.bulk` to 16 MiB, and every bulk copy
+    /// reads or writes shared memory, which is smaller.
     fn bulk_size(&mut self, parts: &Parts<'_>) -> Lowered<Value> {
         let size = self.long(parts, "size")?;
         let most = self.b.constant(Type::B64, 16 << 20);
         Ok(self.b.simple(Opcode::Min, OpType::U64, &[size, most]))
     }
 
-    /// Returns how many bytes a bulk operation of this size accesses. A valid operation accesses
-    /// all of its bytes. An operation that is larger than shared memory accesses only as many bytes
-    /// as [`SpecialReg::BulkLimit`] permits. Without this limit, a loop over an invalid size would
-    /// run very long in checking runs, which suppress invalid accesses instead of ending the
-    /// launch.
+    /// Returns the number of bytes that the code for a bulk operation of this size accesses. For a
+    /// valid operation, this is `size`. For an operation that is larger than shared memory, it is
+    /// at most the value of [`SpecialReg::BulkLimit`]. Without this limit, a loop over an invalid
+    /// size would run very long in checking runs, which suppress invalid accesses instead of ending
+    /// the launch.
     fn accessed(&mut self, size: Value) -> Value {
         let most = self.b.sreg(SpecialReg::BulkLimit);
         let most = self.convert(most, OpType::U32, OpType::U64);
         self.b.simple(Opcode::Min, OpType::U64, &[size, most])
     }
 
-    /// Converts a generic address to an address in shared memory. Returns an address that already
-    /// has a state space unchanged.
+    /// Converts a generic address to an address in shared memory. Returns `at` unchanged if it is
+    /// not a generic address.
     fn in_shared(&mut self, at: At) -> At {
         if at.space != StateSpace::None {
             return at;

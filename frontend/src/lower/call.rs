@@ -16,7 +16,7 @@ use super::{Lowered, data, op_type};
 use crate::ast::{self, Call, Name, Operand, OperandKind, Variable};
 use crate::{Code, Diagnostic, Span};
 
-/// The return parameters and the parameters of a called function.
+/// The signature of a called function: its return parameters and its parameters.
 struct Callee {
     returns: Vec<Variable>,
     parameters: Vec<Variable>,
@@ -103,9 +103,9 @@ impl FunctionLowering<'_, '_> {
         })
     }
 
-    /// Returns the parameters of the callee of an indirect call. The call specifies a prototype, a
-    /// list of targets or an array of function addresses. This function returns the parameters of
-    /// the prototype, or of the first function in the list or array.
+    /// Returns the signature of the function that an indirect call calls. The call specifies a
+    /// prototype, a list of targets or an array of function addresses. The result is the signature
+    /// of the prototype, or of the first function in the list or array.
     fn prototype_of(&mut self, call: &Call) -> Lowered<Callee> {
         let Some(operand) = call.prototype else {
             return Err(misfit(
@@ -146,8 +146,8 @@ impl FunctionLowering<'_, '_> {
         }
     }
 
-    /// Returns the values to pass to the callee: first the addresses at which it stores returned arrays, then the
-    /// arguments.
+    /// Returns the values that the call passes to the callee: first the addresses at which the
+    /// callee stores the arrays that it returns, then the arguments.
     fn arguments(&mut self, call: &Call, callee: &Callee) -> Lowered<Vec<Value>> {
         let returns = self.ast[call.returns].to_vec();
         let arguments = self.ast[call.arguments].to_vec();
@@ -172,8 +172,8 @@ impl FunctionLowering<'_, '_> {
         Ok(values)
     }
 
-    /// Appends the values of an argument to `values`: the address of an array, one value for each element of a vector
-    /// register, or one value for any other argument.
+    /// Appends the values of an argument to `values`: the address if the argument is an array, one
+    /// value for each element if it is a vector register, and one value otherwise.
     fn argument(
         &mut self,
         operand: &Operand,
@@ -215,7 +215,8 @@ impl FunctionLowering<'_, '_> {
         Ok(value)
     }
 
-    /// Allocates a local array for a returned array that the caller discards (`_`), and returns its generic address.
+    /// Allocates an array in local memory, in which the callee stores a returned array that the
+    /// caller discards (`_`). Returns the generic address of the local array.
     fn unused_array(&mut self, variable: &Variable) -> Lowered<Value> {
         let size = data::size(self.ast, variable)?;
         let size = u32::try_from(size)
@@ -240,7 +241,8 @@ impl FunctionLowering<'_, '_> {
         self.b.op(desc, &[address], Type::B64)
     }
 
-    /// Returns the generic address of a `.param` array of this function.
+    /// Returns the generic address of the `.param` array that `operand` names in the calling
+    /// function.
     fn array_address(&mut self, operand: &Operand) -> Lowered<Value> {
         let OperandKind::Name(name) = operand.kind else {
             return Err(misfit(operand.span, "an array must be passed by its name"));
@@ -297,7 +299,7 @@ impl FunctionLowering<'_, '_> {
 }
 
 impl FunctionLowering<'_, '_> {
-    /// Writes the elements of a returned vector to the registers in the operand.
+    /// Writes `values`, the elements of a returned vector, to the registers in `operand`.
     fn store_elements(&mut self, operand: &Operand, values: &[Value], ty: OpType) -> Lowered<()> {
         if operand.kind == OperandKind::Sink {
             return Ok(());

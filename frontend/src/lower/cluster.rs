@@ -1,12 +1,12 @@
 //! Lowers instructions for addresses in the shared memory of a cluster: `mapa` and `getctarank` (PTX ISA
 //! 9.7.9.23 and 9.7.9.24).
 //!
-//! Such an address is an offset from the start of the cluster's window. Its high bits are the rank
-//! of the block that owns the memory (`margay_exec::LaunchInfo::shared_shift` is the position of
-//! these bits). The result of a `mapa` to a rank that does not exist in the cluster, or of an
-//! address outside of the window, is an address outside of the window. Compilers may move a `mapa`
-//! before the code that tests whether the rank exists, so the `mapa` itself must not end the
-//! launch.
+//! Such an address is an offset from the start of the cluster's window, the address range for the
+//! shared memory of all its blocks. Its high bits are the rank of the block that owns the memory
+//! (`margay_exec::LaunchInfo::shared_shift` is the position of these bits). The result of a `mapa`
+//! to a rank that does not exist in the cluster, or of an address outside of the window, is an
+//! address outside of the window. Compilers may move a `mapa` before the code that tests whether
+//! the rank exists, so the `mapa` itself must not end the launch.
 
 use margay_ir::entity::Value;
 use margay_ops::meaning::Desc;
@@ -19,18 +19,18 @@ use super::Lowered;
 use super::function::FunctionLowering;
 use super::parts::Parts;
 
-/// An address outside of each cluster's window. Adding a small positive or negative offset to this address does not
-/// result in an address inside the window.
+/// A shared address that is not in the window of any cluster. The sum of this address and a small
+/// positive or negative offset is not in a window either.
 const OUTSIDE: u64 = 0xc000_0000;
 
 impl FunctionLowering<'_, '_> {
-    /// Returns the number of bits by which a block's rank is shifted in an address of the cluster's shared
-    /// memory.
+    /// Returns the position, counted from bit 0, of the lowest bit of the block's rank in an
+    /// address of the cluster's shared memory.
     fn shared_shift(&mut self) -> Value {
         self.b.sreg(SpecialReg::SharedShift)
     }
 
-    /// Returns the rank of the block whose shared memory contains a 32-bit address.
+    /// Returns the rank of the block to whose shared memory the 32-bit address `offset` refers.
     fn rank_of(&mut self, offset: Value) -> Value {
         let shift = self.shared_shift();
         self.b.simple(Opcode::Shr, OpType::U32, &[offset, shift])
@@ -48,7 +48,8 @@ impl FunctionLowering<'_, '_> {
         self.b.simple(Opcode::Or, OpType::B32, &[start, within])
     }
 
-    /// Emits a `cvta` between a generic address and an address of `.shared::cluster`, in the direction `mode`.
+    /// Emits a `cvta`, which converts a generic address to an address of `.shared::cluster` or the
+    /// reverse; `mode` selects the direction.
     fn cvta_shared(&mut self, address: Value, mode: Mode) -> Value {
         let desc = Desc {
             opcode: Opcode::Cvta,

@@ -18,8 +18,8 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// Emits a guarded `bra` as one conditional branch. Returns false and emits nothing if the instruction is
-    /// not a `bra`.
+    /// Emits a guarded `bra` as one conditional branch. Returns true if the instruction is a `bra`.
+    /// Otherwise, emits nothing and returns false.
     pub(super) fn branch_guarded(
         &mut self,
         action: Action,
@@ -95,7 +95,8 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// Emits `ret`. In a kernel, `ret` ends the thread. In a device function, `ret` returns the results to the caller.
+    /// Emits the IR for `ret`. In a kernel, `ret` ends the thread. In a device function, `ret`
+    /// returns the results to the caller.
     pub(super) fn emit_ret(&mut self) {
         if self.b.function.kernel.is_some() {
             self.b.end(Opcode::Exit, &[]);

@@ -50,7 +50,7 @@ pub(super) fn size(module: &Module, variable: &Variable) -> Lowered<u64> {
     Ok(size)
 }
 
-/// Returns the alignment of a variable in bytes.
+/// Returns the alignment of a variable's address in bytes.
 pub(super) fn align(variable: &Variable) -> u32 {
     let natural = element_bytes(variable).clamp(1, 16).next_power_of_two();
     let asked = variable.align.unwrap_or(1).clamp(1, 1 << 20);
@@ -67,8 +67,9 @@ pub(super) struct Contents<'m> {
 }
 
 impl<'m> Contents<'m> {
-    /// Evaluates a variable's initialiser. `find` returns the relocation target for a name. Its second argument states
-    /// whether the initialiser contains the generic address of this name.
+    /// Evaluates a variable's initialiser. `find` returns the relocation target for a name. The
+    /// second argument of `find` states whether the initialiser contains the generic address of the
+    /// variable or function with this name.
     pub(super) fn of(
         module: &'m Module,
         variable: &Variable,
@@ -100,8 +101,9 @@ impl<'m> Contents<'m> {
         Ok(contents)
     }
 
-    /// Writes a value or a list at byte offset `at`. `lengths` are the lengths of the value's dimensions, outermost
-    /// first. `end` is the size of the variable in bytes.
+    /// Writes the value or the list `init` to the contents, at the byte offset `at`. `lengths` are
+    /// the lengths of the value's dimensions, outermost first. `end` is the size of the variable in
+    /// bytes.
     fn fill(
         &mut self,
         init: &Initializer,
@@ -170,13 +172,13 @@ impl<'m> Contents<'m> {
     }
 }
 
-/// Returns the out-of-memory error for a failed allocation of `count` elements.
+/// Returns the out-of-memory error for a failed allocation of `count` elements of type `T`.
 fn no_memory<T>(span: Span, count: usize) -> Diagnostic {
     Diagnostic::out_of_memory(span, (count as u64).saturating_mul(size_of::<T>() as u64))
 }
 
-/// Returns the bits of a constant that is used as a value of type `ty`. Conversion and truncation are the same as in
-/// ptxas.
+/// Returns the bits of a constant that is used as a value of type `ty`. The constant is converted
+/// and truncated in the same way as by ptxas.
 pub(super) fn constant_bits(constant: Constant, ty: OpType) -> u128 {
     match (constant, ty) {
         (

@@ -14,25 +14,28 @@ pub(super) enum Binding {
     Register(Variable),
     /// A vector register.
     Vector(Vec<Variable>),
-    /// A `.param` variable that is held in an SSA variable, because every access covers the whole `.param` variable.
+    /// A `.param` variable whose value is in an SSA variable. This is possible because every access
+    /// reads or writes the whole `.param` variable.
     Value(Variable, OpType),
     /// A variable in local memory.
     Local(Slot),
-    /// A parameter array. The SSA variable contains the generic address of the array.
+    /// A parameter that is an array. The SSA variable in the field contains the generic address of
+    /// the array.
     Pointer(Variable),
-    /// A parameter of the kernel. The field is its byte offset in the parameter buffer.
+    /// A parameter of the kernel. The field is the byte offset of the parameter in the buffer that
+    /// contains all parameters of a launch.
     KernelParam(u32),
     /// A variable that exists as long as the module. It is declared at module scope or in a function body.
     Symbol(SymbolId),
     /// A prototype of indirect calls.
     Prototype(Id<Prototype>),
-    /// A list of branch or call targets.
+    /// A list of branch targets or call targets.
     Targets(Id<Targets>),
 }
 
 impl Binding {
-    /// Creates the binding of a register with this number of elements. A register with several elements is a vector
-    /// register.
+    /// Creates the binding of a register with this number of elements: a scalar register (1
+    /// element) or a vector register. `declare` creates the SSA variable of an element.
     pub(super) fn register(
         ty: OpType,
         elements: u32,
@@ -51,7 +54,8 @@ struct Range {
     base: Name,
     count: u64,
     ty: OpType,
-    /// Number of elements of each register; more than one for a range of vector registers.
+    /// The number of elements of each register in the range: 1 for scalar registers, more for
+    /// vector registers.
     elements: u32,
     made: FxHashMap<u64, Binding>,
 }
@@ -60,13 +64,14 @@ struct Range {
 struct Scope {
     parent: Option<usize>,
     names: FxHashMap<Name, Binding>,
-    /// The element size of each variable, in bytes.
+    /// For each variable that the scope declares, the size in bytes of the variable's elements.
     elements: FxHashMap<Name, u32>,
     labels: FxHashMap<Name, Block>,
     ranges: Vec<Range>,
 }
 
-/// The scopes of one function, numbered in the order of their opening braces.
+/// The scopes of a function's body. They are numbered in the order of their opening braces; the
+/// outermost scope has the number 0.
 #[derive(Clone, Debug)]
 pub(super) struct Scopes {
     scopes: Vec<Scope>,
@@ -74,7 +79,7 @@ pub(super) struct Scopes {
 }
 
 impl Scopes {
-    /// Creates the function's outermost scope.
+    /// Creates the scopes of a function, of which only the outermost scope exists at first.
     pub(super) fn new() -> Scopes {
         Scopes {
             scopes: vec![Scope::default()],
@@ -82,7 +87,8 @@ impl Scopes {
         }
     }
 
-    /// Enters the scope with this number. The first pass over the function creates the scope.
+    /// Makes the scope with this number the current scope. Creates the scope if it does not exist,
+    /// which is so only in the first pass over the function.
     pub(super) fn open(&mut self, number: usize) {
         if number == self.scopes.len() {
             self.scopes.push(Scope {
@@ -93,12 +99,12 @@ impl Scopes {
         self.current = number;
     }
 
-    /// Leaves the current scope.
+    /// Makes the scope that encloses the current scope the current scope.
     pub(super) fn close(&mut self) {
         self.current = self.scopes[self.current].parent.unwrap_or(0);
     }
 
-    /// Returns to the outermost scope, for a second pass over the function.
+    /// Makes the outermost scope the current scope, before another pass over the function.
     pub(super) fn restart(&mut self) {
         self.current = 0;
     }
@@ -112,7 +118,8 @@ impl Scopes {
         self.scopes[self.current].elements.insert(name, bytes);
     }
 
-    /// Returns the element size in bytes of the variable to which the name refers.
+    /// Returns the size in bytes of the elements of the variable to which `name` refers in the
+    /// current scope.
     pub(super) fn element_bytes(&self, name: Name) -> Option<u32> {
         let scope = self.up().find(|scope| scope.names.contains_key(&name))?;
         scope.elements.get(&name).copied()
@@ -133,7 +140,8 @@ impl Scopes {
         self.scopes[self.current].labels.insert(name, block);
     }
 
-    /// Returns the label with this name in this scope or an enclosing scope.
+    /// Returns the basic block of the label with this name in the current scope or an enclosing
+    /// scope.
     pub(super) fn label(&self, name: Name) -> Option<Block> {
         self.up().find_map(|scope| scope.labels.get(&name).copied())
     }

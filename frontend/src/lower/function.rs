@@ -24,7 +24,7 @@ pub(super) enum ReturnPlace {
     Memory(Slot),
 }
 
-/// The lowering of one function.
+/// The state while one function is lowered.
 pub(super) struct FunctionLowering<'a, 'p> {
     pub(super) m: &'a mut ModuleLowering<'p>,
     pub(super) ast: &'p ast::Module,
@@ -33,17 +33,18 @@ pub(super) struct FunctionLowering<'a, 'p> {
     head: &'p ast::Function,
     /// The function's ID.
     pub(super) id: FuncId,
-    /// For each result of the function, where it is stored and its type. `ret` reads the results from there.
+    /// For each result of the function, where it is stored and its type. The lowering of `ret`
+    /// reads the results from these places.
     pub(super) returns: Vec<(ReturnPlace, OpType)>,
     /// The SSA variable of the carry flag, which is created on first use.
     carry: Option<Variable>,
     /// Names of the `.param` variables that are stored in local memory; see [`FunctionLowering::find_memory_params`].
     in_memory: FxHashSet<Name>,
-    /// For each name of a `.param` variable in the function, the variable's size in bits. Scopes are ignored. The size
-    /// is 0 if several variables with the same name have different sizes.
+    /// For each name of a `.param` variable in any scope of the function, the variable's size in
+    /// bits. The size is 0 if several variables with the same name have different sizes.
     param_bits: FxHashMap<Name, u32>,
-    /// The value of the pragma `used_bytes_mask` before the instruction that is being lowered. A set bit means that the
-    /// program uses this byte of the loaded vector.
+    /// The value of the pragma `used_bytes_mask` before the instruction that is being lowered. Bit
+    /// `i` states whether the program uses byte `i` of the loaded vector.
     pub(super) used_bytes: Option<u64>,
     /// The guard of the instruction that is being lowered, if the instruction is lowered without a branch.
     /// [`FunctionLowering::write`] then selects between the new and the old value of each destination.
@@ -98,7 +99,8 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
         Ok(self.b.finish())
     }
 
-    /// Ends a body that does not end with `ret` or `exit`.
+    /// Emits the end of a body that does not end with `ret` or `exit`: an `exit` in a kernel, and a
+    /// `ret` in a device function.
     fn finish_body(&mut self) {
         if self.b.function.kernel.is_some() {
             self.b.end(margay_ops::ops::Opcode::Exit, &[]);
@@ -247,8 +249,9 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
         Ok(())
     }
 
-    /// Binds a scalar `.param` variable of the function's head to the SSA variable `holder`. If the
-    /// `.param` variable must be in memory, binds it to a slot in local memory instead.
+    /// Binds the name of a scalar `.param` variable in the function's head to the SSA variable
+    /// `holder`. If the `.param` variable must be in memory, binds the name to a slot in local
+    /// memory instead.
     fn bind_scalar(
         &mut self,
         variable: &ast::Variable,
@@ -417,7 +420,8 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
         Ok(())
     }
 
-    /// Binds a scalar or vector register, and returns the SSA variables of its elements.
+    /// Creates an SSA variable for each element of a scalar or vector register, and binds the
+    /// register's name to them. Returns the SSA variables.
     fn bind_register(&mut self, variable: &ast::Variable, ty: OpType) -> Vec<Variable> {
         let elements = variable.vector.count();
         let binding = Binding::register(ty, elements, |ty| self.b.declare(ty.held()));
@@ -430,7 +434,8 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
         holders
     }
 
-    /// Returns the binding of a name.
+    /// Returns the binding of a name: of a declaration in the function, or else of a module-scope
+    /// variable.
     pub(super) fn find(&mut self, name: Name) -> Option<Binding> {
         let (ast, b) = (self.ast, &mut self.b);
         let split = || {
@@ -446,7 +451,7 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
         })
     }
 
-    /// Returns the SSA variable of the carry flag.
+    /// Returns the SSA variable of the carry flag, and creates it at the first call.
     pub(super) fn carry(&mut self) -> Variable {
         match self.carry {
             Some(carry) => carry,
@@ -458,15 +463,17 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
         }
     }
 
-    /// Records the source position of the instructions emitted next.
+    /// Records the source position of `instruction`, which is then the source position of the IR
+    /// instructions that are emitted for it.
     pub(super) fn mark(&mut self, instruction: &ast::Instruction) {
         let ptx_line = self.line_of(instruction.span.start);
         let loc = instruction.location.map_or(0, |id| self.m.loc(id));
         self.b.set_loc(SourceLoc { ptx_line, loc });
     }
 
-    /// Returns the line number of a byte offset. Most calls pass ascending offsets, so the function counts the newlines
-    /// since the offset of the previous call.
+    /// Returns the number of the line in which the byte offset `position` of the source text is.
+    /// Most calls pass ascending offsets, so the function counts the newlines since the offset of
+    /// the previous call.
     pub(super) fn line_of(&mut self, position: u32) -> u32 {
         let text = self.m.parsed.source.text().as_bytes();
         let (from, line) = self.line_at;

@@ -1,4 +1,5 @@
-//! Lowers instructions: dispatches on the syntax form, handles guards, and lowers the instructions that become one op.
+//! Lowers instructions: calls the lowering function that the instruction's form specifies, lowers
+//! guards, and lowers the instructions that become one op.
 
 use margay_ir::entity::Value;
 use margay_ops::meaning::Desc;
@@ -19,7 +20,7 @@ use crate::resolve::ResolvedInstruction;
 use crate::{Code, Diagnostic};
 
 impl FunctionLowering<'_, '_> {
-    /// Lowers one instruction in the form that resolution selected.
+    /// Lowers one instruction, for which resolution has selected a form.
     pub(super) fn instruction(
         &mut self,
         instruction: &ast::Instruction,
@@ -193,7 +194,8 @@ impl FunctionLowering<'_, '_> {
         }
     }
 
-    /// Lowers an instruction to an op with the same operands and results in the same order.
+    /// Lowers an instruction to a single op. The op has the operands and results of the instruction
+    /// in the same order.
     fn generic(
         &mut self,
         opcode: Opcode,
@@ -316,7 +318,8 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// Returns the code of a video selector; see `Mods::asel`.
+    /// Returns the number that represents the video selector of an operand in `Mods::asel`; 0 means
+    /// no selector.
     fn selector_of(&self, operand: &Operand) -> u8 {
         let selector = match operand.kind {
             OperandKind::Component { selector, .. } => Some(selector),
@@ -436,7 +439,7 @@ impl FunctionLowering<'_, '_> {
     }
 
     fn alloca(&mut self, resolved: &ResolvedInstruction, operands: &[Operand]) -> Lowered<()> {
-        /// Alignment in bytes that [`Opcode::Alloca`] guarantees.
+        /// The alignment in bytes of the memory that [`Opcode::Alloca`] allocates.
         const OWN: u64 = 16;
         let [to, size, alignment @ ..] = operands else {
             return Ok(());

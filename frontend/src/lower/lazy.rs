@@ -1,9 +1,10 @@
 //! Lowering on demand: the body of a function is lowered when the function is first used, or earlier.
 //!
 //! Lowering on demand saves time, because a program that loads a large image usually launches only
-//! a few of its kernels. Invariant: all symbols and functions exist from the beginning, and their
-//! IDs never change. Copies of the module from different times therefore differ only in which
-//! bodies and initial contents ([`LazyModule::take_contents`]) they contain.
+//! a few of its kernels. Invariant: all symbols and functions exist in the IR module from the
+//! beginning, some functions without a body, and their IDs never change. Copies of the module from
+//! different times therefore differ only in which bodies and initial contents
+//! ([`LazyModule::take_contents`]) they contain.
 
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use super::module::{ModuleLowering, ModuleState};
 use crate::resolve::Resolution;
 use crate::{Diagnostic, Parsed, SourceFile};
 
-/// A module that is lowered function by function.
+/// A module whose functions are lowered one by one when they are needed.
 #[derive(Debug)]
 pub struct LazyModule {
     parsed: Parsed,
@@ -27,7 +28,7 @@ pub struct LazyModule {
     state: ModuleState,
     /// Total length in bytes of the PTX text of all functions that have been lowered.
     done: usize,
-    /// Index of the next function to lower ahead of its use.
+    /// The index of the first function that has not been considered for lowering before its use.
     ahead: usize,
 }
 
@@ -64,17 +65,19 @@ impl LazyModule {
         &self.parsed.source
     }
 
-    /// Returns a shared reference to the source text, which can outlive the module.
+    /// Returns a reference-counted pointer to the source text, which remains valid when the module
+    /// is dropped.
     pub fn text(&self) -> Arc<SourceFile> {
         Arc::clone(&self.parsed.source)
     }
 
-    /// Returns the module with the bodies that have been lowered so far.
+    /// Returns the IR module, in which the functions that have not been lowered have no bodies.
     pub fn module(&self) -> &Module {
         &self.state.module
     }
 
-    /// Whether the PTX text contains a body of the function. The body need not be lowered yet.
+    /// Whether the PTX text contains a body of the function. The result does not depend on whether
+    /// the body has been lowered.
     pub fn is_defined(&self, function: FuncId) -> bool {
         let head = self.state.heads.get(&self.state.target_of(function));
         head.is_some_and(|&head| self.parsed.module[head].body.is_some())
@@ -88,7 +91,7 @@ impl LazyModule {
     ///
     /// # Errors
     ///
-    /// Returns the names of the external variables without a size.
+    /// If some of these variables have no size, returns their names and defines nothing.
     pub fn define_external_variables(&mut self) -> Result<Vec<String>, Vec<String>> {
         let symbols = self.state.module.symbols.values_mut();
         let is_shared = |symbol: &Symbol| {
@@ -109,8 +112,8 @@ impl LazyModule {
         Ok(sized.into_iter().map(define).collect())
     }
 
-    /// Moves the initial contents of the variables out of the module, and returns all variables with their contents;
-    /// see [`Module::take_contents`].
+    /// Removes the initial contents of all variables from the module, and returns the variables
+    /// with these contents; see [`Module::take_contents`].
     pub fn take_contents(&mut self) -> PrimaryMap<SymbolId, Symbol> {
         self.state.module.take_contents()
     }
@@ -126,10 +129,10 @@ impl LazyModule {
     /// Lowers a function and all functions that it may call, directly or indirectly. Returns whether this call lowered
     /// any body.
     ///
-    /// If this call lowered a body, it also lowers other functions ahead of their use, in module
-    /// order, until the total length of the lowered text has about doubled. Therefore, if a program
-    /// uses all functions of a module one after another, only a few calls of this function lower
-    /// anything.
+    /// If this call lowered a body, it also lowers other functions before they are used, in the
+    /// order of the module, until the total length of the PTX text of all lowered functions has
+    /// about doubled. Therefore, if a program uses all functions of a module one after another,
+    /// only a few calls of this function lower anything.
     ///
     /// # Errors
     ///
@@ -196,8 +199,8 @@ fn define(lowering: &mut ModuleLowering<'_>, id: FuncId) -> Result<usize, Vec<Di
     Ok(head.map_or(0, |&head| lowering.ast[head].whole.len() as usize))
 }
 
-/// Returns the functions that a lowered function calls directly or whose address it takes, and whether it contains an
-/// indirect call.
+/// Returns the functions that the lowered function `id` calls directly or whose address it uses.
+/// The bool is true if the function contains an indirect call.
 fn callees(lowering: &ModuleLowering<'_>, id: FuncId) -> (Vec<FuncId>, bool) {
     let function = &lowering.module.functions[id];
     let mut found = Vec::new();

@@ -1,8 +1,10 @@
-//! Lowers matrix instructions of a warp: matrix multiplies, loads and stores of fragments, transposition.
+//! Lowers matrix instructions of a warp: matrix multiplications, loads and stores of fragments (the
+//! parts of a matrix in the registers of one lane), and transposition.
 //!
-//! A matrix multiply becomes one op ([`margay_ops::meaning::matrix`]). The other instructions become shuffles, loads
-//! and stores. [`Product`] defines the layout of `wmma` fragments. All elements that a lane holds are in one line (row
-//! or column) of the matrix, so a load needs only one base address per lane.
+//! A matrix multiplication becomes one op ([`margay_ops::meaning::matrix`]). The other instructions
+//! become shuffles, loads and stores. [`Product`] defines the layout of `wmma` fragments. All
+//! elements in the registers of a lane are in one line (row or column) of the matrix, so a load or
+//! store needs only one base address for each lane.
 
 use margay_ir::entity::Value;
 use margay_ops::meaning::Desc;
@@ -20,21 +22,23 @@ use super::{Lowered, wrong_kind};
 use crate::ast::{self, Operand};
 use crate::resolve::ResolvedInstruction;
 
-/// The elements of a `wmma` matrix in memory that a lane loads or stores. Each lane has its own `start`.
+/// The places in memory of the elements of a `wmma` matrix that a lane loads or stores. The value
+/// of `start` differs between lanes.
 struct Tile {
     product: Product,
     part: Part,
-    /// Whether the elements of one register are contiguous in memory.
+    /// Whether the elements in one register of a lane are contiguous in memory.
     contiguous: bool,
-    /// Address of the lane's first element.
+    /// The address of the lane's first element.
     start: Value,
-    /// Distance in bytes between consecutive elements of the lane, if they are not contiguous.
+    /// If the elements of a register are not contiguous: the distance in bytes between consecutive
+    /// elements of the lane.
     step: Value,
     space: StateSpace,
 }
 
-/// The operands of `ldmatrix` and `stmatrix`, whose matrices have 8 rows of 16 bytes each. `address` is a row address,
-/// and each lane provides the address of a different row.
+/// The address operand and the modifier `.trans` of `ldmatrix` or `stmatrix`, whose matrices have 8
+/// rows of 16 bytes each. In each lane, `address` is the address of a different row.
 struct Rows {
     address: Value,
     trans: bool,
@@ -237,7 +241,7 @@ impl FunctionLowering<'_, '_> {
         })
     }
 
-    /// Reinterprets an address as an untyped value of the same width.
+    /// Returns the address as a value of an untyped integer type with the same width.
     pub(super) fn plain(&mut self, address: Value) -> Value {
         let bits = self.b.function.dfg.ty(address).lane_bits();
         self.b
@@ -248,8 +252,8 @@ impl FunctionLowering<'_, '_> {
         super::operand::unsigned(self.b.function.dfg.ty(address).lane_bits())
     }
 
-    /// Emits the byte offset of `index * stride` elements, where an element has `bits` bits. The offset has the width
-    /// of the address `like`.
+    /// Emits the computation of the size in bytes of `index * stride` elements, where an element
+    /// has `bits` bits. The offset has the width of the address `like`.
     fn scaled(&mut self, index: Value, stride: Value, bits: u32, like: Value) -> Value {
         let ty = self.address_type(like);
         let (index, stride) = (
@@ -400,7 +404,7 @@ impl FunctionLowering<'_, '_> {
         })
     }
 
-    /// Emits a shuffle that reads the value of another lane.
+    /// Emits a shuffle of the whole warp that returns `value` of the lane with the number `lane`.
     fn shuffled(&mut self, value: Value, lane: Value) -> Value {
         let (all, mask) = (self.number(31), self.number(u32::MAX.into()));
         let desc = Desc {
@@ -414,9 +418,10 @@ impl FunctionLowering<'_, '_> {
         self.b.function.dfg.results(inst)[0]
     }
 
-    /// Returns the addresses of a lane's part of matrix number `matrix`. Without `.trans`, there is one address, at
-    /// which the lane accesses 32 bits. With `.trans`, there are two addresses at which the lane accesses 16 bits each,
-    /// because the two halves of its register are in different rows.
+    /// Returns the addresses at which a lane accesses its part of the matrix with the index
+    /// `matrix`. Without `.trans`, there is one address, at which the lane accesses 32 bits. With
+    /// `.trans`, there are two addresses at which the lane accesses 16 bits each, because the two
+    /// halves of its register are in different rows.
     fn row_places(&mut self, rows: &Rows, matrix: u32) -> SmallVec<[Value; 2]> {
         let lane = self.lane();
         let (three, two, one) = (self.number(3), self.number(2), self.number(1));
@@ -480,8 +485,8 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// Lowers `movmatrix.trans`. A lane holds columns `2t` and `2t + 1` of row `lane / 4`, where `t` is `lane
-    /// % 4`.
+    /// Lowers `movmatrix.trans`. The register of a lane contains columns `2t` and `2t + 1` of row
+    /// `lane / 4`, where `t` is `lane % 4`.
     fn transpose(&mut self, to: &Operand, from: &Operand) -> Lowered<()> {
         let value = self.read(from, OpType::B32)?;
         let value = self.held_as(value, OpType::B32);
@@ -544,8 +549,8 @@ pub(super) fn product_of_lane() -> Desc {
     }
 }
 
-/// Returns a matrix multiply that uses a fragment of this type and shape, because [`Product`] defines the layout of
-/// fragments.
+/// Returns the [`Product`] of a matrix multiplication that has a fragment of this type and shape,
+/// because a [`Product`] defines the layout of its fragments.
 fn fragment_of(desc: Desc, part: Part) -> Option<Product> {
     let ty = desc.ty;
     let (ty, src) = match part {

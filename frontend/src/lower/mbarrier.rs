@@ -32,8 +32,9 @@ impl FunctionLowering<'_, '_> {
         self.give(parts, pending, OpType::U32)
     }
 
-    /// Lowers `cp.async.mbarrier.arrive`. Without `.noinc`, the instruction increments the pending count before its
-    /// arrival decrements it, so it leaves the mbarrier unchanged.
+    /// Lowers `cp.async.mbarrier.arrive`. Without `.noinc`, the instruction increments the count of
+    /// pending arrivals, and its arrival decrements the count again. So the mbarrier does not
+    /// change.
     pub(super) fn arrive_after_copies(&mut self, parts: &Parts<'_>) -> Lowered<()> {
         // The arrival happens after the thread's earlier copies, so report a wait for these copies to tools.
         self.copy_group(parts, Mode::All)?;
@@ -123,7 +124,8 @@ impl FunctionLowering<'_, '_> {
         self.give(parts, state, OpType::B64)
     }
 
-    /// Emits a test whether a phase is complete. The instruction specifies the phase by the state that an arrival
+    /// Lowers `mbarrier.test_wait` and `mbarrier.try_wait`: emits a test whether a phase of the
+    /// mbarrier is complete. The instruction specifies the phase by the state that an arrival
     /// returned or by the phase's parity.
     pub(super) fn has_passed(&mut self, parts: &Parts<'_>) -> Lowered<()> {
         let at = self.at(parts, "a", parts.space())?;
@@ -150,7 +152,8 @@ impl FunctionLowering<'_, '_> {
         self.give(parts, passed, OpType::Pred)
     }
 
-    /// Signals to an mbarrier that this number of bytes has arrived.
+    /// Emits a signal to the mbarrier `object`, which subtracts `bytes` from the mbarrier's count
+    /// of pending bytes.
     pub(super) fn complete_bytes(&mut self, object: At, bytes: Value) {
         let zero = self.b.constant(Type::B64, 0);
         let tx = self.b64(Opcode::Sub, zero, bytes);

@@ -24,8 +24,8 @@ impl FunctionLowering<'_, '_> {
             .is_some_and(|name| self.is_param_name(name))
     }
 
-    /// If the operand is the address of a `.param` variable that is held in an SSA variable, returns this SSA variable
-    /// and the declared type.
+    /// If the operand is the address of a `.param` variable whose value is in an SSA variable,
+    /// returns this SSA variable and the declared type of the `.param` variable.
     fn whole_param(&mut self, operand: &Operand) -> Option<(margay_ir::builder::Variable, OpType)> {
         let OperandKind::Memory { base, offset: 0 } = operand.kind else {
             return None;
@@ -131,9 +131,9 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// For a weak vector load of `count` elements, returns a mask of the elements that the program
-    /// uses. Returns `None` if there is no pragma `used_bytes_mask` before the load, or if the
-    /// pragma states that all elements are used.
+    /// For a weak load of a vector of `count` elements, returns a mask in which bit `i` states
+    /// whether the program uses element `i`. Returns `None` if there is no pragma `used_bytes_mask`
+    /// before the load, or if the pragma states that all elements are used.
     fn used_elements(&self, desc: Desc, count: usize) -> Option<u32> {
         let mask = self
             .used_bytes
@@ -148,8 +148,9 @@ impl FunctionLowering<'_, '_> {
         (used.count_ones() < count as u32).then_some(used)
     }
 
-    /// Emits a scalar load for each element of a vector whose bit is set in `used`. The other
-    /// elements are not loaded and become 0, because they may be beyond the end of a variable.
+    /// Emits a scalar load for each element of a vector for which the corresponding bit of `used`
+    /// is set. The other elements are not loaded and become 0, because they may be beyond the end
+    /// of a variable.
     fn load_elements(
         &mut self,
         desc: Desc,
@@ -174,7 +175,7 @@ impl FunctionLowering<'_, '_> {
         elements.collect()
     }
 
-    /// Returns the type with which a loaded element is written to its destination.
+    /// Returns the type of the value that a load of an element of type `ty` writes to `place`.
     fn loaded_type(&self, place: Destination, ty: OpType) -> Type {
         match place {
             Destination::Sink => ty.held(),
@@ -217,7 +218,8 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// Converts a value to the register class of `ty`. Truncates a value that is wider than `ty`.
+    /// Emits the conversion of a value to the IR type for `ty`. A value that is wider than `ty` is
+    /// truncated.
     pub(super) fn cut_to(&mut self, value: Value, ty: OpType) -> Value {
         let from = self.b.function.dfg.ty(value);
         if from.lane_bits() <= ty.held().lane_bits() {

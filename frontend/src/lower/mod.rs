@@ -1,13 +1,14 @@
 //! Lowers the syntax tree to IR.
 //!
-//! [`lower`] uses the form of each instruction from [`Resolution`], and only lowers modules without resolution errors.
-//! An unsupported instruction is not an error during lowering. It is recorded in its function
-//! ([`margay_ir::function::Function::unsupported`]), and a launch of a kernel that contains or calls this function
-//! fails.
+//! [`lower`] lowers only modules for which resolution found no errors. [`Resolution`] contains the
+//! form of each instruction. Lowering does not return an error for an unsupported instruction. It
+//! records the instruction in the function that contains it
+//! ([`margay_ir::function::Function::unsupported`]), and a launch of a kernel that contains or
+//! calls this function fails.
 //!
-//! A scalar parameter of a device function, or a scalar `.param` variable in a body, becomes an SSA variable if every
-//! access covers the whole variable. Otherwise, it is in local memory. Arrays are in local memory and are passed by
-//! generic address.
+//! A scalar parameter of a device function, or a scalar `.param` variable in a body, becomes an SSA
+//! variable if every access reads or writes the whole variable. Otherwise, it is in local memory.
+//! A `.param` array is in local memory, and calls pass its generic address.
 
 mod asynchronous;
 mod bulk;
@@ -45,8 +46,8 @@ use crate::{Code, Diagnostic, Parsed, Span};
 ///
 /// # Errors
 ///
-/// Returns the errors of the resolution, if there are any. Otherwise, returns the errors that lowering finds, each with
-/// its position.
+/// Returns the errors in `resolution`, if there are any. Otherwise, returns the errors that
+/// lowering finds.
 pub fn lower(parsed: &Parsed, resolution: &Resolution) -> Result<Module, Vec<Diagnostic>> {
     let mut lowering = begin(parsed, resolution)?;
     let functions: Vec<FuncId> = lowering.module.functions.keys().collect();
@@ -60,7 +61,7 @@ pub fn lower(parsed: &Parsed, resolution: &Resolution) -> Result<Module, Vec<Dia
     }
 }
 
-/// Lowers a module without its function bodies.
+/// Lowers the parts of a module outside function bodies.
 fn begin<'p>(
     parsed: &'p Parsed,
     resolution: &'p Resolution,
@@ -87,7 +88,8 @@ fn wrong_kind(span: Span, what: impl Into<String>) -> Diagnostic {
     Diagnostic::error(Code::OPERAND_KIND, span, what)
 }
 
-/// Returns the IR type of a declared type. For opaque references, this is the type of their handles.
+/// Returns the IR's operation type for a declared type. For an opaque reference, this is the type
+/// of its 64-bit handle.
 fn op_type(ty: ScalarType) -> OpType {
     match ty {
         ScalarType::TexRef | ScalarType::SamplerRef | ScalarType::SurfRef => OpType::B64,

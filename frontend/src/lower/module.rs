@@ -20,7 +20,8 @@ use crate::ast::{
 use crate::resolve::Resolution;
 use crate::{Code, Diagnostic, Parsed};
 
-/// The lowering of a module: the parsed text, the resolution, and the state that all functions share.
+/// The state while a module is lowered: the parsed text, the result of resolution, and the state
+/// that all functions share.
 pub(super) struct ModuleLowering<'p> {
     pub(super) parsed: &'p Parsed,
     pub(super) ast: &'p ast::Module,
@@ -28,27 +29,29 @@ pub(super) struct ModuleLowering<'p> {
     pub(super) state: ModuleState,
 }
 
-/// The state that persists between the lowering of one function and the next.
+/// The IR module and the tables that persist from the lowering of one function to the lowering of
+/// the next.
 #[derive(Debug, Default)]
 pub(super) struct ModuleState {
     pub(super) module: Module,
-    /// The symbol of each module-scope variable, by name.
+    /// For the name of each module-scope variable, the symbol of the variable in the IR.
     pub(super) symbols: FxHashMap<Name, SymbolId>,
     /// The symbol of each variable that is declared in a function body but exists as long as the module.
     pub(super) inner_symbols: FxHashMap<Id<Variable>, SymbolId>,
-    /// The element size in bytes of each module-scope variable, by name.
+    /// For the name of each module-scope variable, the size of its elements in bytes.
     pub(super) element_bytes: FxHashMap<Name, u32>,
-    /// The ID of each function, by name.
+    /// For the name of each function, the ID of the function in the IR.
     pub(super) functions: FxHashMap<Name, FuncId>,
-    /// The syntax tree of each function's definition, or of its first declaration.
+    /// For each function, the syntax tree of its definition, or of its first declaration if the
+    /// module does not define it.
     pub(super) heads: FxHashMap<FuncId, Id<ast::Function>>,
     /// For each alias, the function whose body the alias has.
     aliases: FxHashMap<FuncId, FuncId>,
     locs: FxHashMap<Id<ast::Location>, u32>,
     file_index: FxHashMap<u64, u32>,
     diagnostics: Vec<Diagnostic>,
-    /// Whether function bodies are lowered with ops that report each PTX instruction to observing
-    /// tools (`margay::observe`).
+    /// Whether the lowered bodies contain an op for each PTX instruction that tells observing tools
+    /// (`margay::observe`) that the instruction executes.
     pub(super) observes: bool,
 }
 
@@ -67,7 +70,7 @@ impl DerefMut for ModuleLowering<'_> {
 }
 
 impl ModuleState {
-    /// Returns `Err` with the errors found so far, or `Ok` if there are none.
+    /// Returns `Err` with all diagnostics if lowering has found an error, and `Ok` otherwise.
     pub(super) fn errors(&mut self) -> Result<(), Vec<Diagnostic>> {
         match self.diagnostics.iter().any(Diagnostic::is_error) {
             true => Err(std::mem::take(&mut self.diagnostics)),
@@ -75,13 +78,13 @@ impl ModuleState {
         }
     }
 
-    /// Returns the spellings of the instructions of `function` that have been lowered so far.
-    /// Observing tools need these spellings.
+    /// Returns the list of the texts of those instructions of `function` that have been lowered.
+    /// Observing tools need these texts.
     pub(super) fn instructions_of(&mut self, function: FuncId) -> &mut Vec<Box<str>> {
         self.module.instructions.entry(function).or_default()
     }
 
-    /// Returns the function whose body this function has. For an alias, returns the target of the
+    /// Returns the function whose body `function` has. For an alias, returns the target of the
     /// alias. For any other function, returns the function itself.
     pub(super) fn target_of(&self, function: FuncId) -> FuncId {
         self.aliases.get(&function).copied().unwrap_or(function)
@@ -89,7 +92,7 @@ impl ModuleState {
 }
 
 impl<'p> ModuleLowering<'p> {
-    /// Resumes the lowering of a module from a stored state.
+    /// Continues the lowering of a module, of which `state` contains what has been lowered.
     pub(super) fn resume(
         parsed: &'p Parsed,
         resolution: &'p Resolution,
@@ -103,7 +106,8 @@ impl<'p> ModuleLowering<'p> {
         }
     }
 
-    /// Creates a module that consists of the header, the variables with their contents, and the function heads.
+    /// Begins the lowering of a module: lowers the header, the variables with their initial
+    /// contents, and the function heads.
     ///
     /// # Errors
     ///
@@ -148,7 +152,8 @@ impl<'p> ModuleLowering<'p> {
         }
     }
 
-    /// Whether a function has a body in the text, lowered or not.
+    /// Whether the PTX text contains a body of the function, whether this body has been lowered or
+    /// not.
     pub(super) fn is_defined(&self, function: FuncId) -> bool {
         let head = self.heads.get(&self.target_of(function));
         head.is_some_and(|&head| self.ast[head].body.is_some())
@@ -158,8 +163,9 @@ impl<'p> ModuleLowering<'p> {
         self.diagnostics.push(problem);
     }
 
-    /// Declares all variables and functions, so that bodies and initialisers can refer to variables
-    /// and functions that are declared later in the text.
+    /// Creates the IR's symbols and functions for all variables and functions of the module, so
+    /// that bodies and initialisers can refer to variables and functions that are declared later in
+    /// the text.
     fn declare(&mut self) {
         for item in &self.ast.items {
             let result = match *item {
@@ -197,8 +203,8 @@ impl<'p> ModuleLowering<'p> {
         Ok(())
     }
 
-    /// Creates the symbol of a variable, without its contents. `owner` is the function whose body declares the
-    /// variable, or `None` at module scope.
+    /// Creates the symbol of a variable, without the variable's initial contents. `owner` is the
+    /// function whose body declares the variable, or `None` at module scope.
     fn symbol_of(&self, variable: &Variable, owner: Option<FuncId>) -> Lowered<Symbol> {
         let space = match variable.space {
             StateSpace::Const => Space::Const,
@@ -224,8 +230,8 @@ impl<'p> ModuleLowering<'p> {
         })
     }
 
-    /// Returns the description of the texture, sampler or surface reference that a variable declares. Returns `None`
-    /// for variables of other types.
+    /// Returns the description of the texture, sampler or surface reference that a variable of
+    /// opaque type contains. Returns `None` for variables of other types.
     fn reference_of(&self, variable: &Variable) -> Option<Reference> {
         let mut reference = Reference::new(match variable.scalar {
             ScalarType::TexRef => ReferenceKind::Texture,
@@ -281,8 +287,8 @@ impl<'p> ModuleLowering<'p> {
         }
     }
 
-    /// Evaluates the initial contents of the module-scope variables. All variables and functions of the module must be
-    /// declared before this call.
+    /// Evaluates the initial contents of the module-scope variables. The caller must call
+    /// [`ModuleLowering::declare`] first.
     fn initialise(&mut self) {
         for (_, variable) in self.ast.variables() {
             if let Some(&id) = self.symbols.get(&variable.name.name)
@@ -353,7 +359,8 @@ impl<'p> ModuleLowering<'p> {
         Ok(function)
     }
 
-    /// Returns the IR signature of a function or prototype. [`Signature`] describes how arrays are passed.
+    /// Returns the IR signature of a function or prototype with these return parameters and
+    /// parameters. [`Signature`] describes how arrays are passed.
     pub(super) fn signature(&self, returns: &[Variable], parameters: &[Variable]) -> Signature {
         let mut signature = Signature::default();
         for variable in returns {
@@ -413,7 +420,7 @@ impl<'p> ModuleLowering<'p> {
     ///
     /// # Errors
     ///
-    /// Returns the errors in this body.
+    /// Returns the errors that lowering finds in the body.
     pub(super) fn define(&mut self, function: FuncId) -> Result<(), Vec<Diagnostic>> {
         let target = self.target_of(function);
         let ast = self.ast;
@@ -451,8 +458,8 @@ impl<'p> ModuleLowering<'p> {
         }
     }
 
-    /// Returns the index of a `.loc` directive in the module's table, plus one. Adds the directive to the table if it
-    /// is not there.
+    /// Returns the index of a `.loc` directive in the IR module's table of source positions, plus
+    /// one. Adds the directive to the table if the table does not contain it.
     pub(super) fn loc(&mut self, id: Id<ast::Location>) -> u32 {
         if let Some(&known) = self.locs.get(&id) {
             return known;
@@ -512,8 +519,8 @@ pub(super) fn is_array(variable: &Variable) -> bool {
         && (!variable.dimensions.is_empty() || variable.vector.count() > 1)
 }
 
-/// Returns the types of the values that pass a parameter, which must not be an array. A scalar is
-/// passed as one value, and a vector register as one value for each element.
+/// Returns the types of the values with which a call passes a parameter. The parameter must not be
+/// an array. A scalar is passed as one value, and a vector register as one value for each element.
 pub(super) fn registers(variable: &Variable) -> impl Iterator<Item = Type> {
     let ty = op_type(variable.scalar).held();
     std::iter::repeat_n(ty, variable.vector.count() as usize)

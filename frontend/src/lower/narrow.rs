@@ -1,9 +1,10 @@
 //! Lowers 32-bit addresses, which modules without `.address_size 64` can contain.
 //!
 //! A 32-bit address of global or constant memory is the host address itself, because device memory is below 4 GiB in a
-//! process that runs such modules. The windows of shared and local memory are above 4 GiB, so they are represented by
-//! the ranges of 32-bit generic addresses that begin at [`SHARED`] and [`LOCAL`]. Device memory is at [`GLOBAL`] or
-//! above. Before each access, a 32-bit generic address is converted to a 64-bit address.
+//! process that runs such modules. The windows of shared and local memory are above 4 GiB, so
+//! 32-bit generic addresses from [`SHARED`] and [`LOCAL`] on represent addresses in these windows.
+//! The addresses of device memory are [`GLOBAL`] or higher. Before each access, a 32-bit generic
+//! address is converted to a 64-bit address.
 
 use margay_ir::entity::Value;
 use margay_ops::meaning::Desc;
@@ -17,7 +18,7 @@ use super::function::FunctionLowering;
 const SHARED: u64 = 0x0100_0000;
 /// The 32-bit generic address of the first byte of local memory.
 const LOCAL: u64 = 0x0200_0000;
-/// The lowest 32-bit generic address of device memory.
+/// The lowest 32-bit generic address that refers to device memory.
 const GLOBAL: u64 = 0x0300_0000;
 
 impl FunctionLowering<'_, '_> {
@@ -26,7 +27,8 @@ impl FunctionLowering<'_, '_> {
         self.b.function.dfg.ty(address).lane_bits() == 32
     }
 
-    /// Converts a 32-bit global or generic address to 64 bits for an access. Returns any other address unchanged.
+    /// Emits the conversion of a 32-bit global or generic address to the 64-bit address that a load
+    /// or store needs. Returns any other address unchanged.
     pub(super) fn wide_address(&mut self, address: Value, space: StateSpace) -> Value {
         match space {
             _ if !self.is_narrow(address) => address,
@@ -41,7 +43,7 @@ impl FunctionLowering<'_, '_> {
         self.convert(address, OpType::U32, OpType::U64)
     }
 
-    /// Converts a 32-bit generic address to a 64-bit generic address.
+    /// Emits the conversion of a 32-bit generic address to a 64-bit generic address.
     fn wide_generic(&mut self, address: Value) -> Value {
         let address = self.wide(address);
         let shared = self.in_window(address, SHARED, StateSpace::Shared);
@@ -50,8 +52,8 @@ impl FunctionLowering<'_, '_> {
         self.choose(address, GLOBAL, window, address)
     }
 
-    /// Converts a 32-bit generic address in the range that begins at `start` to the 64-bit generic address in the
-    /// window of `space`.
+    /// Emits the conversion of a 32-bit generic address, from `start` on, to the 64-bit generic
+    /// address in the window of `space`.
     fn in_window(&mut self, address: Value, start: u64, space: StateSpace) -> Value {
         let offset = self.offset_by(address, (start as i64).wrapping_neg());
         let desc = Desc {
@@ -63,7 +65,8 @@ impl FunctionLowering<'_, '_> {
         self.b.op(desc, &[offset], Type::B64)
     }
 
-    /// Emits a select of `below` if `address` is less than `limit`, and of `other` otherwise.
+    /// Emits a `selp`, which returns `below` if `address` is less than `limit`, and `other`
+    /// otherwise.
     fn choose(&mut self, address: Value, limit: u64, below: Value, other: Value) -> Value {
         let limit = self.b.constant(Type::B64, limit);
         let is_below = self.compare(CmpOp::Lo, OpType::U64, address, limit);
@@ -76,8 +79,9 @@ impl FunctionLowering<'_, '_> {
         self.b.op(desc, &[below, other, is_below], Type::B64)
     }
 
-    /// Converts an address in a state space to a 32-bit generic address. If `to_space` is set, converts a generic
-    /// address to a 32-bit address in the state space.
+    /// Lowers a `cvta` to a 32-bit address. If `to_space` is false, `address` is an address in
+    /// `space`, and the result is generic. If `to_space` is true, `address` is generic, and the
+    /// result is an address in `space`.
     pub(super) fn narrow_cvta(
         &mut self,
         address: Value,

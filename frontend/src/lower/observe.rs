@@ -1,4 +1,4 @@
-//! Emits ops that report each executed PTX instruction to observing tools.
+//! Emits ops that tell observing tools which PTX instructions are executed.
 
 use margay_ir::entity::Value;
 use margay_ir::observe::ObservedEvent;
@@ -13,8 +13,9 @@ use crate::ast;
 use crate::resolve::ResolvedInstruction;
 
 impl FunctionLowering<'_, '_> {
-    /// Emits an `observe.event` for an instruction, with its guard as operand. If the instruction
-    /// is a `bra`, also emits an `observe.event` for the branch.
+    /// Emits an `observe.event` for an instruction. Its operand is the value of the guard (0 or 1),
+    /// if there is a guard. If the instruction is a `bra`, also emits an `observe.event` of the
+    /// kind [`ObservedEvent::Branch`]. Emits nothing for unreachable code.
     pub(super) fn observe(
         &mut self,
         instruction: &ast::Instruction,

@@ -18,7 +18,7 @@ use crate::ast::{COMPONENTS, Constant, Name, Operand, OperandKind, Prefix};
 use crate::resolve::shapes::element;
 use crate::resolve::special;
 
-/// The destination of a result.
+/// The place to which an instruction writes a result.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Destination {
     /// `_`
@@ -71,8 +71,8 @@ impl FunctionLowering<'_, '_> {
         self.b.constant(ty.held(), bits as u64)
     }
 
-    /// Reads an operand as a value of the register class of `ty`. If a register has another width, returns all bits of
-    /// the register as an untyped value.
+    /// Returns the value of an operand, as a value of the IR type for `ty`. If the operand is a
+    /// register of another width, returns all bits of the register as an untyped value.
     pub(super) fn read(&mut self, operand: &Operand, ty: OpType) -> Lowered<Value> {
         match operand.kind {
             OperandKind::Constant(constant) => Ok(self.constant(constant, ty)),
@@ -131,7 +131,8 @@ impl FunctionLowering<'_, '_> {
         }
     }
 
-    /// Reads a name that has no binding in the function: the address of a function, or an environment register.
+    /// Returns the value of an operand whose name has no binding in the function: the address of a
+    /// function, or the value of an environment register (`%envreg`).
     fn read_unbound(&mut self, name: Name, span: Span, ty: OpType) -> Lowered<Value> {
         let text = self.ast.text(name);
         if let Some(&func) = self.m.functions.get(&name) {
@@ -145,7 +146,7 @@ impl FunctionLowering<'_, '_> {
         }
     }
 
-    /// Reads a special register and truncates or extends the value to `ty`.
+    /// Returns the value of a special register, truncated or extended to the width of `ty`.
     fn special(&mut self, register: SpecialReg, ty: OpType) -> Value {
         let value = self.b.sreg(register);
         let from = register.ty();
@@ -157,7 +158,7 @@ impl FunctionLowering<'_, '_> {
         self.held_as(value, ty)
     }
 
-    /// Emits an integer conversion between two widths.
+    /// Emits the conversion of an integer of type `from` to type `to`.
     pub(super) fn convert(&mut self, value: Value, from: OpType, to: OpType) -> Value {
         let desc = Desc {
             opcode: Opcode::Cvt,
@@ -168,8 +169,8 @@ impl FunctionLowering<'_, '_> {
         self.b.op(desc, &[value], to.held())
     }
 
-    /// Reinterprets a value as a value of the register class of `ty`. A value of another width is reinterpreted as
-    /// untyped bits of its own width.
+    /// Returns the bits of a value as a value of the IR type for `ty`. If the widths differ,
+    /// returns the bits as an untyped value of the same width as `value`.
     pub(super) fn held_as(&mut self, value: Value, ty: OpType) -> Value {
         let (from, to) = (self.b.function.dfg.ty(value), ty.held());
         if from == to || from.lane_bits() != to.lane_bits() {
@@ -212,7 +213,8 @@ impl FunctionLowering<'_, '_> {
         }
     }
 
-    /// Reads a component of a special register.
+    /// Returns the value of the component with the given index of a special register, such as
+    /// `%tid.x`.
     fn special_component(
         &mut self,
         base: Name,
@@ -229,16 +231,17 @@ impl FunctionLowering<'_, '_> {
         }
     }
 
-    /// Returns the address of a variable in its own state space plus an offset, truncated to the width of `ty`. The
-    /// address of a parameter of a device function is in local memory (PTX ISA, `mov`).
+    /// Returns the sum of `offset` and the address of a variable in the variable's state space,
+    /// truncated to the width of `ty`. The address of a parameter of a device function is in local
+    /// memory (PTX ISA, `mov`).
     fn address_of(&mut self, base: Name, offset: i64, span: Span, ty: OpType) -> Lowered<Value> {
         let (address, _) = self.variable_address(base, offset, span)?;
         let address = self.in_own_space(base, address);
         Ok(self.address_as(address, ty))
     }
 
-    /// Converts an address in an array parameter of a device function, which is generic, to an address in local memory.
-    /// Returns addresses in other variables unchanged.
+    /// If `base` is an array parameter of a device function, converts `address`, a generic address
+    /// in this array, to an address in local memory. Otherwise, returns `address` unchanged.
     fn in_own_space(&mut self, base: Name, address: Value) -> Value {
         let Some(Binding::Pointer(_)) = self.find(base) else {
             return address;
@@ -253,7 +256,7 @@ impl FunctionLowering<'_, '_> {
         self.b.op(desc, &[address], Type::B64)
     }
 
-    /// Truncates an address if `ty` is narrower than an address.
+    /// Returns the address, truncated to the width of `ty` if `ty` has fewer than 64 bits.
     fn address_as(&mut self, address: Value, ty: OpType) -> Value {
         match ty.bits() {
             bits @ 8..64 => self.convert(address, OpType::U64, unsigned(bits)),
@@ -261,8 +264,8 @@ impl FunctionLowering<'_, '_> {
         }
     }
 
-    /// Returns the address of a variable in its own state space plus an offset, and this state space. If `base` is a
-    /// register, the address is the value of the register.
+    /// Returns the sum of `offset` and the address of a variable, and the state space to which the
+    /// sum belongs. If `base` is a register, the address is the value of the register.
     pub(super) fn variable_address(
         &mut self,
         base: Name,
@@ -319,7 +322,8 @@ impl FunctionLowering<'_, '_> {
             .payload(Opcode::LocalAddr, OpType::U64, u64::from(slot.0), Type::B64)
     }
 
-    /// Adds a constant to an address. The addition has the width of the address.
+    /// Emits the addition of a constant to an address, with the width of the address, and returns
+    /// the sum.
     pub(super) fn offset_by(&mut self, address: Value, offset: i64) -> Value {
         if offset == 0 {
             return address;
@@ -337,7 +341,8 @@ impl FunctionLowering<'_, '_> {
             .simple(Opcode::Add, unsigned(ty.lane_bits()), &[address, amount])
     }
 
-    /// Returns the address of an array element: `g[1]`, `g[%r]`, `g[%r+1]`.
+    /// Returns the address of the array element that an operand such as `g[1]`, `g[%r]` or
+    /// `g[%r+1]` names.
     pub(super) fn element_address(
         &mut self,
         base: Name,
@@ -397,8 +402,9 @@ impl FunctionLowering<'_, '_> {
         }
     }
 
-    /// Writes a value of type `ty`. A wider register receives the sign-extended or zero-extended value, depending on
-    /// `ty`. If [`FunctionLowering::guard`] is set, the register keeps its old value in threads whose guard is false.
+    /// Writes `value`, a value of type `ty`, to `place`. A wider register receives the
+    /// sign-extended or zero-extended value, depending on `ty`. If [`FunctionLowering::guard`] is
+    /// set, the register keeps its old value in threads whose guard is false.
     pub(super) fn write(&mut self, place: Destination, value: Value, ty: OpType) {
         let Destination::Register(variable) = place else {
             return;
@@ -435,8 +441,8 @@ impl FunctionLowering<'_, '_> {
         self.b.write(variable, value);
     }
 
-    /// Splits a vector operand: returns the elements of `{...}` or the components of a vector register. Returns any
-    /// other operand unchanged.
+    /// Returns the parts of a vector operand: the elements of `{...}` or the components of a vector
+    /// register. For any other operand, the only part is the operand itself.
     pub(super) fn parts(&mut self, operand: &Operand) -> SmallVec<[Operand; 4]> {
         let base = match operand.kind {
             OperandKind::Vector(list) => return SmallVec::from_slice(&self.ast[list]),

@@ -1,4 +1,5 @@
-//! Helpers for lowering an instruction to several ops: access to operands by name, to modifiers and to addresses.
+//! Functions for lowering an instruction to several ops. They find operands by their name in the
+//! syntax table, test modifiers, and return addresses.
 
 use margay_ir::entity::Value;
 use margay_ops::meaning::Desc;
@@ -18,7 +19,8 @@ pub(super) struct At {
     pub(super) space: StateSpace,
 }
 
-/// An instruction that is being lowered, with access to its operands by name and to its modifiers.
+/// An instruction that is being lowered: its form, its operands and its modifiers. The methods find
+/// an operand by its name in the syntax table.
 pub(super) struct Parts<'a> {
     pub(super) resolved: &'a ResolvedInstruction,
     pub(super) operands: &'a [Operand],
@@ -56,7 +58,8 @@ impl FunctionLowering<'_, '_> {
         self.at(parts, "m", StateSpace::Shared)
     }
 
-    /// Reads a 32-bit or 64-bit operand and zero-extends it to 64 bits. Returns 0 if the operand is omitted.
+    /// Returns the value of the 32-bit or 64-bit operand `name`, zero-extended to 64 bits, or 0 if
+    /// the instruction does not have this operand.
     pub(super) fn long(&mut self, parts: &Parts<'_>, name: &str) -> Lowered<Value> {
         let roles = parts.resolved.roles();
         let mut named = parts.operands.iter().zip(roles);
@@ -101,10 +104,10 @@ impl FunctionLowering<'_, '_> {
         self.b.op(desc, &[a, b], Type::PRED)
     }
 
-    /// Checks the address of 16 bytes that an instruction accesses as smaller elements. PTX
-    /// requires that this address is a multiple of 16 (PTX ISA, "ldmatrix",
-    /// "cp.reduce.async.bulk"). If the address is a multiple of 16, returns the address. Otherwise,
-    /// returns an odd address, so that the access to the first element is misaligned and faults.
+    /// Emits a check of the address of 16 bytes that an instruction accesses as several smaller
+    /// elements. PTX requires that this address is a multiple of 16 (PTX ISA, "ldmatrix",
+    /// "cp.reduce.async.bulk"). The result is the address if it is a multiple of 16. Otherwise, the
+    /// result is an odd address, so that the access to the first element is misaligned and faults.
     pub(super) fn row_address(&mut self, address: Value) -> Value {
         let ty = self.address_type(address);
         let [fifteen, one] = [15, 1].map(|number| self.b.constant(ty.held(), number));
@@ -114,7 +117,7 @@ impl FunctionLowering<'_, '_> {
         self.b.simple(Opcode::Or, bits, &[address, odd])
     }
 
-    /// Writes `value` to the destination operand `d`, if the instruction has one.
+    /// Writes `value` to the destination operand `d`, if the instruction has this operand.
     pub(super) fn give(&mut self, parts: &Parts<'_>, value: Value, ty: OpType) -> Lowered<()> {
         if let Some(operand) = parts.operand("d") {
             let place = self.place(operand)?;

@@ -18,7 +18,8 @@ use super::{Lowered, wrong_kind};
 use crate::ast::{self, Operand, OperandKind};
 use crate::resolve::ResolvedInstruction;
 
-/// The results and arguments of the op that is being built.
+/// The destinations of the results, and the arguments, of the op that a texture or surface
+/// instruction becomes.
 #[derive(Default)]
 struct Parts {
     results: SmallVec<[(Destination, OpType); 5]>,
@@ -102,14 +103,15 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// Records the instruction as unsupported in its function.
+    /// Records in the function that is being lowered that it contains an unsupported instruction;
+    /// `what` describes the unsupported feature.
     fn leave_out(&mut self, instruction: &ast::Instruction, what: String) -> Lowered<()> {
         let line = self.line_of(instruction.span.start);
         self.b.function.unsupported.push((line, what));
         Ok(())
     }
 
-    /// Returns the description of the access that the modifiers and types of the instruction specify.
+    /// Returns the [`Access`] that the modifiers and types of the instruction specify.
     fn access_of(&self, instruction: &ast::Instruction, resolved: &ResolvedInstruction) -> Access {
         let head = self.ast.text(instruction.opcode);
         let spelling = resolved.spelling();
@@ -169,7 +171,8 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// Adds the handles of the texture and the sampler, the layer and the coordinates to the arguments.
+    /// Appends the handles of the texture and the sampler, the layer and the coordinates to the
+    /// arguments in `parts`.
     fn texture_place(
         &mut self,
         access: &Access,
@@ -230,7 +233,7 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// Returns the handle of the texture, sampler or surface in an operand, as 64 bits.
+    /// Returns the 64-bit handle of the texture, sampler or surface to which an operand refers.
     fn reference(&mut self, operand: &Operand) -> Lowered<Value> {
         let value = match operand.kind {
             OperandKind::Memory { base, offset } => {
@@ -267,7 +270,7 @@ impl FunctionLowering<'_, '_> {
         Ok(self.b.bitcast(value, Type::B64))
     }
 
-    /// Emits a load of the handle that a parameter contains.
+    /// Emits a load of the 64-bit handle at `address`, which is the address of a parameter.
     fn load_handle(&mut self, address: Value, space: StateSpace) -> Value {
         let desc = Desc {
             opcode: Opcode::Ld,
@@ -278,8 +281,8 @@ impl FunctionLowering<'_, '_> {
         self.b.op(desc, &[address], Type::B64)
     }
 
-    /// Adds the first `count` elements of an operand to the arguments. If the operand has fewer
-    /// elements, the missing elements are 0.
+    /// Appends the first `count` elements of an operand to the arguments in `parts`. If the operand
+    /// has fewer elements, the missing elements are 0.
     fn texture_values(
         &mut self,
         operand: &Operand,

@@ -1,8 +1,11 @@
-//! Lowers the selectors of SIMD video instructions, which operate on two halves or four bytes.
+//! Lowers the video selectors of SIMD video instructions, which operate on the two halves or the
+//! four bytes of 32-bit registers. In this module, a *lane* is one of these halves or bytes, not a
+//! thread.
 //!
-//! In PTX, the selector of each source (`a.h20`, `b.b7654`) can select parts of both source registers. Lowering
-//! performs this selection with a byte permutation for each source. The IR op receives the permuted sources and a mask
-//! of the lanes of the result to write.
+//! In PTX, the selector of each source (`a.h20`, `b.b7654`) can select parts of both source
+//! registers. Lowering emits a byte permutation (`prmt`) for each source, which performs this
+//! selection. The operands of the IR op are the permuted sources, and the op contains a mask of the
+//! lanes that it writes in the result.
 
 use margay_ir::entity::Value;
 use margay_ops::meaning::Desc;
@@ -24,12 +27,13 @@ pub(super) fn lanes(opcode: Opcode) -> Option<u32> {
     }
 }
 
-/// Returns the digits of a selector, last digit first. The last digit belongs to lane 0.
+/// Returns the digits of a video selector, last digit first. The last digit belongs to lane 0.
 fn digits(selector: &str) -> impl Iterator<Item = u32> {
     selector.chars().rev().map_while(|c| c.to_digit(8))
 }
 
-/// Returns the control operand of the `prmt` that applies a selector to the two sources.
+/// Returns the control operand of a `prmt` that returns the parts of the two sources which
+/// `selector` selects.
 fn control(selector: &str, lanes: u32) -> u64 {
     let width = 4 / lanes;
     let mut control = 0;
@@ -42,13 +46,14 @@ fn control(selector: &str, lanes: u32) -> u64 {
     control
 }
 
-/// Returns a mask of the lanes that are listed in the selector of the result.
+/// Returns a mask of the lanes that `selector`, the selector of the result, contains.
 fn mask(selector: &str) -> u8 {
     digits(selector).fold(0, |mask, lane| mask | 1 << (lane & 3))
 }
 
 impl FunctionLowering<'_, '_> {
-    /// Replaces the sources in `args` by their selected parts, and records the mask of the lanes to write in `desc`.
+    /// Replaces each source in `args` by the parts that its selector selects, and stores the mask
+    /// of the lanes that the op writes in `desc`.
     pub(super) fn select_lanes(
         &mut self,
         lanes: u32,

@@ -1,4 +1,4 @@
-//! Parses debugging directives: `.file`, `.loc`, `.section`, `@@DWARF`.
+//! Parses debugging directives: `.file`, `.loc`, `.section` and `@@DWARF`.
 
 use super::keyword::Keyword;
 use super::{Parse, Parser};
@@ -39,8 +39,8 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Parses the name of a file. A tool that wraps long lines can insert a line break into the name, so the closing
-    /// quote may be on the next line.
+    /// Parses the name of a file in a `.file` directive. A tool that wraps long lines can insert a
+    /// line break into the name, so the closing quote may be on the next line.
     fn file_name(&mut self) -> Parse<Ident> {
         let start = self.span.start + 1;
         let broken = self.at(Token::UnterminatedString);
@@ -112,7 +112,7 @@ impl Parser<'_> {
         self.unexpected(&format!("`{word}`"))
     }
 
-    /// Parses `file line column`.
+    /// Parses a source position, which consists of three numbers: `file line column`.
     fn source_position(&mut self) -> Parse<SourcePosition> {
         Ok(SourcePosition {
             file: self.small_integer("a file's number")?,
@@ -121,8 +121,8 @@ impl Parser<'_> {
         })
     }
 
-    /// Parses an integer that does not affect the generated code. A value that does not fit in a `u32` becomes the
-    /// largest `u32`.
+    /// Parses an integer of a debugging directive, such as a line number. `what` describes the
+    /// integer in error messages. A value that does not fit in a `u32` becomes the largest `u32`.
     fn small_integer(&mut self, what: &str) -> Parse<u32> {
         let value = self.plain_integer(what)?;
         Ok(u32::try_from(value).unwrap_or(u32::MAX))
@@ -152,7 +152,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Parses `label:` or `.b8 1, 2, 3`.
+    /// Parses one line of a section: a label (`label:`) or data (`.b8 1, 2, 3`).
     fn section_line(&mut self) -> Parse<DwarfLine> {
         if self.at(Token::Ident) {
             let label = self.take_name();
@@ -181,7 +181,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses one address, or integers separated by commas.
+    /// Parses the values of a data directive: one address, or integers separated by commas.
     fn dwarf_values(&mut self, bytes: u8) -> Parse<List<DwarfValue>> {
         let mark = self.module.arena.count::<DwarfValue>();
         if matches!(self.token, Token::Ident | Token::DotWord) {
@@ -201,7 +201,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Reports an error for an address in a data directive whose values have one or two bytes.
+    /// Adds an error to the diagnostics if the values of a data directive that contains an address
+    /// have fewer than four bytes.
     fn check_address(&mut self, bytes: u8) {
         if bytes < 4 {
             let message = format!("an address does not fit {} bits", u32::from(bytes) * 8);
@@ -209,9 +210,10 @@ impl Parser<'_> {
         }
     }
 
-    /// Reports a value that does not fit in `bytes` bytes. In one or two bytes, both signed and unsigned values are
-    /// accepted. As in ptxas, a positive value that does not fit in four bytes is truncated without an error, but a
-    /// negative value that does not fit is an error.
+    /// Adds an error to the diagnostics if `value` does not fit in `bytes` bytes. In one or two
+    /// bytes, both signed and unsigned values are accepted. As in ptxas, a positive value that does
+    /// not fit in four bytes is truncated without an error, but a negative value that does not fit
+    /// is an error.
     fn check_width(&mut self, value: u64, bytes: u8, start: u32) {
         let bits = u32::from(bytes) * 8;
         let negative = self.text.as_bytes().get(start as usize) == Some(&b'-');
@@ -259,8 +261,8 @@ impl Parser<'_> {
     }
 
     /// Parses a `@@DWARF` line, which PTX used before `.section` was introduced. A line is either the start of a
-    /// section, `@@DWARF .section .name, "flags", @progbits`, or data of the section that was started last, such as
-    /// `@@DWARF .byte 1, 2`.
+    /// section, `@@DWARF .section .name, "flags", @progbits`, or data for the section whose start
+    /// line came last, such as `@@DWARF .byte 1, 2`.
     pub(super) fn dwarf_line(&mut self) -> Parse<()> {
         let start = self.span.start;
         self.bump();

@@ -10,7 +10,8 @@ use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::lexer::Token;
 
-/// The part of a declaration before the names. It applies to all names of the declaration.
+/// The part of a declaration before the names: the properties that all variables of the declaration
+/// share.
 pub(super) struct DeclarationHead {
     start: u32,
     linkage: Linkage,
@@ -78,7 +79,8 @@ impl Parser<'_> {
         self.unexpected("a state space, such as `.global` or `.reg`")
     }
 
-    /// Parses `[number]` after `.const`, which PTX permitted before version 2.2.
+    /// Parses the number of a constant bank, if there is one: `[number]` after `.const`, which PTX
+    /// permitted before version 2.2.
     fn opt_bank(&mut self) -> Parse<Option<u64>> {
         if !self.eat(Token::LeftBracket) {
             return Ok(None);
@@ -88,7 +90,7 @@ impl Parser<'_> {
         Ok(Some(bank))
     }
 
-    /// Parses a type such as `.v4 .f32`.
+    /// Parses the type of a declaration, such as `.v4 .f32`.
     fn declared_type(&mut self) -> Parse<(VectorSize, ScalarType)> {
         let vector = match self.keyword() {
             Some(Keyword::V2) => VectorSize::V2,
@@ -108,7 +110,8 @@ impl Parser<'_> {
         Ok((vector, scalar))
     }
 
-    /// Parses `.attribute(.managed, .unified(1, 2))`.
+    /// Parses a list of attributes such as `.attribute(.managed, .unified(1, 2))`, and appends the
+    /// attributes to `attributes`.
     pub(super) fn attribute_list(&mut self, attributes: &mut Vec<Attribute>) -> Parse<()> {
         self.bump();
         self.expect(Token::LeftParen, "`(`")?;
@@ -211,7 +214,7 @@ impl Parser<'_> {
         Ok(Some(count))
     }
 
-    /// Parses `[2][3]`; the first dimension may be `[]`.
+    /// Parses the dimensions of an array, such as `[2][3]`; the first dimension may be `[]`.
     fn dimensions(&mut self) -> Parse<List<Dimension>> {
         let mark = self.module.arena.count::<Dimension>();
         while self.at(Token::LeftBracket) {
@@ -234,7 +237,8 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Parses an optional `(parameter, ...)`.
+    /// Parses a list of parameters in parentheses, `(parameter, ...)`. Returns an empty list if
+    /// there is none.
     pub(super) fn opt_parameters(&mut self) -> Parse<List<Variable>> {
         if !self.eat(Token::LeftParen) {
             return Ok(List::EMPTY);
@@ -252,7 +256,8 @@ impl Parser<'_> {
         Ok(self.module.arena.add_list(parameters))
     }
 
-    /// Parses `.param .u64 .ptr .global .align 8 name[4]`; the name may be `_`.
+    /// Parses one parameter, such as `.param .u64 .ptr .global .align 8 name[4]`; the name may be
+    /// `_`.
     fn parameter(&mut self) -> Parse<Variable> {
         let head = self.declaration_head(Linkage::Internal, self.span.start)?;
         let pointer = self.opt_pointer()?;

@@ -1,9 +1,10 @@
-//! Parses constant expressions and folds them immediately.
+//! Parses constant expressions, and evaluates them during parsing.
 //!
-//! Integers have 64 bits and wrap. An operation other than a shift is unsigned if one of its operands is unsigned.
-//! Floating-point numbers are f64 and support only signs, `+ - * /` and comparisons. Operators have the precedence of
-//! C. As in ptxas, both sides of `&&`, `||` and `?:` are evaluated, so a division by zero anywhere is an error. `0f...`
-//! and `0d...` cannot be operands of an operator.
+//! Integers have 64 bits and wrap. An operation other than a shift is unsigned if at least one of
+//! its operands is unsigned. Floating-point numbers are f64; the only operators for them are signs,
+//! `+ - * /` and comparisons. Operators have the precedence of C. As in ptxas, both sides of `&&`,
+//! `||` and `?:` are evaluated, so a division by zero on either side is an error. A literal `0f...`
+//! or `0d...` cannot be an operand of an operator.
 
 use super::{Parse, Parser};
 use crate::ast::Constant;
@@ -85,8 +86,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses a constant expression that must be an integer. If the value is a floating-point constant, reports an
-    /// error and returns 0.
+    /// Parses a constant expression that must be an integer. If the value is a floating-point
+    /// constant, adds an error to the diagnostics and returns 0.
     pub(super) fn integer_constant(&mut self) -> Parse<u64> {
         let start = self.span.start;
         let constant = self.constant()?;
@@ -97,7 +98,8 @@ impl Parser<'_> {
         }))
     }
 
-    /// Parses a single integer literal, such as a size or a count. `what` describes the literal in messages.
+    /// Parses a single integer literal, such as a size or a count. `what` describes the literal in
+    /// error messages.
     pub(super) fn plain_integer(&mut self, what: &str) -> Parse<u64> {
         if !self.at(Token::Int) {
             return self.unexpected(what);
@@ -209,7 +211,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses `(.s64) value` or `(.u64) value`.
+    /// Parses a cast of a constant: `(.s64) value` or `(.u64) value`.
     fn cast(&mut self) -> Parse<Constant> {
         self.bump();
         let word = self.slice();
@@ -234,8 +236,8 @@ impl Parser<'_> {
         Ok(Constant::Int { bits, unsigned })
     }
 
-    /// Returns the bits of an integer constant and whether it is unsigned. For any other constant, reports an error and
-    /// returns a signed 0.
+    /// Returns the bits of an integer constant and whether it is unsigned. For a floating-point
+    /// constant, adds an error to the diagnostics and returns a signed 0.
     fn require_int(&mut self, value: Constant, start: u32) -> (u64, bool) {
         match value {
             Constant::Int { bits, unsigned } => (bits, unsigned),
@@ -309,7 +311,7 @@ impl Parser<'_> {
         Ok(Constant::Double(value.to_bits()))
     }
 
-    /// Parses `0f...` or `0d...`.
+    /// Parses a literal that contains the bits of a floating-point number: `0f...` or `0d...`.
     fn bits_literal(&mut self) -> Parse<Constant> {
         let digits = &self.slice()[2..];
         let single = self.at(Token::SingleBits);
@@ -383,7 +385,8 @@ fn fold_int(
     Ok(Constant::Int { bits, unsigned })
 }
 
-/// Folds a shift. The result has the signedness of the left operand. A count of 64 or more shifts out all bits.
+/// Evaluates a shift of constants. The result has the signedness of the left operand. A count of 64
+/// or more shifts out all bits.
 fn shift(operator: Binary, (bits, unsigned): (u64, bool), count: u64) -> Constant {
     let count = u32::try_from(count).unwrap_or(u32::MAX);
     let bits = match operator {

@@ -10,7 +10,8 @@ use crate::diagnostic::Diagnostic;
 use crate::lexer::Token;
 
 impl Parser<'_> {
-    /// Parses `.entry name (parameters) directives`, then `{ ... }` or `;`, starting at the keyword.
+    /// Parses `.entry name (parameters) directives`, then `{ ... }` or `;`. The current token must
+    /// be the keyword.
     pub(super) fn entry(&mut self, linkage: Linkage, start: u32) -> Parse<()> {
         self.bump();
         let name = self.ident("the kernel's name")?;
@@ -34,8 +35,8 @@ impl Parser<'_> {
         self.function_end(function)
     }
 
-    /// Parses `.func attributes (returns) name (parameters) directives`, then `{ ... }` or `;`, starting at
-    /// the keyword.
+    /// Parses `.func attributes (returns) name (parameters) directives`, then `{ ... }` or `;`. The
+    /// current token must be the keyword.
     pub(super) fn func(&mut self, linkage: Linkage, start: u32) -> Parse<()> {
         self.bump();
         let mut attributes = Vec::new();
@@ -142,7 +143,8 @@ impl Parser<'_> {
         Ok(kind)
     }
 
-    /// Parses `.noreturn`, `.abi_preserve n` and `.abi_preserve_control n`, each at most once.
+    /// Parses the directives of a device function: `.noreturn`, `.abi_preserve n` and
+    /// `.abi_preserve_control n`, each at most once.
     pub(super) fn func_directives(&mut self) -> Parse<List<Directive>> {
         let mut directives: Vec<Directive> = Vec::new();
         while let Some(keyword) = self.keyword() {

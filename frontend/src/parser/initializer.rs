@@ -36,7 +36,8 @@ impl Parser<'_> {
         })
     }
 
-    /// Parses `{ ... }`. The braces contain either values or, for an opaque variable, properties.
+    /// Parses an initialiser in braces, `{ ... }`. The braces contain values, or properties if the
+    /// variable has an opaque type.
     fn initializer_list(&mut self, scalar: ScalarType) -> Parse<InitializerKind> {
         let start = self.span.start;
         self.bump();
@@ -61,7 +62,7 @@ impl Parser<'_> {
         Ok(InitializerKind::List(list))
     }
 
-    /// Parses `key = value, ... }`.
+    /// Parses the properties `key = value, ...` and the closing brace after them.
     fn properties(&mut self) -> Parse<List<Property>> {
         let mut properties = Vec::new();
         loop {
@@ -80,7 +81,7 @@ impl Parser<'_> {
         Ok(self.module.arena.add_list(properties))
     }
 
-    /// Parses `name + offset` or `generic(name) + offset`.
+    /// Parses an address: `name + offset` or `generic(name) + offset`.
     fn address_value(&mut self, byte: Option<u8>) -> Parse<InitializerKind> {
         let (name, generic) = self.initializer_symbol()?;
         let offset = match self.token {
@@ -95,8 +96,8 @@ impl Parser<'_> {
         })
     }
 
-    /// Parses `name` or `generic(name)`. Returns the name and whether `generic` was applied. A variable can also be
-    /// named `generic`.
+    /// Parses `name` or `generic(name)`. Returns the name, and true for `generic(name)`. The name
+    /// of a variable can be `generic` too.
     fn initializer_symbol(&mut self) -> Parse<(Name, bool)> {
         let generic = self.slice() == "generic" && self.peek() == Token::LeftParen;
         let symbol = self.ident("a variable or function")?;
@@ -120,8 +121,8 @@ impl Parser<'_> {
         Ok(value)
     }
 
-    /// Returns the index of the byte that a mask selects. Reports a mask that does not select exactly one
-    /// byte.
+    /// Returns the index of the byte that a mask selects. If the mask does not select exactly one
+    /// byte, adds an error to the diagnostics.
     fn byte_of_mask(&mut self, mask: u64, span: Span) -> u8 {
         let byte = mask.trailing_zeros() / 8;
         if byte >= 8 || mask != 0xFF << (byte * 8) {

@@ -24,7 +24,8 @@ impl Parser<'_> {
         self.instruction(start, Some(guard))
     }
 
-    /// Parses opcode, modifiers, operands and semicolon. `start` is the start of the statement.
+    /// Parses an instruction without its guard: opcode, modifiers, operands and semicolon. `start`
+    /// is the byte offset of the statement's start.
     pub(super) fn instruction(&mut self, start: u32, guard: Option<Id<Guard>>) -> Parse<()> {
         let is_call = self.slice() == "call";
         let opcode = self.take_name();
@@ -57,7 +58,8 @@ impl Parser<'_> {
         end.map(|_| ())
     }
 
-    /// Parses modifiers such as `.cc.u32`. Stops before a reserved keyword or `.unified`.
+    /// Parses modifiers such as `.cc.u32`. A reserved keyword or `.unified` ends the modifiers, and
+    /// is not parsed.
     fn modifiers(&mut self) {
         while self.at(Token::DotWord) {
             let name = self.dot_name();
@@ -97,7 +99,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses `(returns), target, (arguments), prototype`. All parts except the target are optional.
+    /// Parses the operands of a `call`: `(returns), target, (arguments), prototype`. All parts
+    /// except the target are optional.
     fn call_operands(&mut self) -> Parse<()> {
         if self.at(Token::LeftParen) {
             let returns = self.group()?;

@@ -1,14 +1,16 @@
-//! Keywords: the words after a dot that start a declaration or belong to a declaration.
+//! Keywords: the words that follow a dot and that begin a declaration or directive, or are a part
+//! of one.
 //!
-//! The name table of a new module begins with the keywords, so that the index of a name shows whether the name is a
-//! keyword. A *reserved* keyword is never a modifier. If a reserved keyword follows an opcode or an operand, a
-//! semicolon is missing.
+//! The name table of a new module begins with the keywords, so that a comparison of a name's index
+//! shows whether the name is a keyword. A *reserved* keyword is a keyword that is never a modifier.
+//! If a reserved keyword follows an opcode or an operand, a semicolon is missing.
 
 use crate::ast::{COMPONENTS, Name, Names};
 
 macro_rules! keywords {
     (reserved { $($reserved:ident $reserved_word:literal)* } other { $($other:ident $other_word:literal)* }) => {
-        /// A keyword of declarations.
+        /// A word that follows a dot and that begins a declaration or directive, or is a part of
+        /// one.
         #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
         pub(super) enum Keyword {
             $($reserved,)*
@@ -85,7 +87,8 @@ keywords! {
 
 impl Keyword {
     /// Creates a name table that begins with the keywords. The table also contains the names of vector
-    /// components, because lowering uses these names even if the text does not contain them.
+    /// components, because lowering looks up these names even if the PTX text does not contain
+    /// them.
     pub(super) fn names() -> Names {
         let mut names = Names::default();
         for (_, word) in Self::ALL {
@@ -102,19 +105,20 @@ impl Keyword {
         Self::ALL.get(name.index()).map(|row| row.0)
     }
 
-    /// Whether this is the name of a keyword that is never a modifier.
+    /// Whether `name` is the name of a reserved keyword: a keyword that is never a modifier.
     pub(super) fn is_reserved(name: Name) -> bool {
         name.index() < Self::RESERVED
     }
 
-    /// Whether the keyword starts a function, or a declaration that only module scope permits. If such a keyword starts
-    /// a statement of a body, the closing brace of the body is missing.
+    /// Whether the keyword is the first word of a function, or of a declaration that is only
+    /// permitted at module scope. If such a keyword follows a statement of a body, the closing
+    /// brace of the body is missing.
     pub(super) fn starts_function(self) -> bool {
         use Keyword::*;
         matches!(self, Entry | Func | Extern | Visible | Common)
     }
 
-    /// Whether the keyword can start an item at module scope.
+    /// Whether the keyword can be the first word of a declaration or directive at module scope.
     pub(super) fn starts_item(self) -> bool {
         use Keyword::*;
         matches!(
@@ -134,7 +138,7 @@ impl Keyword {
         ) || self.is_space()
     }
 
-    /// Whether the keyword is a state space.
+    /// Whether the keyword is the name of a state space.
     pub(super) fn is_space(self) -> bool {
         use Keyword::*;
         matches!(self, Reg | Global | Const | Shared | Local | Param | Tex)

@@ -1,12 +1,13 @@
-//! Parses tokens to a syntax tree.
+//! Parses the tokens of a PTX text and creates a syntax tree.
 //!
-//! The parser is a recursive-descent parser with one function for each production. A production that fails reports its
-//! problem and returns `Err(Failed)`. The enclosing list of statements or items then skips to a token from which it can
-//! continue. Therefore one run reports many problems and always returns a tree.
+//! The parser is a recursive-descent parser with one function for each production. If the text does
+//! not match a production, its function adds an error to the diagnostics and returns `Err(Failed)`.
+//! Then the function that parses the enclosing list of statements or items skips tokens until it
+//! can continue. Therefore, one run can find many errors, and always returns a tree.
 //!
 //! Invariants: all recursion whose depth depends on the input goes through [`Parser::deeper`], which limits the depth.
-//! Every loop whose body can return without consuming the current token stops at [`Token::End`] and calls
-//! [`Parser::progress`].
+//! Every loop whose body can return without consuming the current token ends at [`Token::End`] and
+//! calls [`Parser::progress`].
 
 mod debug;
 mod declaration;
@@ -71,8 +72,8 @@ fn floor_boundary(text: &str, limit: usize) -> usize {
     end
 }
 
-/// The error that a parser function returns if the text does not match its grammar production. The function has already
-/// reported a diagnostic.
+/// The error that a parser function returns if the text does not match its grammar production. The
+/// function has already added an error to the diagnostics.
 #[derive(Debug, Clone, Copy)]
 struct Failed;
 
@@ -86,29 +87,30 @@ struct Parser<'s> {
     span: Span,
     /// The token after the current token, if the lexer has already read it.
     peeked: Option<(Token, Span)>,
-    /// End of the token before the current token.
+    /// The byte offset of the end of the token before the current token.
     previous_end: u32,
     module: Module,
     diagnostics: Vec<Diagnostic>,
-    /// Current nesting depth of expressions and initialisers.
+    /// The number of nested expressions and initialisers in which the current token is.
     depth: u32,
-    /// The `.loc` that applies to the next instruction.
+    /// The `.loc` directive that states the source position of the next instruction.
     location: Option<Id<Location>>,
-    /// For each source position, the most recent `.loc` with that position in the current function.
+    /// For each source position, the last `.loc` with this position so far in the current function.
     positions: FxHashMap<SourcePosition, Id<Location>>,
     /// A stack of the operands of the lists that are being parsed. The operands of the innermost list are on top.
     pending: Vec<Operand>,
     /// Whether a `@@DWARF .section` has been parsed.
     in_dwarf_section: bool,
-    /// The parameters that the body has declared so far, while a kernel body that declares its parameters is parsed;
-    /// see [`Parser::has_body_parameters`].
+    /// While the parser is in the body of a kernel that declares its parameters there: the
+    /// parameters that it has found so far; see [`Parser::has_body_parameters`].
     body_parameters: Option<Vec<Variable>>,
 }
 
 impl<'s> Parser<'s> {
     /// Maximum nesting depth of expressions and initialisers.
     const MAX_DEPTH: u32 = 100;
-    /// Maximum number of diagnostics. Parsing stops at the next problem.
+    /// The maximum number of diagnostics. If there is another problem, the parser skips the rest of
+    /// the text.
     const MAX_DIAGNOSTICS: usize = 100;
 
     fn new(text: &'s str) -> Self {
@@ -145,8 +147,8 @@ impl<'s> Parser<'s> {
 
     // Tokens.
 
-    /// Moves to the next token. If an allocation of the tree or of a name has failed since the last call, stops
-    /// parsing.
+    /// Moves to the next token. If an allocation for the tree or for a name has failed since the
+    /// last call, skips the rest of the text.
     fn bump(&mut self) {
         let failed = self.module.arena.take_failure();
         if let Some(bytes) = failed.or_else(|| self.module.names.take_failure()) {
@@ -178,7 +180,8 @@ impl<'s> Parser<'s> {
         found
     }
 
-    /// Consumes `token` or fails; `what` describes the token, such as "`;`".
+    /// Consumes the current token if it is `token`, and returns its span. Otherwise, adds an error
+    /// to the diagnostics; `what` describes the expected token, such as "`;`".
     fn expect(&mut self, token: Token, what: &str) -> Parse<Span> {
         if !self.at(token) {
             return self.unexpected(what);
@@ -200,7 +203,7 @@ impl<'s> Parser<'s> {
 
     // Names.
 
-    /// Interns the text of the current token and consumes the token. The token can have any kind.
+    /// Interns the text of the current token, whatever its kind is, and consumes the token.
     fn take_name(&mut self) -> Ident {
         let ident = Ident {
             name: self.module.names.intern(self.slice()),
@@ -210,7 +213,8 @@ impl<'s> Parser<'s> {
         ident
     }
 
-    /// Consumes a name or fails; `what` describes what the name refers to.
+    /// Consumes the current token if it is a name, and returns the name. Otherwise, adds an error
+    /// to the diagnostics; `what` describes the thing that the name refers to.
     fn ident(&mut self, what: &str) -> Parse<Ident> {
         if self.at(Token::Ident) {
             Ok(self.take_name())
@@ -225,7 +229,7 @@ impl<'s> Parser<'s> {
         self.module.names.intern(text)
     }
 
-    /// Returns the keyword of the current token, if it is a keyword.
+    /// Returns the keyword that the current token is, or `None` if the token is not a keyword.
     fn keyword(&mut self) -> Option<Keyword> {
         match self.token {
             Token::DotWord => Keyword::from_name(self.dot_name()),
@@ -242,7 +246,8 @@ impl<'s> Parser<'s> {
         found
     }
 
-    /// Consumes a string and returns its text without quotes, or fails.
+    /// Consumes the current token if it is a string, and returns the string's text without its
+    /// quotes. Otherwise, adds an error to the diagnostics.
     fn string(&mut self, what: &str) -> Parse<Ident> {
         if !self.at(Token::String) {
             return self.unexpected(what);
@@ -253,7 +258,7 @@ impl<'s> Parser<'s> {
         Ok(Ident { name, span })
     }
 
-    /// Parses `"...", "...";` after the keyword of a pragma.
+    /// Parses the strings and the semicolon of a pragma: `"...", "...";`.
     fn pragma_strings(&mut self) -> Parse<List<Ident>> {
         let mut strings = vec![self.string("a string")?];
         while self.eat(Token::Comma) {
@@ -273,7 +278,8 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// Stops parsing and skips the rest of the text.
+    /// Adds an error to the diagnostics, which states that there are too many errors, and skips the
+    /// rest of the text.
     fn stop(&mut self) {
         self.diagnostics.push(Diagnostic::error(
             Code::TOO_MANY_ERRORS,
@@ -283,7 +289,8 @@ impl<'s> Parser<'s> {
         self.skip_to_end();
     }
 
-    /// Stops parsing because memory for this number of bytes could not be allocated.
+    /// Adds an error to the diagnostics, which states that an allocation of `bytes` bytes failed,
+    /// and skips the rest of the text.
     fn out_of_memory(&mut self, bytes: usize) {
         let known = self.diagnostics.iter().any(|d| d.needed_bytes().is_some());
         if !known {
@@ -300,7 +307,8 @@ impl<'s> Parser<'s> {
         (self.token, self.span) = (Token::End, Span::at(self.span.end));
     }
 
-    /// Reports that the grammar expects `expected` instead of the current token.
+    /// Adds an error to the diagnostics, which states that the grammar requires `expected` in the
+    /// place of the current token. Returns `Err(Failed)`.
     fn unexpected<T>(&mut self, expected: &str) -> Parse<T> {
         let diagnostic = match self.token {
             Token::Stray => self.stray(),
@@ -359,7 +367,8 @@ impl<'s> Parser<'s> {
         diagnostic
     }
 
-    /// Returns a description of the current token for a message: its text in backquotes, shortened if the text is long.
+    /// Returns a description of the current token for an error message: its text in backquotes,
+    /// shortened if the text is long.
     fn found(&self) -> String {
         if let Some(description) = self.token.describe() {
             return description.to_owned();
@@ -373,7 +382,8 @@ impl<'s> Parser<'s> {
 
     // Limits of nesting and of loops without progress.
 
-    /// Runs a production one nesting level deeper, or fails at the maximum depth.
+    /// Calls `production` with the nesting depth increased by one. At the maximum depth, adds an
+    /// error to the diagnostics instead, and returns `Err(Failed)`.
     fn deeper<T>(&mut self, production: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
         if self.depth >= Self::MAX_DEPTH {
             self.report(Diagnostic::error(
@@ -389,8 +399,8 @@ impl<'s> Parser<'s> {
         result
     }
 
-    /// Consumes the current token if it is still the token at position `start`, so that the calling
-    /// loop always makes progress.
+    /// Consumes the current token if it is still the token at position `start`, so that every
+    /// iteration of the calling loop consumes at least one token.
     fn progress(&mut self, start: Span) {
         if self.span == start && !self.at(Token::End) {
             self.bump();

@@ -9,7 +9,7 @@ use crate::lexer::Token;
 use crate::source::Span;
 
 impl Parser<'_> {
-    /// Parses a whole text.
+    /// Parses the whole text of a module.
     pub(super) fn module(&mut self) {
         self.header();
         while !self.at(Token::End) {
@@ -39,7 +39,8 @@ impl Parser<'_> {
         self.header_line(Keyword::AddressSize, Self::address_size);
     }
 
-    /// Parses a directive of the header if the directive is present. Returns whether the directive is present.
+    /// If the current token is `keyword`, parses the header directive that begins with it, and
+    /// returns true. Otherwise, returns false.
     fn header_line(&mut self, keyword: Keyword, directive: fn(&mut Self) -> Parse<()>) -> bool {
         let start = self.span;
         let found = self.keyword() == Some(keyword);
@@ -73,7 +74,8 @@ impl Parser<'_> {
         self.report(diagnostic);
     }
 
-    /// Parses `.version 8.3`. The number is a floating-point token.
+    /// Parses a `.version` directive, such as `.version 8.3`. The lexer returns the number as a
+    /// floating-point number.
     fn version(&mut self) -> Parse<()> {
         let start = self.span.start;
         self.bump();
@@ -89,7 +91,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Parses `.target sm_80, debug`.
+    /// Parses a `.target` directive, such as `.target sm_80, debug`.
     fn target(&mut self) -> Parse<()> {
         let start = self.span.start;
         self.bump();
@@ -127,7 +129,8 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Parses one item: an optional linkage, then the declaration or directive.
+    /// Parses one item at module scope: a declaration or directive, with a linking directive such
+    /// as `.visible` before it if there is one.
     fn item(&mut self) -> Parse<()> {
         let start = self.span.start;
         match self.token {
@@ -152,7 +155,7 @@ impl Parser<'_> {
         self.linked_item(linkage, start)
     }
 
-    /// Parses the declaration after a linkage keyword.
+    /// Parses the declaration that follows a linking directive such as `.visible`.
     fn linked_item(&mut self, linkage: Linkage, start: u32) -> Parse<()> {
         match self.keyword() {
             Some(Keyword::Entry | Keyword::Func) if linkage == Linkage::Common => {
@@ -168,7 +171,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses an item without a linkage keyword.
+    /// Parses an item that has no linking directive such as `.visible`.
     fn plain_item(&mut self, keyword: Keyword) -> Parse<()> {
         let start = self.span.start;
         match keyword {
@@ -197,7 +200,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Reports a header directive that is repeated or too late.
+    /// Adds an error to the diagnostics for a header directive that is repeated or that is not in
+    /// the header.
     fn late_header(&mut self) -> Parse<()> {
         let word = self.slice();
         let message = format!("`{word}` is allowed only once, at the start of the text");
@@ -248,8 +252,9 @@ impl Parser<'_> {
         Err(Failed)
     }
 
-    /// Skips to the next item after a problem in the item at `start`. Only a keyword at the start of a line, after a
-    /// semicolon or after a closing brace is taken as the start of an item. Elsewhere, it can be a modifier.
+    /// Skips to the next item after a problem in the item at `start`. The start of an item is a
+    /// keyword at the start of a line, after a semicolon or after a closing brace. A keyword in
+    /// another place can be a modifier.
     fn recover_at_module(&mut self, start: Span) {
         let mut may_start = self.span != start && self.is_first_of_line();
         while !self.at(Token::End) {

@@ -1,8 +1,8 @@
 //! Parses operands.
 //!
-//! The members of a list (vector, tuple, call group) are first pushed to the parser's stack `pending`. At the end of
-//! the list, its members move to the arena. So the members of each list are contiguous in the arena, although lists can
-//! be nested.
+//! The operands in a list (`{...}`, `[...]` or `(...)`) are first pushed to the parser's stack
+//! `pending`. At the end of the list, they are moved to the arena. So the operands of each list are
+//! contiguous in the arena, although lists can be nested.
 
 use super::keyword::Keyword;
 use super::{Parse, Parser};
@@ -59,12 +59,14 @@ impl Parser<'_> {
         }
     }
 
-    /// Moves the operands at index `start` and later in `pending` to the arena.
+    /// Moves the operands of `pending` from the index `start` on to the arena, and returns the list
+    /// of them.
     pub(super) fn close_operands(&mut self, start: usize) -> List<Operand> {
         self.module.arena.add_list(self.pending.drain(start..))
     }
 
-    /// Parses `name`, `name.selector`, `name + offset` or `name[index]`.
+    /// Parses an operand that begins with a name: `name`, `name.selector`, `name + offset` or
+    /// `name[index]`.
     fn name_operand(&mut self, place: OperandPosition) -> Parse<OperandKind> {
         let base = self.take_name().name;
         Ok(match self.token {
@@ -84,7 +86,7 @@ impl Parser<'_> {
     }
 
     /// Parses an optional `.selector` after a register. A reserved keyword after a register is not
-    /// a selector. Instead, a semicolon is missing before the keyword.
+    /// a selector: it begins a new statement, and the semicolon before it is missing.
     fn opt_selector(&mut self) -> Option<Name> {
         if !self.at(Token::DotWord) {
             return None;
@@ -103,7 +105,8 @@ impl Parser<'_> {
         Ok(self.integer_constant()? as i64)
     }
 
-    /// Parses `[constant]`, `[register]` or `[register + constant]` after an array's name.
+    /// Parses the index after the name `base` of an array: `[constant]`, `[register]` or
+    /// `[register+constant]`.
     fn element(&mut self, base: Name) -> Parse<OperandKind> {
         self.bump();
         let (register, offset) = if self.at(Token::Ident) {
@@ -124,7 +127,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Parses `!name`, `-name` or `-name.selector`.
+    /// Parses an operand that begins with an operator: `!name`, `-name` or `-name.selector`.
     fn prefixed(&mut self) -> Parse<OperandKind> {
         let prefix = match self.token {
             Token::Bang => Prefix::Not,
@@ -166,7 +169,7 @@ impl Parser<'_> {
         Ok(self.operand_since(OperandKind::Pair(both), first.span.start))
     }
 
-    /// Parses `{a, b, ...}`, whose elements are names, components, sinks and constants.
+    /// Parses a vector `{a, b, ...}`, whose elements are names, components, sinks and constants.
     fn vector(&mut self) -> Parse<OperandKind> {
         let mark = self.pending.len();
         self.bump();
@@ -210,7 +213,7 @@ impl Parser<'_> {
         Ok(operand)
     }
 
-    /// Parses `[name + offset]`, `[constant]` or `[a, b, ...]`.
+    /// Parses an operand in brackets: `[name + offset]`, `[constant]` or `[a, b, ...]`.
     fn memory(&mut self) -> Parse<OperandKind> {
         self.bump();
         if !self.at(Token::Ident) {
@@ -248,7 +251,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses the rest of `[first, b, {c, d}]`, from the first comma on.
+    /// Parses the rest of an operand such as `[first, b, {c, d}]`, from the first comma on.
     fn memory_tuple(&mut self, first: Operand) -> Parse<OperandKind> {
         let mark = self.pending.len();
         self.pending.push(first);
@@ -266,7 +269,8 @@ impl Parser<'_> {
         Ok(OperandKind::MemoryTuple(self.close_operands(mark)))
     }
 
-    /// Parses `(a, b, ...)` of a call: names, constants and sinks. The list may be empty.
+    /// Parses a list `(a, b, ...)` in a `call`. The elements are names, constants and sinks, and
+    /// the list may be empty.
     pub(super) fn group(&mut self) -> Parse<Operand> {
         let outer = self.span.start;
         let mark = self.pending.len();

@@ -9,11 +9,11 @@ use crate::lexer::Token;
 use crate::source::Span;
 
 impl Parser<'_> {
-    /// Maximum nesting depth of scopes, including the body itself.
+    /// The maximum number of scopes inside each other, including the body itself.
     const MAX_SCOPES: usize = 256;
 
-    /// Parses the body `{ ... }` of a function. The loop handles inner braces as statements, so nested scopes need no
-    /// recursion.
+    /// Parses the body `{ ... }` of a function. The loop over the statements adds a statement to
+    /// the tree for each inner brace, so nested scopes need no recursion.
     pub(super) fn body(&mut self) -> List<Statement> {
         let mark = self.module.arena.count::<Statement>();
         self.location = None;
@@ -71,8 +71,8 @@ impl Parser<'_> {
         self.report(Diagnostic::error(Code::TOO_DEEP, self.span, message));
     }
 
-    /// Adds the ends of the `open` scopes that the text does not close, except for the body itself, which has no end
-    /// statement.
+    /// Adds an end statement to the tree for each of the `open` scopes that the text does not
+    /// close, except for the body itself, which has no end statement.
     fn close_scopes(&mut self, open: usize) {
         for _ in 1..open {
             self.module.arena.add(Statement::ScopeEnd(self.span));
@@ -88,8 +88,9 @@ impl Parser<'_> {
         self.report(diagnostic.with_related(brace, "this `{` is not closed"));
     }
 
-    /// Skips to the next statement after a problem in the statement at `start`. Returns false if the body ends here
-    /// without its closing brace.
+    /// Skips to the next statement or to the end of the body, after an error in the statement at
+    /// `start`. Returns false if the closing brace of the body is missing: the current token is
+    /// then a keyword that begins an item of the module.
     fn recover_in_body(&mut self, start: Span) -> bool {
         let mut at_start = self.span == start;
         if self.at(Token::LeftBrace) && !at_start {
@@ -122,7 +123,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether the current `}` ends a vector operand instead of a scope. The next token decides this.
+    /// Whether the current token, a `}`, ends a vector operand; otherwise it ends a scope. The next
+    /// token shows which of them is the case.
     fn is_vector_end(&mut self) -> bool {
         matches!(
             self.peek(),
@@ -130,7 +132,8 @@ impl Parser<'_> {
         )
     }
 
-    /// Whether the current `{` starts a vector operand instead of a scope. The next token decides this.
+    /// Whether the current token, a `{`, starts a vector operand; otherwise it starts a scope. The
+    /// next token shows which of them is the case.
     fn is_vector_start(&mut self) -> bool {
         matches!(
             self.peek(),
@@ -164,8 +167,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses the label `name:`. If a target list or a prototype follows, also parses this
-    /// directive, whose name is the label.
+    /// Parses the label `name:`. If `.branchtargets`, `.calltargets` or `.callprototype` follows,
+    /// also parses this directive, which the label names.
     fn label(&mut self) -> Parse<()> {
         let label = self.take_name();
         self.bump();
@@ -192,7 +195,8 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Parses `.branchtargets a, b<3>;`, starting at the keyword.
+    /// Parses `.branchtargets a, b<3>;` or `.calltargets a, b<3>;`. The current token must be the
+    /// keyword.
     fn targets(&mut self, label: Ident) -> Parse<Targets> {
         self.bump();
         let mut targets = Vec::new();
@@ -212,7 +216,8 @@ impl Parser<'_> {
         })
     }
 
-    /// Parses `.callprototype (returns) _ (parameters) directives;`, starting at the keyword.
+    /// Parses `.callprototype (returns) _ (parameters) directives;`. The current token must be the
+    /// keyword.
     fn prototype(&mut self, label: Ident) -> Parse<Prototype> {
         self.bump();
         let returns = self.opt_parameters()?;
@@ -229,7 +234,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Parses a statement that starts with a dot.
+    /// Parses a statement whose first token is a dot and a word: a declaration or a directive.
     fn directive_statement(&mut self) -> Parse<()> {
         let Some(keyword) = self.keyword() else {
             return self.unknown_directive();
@@ -281,13 +286,15 @@ impl Parser<'_> {
         })
     }
 
-    /// Reports a valid directive that is not permitted here.
+    /// Adds the error `message` to the diagnostics, because the directive at the current token is
+    /// not permitted in this place. Returns `Err(Failed)`.
     pub(super) fn misplaced<T>(&mut self, message: String) -> Parse<T> {
         self.report(Diagnostic::error(Code::DIRECTIVE_PLACE, self.span, message));
         Err(Failed)
     }
 
-    /// Reports an unknown directive.
+    /// Adds an error to the diagnostics, because the current token is an unknown directive. Returns
+    /// `Err(Failed)`.
     pub(super) fn unknown_directive<T>(&mut self) -> Parse<T> {
         let message = format!("`{}` is not a PTX directive", self.slice());
         self.report(Diagnostic::error(

@@ -17,7 +17,8 @@ use crate::diagnostic::Diagnostic;
 
 type Checked = Result<(), Box<Diagnostic>>;
 
-/// Checks a call whose operands match the syntax table.
+/// Checks the arguments and results of a `call` instruction whose operands match a form of the
+/// syntax table.
 pub(super) fn check<L: Lookup + ?Sized>(
     module: &Module,
     function: &Function,
@@ -59,7 +60,7 @@ pub(super) fn check<L: Lookup + ?Sized>(
     }
 }
 
-/// The kind of an operand of a call, for messages.
+/// The role of an operand in a call, argument or result, which error messages name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum What {
     Argument,
@@ -109,7 +110,8 @@ impl<L: Lookup + ?Sized> Checker<'_, L> {
         }
     }
 
-    /// Checks the call against each function in a list of targets.
+    /// Checks that the arguments and results of the call fit each function in the list of call
+    /// targets `id`.
     fn targets(&self, call: &Call, instruction: &Instruction, id: Id<Targets>) -> Checked {
         for target in &self.module[self.module[id].targets] {
             if let Some(Symbol::Function(id)) = self.lookup.lookup(target.name.name) {
@@ -233,7 +235,7 @@ impl<L: Lookup + ?Sized> Checker<'_, L> {
     }
 }
 
-/// Checks that a register can be passed for a parameter.
+/// Checks that a register can be the argument or the result for the parameter `parameter`.
 fn register_passes(register: &Variable, parameter: &Variable) -> Result<(), String> {
     let (actual, wanted) = (
         register_type(register.scalar),
@@ -259,9 +261,9 @@ fn register_passes(register: &Variable, parameter: &Variable) -> Result<(), Stri
     ))
 }
 
-/// Returns the class of a type, because ptxas compares only the classes of arguments and parameters: true for floating
-/// point, false for integers. Returns `None` for untyped bits and all other types, which are compatible with both
-/// classes.
+/// Returns the class of a type: true for floating point, false for integers. ptxas compares only
+/// the classes of the types of arguments and parameters. Returns `None` for untyped bits and all
+/// other types, which are compatible with both classes.
 fn class(ty: OpType) -> Option<bool> {
     match ty {
         OpType::F32 | OpType::F64 => Some(true),

@@ -1,4 +1,5 @@
-//! Checks the names, declarations, directives and instructions of a module in one pass over its tree.
+//! Checks the names, declarations, directives and instructions of a module in one pass over the
+//! syntax tree.
 
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -27,20 +28,23 @@ use crate::source::Span;
 pub struct Resolution {
     /// The problems that [`resolve`] found, in the order of their positions. Syntax errors are not included.
     pub diagnostics: Vec<Diagnostic>,
-    /// The resolved instructions, indexed by [`Id<Statement>`]. The element is `None` for a statement that is not an
-    /// instruction and for an instruction with a problem.
+    /// For each statement, its instruction with its form; the index is an [`Id<Statement>`]. The
+    /// element is `None` for a statement that is not an instruction and for an instruction with a
+    /// problem.
     instructions: Vec<Option<Arc<ResolvedInstruction>>>,
     narrow: bool,
 }
 
 impl Resolution {
-    /// Whether the module has 32-bit addresses: its `.address_size` is 32, or an instruction has a 32-bit address of
-    /// global memory or a 32-bit generic address. The kernels of such a module can access only memory below 4 GiB.
+    /// Whether the module uses 32-bit addresses. This is so if its `.address_size` is 32, or if an
+    /// instruction has an operand that is a 32-bit address of global memory or a 32-bit generic
+    /// address. The kernels of such a module can access only memory below 4 GiB.
     pub fn is_narrow(&self) -> bool {
         self.narrow
     }
 
-    /// Returns the form of an instruction; `None` if the statement is not an instruction or has a problem.
+    /// Returns the form of an instruction, or `None` if the statement is not an instruction or
+    /// contains an error.
     pub fn instruction(&self, statement: Id<Statement>) -> Option<&Arc<ResolvedInstruction>> {
         self.instructions.get(statement.index())?.as_ref()
     }
@@ -82,22 +86,22 @@ pub fn resolve(parsed: &Parsed) -> Resolution {
     }
 }
 
-/// Returns the problems that [`resolve`] finds.
+/// Returns the errors and warnings that [`resolve`] finds in a parsed module.
 pub fn check(parsed: &Parsed) -> Vec<Diagnostic> {
     resolve(parsed).diagnostics
 }
 
-/// Maximum size of the constant variables of a module, in bytes.
+/// The maximum total size of a module's variables in constant memory, in bytes.
 const MAX_CONSTANT_BYTES: u64 = 64 << 10;
 
-/// Collects the problems found.
+/// Collects the errors and warnings that the checks find.
 #[derive(Debug, Default)]
 pub(super) struct Sink {
     diagnostics: Vec<Diagnostic>,
 }
 
 impl Sink {
-    /// Maximum number of problems, after which checking stops.
+    /// The number of problems at which the checks end.
     const LIMIT: usize = 100;
 
     pub(super) fn report(&mut self, diagnostic: Diagnostic) {
@@ -145,8 +149,8 @@ impl Checker<'_> {
         self.constant_memory();
     }
 
-    /// Checks that the `.const` variables of the module, laid out in order, take at most 64 KiB. Variables in a bank
-    /// other than bank 0 are not counted.
+    /// Checks that the `.const` variables of the module, laid out in order, take at most 64 KiB.
+    /// Variables in constant banks other than bank 0 are not counted.
     fn constant_memory(&mut self) {
         let module = self.module;
         let in_bodies = module.functions().flat_map(|(_, function)| {
@@ -214,7 +218,7 @@ impl Checker<'_> {
         initializers::check(self.module, variable, &self.scopes, &mut self.sink);
     }
 
-    /// Checks that a name at module scope is not predefined by PTX.
+    /// Checks that a name that is declared at module scope is not a name that PTX predefines.
     fn module_name(&mut self, name: Ident) {
         let text = self.module.text(name.name);
         if special::find(text).is_some() {
@@ -227,8 +231,9 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks whether `later` may repeat the earlier variable of the same name. Returns true if `later` replaces
-    /// `earlier`.
+    /// Checks whether `later` is a permitted repeated declaration of the variable `earlier` with
+    /// the same name. Returns true if the check succeeds and `later` is the definition, which then
+    /// replaces the declaration `earlier`.
     fn redeclared_variable(&mut self, earlier: &Variable, later: &Variable) -> bool {
         let (was_extern, is_extern) = (
             earlier.linkage == Linkage::Extern,
@@ -340,8 +345,9 @@ impl Checker<'_> {
         self.scopes.leave_function();
     }
 
-    /// Resolves a statement and checks its names. To save time, the names of an instruction are checked one by one only
-    /// if the resolver found a problem or an undeclared name.
+    /// Selects the form of a statement that is an instruction, and checks that all names in the
+    /// statement are declared. To save time, the names of an instruction are checked one by one
+    /// only if the resolver found a problem or an undeclared name.
     fn statement(
         &mut self,
         function: &Function,

@@ -1,11 +1,13 @@
-//! Tests of checks on whole modules. Each test case has the code and the position of every problem.
+//! Tests of checks on whole modules. Each test case states the code and the position of every
+//! expected problem.
 
 use super::check;
 use crate::{SourceFile, parse};
 
 const HEAD: &str = ".version 9.0\n.target sm_90a\n.address_size 64\n";
 
-/// Returns the problems of a text as code, line and column, such as `E0101 4:5`. The text must have no syntax errors.
+/// Returns the code, line and column of each problem that resolution finds in `text`, such as
+/// `E0101 4:5`. The text must have no syntax errors.
 fn problems_of(text: &str) -> Vec<String> {
     let parsed = parse(SourceFile::new("t", text));
     assert!(
@@ -22,12 +24,14 @@ fn problems_of(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Returns the problems of module-scope items. The items start on line 4, after the header.
+/// Returns the code, line and column of each problem in a module that contains `items` at module
+/// scope. The items start on line 4, after the header.
 fn problems(items: &str) -> Vec<String> {
     problems_of(&format!("{HEAD}{items}\n"))
 }
 
-/// Returns the problems of statements in a kernel's body. The statements start on line 6 of the text.
+/// Returns the code, line and column of each problem in a kernel whose body contains `statements`.
+/// The statements start on line 6 of the text.
 fn body_problems(statements: &str) -> Vec<String> {
     problems(&format!(
         ".func fn() {{ ret; }}\n.entry k(.param .b32 n) {{ .reg .b32 %r<9>; .reg .b64 %rd<9>;\n{statements}\n}}"
@@ -301,9 +305,9 @@ fn many_problems_are_cut_off() {
     assert!((100..200).contains(&found.len()), "{}", found.len());
 }
 
-/// Returns the problems of statements that use variables of each state space. As in
-/// [`body_problems`], the statements start on line 6. The expected results are the results of ptxas
-/// 13.5.
+/// Returns the code, line and column of each problem in `statements`, for which variables in every
+/// state space are declared. As in [`body_problems`], the statements start on line 6. The results
+/// that the tests expect are those of ptxas 13.5.
 fn address_problems(statements: &str) -> Vec<String> {
     problems(&format!(
         ".global .b32 g[8]; .global .b32 one; .const .b32 c[8]; .shared .b32 s[8];\n\

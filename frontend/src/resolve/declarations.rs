@@ -1,4 +1,5 @@
-//! Checks variables and parameters: types, state spaces, sizes, linkage.
+//! Checks the declarations of variables and parameters: types, state spaces, sizes and linking
+//! directives.
 
 use super::check::Sink;
 use super::functions;
@@ -11,7 +12,7 @@ use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 
-/// The place of a declaration, which determines the rules that apply.
+/// The place of a declaration, which determines the rules that the declaration must satisfy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum DeclarationSite {
     Module,
@@ -21,16 +22,16 @@ pub(super) enum DeclarationSite {
     Prototype,
 }
 
-/// A violated rule: the code and the message of the diagnostic.
+/// The code and the message of the diagnostic for a declaration that violates a rule.
 type Problem = (Code, String);
 
-/// Maximum size of a variable in bytes. It is larger than any real memory.
+/// The maximum size of a variable in bytes, which is larger than the memory of any real device.
 const MAX_OBJECT_SIZE: u64 = 1 << 47;
 
-/// Maximum alignment of a device function's parameter, in bytes.
+/// The maximum alignment that a parameter of a device function may have, in bytes.
 const MAX_ALIGNMENT: u64 = 128;
 
-/// Checks one variable or parameter.
+/// Checks the declaration of one variable or parameter, and adds the problems to `sink`.
 pub(super) fn check(
     module: &Module,
     variable: &Variable,
@@ -235,8 +236,8 @@ fn incomplete_problem(variable: &Variable, place: DeclarationSite) -> Option<Pro
     }
 }
 
-/// Returns the size of a variable in bytes. Ignores dimensions without a length. Returns `None` if the size exceeds
-/// [`MAX_OBJECT_SIZE`].
+/// Returns the size of a variable in bytes. A dimension without a length counts as 1 element.
+/// Returns `None` if the size exceeds [`MAX_OBJECT_SIZE`].
 pub(super) fn size(module: &Module, variable: &Variable) -> Option<u64> {
     let element = variable.scalar.bytes().unwrap_or(1) * variable.vector.count();
     let dimensions = &module[variable.dimensions];
@@ -308,8 +309,8 @@ fn linkage_problem(variable: &Variable, header: &Header) -> Option<Problem> {
     }
 }
 
-/// Returns the alignment of a variable in bytes: the declared alignment if there is one, or else the size of a scalar
-/// or vector element.
+/// Returns the alignment of a variable in bytes: the declared alignment if there is one, or else
+/// the size of one element, which is a scalar or a vector.
 pub(super) fn alignment_of(variable: &Variable) -> u64 {
     let natural = variable.scalar.bytes().unwrap_or(1) * variable.vector.count();
     variable.align.unwrap_or(u64::from(natural))

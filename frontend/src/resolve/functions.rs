@@ -1,4 +1,5 @@
-//! Checks functions: directives, parameter space, repeated declarations, aliases.
+//! Checks the heads of functions: their directives, the size of their parameters, repeated
+//! declarations, and aliases.
 
 use super::check::Sink;
 use super::declarations;
@@ -11,13 +12,14 @@ use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 
-/// Maximum number of registers, and maximum number of control registers, that a function can preserve.
+/// The maximum number of registers that a function can preserve (`.abi_preserve`). The next
+/// constant is the maximum number of control registers (`.abi_preserve_control`).
 const MAX_PRESERVED: u64 = 238;
 const MAX_PRESERVED_CONTROL: u64 = 15;
-/// Maximum size of a kernel's parameters, in bytes.
+/// The maximum total size of a kernel's parameters, in bytes.
 const MAX_PARAMETER_BYTES: u64 = 0x7ffc;
 
-/// Checks a function's head.
+/// Checks the head of a function, and adds the problems to `sink`.
 pub(super) fn check(module: &Module, function: &Function, header: &Header, sink: &mut Sink) {
     directives(module, function, header, sink);
     if function.kind == FunctionKind::Entry {
@@ -41,7 +43,7 @@ pub(super) fn check(module: &Module, function: &Function, header: &Header, sink:
 }
 
 /// Checks the return parameters of a function or prototype. If there are several return parameters, they must be
-/// registers. An array parameter must have a size.
+/// registers. A return parameter that is an array must have a size.
 pub(super) fn returns(module: &Module, returns: List<Variable>, span: Span, sink: &mut Sink) {
     let in_memory = |variable: &Variable| variable.space == StateSpace::Param;
     if returns.len() > 1 && module[returns].iter().any(in_memory) {
@@ -58,7 +60,7 @@ pub(super) fn returns(module: &Module, returns: List<Variable>, span: Span, sink
     }
 }
 
-/// Checks that the target supports the attributes in `.attribute(...)`.
+/// Checks that the module's target has the features that the attributes in `.attribute(...)` need.
 pub(super) fn attributes(attributes: &[Attribute], span: Span, header: &Header, sink: &mut Sink) {
     let unified = attributes
         .iter()
@@ -145,7 +147,8 @@ fn is_out_of_range(kind: &DirectiveKind) -> bool {
     }
 }
 
-/// Checks directives that exclude or require each other.
+/// Checks that no two of a function's directives exclude each other, and that no directive lacks
+/// another directive that it requires.
 fn together(directives: &[Directive], sink: &mut Sink) {
     use DirectiveKind::*;
     let find = |wanted: fn(&DirectiveKind) -> bool| directives.iter().find(|d| wanted(&d.kind));
@@ -208,8 +211,8 @@ fn parameter_space(module: &Module, function: &Function, sink: &mut Sink) {
     }
 }
 
-/// Checks a function against an earlier declaration of the same name. Returns true if the later declaration replaces
-/// the earlier declaration.
+/// Checks that the head `later` agrees with `earlier`, an earlier declaration of the same name.
+/// Returns true if `later` replaces `earlier`.
 pub(super) fn redeclared(
     module: &Module,
     earlier: &Function,
@@ -250,7 +253,7 @@ pub(super) fn redeclared(
 }
 
 /// Returns a description of the first difference between the heads of two functions, or `None` if there is none.
-/// Compares only return parameters, parameters and `.noreturn`.
+/// Only the return parameters, the parameters and `.noreturn` are compared.
 fn difference(module: &Module, a: &Function, b: &Function) -> Option<String> {
     list_difference(module, a.returns, b.returns, "return parameter")
         .or_else(|| list_difference(module, a.parameters, b.parameters, "parameter"))

@@ -6,7 +6,7 @@ use crate::ast::{Ident, Version};
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 
-/// The last minor version of each major version.
+/// For each major version of PTX, its last minor version, as pairs (major, minor).
 const LAST_MINOR: [(u32, u32); 9] = [
     (1, 5),
     (2, 3),
@@ -79,20 +79,24 @@ const OPTIONS: [&str; 4] = [
     "map_f64_to_f32",
 ];
 
-/// The properties of the header that later checks need.
+/// The properties of a module's header that other checks need.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Header {
-    /// The version; the newest version if the header has none.
+    /// The PTX version of the module; the newest version if the header states none.
     pub(super) version: Version,
-    /// The architecture's number without its letter; the newest architecture if the header has none.
+    /// The number of the target architecture without its suffix letter; the newest architecture if
+    /// the header states none.
     pub(super) architecture: u32,
-    /// Whether the header has `.target texmode_independent`: textures and samplers are separate variables.
+    /// Whether the header has `.target texmode_independent`: in such modules, textures and samplers
+    /// are separate variables.
     pub(super) independent_textures: bool,
-    /// Whether the header has `.target debug`.
+    /// Whether the header has `.target debug`, so that the module must contain debugging
+    /// information.
     pub(super) debug: bool,
 }
 
-/// Checks the header and returns its properties.
+/// Checks the header of a module, adds the problems to `sink`, and returns the properties of the
+/// header.
 pub(super) fn check(parsed: &Parsed, sink: &mut Sink) -> Header {
     let module = &parsed.module;
     let mut header = Header {

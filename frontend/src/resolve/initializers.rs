@@ -1,4 +1,5 @@
-//! Checks that initialisers fit their variables.
+//! Checks that the initialiser of each variable agrees with the variable's type, dimensions and
+//! state space.
 
 use super::check::Sink;
 use super::scope::Scopes;
@@ -52,7 +53,7 @@ const TEXTURE_PROPERTIES: [&str; 13] = [
     "num_samples",
 ];
 
-/// Checks the initialiser of a variable, if it has one.
+/// Checks the initialiser of a variable, if the variable has one, and adds the problems to `sink`.
 pub(super) fn check(module: &Module, variable: &Variable, scopes: &Scopes<'_>, sink: &mut Sink) {
     let Some(id) = variable.initializer else {
         return;
@@ -96,8 +97,9 @@ struct Checker<'a, 'm> {
 }
 
 impl Checker<'_, '_> {
-    /// Checks the value of an array with these dimensions, outermost first. If there are no dimensions, checks the
-    /// value of an element. The parser limits the nesting of initialisers, so the recursion is limited.
+    /// Checks `value`, the initial value of an array with these dimensions, outermost first. If
+    /// `lengths` is empty, `value` is the initial value of one element. The parser limits the
+    /// nesting of initialisers, so the recursion is limited.
     fn array(&self, value: &Initializer, lengths: &[Option<u64>], sink: &mut Sink) {
         let Some((&length, inner)) = lengths.split_first() else {
             return self.element(value, sink);
@@ -121,7 +123,7 @@ impl Checker<'_, '_> {
         }
     }
 
-    /// Checks the value of one element, which is a scalar or a vector.
+    /// Checks `value`, the initial value of one element, which is a scalar or a vector.
     fn element(&self, value: &Initializer, sink: &mut Sink) {
         let count = self.variable.vector.count();
         if count == 1 {

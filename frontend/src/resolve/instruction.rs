@@ -1,4 +1,4 @@
-//! Selects the form of each instruction in the syntax table.
+//! Selects, for each instruction, the form in the syntax table that the instruction matches.
 
 use margay_ops::meaning::Desc;
 use margay_ops::types::OpType;
@@ -61,23 +61,26 @@ impl ResolvedInstruction {
 
 type Spelled = Result<Arc<[Spelling]>, FormError>;
 
-/// The cache entry for an opcode with its modifiers: the forms that have this spelling, and the matches found so far.
+/// The cache entry for an opcode with its modifiers: the forms that match them, and the results for
+/// the operands that have occurred with them.
 struct Seen {
     spelled: Spelled,
     uses: Uses,
-    /// Whether the match depends on the values of constant operands, because a form restricts their range.
+    /// Whether the result depends on the values of constant operands, because a form restricts the
+    /// range of an operand.
     ranged: bool,
     found: SmallVec<[Found; 1]>,
 }
 
-/// A cached match: the instruction that was resolved for operands of these shapes.
+/// A cached result: the shapes of the operands, and the selected form.
 struct Found {
     shapes: OperandShapes,
     resolved: Arc<ResolvedInstruction>,
 }
 
 impl Seen {
-    /// Maximum number of combinations of operand shapes that are cached.
+    /// The maximum number of combinations of operand shapes that are cached for an opcode with its
+    /// modifiers.
     const LIMIT: usize = 16;
 
     fn new(spelled: Spelled, opcode: &str) -> Seen {
@@ -115,7 +118,8 @@ fn is_ranged(pattern: &OperandPattern) -> bool {
     pattern.range.is_some() || parts.iter().any(is_ranged)
 }
 
-/// The additional check that an opcode needs after its operands have been matched against the syntax table.
+/// The additional check that an instruction with a certain opcode needs after its form has been
+/// selected.
 #[derive(Clone, Copy)]
 enum Uses {
     Call,
@@ -137,26 +141,29 @@ impl Uses {
     }
 }
 
-/// Resolves the instructions of one module.
+/// Selects the forms of the instructions of one module.
 pub struct InstructionResolver<'m> {
     module: &'m Module,
     version: Version,
     target: Target,
     forms: Forms,
-    /// A cache of the matches of instructions. Even a module of a million instructions has only a few hundred
-    /// combinations of opcode and modifiers, and each of them occurs with only a few combinations of operand shapes.
+    /// A cache of the selected forms. Even a module of a million instructions has only a few
+    /// hundred combinations of opcode and modifiers, and each of them occurs with only a few
+    /// combinations of operand shapes.
     seen: Vec<Seen>,
     /// For each opcode with its modifiers, the index of its entry in `seen`.
     seen_at: FxHashMap<SmallVec<[Name; 8]>, usize>,
     shapes: OperandShapes,
     missing: bool,
-    /// Whether an instruction has a 32-bit address of global memory, or a generic address of 32 bits.
+    /// Whether at least one instruction has an operand that is a 32-bit address of global memory or
+    /// a 32-bit generic address.
     narrow: bool,
 }
 
 impl<'m> InstructionResolver<'m> {
-    /// Creates a resolver for a module. If the version is missing, or the target is missing or unknown, the resolver
-    /// assumes version 99.0 or target `sm_120`. Other checks report the problem.
+    /// Creates an [`InstructionResolver`] for a module. If the version is missing, or the target is
+    /// missing or unknown, the resolver assumes version 99.0 or target `sm_120`. Another check adds
+    /// the error to the diagnostics.
     pub fn new(module: &'m Module) -> Self {
         let version = module.version.map_or(Version::new(99, 0), |(version, _)| {
             let part = |n: u32| u16::try_from(n).unwrap_or(99).min(99);
@@ -181,19 +188,22 @@ impl<'m> InstructionResolver<'m> {
         }
     }
 
-    /// Whether an instruction has a 32-bit address of global memory, or a generic address of 32 bits.
+    /// Whether at least one instruction has an operand that is a 32-bit address of global memory or
+    /// a 32-bit generic address.
     pub fn is_narrow(&self) -> bool {
         self.narrow
     }
 
-    /// Whether addresses may have 32 bits. This function returns true if `.address_size` is 32 or
-    /// absent. The directive is optional, and PTX before 2.3 does not have it.
+    /// Whether the module may contain 32-bit addresses of global memory and 32-bit generic
+    /// addresses. This is so if `.address_size` is 32 or absent. The directive is optional, and PTX
+    /// before 2.3 does not have it.
     fn may_be_narrow(&self) -> bool {
         self.module.address_size.is_none_or(|(bits, _)| bits == 32)
     }
 
-    /// Returns the instruction's form, or reports a problem and returns `None`. Undeclared names are not reported here:
-    /// they match every operand pattern, and [`InstructionResolver::missing_name`] returns true.
+    /// Returns the instruction with its form. If there is an error, adds it to `diagnostics` and
+    /// returns `None`. An undeclared name is not an error for this function: it matches every
+    /// operand pattern, and afterwards [`InstructionResolver::missing_name`] returns true.
     pub fn resolve<L: Lookup + ?Sized>(
         &mut self,
         function: &Function,
@@ -217,8 +227,8 @@ impl<'m> InstructionResolver<'m> {
         }
     }
 
-    /// Whether the instruction that was resolved last uses an undeclared name. If the instruction has a problem, names
-    /// after the problem are not considered.
+    /// Whether the instruction that was resolved last uses an undeclared name. If the instruction
+    /// contains an error, the names after the error are not considered.
     pub fn missing_name(&self) -> bool {
         self.missing
     }
@@ -282,7 +292,8 @@ impl<'m> InstructionResolver<'m> {
         }
     }
 
-    /// Matches operands whose combination of shapes is not in the cache, and adds the match to the cache.
+    /// Selects the form for operands whose combination of shapes is not in the cache. Adds the
+    /// result to the cache if the cache entry has fewer than [`Seen::LIMIT`] results.
     fn fit(
         &mut self,
         at: usize,
@@ -314,8 +325,8 @@ impl<'m> InstructionResolver<'m> {
         Ok(resolved)
     }
 
-    /// Returns the index in `seen` of the entry for the instruction's opcode and modifiers. Adds the entry if there is
-    /// none.
+    /// Returns the index in `seen` of the entry for the instruction's opcode and modifiers. Adds an
+    /// entry if there is none for them.
     fn seen_at(&mut self, instruction: &Instruction) -> usize {
         let key = self.key(instruction);
         if let Some(&at) = self.seen_at.get(&key) {
@@ -334,8 +345,8 @@ impl<'m> InstructionResolver<'m> {
         std::iter::once(instruction.opcode).chain(names).collect()
     }
 
-    /// Performs the additional check that the opcode needs: the signature of a call, stores to parameters, availability
-    /// of special registers, or video selectors.
+    /// Performs the additional check `uses`: the signature of a call, stores to parameters,
+    /// availability of special registers, or video selectors.
     fn check_uses<L: Lookup + ?Sized>(
         &self,
         uses: Uses,
@@ -383,7 +394,8 @@ impl<'m> InstructionResolver<'m> {
         self.check_signs(instruction)
     }
 
-    /// Checks that `vmad` does not negate both its product and its addend.
+    /// Checks that a `vmad` instruction does not have minus signs for both its product and its
+    /// addend.
     fn check_signs(&self, instruction: &Instruction) -> Result<(), Box<Diagnostic>> {
         let operands = &self.module[instruction.operands];
         let negative = |index: usize| {
@@ -398,7 +410,8 @@ impl<'m> InstructionResolver<'m> {
         Ok(())
     }
 
-    /// Checks that a store does not write one of the function's own input parameters, which are read-only.
+    /// Checks that a store does not write to an input parameter of the function that contains the
+    /// store, because these parameters are read-only.
     fn check_store<L: Lookup + ?Sized>(
         &self,
         function: &Function,
@@ -427,7 +440,8 @@ impl<'m> InstructionResolver<'m> {
         Ok(())
     }
 
-    /// Checks that the module's PTX version and target support the special registers that the instruction uses.
+    /// Checks that the special registers that the instruction uses exist for the module's PTX
+    /// version and target.
     fn check_specials<L: Lookup + ?Sized>(
         &self,
         instruction: &Instruction,

@@ -1,12 +1,14 @@
 //! Resolution: finds the declarations to which the names in a module refer, and selects the syntax form of each
 //! instruction.
 //!
-//! [`resolve()`] checks a whole module, reports its errors and stores the form of every instruction for lowering. A
-//! [`Symbol`] represents the declaration to which a name in a body refers. The trait [`Lookup`] finds the symbol of a
-//! name, and [`Scopes`] implements this trait with the scope rules of PTX. [`InstructionResolver`] uses the symbols to
-//! match instructions against the syntax table ([`margay_ptx`]).
+//! [`resolve()`] checks a whole module. Its result contains the errors, and the form of every
+//! instruction, which lowering needs. A [`Symbol`] represents the declaration to which a name in a
+//! body refers. The trait [`Lookup`] finds the symbol of a name, and [`Scopes`] implements this
+//! trait with the scope rules of PTX. [`InstructionResolver`] uses the symbols to match
+//! instructions against the syntax table ([`margay_ptx`]).
 //!
-//! Invariants: resolution continues after an error, up to a limit on the number of errors. It never changes the tree.
+//! Invariants: resolution continues after an error, up to a limit on the number of errors.
+//! Resolution never changes the syntax tree.
 
 mod call;
 mod check;

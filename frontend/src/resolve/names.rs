@@ -1,7 +1,8 @@
-//! Reports undeclared names, names that are declared twice, and names of the wrong kind in lists of targets.
+//! Creates the errors for undeclared names, for names that are declared twice, and for names of the
+//! wrong kind in lists of branch or call targets.
 //!
 //! This module does not check whether a name in an instruction has the right kind, such as register
-//! or label. The matcher of the syntax table checks this.
+//! or label. The code that selects the form of an instruction checks this.
 
 use super::scope::{Duplicate, Scopes};
 use super::special;
@@ -15,7 +16,8 @@ use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 
-/// What a target list contains: the labels of `.branchtargets`, or the functions of `.calltargets`.
+/// The kind of the names in a list of targets: labels in `.branchtargets`, functions in
+/// `.calltargets`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum TargetKind {
     Labels,
@@ -36,7 +38,8 @@ impl<'m> Names<'m> {
         }
     }
 
-    /// Checks the names that a statement uses. The caller must call this function before it passes the statement to
+    /// Checks that the names that a statement uses are declared, and adds the errors to
+    /// `diagnostics`. The caller must call this function before it passes the statement to
     /// [`Scopes::pass`].
     pub(super) fn statement(
         &self,
@@ -86,8 +89,8 @@ impl<'m> Names<'m> {
         }
     }
 
-    /// Calls `missing` for each undeclared name in an operand. Operand lists are nested at most two levels deep, which
-    /// bounds the recursion.
+    /// Calls `missing` for each undeclared name in an operand. Lists of operands are nested at most
+    /// two levels deep, so the recursion is limited.
     fn operand(&self, operand: &Operand, scopes: &Scopes<'m>, missing: &mut dyn FnMut(Name, Span)) {
         let list = match operand.kind {
             OperandKind::Vector(list)
@@ -108,8 +111,8 @@ impl<'m> Names<'m> {
         }
     }
 
-    /// Returns the position of a name in the operand whose position is `within`. Returns `within`
-    /// if the operand's text does not contain the name.
+    /// Returns the source range of a name in the operand with the source range `within`. Returns
+    /// `within` if the operand's text does not contain the name.
     fn place(&self, name: Name, within: Span) -> Span {
         let text = self.module.text(name);
         match self.parsed.source.slice(within).find(text) {
@@ -168,7 +171,8 @@ impl<'m> Names<'m> {
         Some(Diagnostic::error(Code::WRONG_SYMBOL_KIND, span, message))
     }
 
-    /// Creates the error for a name that is not declared, with a suggestion if possible.
+    /// Creates the error for a name that is not declared. If a special register has a similar name,
+    /// the error suggests it.
     pub(super) fn unknown(&self, name: Name, span: Span) -> Diagnostic {
         let text = self.module.text(name);
         let diagnostic = unknown_text(Code::UNKNOWN_SYMBOL, text, span);
@@ -213,7 +217,8 @@ impl<'m> Names<'m> {
         .with_related(duplicate.earlier, "first declared here")
     }
 
-    /// Opens the scope of a function, declares its parameters, and reports parameters with equal names.
+    /// Opens the scope of a function, and declares the function's parameters. Adds an error to
+    /// `diagnostics` for each parameter with the name of an earlier parameter.
     pub(super) fn enter(
         &self,
         function: &Function,
@@ -231,7 +236,7 @@ fn unknown_text(code: Code, text: &str, span: Span) -> Diagnostic {
     Diagnostic::error(code, span, format!("`{text}` is not declared"))
 }
 
-/// Returns the names in an operand, without the names in nested operands.
+/// Returns the names in an operand, without the names in the operands that a list contains.
 fn names_of(kind: OperandKind) -> [Option<Name>; 2] {
     match kind {
         OperandKind::Name(base)
@@ -244,7 +249,7 @@ fn names_of(kind: OperandKind) -> [Option<Name>; 2] {
     }
 }
 
-/// Returns a special register with a similar name.
+/// Returns the name of a special register that is similar to `text`, or `None` if there is none.
 fn suggestion(text: &str) -> Option<&'static str> {
     if !text.starts_with('%') {
         return None;

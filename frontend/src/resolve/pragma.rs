@@ -1,10 +1,11 @@
-//! Checks that ptxas accepts a pragma at its position, and that the pragma's value is valid.
+//! Checks that the place of a pragma is one that ptxas accepts, and that the pragma's value is
+//! valid.
 
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 
-/// The place of a pragma in the text.
+/// The place of a pragma in a module.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum PragmaPlace {
     /// At module scope.
@@ -15,7 +16,7 @@ pub(super) enum PragmaPlace {
     Body,
 }
 
-/// The pragmas that are allowed in bodies, and the kind of value that each of them takes. As in
+/// The pragmas that are allowed in bodies, and the kind of value that must follow the name. As in
 /// ptxas, a pragma matches a name in this table if the text of the pragma begins with the name.
 const OF_BODIES: [(&str, Value); 3] = [
     ("used_bytes_mask", Value::Any),
@@ -38,7 +39,8 @@ pub(crate) fn used_bytes_mask(text: &str) -> Option<u64> {
     number(value.as_str())
 }
 
-/// Returns the problem of a pragma, if there is one.
+/// Returns an error or a warning if a pragma is unknown, is not permitted at `place`, or has an
+/// invalid value.
 pub(super) fn check(text: &str, span: Span, place: PragmaPlace) -> Option<Diagnostic> {
     if text == "nounroll" {
         return None;
@@ -70,8 +72,9 @@ pub(super) fn check(text: &str, span: Span, place: PragmaPlace) -> Option<Diagno
     (!fine).then(|| Diagnostic::error(Code::DIRECTIVE_VALUE, span, message))
 }
 
-/// Parses a number like `strtoul` with base 0: white space and a sign may precede it, and nothing may follow
-/// it. A number that is too large becomes the largest number.
+/// Parses a number in the format that the C function `strtoul` accepts for base 0. White space and
+/// a sign may precede the number, and nothing may follow it. A number that is too large becomes the
+/// largest number.
 fn number(text: &str) -> Option<u64> {
     let text = text.trim_start();
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);

@@ -1,4 +1,5 @@
-//! Scopes: finds the symbol to which a name refers at a position in the text.
+//! The scopes of a module, which find the symbol (the declaration) to which a name refers at a
+//! position in the text.
 //!
 //! The caller declares the items of a module and passes the statements of each function body to
 //! [`Scopes::pass`], in the order of the text. After each statement, [`Lookup::lookup`] returns the
@@ -10,11 +11,12 @@
 //! - Parameters belong to the body's outermost scope.
 //! - A name must be declared before its use. The only exception is a label: it may be declared
 //!   after its use, if the scope that contains the declaration is already open at the use.
-//! - Labels, variables and target lists share one name space.
-//! - `%r<3>` declares `%r0` to `%r2`. The number of a member consists of all digits at the end of the name and may have
-//!   leading zeros.
+//! - A label, a variable and a list of targets in the same scope cannot have the same name.
+//! - `%r<3>` declares `%r0` to `%r2`. The number of such a register consists of all digits at the
+//!   end of the name and may have leading zeros.
 //!
-//! Invariant: `leave` reverts exactly the declarations since the matching `enter`.
+//! Invariant: `leave`, which closes a scope, removes exactly the declarations since the call of
+//! `enter` that opened the scope.
 
 use std::cell::Cell;
 
@@ -29,9 +31,10 @@ use crate::source::Span;
 /// The error for a name that is already declared in the same scope.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Duplicate {
-    /// The new declaration's name.
+    /// The name of the later declaration.
     pub name: Ident,
-    /// The position of the earlier declaration. If PTX predefines the name, this is the position of `name` itself.
+    /// The source range of the earlier declaration's name. If PTX predefines the name, this is the
+    /// source range of `name`.
     pub earlier: Span,
 }
 
@@ -50,7 +53,7 @@ struct RangeBinding {
     span: Span,
 }
 
-/// A declaration of a single name that ends with a number.
+/// A declaration of a single name, not a range, that ends with a number.
 #[derive(Clone, Copy, Debug)]
 struct Numbered {
     number: u64,
@@ -58,15 +61,17 @@ struct Numbered {
     span: Span,
 }
 
-/// An entry of the undo log for the end of a scope, one for each declaration. `Name` contains the earlier binding of
-/// the name, which is restored. `Range` contains the base name of a range, which is removed.
+/// A record of one declaration, which states how the declaration is removed at the end of its
+/// scope. `Name` contains a name and its earlier binding, which is then restored. `Range` contains
+/// the base name of a range, which is then removed.
 #[derive(Debug)]
 enum Hidden {
     Name(Name, Option<Binding>),
     Range(Name),
 }
 
-/// The result of splitting a name into base and trailing number. It is cached for each name.
+/// The result of splitting a name into base and trailing number. [`Scopes`] caches it for each
+/// name.
 #[derive(Clone, Copy, Debug)]
 enum Split {
     Unknown,
@@ -74,16 +79,18 @@ enum Split {
     Number(Name, u64),
 }
 
-/// The scopes that are open at a position in the text.
+/// The scopes that are open at a position in the text, with their declarations.
 #[derive(Debug)]
 pub struct Scopes<'m> {
     module: &'m Module,
     names: Vec<Option<Binding>>,
-    /// For each base name, the ranges in scope, innermost last. An inner range hides only those members of an outer
-    /// range whose numbers are also in the inner range.
+    /// For each base name, the ranges of registers with this base name in open scopes, innermost
+    /// scope last. An inner range hides only those members of an outer range whose numbers are also
+    /// in the inner range.
     ranges: FxHashMap<Name, SmallVec<[RangeBinding; 1]>>,
     splits: Vec<Cell<Split>>,
-    /// For each base name, the single names in open scopes that consist of this base name and a number, innermost last.
+    /// For each base name, the single names in open scopes that consist of this base name and a
+    /// number, innermost scope last.
     numbered: FxHashMap<Name, Vec<Numbered>>,
     hidden: Vec<Hidden>,
     /// For each open scope except the scope of the module: the length of `hidden` when the scope
@@ -92,20 +99,23 @@ pub struct Scopes<'m> {
     /// For each name, the number of open scopes that contain a label of this name, before or after the current
     /// position.
     labels: FxHashMap<Name, u32>,
-    /// The labels of each scope of the current body that has not been opened yet. The scope that opens next is last.
+    /// A list of labels for each scope of the current body that has not been opened yet. The scope
+    /// that opens next is last.
     label_lists: Vec<Vec<Name>>,
     /// A cache of the symbols of names, because most names are used many times. An entry is valid if its first field
     /// equals `era`.
     found: Vec<Cell<(u32, Symbol)>>,
-    /// The generation of the cache `found`. A new generation, which invalidates all entries, starts when the symbols of
-    /// several names can change: at the end of a scope and at the declaration of a range. The declaration of a single
-    /// name only invalidates the entry of this name. Opening a scope invalidates no entry: it can only add labels for
+    /// The number of the current generation of the cache `found`. A new generation, which
+    /// invalidates all entries, starts when the symbols of several names can change: at the end of
+    /// a scope and at the declaration of a range. The declaration of a single name only invalidates
+    /// the entry of this name. Opening a scope invalidates no entry: it can only add labels for
     /// names without a symbol, which are not cached.
     era: u32,
 }
 
 impl<'m> Scopes<'m> {
-    /// Creates the scope of a module, without declarations.
+    /// Creates the scopes for a module: only the scope of the module is open, and it contains no
+    /// declarations.
     pub fn new(module: &'m Module) -> Self {
         Scopes {
             module,
@@ -137,7 +147,7 @@ impl<'m> Scopes<'m> {
         self.open.len() as u32
     }
 
-    /// Opens the scope of a function and declares its parameters.
+    /// Opens the scope of a function and declares the function's parameters in this scope.
     ///
     /// # Errors
     ///
@@ -157,14 +167,15 @@ impl<'m> Scopes<'m> {
         }
     }
 
-    /// Closes the scope of a function.
+    /// Closes the scope of the current function and all scopes inside it.
     pub fn leave_function(&mut self) {
         while !self.open.is_empty() {
             self.leave();
         }
     }
 
-    /// Updates the scopes for a statement: opens a scope, closes a scope, or adds a declaration.
+    /// Updates the scopes for the next statement of the text: opens a scope, closes a scope, or
+    /// adds a declaration.
     ///
     /// # Errors
     ///
@@ -222,7 +233,7 @@ impl<'m> Scopes<'m> {
         }
     }
 
-    /// Declares a variable, a register or a range of them.
+    /// Declares a variable, a register or a range of registers in the innermost open scope.
     ///
     /// # Errors
     ///
@@ -274,8 +285,8 @@ impl<'m> Scopes<'m> {
         }
     }
 
-    /// If a member of `range` is also declared as a single name in the same scope, returns the position of that
-    /// declaration.
+    /// If the name of a register in `range` is also declared as a single name in the same scope,
+    /// returns the source range of the single name's declaration.
     fn member_of(&self, base: Name, range: RangeBinding) -> Option<Span> {
         let numbered = self.numbered.get(&base)?.iter().rev();
         let mut same_scope = numbered.take_while(|numbered| numbered.depth == range.depth);
@@ -319,8 +330,8 @@ impl<'m> Scopes<'m> {
         }
     }
 
-    /// Returns the position of the declaration of `name` in the scope at `depth`, or `None` if only other scopes
-    /// declare the name.
+    /// Returns the source range of the declaration of `name` in the open scope at `depth`, or
+    /// `None` if this scope does not declare the name.
     fn declared_at(&self, name: Name, depth: u32) -> Option<Span> {
         if let Some(binding) = self.names[name.index()].filter(|b| b.depth == depth) {
             return Some(binding.span);
@@ -329,7 +340,8 @@ impl<'m> Scopes<'m> {
         (range.depth == depth).then_some(range.span)
     }
 
-    /// Splits a name into base and trailing number. The result is cached, because most registers are used many times.
+    /// Splits a name into its base and the number at its end. The result is cached, because most
+    /// registers are used many times.
     fn split(&self, name: Name) -> Split {
         let cell = &self.splits[name.index()];
         if let Split::Unknown = cell.get() {
@@ -353,8 +365,8 @@ impl<'m> Scopes<'m> {
         Some((*range, number))
     }
 
-    /// Returns the position of the declaration to which a name refers; `None` if no declaration of the name is in
-    /// scope.
+    /// Returns the source range of the declaration to which a name refers, or `None` if no open
+    /// scope declares the name.
     pub fn declaration(&self, name: Name) -> Option<Span> {
         let direct = self.names[name.index()];
         let range = self.range_member(name);
@@ -365,7 +377,8 @@ impl<'m> Scopes<'m> {
         }
     }
 
-    /// Returns the labels of each scope of a body. The scopes are in the reverse order of their opening braces.
+    /// Returns a list of labels for each scope of a function's body. The scopes are in the reverse
+    /// order of their opening braces.
     fn scope_labels(&self, function: &Function) -> Vec<Vec<Name>> {
         let mut lists = vec![Vec::new()];
         let mut open = vec![0];
@@ -433,7 +446,7 @@ impl Scopes<'_> {
     }
 }
 
-/// Splits a register name into base and trailing number: `%r12` into `%r` and 12.
+/// Splits the name of a register into its base and the number at its end: `%r12` into `%r` and 12.
 pub fn split_number(text: &str) -> Option<(&str, u64)> {
     let base = text.trim_end_matches(|c: char| c.is_ascii_digit());
     let digits = &text[base.len()..];
@@ -457,7 +470,7 @@ mod tests {
         parsed
     }
 
-    /// Returns the symbol of `name` at each `use` instruction of a body, as a short word.
+    /// Returns a short word for the symbol to which `name` refers at each instruction of a body.
     fn meanings(name: &str, body: &str) -> Vec<String> {
         let parsed = parsed(body);
         let module = &parsed.module;

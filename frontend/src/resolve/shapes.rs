@@ -10,12 +10,12 @@ use crate::ast::{
     Constant, List, Module, Name, Operand, OperandKind, Prefix, StateSpace, Variable, VectorSize,
 };
 
-/// Converts operands to [`OperandShape`]s.
+/// The state of the conversion of an instruction's operands to [`OperandShape`]s.
 pub(super) struct Shaper<'a, L: ?Sized> {
     pub(super) module: &'a Module,
     pub(super) lookup: &'a L,
     pub(super) shapes: &'a mut OperandShapes,
-    /// Whether at least one of the names looked up so far is undeclared.
+    /// Whether at least one name in the operands that have been converted is undeclared.
     pub(super) missing: bool,
 }
 
@@ -103,8 +103,8 @@ impl<L: Lookup + ?Sized> Shaper<'_, L> {
         }
     }
 
-    /// Returns the shape of a special register that is used without a component. A vector such as `%tid` has the shape
-    /// of its four components.
+    /// Returns the shape of a special register that is used without a component. The shape of a
+    /// register with components, such as `%tid`, is a vector of four components.
     fn special(&mut self, special: &Special) -> OperandShape {
         if !special.vector {
             return OperandShape::Special(special.ty);
@@ -115,7 +115,8 @@ impl<L: Lookup + ?Sized> Shaper<'_, L> {
         OperandShape::Vector(Nested { start, len: 4 })
     }
 
-    /// Returns the shape of a register that is declared `.v2` or `.v4`: the shape of a vector of its elements.
+    /// Returns the shape of a register that is declared with `.v2` or `.v4`. It is the same as the
+    /// shape of a vector operand `{...}` with the register's elements.
     fn vector_register(&mut self, variable: &Variable, vector: VectorSize) -> OperandShape {
         let start = self.shapes.nested.len() as u32;
         let len = vector.count();
@@ -224,8 +225,9 @@ pub(crate) fn element(text: &str) -> Option<u32> {
     }
 }
 
-/// Checks a video selector: `b` or `h` and one digit, or several digits for SIMD video instructions on halves or bytes.
-/// [`super::video::takes`] checks the digits.
+/// Checks the form of a video selector, and returns the shape of an operand with this selector. A
+/// selector is `b` or `h` and one digit, or several digits for SIMD video instructions on halves or
+/// bytes. [`super::video::takes`] checks whether the instruction accepts the digits.
 fn selected(ty: OpType, text: &str) -> Result<OperandShape, String> {
     let digits = text.strip_prefix(['b', 'h']).unwrap_or_default();
     let known = matches!(digits.len(), 1..=4) && digits.bytes().all(|d| (b'0'..=b'7').contains(&d));

@@ -8,17 +8,17 @@ use margay_ptx::{Target, Version};
 /// A special register, or a family of numbered registers.
 #[derive(PartialEq, Eq, Debug)]
 pub struct Special {
-    /// The name with `%`; for a family, the part before the number.
+    /// The name of the register, with its `%`. For a family, this is the part before the number.
     pub name: &'static str,
     /// Whether the register has the components `.x .y .z .w`.
     pub vector: bool,
     /// The number of registers of a family `%name0`, `%name1` and so on; 0 for a single register.
     pub count: u32,
-    /// Type of the register or of a component.
+    /// The type of the register, or of each component.
     pub ty: OpType,
-    /// The lowest PTX version that supports the register.
+    /// The lowest PTX version that has the register.
     pub version: Version,
-    /// The lowest target that supports the register.
+    /// The lowest target that has the register.
     pub target: Target,
 }
 
@@ -88,7 +88,7 @@ specials! {
     "%pm7_64" U64 single, 4 . 0, 50;
 }
 
-/// Returns the special register with this name, such as `%tid` or `%envreg7`.
+/// Returns the table's entry for the special register with this name, such as `%tid` or `%envreg7`.
 pub fn find(name: &str) -> Option<&'static Special> {
     if !name.starts_with('%') {
         return None;
@@ -108,14 +108,15 @@ pub fn find(name: &str) -> Option<&'static Special> {
 /// The source of the value that a read of a special register returns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Value {
-    /// The value of this register.
+    /// The value of this special register of the IR.
     Register(SpecialReg),
-    /// Always zero: the fourth component of a vector.
+    /// The constant 0, which is the fourth component of every register with components.
     Zero,
 }
 
-/// Returns what a read of the special register `name` yields: a register of the IR, or zero. If `component` is present,
-/// the read is of this component of the register. Returns `None` if there is no such register.
+/// Returns the source of the value that a read of the special register `name`, or of its component
+/// `component`, returns: a special register of the IR, or zero. Returns `None` if there is no such
+/// register.
 pub fn value(name: &str, component: Option<&str>) -> Option<Value> {
     let special = find(name)?;
     let text = match component {

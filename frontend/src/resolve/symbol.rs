@@ -20,7 +20,7 @@ pub enum Symbol {
     Special(&'static Special),
     /// A variable or parameter in memory, or an opaque reference.
     Variable(Id<Variable>),
-    /// A kernel or function.
+    /// A kernel or a device function.
     Function(Id<Function>),
     /// A label of an instruction.
     Label,
@@ -30,9 +30,10 @@ pub enum Symbol {
     Prototype(Id<Prototype>),
 }
 
-/// Finds the symbol of a name at the instruction that is being resolved.
+/// A type that finds the symbol to which a name refers at the instruction whose form is being
+/// selected.
 pub trait Lookup {
-    /// Returns the symbol of a name, or `None` for a name without a declaration in scope.
+    /// Returns the symbol to which a name refers, or `None` if no open scope declares the name.
     fn lookup(&self, name: Name) -> Option<Symbol>;
 }
 
@@ -47,7 +48,8 @@ pub fn register_type(scalar: ScalarType) -> OpType {
     OpType::from_name(scalar.word()).unwrap_or_default()
 }
 
-/// Converts the state space of a declaration to the state space of an instruction. Textures are in global memory.
+/// Returns the state space in which instructions access a variable that is declared in `space`. For
+/// the old state space `.tex`, this is global memory.
 pub fn state_space(space: StateSpace) -> Space {
     match space {
         StateSpace::Const => Space::Const,

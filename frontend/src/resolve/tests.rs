@@ -1,4 +1,5 @@
-//! Tests of instructions in small modules. All names are declared once, in one scope.
+//! Tests of the selection of an instruction's form, with small modules in which each name is
+//! declared only once.
 
 use rustc_hash::FxHashMap;
 
@@ -6,7 +7,7 @@ use super::{InstructionResolver, Symbol, special};
 use crate::ast::{Item, Module, Name, StateSpace, Statement, Variable};
 use crate::{Code, Diagnostic, Parsed, SourceFile, ast};
 
-/// The names of a module that has only one scope.
+/// The symbols of a module's names, for modules in which each name is declared only once.
 struct Flat<'m> {
     module: &'m Module,
     symbols: FxHashMap<String, Symbol>,
@@ -109,7 +110,8 @@ const HEAD: &str = ".version 8.3\n.target sm_80\n.address_size 64\n\
     .entry k(.param .u32 n, .param .u64 p) {\n\
     .reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .f32 %f<9>; .reg .f64 %fd<9>; .reg .pred %p<9>;\n";
 
-/// Returns the problems of one instruction: the code of each problem and the source text at its position.
+/// Returns the problems that are found in the instruction `line`: the code of each problem, and the
+/// source text of its span.
 fn verdict(line: &str) -> Vec<(Code, String)> {
     let source = format!("{HEAD}{line}\nret; }}\n");
     let parsed = crate::parse(SourceFile::new("t.ptx", source.clone()));

@@ -1,17 +1,18 @@
-//! Checks the selectors of the operands of video instructions.
+//! Checks the video selectors of operands.
 
 /// The role of an operand in a video instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Part {
-    /// The result. Its selector lists the parts of the register to write, highest part first.
+    /// The result. Its selector lists the parts (halves or bytes) of the register that the
+    /// instruction writes, highest part first.
     Result,
     /// A source.
     Source,
 }
 
-/// Whether an operand of a video instruction accepts a selector. In a scalar instruction such as `vadd`, a selector
-/// names one byte or half. In a SIMD instruction on halves (`vadd2`) or bytes (`vadd4`), a selector lists several of
-/// them.
+/// Whether an operand of a video instruction can have the video selector `selector`. In a scalar
+/// instruction such as `vadd`, a selector names one byte or half. In a SIMD instruction on halves
+/// (`vadd2`) or bytes (`vadd4`), a selector lists several of them.
 pub(super) fn takes(opcode: &str, part: Part, selector: &str) -> bool {
     let Some((kind, digits)) = selector.split_at_checked(1) else {
         return false;

@@ -1,8 +1,10 @@
-//! Warp collectives on arrays with a 32-bit value for each lane. This module computes common collectives without
-//! converting their operands to [`Bits`](margay_ops::meaning::Bits).
+//! Computes common collectives of a warp from arrays that contain a 32-bit value for each lane.
+//! This is faster than the reference functions of the ops, because the values are not converted to
+//! [`Bits`](margay_ops::meaning::Bits).
 //!
-//! Invariant: for every operation that this module supports, the results equal those of the op's reference function
-//! ([`margay_ops::meaning::warp`]). The tests below compare the results of each lane.
+//! Invariant: for every collective that this module can compute, the results equal those of the
+//! op's reference function ([`margay_ops::meaning::warp`]). The tests in this file compare the
+//! results in each lane.
 
 use margay_ops::meaning::warp::shuffle_source;
 use margay_ops::meaning::{Desc, atomic};
@@ -12,8 +14,9 @@ use margay_ops::ops::Opcode;
 /// A 32-bit value for each lane.
 pub type Lanes = [u32; 32];
 
-/// Computes a collective for the lanes `active`, which execute it as one group. `args` contains the operands except the
-/// member mask. Returns false and leaves `out` unchanged if this module does not support the collective.
+/// Computes a collective that the lanes `active` execute together, and writes the results to `out`.
+/// `args` contains the operands except the member mask. If this module cannot compute the
+/// collective, returns false and does not change `out`.
 pub fn perform(desc: &Desc, active: u32, args: &[Lanes; 3], out: &mut [Lanes; 2]) -> bool {
     if desc.opcode != Opcode::Elect && desc.opcode != Opcode::ActiveMask && desc.ty.bits() > 32 {
         return false;
@@ -34,9 +37,10 @@ pub fn perform(desc: &Desc, active: u32, args: &[Lanes; 3], out: &mut [Lanes; 2]
     true
 }
 
-/// Computes a collective for the lanes `standing`, which wait at the collective with the member masks `masks`. At least
-/// one lane is not contained in its own mask. The results equal those of [`crate::collective::perform_apart`]. Returns
-/// false if this module does not support the collective; the content of `out` is then unspecified.
+/// Computes a collective at which the lanes `standing` wait with the member masks `masks`, and
+/// writes the results to `out`. The mask of at least one lane does not contain this lane. The
+/// results equal those of [`crate::collective::perform_apart`]. If this module cannot compute the
+/// collective, returns false; the content of `out` is then unspecified.
 pub fn perform_apart(
     desc: &Desc,
     (standing, masks): (u32, &Lanes),
@@ -73,7 +77,8 @@ pub fn perform_apart(
     true
 }
 
-/// Shuffles with a separate loop for each mode, so that no loop branches on the mode.
+/// Computes a `shfl`. Each mode has its own copy of the loop over the lanes, so that the loop does
+/// not test the mode.
 fn shuffle(mode: Mode, active: u32, args: &[Lanes; 3], out: &mut [Lanes; 2]) {
     match mode {
         Mode::Up => shuffle_by(Mode::Up, active, args, out),
@@ -148,7 +153,8 @@ mod tests {
     use margay_ops::mods::{AtomOp, Mods};
     use margay_ops::types::OpType;
 
-    /// Returns the collectives to test, each with its number of results and its number of operands.
+    /// Returns the collectives that the tests compute, each with its number of results and its
+    /// number of operands.
     fn operations() -> Vec<(Desc, usize, usize)> {
         let desc = |opcode, ty, mods| Desc {
             opcode,
@@ -184,8 +190,8 @@ mod tests {
     }
 
     /// Returns the expected results of a collective whose lanes have different masks, for the lanes
-    /// `arrived`, which have the same mask. The op's reference function computes these results.
-    /// `members` are the lanes of the mask of `arrived` that wait at the collective.
+    /// `arrived`, which have the same mask. This function calls the op's reference function to
+    /// compute them. `members` are the lanes of the mask of `arrived` that wait at the collective.
     fn apart(desc: &Desc, args: &[[Bits; 32]], members: u32, arrived: u32) -> [[Bits; 32]; 2] {
         let Meaning::Warp(meaning) = desc.opcode.meaning() else {
             panic!("{} is not a collective", desc.opcode.name());

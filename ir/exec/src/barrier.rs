@@ -1,15 +1,16 @@
-//! Named barriers of a CTA (PTX ISA 9.7.13.1; `docs/semantics.md`, "Barriers and the grid").
+//! The barriers of a CTA, which have the numbers 0 to 15 (PTX ISA 9.7.13.1; `docs/semantics.md`,
+//! "Barriers and the grid").
 //!
 //! A barrier counts arrivals of whole warps. A warp has arrived when all its lanes that have not exited have executed a
-//! barrier instruction with the same barrier number; the instructions of these lanes may differ. Invariant: the arrival
-//! masks of a barrier are empty after the barrier completes.
+//! barrier instruction with the same barrier number; the instructions of these lanes may differ.
+//! Invariant: after a barrier completes, no lane counts as arrived at this barrier.
 
 use margay_ops::mods::Mode;
 
-/// Number of barriers of a CTA.
+/// The number of barriers of a CTA.
 pub const BARRIERS: usize = 16;
 
-/// The state of one barrier.
+/// The state of one barrier of a CTA.
 #[derive(Clone, Debug, Default)]
 pub struct Barrier {
     /// For each warp, the mask of the lanes that have arrived.
@@ -63,8 +64,8 @@ impl Barrier {
         }
     }
 
-    /// Completes the barrier. Returns, for each warp, the lanes that waited, and whether any arrived lane executed a
-    /// reduction.
+    /// Completes the barrier. Returns two values: the lanes of each warp that waited at the
+    /// barrier, and whether any arrived lane executed a reduction.
     pub fn complete(&mut self) -> (Vec<u32>, bool) {
         self.active = false;
         let reduces = std::mem::take(&mut self.reduces);

@@ -1,9 +1,11 @@
-//! Finds undefined behaviour of threads that wait for each other, for checking runs.
+//! Finds undefined behaviour of threads that wait for each other (barriers and collectives), in
+//! checking runs.
 //!
-//! Margay defines the results in these cases (`docs/semantics.md`). A checking run computes the same results as a
-//! normal run, and also reports the instructions with undefined behaviour. [`crate::CtaState`] calls this module at
-//! every sync point, so a checking run must stop at every sync point. Source: PTX ISA 9.7.9 (`shfl`), 9.7.13 (barriers,
-//! `vote`, `match`, `redux`, `elect`), 9.7.14 (matrices).
+//! Where PTX leaves the behaviour undefined, Margay defines results (`docs/semantics.md`). A
+//! checking run computes the same results as a normal run, and also creates a finding for each
+//! instruction with undefined behaviour. [`crate::CtaState`] calls this module at every sync point,
+//! so a checking run must stop at every sync point. Source: PTX ISA 9.7.9 (`shfl`), 9.7.13
+//! (barriers, `vote`, `match`, `redux`, `elect`), 9.7.14 (matrices).
 
 use crate::barrier::BARRIERS;
 use crate::collective::{Group, mask_operand};
@@ -14,19 +16,20 @@ use margay_ops::meaning::warp::{is_shuffle_of_width, shuffle_source};
 use margay_ops::mods::Mode;
 use margay_ops::ops::Opcode;
 
-/// Kinds of undefined behaviour.
+/// The kinds of undefined behaviour that this module finds.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Undefined {
     /// The member mask of a thread does not contain the thread.
     NotInMask,
     /// Threads that wait for each other have different member masks.
     MasksDiffer,
-    /// A shuffle reads the value of a thread that does not participate.
+    /// A thread that executes a shuffle reads the value of a thread that does not execute the
+    /// shuffle with it.
     AbsentSource,
     /// The width of a shuffle is not a power of two from 1 to 32. PTX defines the result, but CUDA
     /// does not.
     ShuffleWidth,
-    /// An operation that all threads of a warp must execute was executed by only some of these threads.
+    /// Only some threads of a warp executed an operation that all threads of the warp must execute.
     PartOfWarp,
     /// Threads of a warp reached an `.aligned` barrier at different instructions, or some threads of the warp did not
     /// reach it.
@@ -43,14 +46,14 @@ pub enum Undefined {
     /// The thread count of a barrier is not a multiple of the warp size, or is greater than the
     /// number of threads of the block after rounding up to whole warps.
     BarrierCount,
-    /// Threads specified different thread counts for the same barrier.
+    /// Threads that arrived at the same barrier specified different thread counts.
     CountsDiffer,
     /// Threads arrived at the same barrier with `barrier.red` and with another kind of barrier instruction.
     MixedReduction,
-    /// A thread arrived twice at the barrier of the cluster without waiting there between the two
-    /// arrivals.
+    /// A thread arrived twice at the cluster's barrier, and did not wait at this barrier between
+    /// the two arrivals.
     ArrivesTwice,
-    /// A thread waited at the barrier of the cluster without having arrived.
+    /// A thread waited at the cluster's barrier, although it had not arrived at this barrier.
     WaitsWithoutArrival,
 }
 
@@ -79,7 +82,7 @@ impl Undefined {
         self == Undefined::LeftBeforeBarrier
     }
 
-    /// Describes the problem in a few words.
+    /// Returns a description of the undefined behaviour in a few words.
     pub fn text(self) -> &'static str {
         match self {
             Undefined::NotInMask => "the member mask does not contain the executing thread",
@@ -116,18 +119,18 @@ impl Undefined {
     }
 }
 
-/// A finding: an occurrence of undefined behaviour in a warp.
+/// A finding about undefined behaviour of lanes of a warp.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SyncFinding {
     /// The kind of undefined behaviour.
     pub what: Undefined,
-    /// The op of the instruction that the finding is about.
+    /// The op of the instruction with undefined behaviour.
     pub opcode: Opcode,
     /// The index of the warp in the CTA.
     pub warp: u32,
-    /// The lanes that caused the finding.
+    /// The lanes whose behaviour is undefined.
     pub lanes: u32,
-    /// The source position of the instruction.
+    /// The source position of the instruction with undefined behaviour.
     pub loc: SourceLoc,
 }
 
@@ -141,7 +144,8 @@ pub(super) struct SyncCheck {
     /// wait.
     arrived: Vec<u32>,
     passed_by: Vec<PassedBy>,
-    /// The arrivals at barriers that are not complete, without repetitions at the same sync point.
+    /// The arrivals at barriers of the CTA that are not complete. Several arrivals at the same sync
+    /// point with the same properties are recorded once.
     arrivals: Vec<Arrival>,
 }
 
@@ -156,8 +160,8 @@ struct Arrival {
     reduces: bool,
 }
 
-/// Lanes that executed a collective with another mask, while lanes whose mask contains them waited at the same
-/// instruction.
+/// Lanes that were in the member mask of waiting lanes, but executed the same instruction with
+/// another mask than the waiting lanes.
 #[derive(Clone, Debug)]
 struct PassedBy {
     warp: usize,
@@ -189,7 +193,7 @@ impl SyncCheck {
         });
     }
 
-    /// Checks lanes that have reached a sync point.
+    /// Checks the behaviour of the lanes `mask` of a warp, which have reached a sync point.
     pub(super) fn reached(
         &mut self,
         runner: &impl Runner,
@@ -230,7 +234,8 @@ impl SyncCheck {
         }
     }
 
-    /// Checks lanes of a warp that are about to perform a collective together.
+    /// Checks the behaviour of the lanes `active` of a warp, which are about to execute a
+    /// collective together.
     pub(super) fn performs(
         &mut self,
         runner: &impl Runner,
@@ -265,8 +270,8 @@ impl SyncCheck {
         }
     }
 
-    /// Records that the lanes of a group have a different mask than the lanes for which they wait
-    /// ([`Undefined::MasksDiffer`]).
+    /// Records a finding: the lanes of a group have a different mask than the lanes for which they
+    /// wait ([`Undefined::MasksDiffer`]).
     pub(super) fn masks_differ(
         &mut self,
         runner: &impl Runner,
@@ -283,8 +288,8 @@ impl SyncCheck {
         );
     }
 
-    /// Checks a group of lanes that is about to execute its collective. `groups` are all groups of
-    /// its warp, and `exited` are the lanes that have exited.
+    /// Checks the behaviour of a group of lanes that is about to execute its collective. `groups`
+    /// are all groups of its warp, and `exited` are the lanes that have exited.
     ///
     /// Different masks alone are no error: lanes that execute an instruction with different masks
     /// may later execute the instruction again with equal masks. A lane that has exited cannot
@@ -329,7 +334,8 @@ impl SyncCheck {
         }
     }
 
-    /// Checks lanes that arrive at a barrier of a CTA with `threads` threads.
+    /// Checks the behaviour of the lanes `mask` of a warp, which arrive at a barrier of a CTA with
+    /// `threads` threads.
     pub(super) fn arrives(
         &mut self,
         runner: &impl Runner,
@@ -359,8 +365,9 @@ impl SyncCheck {
     }
 
     /// Compares an arrival with the earlier arrivals at the same barrier, and then records the new
-    /// arrival. Of two arrivals that disagree, reports the arrival whose instruction is later in
-    /// the PTX text, so that the finding does not depend on the order of the warps.
+    /// arrival. If two arrivals contradict each other, the finding names the arrival whose
+    /// instruction is later in the PTX text, so that the finding does not depend on the order in
+    /// which the warps run.
     fn compare(&mut self, runner: &impl Runner, new: Arrival) {
         let key = |one: &Arrival| (one.number, one.at.1, one.count, one.reduces);
         let line = |one: &Arrival| runner.sync_point_data(one.at.1).loc.ptx_line;
@@ -378,15 +385,16 @@ impl SyncCheck {
         }
     }
 
-    /// Removes the recorded arrivals at the barrier with this number, which is complete.
+    /// Removes the recorded arrivals at the barrier with this number, which has completed.
     pub(super) fn completed(&mut self, number: usize) {
         self.arrivals
             .retain(|arrival| arrival.number != number as u64);
     }
 
-    /// Checks the lanes of a warp that a barrier of the CTA releases. `is_whole` states whether the
-    /// barrier waits for all threads of the CTA. `alive` contains the threads of the warp that have
-    /// not exited, and `exited` contains the threads that have exited.
+    /// Checks the behaviour of the lanes of a warp when a barrier of the CTA releases the lanes
+    /// `released`. `is_whole` states whether the barrier waits for all threads of the CTA. `alive`
+    /// contains the threads of the warp that have not exited, and `exited` contains the threads
+    /// that have exited.
     pub(super) fn completes(
         &mut self,
         runner: &impl Runner,
@@ -418,8 +426,9 @@ impl SyncCheck {
         }
     }
 
-    /// Checks the threads of a warp that had exited when a barrier for all threads of the CTA completed. `sync_point`
-    /// is one of the sync points at which the released lanes wait.
+    /// Checks the behaviour of the threads `exited` of a warp, which had exited when a barrier for
+    /// all threads of the CTA completed. `sync_point` is one of the sync points at which the
+    /// released lanes wait.
     pub(super) fn skips(
         &mut self,
         runner: &impl Runner,

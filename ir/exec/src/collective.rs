@@ -1,9 +1,10 @@
-//! Warp collectives: determines which lanes execute a collective together, and computes their results
-//! (`docs/semantics.md`, "Warps").
+//! Collectives of a warp: determines which lanes execute a collective together, and computes the
+//! results of these lanes (`docs/semantics.md`, "Warps").
 //!
-//! Lanes whose operation, qualifiers and member mask are equal form a group, even if they are at different
-//! instructions. A group is complete when every lane of the mask has arrived or exited. If the mask of a lane does not
-//! contain the lane itself, Margay treats the lane as if the mask contained it.
+//! Lanes that wait at collectives with the same op, the same modifiers and the same member mask
+//! form a group, even if they are at different instructions. A group is complete when every lane in
+//! its member mask has arrived or exited. If the mask of a lane does not contain the lane itself,
+//! Margay treats the lane as if the mask contained it.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -18,13 +19,14 @@ use margay_ops::ops::Opcode;
 pub struct Group {
     /// The operation.
     pub desc: Desc,
-    /// The member mask of the lanes.
+    /// The member mask, which is equal for all lanes of the group.
     pub members: u32,
-    /// The lanes that have arrived.
+    /// The lanes of the group, which have arrived at the collective.
     pub arrived: u32,
 }
 
-/// Returns the operand index of the member mask; `None` for operations without a member mask.
+/// Returns the index of the operand that is the member mask, or `None` for an op without a member
+/// mask.
 pub fn mask_operand(desc: &Desc) -> Option<usize> {
     if desc.mods.flag() {
         return None;
@@ -37,8 +39,8 @@ pub fn mask_operand(desc: &Desc) -> Option<usize> {
     }
 }
 
-/// Returns the groups that lanes of `waiting` form, in the order of their lowest lanes. Lanes that wait at operations
-/// without a member mask are not in a group.
+/// Returns the groups that the waiting lanes `waiting` of a warp form, in the order of their lowest
+/// lanes. Lanes that wait at operations without a member mask are not in a group.
 pub fn groups(
     runner: &impl Runner,
     warp: u32,
@@ -78,15 +80,16 @@ pub fn groups(
     groups
 }
 
-/// Returns all lanes that wait at the operation of `group`, regardless of their masks.
+/// Returns all lanes in `groups` that wait at the same operation as the lanes of `group`, with any
+/// mask.
 pub fn standing(groups: &[Group], group: &Group) -> u32 {
     let alike = groups.iter().filter(|other| other.desc == group.desc);
     alike.fold(0, |lanes, other| lanes | other.arrived)
 }
 
-/// Returns whether the lanes that wait at the operation of `group` have different masks, and at least one of these
-/// lanes is not contained in its own mask. PTX leaves this case undefined, but some programs use such collectives to
-/// read values of other lanes.
+/// Returns whether the lanes that wait at the operation of `group` have different masks, and the
+/// mask of at least one of them does not contain this lane. PTX leaves this case undefined, but
+/// some programs use such collectives to read values of other lanes.
 pub fn has_outsiders(groups: &[Group], group: &Group) -> bool {
     let mut alike = groups.iter().filter(|other| other.desc == group.desc);
     let outsiders = |other: &Group| other.arrived & !other.members != 0;
@@ -105,7 +108,8 @@ pub fn shape(desc: &Desc) -> (usize, usize) {
     }
 }
 
-/// Computes a collective for the lanes `active`, and sets the results of these lanes.
+/// Computes a collective that the lanes `active` of a warp execute together, and writes the results
+/// to the registers of these lanes.
 pub fn perform(
     runner: &mut impl Runner,
     warp: u32,
@@ -124,10 +128,11 @@ pub fn perform(
     compute(runner, warp, desc, (active, active), sync_points);
 }
 
-/// Returns the lanes whose operands determine the results of the lanes `arrived`, if waiting lanes have different
-/// masks. `members` are the lanes in the mask of `arrived` that wait at the same operation. For a vote, the returned
-/// lanes are `members`; if there are no members, the result of the vote is zero. For a reduction, the returned lanes
-/// are `members`, or `arrived` if there are no members. For any other operation, the returned lanes are `members` and
+/// Returns the lanes whose operands determine the results of the lanes `arrived`, in the case that
+/// lanes wait at the same operation with different masks. `members` are those waiting lanes that
+/// the mask of `arrived` contains. For a vote, the returned lanes are `members`; if there are no
+/// members, the result of the vote is zero. For a reduction, the returned lanes are `members`, or
+/// `arrived` if there are no members. For any other operation, the returned lanes are `members` and
 /// `arrived`.
 pub(super) fn sources_apart(opcode: Opcode, members: u32, arrived: u32) -> u32 {
     let own = match opcode {
@@ -138,9 +143,10 @@ pub(super) fn sources_apart(opcode: Opcode, members: u32, arrived: u32) -> u32 {
     if own { members } else { members | arrived }
 }
 
-/// Computes a collective for the lanes of a group, and sets their results, while other lanes wait at the same operation
-/// with different masks. `standing` are all lanes that wait at the operation. PTX leaves this case undefined. In
-/// Margay, `sources_apart` determines the lanes from which the results of the group are computed.
+/// Computes a collective for the lanes of a group, while other lanes wait at the same operation
+/// with different masks. Writes the results to the registers of the group's lanes. `standing` are
+/// all lanes that wait at the operation. PTX leaves this case undefined. In Margay, `sources_apart`
+/// determines the lanes from which the results of the group are computed.
 pub fn perform_apart(
     runner: &mut impl Runner,
     warp: u32,
@@ -161,8 +167,8 @@ pub fn perform_apart(
     }
 }
 
-/// Computes a collective from the operands of the first set of lanes (sources), and sets the results of the second set
-/// of lanes (readers).
+/// Computes a collective from the operands of the lanes `sources`, and writes the results to the
+/// registers of the lanes `readers`.
 fn compute(
     runner: &mut impl Runner,
     warp: u32,

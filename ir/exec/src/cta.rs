@@ -11,7 +11,8 @@ use margay_ops::meaning::{Bits, Desc};
 use margay_ops::mods::{AtomOp, MemOrder, Mode};
 use margay_ops::ops::{Effects, Opcode};
 
-/// The order in which warps run. Results of correct programs do not depend on this order.
+/// The order in which the CTA scheduler runs the warps of a CTA. The results of a correct program
+/// do not depend on this order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Order {
     /// The warp with the lowest index runs first.
@@ -26,8 +27,9 @@ pub enum Order {
 pub enum CtaOutcome {
     /// All threads exited.
     Done,
-    /// Some threads have yielded because they possibly wait for memory to change. Either no other thread can continue,
-    /// or the call has run the CTA for its maximum number of rounds. The caller must run the CTA again later.
+    /// Some threads have yielded because they possibly wait for memory to change. Either no thread
+    /// has made progress in the last round over the warps, or the call of [`CtaState::run`] has
+    /// reached its limit of rounds or of time. The caller must run the CTA again later.
     Parked {
         /// Whether any thread has made progress during the call of [`CtaState::run`] that returned this outcome.
         progressed: bool,
@@ -44,9 +46,9 @@ pub enum CtaOutcome {
     Converged(SyncPoint),
 }
 
-/// Number of rounds over the warps of a CTA after which the CTA is parked if lanes have yielded.
-/// The CTA is parked even if other lanes make progress, because a lane that waits in a loop for
-/// another CTA can also appear to make progress.
+/// The number of rounds over the warps of a CTA after which a CTA with lanes that have yielded is
+/// parked. The CTA is parked even if other lanes make progress, because a lane that waits in a loop
+/// for another CTA can also appear to make progress.
 const ROUNDS: u64 = 64;
 
 /// The state of all threads of a CTA.
@@ -55,18 +57,18 @@ pub struct CtaState {
     warps: Vec<WarpState>,
     barriers: Vec<Barrier>,
     order: Order,
-    /// Number of threads of the CTA.
+    /// The number of threads of the CTA.
     threads: u32,
-    /// Collects findings; present in a checking run.
+    /// In a checking run: collects findings about undefined behaviour of the CTA's threads.
     check: Option<Box<SyncCheck>>,
-    /// Whether a tool observes synchronisation ([`Runner::synchronised`]).
+    /// Whether a tool must be told when threads synchronise ([`Runner::synchronised`]).
     observed: bool,
-    /// Arrivals that have not been reported to [`Runner::synchronised`] yet.
+    /// Synchronisation events for which [`Runner::synchronised`] has not been called yet.
     arrivals: Vec<SyncEvent<'static>>,
 }
 
 impl CtaState {
-    /// Returns the state of a CTA in which no thread has started the kernel.
+    /// Returns the state of a CTA before its threads start to run the kernel.
     pub fn new(threads: u32, order: Order) -> CtaState {
         let warps = threads.div_ceil(32);
         CtaState {
@@ -94,15 +96,15 @@ impl CtaState {
         }
     }
 
-    /// Makes [`CtaState::run`] report synchronisation by calls of [`Runner::synchronised`], and
-    /// returns the state.
+    /// Returns the state, with the setting that [`CtaState::run`] calls [`Runner::synchronised`]
+    /// when threads synchronise.
     pub fn observed(mut self) -> CtaState {
         self.observed = true;
         self
     }
 
-    /// Enables the collection of findings about threads that wait for each other, and returns the
-    /// state.
+    /// Returns the state, with the setting that findings about threads that wait for each other are
+    /// collected.
     pub fn checking(mut self) -> CtaState {
         self.check = Some(Box::default());
         self
@@ -114,11 +116,12 @@ impl CtaState {
         check.map(|check| check.take()).unwrap_or_default()
     }
 
-    /// Returns the state of a CTA that native code has run so far and that the scheduler continues. The current phase
-    /// (barrier interval) began after the sync point `phase`. In this phase, native code has run the warps with an
-    /// index below `moved`. For each warp, `places` returns the sync points at which the warp's lanes wait, and the
-    /// lanes that have not exited. The sync points are used only for the warps that have run. The lanes of all other
-    /// warps are about to resume after `phase`.
+    /// Returns the state of a CTA that native code has run until now and that the CTA scheduler
+    /// continues. The current phase (barrier interval) began after the sync point `phase`. In this
+    /// phase, native code has run the warps with an index below `moved`. For each warp, `places`
+    /// returns the sync points at which the warp's lanes wait, and the lanes that have not exited.
+    /// The sync points are used only for the warps that have run. The lanes of all other warps are
+    /// about to resume after `phase`.
     pub fn taken_over(
         self,
         runner: &impl Runner,
@@ -164,8 +167,8 @@ impl CtaState {
         }
     }
 
-    /// Completes the barrier of the cluster: the lanes that wait at this barrier become ready. Returns whether at least
-    /// one lane of this CTA had arrived.
+    /// Completes the barrier of the cluster: the lanes that wait at this barrier become ready.
+    /// Returns whether at least one lane of this CTA had arrived at the barrier.
     pub fn pass_cluster_barrier(&mut self) -> bool {
         let mut any = false;
         for state in &mut self.warps {
@@ -197,7 +200,7 @@ impl CtaState {
         self.warps.iter().all(goes_on).then_some(sync_point)
     }
 
-    /// Runs the CTA until one of the cases of [`CtaOutcome`] occurs.
+    /// Runs the threads of the CTA until one of the cases of [`CtaOutcome`] occurs.
     pub fn run(&mut self, runner: &mut impl Runner) -> Result<CtaOutcome, Fault> {
         self.release_yielded();
         let mut progressed = false;
@@ -236,8 +239,8 @@ impl CtaState {
         Ok(CtaOutcome::Parked { progressed })
     }
 
-    /// Runs a warp until none of its lanes can continue without other warps. Returns whether at least one lane has made
-    /// progress.
+    /// Runs the lanes of a warp until each of them has exited, has yielded or waits for another
+    /// warp. Returns whether at least one lane has made progress.
     fn run_warp(&mut self, runner: &mut impl Runner, warp: usize) -> Result<bool, Fault> {
         let before = (self.warps[warp].sync_points, self.warps[warp].exited);
         loop {
@@ -253,7 +256,8 @@ impl CtaState {
         }
     }
 
-    /// Runs the lagging lanes, which are the ready lanes with the lowest sync point number.
+    /// Runs the lagging lanes of a warp, which are the ready lanes with the lowest sync point
+    /// number, until they stop at the next sync point or exit.
     fn run_group(&mut self, runner: &mut impl Runner, warp: usize) -> Result<(), Fault> {
         // The unreported arrivals include those that `taken_over` has recorded, if native code ran the CTA before.
         self.report_arrivals(runner);
@@ -272,7 +276,8 @@ impl CtaState {
         }
     }
 
-    /// Updates the state for lanes that have just stopped or exited, separately for each sync point.
+    /// Updates the state of the lanes `mask` of a warp, which have just stopped at sync points or
+    /// exited. Calls `settle` once for each sync point.
     fn settle_all(&mut self, runner: &impl Runner, warp: usize, mask: u32) {
         let mut rest = mask;
         while rest != 0 {
@@ -283,7 +288,8 @@ impl CtaState {
         }
     }
 
-    /// Updates the state for lanes that have just stopped at one sync point, or that have just exited.
+    /// Updates the state of the lanes `lanes` of a warp, which have just stopped at `sync_point`,
+    /// or have just exited.
     fn settle(&mut self, runner: &impl Runner, warp: usize, sync_point: SyncPoint, lanes: u32) {
         if sync_point == SyncPoint::EXIT {
             self.warps[warp].exited |= lanes;
@@ -327,7 +333,7 @@ impl CtaState {
         }
     }
 
-    /// Records the arrival of lanes at a barrier of the CTA.
+    /// Records that the lanes `mask` of a warp have arrived at a barrier of the CTA.
     fn arrive(&mut self, runner: &impl Runner, at: (usize, SyncPoint, Mode), mask: u32) {
         let (warp, sync_point, _) = at;
         let constant = |index| runner.constant_operand(sync_point, index);
@@ -365,9 +371,9 @@ impl CtaState {
         }
     }
 
-    /// Completes the operations at which lanes of a warp wait, except operations that depend on
-    /// other warps. Makes the lanes of the completed operations ready. Returns whether any lane
-    /// became ready.
+    /// Performs the operations at which lanes of a warp wait and that can be performed now, except
+    /// operations that depend on other warps. The lanes of these operations become ready. Returns
+    /// whether any lane became ready.
     fn resolve_warp(&mut self, runner: &mut impl Runner, warp: usize) -> bool {
         let state = &mut self.warps[warp];
         let candidates = state.waiting & !state.yielded & !state.at_barrier;
@@ -444,8 +450,9 @@ impl CtaState {
         released != 0
     }
 
-    /// Reports the collectives that the lanes `released` of a warp have executed. Each element of `groups` is a group
-    /// of lanes that waited at a collective with equal masks.
+    /// Calls [`Runner::synchronised`] for the collectives that the lanes `released` of a warp have
+    /// executed. Each element of `groups` is a group of lanes that waited at a collective with
+    /// equal masks.
     fn report_collectives(
         &self,
         runner: &mut impl Runner,
@@ -567,7 +574,8 @@ impl CtaState {
         progress
     }
 
-    /// Computes the results of `bar.red` for the lanes that a barrier releases.
+    /// Computes the results of `bar.red`, and writes them to the registers of the lanes that a
+    /// barrier releases.
     fn reduce(&mut self, runner: &mut impl Runner, released: &[u32]) {
         let mut count = 0u32;
         let mut all = true;
@@ -610,8 +618,8 @@ impl CtaState {
         self.warps.iter().any(|state| state.yielded != 0)
     }
 
-    /// Describes the waiting threads, for fault reports: one line for the threads of each warp that wait at the same
-    /// sync point.
+    /// Returns a description of the waiting threads for the messages of faults: one line for the
+    /// threads of a warp that wait at the same sync point.
     pub fn waiting(&self, runner: &impl Runner) -> Vec<String> {
         self.wait_list(runner).1
     }
@@ -679,7 +687,8 @@ fn describe(
     )
 }
 
-/// Returns the lowest sync point of the ready lanes, and the ready lanes that are about to resume after it.
+/// Returns the lowest sync point at which ready lanes are, and the ready lanes that are about to
+/// resume after it.
 fn lagging_lanes(ready: u32, sync_points: &[SyncPoint; 32]) -> (SyncPoint, u32) {
     let first = sync_points[ready.trailing_zeros() as usize % 32];
     let same = lanes_at(first, sync_points) & ready;
@@ -693,7 +702,8 @@ fn lagging_lanes(ready: u32, sync_points: &[SyncPoint; 32]) -> (SyncPoint, u32) 
     (from, lanes_at(from, sync_points) & ready)
 }
 
-/// Returns the lanes of a warp that exist in a CTA of `threads` threads.
+/// Returns the lanes of a warp that are threads of the CTA. They are not 32 if the warp is the last
+/// warp of a CTA whose number of threads is not a multiple of 32.
 fn threads_of(warp: u32, threads: u32) -> u32 {
     match (threads - warp * 32).min(32) {
         32 => u32::MAX,
@@ -701,7 +711,7 @@ fn threads_of(warp: u32, threads: u32) -> u32 {
     }
 }
 
-/// Returns the lanes whose sync point is `sync_point`.
+/// Returns the lanes for which the array `sync_points` contains `sync_point`.
 fn lanes_at(sync_point: SyncPoint, sync_points: &[SyncPoint; 32]) -> u32 {
     (0..32).fold(0, |mask, lane| {
         mask | u32::from(sync_points[lane] == sync_point) << lane
@@ -714,7 +724,8 @@ fn waits_for_nobody(desc: &Desc) -> bool {
     desc.opcode == Opcode::Converge || acts_on_present_lanes(desc)
 }
 
-/// Performs an operation that does not wait for other lanes, for lanes that continue together.
+/// Performs an operation that does not wait for other lanes, for the lanes `mask`, which then
+/// continue together.
 fn pass(
     runner: &mut impl Runner,
     warp: u32,

@@ -1,14 +1,16 @@
-//! The interpreter: a slow engine with which tests compare native code.
+//! The interpreter: a slow engine that runs kernels without native code. Tests compare its results
+//! with those of native code.
 //!
 //! The interpreter can execute every function that the IR can represent, including calls, recursion and synchronisation
 //! inside functions. It computes results with the reference functions of the op table. A [`Machine`] provides memory,
 //! clocks and system calls. [`Interpreter`] implements [`Runner`], through which [`CtaState`](crate::CtaState) runs
 //! lanes.
 //!
-//! The interpreter decodes a function into steps when a thread first enters the function (`decode`). Lanes of a warp
-//! whose next step is the same execute this step together (`groups`). For common pure operations, one call computes the
-//! results of all these lanes (`batch`). Memory operations access memory for one lane after the other, starting with
-//! the lowest. Values are stored in rows of 32 lanes (`registers`); `allocate` keeps the number of rows small.
+//! The interpreter decodes a function into steps when a thread first enters the function
+//! (`decode`). Lanes of a warp that are at the same step execute this step together (`groups`). For
+//! common ops without side effects, one call computes the results of all these lanes (`batch`).
+//! Memory operations access memory for one lane after the other, in the order of the lane numbers.
+//! Values are stored in rows of 32 lanes (`registers`); `allocate` keeps the number of rows small.
 //!
 //! Invariant: the position of a lane that is stopped at a sync point is the step after the sync point, and the lane's
 //! registers still contain the operands of the sync point.
@@ -46,11 +48,12 @@ use warp::{Caller, Warp};
 
 pub use code::Code;
 
-/// The functions that the host of the interpreter provides. Addresses are host addresses.
+/// The functions that the interpreter calls to access memory, clocks and other services of its
+/// host. All addresses are host addresses.
 pub trait Machine {
-    /// Reads `bytes` bytes (1 to 16) and returns them zero-extended.
+    /// Reads `bytes` bytes (1 to 16) at `address`, and returns them zero-extended.
     fn load(&mut self, address: u64, bytes: u32) -> Result<Bits, FaultKind>;
-    /// Writes the low `bytes` bytes of `value`.
+    /// Writes the low `bytes` bytes of `value` at `address`.
     fn store(&mut self, address: u64, bytes: u32, value: Bits) -> Result<(), FaultKind>;
     /// Atomically replaces the `bytes` bytes at `address` by the result of `new` for these bytes. Returns the old
     /// bytes.
@@ -65,9 +68,9 @@ pub trait Machine {
     fn poll(&mut self) -> Result<(), FaultKind> {
         Ok(())
     }
-    /// Executes a sequentially consistent fence in the host thread.
+    /// Executes a sequentially consistent fence in the host thread that runs the interpreter.
     fn fence(&mut self);
-    /// Returns the nanoseconds of a monotonic clock.
+    /// Returns the time of a monotonic clock in nanoseconds.
     fn clock(&mut self) -> u64;
     /// Performs a system call of device code. `cta` and `thread` identify the caller.
     fn syscall(
@@ -77,9 +80,10 @@ pub trait Machine {
         which: Syscall,
         args: &[Bits],
     ) -> Result<SmallVec<[Bits; 1]>, FaultKind>;
-    /// Checks an access of `thread` to the host address `address`, in a checking run. `operands` are the operands of
-    /// the access, if the tool needs them. Returns the address that the thread must access. A machine that does not
-    /// check accesses returns `address`.
+    /// In a checking run, checks an access of `thread` to the host address `address`. `operands`
+    /// are the operands of the access, if the checking tool needs them. Returns the address that
+    /// the thread must access, which differs from `address` if the access is suppressed. A machine
+    /// that does not check accesses returns `address`.
     fn check_access(
         &mut self,
         _cta: &CtaInfo,
@@ -90,23 +94,22 @@ pub trait Machine {
     ) -> u64 {
         address
     }
-    /// Reports an access by lanes of a warp to the tools that observe the launch.
+    /// Tells the tools that observe the launch that lanes of a warp perform an access.
     fn observe_access(&mut self, _cta: &CtaInfo, _lanes: &ObservedLanes<'_>) {}
-    /// Reports an event other than an access, in lanes of a warp, to the tools that observe the
-    /// launch.
+    /// Tells the tools that observe the launch about an event in lanes of a warp that is not an
+    /// access.
     fn observe_event(&mut self, _cta: &CtaInfo, _lanes: &ObservedLaneEvent<'_>) {}
-    /// Reports to the tools that observe the launch that threads of a CTA have synchronised.
+    /// Tells the tools that observe the launch that threads of a CTA have synchronised.
     fn synchronised(&mut self, _cta: &CtaInfo, _event: SyncEvent<'_>) {}
-    /// Reports a `check.group` of `thread` to a checking tool: the beginning or the end of an
-    /// asynchronous operation, an operation on groups of asynchronous copies, or a fence between
-    /// proxies. For example, the thread ends a group (`Mode::Arrive`), waits until at most `count`
-    /// groups are incomplete (`Mode::Sync`), or waits for all copies (`Mode::All`). `count` is the
-    /// operand of the `check.group`, or 0 if there is none.
+    /// Tells a checking tool that `thread` executes the op `check.group`, which represents the
+    /// beginning or the end of an asynchronous operation, an operation on groups of asynchronous
+    /// copies, or a fence between proxies. For example, the thread ends a group (`Mode::Arrive`),
+    /// waits until at most `count` groups are incomplete (`Mode::Sync`), or waits for all copies
+    /// (`Mode::All`). `count` is the operand of the `check.group`, or 0 if there is none.
     fn check_group(&mut self, _cta: &CtaInfo, _thread: u32, _mode: Mode, _count: u32) {}
-    /// Reports to a checking tool that `thread` is about to execute a fence with an order and a
-    /// scope.
+    /// Tells a checking tool that `thread` is about to execute a fence with an order and a scope.
     fn check_fence(&mut self, _cta: &CtaInfo, _thread: u32, _fence: (MemOrder, Scope)) {}
-    /// Performs a texture or surface access.
+    /// Performs a texture or surface access for one thread, and returns its results.
     fn texture(&mut self, access: &Access, _args: &[Bits]) -> Result<Results, FaultKind> {
         Err(FaultKind::InvalidReference {
             what: format!("no texture or surface for {access}"),
@@ -114,50 +117,51 @@ pub trait Machine {
     }
 }
 
-/// An access by lanes of a warp that tools observe.
+/// An access by lanes of a warp, described for the tools that observe the launch.
 #[derive(Clone, Copy, Debug)]
 pub struct ObservedLanes<'a> {
     /// The properties of the access that are equal in all lanes.
     pub access: &'a ObservedAccess,
-    /// The position of the access in the source.
+    /// The source position of the instruction that performs the access.
     pub loc: SourceLoc,
-    /// Linear index of the warp's first thread in the CTA.
+    /// The linear index, in the CTA, of the warp's first thread.
     pub first: u32,
-    /// The lanes that access memory.
+    /// The lanes that perform the access.
     pub mask: u32,
-    /// The address of each lane in the state space of the access.
+    /// For each lane, the address that it accesses, in the state space of the access.
     pub addresses: &'a [u64; 32],
     /// For [`AccessMode::Copy`](margay_ir::observe::AccessMode::Copy), the number of bytes that each lane reads.
     pub lengths: Option<&'a [u64; 32]>,
 }
 
-/// An event other than an access, in lanes of a warp, that tools observe.
+/// An event in lanes of a warp that is not an access, described for the tools that observe the
+/// launch.
 #[derive(Clone, Copy, Debug)]
 pub struct ObservedLaneEvent<'a> {
     /// The event.
     pub event: ObservedEvent,
-    /// The position of the event in the source.
+    /// The source position of the instruction that causes the event.
     pub loc: SourceLoc,
-    /// Linear index of the warp's first thread in the CTA.
+    /// The linear index, in the CTA, of the warp's first thread.
     pub first: u32,
     /// The lanes in which the event occurs.
     pub mask: u32,
-    /// The values of the operands: for each operand, an array with the value of each lane.
+    /// For each operand of the event, an array with the operand's value in each lane.
     pub operands: &'a [[u64; 32]],
 }
 
-/// The state of the threads of a CTA while the CTA does not run.
+/// The state of the threads of a CTA between two runs of the CTA.
 #[derive(Clone, Debug, Default)]
 pub struct Threads(Vec<Warp>);
 
 impl Threads {
-    /// Returns the state of `count` threads that have not started.
+    /// Returns the state of the threads of a CTA with `count` threads before they start to run.
     pub fn new(count: u32) -> Threads {
         Threads(vec![Warp::default(); count.div_ceil(32) as usize])
     }
 }
 
-/// Runs the lanes of one CTA.
+/// The interpreter of one CTA: executes steps for the lanes that the CTA scheduler selects.
 pub struct Interpreter<'a, M> {
     module: &'a Module,
     code: &'a Code,
@@ -168,18 +172,18 @@ pub struct Interpreter<'a, M> {
     warps: Vec<Warp>,
 }
 
-/// Number of times that groups of lanes of a warp may pass a `yield` before a group stops at a
-/// `yield`.
+/// The number of times that groups of lanes of a warp may pass a `yield` until a group must stop at
+/// a `yield`.
 const TURNS: u32 = 64;
 
-/// Maximum number of bytes of host memory that the activations of called functions of a CTA may
+/// The maximum number of bytes of host memory that the activations of called functions of a CTA may
 /// occupy. A call that would exceed this number is a stack overflow. The registers of an activation
 /// (a call by up to 32 lanes) occupy more memory than the call needs as local memory on a GPU. If
 /// only the call depth and the local memory were limited, the activations could occupy gigabytes.
 const STACK_BYTES: usize = 256 << 20;
 
 impl<'a, M: Machine> Interpreter<'a, M> {
-    /// Returns an interpreter with every thread of the CTA at the start of the kernel.
+    /// Returns an interpreter in which every thread of the CTA is at the start of the kernel.
     pub fn new(
         module: &'a Module,
         code: &'a Code,
@@ -219,8 +223,8 @@ impl<'a, M: Machine> Interpreter<'a, M> {
         Threads(self.warps)
     }
 
-    /// Returns where a lane has stopped: the decoded function, the step of the sync point, and the index of the
-    /// activation.
+    /// Returns the place where a lane has stopped at a sync point: the decoded function, the step
+    /// of the sync point, and the index of the activation.
     fn stopped_at(&self, warp: u32, lane: u32) -> Option<(&'a Body, &'a Step, usize)> {
         let warp = self.warps.get(warp as usize)?;
         let at = warp.at(lane)?;
@@ -230,8 +234,9 @@ impl<'a, M: Machine> Interpreter<'a, M> {
         Some((body, step, at.activation()))
     }
 
-    /// Computes the collective for lanes at the same step of the same activation. Returns `None` if the lanes are at
-    /// different steps or activations.
+    /// Computes the collective at a sync point for the lanes `active` of a warp, which must be at
+    /// the same step of the same activation. If they are at different steps or in different
+    /// activations, computes nothing and returns `None`.
     fn collective(&mut self, warp: u32, sync_point: SyncPoint, active: u32) -> Option<()> {
         let state = &self.warps[warp as usize];
         let first = active.trailing_zeros();

@@ -1,4 +1,5 @@
-//! The properties of a launch that threads can observe: shapes, special registers, thread coordinates.
+//! The properties of a launch that threads can observe: the sizes of grid, blocks and clusters,
+//! special registers, and coordinates.
 
 use std::sync::Arc;
 
@@ -6,57 +7,63 @@ use margay_ops::sreg::SpecialReg;
 
 use crate::symbols::SymbolTable;
 
-/// The launch configuration, the addresses of the launch's data, and the values of special registers that the engines
-/// need.
+/// The properties of a launch that the engines (native code and the interpreter) need: sizes,
+/// addresses of the launch's data, and values of special registers.
 #[derive(Clone, Debug, Default)]
 pub struct LaunchInfo {
-    /// Number of CTAs in x, y, z.
+    /// The number of CTAs of the grid in the dimensions x, y, z.
     pub grid: [u32; 3],
-    /// Number of threads of a CTA in x, y, z.
+    /// The number of threads of a CTA in the dimensions x, y, z.
     pub block: [u32; 3],
-    /// Number of CTAs of a cluster in x, y, z; all 1 if the launch has no clusters.
+    /// The number of CTAs of a cluster in the dimensions x, y, z; each is 1 if the launch has no
+    /// clusters.
     pub cluster: [u32; 3],
-    /// Host address of the parameter buffer.
+    /// The host address of the buffer that contains the kernel's arguments.
     pub params: u64,
-    /// Size in bytes of reserved shared memory, which begins at offset 0.
+    /// The size in bytes of the shared memory that is reserved for the system. It begins at offset
+    /// 0 of a CTA's shared memory.
     pub reserved_shared: u32,
-    /// Total size in bytes of reserved shared memory and of the `.shared` variables. Dynamic shared memory begins after
-    /// them.
+    /// The total size in bytes of reserved shared memory and of the kernel's `.shared` variables.
+    /// Dynamic shared memory begins after them.
     pub static_shared: u32,
-    /// Size in bytes of dynamic shared memory.
+    /// The size in bytes of a CTA's dynamic shared memory.
     pub dynamic_shared: u32,
-    /// Number of spare bytes after the shared memory of a CTA, to which a checking run redirects accesses that it
-    /// suppresses; 0 in other runs.
+    /// In a checking run: the size in bytes of the spare memory after a CTA's shared memory, which
+    /// suppressed accesses read or write. In other runs, 0.
     pub spare_shared: u32,
-    /// Sizes in bytes of the windows of shared and of local memory.
+    /// The sizes in bytes of two windows: the window of shared memory and the window of local
+    /// memory.
     pub window_spans: [u64; 2],
     /// Value of `%gridid`.
     pub grid_id: u64,
     /// Value of `%nsmid`.
     pub sm_count: u32,
-    /// Value of `%nwarpid`: the number of warps that can be resident in a multiprocessor.
+    /// The value of the special register `%nwarpid`: the number of warps that can be resident in a
+    /// multiprocessor.
     pub sm_warps: u32,
-    /// Address of the workspace for cooperative launches. `%envreg1` contains its high 32 bits, and `%envreg2` its low
-    /// 32 bits.
+    /// The address of the memory that cooperative launches use to synchronise the grid. `%envreg1`
+    /// contains its high 32 bits, and `%envreg2` its low 32 bits.
     pub workspace: u64,
-    /// The address of each symbol that the kernel names.
+    /// The table of the addresses of the symbols (variables) that the kernel uses.
     pub symbols: SymbolTable,
-    /// Address and size in bytes of each constant variable of the module.
+    /// The host address and the size in bytes of each variable of the module in constant memory.
     pub constants: Arc<[(u64, u64)]>,
     /// The handle of function 0; the handle of function `i` is `function_base + 16 * i`.
     pub function_base: u64,
 }
 
-/// Largest number of bytes that a bulk operation accesses. No valid operation is larger: PTX limits `st.bulk` to 16
-/// MiB, and every bulk copy reads or writes shared memory, which is smaller.
+/// The largest number of bytes that one bulk operation (bulk copy, bulk reduction or `st.bulk`)
+/// accesses. No valid operation is larger: PTX limits `st.bulk` to 16 MiB, and every bulk copy
+/// reads or writes shared memory, which is smaller.
 const MAX_BULK: u64 = 16 << 20;
 
 impl LaunchInfo {
-    /// Returns the largest number of bytes that a bulk operation accesses. Every bulk operation
-    /// accesses shared memory, so a larger operation accesses at least 16 bytes beyond the shared
-    /// memory of the CTA or the cluster. In checking runs, the limit is only 16 bytes larger than
-    /// this shared memory. This is enough to detect an operation that is too large, and the rest of
-    /// its accesses, which a checking run suppresses, would only take time.
+    /// Returns the largest number of bytes that one bulk operation (bulk copy, bulk reduction or
+    /// `st.bulk`) accesses in this launch. Every bulk operation accesses shared memory, so a larger
+    /// operation accesses at least 16 bytes beyond the shared memory of the CTA or the cluster. In
+    /// checking runs, the limit is only 16 bytes larger than this shared memory. This limit is
+    /// sufficient to detect an operation that is too large; the checking run would suppress the
+    /// rest of its accesses anyway.
     pub fn bulk_limit(&self) -> u64 {
         if self.spare_shared == 0 {
             return MAX_BULK;
@@ -104,15 +111,16 @@ impl LaunchInfo {
         bytes.next_power_of_two().trailing_zeros()
     }
 
-    /// Returns the number of bytes of shared memory of one CTA, with its spare memory.
+    /// Returns the number of bytes of one CTA's shared memory, including the spare memory.
     pub fn own_shared_bytes(&self) -> u64 {
         let own = u64::from(self.static_shared) + u64::from(self.dynamic_shared);
         own + u64::from(self.spare_shared)
     }
 
-    /// Returns the rank of the CTA whose shared memory contains an offset in the window of the cluster, and the offset
-    /// in this shared memory. If the cluster has one CTA, the rank is always 0. Otherwise, the rank for an offset
-    /// beyond the window is not less than the number of CTAs.
+    /// Converts `offset`, an offset in the window of the cluster, to the rank of the CTA whose
+    /// shared memory is at this offset, and an offset in this shared memory. If the cluster has one
+    /// CTA, the rank is always 0. Otherwise, the rank for an offset beyond the window is not less
+    /// than the number of CTAs.
     pub fn shared_place(&self, offset: u64) -> (u64, u64) {
         match self.cluster_size() {
             1 => (0, offset),
@@ -142,19 +150,19 @@ impl LaunchInfo {
         offset < self.window_spans[1] && address >= start
     }
 
-    /// Returns whether a generic address is in a constant variable.
+    /// Returns whether a generic address refers to a variable of the module in constant memory.
     pub fn is_constant(&self, address: u64) -> bool {
         let mut constants = self.constants.iter();
         constants.any(|&(start, bytes)| address.wrapping_sub(start) < bytes)
     }
 
-    /// Returns the coordinates of a thread.
+    /// Returns the coordinates (x, y, z) in the CTA of the thread with the linear index `thread`.
     pub fn thread_index(&self, thread: u32) -> [u32; 3] {
         let [x, y, _] = self.block.map(|n| n.max(1));
         [thread % x, thread / x % y, thread / x / y]
     }
 
-    /// Returns the coordinates of a CTA.
+    /// Returns the coordinates (x, y, z) in the grid of the CTA with the linear index `cta`.
     pub fn cta_index(&self, cta: u64) -> [u32; 3] {
         let [x, y, _] = self.grid.map(|n| u64::from(n.max(1)));
         [(cta % x) as u32, (cta / x % y) as u32, (cta / x / y) as u32]
@@ -164,13 +172,14 @@ impl LaunchInfo {
 /// A resident CTA.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CtaInfo {
-    /// Coordinates in the grid.
+    /// The coordinates of the CTA in the grid.
     pub index: [u32; 3],
-    /// Linear index in the grid.
+    /// The linear index of the CTA in the grid.
     pub linear: u64,
-    /// Host address of the shared window, which the CTAs of a cluster share.
+    /// The host address of the window of shared memory, which is the same for all CTAs of a
+    /// cluster.
     pub shared_base: u64,
-    /// Host address of the local window.
+    /// The host address of the window of local memory.
     pub local_base: u64,
     /// Size in bytes of the local memory of each thread.
     pub local_stride: u32,
@@ -178,7 +187,7 @@ pub struct CtaInfo {
     pub sm: u32,
 }
 
-/// Returns the value of a special register other than a clock.
+/// Returns the value of a special register in a thread. The register must not be a clock.
 pub fn special_register(
     launch: &LaunchInfo,
     cta: &CtaInfo,

@@ -1,4 +1,5 @@
-//! The CTA scheduler, which both engines use, and the interpreter.
+//! The CTA scheduler, which both engines (native code and the interpreter) use, and the
+//! interpreter.
 //!
 //! A [`Runner`] (the interpreter, or native code) runs lanes of a warp from one sync point to the
 //! next. The scheduler, [`cta::CtaState`], decides which lanes may continue. The scheduler
@@ -6,7 +7,7 @@
 //! (`docs/frames.md`, "The CTA scheduler"), so these mechanisms are the same in both engines.
 //! Between sync points, each engine executes the code of the lanes itself.
 //!
-//! [`interp`] is the interpreter.
+//! The module [`interp`] contains the interpreter.
 //!
 //! Invariant: each lane is in exactly one of three states: ready, waiting at a sync point, or exited.
 
@@ -34,11 +35,12 @@ pub use symbols::SymbolTable;
 /// A fault, with the thread and the source position of the instruction that caused it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fault {
-    /// The kind of fault.
+    /// The kind of the fault.
     pub kind: FaultKind,
-    /// Linear index of the thread in the CTA, if known.
+    /// The linear index in the CTA of the thread that caused the fault, or `None` if it is not
+    /// known.
     pub thread: Option<u32>,
-    /// Source position, if known.
+    /// The source position of the instruction that caused the fault; all zeros if it is not known.
     pub loc: margay_ir::function::SourceLoc,
 }
 
@@ -52,30 +54,30 @@ impl From<FaultKind> for Fault {
     }
 }
 
-/// A synchronisation of threads of a CTA that a tool observes.
+/// An event by which threads of a CTA synchronise, described for the tools that observe the launch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SyncEvent<'a> {
     /// Lanes of a warp execute a collective together.
     Warp {
-        /// The warp.
+        /// The index of the warp in the CTA.
         warp: u32,
         /// The lanes.
         lanes: u32,
         /// The lanes of the warp that have not exited.
         alive: u32,
     },
-    /// Lanes of a warp arrive at a barrier and do not wait there.
+    /// Lanes of a warp arrive at a barrier of the CTA.
     Arrive {
-        /// The number of the barrier.
+        /// The number of the barrier in the CTA, from 0 to 15.
         barrier: u32,
-        /// The warp.
+        /// The index of the warp in the CTA.
         warp: u32,
         /// The lanes.
         lanes: u32,
     },
-    /// A barrier is complete.
+    /// A barrier of the CTA completes, and the lanes that wait at it continue.
     Barrier {
-        /// The number of the barrier.
+        /// The number of the barrier in the CTA, from 0 to 15.
         barrier: u32,
         /// For each warp, the lanes that waited at the barrier and continue.
         released: &'a [u32],
@@ -86,17 +88,17 @@ pub enum SyncEvent<'a> {
     },
     /// Lanes of a warp arrive at the barrier of the cluster.
     ClusterArrive {
-        /// The warp.
+        /// The index of the warp in the CTA.
         warp: u32,
         /// The lanes.
         lanes: u32,
         /// Whether the arrival is `.relaxed`, so that it does not order memory accesses.
         relaxed: bool,
     },
-    /// Lanes of a warp execute the wait of the barrier of the cluster and do not stop, because the barrier is
-    /// complete already.
+    /// Lanes of a warp execute a wait at the barrier of the cluster (`barrier.cluster.wait`) and do
+    /// not stop, because the barrier is already complete.
     ClusterWait {
-        /// The warp.
+        /// The index of the warp in the CTA.
         warp: u32,
         /// The lanes.
         lanes: u32,
@@ -112,7 +114,7 @@ pub struct ClusterLanes {
     pub alive: Vec<u32>,
 }
 
-/// Runs lanes between sync points.
+/// An engine: it runs lanes from one sync point to the next.
 pub trait Runner {
     /// Runs the lanes of `mask`, which all resume after `from`, until each lane stops at a sync point or exits. Writes
     /// to `sync_points` the sync point at which each lane stopped, or [`SyncPoint::EXIT`].
@@ -127,9 +129,9 @@ pub trait Runner {
     /// Returns the operation and the source position of a sync point.
     fn sync_point_data(&self, sync_point: SyncPoint) -> SyncPointData;
 
-    /// Returns whether the barrier at a sync point can be skipped: threads can bypass the barrier
-    /// and then execute code that follows it ([`margay_ir::analysis::skipping`]). Only checking
-    /// runs call this function.
+    /// Returns whether threads of a CTA can bypass the barrier at a sync point, and then execute
+    /// code that follows the barrier ([`margay_ir::analysis::skipping`]). Only checking runs call
+    /// this function.
     fn is_skipped(&self, _sync_point: SyncPoint) -> bool {
         false
     }
@@ -140,8 +142,8 @@ pub trait Runner {
         false
     }
 
-    /// Returns the operand with index `index` of a sync point, if the operand is the same constant
-    /// for every lane.
+    /// Returns the value of the operand with index `index` of a sync point if the operand is a
+    /// constant, which is equal for all lanes. Otherwise, returns `None`.
     fn constant_operand(&self, _sync_point: SyncPoint, _index: usize) -> Option<Bits> {
         None
     }
@@ -152,10 +154,11 @@ pub trait Runner {
         true
     }
 
-    /// Returns the operand with index `index` of the sync point at which a lane waits.
+    /// Returns the value in a lane of the operand with index `index` of the sync point at which the
+    /// lane waits.
     fn operand(&self, warp: u32, lane: u32, sync_point: SyncPoint, index: usize) -> Bits;
 
-    /// Sets the result with index `index` of the sync point at which a lane waits.
+    /// Writes `value` to the result with index `index` of the sync point at which a lane waits.
     fn set_result(
         &mut self,
         warp: u32,
@@ -166,22 +169,22 @@ pub trait Runner {
     );
 
     /// Computes the collective at `sync_point` for the lanes `active` of a warp, which all wait
-    /// there. Returns false and does nothing if the runner cannot compute the collective. The
-    /// caller then computes it from [`Runner::operand`] and stores the results with
+    /// there. If the runner cannot compute the collective, it changes nothing and returns false.
+    /// The caller then computes it from [`Runner::operand`] and writes the results with
     /// [`Runner::set_result`].
     fn perform(&mut self, _warp: u32, _sync_point: SyncPoint, _active: u32) -> bool {
         false
     }
 
-    /// Reports to the tools that observe the launch that threads have synchronised. [`CtaState`]
-    /// calls this function only if [`CtaState::observed`] was called.
+    /// Tells the tools that observe the launch that threads of the CTA have synchronised.
+    /// [`CtaState`] calls this function only if [`CtaState::observed`] was called.
     fn synchronised(&mut self, _event: SyncEvent<'_>) {}
 
-    /// Chooses among the lanes `open` of a warp, which wait at sync points. Returns the lanes whose
-    /// sync point comes first in the program and that are in the same function calls. The order of
-    /// two sync points in different functions is the order of the calls of these functions in their
-    /// common caller. Returns `None` if no lane is in a called function; the order is then the
-    /// order of the sync point numbers.
+    /// Returns those of the lanes `open` of a warp, which wait at sync points, whose sync point
+    /// comes first in the program. They are all in the same function calls. The order of two sync
+    /// points in different functions is the order of the calls of these functions in their common
+    /// caller. Returns `None` if all lanes are in the kernel itself; then the order of the sync
+    /// point numbers is the order in the program.
     fn first_in_calls(&self, _warp: u32, _open: u32) -> Option<u32> {
         None
     }
@@ -193,12 +196,12 @@ pub trait Runner {
     }
 }
 
-/// Returns the mask that contains `lanes`.
+/// Returns a mask in which exactly the bits of `lanes` are set.
 pub(crate) fn mask_of(lanes: impl Iterator<Item = u32>) -> u32 {
     lanes.fold(0, |mask, lane| mask | 1 << lane)
 }
 
-/// Returns the lanes of a mask, with the lowest first.
+/// Returns the numbers of the lanes whose bits are set in `mask`, in ascending order.
 pub fn lanes(mask: u32) -> impl Iterator<Item = u32> {
     let mut rest = mask;
     std::iter::from_fn(move || {

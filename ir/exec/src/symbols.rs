@@ -1,25 +1,27 @@
-//! The tables of symbol addresses that the kernels of a module use.
+//! The tables from which the kernels of a module load the addresses of symbols (variables).
 //!
-//! A module can have very many symbols and kernels, so its kernels share one table where possible. The offset of a
-//! shared variable can differ between kernels. A kernel for which the offsets in the common table are wrong has its own
-//! table, which contains only the symbols that the kernel names.
+//! A module can have very many symbols and kernels, so its kernels use one common table where
+//! possible. The offset of a shared variable can differ between kernels. A kernel for which the
+//! offsets in the common table are wrong has its own table, which contains only the symbols that
+//! the kernel uses.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use margay_ir::entity::{Entity, SymbolId};
 
-/// The address of each symbol that a kernel names: a host address, or an offset in the shared window. The clones of a
-/// table share its addresses.
+/// A table of the addresses of symbols: host addresses, or offsets in the window of shared memory.
+/// A clone of a table refers to the same memory as the table.
 #[derive(Clone, Debug, Default)]
 pub struct SymbolTable {
-    /// ID of the symbol of the first entry.
+    /// The ID of the symbol to which the first entry belongs.
     first: usize,
     addresses: Arc<Vec<AtomicU64>>,
 }
 
 impl SymbolTable {
-    /// Returns a table of all symbols of a module, in the order of their IDs.
+    /// Creates a table from the addresses of all symbols of a module, in the order of the symbols'
+    /// IDs.
     pub fn whole(addresses: Vec<u64>) -> SymbolTable {
         SymbolTable::from(0, addresses)
     }
@@ -32,8 +34,8 @@ impl SymbolTable {
         }
     }
 
-    /// Returns a table of some symbols, given as pairs of ID and address. The entries of all other symbols between the
-    /// lowest and the highest of these IDs are 0.
+    /// Creates a table of some symbols from pairs of a symbol's ID and its address. The entries of
+    /// all other symbols between the lowest and the highest of these IDs are 0.
     pub fn some(entries: &[(usize, u64)]) -> SymbolTable {
         let ids = || entries.iter().map(|&(id, _)| id);
         let (Some(first), Some(last)) = (ids().min(), ids().max()) else {
@@ -47,7 +49,7 @@ impl SymbolTable {
     }
 
     /// Replaces the address of a symbol in this table and in all its clones. Does nothing if the table does not contain
-    /// the symbol. While this function runs, no kernel that names the symbol may be running.
+    /// the symbol. While this function runs, no kernel that uses the symbol may be running.
     pub fn set(&self, symbol: usize, address: u64) {
         let entry = symbol.checked_sub(self.first);
         if let Some(entry) = entry.and_then(|entry| self.addresses.get(entry)) {
@@ -55,8 +57,8 @@ impl SymbolTable {
         }
     }
 
-    /// Returns a copy of the table in which the addresses of `symbols` are replaced by the results of `change`. Ignores
-    /// symbols that the table does not contain.
+    /// Returns a copy of the table in which the addresses of `symbols` are replaced by the results
+    /// of `change`. Symbols that the table does not contain are skipped.
     pub fn changed(
         &self,
         symbols: impl Iterator<Item = usize>,
@@ -87,7 +89,7 @@ impl SymbolTable {
         self.addresses.as_ptr().wrapping_sub(self.first).cast()
     }
 
-    /// Returns the number of entries.
+    /// Returns the number of entries in the table.
     pub fn len(&self) -> usize {
         self.addresses.len()
     }

@@ -14,7 +14,7 @@ pub(super) struct WarpState {
     pub(super) at_barrier: u32,
     /// The lanes of `waiting` that wait at the barrier of the cluster.
     pub(super) at_cluster: u32,
-    /// Lanes that have arrived at the barrier of the cluster since the barrier last completed.
+    /// The lanes that have arrived at the barrier of the cluster since the barrier last completed.
     pub(super) arrived: u32,
     pub(super) hold: Option<Hold>,
     pub(super) free_passes: FreePasses,
@@ -28,15 +28,17 @@ pub(super) struct WarpState {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Hold {
     sync_point: SyncPoint,
-    /// Whether the lagging lanes have run since the lanes at the sync point started to wait.
+    /// Whether the lagging lanes have run since the time at which lanes began to wait at the sync
+    /// point.
     pub(super) is_over: bool,
 }
 
-/// Sync points of the opcode `converge` that lanes may pass without a [`Hold`], after a hold for the same lagging lanes
-/// has ended. Without these, a loop with a `converge` in each iteration, such as that of a bulk copy, would take one
-/// round of the CTA per iteration, and all threads that poll for the end of the copy would poll in each of these rounds.
-/// Each further hold for the same lanes permits twice as many, so the number of holds is logarithmic in the number of
-/// iterations.
+/// The number of times that lanes may continue from a `converge` without a [`Hold`], after a hold
+/// for the same lagging lanes has ended. Without these free passes, a loop with a `converge` in
+/// each iteration, such as that of a bulk copy, would take one round of the CTA per iteration, and
+/// all threads that poll for the end of the copy would poll in each of these rounds. Each further
+/// hold for the same lanes permits twice as many free passes, so the number of holds is logarithmic
+/// in the number of iterations.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct FreePasses {
     lagging: u32,
@@ -45,11 +47,12 @@ pub(super) struct FreePasses {
 }
 
 impl FreePasses {
-    /// Number of passes after the first hold.
+    /// The number of free passes after the first hold.
     const FIRST: u32 = 64;
     const MOST: u32 = 1 << 20;
 
-    /// Takes one pass. Returns false if none is left for these lagging lanes.
+    /// Uses one free pass and returns true. If no free pass is left for the lagging lanes
+    /// `lagging`, returns false.
     fn take(&mut self, lagging: u32) -> bool {
         let is_free = self.lagging == lagging && self.left != 0;
         self.left -= u32::from(is_free);
@@ -70,9 +73,9 @@ impl FreePasses {
 }
 
 impl WarpState {
-    /// Processes lanes that have reached the barrier of the cluster (PTX ISA 9.7.13.4). Lanes that only arrive
-    /// (`Mode::Arrive`) do not stop. Lanes that wait without having arrived since the barrier last completed do not
-    /// stop either. Returns the lanes that do not stop.
+    /// Updates the state of lanes that have reached the barrier of the cluster (PTX ISA 9.7.13.4).
+    /// Lanes that only arrive (`Mode::Arrive`) do not stop. Lanes that wait without having arrived
+    /// since the barrier last completed do not stop either. Returns the lanes that do not stop.
     pub(super) fn reach_cluster_barrier(&mut self, mode: Mode, lanes: u32) -> u32 {
         if mode == Mode::Arrive {
             self.arrived |= lanes;
@@ -87,12 +90,12 @@ impl WarpState {
         lanes & !expected
     }
 
-    /// Chooses one of the sync points at which lanes wait and whose operations do not wait for other lanes. The lanes
-    /// at this sync point continue together.
+    /// Returns one of the sync points in `open`, at which lanes wait and whose operations do not
+    /// wait for other lanes. The lanes at this sync point continue together.
     ///
     /// The lowest sync point is chosen, so that lagging lanes catch up. If lanes have yielded, the lagging lanes may
-    /// wait for lanes at a higher sync point. In this case, all sync points are chosen in turn, first the one at which
-    /// lanes already wait for the lagging lanes.
+    /// wait for lanes at a higher sync point. In this case, all sync points are chosen in turn,
+    /// first the sync point at which lanes already wait for the lagging lanes.
     pub(super) fn next_open(&self, open: impl Iterator<Item = SyncPoint>) -> Option<SyncPoint> {
         if self.yielded == 0 {
             return open.min();
@@ -107,7 +110,8 @@ impl WarpState {
     /// loop. If the lanes at `sync_point` continued at once, the lagging lanes could not catch up,
     /// and lanes that could reconverge would stay diverged. If the lagging lanes yield again, they
     /// probably wait for other threads, possibly for the lanes at `sync_point`. The lanes at
-    /// `sync_point` may then continue. [`FreePasses`] apply if the sync point's `opcode` is `converge`.
+    /// `sync_point` may then continue. If `opcode`, the opcode of the sync point, is `converge`,
+    /// the lanes may also continue if there is a free pass ([`FreePasses`]).
     pub(super) fn may_pass(&mut self, sync_point: SyncPoint, opcode: Opcode) -> bool {
         let lags = |lane: &u32| self.sync_points[*lane as usize] < sync_point;
         let lagging = mask_of(lanes(self.yielded).filter(lags));

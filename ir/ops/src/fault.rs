@@ -1,32 +1,33 @@
-//! Faults: the reasons why an engine cannot execute an operation.
+//! The kinds of faults: the reasons why an engine cannot execute an operation of a thread.
 
-/// The reason why a thread cannot continue.
+/// The kind of a fault: the reason why a thread cannot continue.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum FaultKind {
-    /// An access to memory that is unmapped, or that the thread may not access.
+    /// The thread accessed memory that does not exist, or that it may not access.
     IllegalAddress {
-        /// The address, if known.
+        /// The address of the access, or `None` if it is not known.
         address: Option<u64>,
-        /// Whether the access was a write, if known.
+        /// Whether the access was a write, or `None` if this is not known.
         write: Option<bool>,
     },
-    /// An access to an address that is not a multiple of the size of the access.
+    /// The thread accessed an address that is not a multiple of the size of the access.
     Misaligned {
-        /// The address, if known.
+        /// The address of the access, or `None` if it is not known.
         address: Option<u64>,
     },
-    /// An instruction that the engine cannot execute.
+    /// The thread reached an instruction that the engine cannot execute.
     IllegalInstruction,
-    /// A call through a handle that is not the handle of any function with the signature of the call.
+    /// The thread called a function through a handle that is not the handle of a function with the
+    /// signature of the call.
     InvalidPc {
-        /// The handle, if known.
+        /// The handle, or `None` if it is not known.
         handle: Option<u64>,
     },
     /// The instruction `trap`.
     Trap,
-    /// The instruction `brkpt`, with no debugger attached.
+    /// The thread executed the instruction `brkpt`, and no debugger is attached.
     Breakpoint,
-    /// A failed assertion: a call of `__assertfail`.
+    /// An assertion failed: the thread called `__assertfail`.
     Assert {
         /// The whole message.
         message: String,
@@ -35,16 +36,17 @@ pub enum FaultKind {
     StackOverflow,
     /// Threads wait, and no other thread can release any of them.
     Deadlock {
-        /// One line for each group of waiting threads.
+        /// A description of the waiting threads: one line for the threads of a warp that wait at
+        /// the same sync point.
         waiting: Vec<String>,
     },
-    /// A texture or surface instruction with an invalid handle: the handle does not refer to an object of the kind that
-    /// the instruction requires.
+    /// The thread executed a texture or surface instruction with an invalid handle: the handle does
+    /// not refer to an object of the kind that the instruction requires.
     InvalidReference {
         /// A description of the handle and of the problem with it.
         what: String,
     },
-    /// A surface access with `.trap` whose coordinates are outside the surface.
+    /// The thread executed a surface access with `.trap` whose coordinates are outside the surface.
     SurfaceBounds {
         /// The coordinates of the access: x (in bytes for unformatted accesses), y, and z or the layer.
         at: [i64; 3],
@@ -53,7 +55,7 @@ pub enum FaultKind {
     },
     /// The host stopped the thread because of a time limit, a reset or a fault of another thread.
     Stopped,
-    /// Execution reached an unsupported operation.
+    /// The thread reached an operation that Margay does not support.
     Unsupported {
         /// The operation's name.
         what: String,

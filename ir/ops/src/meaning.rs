@@ -1,17 +1,20 @@
-//! Reference functions: they define what each operation computes, bit for bit. In the code, a reference function is
-//! called a *meaning*.
+//! The reference functions of the ops, which define the exact bits of each op's results. In the
+//! code, a reference function is called a *meaning*.
 //!
 //! The operands and results of a reference function have the type [`Bits`]: a `u128` that contains the value in its low
-//! bits and zeros in its upper bits. The interpreter, the constant folder, and generated code for ops without a fast
-//! lowering call the same reference function. Tests compare fast lowerings with the reference functions. Invariant: a
-//! reference function does not panic for any operands, and the upper bits of its results are zero.
+//! bits and zeros in its upper bits. The interpreter, the constant folder, and generated code for
+//! ops without a fast lowering (translation into native code) call the same reference function.
+//! Tests compare fast lowerings with the reference functions. Invariant: a reference function does
+//! not panic for any operands, and the upper bits of its results are zero.
 //!
-//! Modules: [`arith`] implements the ops that accept both integer and floating-point types. It calls the functions for
-//! integers ([`int`], [`carry`]) or for floating point ([`float`], [`minmax`], [`approx`]). [`bits`], [`compare`],
-//! [`cvt`], [`data`] and [`video`] implement the other ops that compute each lane separately. [`atomic`] and
-//! [`mbarrier`] implement read-modify-writes, [`warp`] implements collectives, and [`matrix`] implements the matrix
-//! products of a warp. All exact floating-point arithmetic uses [`soft`]. For a [`Desc`] that no PTX instruction has
-//! (such as a sine of integers), a reference function returns zeros; the verifier rejects such a `Desc`.
+//! The modules have these contents. [`arith`] implements the ops that accept both integer and
+//! floating-point types. It calls the functions for integers ([`int`], [`carry`]) or for floating
+//! point ([`float`], [`minmax`], [`approx`]). [`bits`], [`compare`], [`cvt`], [`data`] and
+//! [`video`] implement the other ops that compute each lane separately. [`atomic`] and [`mbarrier`]
+//! implement read-modify-writes, [`warp`] implements collectives, and [`matrix`] implements the
+//! matrix products of a warp. All exact floating-point arithmetic uses [`soft`]. For a [`Desc`]
+//! that no PTX instruction has (such as a sine of integers), a reference function returns zeros;
+//! the verifier rejects such a `Desc`.
 
 pub mod approx;
 pub mod arith;
@@ -35,52 +38,56 @@ use crate::mods::Mods;
 use crate::ops::Opcode;
 use crate::types::OpType;
 
-/// The bits of one value, zero-extended to 128 bits.
+/// The bits of a value in one lane, zero-extended to 128 bits.
 pub type Bits = u128;
 
-/// The description of an operation, without its operands.
+/// The description of an operation: its op, types and modifiers, without its operands.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Desc {
     /// The opcode.
     pub opcode: Opcode,
     /// The type of the operation. If the PTX instruction has two types, this is the type of the result.
     pub ty: OpType,
-    /// The type of the source if the PTX instruction has two types; `None` otherwise.
+    /// The type of the source operand if the PTX instruction has two types; `OpType::None`
+    /// otherwise.
     pub src: OpType,
-    /// The modifiers. For an op that has a payload instead of modifiers, the payload.
+    /// The modifiers of the operation, or its payload if the op has a payload instead of modifiers.
     pub mods: Mods,
 }
 
-/// Computes the results of one lane from the operands of this lane. The first slice contains the operands, the second
-/// receives the results.
+/// A reference function that computes the results of one lane from the operands of this lane. The
+/// first slice contains the operands, the second receives the results.
 pub type PureFn = fn(&Desc, &[Bits], &mut [Bits]);
-/// Returns the new memory content, given the old content and all operands except the address.
+/// A reference function of an atomic operation. It returns the new memory content, given the old
+/// content and all operands except the address.
 pub type RmwFn = fn(&Desc, Bits, &[Bits]) -> Bits;
-/// Computes the results of a warp collective (see [`WarpLanes`]).
+/// A reference function of a collective, which computes the results of all lanes (see
+/// [`WarpLanes`]).
 pub type WarpFn = fn(&Desc, &mut WarpLanes<'_>);
 
-/// Operands and results of a warp collective.
+/// The operands and the results of a collective, for all lanes of a warp.
 #[derive(Debug)]
 pub struct WarpLanes<'a> {
-    /// Mask of the lanes that take part.
+    /// A mask of the lanes that execute the collective together.
     pub active: u32,
     /// The operands: `args[operand][lane]`.
     pub args: &'a [[Bits; 32]],
-    /// The results: `results[result][lane]`. The engine reads only the results of active lanes.
+    /// The results: `results[result][lane]`. The caller reads only the results of active lanes.
     pub results: &'a mut [[Bits; 32]],
 }
 
 /// The reference function of a row of the op table.
 #[derive(Clone, Copy, Debug)]
 pub enum Meaning {
-    /// No reference function. Engines implement the op according to its effects (structure, control flow, memory,
-    /// synchronisation).
+    /// The op has no reference function. Each engine implements the op itself, according to the
+    /// op's effects (structure, control flow, memory, synchronisation).
     None,
-    /// A pure function of the operands of one lane.
+    /// The results of a lane depend only on the operands of this lane, and the op has no side
+    /// effects.
     Pure(PureFn),
     /// A read-modify-write.
     Rmw(RmwFn),
-    /// A collective over the lanes of a warp.
+    /// The results of a lane depend on the operands of several lanes of the warp.
     Warp(WarpFn),
 }
 
@@ -104,7 +111,7 @@ pub const fn sign_extend(value: Bits, bits: u32) -> i128 {
     }
 }
 
-/// Returns an operand, or zero if `args` does not contain it.
+/// Returns the operand with the given index, or zero if `args` has no such element.
 #[inline(always)]
 pub(crate) fn arg(args: &[Bits], index: usize) -> Bits {
     args.get(index).copied().unwrap_or(0)
@@ -125,8 +132,8 @@ pub(crate) fn element(ty: OpType, bits: Bits, index: u32) -> Bits {
     bits.checked_shr(index * stride(ty)).unwrap_or(0) & mask(stride(ty))
 }
 
-/// Applies `op` to each element of up to four operands. Missing operands count as zero. Results are truncated to the
-/// element's width.
+/// Applies `op` to each element of up to four operands. An operand that `args` does not contain
+/// counts as zero. Each result of `op` is truncated to the width of an element.
 #[inline(always)]
 pub(crate) fn map_elements(ty: OpType, args: &[Bits], op: impl Fn(&[Bits; 4]) -> Bits) -> Bits {
     let mut operands = [0; 4];

@@ -1,4 +1,4 @@
-//! Modifiers of an operation, packed into 64 bits.
+//! The modifiers of an operation, packed into 64 bits.
 //!
 //! [`Mods`] contains everything that PTX writes after an opcode except the types: rounding,
 //! saturation, comparison, state space, memory order and so on. Most fields are enums whose first
@@ -17,18 +17,20 @@ macro_rules! field_enum {
         pub enum $name { #[default] None, $($(#[$vdoc])* $variant,)* }
 
         impl $name {
-            /// All values except `None`, in the order of their declaration.
+            /// All variants except `None`, in the order of their declaration.
             pub const ALL: &'static [$name] = &[$($name::$variant,)*];
 
-            /// The PTX spellings of all values; the first is the spelling of `None`, an empty string.
+            /// The texts of all variants in PTX, without the leading dot. The first text, that of
+            /// `None`, is empty.
             pub const NAMES: &'static [&'static str] = &["", $($text,)*];
 
-            /// Returns the PTX spelling without the leading dot; empty string for `None`.
+            /// Returns the text of the variant in PTX, without the leading dot; for `None`, an
+            /// empty text.
             pub const fn name(self) -> &'static str {
                 match self { $name::None => "", $($name::$variant => $text,)* }
             }
 
-            /// Returns the value with this PTX spelling.
+            /// Returns the variant with this text in PTX, without the leading dot.
             pub fn from_name(text: &str) -> Option<$name> {
                 match text { $($text => Some($name::$variant),)* _ => None }
             }
@@ -42,13 +44,13 @@ macro_rules! field_enum {
 }
 
 field_enum! {
-    /// Rounding mode. The result is rounded to the precision of the format (`rn` ...) or to an integral value (`rni`
-    /// ...).
+    /// The rounding mode. The result is rounded to the precision of the format (`rn`, `rz`, ...) or
+    /// to an integral value (`rni`, `rzi`, ...).
     Rounding { Rn = "rn", Rz = "rz", Rm = "rm", Rp = "rp", Rna = "rna", Rs = "rs",
         Rni = "rni", Rzi = "rzi", Rmi = "rmi", Rpi = "rpi", }
 }
 field_enum! {
-    /// Comparison of `set`, `setp` and the video comparisons.
+    /// The comparison that `set`, `setp` and `vset` perform.
     CmpOp { Eq = "eq", Ne = "ne", Lt = "lt", Le = "le", Gt = "gt", Ge = "ge", Lo = "lo", Ls = "ls",
         Hi = "hi", Hs = "hs", Equ = "equ", Neu = "neu", Ltu = "ltu", Leu = "leu", Gtu = "gtu",
         Geu = "geu", Num = "num", Nan = "nan", }
@@ -58,29 +60,30 @@ field_enum! {
     BoolOp { And = "and", Or = "or", Xor = "xor", }
 }
 field_enum! {
-    /// The part of a product that the result contains.
+    /// The part of a product that an op returns: the low half, the high half, or the whole product.
     Half { Lo = "lo", Hi = "hi", Wide = "wide", }
 }
 field_enum! {
-    /// Approximate or full-range variants of division, roots and transcendental functions.
+    /// The variant of a division, a root or a transcendental function: approximate (`.approx`), or
+    /// approximate for the full range of operands (`.full`).
     Precision { Approx = "approx", Full = "full", }
 }
 field_enum! {
-    /// State space of an address; `None` means a generic address.
+    /// The state space of an address; `None` means that the address is generic.
     StateSpace { Global = "global", Shared = "shared", SharedCluster = "shared::cluster",
         Local = "local", Const = "const", Param = "param", ParamFunc = "param::func", }
 }
 field_enum! {
-    /// Memory order of an access or fence; `None` means the instruction's default.
+    /// The memory order of an access or fence; `None` means the default of the instruction.
     MemOrder { Weak = "weak", Relaxed = "relaxed", Acquire = "acquire", Release = "release",
         AcqRel = "acq_rel", Sc = "sc", Volatile = "volatile", Mmio = "mmio", }
 }
 field_enum! {
-    /// Scope of a memory order.
+    /// The scope of a memory order: the threads for which the order is guaranteed.
     Scope { Cta = "cta", Cluster = "cluster", Gpu = "gpu", Sys = "sys", }
 }
 field_enum! {
-    /// Read-modify-write operation of `atom`, `red`, `redux` and barrier reductions.
+    /// The operation that `atom`, `red`, `redux` and barrier reductions perform.
     AtomOp { Add = "add", Inc = "inc", Dec = "dec", Min = "min", Max = "max", And = "and",
         Or = "or", Xor = "xor", Cas = "cas", Exch = "exch", Popc = "popc",
         // Arrivals at an mbarrier (see `meaning::mbarrier`); with `SignalDrop`, the arriving threads take no part in
@@ -128,10 +131,10 @@ macro_rules! fields {
         impl Mods {
             $(fields! { @field $(#[$doc])* $get, $set, $ty, $lo, $width })*
 
-            /// Mask of the bits that belong to a field.
+            /// A mask of the bits that belong to any field.
             pub const FIELD_MASK: u64 = 0 $(| (((1u64 << $width) - 1) << $lo))*;
 
-            /// The fields in the order of their bits.
+            /// All fields, in the order of their bits.
             pub const FIELDS: &'static [Field] = &[$(Field {
                 name: stringify!($get),
                 low: $lo,
@@ -177,40 +180,41 @@ macro_rules! fields {
     };
 }
 
-/// The values that a field of [`Mods`] can hold.
+/// The kind of values that a field of [`Mods`] can have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FieldValues {
-    /// A flag, which an instruction either has or does not have.
+    /// The values 0 and 1: an instruction has the modifier (1) or does not have it (0).
     Flag,
     /// An integer.
     Number,
-    /// One of these words, by index; the first word means "not given".
+    /// Indices of words in this list. The first word is empty: the instruction has no such
+    /// modifier.
     Words(&'static [&'static str]),
 }
 
 /// One field of [`Mods`]: its name, its position and its possible values.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
-    /// Name of the field's getter.
+    /// The name of the method that returns the value of the field.
     pub name: &'static str,
     low: u32,
     width: u32,
-    /// The values that the field can hold.
+    /// The kind of values that the field can have.
     pub values: FieldValues,
 }
 
 impl Field {
-    /// Returns the bits of [`Mods`] that the field occupies.
+    /// Returns a mask of the bits of [`Mods`] that the field occupies.
     pub const fn mask(&self) -> u64 {
         ((1 << self.width) - 1) << self.low
     }
 
-    /// Returns the field's content.
+    /// Returns the value of the field in `mods`.
     pub const fn get(&self, mods: Mods) -> u64 {
         (mods.0 & self.mask()) >> self.low
     }
 
-    /// Returns `mods` with the field set to `value`; `None` if the field cannot hold the value.
+    /// Returns `mods` with the field set to `value`, or `None` if the field cannot have this value.
     pub fn set(&self, mods: Mods, value: u64) -> Option<Mods> {
         let known = match self.values {
             FieldValues::Words(words) => value < words.len() as u64,
@@ -220,20 +224,22 @@ impl Field {
     }
 }
 
-/// The packed modifiers of one operation.
+/// The modifiers of one operation, packed into 64 bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Mods(pub u64);
 
 fields! {
     /// Rounding mode.
     rounding, with_rounding: Rounding @ 0, 4;
-    /// Flush subnormal inputs and results to a zero of the same sign.
+    /// `.ftz`: subnormal operands and results are replaced by a zero of the same sign.
     ftz, with_ftz: bool @ 4, 1;
-    /// Clamp the result: integers to the range of the type, floating-point values to [0, 1].
+    /// `.sat`: the result is limited, for integers to the range of the type, and for floating-point
+    /// values to the range from 0 to 1.
     sat, with_sat: bool @ 5, 1;
-    /// Clamp results of conversions and matrix products to the range of finite values.
+    /// `.satfinite`: the results of conversions and matrix products are limited to the range of
+    /// finite values.
     satfinite, with_satfinite: bool @ 6, 1;
-    /// Replace negative results by zero.
+    /// `.relu`: negative results are replaced by zero.
     relu, with_relu: bool @ 7, 1;
     /// `.NaN`: `min` and `max` return the canonical NaN if an input is NaN.
     nan, with_nan: bool @ 8, 1;
@@ -245,17 +251,17 @@ fields! {
     cmp, with_cmp: CmpOp @ 12, 5;
     /// The operation that combines the result of a comparison with a predicate operand.
     bool_op, with_bool_op: BoolOp @ 17, 2;
-    /// The part of a product that the result contains.
+    /// The part of a product that an op returns: the low half, the high half, or the whole product.
     half, with_half: Half @ 19, 2;
-    /// `.cc`: the operation also returns the carry.
+    /// `.cc`: the operation has the carry-out as its last result.
     carry_out, with_carry_out: bool @ 21, 1;
     /// State space.
     space, with_space: StateSpace @ 22, 4;
     /// Memory order.
     order, with_order: MemOrder @ 26, 4;
-    /// Scope of the memory order.
+    /// The scope of the memory order: the threads for which the order is guaranteed.
     scope, with_scope: Scope @ 30, 3;
-    /// log2 of the number of elements of a vector access.
+    /// The binary logarithm of the number of elements of a vector access.
     vec_log2, with_vec_log2: u8 @ 33, 2;
     /// Read-modify-write operation.
     atom_op, with_atom_op: AtomOp @ 35, 4;
@@ -263,26 +269,29 @@ fields! {
     mode, with_mode: Mode @ 39, 6;
     /// A flag whose meaning depends on the opcode: `.aligned` of a barrier, `.shiftamt` of `bfind`,
     /// `.wrap` of `shf`, `.po` of `vmad`. For `shfl` and `vote`, the flag states that the
-    /// instruction does not have `.sync`. For `yield`, the flag states that weak loads, surface
-    /// loads and system calls are the only operations with which the loop may wait, and that no
-    /// exit of the loop depends on memory at an address that does not change in the loop.
+    /// instruction does not have `.sync`. For `yield`, which is in a loop, the flag states that
+    /// weak loads, surface loads and system calls are the only operations with which the loop may
+    /// wait, and that no exit of the loop depends on memory at an address that does not change in
+    /// the loop.
     flag, with_flag: bool @ 45, 1;
-    /// `.nc`: the memory is read-only while the kernel runs.
+    /// `.nc` (non-coherent load): the program does not write the memory while the kernel runs.
     nc, with_nc: bool @ 46, 1;
     /// `.noftz` was given.
     noftz, with_noftz: bool @ 47, 1;
-    /// Selector of operand `a` of a video op: 0 means no selector, 1 to 4 mean `b0` to `b3`, and 5 and 6 mean `h0` and
-    /// `h1`.
+    /// The video selector of operand `a`: 0 means no selector, 1 to 4 mean `b0` to `b3`, and 5 and
+    /// 6 mean `h0` and `h1`.
     asel, with_asel: u8 @ 48, 3;
-    /// Selector of operand `b` of a video op, encoded as in [`Mods::asel`].
+    /// The video selector of operand `b`, encoded as in [`Mods::asel`].
     bsel, with_bsel: u8 @ 51, 3;
-    /// Selector of the result of a video op, encoded as in [`Mods::asel`]; for a SIMD video op, the mask of its lanes.
+    /// The video selector of the result, encoded as in [`Mods::asel`]. For a SIMD video op, a mask
+    /// of the halves or bytes that the op writes.
     dsel, with_dsel: u8 @ 54, 4;
     /// The terms that `vmad` negates: bit 0 for the product, bit 1 for the addend.
     negate, with_negate: u8 @ 58, 2;
     /// `.abs` (without `.xorsign`) of three-operand `min` and `max`, and of `redux`.
     abs, with_abs: bool @ 60, 1;
-    /// `.oob` of `fma`: an out-of-bounds NaN factor makes the result zero.
+    /// `.oob` of `fma`: the result is zero if a factor is the special NaN that marks elements
+    /// outside a tensor.
     oob, with_oob: bool @ 61, 1;
     /// Whether operand `b` of a video op is signed. (`src` states this for `a`, and `ty` for the result.)
     bsigned, with_bsigned: bool @ 62, 1;
@@ -298,14 +307,15 @@ impl Mods {
         matches!(self.order(), MemOrder::None | MemOrder::Weak)
     }
 
-    /// Returns whether every bit that is set belongs to a field, and every field holds a valid value.
+    /// Returns whether every bit that is set belongs to a field, and every field has a valid value.
     pub fn is_canonical(self) -> bool {
         let known = |field: &Field| field.set(Mods::NONE, field.get(self)).is_some();
         self.0 & !Mods::FIELD_MASK == 0 && Mods::FIELDS.iter().all(known)
     }
 
-    /// Returns the elements of a vector load that the kernel does not use, one bit for each element. Only
-    /// `check.access` has this modifier; it is stored in the fields that hold the selectors of video ops.
+    /// Returns a mask of the elements of a vector load that the kernel does not use. Only
+    /// `check.access` has this modifier; its bits are in the fields that contain the selectors in
+    /// video ops.
     pub fn unused_elements(self) -> u8 {
         self.dsel() | self.bsel() << 4 | self.asel() << 7
     }

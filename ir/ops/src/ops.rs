@@ -9,7 +9,7 @@
 //!
 //! # Operands
 //!
-//! Operands and results are in PTX's order, except for these ops:
+//! The operands and results of an op are in the order of the PTX instruction, except for these ops:
 //!
 //! | op | operands | results | remarks |
 //! |---|---|---|---|
@@ -46,15 +46,16 @@
 //! Addresses are `b64` (or `b32` for shared and local memory). Generic, global and constant addresses are host
 //! addresses. Shared and local addresses are offsets; only their low 32 bits are used.
 //!
-//! Invariant: an engine handles an opcode without a reference function only according to its [`Effects`] (control flow,
-//! memory, synchronisation, structure), and never by a default case.
+//! Invariant: each engine has explicit code for every op without a reference function, according to
+//! the op's [`Effects`] (control flow, memory, synchronisation, structure). No engine executes such
+//! an op by a default case.
 
 mod shapes;
 
 pub use shapes::{Pattern, Shape, Targets};
 
 bitflags::bitflags! {
-    /// The effects of an operation besides computing its results from its operands.
+    /// The effects of an operation, except that it computes its results from its operands.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub struct Effects: u16 {
         /// The operation reads memory or, if it operates on the stack, the thread's stack pointer.
@@ -67,13 +68,14 @@ bitflags::bitflags! {
         const SYNC_CTA = 1 << 3;
         /// The operation is a sync point at which a lane may wait for other CTAs of its cluster.
         const SYNC_CLUSTER = 1 << 4;
-        /// The operation yields: the lane may be suspended, so that other lanes, CTAs and launches can run.
+        /// The operation yields: it may suspend the lane, so that other lanes, CTAs and launches
+        /// can run.
         const YIELDS = 1 << 5;
         /// The operation may end the launch with a fault.
         const MAY_TRAP = 1 << 6;
         /// The result depends on which lanes execute the operation together.
         const CONVERGENT = 1 << 7;
-        /// The operation ends a block.
+        /// The operation ends a basic block.
         const TERMINATOR = 1 << 8;
         /// The result can differ between two executions, as when a clock is read. Passes neither move nor merge the
         /// operation.
@@ -86,12 +88,12 @@ bitflags::bitflags! {
 }
 
 impl Effects {
-    /// Returns whether a pass may freely remove, repeat or move the operation.
+    /// Returns whether the operation is pure: passes may remove, repeat and move it.
     pub const fn is_pure(self) -> bool {
         self.bits() & !Effects::PAYLOAD.bits() == 0
     }
 
-    /// Returns whether the operation is a sync point.
+    /// Returns whether the operation is a sync point, at which a lane may wait.
     pub const fn is_sync_point(self) -> bool {
         self.intersects(
             Effects::SYNC_WARP
@@ -292,7 +294,7 @@ macro_rules! define_ops {
         pub enum Opcode { $($name,)* }
 
         impl Opcode {
-            /// Every opcode, in table order.
+            /// Every opcode, in the order of the op table.
             pub const ALL: &'static [Opcode] = &[$(Opcode::$name,)*];
         }
 
@@ -319,7 +321,7 @@ pub struct OpRow {
 for_each_op!(define_ops);
 
 impl Opcode {
-    /// Returns the opcode's row.
+    /// Returns the opcode's row of the op table.
     pub fn row(self) -> &'static OpRow {
         &ROWS[self as usize]
     }

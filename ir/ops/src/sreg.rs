@@ -1,15 +1,16 @@
-//! Special registers: names, types, and the groups of threads for which they have the same value.
+//! The special registers: their names, their types, and the groups of threads for which they have
+//! the same value.
 
 use crate::types::OpType;
 
-/// The largest group of threads for which a value is always the same.
+/// The largest group of threads in which a value is always the same for all threads.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub enum Uniformity {
-    /// The value differs from lane to lane.
+    /// The value can differ between the lanes of a warp.
     Varying,
-    /// The value is the same for the lanes of a warp.
+    /// The value is the same for all lanes of a warp.
     Warp,
-    /// The value is the same for the threads of a CTA.
+    /// The value is the same for all threads of a CTA.
     Cta,
     /// The value is the same for all threads of a launch.
     Launch,
@@ -27,22 +28,23 @@ macro_rules! sregs {
             /// All registers.
             pub const ALL: &'static [SpecialReg] = &[$(SpecialReg::$name,)*];
 
-            /// Returns the PTX spelling, with `%`.
+            /// Returns the name of the register in PTX, with `%`.
             pub const fn name(self) -> &'static str {
                 match self { $(SpecialReg::$name => $text,)* }
             }
 
-            /// Returns the declared type.
+            /// Returns the type that PTX specifies for the register.
             pub const fn ty(self) -> OpType {
                 match self { $(SpecialReg::$name => OpType::$ty,)* }
             }
 
-            /// Returns the largest group of threads for which the register always has the same value.
+            /// Returns the largest group of threads in which the register always has the same value
+            /// for all threads.
             pub const fn uniformity(self) -> Uniformity {
                 match self { $(SpecialReg::$name => Uniformity::$uniform,)* }
             }
 
-            /// Returns the register with this PTX spelling; `None` if there is none.
+            /// Returns the register with this name in PTX, with `%`, or `None` if there is none.
             pub fn from_name(name: &str) -> Option<SpecialReg> {
                 match name { $($text => Some(SpecialReg::$name),)* _ => None }
             }
@@ -105,7 +107,8 @@ impl SpecialReg {
         SpecialReg::ALL.get(usize::try_from(index).ok()?).copied()
     }
 
-    /// Returns whether the register is a clock, so that two reads by one thread may differ.
+    /// Returns whether the register is a clock, so that two reads by the same thread may return
+    /// different values.
     pub const fn is_time(self) -> bool {
         matches!(
             self,

@@ -1,10 +1,11 @@
-//! Types. [`OpType`] is the type in which an operation computes: a PTX type with signedness and packing. [`Type`] is
-//! the type of a register, which has no signedness.
+//! The types of the IR. [`OpType`] is the type in which an operation computes: a PTX type, which
+//! specifies signedness and packing. [`Type`] is the type of a register, which has no signedness.
 //!
-//! Invariant: a value's [`Type`] gives its number of bits and whether it is in a floating-point register. Everything
-//! else (signedness, packing, half-precision format) is a property of the operation. Registers hold half-precision and
-//! smaller formats as `b8`, `b16` or `b32`, because the CPUs for which Margay generates code have no separate registers
-//! for these formats.
+//! Invariant: a value's [`Type`] specifies its number of bits and whether it is in a floating-point
+//! register. Everything else (signedness, packing, half-precision format) is a property of the
+//! operation. Values of half-precision and smaller formats are in registers of the types `b8`,
+//! `b16` or `b32`, because the CPUs for which Margay generates code have no separate registers for
+//! these formats.
 
 use std::fmt;
 
@@ -16,9 +17,9 @@ pub enum Kind {
     Pred,
     /// 8 bits.
     B8,
-    /// 16 bits; registers of this kind also hold `f16` and `bf16`.
+    /// 16 bits: an integer, or an `f16` or `bf16`.
     B16,
-    /// 32 bits; registers of this kind also hold packed halves.
+    /// 32 bits: an integer, or two packed values of 16 bits.
     B32,
     /// 64 bits.
     B64,
@@ -43,7 +44,7 @@ impl Kind {
         Kind::F64,
     ];
 
-    /// Returns the number of bits of a value; a predicate has one bit.
+    /// Returns the number of bits of a value of this kind; a predicate has one bit.
     pub const fn bits(self) -> u32 {
         match self {
             Kind::Pred => 1,
@@ -55,7 +56,8 @@ impl Kind {
         }
     }
 
-    /// Returns the number of bytes of one lane in a frame or in memory; a predicate takes one byte.
+    /// Returns the number of bytes of a value of this kind in a frame or in memory; a predicate has
+    /// one byte there.
     pub const fn bytes(self) -> u32 {
         match self {
             Kind::Pred => 1,
@@ -63,8 +65,8 @@ impl Kind {
         }
     }
 
-    /// Returns the operation type that covers all bits of a lane of this kind: an untyped or, for `f32` and `f64`, a
-    /// floating-point type.
+    /// Returns an operation type for values of this kind that has the same number of bits: a
+    /// floating-point type for `f32` and `f64`, and an untyped type otherwise.
     pub const fn op_type(self) -> OpType {
         match self {
             Kind::Pred => OpType::Pred,
@@ -114,18 +116,20 @@ impl Type {
     /// binary64.
     pub const F64: Type = Type::scalar(Kind::F64);
 
-    /// Returns the scalar type of a kind.
+    /// Returns the type of a scalar value of this kind.
     pub const fn scalar(kind: Kind) -> Type {
         Type(kind as u8)
     }
 
-    /// Returns the type of `lanes` values of `kind`; `None` if `lanes` is not a power of two up to 32.
+    /// Returns the type of a vector of `lanes` values of this kind, or `None` if `lanes` is not a
+    /// power of two up to 32.
     pub fn vector(kind: Kind, lanes: u32) -> Option<Type> {
         (lanes.is_power_of_two() && lanes <= 32)
             .then(|| Type(kind as u8 | (lanes.trailing_zeros() as u8) << 4))
     }
 
-    /// Returns the integer type with this number of bits; `None` if there is no such type.
+    /// Returns the scalar integer type with this number of bits, or `None` if there is no such
+    /// type.
     pub const fn bits_of(bits: u32) -> Option<Type> {
         match bits {
             1 => Some(Type::PRED),
@@ -138,7 +142,7 @@ impl Type {
         }
     }
 
-    /// Returns the kind of one lane.
+    /// Returns the kind of the type's lanes.
     pub const fn kind(self) -> Kind {
         match self.0 & 15 {
             0 => Kind::Pred,
@@ -152,12 +156,12 @@ impl Type {
         }
     }
 
-    /// Returns the number of lanes.
+    /// Returns the number of the type's lanes, which is 1 for scalars.
     pub const fn lanes(self) -> u32 {
         1 << (self.0 >> 4)
     }
 
-    /// Returns whether the value is held in a floating-point register.
+    /// Returns whether a value of this type is in a floating-point register.
     pub const fn is_float(self) -> bool {
         matches!(self.kind(), Kind::F32 | Kind::F64)
     }
@@ -199,7 +203,8 @@ impl fmt::Debug for Type {
     }
 }
 
-/// The kind of elements of an [`OpType`], regardless of their width.
+/// The class of the elements of an [`OpType`], such as signed integer; it does not depend on their
+/// width.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Class {
     /// The class of [`OpType::None`].
@@ -212,13 +217,13 @@ pub enum Class {
     Unsigned,
     /// Signed integers.
     Signed,
-    /// Floating point of any format.
+    /// Floating-point numbers of any format.
     Float,
 }
 
 macro_rules! op_types {
     ($($name:ident $text:literal $class:ident $lane:literal x $lanes:literal in $bits:literal;)*) => {
-        /// A PTX type modifier: the type in which an operation computes.
+        /// The type in which an operation computes, which is a type modifier in PTX.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
         #[repr(u8)]
         #[allow(missing_docs, reason = "each variant is the PTX modifier of the same spelling")]
@@ -228,7 +233,7 @@ macro_rules! op_types {
             /// Every type except `None`.
             pub const ALL: &'static [OpType] = &[$(OpType::$name,)*];
 
-            /// Returns the modifier's spelling without the dot.
+            /// Returns the name of the type in PTX, without the dot.
             pub const fn name(self) -> &'static str {
                 match self { OpType::None => "", $(OpType::$name => $text,)* }
             }
@@ -244,7 +249,8 @@ macro_rules! op_types {
                 match self { OpType::None => 0, $(OpType::$name => $lane,)* }
             }
 
-            /// Returns the number of packed elements.
+            /// Returns the number of elements of a value: 1 for scalar types, more for packed
+            /// types.
             pub const fn elements(self) -> u32 {
                 match self { OpType::None => 0, $(OpType::$name => $lanes,)* }
             }
@@ -254,7 +260,8 @@ macro_rules! op_types {
                 match self { OpType::None => 0, $(OpType::$name => $bits,)* }
             }
 
-            /// Returns the type with this spelling (without the dot).
+            /// Returns the type with this name in PTX (without the dot), or `None` if there is
+            /// none.
             pub fn from_name(text: &str) -> Option<OpType> {
                 match text { $($text => Some(OpType::$name),)* _ => None }
             }
@@ -317,23 +324,24 @@ op_types! {
 }
 
 impl OpType {
-    /// Returns whether elements are integers or untyped bits.
+    /// Returns whether the elements of the type are integers or untyped bits.
     pub const fn is_integer(self) -> bool {
         matches!(self.class(), Class::Unsigned | Class::Signed | Class::Bits)
     }
 
-    /// Returns whether elements are floating point.
+    /// Returns whether the elements of the type are floating-point numbers.
     pub const fn is_float(self) -> bool {
         matches!(self.class(), Class::Float)
     }
 
-    /// Returns whether elements are signed integers.
+    /// Returns whether the elements of the type are signed integers.
     pub const fn is_signed(self) -> bool {
         matches!(self.class(), Class::Signed)
     }
 
-    /// Returns the type of the register that holds a value of this type. Floating-point registers hold `f32` and `f64`.
-    /// Registers of at least 8 bits hold all other types.
+    /// Returns the type of the register that contains a value of this type: a floating-point
+    /// register for `f32` and `f64`, a predicate register for predicates, and an integer register
+    /// of at least 8 bits for all other types.
     pub const fn held(self) -> Type {
         match self {
             OpType::F32 => Type::F32,
@@ -349,7 +357,8 @@ impl OpType {
         }
     }
 
-    /// Returns the type of the same class with twice the number of bits, which is the type of a `.wide` result.
+    /// Returns the type of the same class with twice the number of bits, which is the type of the
+    /// result of an operation with `.wide`.
     pub const fn widened(self) -> OpType {
         match self {
             OpType::U8 => OpType::U16,

@@ -1,8 +1,10 @@
-//! Tests approximate functions against PTX's error bounds, with `f64` functions as the reference.
+//! Tests that the errors of the approximate functions are within the bounds in the PTX ISA. The
+//! errors are differences from the results of `f64` functions.
 //!
-//! Checks every 4,099th `f32`. With `MARGAY_EXHAUSTIVE=1`, checks every `f32` in the range where a function is neither
-//! linear nor constant, and prints the worst errors; this takes minutes. The exhaustive run omits `rcp` and `rsqrt`,
-//! which consist of correctly rounded operations (`float_oracle.rs`).
+//! The tests check every 4,099th `f32`. With `MARGAY_EXHAUSTIVE=1`, they check every `f32` in the
+//! range where a function is neither linear nor constant, and print the worst errors; this takes
+//! minutes. The exhaustive run does not check `rcp` and `rsqrt`, because they consist of correctly
+//! rounded operations, which `float_oracle.rs` tests.
 
 use margay_ops::meaning::approx::{Host, functions};
 use margay_ops::meaning::{Bits, Desc, Meaning};
@@ -39,14 +41,15 @@ fn ulp(x: f64) -> f64 {
     2f64.powi(exponent - 23)
 }
 
-/// Returns the error of a result in units of the error bound in the PTX ISA.
+/// A function that returns the error of the result `got` for the argument `x`, in units of the
+/// error bound in the PTX ISA. `want` is the exact result.
 type Measure = fn(x: f64, got: f64, want: f64) -> f64;
 
 struct Function {
     opcode: Opcode,
-    /// The range of magnitudes in which the exhaustive run checks every value. The exhaustive run checks negative
-    /// arguments only for `ex2`. For a negative argument, each other function returns NaN or the result for the
-    /// magnitude, possibly negated.
+    /// The range of absolute values of arguments in which the exhaustive run checks every `f32`.
+    /// The exhaustive run checks negative arguments only for `ex2`. For a negative argument, each
+    /// other function returns NaN or the result for the absolute value, possibly negated.
     dense: (f32, f32),
     reference: fn(f64) -> f64,
     measure: Measure,
@@ -136,7 +139,8 @@ fn angle_error(x: f64, got: f64, want: f64) -> f64 {
     }
 }
 
-/// Returns the worst error over the given encodings, and the argument with this error.
+/// Returns the largest error of a function for the arguments with these encodings, and the argument
+/// with this error.
 fn worst(function: &Function, encodings: impl Iterator<Item = u32>) -> (f64, f32) {
     let mut worst = (0.0, 0.0);
     for bits in encodings {
@@ -190,7 +194,8 @@ fn errors_stay_within_the_bounds_of_the_isa() {
     }
 }
 
-/// Widens a value with `cvt`, which `float_oracle.rs` tests.
+/// Converts a value of the type `ty` to `f64` with the reference function of `cvt`, which
+/// `float_oracle.rs` tests.
 fn widen(ty: OpType, bits: Bits) -> f64 {
     let (opcode, src) = (Opcode::Cvt, ty);
     let Meaning::Pure(meaning) = opcode.meaning() else {
@@ -210,8 +215,8 @@ fn widen(ty: OpType, bits: Bits) -> f64 {
     f64::from_bits(out[0] as u64)
 }
 
-/// A test case: function, format, reference function, whether the error is relative, and the binary logarithm of the
-/// bound.
+/// A test case: the op, the format of its operand, a function that computes the exact result,
+/// whether the error is relative, and the binary logarithm of the error bound.
 type HalfCase = (Opcode, OpType, fn(f64) -> f64, bool, f64);
 
 #[test]
@@ -319,8 +324,9 @@ fn double_precision_starts_are_good_to_twenty_bits() {
     assert_eq!(mods.rounding(), Rounding::None);
 }
 
-/// Arguments next to whole, half and quarter turns, and the values of the functions there, computed with 60 digits and
-/// rounded. If the reduction of the angle loses digits, the functions do not return these values.
+/// Test cases: an op (sine or cosine), an argument next to a whole, half or quarter turn, and the
+/// result for this argument, computed with 60 digits and rounded. If the reduction of the angle
+/// loses digits, the functions do not return these values.
 const NEAR_TURNS: [(Opcode, u32, u32); 9] = [
     (Opcode::Sin, 0x40490fdb, 0xb3bbbd2e), // pi
     (Opcode::Sin, 0x40c90fdb, 0x343bbd2e),
@@ -344,8 +350,8 @@ fn angles_next_to_whole_turns_keep_all_digits() {
     }
 }
 
-/// Tests that the functions implement `.ftz` themselves, because a code generator uses them without the reference
-/// functions of the ops.
+/// Tests that the functions themselves perform the modifier `.ftz`, because a code generator emits
+/// their operations without the reference functions of the ops.
 #[test]
 fn functions_flush_by_themselves() {
     let subnormal = f32::from_bits(0x807f_ffff);

@@ -11,7 +11,8 @@ use margay_ops::types::OpType;
 use rustc_apfloat::ieee::{BFloat, Double, Float8E4M3FN, Float8E5M2, Half, Quad, Single};
 use rustc_apfloat::{Float, FloatConvert, Round};
 
-/// A small random number generator (splitmix64), so that failures are reproducible.
+/// A random number generator (splitmix64). It always generates the same numbers, so that failures
+/// are reproducible.
 struct Random(u64);
 
 impl Random {
@@ -24,7 +25,7 @@ impl Random {
     }
 }
 
-/// The layout of a format, which the tests use only to generate edge cases.
+/// The numbers of exponent and fraction bits of a format, from which the tests generate edge cases.
 #[derive(Clone, Copy)]
 struct Layout {
     exponent: u32,
@@ -53,7 +54,8 @@ impl Layout {
         1 + self.exponent + self.fraction
     }
 
-    /// Returns magnitudes at which rounding, overflow and underflow change.
+    /// Returns the encodings of edge cases without the sign: values near which rounding, overflow
+    /// or underflow changes.
     fn edges(self) -> Vec<u64> {
         let one = ((1u64 << (self.exponent - 1)) - 1) << self.fraction;
         let infinity = ((1u64 << self.exponent) - 1) << self.fraction;
@@ -167,8 +169,8 @@ fn arithmetic_is_correctly_rounded() {
     arithmetic::<Double>(OpType::F64, F64, 150_000);
 }
 
-/// Checks square roots. The squares of the roots rounded down and up must enclose `x`, and the root rounded to nearest
-/// must be one of these two roots.
+/// Checks square roots. `x` must be between the squares of the root rounded down and the root
+/// rounded up, and the root rounded to nearest must be one of these two roots.
 fn check_root<F>(ty: OpType, layout: Layout)
 where
     F: Float + FloatConvert<Quad> + std::fmt::Debug,

@@ -1,4 +1,5 @@
-//! Tests the branch-free 16-bit conversions against `cvt`, which `float_oracle.rs` checks.
+//! Tests that the conversions of 16-bit formats without branches return the results of `cvt`, which
+//! `float_oracle.rs` tests.
 
 use margay_ops::meaning::approx::{Host, halves};
 use margay_ops::meaning::{Bits, Desc, Meaning};
@@ -93,7 +94,7 @@ fn narrowing_agrees_on_subnormal_results() {
     }
 }
 
-/// Computes `fma.rn.f16` with the reference function in the op table.
+/// Computes `fma.rn.f16` with the reference function of the op.
 fn fma(x: u32, y: u32, z: u32) -> u32 {
     let opcode = Opcode::Fma;
     let Meaning::Pure(meaning) = opcode.meaning() else {

@@ -1,5 +1,6 @@
-//! Tests the reference functions of integer, bit, comparison and video ops against the host's integer arithmetic and
-//! PTX's pseudocode, with random operands.
+//! Tests the reference functions of integer, bit, comparison and video ops with random operands.
+//! The expected results are computed with the host's integer arithmetic and the pseudocode in the
+//! PTX ISA.
 
 use margay_ops::meaning::{Bits, Desc, Meaning};
 use margay_ops::mods::{CmpOp, Half, Mode, Mods};
@@ -201,7 +202,7 @@ fn carries_chain_to_twice_the_width() {
     }
 }
 
-/// Extracts a bit field with the loop of PTX's pseudocode.
+/// Computes the result of `bfe` with the loop of the pseudocode in the PTX ISA.
 fn bfe_by_bits(a: u64, b: u64, c: u64, width: u64, signed: bool) -> u64 {
     let (position, length) = (b & 0xff, c & 0xff);
     let bit = |i: u64| a >> i & 1;

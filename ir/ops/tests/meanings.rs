@@ -1,4 +1,5 @@
-//! Tests every row of the op table that has a reference function (meaning) against values written by hand.
+//! Tests the reference function (meaning) of every op of the op table that has one. A person wrote
+//! the expected results.
 //!
 //! The tables `meanings/*.txt` have one case on each line; `#` starts a comment.
 //!
@@ -8,15 +9,16 @@
 //! shfl.idx.b32 @0xf lane 2 0x1f = 2*4 1         @ active lanes; per-lane values
 //! ```
 //!
-//! A line starts with the name of the op in the op table, then modifiers and types in PTX's spelling and order (result
-//! type, then source type). Some modifiers have a spelling that differs from PTX: `cc` requests a carry, `xorsignabs`
-//! is `.xorsign.abs`, `a:b1 b:h0 d:h1` are video selectors, `mask:N` is a lane mask, `neg:N` and `po` belong to `vmad`,
+//! A line starts with the name of the op in the op table, then its modifiers and types, with the
+//! names and the order that PTX uses (result type, then source type). Some modifiers have other
+//! names than in PTX: `cc` means that the op has a carry-out, `xorsignabs` is `.xorsign.abs`, `a:b1
+//! b:h0 d:h1` are video selectors, `mask:N` is a lane mask, `neg:N` and `po` belong to `vmad`,
 //! `bs32` and `bu32` are the type of `b` of a video op.
 //!
 //! Values are hexadecimal or decimal integers, negative integers with their width (`-1i16`), or floating-point numbers:
 //! `1.5f` is `f32`, `1.5d` is `f64`. Per-lane values are either one value for all lanes, the word `lane` (the lane's
-//! number), or a list such as `1,2,7*3,0`, where `7*3` gives three lanes the value 7. Lanes that a list does not
-//! contain are zero and are not compared.
+//! number), or a list such as `1,2,7*3,0`, where `7*3` gives three lanes the value 7. For lanes
+//! that a list does not contain, operands are zero and results are not compared.
 //!
 //! If the start of a line is also a valid PTX instruction, `tests/src/literal.rs` runs this instruction with the
 //! operands of the line in both engines.

@@ -1,5 +1,5 @@
-//! Tests that plans of matrix products give the same bits as the reference function, for every shape and type, with
-//! random registers and with registers that contain edge cases.
+//! Tests that plans of matrix products return the same bits as the reference function, for every
+//! shape and type, with random registers and with registers that contain edge cases.
 
 use margay_ops::meaning::matrix::plan::{Operands, Plan, Registers, Scratch};
 use margay_ops::meaning::matrix::{self, Part, Product};
@@ -20,7 +20,7 @@ impl Random {
     }
 }
 
-/// Returns the descriptions of all products.
+/// Returns the descriptions of all matrix products that PTX has.
 fn products() -> Vec<Desc> {
     use OpType::{B1, BF16, E4M3, E5M2, F16, F32, F64, S4, S8, S32, TF32, U4, U8};
     let mut all = Vec::new();
@@ -55,8 +55,8 @@ fn products() -> Vec<Desc> {
     all
 }
 
-/// Returns a register that contains elements of the type `ty`: random values if `kind` is 0, and one kind of edge cases
-/// for each other `kind`.
+/// Returns the bits of a register that contains elements of the type `ty`: random values if `kind`
+/// is 0, and edge cases otherwise, whose kind is `kind`.
 fn register(random: &mut Random, ty: OpType, kind: u32) -> u64 {
     let raw = random.next();
     let pick = |values: &[u64], raw: u64| values[(raw >> 7) as usize % values.len()];

@@ -1,12 +1,14 @@
-//! Tests formats of at most eight bits exhaustively: the tests compute the value of every encoding from the definition
-//! of the format, and find every rounded result by a search through all encodings.
+//! Tests floating-point formats of at most eight bits with all encodings. The tests compute the
+//! value of every encoding from the definition of the format, and find every rounded result by a
+//! search through all encodings.
 
 use margay_ops::meaning::{Bits, Desc, Meaning};
 use margay_ops::mods::{Mods, Rounding};
 use margay_ops::ops::Opcode;
 use margay_ops::types::OpType;
 
-/// Layout and bias of a format, and the number of non-negative encodings that are finite numbers.
+/// The numbers of exponent and fraction bits of a format, its exponent bias, and the number of its
+/// non-negative encodings that are finite numbers.
 struct Format {
     ty: OpType,
     packed: OpType,
@@ -54,7 +56,8 @@ impl Format {
         }
     }
 
-    /// Returns the encoding to which a finite value is rounded; values out of range are saturated.
+    /// Returns the encoding to which the finite value `x` is rounded. A value out of range is
+    /// rounded to the nearest finite value.
     fn rounded(&self, x: f64, rounding: Rounding) -> u32 {
         let sign = if x.is_sign_negative() { self.sign } else { 0 };
         let distance = |encoding: u32| (self.value(encoding) - x.abs()).abs();

@@ -1,7 +1,7 @@
-//! Tests linear filtering against the formulas in the CUDA C++ Programming Guide's appendix on
-//! texture fetching, computed in exact integers: `tex(x) = (1 - a) T[i] + a T[i + 1]` in each
-//! dimension. `i` is the floor of `x N - 1/2`, and `a` is the fraction of `x N - 1/2`, rounded to 8
-//! bits.
+//! Tests linear filtering. The expected results are computed with exact integers from the formulas
+//! in the CUDA C++ Programming Guide's appendix on texture fetching: `tex(x) = (1-a)T[i] + aT[i+1]`
+//! in each dimension. `i` is the floor of `x N - 1/2`, and `a` is the fraction of `x N - 1/2`,
+//! rounded to 8 bits.
 
 #[path = "support/bytes.rs"]
 mod bytes;
@@ -31,7 +31,8 @@ struct Case {
     border: i32,
 }
 
-/// Returns the index of the texel that an access with index `i` uses, according to the formulas of the guide.
+/// Returns the index of the texel that an access with the index `i` reads according to the guide,
+/// if the dimension has `n` texels. `None` means the border colour.
 fn index(mode: AddressMode, i: i128, n: i128) -> Option<i128> {
     match mode {
         AddressMode::Clamp => Some(if i < 0 {
@@ -52,7 +53,8 @@ fn index(mode: AddressMode, i: i128, n: i128) -> Option<i128> {
     }
 }
 
-/// Returns the filtered value times 256 to the power of the number of dimensions.
+/// Returns the expected result of a fetch, multiplied by 256 to the power of the number of
+/// dimensions.
 fn expected(case: &Case) -> i128 {
     let mut sum = 0;
     for corner in 0..1usize << case.dimensions {

@@ -1,5 +1,5 @@
-//! Tests that fetches with a plan give the same bits as fetches without a plan, for every format, filter, address mode
-//! and shape, with active and inactive lanes.
+//! Tests that fetches with a plan return the same bits as fetches without a plan, for every format,
+//! filter, address mode and shape, with active and inactive lanes.
 
 #[path = "support/bytes.rs"]
 mod bytes;
@@ -76,7 +76,7 @@ fn sampler() -> impl Strategy<Value = Sampler> {
     })
 }
 
-/// Generates images whose rows and slices have padding.
+/// Generates random images with padding after rows and slices.
 fn image() -> impl Strategy<Value = (Image, Geometry)> {
     use Geometry as G;
     let geometry = proptest::sample::select(vec![G::D1, G::D2, G::D3, G::A1, G::A2]);
@@ -123,7 +123,7 @@ fn image() -> impl Strategy<Value = (Image, Geometry)> {
     )
 }
 
-/// Generates coordinates, mostly near the image.
+/// Generates random coordinates, most of them inside the image or near it.
 fn coordinate(float: bool) -> BoxedStrategy<u32> {
     match float {
         true => prop_oneof![
@@ -184,8 +184,8 @@ fn case() -> impl Strategy<Value = Case> {
     )
 }
 
-/// Returns the bits of a result. If `numbers` is set, all NaNs get the same bits, because no rule specifies which NaN a
-/// fetch returns.
+/// Returns the bits of a result. If `numbers` is set, returns the same bits for all NaNs, because
+/// no rule specifies which NaN a fetch returns.
 fn same(numbers: bool, bits: u32) -> u32 {
     match numbers && f32::from_bits(bits).is_nan() {
         true => f32::NAN.to_bits(),
@@ -241,7 +241,8 @@ proptest! {
     }
 }
 
-/// Checks that inactive lanes access no memory, and that a fault is reported with the lane that caused it.
+/// Checks that inactive lanes access no memory, and that the error of a fetch contains the lane
+/// that caused the fault.
 #[test]
 fn the_lane_of_a_fault() {
     let level = Level {

@@ -31,7 +31,8 @@ pub fn callees(module: &Module, function: &Function) -> Vec<FuncId> {
 }
 
 /// Returns, in ascending order of their IDs, all functions with a body and this signature. An indirect call with this
-/// signature may reach every one of these functions, because Margay does not track which handles reach a call.
+/// signature may reach every one of these functions, because Margay does not compute which
+/// functions' handles an indirect call can receive.
 pub fn with_handles<'a>(
     module: &'a Module,
     signature: &'a Signature,

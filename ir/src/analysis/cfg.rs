@@ -1,17 +1,20 @@
-//! Computes the control-flow graph: predecessors and reverse postorder.
+//! Computes the control-flow graph of a function: the predecessors of the blocks, and a reverse
+//! postorder.
 
 use crate::entity::{Block, Entity, SecondaryMap};
 use crate::function::{BlockCall, Function};
 
-/// The predecessors of blocks and a reverse postorder from the entry block.
+/// The predecessors of a function's blocks, and a reverse postorder of the blocks from the entry
+/// block.
 #[derive(Clone, Debug)]
 pub struct Cfg {
-    /// The predecessors of all blocks, one entry for each edge.
+    /// The predecessors of all blocks, one after another, with one entry for each edge.
     preds: Vec<Block>,
     /// For each entry of `preds`, which is one edge, the index of this edge in the predecessor's
     /// list of successors.
     edges: Vec<u32>,
-    /// Start and end of each block's range in `preds` and `edges`.
+    /// For each block, the start and the end of the range in `preds` and `edges` that contains the
+    /// edges to the block.
     parts: SecondaryMap<Block, (u32, u32)>,
     rpo: Vec<Block>,
     number: SecondaryMap<Block, u32>,
@@ -20,7 +23,8 @@ pub struct Cfg {
 const UNREACHABLE: u32 = u32::MAX;
 
 impl Cfg {
-    /// Computes the graph of a function with a body. The graph does not contain unreachable blocks.
+    /// Computes the control-flow graph of a function, which must have a body. The graph does not
+    /// contain unreachable blocks.
     pub fn new(function: &Function) -> Cfg {
         // The edges in the order of the search: target, source, and index in the source's list of successors.
         let mut found: Vec<(Block, Block, u32)> = Vec::with_capacity(2 * function.blocks().len());
@@ -74,8 +78,8 @@ impl Cfg {
     }
 
     /// Returns the reachable blocks in the order of the program, in which sync points are numbered.
-    /// If the layout of the function has the order of the program, this is the order of the layout.
-    /// Otherwise, it is reverse postorder.
+    /// If the function's list of blocks is in the order of the program, the result has the order of
+    /// this list. Otherwise, the result is in reverse postorder.
     pub fn program_order<'a>(&'a self, function: &'a Function) -> impl Iterator<Item = Block> + 'a {
         let order = match function.layout.in_program_order {
             true => function.blocks(),
@@ -115,7 +119,7 @@ impl Cfg {
         &self.rpo
     }
 
-    /// Returns the position of a block in reverse postorder; `None` if the block is unreachable.
+    /// Returns the position of a block in reverse postorder, or `None` if the block is unreachable.
     pub fn number(&self, block: Block) -> Option<u32> {
         let number = self.number[block];
         (number != UNREACHABLE).then_some(number)
@@ -127,7 +131,8 @@ impl Cfg {
     }
 }
 
-/// Removes unreachable blocks from the layout, and returns the control-flow graph.
+/// Removes unreachable blocks from the function's list of blocks, and returns the control-flow
+/// graph.
 pub fn remove_unreachable(function: &mut Function) -> Cfg {
     let cfg = Cfg::new(function);
     function

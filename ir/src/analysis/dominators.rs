@@ -7,41 +7,43 @@ use crate::entity::Block;
 /// The dominator tree of a function's reachable blocks.
 #[derive(Clone, Debug)]
 pub struct Dominators {
-    /// Immediate dominator of each block. Both blocks are represented by their positions in reverse postorder. The
-    /// entry block is its own immediate dominator.
+    /// For each block, its immediate dominator. Both blocks are represented by their positions in
+    /// reverse postorder. The entry block is its own immediate dominator.
     idom: Vec<u32>,
-    /// For each block, the times at which a depth-first walk over the tree enters and leaves the block. With these
-    /// times, a dominance query takes constant time.
+    /// For each block, the step numbers (times) at which a depth-first walk over the tree enters
+    /// and leaves the block. With these numbers, [`Dominators::dominates`] takes constant time.
     span: Vec<(u32, u32)>,
 }
 
-/// A range of times during a depth-first walk over the dominator tree. The range represents the
-/// blocks that the walk visits in it.
+/// A range of step numbers (times) of a depth-first walk over the dominator tree. It represents the
+/// blocks that the walk visits in these steps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Extent(u32, u32);
 
 impl Extent {
-    /// Returns the smallest range of times that contains both ranges.
+    /// Returns the smallest range that contains `self` and `other`.
     pub fn and(self, other: Extent) -> Extent {
         Extent(self.0.min(other.0), self.1.max(other.1))
     }
 }
 
 impl Dominators {
-    /// Computes the dominator tree.
+    /// Computes the dominator tree of a control-flow graph.
     pub fn new(cfg: &Cfg) -> Dominators {
         let idom = immediate_dominators(cfg);
         let span = tree_spans(&idom);
         Dominators { idom, span }
     }
 
-    /// Returns the immediate dominator of a block; `None` for the entry block and for unreachable blocks.
+    /// Returns the immediate dominator of a block, or `None` for the entry block and for
+    /// unreachable blocks.
     pub fn idom(&self, cfg: &Cfg, block: Block) -> Option<Block> {
         let number = cfg.number(block)? as usize;
         (number != 0).then(|| cfg.rpo()[self.idom[number] as usize])
     }
 
-    /// Returns whether `a` dominates `b`. Every reachable block dominates itself.
+    /// Returns whether `a` dominates `b`. Every reachable block dominates itself. If `a` or `b` is
+    /// unreachable, returns false.
     pub fn dominates(&self, cfg: &Cfg, a: Block, b: Block) -> bool {
         let (Some(a), Some(b)) = (cfg.number(a), cfg.number(b)) else {
             return false;
@@ -50,15 +52,14 @@ impl Dominators {
         a.0 <= b.0 && b.1 <= a.1
     }
 
-    /// Returns the time from entering a block to leaving it, in the depth-first walk over the
-    /// dominator tree. Returns `None` if the block is unreachable.
+    /// Returns the range of steps from entering a block to leaving it in the depth-first walk over
+    /// the dominator tree, or `None` if the block is unreachable.
     pub fn extent(&self, cfg: &Cfg, block: Block) -> Option<Extent> {
         let (first, last) = self.span[cfg.number(block)? as usize];
         Some(Extent(first, last))
     }
 
-    /// Returns whether a block dominates all blocks that the depth-first walk visits in a range of
-    /// times.
+    /// Returns whether `block` dominates all blocks that `blocks` represents.
     pub fn dominates_all(&self, cfg: &Cfg, block: Block, blocks: Extent) -> bool {
         let here = self.extent(cfg, block);
         here.is_some_and(|here| here.and(blocks) == here)
@@ -67,7 +68,8 @@ impl Dominators {
 
 const NONE: u32 = u32::MAX;
 
-/// Returns the immediate dominator of each block. Both blocks are represented by their positions in reverse postorder.
+/// Returns, for each block, its immediate dominator. Both blocks are represented by their positions
+/// in reverse postorder.
 fn immediate_dominators(cfg: &Cfg) -> Vec<u32> {
     let count = cfg.rpo().len();
     let search = Search::new(cfg);
@@ -114,14 +116,15 @@ fn immediate_dominators(cfg: &Cfg) -> Vec<u32> {
     by_position
 }
 
-/// The result of a depth-first search. The tables use two indices of a block: its position in reverse postorder, and
-/// its *number*, which is its position in the order of the search.
+/// The result of a depth-first search of the control-flow graph. The tables use two indices for a
+/// block: its position in reverse postorder, and its *number*, which is its position in the order
+/// of the search.
 struct Search {
-    /// For each number, the block's position in reverse postorder.
+    /// For each number, the position in reverse postorder of the block with this number.
     order: Vec<u32>,
-    /// For each position in reverse postorder, the block's number.
+    /// For each position in reverse postorder, the number of the block at this position.
     number: Vec<u32>,
-    /// For each number, the number of the parent in the search tree.
+    /// For each number, the number of the block's parent in the tree of the search.
     parent: Vec<u32>,
 }
 
@@ -176,12 +179,14 @@ impl Search {
     }
 }
 
-/// The part of the search tree that the algorithm has visited so far. This part is a set of trees.
+/// The part of the search's tree that the algorithm has visited until now. This part is a set of
+/// trees.
 struct Forest {
     /// For each block, a visited ancestor: the parent or, after path compression, a block nearer to the root of the
-    /// block's tree. [`NONE`] for roots.
+    /// block's tree. It is [`NONE`] for the root of a tree.
     ancestor: Vec<u32>,
-    /// For each block, the block with the least semidominator on the path to the ancestor.
+    /// For each block, the block with the least semidominator on the path from the block to
+    /// `ancestor`.
     label: Vec<u32>,
     semi: Vec<u32>,
     path: Vec<u32>,

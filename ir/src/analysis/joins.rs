@@ -1,37 +1,41 @@
-//! Finds where a variable needs block parameters: at the iterated dominance frontier of its writes, in blocks where
-//! the variable is live (Sreedhar and Gao: "A Linear Time Algorithm for Placing phi-Nodes").
+//! Finds the blocks that need a block parameter for a variable. These are the blocks of the
+//! iterated dominance frontier of the variable's writes in which the variable is live (Sreedhar and
+//! Gao: "A Linear Time Algorithm for Placing phi-Nodes").
 //!
 //! The dominance frontiers themselves are not computed, because for nested loops their total size is quadratic in the
-//! number of loops. A walk over the dominator tree starts at each write and stops at a block where the variable is
-//! dead. If the variable is live again in a descendant of that block in the tree, a write lies between the two blocks,
-//! and the walk that starts at this write visits the descendant.
+//! number of loops. Instead, a walk over the dominator tree starts at each write and ends at a
+//! block where the variable is dead. If the variable is live again in a descendant of that block in
+//! the tree, a write lies between the two blocks, and the walk that starts at this write visits the
+//! descendant.
 //!
-//! Invariant: one query takes no more time than visiting the blocks where the variable is live.
+//! Invariant: the time of a query ([`Joins::of`]) is at most proportional to the number of blocks
+//! where the variable is live and their edges.
 
 use std::collections::BinaryHeap;
 
 use crate::analysis::{Cfg, Dominators};
 use crate::entity::Block;
 
-/// The edges of a control-flow graph and of its dominator tree, prepared for queries. Blocks are numbered in reverse
-/// postorder.
+/// The edges of a control-flow graph and of its dominator tree, in tables for the queries
+/// ([`Joins::of`]). Blocks are numbered in reverse postorder.
 #[derive(Debug)]
 pub struct Joins {
-    /// Depth of each block in the dominator tree.
+    /// For each block, its depth in the dominator tree.
     level: Vec<u32>,
-    /// The blocks that each block immediately dominates.
+    /// For each block, the blocks that it immediately dominates.
     children: Vec<Vec<u32>>,
-    /// For each block, the successors that the block does not immediately dominate.
+    /// For each block, its successors that it does not immediately dominate.
     joins: Vec<Vec<u32>>,
-    /// For each block, the index of the query that last queued the block (`queued`) and of the query that last visited
-    /// it (`visited`). Because each query has a different index, nothing has to be cleared between two queries.
+    /// For each block, the number of the last query that added the block to its queue. In
+    /// `visited`, it is the number of the last query that visited the block. Each query has a
+    /// different number, so the tables need not be cleared between two queries.
     queued: Vec<u32>,
     visited: Vec<u32>,
     question: u32,
 }
 
 impl Joins {
-    /// Prepares queries about a control-flow graph.
+    /// Creates the tables for queries about a control-flow graph.
     pub fn new(cfg: &Cfg, dominators: &Dominators) -> Joins {
         let count = cfg.rpo().len();
         let mut joins = Joins {
@@ -107,7 +111,9 @@ mod tests {
     use margay_ops::ops::Opcode;
     use margay_ops::types::Type;
 
-    /// Builds a graph of blocks 1, 2, ... with up to two successors each; block 0 goes to block 1.
+    /// Creates a function with the blocks 1, 2, ..., which have these successors (at most two
+    /// each), and a block 0, whose successor is block 1. Returns the function and its control-flow
+    /// graph.
     fn graph(successors: &[&[usize]]) -> (Function, Cfg) {
         let mut b = FunctionBuilder::new(Function {
             kernel: Some(Default::default()),
@@ -163,10 +169,10 @@ mod tests {
         assert_eq!(joins(&cfg, &[5]), [2]);
     }
 
-    /// Compares the result with the definition of the iterated dominance frontier, on random graphs with random
-    /// liveness. Block `b` is in the frontier of block `a` if `a` dominates a predecessor of `b` but does not strictly
-    /// dominate `b`. The test computes the closure of this relation over all pairs of blocks, and keeps only blocks
-    /// where the variable is live.
+    /// Compares the results with the definition of the iterated dominance frontier, for random
+    /// graphs and random liveness. Block `b` is in the frontier of block `a` if `a` dominates a
+    /// predecessor of `b` but does not strictly dominate `b`. The test computes the closure of this
+    /// relation over all pairs of blocks, and keeps only blocks where the variable is live.
     #[test]
     fn random_graphs_agree_with_the_definition() {
         let mut state = 1u64;

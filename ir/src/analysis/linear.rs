@@ -1,15 +1,16 @@
-//! Computes an order of blocks in which diverged lanes can run, one path after another.
+//! Computes an order of a function's blocks in which the code for a chunk executes the paths of
+//! diverged lanes one after another.
 //!
 //! The code for a chunk goes through all blocks in the order of [`Loops`]; for each block, a mask selects the lanes
 //! that execute the block. Every edge leads forwards, or back to the header of a loop that contains the edge's source.
 //! The blocks of a loop are contiguous, with the header first. Lanes stop at sync points and resume after them, so
-//! lanes may enter a loop at any of its blocks. A header is therefore special only in that it is the first block of its
-//! loop.
+//! lanes may enter a loop at any of its blocks. Therefore, the only special property of a header is
+//! that it is the first block of its loop.
 //!
 //! The order covers the whole graph, including the edges after sync points, which no lane follows without stopping.
 //! Without these edges, a loop that contains a sync point would not count as a loop. Lanes that leave such a loop in
-//! different iterations could then meet in one of its blocks. This must not happen, because [`super::Uniformity`]
-//! describes lanes of the same iteration.
+//! different iterations could then meet in one of its blocks. This must not happen, because the
+//! results of [`super::Uniformity`] only hold for lanes in the same iteration.
 
 use std::ops::Deref;
 
@@ -21,13 +22,15 @@ use margay_ops::ops::Opcode;
 /// The order of a function's reachable blocks, and the loops in this order.
 #[derive(Clone, Debug)]
 pub struct Linear {
-    /// Whether all 32 lanes of a warp run together. If so, lanes do not stop at `converge`.
+    /// Whether the code runs all 32 lanes of a warp together. In this case, lanes do not stop at
+    /// `converge`.
     whole_warps: bool,
     loops: Loops,
 }
 
-/// Returns the successors of a block that lanes reach without stopping at a sync point. Lanes do not stop at `yield`.
-/// If `whole_warps` is set, they do not stop at `converge` either.
+/// Returns the successors of a block that lanes reach without stopping at a sync point in the
+/// block. Lanes do not stop at `yield`. If `whole_warps` is set, they do not stop at `converge`
+/// either.
 fn onward(
     function: &Function,
     block: Block,
@@ -50,8 +53,8 @@ fn onward(
 }
 
 impl Linear {
-    /// Computes the order of a function's reachable blocks. `whole_warps` states whether all lanes
-    /// of a warp run together; otherwise, only the lanes of a chunk run together.
+    /// Computes the order of a function's reachable blocks. `whole_warps` states whether the code
+    /// runs all lanes of a warp together; otherwise, it runs only the lanes of a chunk together.
     pub fn new(function: &Function, cfg: &Cfg, whole_warps: bool) -> Linear {
         Linear {
             whole_warps,

@@ -1,13 +1,14 @@
-//! Computes which values are live at the start of blocks.
+//! Computes which values are live at the start of each block.
 //!
-//! The analysis is sparse: for each value it walks backwards from the uses to the definition. The time is proportional
-//! to the total length of the live ranges. The analysis does not store a bit set for each block.
+//! The analysis is sparse: for each value, it goes backwards through the blocks, from the uses to
+//! the definition. The time is proportional to the total length of the live ranges. The analysis
+//! does not store a bit set for each block.
 
 use crate::analysis::Cfg;
 use crate::entity::{Block, SecondaryMap, Value};
 use crate::function::{Function, ValueDef};
 
-/// The live range of a value.
+/// The live range of a value: the blocks at whose start the value is live.
 #[derive(Clone, Copy, Debug)]
 pub struct Range<'a> {
     /// The value.
@@ -19,14 +20,15 @@ pub struct Range<'a> {
 }
 
 impl Range<'_> {
-    /// Returns whether the value is live at the start of a block.
+    /// Returns whether the value is live at the start of `block`.
     pub fn enters(&self, block: Block) -> bool {
         self.visited[block] == self.mark
     }
 }
 
-/// Returns the values that are live at the start of each block for which `wanted` holds, in the order of their indices.
-/// Omits values for which `skip` holds, and calls `each` with the live range of every other value.
+/// For each block for which `wanted` returns true, returns the values that are live at the start of
+/// the block, in the order of their indices. The result does not contain values for which `skip`
+/// returns true. Calls `each` with the live range of every other value.
 pub fn live_in(
     function: &Function,
     cfg: &Cfg,
@@ -61,8 +63,8 @@ pub fn total_length(function: &Function, cfg: &Cfg, most: usize) -> Option<usize
     (total <= most).then_some(total)
 }
 
-/// Calls `each` with the live range of each value and the blocks at whose start the value is live, until `each`
-/// returns false.
+/// Calls `each` for each value for which `skip` returns false, with the live range of the value and
+/// a list of the range's blocks. Ends when `each` returns false.
 fn walk(
     function: &Function,
     cfg: &Cfg,

@@ -6,10 +6,11 @@
 //! or one of them contains the other. A loop that is entered only at its header is *natural*.
 //!
 //! The search visits every edge once (Havlak: "Nesting of Reducible and Irreducible Loops", with Ramalingam's treatment
-//! of irreducible loops: "Identifying Loops in Almost Linear Time"). The search goes through the blocks from the last
-//! to the first, and merges the blocks of each loop that it finds into the loop's header. An edge that does not go
-//! backwards is considered when the search reaches the closest common ancestor of its two blocks in the depth-first
-//! tree, because a loop contains both blocks only if its header is that ancestor or an ancestor of it.
+//! of irreducible loops: "Identifying Loops in Almost Linear Time"). The search goes through the
+//! blocks from the last to the first. When it finds a loop, it replaces the blocks of the loop by
+//! the loop's header. An edge that does not go backwards is considered when the search reaches the
+//! closest common ancestor of its two blocks in the depth-first tree, because a loop contains both
+//! blocks only if its header is that ancestor or an ancestor of it.
 //!
 //! Invariant: the time and memory of the analysis are proportional to the number of blocks and edges, regardless of the
 //! nesting depth.
@@ -18,17 +19,17 @@ use crate::analysis::Cfg;
 use crate::entity::{Block, SecondaryMap};
 use crate::function::Function;
 
-/// The blocks of a loop: positions `start..end` in the order.
+/// The blocks of a loop, which are at the positions `start..end` of [`Loops::order`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Span {
-    /// Position of the header.
+    /// The position of the loop's header, its first block.
     pub start: u32,
-    /// Position after the last block.
+    /// The position after the loop's last block.
     pub end: u32,
 }
 
 impl Span {
-    /// Returns whether a position is in the loop.
+    /// Returns whether the block at a position of [`Loops::order`] is in the loop.
     pub fn contains(self, position: u32) -> bool {
         (self.start..self.end).contains(&position)
     }
@@ -39,21 +40,23 @@ impl Span {
 /// edge's source.
 #[derive(Clone, Debug)]
 pub struct Loops {
-    /// The reachable blocks in this order.
+    /// The reachable blocks, in an order in which the blocks of each loop are contiguous.
     pub order: Vec<Block>,
     /// The loops, sorted by the positions of their headers; outer loops therefore come before inner loops.
     pub loops: Vec<Span>,
     position: SecondaryMap<Block, u32>,
-    /// For each loop, the innermost of the loops that contain it.
+    /// For each loop, the index of the innermost loop that contains it, or `None` for an outermost
+    /// loop.
     outer: Vec<Option<u32>>,
-    /// For each position, the innermost loop that contains it.
+    /// For each position of `order`, the index of the innermost loop that contains the block at
+    /// this position.
     innermost: Vec<Option<u32>>,
 }
 
 const NOWHERE: u32 = u32::MAX;
 
 impl Loops {
-    /// Finds the loops of a function with a body.
+    /// Finds the loops of a function, which must have a body.
     pub fn new(function: &Function, cfg: &Cfg) -> Loops {
         let graph = Graph::new(function, cfg);
         let (around, is_header) = graph.nest();
@@ -68,9 +71,9 @@ impl Loops {
         loops
     }
 
-    /// Computes the order of the blocks, and the position of each loop in this order. For each block, `around` contains
-    /// the header of the innermost loop that contains the block; for a header, this is the header of the loop around
-    /// its own loop. Blocks are numbered in reverse postorder.
+    /// Computes `order`, and the positions of each loop in this order. For each block, `around`
+    /// contains the header of the innermost loop that contains the block; for a header, this is the
+    /// header of the loop around its own loop. Blocks are numbered in reverse postorder.
     fn place(&mut self, cfg: &Cfg, around: &[u32], is_header: &[bool]) {
         let count = around.len();
         // For each loop, a list that is linked through `next` contains the blocks and loops directly inside it. One
@@ -113,35 +116,39 @@ impl Loops {
         }
     }
 
-    /// Returns the position of a block in the order; `None` if the block is unreachable.
+    /// Returns the position of a block in [`Loops::order`], or `None` if the block is unreachable.
     pub fn position(&self, block: Block) -> Option<u32> {
         let position = self.position[block];
         (position != NOWHERE).then_some(position)
     }
 
-    /// Returns the index of the loop whose header is at position `start`; `None` if there is no such loop.
+    /// Returns the index of the loop whose header is at the position `start` of [`Loops::order`],
+    /// or `None` if there is no such loop.
     pub fn loop_at(&self, start: u32) -> Option<usize> {
         let number = (*self.innermost.get(start as usize)?)? as usize;
         (self.loops[number].start == start).then_some(number)
     }
 
-    /// Returns the index of the loop whose header is `block`; `None` if there is no such loop.
+    /// Returns the index of the loop whose header is `block`, or `None` if there is no such loop.
     pub fn headed_by(&self, block: Block) -> Option<usize> {
         self.loop_at(self.position(block)?)
     }
 
-    /// Returns the index of the innermost loop that contains a block.
+    /// Returns the index of the innermost loop that contains `block`, or `None` if no loop contains
+    /// it.
     pub fn innermost(&self, block: Block) -> Option<usize> {
         let position = self.position(block)? as usize;
         self.innermost[position].map(|number| number as usize)
     }
 
-    /// Returns the index of the innermost loop that contains the loop with index `number`.
+    /// Returns the index of the innermost loop that contains the loop with index `number`, or
+    /// `None` if no loop contains it.
     pub fn outer(&self, number: usize) -> Option<usize> {
         self.outer[number].map(|number| number as usize)
     }
 
-    /// Returns the indices of a loop and of all loops that contain it, from the innermost to the outermost.
+    /// Returns the index `innermost` and the indices of all loops that contain this loop, from the
+    /// innermost to the outermost. For `None`, returns no indices.
     pub fn and_around(&self, innermost: Option<usize>) -> impl Iterator<Item = usize> + '_ {
         std::iter::successors(innermost, |&number| self.outer(number))
     }
@@ -162,7 +169,7 @@ impl Loops {
         self.order[self.loops[number].start as usize]
     }
 
-    /// Returns the blocks of a loop, the header first.
+    /// Returns the blocks of the loop with index `number`; the header is the first.
     pub fn body(&self, number: usize) -> &[Block] {
         let Span { start, end } = self.loops[number];
         &self.order[start as usize..end as usize]
@@ -171,10 +178,10 @@ impl Loops {
 
 /// The edges of a control-flow graph. Blocks are numbered in reverse postorder.
 struct Graph {
-    /// The sources of the edges that go back to each block.
+    /// For each block, the sources of the edges to it that go backwards in reverse postorder.
     back: Vec<Vec<u32>>,
-    /// All other edges. Each edge is in the list of the closest common ancestor, in the depth-first tree, of its two
-    /// blocks.
+    /// All edges that do not go backwards. An edge is in the list of the closest common ancestor,
+    /// in the depth-first tree, of its two blocks.
     forth: Vec<Vec<(u32, u32)>>,
 }
 
@@ -266,7 +273,7 @@ impl Graph {
     }
 }
 
-/// Disjoint sets of numbers, each with a representative.
+/// Disjoint sets of numbers. One number of each set represents the set.
 struct Sets(Vec<u32>);
 
 impl Sets {

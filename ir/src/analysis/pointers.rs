@@ -1,11 +1,13 @@
-//! Finds the addresses of device memory that are computed from the kernel's pointer parameters.
+//! Finds accesses to device memory whose addresses are computed from the kernel's pointer
+//! parameters.
 //!
-//! [`Reach`] splits an address into a root and a bounded offset. An access needs no range test if the root of its
-//! address is a *pointer* and the offset is small enough. Pointers are:
+//! [`Reach`] splits an address into a root and a bounded offset. An access needs no range test if
+//! the root of its address is a *pointer* and the offset is small enough. A pointer is one of these
+//! values:
 //!
-//! - a value loaded from a kernel parameter;
-//! - a block parameter to which branches pass only pointers, each moved by a bounded step (`p += stride` in a
-//!   loop);
+//! - a value that is loaded from a kernel parameter;
+//! - a block parameter to which branches pass only pointers or sums of a pointer and a bounded step
+//!   (`p += stride` in a loop);
 //! - the sum of a pointer and a *counter*, where a counter is a block parameter that starts at a bounded value and
 //!   moves by bounded steps. A constant factor may scale the counter (`base[i]` with a 64-bit index and `i += stride`).
 //!
@@ -14,12 +16,13 @@
 //! largest possible distance, that access faults before the pointer can leave the margins.
 //!
 //! Invariant: consider a launch with at most [`MAX_BLOCKS`] blocks in each dimension whose [`Pointers::params`] are
-//! addresses inside the range of device memory. A pointer that has been moved is then at most 2 `STEP` bytes outside of
-//! the range, for these reasons. A parameter plus an offset is at most one `STEP` outside. An access that did not fault
-//! is inside the range; the old value of the pointer is at most one `STEP` from the address of that access, and the new
-//! value at most one `STEP` from the old value. The sum of a pointer and a counter is at most `COUNTED` bytes farther
-//! outside of the range than a pointer. An access at most `FAR` bytes from a pointer or from such a sum is in the range
-//! or in a margin of [`MARGIN`] bytes.
+//! addresses inside the range of device memory. A pointer that is a block parameter (a moved
+//! pointer) is then at most 2 `STEP` bytes outside of the range, for these reasons. A parameter
+//! plus an offset is at most one `STEP` outside. An access that did not fault is inside the range;
+//! the old value of the pointer is at most one `STEP` from the address of that access, and the new
+//! value at most one `STEP` from the old value. The sum of a pointer and a counter is at most
+//! `COUNTED` bytes farther outside of the range than a pointer. An access at most `FAR` bytes from
+//! a pointer or from such a sum is in the range or in a margin of [`MARGIN`] bytes.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -31,29 +34,32 @@ use crate::function::{Function, ValueDef};
 use margay_ops::mods::{Half, StateSpace};
 use margay_ops::ops::Opcode;
 
-/// Minimum size in bytes of the inaccessible margin on each side of the range of device memory.
+/// The minimum size in bytes of the inaccessible margins, which are on both sides of the range of
+/// device memory.
 pub const MARGIN: u64 = 1 << 38;
-/// Maximum number of blocks of a grid in each dimension. The results of the analysis do not hold for larger grids.
+/// The maximum number of blocks of a grid in each dimension for which the results of the analysis
+/// hold.
 pub const MAX_BLOCKS: u32 = 1 << 22;
 
-/// Maximum step of a pointer in bytes, and maximum distance between a pointer and the access that must run before the
-/// pointer moves.
+/// The maximum step of a pointer in bytes. It is also the maximum distance between a pointer and
+/// the access that must run before the step.
 const STEP: i128 = 1 << 36;
-/// Maximum in bytes of three quantities: the step of a counter times its factor; the start value of a counter times its
-/// factor; and the distance from the sum of a pointer and a counter to the access that must run before the counter
-/// moves.
+/// The maximum, in bytes, of three quantities: the step of a counter times its factor; the start
+/// value of a counter times its factor; and the distance from the sum of a pointer and a counter to
+/// the access that must run before a step of the counter.
 const COUNTED: i128 = 1 << 35;
-/// Maximum distance in bytes between a moved pointer and either end of an access. [`FAR_FROM_PARAM`] is the limit if
-/// the pointer is a parameter.
+/// The maximum distance in bytes from a pointer that is a block parameter to the start or the end
+/// of an access. If the pointer is a kernel parameter, the limit is [`FAR_FROM_PARAM`].
 const FAR: i128 = 1 << 36;
 const FAR_FROM_PARAM: i128 = MARGIN as i128 - 4096;
 const _: () = assert!(2 * STEP + COUNTED + FAR <= FAR_FROM_PARAM);
 
-/// Maximum number of 64-bit values that branches pass to blocks. In a function with more such
-/// values, only parameters count as pointers.
+/// The maximum number of 64-bit values that the branches of a function pass to blocks. In a
+/// function with more such values, only values loaded from kernel parameters count as pointers.
 const MAX_PASSED: usize = 100_000;
 
-/// The accesses of a function for which the analysis proves that they are in device memory or in its margins.
+/// The result of the analysis: the accesses of a function that are proved to be in the range of
+/// device memory or in its margins.
 #[derive(Clone, Debug, Default)]
 pub struct Pointers {
     known: FxHashSet<Inst>,
@@ -68,7 +74,7 @@ struct Counted {
     factor: i64,
 }
 
-/// The address of an access.
+/// The address of an access: a root or the sum of a base and a counter, plus an offset.
 #[derive(Clone, Copy, Debug)]
 enum AccessAddress {
     Root(Root),
@@ -92,7 +98,7 @@ struct Passed {
 }
 
 impl Pointers {
-    /// Analyses all accesses of a function.
+    /// Performs the analysis for all accesses of a function.
     pub fn new(function: &Function) -> Pointers {
         let found = Found::new(function);
         if found.params.is_empty() {
@@ -105,7 +111,8 @@ impl Pointers {
         }
     }
 
-    /// Returns whether an access is proved to be in the range of device memory or in its margins.
+    /// Returns whether the access `access` is proved to be in the range of device memory or in its
+    /// margins.
     pub fn holds(&self, access: Inst) -> bool {
         self.known.contains(&access)
     }
@@ -120,11 +127,14 @@ impl Pointers {
 /// The accesses, pointers and counters of one function.
 struct Found {
     accesses: Vec<Access>,
-    /// The block parameters that are pointers, each with the roots of the values that branches pass to it.
+    /// The block parameters that are pointers. For each of them, the roots of the values that
+    /// branches pass to it.
     moved: FxHashMap<Value, SmallVec<[Value; 2]>>,
-    /// The proved counters, each with its factor and the pointer to which the counter is added.
+    /// The values that are proved to be counters, each with its factor and the pointer to which it
+    /// is added.
     counted: FxHashSet<Counted>,
-    /// Values that are loaded from parameters, each with the parameter's offset and the block of the load.
+    /// The values that are loaded from kernel parameters, each with the parameter's offset and the
+    /// block of the load.
     params: FxHashMap<Value, (u32, Block)>,
 }
 
@@ -152,7 +162,8 @@ impl Found {
         found
     }
 
-    /// Returns whether an access is proved to be in the range of device memory or in its margins.
+    /// Returns whether the access `access` is proved to be in the range of device memory or in its
+    /// margins.
     fn holds(&self, access: &Access) -> bool {
         let (offset, far) = match access.place {
             AccessAddress::Root(root) if self.params.contains_key(&root.value) => {
@@ -186,7 +197,7 @@ impl Found {
         found
     }
 
-    /// Returns the block that defines a pointer.
+    /// Returns the block that defines `pointer`, or `None` if the value is not a pointer.
     fn home(&self, function: &Function, pointer: Value) -> Option<Block> {
         match function.dfg.values[pointer].def {
             ValueDef::Param(block, _) if self.moved.contains_key(&pointer) => Some(block),
@@ -222,9 +233,10 @@ impl Found {
         }
     }
 
-    /// Finds the block parameters that are proved to be counters. The base of a counter must not change while the
-    /// counter moves. The base is therefore required to be defined in a block that strictly dominates the counter's
-    /// block, so the base can change only where the counter starts again.
+    /// Finds the block parameters that are proved to be counters. The base of a counter, to which
+    /// the counter is added, must not change while the counter changes. The base is therefore
+    /// required to be defined in a block that strictly dominates the counter's block, so the base
+    /// can change only where the counter gets a new start value.
     fn find_counted(&mut self, function: &Function, passed: &[Passed], stops: &Stops) {
         let mut to: FxHashMap<Value, Vec<&Passed>> = FxHashMap::default();
         for passed in passed {
@@ -256,8 +268,8 @@ impl Found {
     }
 }
 
-/// The blocks with accesses near each root and near each sum of a base and a counter. These accesses fault if the
-/// address is too far outside of device memory.
+/// For each root, and for each sum of a base and a counter, the blocks that contain accesses near
+/// this address. These accesses fault if the address is too far outside of device memory.
 struct Stops {
     cfg: Cfg,
     dominators: Dominators,
@@ -290,8 +302,8 @@ impl Stops {
         stops
     }
 
-    /// Returns whether an access near a root always runs between the definition of the root and the end of the block
-    /// `end`.
+    /// Returns whether an access near `root` always runs between the definition of `root` and the
+    /// end of the block `end`.
     ///
     /// The access always runs if its block dominates `end`. If `end` is in a loop, the access then
     /// also runs in every iteration, because the definition of the root dominates the access.
@@ -313,7 +325,7 @@ fn within(offset: Interval, most: i128) -> bool {
     })
 }
 
-/// Splits an address into an offset and either a root or a base with a counter.
+/// Splits an address into an offset and either a root or the sum of a base and a counter.
 fn place(function: &Function, address: Value) -> AccessAddress {
     let reach = Reach::in_grids(function, MAX_BLOCKS);
     let whole = reach.of(address, &|_| true);
@@ -353,8 +365,8 @@ fn counted(function: &Function, reach: &Reach<'_>, whole: &Root) -> Option<Acces
     }
 }
 
-/// Splits a value into `other * factor + offset`. Returns the other value, the constant factor and the bounds of the
-/// offset.
+/// Splits a value into `other * factor + offset`. Returns `other`, the constant `factor` and the
+/// bounds of `offset`.
 fn scaled(function: &Function, reach: &Reach<'_>, value: Value) -> Option<(Value, i64, Interval)> {
     let dfg = &function.dfg;
     let outer = reach.of(value, &|_| true);
@@ -378,7 +390,8 @@ fn scaled(function: &Function, reach: &Reach<'_>, value: Value) -> Option<(Value
     Some((inner.value, factor, offset))
 }
 
-/// Returns all 64-bit values that branches pass to blocks; `None` if there are more than [`MAX_PASSED`].
+/// Returns all 64-bit values that the branches of a function pass to blocks, or `None` if there are
+/// more than [`MAX_PASSED`].
 fn all_passed(function: &Function, cfg: &Cfg) -> Option<Vec<Passed>> {
     let reach = Reach::in_grids(function, MAX_BLOCKS);
     let dfg = &function.dfg;
@@ -404,7 +417,7 @@ fn all_passed(function: &Function, cfg: &Cfg) -> Option<Vec<Passed>> {
     Some(all)
 }
 
-/// Returns all instructions with their blocks.
+/// Returns all instructions of a function, each with the block that contains it.
 fn insts(function: &Function) -> impl Iterator<Item = (Block, Inst)> {
     function.blocks().iter().flat_map(|&block| {
         let insts = function.insts(block).iter();

@@ -1,4 +1,4 @@
-//! Bounds the distance between an address and the value from which it is computed.
+//! Computes bounds of the distance between an address and the value from which it is computed.
 //!
 //! Most addresses in device code are a pointer plus a bounded offset: a widened 32-bit index times the size of an
 //! element. [`Reach::of`] splits an address into this pointer, the *root*, and an interval that contains the offset.
@@ -18,15 +18,15 @@ use margay_ops::mods::{Half, StateSpace};
 use margay_ops::ops::Opcode;
 use margay_ops::sreg::SpecialReg;
 
-/// Maximum number of operations that the analysis follows backwards from a value along one path.
+/// The maximum length of a path of operations, backwards from a value, that the analysis considers.
 const DEPTH: u32 = 10;
 
-/// An interval of integers.
+/// An interval of integers, from `low` to `high`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Interval {
     /// The lower bound.
     pub low: i128,
-    /// The upper bound, inclusive.
+    /// The upper bound, which belongs to the interval.
     pub high: i128,
 }
 
@@ -42,7 +42,8 @@ impl Interval {
         Interval::new(at, at)
     }
 
-    /// Returns the interval of all values of an integer type with `bits` bits.
+    /// Returns the interval of all values of an integer type with this number of bits and this
+    /// signedness.
     fn of_bits(bits: u32, signed: bool) -> Interval {
         match signed {
             true => Interval::new(-(1 << (bits - 1)), (1 << (bits - 1)) - 1),
@@ -54,8 +55,8 @@ impl Interval {
         other.low <= self.low && self.high <= other.high
     }
 
-    /// Returns the interval if its bounds are so small that the product of two such intervals cannot overflow; `None`
-    /// otherwise.
+    /// Returns `self` if its bounds are so small that the product of two such intervals cannot
+    /// overflow, and `None` otherwise.
     pub(super) fn checked(self) -> Option<Interval> {
         const LIMIT: i128 = 1 << 62;
         self.lies_in(Interval::new(-LIMIT, LIMIT)).then_some(self)
@@ -88,27 +89,28 @@ impl Interval {
 /// An address, split into a root and an offset.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Root {
-    /// The value to which the offset is added.
+    /// The root: the value to which the offset is added.
     pub value: Value,
-    /// Bounds of the offset modulo 2^n, where `n` is the width of the address in bits.
+    /// The bounds of the offset modulo 2^n, where `n` is the width of the address in bits.
     pub offset: Interval,
 }
 
-/// Splits the addresses of a function into roots and offsets.
+/// The analysis of a function, which splits addresses into roots and offsets.
 #[derive(Clone, Copy, Debug)]
 pub struct Reach<'a> {
     function: &'a Function,
-    /// Maximum number of threads of a block.
+    /// The maximum number of threads of a block in launches of the function.
     threads: i128,
-    /// Maximum number of blocks of a grid in each dimension, if known.
+    /// The maximum number of blocks of a grid in each dimension, or `None` if it is not known.
     blocks: Option<i128>,
 }
 
-/// Maximum number of threads of a block on any device (CUDA C++ programming guide, compute capabilities).
+/// The maximum number of threads of a block on every device (CUDA C++ Programming Guide, "Compute
+/// Capabilities").
 const MAX_THREADS: i128 = 1024;
 
 impl<'a> Reach<'a> {
-    /// Creates the analysis for a function.
+    /// Creates the analysis for a function, for launches of any size.
     pub fn new(function: &'a Function) -> Reach<'a> {
         let kernel = function.kernel.as_ref();
         let shape = kernel.and_then(|kernel| kernel.reqntid.or(kernel.maxntid));
@@ -120,7 +122,8 @@ impl<'a> Reach<'a> {
         }
     }
 
-    /// Creates the analysis for a function in launches of at most `blocks` blocks in each dimension.
+    /// Creates the analysis for a function, for launches of at most `blocks` blocks in each
+    /// dimension.
     pub fn in_grids(function: &'a Function, blocks: u32) -> Reach<'a> {
         Reach {
             blocks: Some(blocks.into()),
@@ -128,8 +131,9 @@ impl<'a> Reach<'a> {
         }
     }
 
-    /// Returns the root of an address and the bounds of the offset. The search follows only operations that `here`
-    /// accepts, because the root must be available where the address is used.
+    /// Returns the root of an address and the bounds of the offset. The search goes backwards only
+    /// through operations for which `here` returns true, because the root must be available where
+    /// the address is used.
     pub fn of(&self, address: Value, here: &dyn Fn(Inst) -> bool) -> Root {
         let dfg = &self.function.dfg;
         let mut root = Root {
@@ -151,8 +155,9 @@ impl<'a> Reach<'a> {
         root
     }
 
-    /// Returns the root of an address, following only additions of constants. The distance between two addresses with
-    /// the same root is constant.
+    /// Returns the root of an address, like [`Reach::of`], but the search goes backwards only
+    /// through additions of constants. Therefore, the distance between two addresses with the same
+    /// root is constant.
     pub fn by_constants(&self, address: Value, here: &dyn Fn(Inst) -> bool) -> Root {
         let mut root = Root {
             value: address,
@@ -173,8 +178,9 @@ impl<'a> Reach<'a> {
         root
     }
 
-    /// Returns whether an access of `bytes` bytes is inside the variable whose address is the root. `space` is the
-    /// state space of the access, and `symbol` returns the space and the size of a module's variable.
+    /// Returns whether `root.value` is the address of a variable, and an access of `bytes` bytes at
+    /// the split address is inside this variable. `space` is the state space of the access, and
+    /// `symbol` returns the space and the size of a module's variable.
     pub fn is_inside(
         &self,
         root: &Root,
@@ -210,8 +216,9 @@ impl<'a> Reach<'a> {
         })
     }
 
-    /// Follows one operation backwards. Returns the operand that is the address, and the bounds of the offset that the
-    /// operation adds to it.
+    /// Returns the operand of the operation `def` that is the address, and the bounds of the offset
+    /// that the operation adds to it. Returns `None` if the operation does not add a bounded
+    /// offset.
     fn step(&self, def: Inst) -> Option<(Value, Interval)> {
         let data = &self.function.dfg.insts[def];
         let args = self.function.dfg.args(def);
@@ -250,12 +257,14 @@ impl<'a> Reach<'a> {
         }
     }
 
-    /// Returns the bounds of a value modulo 2^n, where `n` is its width in bits.
+    /// Returns the bounds of a value modulo 2^n, or `None` if there are none. Here, `n` is the
+    /// width of the value in bits.
     pub(super) fn bounds(&self, value: Value) -> Option<Interval> {
         self.interval(value, DEPTH)
     }
 
-    /// Returns the same bounds as [`Reach::bounds`], but follows at most `depth` operations backwards.
+    /// Returns the same bounds as [`Reach::bounds`], but considers only paths of at most `depth`
+    /// operations backwards from the value.
     fn interval(&self, value: Value, depth: u32) -> Option<Interval> {
         let dfg = &self.function.dfg;
         let bits = dfg.ty(value).lane_bits();
@@ -268,7 +277,7 @@ impl<'a> Reach<'a> {
             .or_else(any)
     }
 
-    /// Returns the bounds of an operation's result.
+    /// Returns the bounds of the result of the operation `def`.
     fn result(&self, def: Inst, depth: u32) -> Option<Interval> {
         let dfg = &self.function.dfg;
         let data = &dfg.insts[def];
@@ -337,7 +346,8 @@ impl<'a> Reach<'a> {
         }
     }
 
-    /// Returns the bounds of a value that is interpreted as an integer of `bits` bits.
+    /// Returns the bounds of the integer that the low `bits` bits of a value represent; `signed`
+    /// states whether the integer is signed.
     fn number(&self, value: Value, bits: u32, signed: bool, depth: u32) -> Option<Interval> {
         let whole = (bits <= 64).then(|| Interval::of_bits(bits, signed))?;
         let found = self.interval(value, depth);
@@ -366,7 +376,7 @@ impl<'a> Reach<'a> {
         (narrow(a) && narrow(b)).then(|| a.times(b))?.checked()
     }
 
-    /// Returns the bounds of a special register.
+    /// Returns the bounds of the value of a special register, or `None` if there are none.
     fn register(&self, register: SpecialReg) -> Option<Interval> {
         use SpecialReg as R;
         let most = match register {
@@ -402,7 +412,8 @@ fn low_bits(bits: u32) -> u64 {
     u64::MAX >> (64 - bits.clamp(1, 64))
 }
 
-/// Returns whether an offset is at most 2^50 in magnitude. No margin is larger, so callers cannot use larger offsets.
+/// Returns whether the absolute value of an offset is at most 2^50. No margin is larger, so callers
+/// cannot use larger offsets.
 fn is_small(offset: Interval) -> bool {
     const LARGE: i128 = 1 << 50;
     offset.lies_in(Interval::new(-LARGE, LARGE))

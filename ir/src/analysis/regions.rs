@@ -1,11 +1,13 @@
-//! Finds the regions of a function after [`crate::pass::sync_points`]: the resume points, the values that each region
-//! needs, and the layout of the frame of a warp.
+//! Finds the regions of a function that the pass [`crate::pass::sync_points`] has prepared. The
+//! result contains the resume points, the values that each region needs, and the layout of the
+//! frame of a warp.
 //!
-//! Resume point 0 is the start of the function; resume point `i` is the block after sync point `i`. Sync points are
-//! numbered in the order of the program ([`Cfg::program_order`]). A [`SyncPoint`]
-//! contains this number. A lane that waits at sync point `i` has stored two kinds of values in its warp's frame: the
-//! values that are live after the sync point, and the operands of the sync point that are not constants. The results of
-//! the sync point are stored in the frame before the lane resumes.
+//! Resume point 0 is the start of the function. For all other `i`, resume point `i` is the start of
+//! the block after sync point `i`. Sync points are numbered in the order of the program
+//! ([`Cfg::program_order`]). A [`SyncPoint`] contains this number. A lane that waits at sync point
+//! `i` has stored two kinds of values in its warp's frame: the values that are live after the sync
+//! point, and the operands of the sync point that are not constants. The results of the sync point
+//! are stored in the frame before the lane resumes.
 //!
 //! The frame of a warp begins with a header: 32 stop words, one for each lane, and the mask of the
 //! lanes that have not exited. For each stored value, an array of 32 elements follows, aligned to
@@ -25,26 +27,27 @@ use margay_ops::mods::StateSpace;
 use margay_ops::ops::Opcode;
 use margay_ops::types::{Kind, Type};
 
-/// Offset in bytes, in a frame, of the mask of the lanes that have not exited.
+/// The offset in bytes, in a frame, of the mask of the lanes that have not exited.
 pub const FRAME_ALIVE: u32 = 32 * 4;
-/// Size in bytes of a frame's header: the stop word of each lane, and the mask of the lanes that have not exited.
+/// The size in bytes of a frame's header: the stop word of each lane, and the mask of the lanes
+/// that have not exited.
 pub const FRAME_HEADER: u32 = 192;
 
-/// A resume point, where a region begins.
+/// A resume point, at which a region begins.
 #[derive(Clone, Debug)]
 pub struct ResumePoint {
-    /// First block of the region.
+    /// The first block of the region.
     pub block: Block,
-    /// The sync point before the region; `None` for the start of the function.
+    /// The sync point that precedes the region, or `None` for the start of the function.
     pub sync_point: Option<Inst>,
     /// The values that are live at the start of the region and are stored in the frame.
     pub live_in: Vec<Value>,
 }
 
-/// The regions of a function.
+/// The regions of a function, with the layout of its frames.
 #[derive(Clone, Debug)]
 pub struct Regions {
-    /// Resume points, by number.
+    /// The resume points; the index is the number of the resume point.
     pub resume_points: Vec<ResumePoint>,
     sync_points: FxHashMap<Inst, SyncPoint>,
     offsets: SecondaryMap<Value, u32>,
@@ -53,15 +56,16 @@ pub struct Regions {
     /// only barriers store values; the second table assumes that all sync points except `yield` store values.
     stale: [Stale; 2],
     remat: SecondaryMap<Value, bool>,
-    /// Size in bytes of a warp's frame.
+    /// The size in bytes of the frame of a warp.
     pub frame_bytes: u32,
 }
 
-/// Maximum number of operations to rematerialise a value. A value that needs more operations is stored.
+/// The maximum number of operations that compute a rematerialised value. A value that needs more
+/// operations is stored.
 const MAX_REMAT_COST: u32 = 8;
 
 impl Regions {
-    /// Finds the regions of a function after [`crate::pass::sync_points`].
+    /// Finds the regions of a function that the pass [`crate::pass::sync_points`] has prepared.
     pub fn new(function: &Function, cfg: &Cfg) -> Regions {
         let remat = rematerialised(function, cfg);
         let mut resume_points = vec![ResumePoint {
@@ -142,8 +146,9 @@ impl Regions {
         self.frame_bytes = self.frame_bytes.next_multiple_of(64);
     }
 
-    /// Returns the blocks that a lane may execute from `start` up to the next sync points. A
-    /// `yield` does not end the search, because a lane may pass a `yield` without stopping.
+    /// Returns the blocks that a lane may execute from the block `start` until it reaches a sync
+    /// point, including the block of the sync point. A `yield` does not end the search, because a
+    /// lane may pass a `yield` without stopping.
     pub fn blocks_of(&self, function: &Function, start: Block) -> Vec<Block> {
         let mut seen = FxHashSet::from_iter([start]);
         let mut blocks = vec![start];
@@ -168,13 +173,14 @@ impl Regions {
         blocks
     }
 
-    /// Returns the sync point at an instruction; `None` if the instruction is not a sync point.
+    /// Returns the number of the sync point `inst`, or `None` if the instruction is not a sync
+    /// point.
     pub fn sync_point(&self, inst: Inst) -> Option<SyncPoint> {
         self.sync_points.get(&inst).copied()
     }
 
-    /// Returns the data of a sync point that the CTA scheduler needs; `None` for [`SyncPoint::START`] and
-    /// [`SyncPoint::EXIT`].
+    /// Returns the data of a sync point that the CTA scheduler needs, or `None` for
+    /// [`SyncPoint::START`] and [`SyncPoint::EXIT`].
     pub fn sync_point_data(
         &self,
         function: &Function,
@@ -187,7 +193,8 @@ impl Regions {
         })
     }
 
-    /// Returns the offset in bytes, in the frame, of a value's array; `None` if the value is never stored.
+    /// Returns the offset in bytes, in the frame, of the array that contains a stored value, or
+    /// `None` if the value is never stored.
     pub fn offset(&self, value: Value) -> Option<u32> {
         match self.offsets[value] {
             0 => None,
@@ -221,14 +228,14 @@ impl Regions {
         !stale.is_some_and(|stale| stale.contains(&value))
     }
 
-    /// Returns the offset in bytes, in the frame, of the element of one lane in a value's array; `ty` is the value's
-    /// type.
+    /// Returns the offset in bytes, in the frame, of the element for `lane` in the array that
+    /// contains a stored value of type `ty`.
     pub fn lane_offset(&self, value: Value, ty: Type, lane: u32) -> Option<u32> {
         Some(self.offset(value)? + lane * ty.lane_bytes())
     }
 
-    /// Returns whether a value is rematerialised where it is needed. Such a value is stored only if it is an operand of
-    /// a sync point.
+    /// Returns whether code computes a value again where it needs the value (rematerialises it).
+    /// Such a value is stored only if it is an operand of a sync point.
     pub fn is_rematerialised(&self, value: Value) -> bool {
         self.remat[value]
     }
@@ -238,7 +245,7 @@ impl Regions {
 type Stale = FxHashMap<SyncPoint, FxHashSet<Value>>;
 
 /// Adds the value of `range` to `stale` for each sync point that a lane can reach from the definition of the value
-/// without passing a sync point that stores the value.
+/// without reaching an earlier sync point that stores the value.
 fn find_stale(
     function: &Function,
     sync_points: &FxHashMap<Inst, SyncPoint>,
@@ -262,7 +269,8 @@ fn find_stale(
     }
 }
 
-/// Returns the sync point of a block and the target of the jump that follows it; `None` if the block has no sync point.
+/// Returns the sync point at the end of a block, and the target of the jump that follows it, or
+/// `None` if the block has no sync point.
 pub fn sync_point_of(function: &Function, block: Block) -> Option<(Inst, Block)> {
     let insts = function.insts(block);
     let [.., sync_point, jump] = insts else {
@@ -275,7 +283,7 @@ pub fn sync_point_of(function: &Function, block: Block) -> Option<(Inst, Block)>
         .then_some((*sync_point, next.block))
 }
 
-/// Finds the values that are cheap to rematerialise from values that never change during a launch.
+/// Returns which values are cheap to rematerialise from values that never change during a launch.
 pub(crate) fn rematerialised(function: &Function, cfg: &Cfg) -> SecondaryMap<Value, bool> {
     let mut cost: SecondaryMap<Value, u32> = SecondaryMap::with_default(u32::MAX);
     let mut remat: SecondaryMap<Value, bool> = SecondaryMap::default();
@@ -317,8 +325,8 @@ fn remat_cost(function: &Function, inst: Inst, cost: &SecondaryMap<Value, u32>) 
     }
 }
 
-/// Returns whether a load reads a kernel parameter at a constant offset. Such a load always has the same result and
-/// never faults.
+/// Returns whether the load `load` reads a kernel parameter at a constant offset. Such a load
+/// always has the same result and never faults.
 pub fn is_param_load(function: &Function, load: Inst) -> bool {
     let data = &function.dfg.insts[load];
     data.opcode == Opcode::Ld

@@ -6,7 +6,7 @@ use margay_ops::types::OpType;
 use margay_ptx::{FormError, Forms, Nested, OperandShape, OperandShapes, Target, Version};
 use std::collections::HashMap;
 
-/// A cache of matchers, one for each target and version.
+/// A cache of matchers ([`Forms`]), one for each pair of target and version.
 #[derive(Default)]
 pub(crate) struct Judge {
     forms: HashMap<(String, String), Forms>,
@@ -18,12 +18,13 @@ pub(crate) enum Verdict {
     Accepted,
     /// The instruction matches no form.
     Rejected(FormError),
-    /// The operand parser does not understand this operand.
+    /// The operand parser of this module cannot parse the operand in the field.
     Unreadable(String),
 }
 
 impl Judge {
-    /// Checks `text`, such as `add.s32 %rs1, %rs2, 3;`.
+    /// Checks the instruction `text`, such as `add.s32 %rs1, %rs2, 3;`, for a module with this
+    /// target and version.
     pub(crate) fn judge(&mut self, target: &str, version: &str, text: &str) -> Verdict {
         let key = (target.to_owned(), version.to_owned());
         let forms = self.forms.entry(key).or_insert_with(|| {
@@ -50,7 +51,7 @@ impl Judge {
     }
 }
 
-/// Splits at commas outside brackets.
+/// Splits `text` at each comma that is not inside brackets.
 fn split(text: &str) -> Vec<&str> {
     let (mut pieces, mut depth, mut start) = (Vec::new(), 0, 0);
     for (at, c) in text.char_indices() {

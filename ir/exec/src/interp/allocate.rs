@@ -21,13 +21,13 @@ use margay_ops::ops::Opcode;
 /// each lane of a warp.
 pub(super) struct Allocation {
     pub(super) places: SecondaryMap<Value, RegisterId>,
-    /// Number of register rows of each width.
+    /// The number of register rows of each width that the function needs.
     pub(super) rows: [usize; 3],
-    /// For each width, a register row that does not belong to any value.
+    /// For each width, the index of a register row that no value occupies.
     pub(super) scratch: [usize; 3],
 }
 
-/// Assigns register rows to the values of a function that have no row in `fixed`.
+/// Assigns a register row to each value of a function that has no row in `fixed`.
 pub(super) fn allocate(
     function: &Function,
     cfg: &Cfg,
@@ -65,7 +65,7 @@ struct Scan<'a> {
     function: &'a Function,
     ends: SecondaryMap<Value, u32>,
     places: SecondaryMap<Value, RegisterId>,
-    /// The free register rows of each width.
+    /// For each width, the register rows that no value occupies at the current position.
     unused: [Vec<usize>; 3],
     rows: [usize; 3],
     /// The occupied register rows, in the order of the last use of their values.
@@ -97,7 +97,7 @@ impl Scan<'_> {
         }
     }
 
-    /// Frees the register rows of values whose last use is before a position.
+    /// Makes the register rows of those values free whose last use is before `position`.
     fn release(&mut self, position: u32) {
         while let Some(&Reverse((end, place))) = self.held.peek()
             && end < position
@@ -123,8 +123,8 @@ impl Scan<'_> {
     }
 }
 
-/// Returns, for each value, the position of the last instruction that needs the value's register
-/// row.
+/// Returns, for each value, the position of the last instruction at which the value occupies its
+/// register row.
 fn last_positions(function: &Function, cfg: &Cfg, order: &Linear) -> SecondaryMap<Value, u32> {
     // The position of each block's first instruction, followed by the position after all instructions.
     let mut starts = Vec::with_capacity(order.order.len() + 1);
@@ -173,8 +173,9 @@ fn last_positions(function: &Function, cfg: &Cfg, order: &Linear) -> SecondaryMa
     ends
 }
 
-/// The nesting of loops, as a skip list: a search outwards from a loop takes a number of steps that is logarithmic in
-/// the nesting depth (Myers: "An Applicative Random-Access Stack").
+/// The nesting of a function's loops, as a skip list. The number of steps of a search from a loop
+/// to the loops around it is logarithmic in the nesting depth (Myers: "An Applicative Random-Access
+/// Stack").
 struct Nest {
     /// For each loop: its depth, the index of the loop immediately around it, and the index of a loop farther outside.
     /// For an outermost loop, both indices are the index of the loop itself.

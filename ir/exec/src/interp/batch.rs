@@ -1,9 +1,10 @@
-//! Pure operations that are computed for all lanes in one call.
+//! Functions that compute a pure op for all lanes in one call.
 //!
-//! A [`Batch`] is a loop over lanes that calls the reference function of an op for one description (op, types and
-//! modifiers). The description is a constant in the loop, so the Rust compiler specialises the reference function for
-//! it. [`ROWS`] lists the descriptions that are common in CUDA programs. For all other descriptions, the interpreter
-//! calls the reference function once for each lane.
+//! A [`Batch`] is a function with a loop over the lanes, which calls the reference function of an
+//! op for one description (op, types and modifiers). The description is a constant in the loop, so
+//! the Rust compiler specialises the reference function for it. [`ROWS`] lists the descriptions
+//! that are common in CUDA programs. For all other descriptions, the interpreter calls the
+//! reference function once for each lane.
 
 use std::sync::LazyLock;
 
@@ -16,10 +17,10 @@ use margay_ops::mods::{CmpOp, Half, Mode, Mods, Rounding};
 use margay_ops::ops::Opcode;
 use margay_ops::types::{Kind, OpType};
 
-/// Computes the result of a step for its active lanes.
+/// A function that computes the result of a step for the active lanes.
 pub(super) type Batch = fn(&mut Rows<'_>, &Step, Active);
 
-/// A specialised loop, with its description and the kinds of its operands and result.
+/// A [`Batch`], with the description that it computes and the kinds of its operands and its result.
 struct Row {
     desc: Desc,
     args: &'static [Kind],
@@ -27,7 +28,8 @@ struct Row {
     run: Batch,
 }
 
-/// Returns the specialised loop for an operation on values of these kinds; `None` if there is no such loop.
+/// Returns the [`Batch`] for a description whose operands and results have these kinds, or `None`
+/// if there is none.
 pub(super) fn find(
     desc: &Desc,
     args: impl Iterator<Item = Kind>,
@@ -42,7 +44,8 @@ pub(super) fn find(
     fits.then_some(row.run)
 }
 
-/// A [`Kind`] of value, represented by a Rust type. The loops have such types as type arguments.
+/// A Rust type that represents a [`Kind`] of values. It is a type argument of the functions with
+/// the loops.
 trait Cell {
     const KIND: Kind;
     type Lane: Lane + Default + Into<Bits>;
@@ -67,8 +70,8 @@ macro_rules! cells {
 
 cells! { Pred u32; B16 u32; B32 u32; B64 u64; F32 u32; F64 u64; }
 
-/// Calls `op` for each active lane, and possibly for other lanes, and returns the results. The results of lanes that
-/// are not active are arbitrary.
+/// Calls `op` for each active lane, and possibly for other lanes, and returns the results. The
+/// results for lanes that are not active are arbitrary.
 #[inline(always)]
 fn each_lane<R: Lane + Default>(active: Active, op: impl Fn(usize) -> R) -> [R; 32] {
     let mut out = [R::default(); 32];
@@ -125,8 +128,8 @@ fn ternary<A: Cell, B: Cell, C: Cell, R: Cell>(
     rows.write(step.result, &out, active);
 }
 
-/// For each pure row of the op table, defines a function that calls the reference function of the row, so that the
-/// compiler can inline the call.
+/// For each pure op of the op table, defines a function that calls the op's reference function, so
+/// that the Rust compiler can inline the call.
 macro_rules! define_meanings {
     ($($name:ident $text:literal ($($effects:tt)*) ($($meaning:tt)*) [$($shape:tt)*];)*) => {
         #[allow(non_snake_case, reason = "named after the rows")]
@@ -149,8 +152,8 @@ macro_rules! define_meanings {
 
 margay_ops::for_each_op!(define_meanings);
 
-/// Each line contains an op, the kinds of its operands and of its result, and a list of descriptions. A description
-/// consists of a type, a source type and modifiers.
+/// Defines [`ROWS`]. Each line of the input contains an op, the kinds of its operands and of its
+/// result, and a list of descriptions: a type, a source type and modifiers.
 macro_rules! rows {
     ($($op:ident $args:tt $result:ident: $($ty:ident $src:ident $mods:expr),*;)*) => {
         static ROWS: &[Row] = &[$($(
@@ -290,7 +293,8 @@ mod tests {
     use crate::interp::registers::{RegisterId, Registers};
     use margay_ops::meaning::Meaning;
 
-    /// Returns the value of a lane: an edge case of integers or floating point, or a random value.
+    /// Returns the value of an operand for a test, which depends on `seed`: an edge case of
+    /// integers or floating-point numbers, or a random value.
     fn bits_of(seed: u64) -> Bits {
         const CORNERS: [u64; 16] = [
             0,
@@ -319,8 +323,8 @@ mod tests {
         Bits::from(if z.is_multiple_of(2) { corner } else { z })
     }
 
-    /// Checks that the loop of each row returns the same results as the op's reference function, and does not change
-    /// inactive lanes.
+    /// Checks that the function of each row returns the same results as the op's reference
+    /// function, and does not change the registers of inactive lanes.
     #[test]
     fn loops_agree_with_the_meanings() {
         let mut seed = 0;

@@ -14,10 +14,11 @@ use margay_ir::entity::{FuncId, Inst, PrimaryMap, SecondaryMap, Slot};
 use margay_ir::module::Module;
 use margay_ops::meaning::{Bits, mask};
 
-/// Precomputed data about a module's functions.
+/// Data about a module's functions that is computed once for all launches.
 #[derive(Clone, Debug, Default)]
 pub struct Code {
-    /// The sync points of all functions. The first element is the sync point with number 1.
+    /// The instructions of all functions that are sync points. The first element has the sync point
+    /// number 1.
     insts: Vec<(FuncId, Inst)>,
     numbers: FxHashMap<(FuncId, Inst), SyncPoint>,
     slots: PrimaryMap<FuncId, (SecondaryMap<Slot, u32>, u32)>,
@@ -27,8 +28,8 @@ pub struct Code {
 }
 
 impl Code {
-    /// Numbers the sync points of every function in the order of the program, and computes the layout of each function's
-    /// local memory slots.
+    /// Assigns a number to each sync point of every function, in the order of the program, and
+    /// computes the layout of each function's local memory slots.
     pub fn new(module: &Module) -> Code {
         let mut code = Code::default();
         for (id, function) in module.functions.iter() {
@@ -51,8 +52,8 @@ impl Code {
         code
     }
 
-    /// Returns the decoded form of a function that has a body. `module` must be the module that was passed to
-    /// [`Code::new`].
+    /// Returns the decoded form of a function, or `None` if the function has no body. `module` must
+    /// be the module that was passed to [`Code::new`].
     pub(super) fn body(&self, module: &Module, func: FuncId) -> Option<&Body> {
         let function = module.functions.get(func)?;
         let sync_point_of = |inst| self.numbers.get(&(func, inst)).copied();
@@ -74,8 +75,8 @@ impl Code {
         }
     }
 
-    /// Returns whether the barrier at a sync point can be skipped: threads can bypass the barrier
-    /// and then execute code that follows it.
+    /// Returns whether threads of a CTA can bypass the barrier at a sync point, and then execute
+    /// code that follows the barrier.
     pub(super) fn is_skipped(&self, module: &Module, sync_point: SyncPoint) -> bool {
         let index = (sync_point.0 as usize).wrapping_sub(1);
         let Some(&(func, inst)) = self.insts.get(index) else {
@@ -88,7 +89,8 @@ impl Code {
         skipped.is_some_and(|skipped| skipped.contains(&inst))
     }
 
-    /// Returns the value of an operand of a sync point, or `None` if the operand is not a constant.
+    /// Returns the value of the operand with the given index of a sync point's instruction, or
+    /// `None` if the operand is not a constant.
     pub(super) fn constant_operand(
         &self,
         module: &Module,

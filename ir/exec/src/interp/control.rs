@@ -1,4 +1,5 @@
-//! Control flow: the loop that executes the steps of groups, branches, and calls.
+//! The main loop of the interpreter, which executes the steps of groups of lanes, and the control
+//! flow steps: branches, calls and returns.
 
 use super::decode::{Action, Body, Edge, Step};
 use super::groups::{At, Group, Groups, MAX_DEPTH};
@@ -17,10 +18,11 @@ enum Left {
     /// The group has taken a branch, or has passed a `yield` without stopping. The interpreter continues with the group
     /// that must run next.
     Moved,
-    /// The lanes of the group have stopped at a sync point or exited. After a sync point, the position of the group is
-    /// the next step.
+    /// The lanes of the group have stopped at a sync point or exited. If they have stopped at a
+    /// sync point, their position is the step after the sync point.
     Stopped(SyncPoint),
-    /// The step of the group is a call or a return, which leads to another activation.
+    /// The step of the group is a call or a return, after which the lanes continue in another
+    /// activation.
     Calls(Action),
 }
 
@@ -144,7 +146,7 @@ impl<'a, M: Machine> Interpreter<'a, M> {
         }
     }
 
-    /// Returns the body of a called function, or a fault if lanes cannot enter the function.
+    /// Returns the decoded body of a called function, or a fault if the function cannot be called.
     fn callee(&self, callee: FuncId) -> Result<&'a Body, FaultKind> {
         let function = self.module.functions.get(callee);
         let body = self.code.body(self.module, callee);
@@ -220,7 +222,8 @@ impl<'a, M: Machine> Interpreter<'a, M> {
         Ok(())
     }
 
-    /// Returns whether the stacks of the CTA may grow by `bytes` bytes. Frees unused memory if necessary.
+    /// Returns whether the memory for activations of the CTA may grow by `bytes` bytes. If the
+    /// limit would be exceeded, first frees the memory of activations that have ended.
     fn reserve(&mut self, bytes: usize) -> bool {
         let fits = |warps: &[Warp]| {
             let used: usize = warps.iter().map(|warp| warp.stack_bytes).sum();
@@ -233,8 +236,9 @@ impl<'a, M: Machine> Interpreter<'a, M> {
         fits(&self.warps)
     }
 
-    /// Makes the lanes of a group enter the function that they call. The arguments of the call are
-    /// the operands of the group's step, except the first `skip` operands.
+    /// Creates an activation of the function `func`, which the lanes of a group call, and returns
+    /// the group at the start of the function. The arguments of the call are the operands of the
+    /// group's step, except the first `skip` operands.
     fn enter(
         &mut self,
         warp: u32,
@@ -322,7 +326,8 @@ impl<'a, M: Machine> Interpreter<'a, M> {
 }
 
 impl<M: Machine> View<'_, M> {
-    /// Executes a step after which lanes may continue at a different step. The step may split the group.
+    /// Executes a step after which lanes may continue at a step other than the next. Afterwards,
+    /// the lanes of the group may be at different steps, as several groups.
     fn leave(
         &mut self,
         action: Action,
@@ -401,8 +406,8 @@ impl<M: Machine> View<'_, M> {
         Ok(Left::Moved)
     }
 
-    /// Executes the register moves of a branch edge for the lanes `mask` of a group, and returns
-    /// these lanes as a group at the target of the edge.
+    /// Executes the register moves of a branch edge for the lanes `mask` of a group. Returns these
+    /// lanes as a group whose position is the target of the edge.
     fn take(&mut self, group: &Group, edge: &Edge, mask: u32) -> Group {
         let active = Active {
             mask,
@@ -417,7 +422,7 @@ impl<M: Machine> View<'_, M> {
         }
     }
 
-    /// Returns the fault with which a terminator ends the launch.
+    /// Returns the fault that a step with the action [`Action::Fault`] causes.
     fn terminal(&self, pc: usize, step: &Step) -> FaultKind {
         let opcode = self.data(pc).map(|data| data.opcode);
         match opcode {

@@ -1,13 +1,13 @@
-//! The decoded form of functions, which the interpreter executes: a list of steps, each with the register rows of its
-//! operands and results.
+//! Decodes functions of the IR to the form that the interpreter executes: a list of steps, each
+//! with the register rows of its operands and results.
 //!
 //! The interpreter decodes a function once, when a thread first enters it. Steps are in the order of [`Linear`]: every
 //! edge leads forwards, or back to the first block of a loop. Constants need no steps: their rows are filled when the
 //! function is decoded.
 //!
 //! Invariant: the time and memory for decoding are about proportional to the size of the function, including its
-//! branches. A launch cannot be stopped while its worker decodes, so this invariant also bounds the time by which a
-//! launch can exceed its time limit.
+//! branches. A launch cannot be stopped while its worker decodes a function, so this invariant also
+//! limits the time by which a launch can exceed its time limit.
 
 use rustc_hash::FxHashMap;
 
@@ -22,31 +22,33 @@ use margay_ops::meaning::{Bits, Meaning, PureFn};
 use margay_ops::ops::{Effects, Opcode};
 use margay_ops::types::Kind;
 
-/// The action of a step.
+/// The kind of a step, which determines how the interpreter executes it.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Action {
-    /// A pure operation that is computed for all lanes in a single call.
+    /// A pure op that one call of the [`Batch`] computes for all lanes.
     Batch(Batch),
-    /// A pure operation that is computed by a separate call for each lane.
+    /// A pure op for which the reference function in the field is called once for each lane.
     Pure(PureFn),
     Load,
     Store,
-    /// Any other operation on memory or addresses.
+    /// An op on memory or addresses that is neither a load nor a store.
     Access,
-    /// An operation with a payload instead of modifiers, except calls.
+    /// An op that has a payload instead of modifiers and is not a call.
     Structural,
     Call,
     CallIndirect,
     /// Jumps along the edge with this index in `Body::edges`.
     Jump(u32),
-    /// Takes the edge with this index if the condition is true, and the next edge otherwise.
+    /// A conditional branch: takes the edge with this index in `Body::edges` if the condition is
+    /// true, and the edge after it otherwise.
     Branch(u32),
-    /// A branch table: takes the edge that the operand selects. The fields are the index of the first edge, which is
-    /// the default, and the number of edges.
+    /// A branch table: takes the edge that the operand selects. The fields are the index in
+    /// `Body::edges` of the first edge, which is the default, and the number of edges.
     Table(u32, u32),
     Return,
     Exit,
-    /// A terminator that ends the launch with a fault, or the missing terminator of a block.
+    /// A terminator that ends the launch with a fault, or a replacement for the missing terminator
+    /// of a block, which also does this.
     Fault,
     SyncPoint(SyncPoint),
     /// A `yield`, with its sync point and its modifier `flag`. The flag states two properties of
@@ -60,12 +62,12 @@ pub(super) enum Action {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
     pub(super) action: Action,
-    /// The register row of the first result.
+    /// The register row of the instruction's first result.
     pub(super) result: RegisterId,
-    /// The register rows of the first three operands.
+    /// The register rows of the instruction's first three operands.
     pub(super) args: [RegisterId; 3],
-    /// Index in `Body::places` of the rows of all operands. The rows of all results follow the rows
-    /// of the operands.
+    /// The index in `Body::places` from which on it contains the register rows of all operands, and
+    /// then those of all results.
     places: u32,
     arg_count: u32,
     result_count: u32,
@@ -87,7 +89,8 @@ pub(super) struct Edge {
 #[derive(Clone, Debug)]
 pub(super) struct Body {
     pub(super) steps: Vec<Step>,
-    /// The instruction of each step; `None` for the step that replaces a missing terminator.
+    /// For each step, its instruction in the IR; `None` for a step that replaces a missing
+    /// terminator.
     insts: Vec<Option<Inst>>,
     places: Vec<RegisterId>,
     edges: Vec<Edge>,
@@ -95,14 +98,15 @@ pub(super) struct Body {
     /// in an order in which each source is read before it is overwritten.
     moves: Vec<(RegisterId, RegisterId)>,
     pub(super) constants: Registers,
-    /// Number of register rows of each width that an activation needs.
+    /// The number of register rows of each width that an activation of the function needs.
     pub(super) rows: [usize; 3],
     /// The register rows of the function's parameters.
     pub(super) params: Vec<RegisterId>,
 }
 
 impl Body {
-    /// Decodes a function that has a body. `sync_point_of` returns the sync point of an instruction.
+    /// Decodes a function, which must have a body. `sync_point_of` returns the sync point of an
+    /// instruction, or `None` if the instruction is not a sync point.
     pub(super) fn new(
         function: &Function,
         sync_point_of: impl Fn(Inst) -> Option<SyncPoint>,
@@ -137,7 +141,7 @@ impl Body {
         decoder.finish(&order)
     }
 
-    /// Returns the instruction of a step.
+    /// Returns the IR instruction of the step with index `pc`.
     pub(super) fn inst(&self, pc: usize) -> Option<Inst> {
         self.insts.get(pc).copied().flatten()
     }
@@ -162,7 +166,8 @@ impl Body {
     }
 }
 
-/// Assigns a register row to every constant and fills the row. Equal constants share a row.
+/// Assigns a register row to every constant, and writes the constant to all lanes of the row. Equal
+/// constants have the same row.
 fn places_of_constants(
     function: &Function,
     order: &[Block],
@@ -188,9 +193,11 @@ fn places_of_constants(
 struct Decoder<'a> {
     function: &'a Function,
     places: &'a SecondaryMap<Value, RegisterId>,
-    /// A register row of each width that is used to break cycles of moves.
+    /// For each width, the index of a register row that breaks cycles of moves: it contains a value
+    /// temporarily.
     scratch: [usize; 3],
-    /// The first step of each block; [`NOWHERE`] for blocks that are not decoded yet.
+    /// For each block, the index of its first step; [`NOWHERE`] for blocks that are not decoded
+    /// yet.
     starts: SecondaryMap<Block, u32>,
     body: Body,
 }
@@ -277,8 +284,9 @@ impl Decoder<'_> {
         }
     }
 
-    /// Adds the edges of a terminator. The target of an edge is a block; `Decoder::finish` replaces it by a step. The
-    /// end of the loop is [`NOWHERE`] for an edge that leads back. Returns the index of the first edge.
+    /// Adds the edges of a terminator, and returns the index of the first edge. The edges are not
+    /// complete: their targets are blocks, which `Decoder::finish` replaces by steps. For an edge
+    /// that leads back to a loop header, `loop_end` is [`NOWHERE`].
     fn edges(&mut self, calls: &[BlockCall]) -> u32 {
         let first = self.body.edges.len() as u32;
         for call in calls {
@@ -319,7 +327,8 @@ impl Decoder<'_> {
 }
 
 /// Appends to `out` a sequence of register moves, as pairs (target, source), that has the same
-/// effect as the simultaneous execution of `moves`. Each target must occur only once in `moves`.
+/// effect as the simultaneous execution of `moves`. No two elements of `moves` may have the same
+/// target.
 fn in_sequence(
     mut moves: Vec<(RegisterId, RegisterId)>,
     scratch: [usize; 3],
@@ -365,7 +374,8 @@ fn in_sequence(
     }
 }
 
-/// Records that a move has read the row `from`. After the last read, adds the move that overwrites this row to `ready`.
+/// Records that a move has read the row `from`. If no remaining move reads this row, adds the move
+/// that writes it to `ready`.
 fn release(
     from: RegisterId,
     readers: &mut FxHashMap<RegisterId, u32>,
@@ -387,7 +397,7 @@ fn release(
 
 #[cfg(test)]
 impl Step {
-    /// Returns a step without an instruction.
+    /// Returns a step for tests that belongs to no IR instruction.
     pub(super) fn for_test(result: RegisterId, args: &[RegisterId]) -> Step {
         let arg = |index: usize| args.get(index).copied().unwrap_or(RegisterId::NONE);
         Step {

@@ -3,12 +3,13 @@
 //! An *activation* is one call of a function by lanes that entered it together; a *step* is a
 //! decoded instruction. Lanes of one activation whose next step is the same form a group, and
 //! execute this step together. When lanes diverge, the group with the lowest position runs first.
-//! Groups that reach the same step are merged. Groups in deeper activations run before groups in
-//! their callers, so that lanes that have returned wait for lanes that have not returned. Within an
-//! activation, the group at the earliest step runs first. There is one exception: lanes that have
-//! returned to the header of a loop wait for lanes that are still in the loop's previous iteration
-//! (`waits_until`). Native code for whole warps runs the lanes in the same order. A group that has
-//! passed a `yield` may have to run after all other groups (`is_last`).
+//! Groups that reach the same step of the same activation are merged. Groups in deeper activations
+//! run before groups in their callers, so that lanes that have returned wait for lanes that have
+//! not returned. Within an activation, the group at the earliest step runs first. There is one
+//! exception: lanes that have returned to the header of a loop wait for lanes that are still in the
+//! loop's previous iteration (`waits_until`). Native code for whole warps runs the lanes in the
+//! same order. A group that has passed a `yield` may have to run after all other groups
+//! (`is_last`).
 //!
 //! Invariant: groups have no lane in common.
 
@@ -19,11 +20,13 @@ use smallvec::SmallVec;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct At(u64);
 
-/// Maximum number of activations of a thread, including the activation of the kernel.
+/// The maximum number of activations in which a thread can be at the same time, including the
+/// activation of the kernel.
 pub(super) const MAX_DEPTH: u32 = 4097;
 
 const PC_BITS: u32 = 32;
-/// Number of bits of the index of an activation, which is enough for [`MAX_DEPTH`] activations of each of 32 lanes.
+/// The number of bits for the index of an activation. It is sufficient for the activations of a
+/// warp in which each of 32 lanes has [`MAX_DEPTH`] activations.
 const ACTIVATION_BITS: u32 = 18;
 
 impl At {
@@ -42,18 +45,19 @@ impl At {
         self.0 as u32 as usize
     }
 
-    /// Returns whether another position is at a later step of the same activation, before the step `end`.
+    /// Returns whether `other` is a later step than `self` in the same activation, but earlier than
+    /// the step `end`.
     fn precedes(self, other: At, end: u32) -> bool {
         self < other && other < self.with_pc(end)
     }
 
-    /// Returns the position of another step in the same activation.
+    /// Returns the position of the step `pc` in the same activation.
     pub(super) fn with_pc(self, pc: u32) -> At {
         At(self.0 >> PC_BITS << PC_BITS | u64::from(pc))
     }
 }
 
-/// A group of lanes that run together.
+/// Lanes of a warp that are at the same step of the same activation and run together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Group {
     pub(super) at: At,
@@ -75,13 +79,14 @@ impl Group {
         }
     }
 
-    /// Returns whether this group waits for `other`, which is in the previous iteration of a loop.
+    /// Returns whether this group has returned to the header of a loop and waits there for `other`,
+    /// which is still in the previous iteration of this loop.
     fn waits_for(&self, other: &Group) -> bool {
         !other.is_last && self.at.precedes(other.at, self.waits_until)
     }
 }
 
-/// The groups of lanes of a warp that are not running.
+/// The groups of lanes of a warp that can run, except the group that is running.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Groups(SmallVec<[Group; 8]>);
 
@@ -114,8 +119,8 @@ impl Groups {
     }
 
     /// Returns the group that must run next after `group` has reached a new position. If another
-    /// group is at this position, merges both groups. If groups lag behind `group`, returns one of
-    /// these groups, and `group` waits.
+    /// group is at this position, merges both groups. If another group must run before `group`,
+    /// returns that group, and adds `group` to the groups that are not running.
     pub(super) fn go_on(&mut self, group: Group) -> Group {
         if self.0.is_empty() {
             return group;

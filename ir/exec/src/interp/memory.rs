@@ -1,4 +1,4 @@
-//! Memory operations and addresses.
+//! Executes steps that access memory, and converts addresses.
 
 use smallvec::SmallVec;
 
@@ -14,10 +14,11 @@ use margay_ops::meaning::{Bits, Meaning, PureFn, mask, sign_extend};
 use margay_ops::mods::{Mode, StateSpace};
 use margay_ops::ops::Opcode;
 
-/// A lane that caused a fault, and the fault.
+/// The number of a lane that caused a fault, and the kind of the fault.
 pub(super) type LaneFault = (u32, FaultKind);
 
-/// The state that a step of one activation reads and writes, and the active lanes.
+/// The state that a step in one activation can read and write, and the active lanes, which execute
+/// the step.
 pub(super) struct View<'a, M> {
     pub(super) code: &'a Code,
     pub(super) function: &'a Function,
@@ -26,14 +27,15 @@ pub(super) struct View<'a, M> {
     pub(super) cta: &'a CtaInfo,
     pub(super) machine: &'a mut M,
     pub(super) activation: &'a mut Activation,
-    /// Linear index of the warp's first thread, counted from the first thread of the CTA.
+    /// The linear index, in the CTA, of the warp's first thread.
     pub(super) first: u32,
     pub(super) active: Active,
 }
 
-/// Returns how many elements of a vector the interpreter transfers in one memory access. A strong
-/// access transfers up to 16 bytes at once. PTX specifies no order among the elements of such an
-/// access (ISA 8.2.2), but GPUs transfer up to 16 bytes at once, and programs rely on this.
+/// Returns the number of elements of a vector that the interpreter reads or writes in one memory
+/// access. `bytes` is the size of an element. A strong access reads or writes up to 16 bytes at
+/// once, a weak access one element. PTX specifies no order among the elements of such an access
+/// (ISA 8.2.2), but GPUs read or write up to 16 bytes at once, and programs rely on this.
 fn together(data: &InstData, bytes: u32) -> u32 {
     match data.mods.is_weak() {
         true => 1,
@@ -41,16 +43,16 @@ fn together(data: &InstData, bytes: u32) -> u32 {
     }
 }
 
-/// The addresses and sizes of the accesses of a load or store in all lanes.
+/// The addresses and the sizes of the memory accesses that a load or store performs in all lanes.
 struct Transfer {
-    /// Size of an element in bytes.
+    /// The size of an element of the accessed vector or scalar, in bytes.
     bytes: u32,
-    /// Number of elements that one memory access transfers.
+    /// The number of elements that one memory access reads or writes.
     together: u32,
     addresses: [u64; 32],
-    /// Required alignment of the addresses in bytes.
+    /// The number of bytes of which each address must be a multiple.
     alignment: u64,
-    /// Lanes whose access to local memory is not entirely inside the thread's own local memory.
+    /// The lanes that would access bytes of local memory outside their own thread's local memory.
     outside: u32,
     /// Whether the instruction writes memory.
     writes: bool,
@@ -71,7 +73,7 @@ impl<M: Machine> View<'_, M> {
             .map(|inst| &self.function.dfg.insts[inst])
     }
 
-    /// Returns the first operand of the first active lane.
+    /// Returns the value of a step's first operand in the first active lane.
     pub(super) fn first_arg(&self, step: &Step) -> Bits {
         let lane = self.active.mask.trailing_zeros();
         self.arg(step.args[0], lane)
@@ -95,7 +97,7 @@ impl<M: Machine> View<'_, M> {
         }
     }
 
-    /// Executes a pure operation with one call for each lane.
+    /// Executes a pure op: calls its reference function `meaning` once for each active lane.
     pub(super) fn pure(&mut self, meaning: PureFn, pc: usize, step: &Step) {
         let Some(desc) = self.data(pc).map(InstData::desc) else {
             return;
@@ -117,19 +119,21 @@ impl<M: Machine> View<'_, M> {
         }
     }
 
-    /// Returns the host address of a thread's local memory.
+    /// Returns the host address of the local memory of the thread in `lane`.
     fn local_base(&self, lane: u32) -> u64 {
         let thread = u64::from(self.first + lane);
         self.cta.local_base + thread * u64::from(self.cta.local_stride)
     }
 
-    /// Returns whether an access is inside the thread's local memory.
+    /// Returns whether `bytes` bytes at the host address `address` are inside the local memory of
+    /// the thread in `lane`.
     fn is_own_local(&self, lane: u32, address: u64, bytes: u64) -> bool {
         let offset = address.wrapping_sub(self.local_base(lane));
         offset.saturating_add(bytes) <= u64::from(self.cta.local_stride)
     }
 
-    /// Returns whether an access reads or writes local memory of another thread of the CTA.
+    /// Returns whether an access by `lane` of `bytes` bytes at the host address `address` reads or
+    /// writes local memory of another thread of the CTA.
     fn is_foreign_local(&self, lane: u32, address: u64, bytes: u64) -> bool {
         let start = self.cta.local_base;
         let threads = u64::from(self.launch.threads());
@@ -139,7 +143,7 @@ impl<M: Machine> View<'_, M> {
             && !self.is_own_local(lane, address, bytes)
     }
 
-    /// Converts an address in a state space to a host address.
+    /// Converts the address `address` of a lane, in the state space `space`, to a host address.
     fn host(&self, lane: u32, space: StateSpace, address: Bits) -> u64 {
         match space {
             StateSpace::Shared | StateSpace::SharedCluster => {
@@ -280,8 +284,8 @@ impl<M: Machine> View<'_, M> {
         Ok(())
     }
 
-    /// Executes an operation for which decoding chose `Action::Access`: an operation on memory or addresses other than
-    /// a load or store.
+    /// Executes a step with the action `Action::Access`: an op on memory or addresses that is
+    /// neither a load nor a store.
     pub(super) fn access(&mut self, pc: usize, step: &Step) -> Result<(), LaneFault> {
         let Some(&data) = self.data(pc) else {
             return Ok(());
@@ -324,8 +328,10 @@ impl<M: Machine> View<'_, M> {
         Ok(())
     }
 
-    /// Lets the machine examine the accesses of all active lanes. The result of each lane is an address in the state
-    /// space of the access. Because an examination can take long, polls the machine and fails if the launch must stop.
+    /// Executes a check of an access: calls [`Machine::check_access`] for each active lane, and
+    /// writes the address that it returns, converted to the state space of the access, to the
+    /// lane's result. Because a check can take long, also calls [`Machine::poll`], and returns its
+    /// fault if the launch must stop.
     fn check_access(&mut self, pc: usize, data: &InstData, step: &Step) -> Result<(), LaneFault> {
         let Some(access) = ObservedAccess::of(data) else {
             return Ok(());
@@ -352,8 +358,8 @@ impl<M: Machine> View<'_, M> {
         Ok(())
     }
 
-    /// Passes the accesses of all active lanes to the machine, which reports them to the tools that
-    /// observe the launch.
+    /// Calls [`Machine::observe_access`] for the accesses of the active lanes, so that the tools
+    /// that observe the launch are told about them.
     fn observe_access(&mut self, pc: usize, data: &InstData, step: &Step) {
         let Some(access) = ObservedAccess::of(data) else {
             return;
@@ -376,8 +382,8 @@ impl<M: Machine> View<'_, M> {
         self.machine.observe_access(self.cta, &lanes);
     }
 
-    /// Passes an event to the machine, which reports it to the tools that observe the launch. The
-    /// event is not an access and concerns all active lanes.
+    /// Calls [`Machine::observe_event`] for an event in all active lanes, so that the tools that
+    /// observe the launch are told about it. The event is not an access.
     pub(super) fn observe_event(&mut self, pc: usize, payload: u64, step: &Step) {
         let Some(event) = ObservedEvent::from_payload(payload) else {
             return;
@@ -544,8 +550,8 @@ impl<M: Machine> View<'_, M> {
 }
 
 impl Transfer {
-    /// Checks that a lane's address is aligned and that an access to local memory is inside the thread's own local
-    /// memory.
+    /// Returns a fault if the lane's address is misaligned, or if an access to local memory is not
+    /// inside the local memory of the lane's thread.
     #[inline]
     fn check(&self, lane: u32) -> Result<(), LaneFault> {
         let base = self.addresses[lane as usize];

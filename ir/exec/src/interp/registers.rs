@@ -1,18 +1,19 @@
-//! Registers: rows of 32 lanes that hold the values of an activation. Values that are not live at the same time may
-//! share a row.
+//! The registers of an activation: register rows, which contain the values of the activation's
+//! function in 32 lanes. Values that are not live at the same time may have the same row.
 //!
-//! A row has 32, 64 or 128 bits for each lane, depending on the type of the value. Constants have separate rows, which
-//! all activations of a function share.
+//! A row has 32, 64 or 128 bits for each lane, depending on the type of the value. Constants have
+//! rows of their own, which all activations of a function use.
 
 use crate::lanes;
 use margay_ops::meaning::{Bits, mask};
 use margay_ops::types::Kind;
 
-/// The register of a value: its kind, whether it is a constant, and the index of its row among the rows of its width.
+/// Identifies the register row of a value: the kind of the value, whether it is a constant, and the
+/// index of the row among the rows of the same width.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(super) struct RegisterId(u32);
 
-/// The width of a row's lanes.
+/// The number of bits for each lane of a register row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Width {
     Word,
@@ -21,7 +22,7 @@ pub(super) enum Width {
 }
 
 impl Width {
-    /// Returns the width of the rows that hold values of a kind.
+    /// Returns the width of the register rows for values of this kind.
     pub(super) const fn of(kind: Kind) -> Width {
         match kind.bits() {
             0..=32 => Width::Word,
@@ -35,7 +36,7 @@ const INDEX_BITS: u32 = 28;
 const CONSTANT: u32 = 1 << 31;
 
 impl RegisterId {
-    /// The ID that stands for an operand or result that a step does not have.
+    /// The ID that is used where a step has no operand or no result.
     pub(super) const NONE: RegisterId = RegisterId(u32::MAX);
 
     pub(super) fn register(kind: Kind, index: usize) -> RegisterId {
@@ -63,13 +64,13 @@ impl RegisterId {
     }
 }
 
-/// The lanes to which a step applies.
+/// The lanes that execute a step, and the lanes whose registers the step may also write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Active {
     /// The lanes that execute the step.
     pub(super) mask: u32,
-    /// Lanes whose registers are not read again. A step may write the registers of these lanes although they are not
-    /// active.
+    /// Lanes whose registers in this activation are not read again. A step may write the registers
+    /// of these lanes although they do not execute the step.
     pub(super) unused: u32,
 }
 
@@ -84,7 +85,7 @@ impl Active {
     }
 }
 
-/// Rows of all widths.
+/// The register rows of all widths of an activation, or of the constants of a function.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Registers {
     words: Vec<[u32; 32]>,
@@ -93,7 +94,8 @@ pub(super) struct Registers {
 }
 
 impl Registers {
-    /// Changes the number of rows of each width. The content of the rows is then unspecified.
+    /// Changes the number of rows of each width. Afterwards, the content of the rows is
+    /// unspecified.
     pub(super) fn resize(&mut self, [words, longs, wides]: [usize; 3]) {
         // `reserve_exact` comes first because `resize` alone would allocate up to twice as much memory, for further
         // growth.
@@ -113,15 +115,16 @@ impl Registers {
             + size_of::<[u128; 32]>() * self.wides.capacity()
     }
 
-    /// Returns how many additional bytes [`Registers::resize`] would allocate for this number of
-    /// rows.
+    /// Returns the number of bytes that [`Registers::resize`] would allocate for these numbers of
+    /// rows in addition to the existing memory.
     pub(super) fn growth(&self, [words, longs, wides]: [usize; 3]) -> usize {
         size_of::<[u32; 32]>() * words.saturating_sub(self.words.capacity())
             + size_of::<[u64; 32]>() * longs.saturating_sub(self.longs.capacity())
             + size_of::<[u128; 32]>() * wides.saturating_sub(self.wides.capacity())
     }
 
-    /// Appends a row that holds the same bits in every lane.
+    /// Appends a row for a constant of this kind, which contains `bits` in every lane, and returns
+    /// the row's ID.
     pub(super) fn push_constant(&mut self, kind: Kind, bits: Bits) -> RegisterId {
         let bits = bits & mask(kind.bits());
         let index = match Width::of(kind) {
@@ -142,13 +145,13 @@ impl Registers {
     }
 }
 
-/// The registers of an activation, and the constants of its function.
+/// The register rows of an activation, and the rows of the constants of its function.
 pub(super) struct Rows<'a> {
     pub(super) registers: &'a mut Registers,
     pub(super) constants: &'a Registers,
 }
 
-/// Returns the value of a lane in a register or a constant.
+/// Returns the element for `lane` of the register row `place`, or of the row of a constant.
 pub(super) fn get(
     (registers, constants): (&Registers, &Registers),
     place: RegisterId,
@@ -175,12 +178,13 @@ impl Rows<'_> {
         }
     }
 
-    /// Returns the value of a register or constant in a lane.
+    /// Returns the element for `lane` of the register row `place`, or of the row of a constant.
     pub(super) fn get(&self, place: RegisterId, lane: usize) -> Bits {
         get((self.registers, self.constants), place, lane)
     }
 
-    /// Sets the value of a register in a lane. Truncates `bits` to the width of the register's kind.
+    /// Writes `bits`, truncated to the width of the row's kind, to the element for `lane` of the
+    /// register row `place`.
     pub(super) fn set(&mut self, place: RegisterId, lane: usize, bits: Bits) {
         let (index, bits) = (place.index(), bits & mask(place.kind().bits()));
         match place.width() {
@@ -190,7 +194,8 @@ impl Rows<'_> {
         }
     }
 
-    /// Returns the values of all lanes of a register, zero-extended or truncated to 64 bits.
+    /// Returns the elements of a register row for all lanes, each zero-extended or truncated to 64
+    /// bits.
     pub(super) fn longs(&self, place: RegisterId) -> [u64; 32] {
         let (rows, index) = (self.of(place), place.index());
         match place.width() {
@@ -200,7 +205,7 @@ impl Rows<'_> {
         }
     }
 
-    /// Returns the mask of the lanes in which the lowest bit of the register is set.
+    /// Returns a mask of the lanes for which the lowest bit of the row's element is 1.
     pub(super) fn lowest_bits(&self, place: RegisterId) -> u32 {
         let all = |bits: &mut dyn Iterator<Item = bool>| {
             bits.zip(0..)
@@ -217,7 +222,8 @@ impl Rows<'_> {
         }
     }
 
-    /// Writes the values of the active lanes, truncated to the width of the register's kind.
+    /// Writes the values of the active lanes to the register row `place`, truncated to the width of
+    /// the row's kind.
     pub(super) fn set_longs(&mut self, place: RegisterId, values: &[u64; 32], active: Active) {
         let cut = mask(place.kind().bits()) as u64;
         match place.width() {
@@ -227,7 +233,7 @@ impl Rows<'_> {
         }
     }
 
-    /// Copies the values of the active lanes from one register to another.
+    /// Copies the elements for the active lanes from the register row `from` to the row `to`.
     pub(super) fn copy(&mut self, to: RegisterId, from: RegisterId, active: Active) {
         if to.kind() == from.kind() {
             match to.width() {
@@ -243,13 +249,15 @@ impl Rows<'_> {
         }
     }
 
-    /// Returns the row of a register. The width of the register must be the width of `L`.
+    /// Returns the elements of the register row `place`. The width of the row must be the width of
+    /// `L`.
     #[inline]
     pub(super) fn read<L: Lane>(&self, place: RegisterId) -> &[L; 32] {
         &L::rows(self.of(place))[place.index()]
     }
 
-    /// Writes the active lanes of a register's row. The width of the register must be the width of `L`.
+    /// Writes the values of the active lanes to the register row `place`. The width of the row must
+    /// be the width of `L`.
     #[inline]
     pub(super) fn write<L: Lane>(&mut self, place: RegisterId, values: &[L; 32], active: Active) {
         let row = &mut L::rows_mut(self.registers)[place.index()];
@@ -263,7 +271,7 @@ impl Rows<'_> {
     }
 }
 
-/// The Rust type of a row's elements. A row has one element for each lane.
+/// A Rust type of the elements of a register row.
 pub(super) trait Lane: Copy {
     fn rows(registers: &Registers) -> &[[Self; 32]];
     fn rows_mut(registers: &mut Registers) -> &mut [[Self; 32]];

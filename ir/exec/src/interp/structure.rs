@@ -1,5 +1,5 @@
-//! Operations with a payload instead of modifiers: addresses of variables, special registers, system calls, texture and
-//! surface accesses.
+//! Executes ops that have a payload instead of modifiers: addresses of variables, special
+//! registers, system calls, texture and surface accesses.
 
 use super::Machine;
 use super::decode::Step;

@@ -16,11 +16,12 @@ pub(super) struct Activation {
     /// Lanes that have not returned from the activation, including lanes that are in functions that
     /// the activation has called.
     pub(super) alive: u32,
-    /// For each lane, the offset of the function's slots in the thread's local memory.
+    /// For each lane, the offset in the thread's local memory at which the variables of the
+    /// activation begin.
     pub(super) local: [u32; 32],
     /// For each lane, the offset in local memory at which the next activation or `alloca` begins.
     pub(super) stack: [u32; 32],
-    /// The position of the call in the caller; `None` for the kernel.
+    /// The position of the call instruction in the caller; `None` for the activation of the kernel.
     pub(super) call: Option<At>,
     /// Number of callers.
     pub(super) depth: u32,
@@ -28,7 +29,7 @@ pub(super) struct Activation {
 
 impl Activation {
     /// Returns the number of bytes of host memory that the activation of a called function needs. The activation of a
-    /// kernel does not count, because the kernel's code bounds its size.
+    /// kernel does not count, because the kernel's code limits its size.
     fn bytes(&self) -> usize {
         match self.call {
             Some(_) => size_of::<Activation>() + self.registers.bytes(),
@@ -42,17 +43,18 @@ impl Activation {
 pub(super) struct Caller {
     pub(super) call: Option<At>,
     pub(super) depth: u32,
-    /// For each lane, the offset in local memory at which the callee's slots begin.
+    /// For each lane, the offset in the thread's local memory at which the variables of the callee
+    /// begin.
     pub(super) stack: [u32; 32],
 }
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Warp {
     pub(super) activations: Vec<Activation>,
-    /// Indices of activations that all lanes have left, and that can be reused.
+    /// The indices of activations that all lanes have left. New activations can use these indices.
     unused: Vec<u32>,
-    /// Number of bytes of host memory that the activations of called functions occupy, including activations that all
-    /// lanes have left.
+    /// The number of bytes of host memory that the activations of called functions of the warp
+    /// occupy, including activations that all lanes have left.
     pub(super) stack_bytes: usize,
     /// For each lane that has stopped at a sync point, the step after the sync point.
     at: [Option<At>; 32],
@@ -62,7 +64,8 @@ pub(super) struct Warp {
 }
 
 impl Warp {
-    /// Makes lanes enter a function, and returns the position of the function's first step.
+    /// Creates an activation of the function `func` for the lanes `mask`, and returns the position
+    /// of the function's first step.
     pub(super) fn enter(
         &mut self,
         (func, body, local_bytes): (FuncId, &Body, u32),
@@ -94,7 +97,8 @@ impl Warp {
         At::new(caller.depth, number, 0)
     }
 
-    /// Returns the number of bytes of host memory that the warp must allocate in addition if lanes enter a function.
+    /// Returns the number of bytes of host memory that [`Warp::enter`] must allocate for an
+    /// activation of the function `body`.
     pub(super) fn growth(&self, body: &Body) -> usize {
         match self.unused.last() {
             Some(&number) => self.activations[number as usize]
@@ -104,7 +108,7 @@ impl Warp {
         }
     }
 
-    /// Frees the registers of activations without lanes.
+    /// Frees the registers of the activations that all lanes have left.
     pub(super) fn trim(&mut self) {
         for &number in &self.unused {
             self.activations[number as usize].registers = Registers::default();
@@ -112,8 +116,8 @@ impl Warp {
         self.stack_bytes = self.activations.iter().map(Activation::bytes).sum();
     }
 
-    /// Makes lanes leave an activation, and returns the position of the call in the caller's activation; `None` for the
-    /// kernel.
+    /// Removes the lanes `mask` from the activation with the index `number`. Returns the position
+    /// of the call in the caller's activation, or `None` for the activation of the kernel.
     pub(super) fn leave(&mut self, number: usize, mask: u32) -> Option<At> {
         let activation = &mut self.activations[number];
         activation.alive &= !mask;
@@ -123,7 +127,8 @@ impl Warp {
         activation.call
     }
 
-    /// Makes lanes exit the kernel: they leave the activation at `at` and all its callers.
+    /// Removes lanes that exit the kernel from the activation at `at` and from the activations of
+    /// all its callers.
     pub(super) fn exit(&mut self, at: At, mask: u32) {
         let mut next = Some(at);
         while let Some(at) = next {
@@ -138,7 +143,7 @@ impl Warp {
         }
     }
 
-    /// Records the position at which lanes have stopped.
+    /// Records `at` as the position at which the lanes `mask` have stopped.
     pub(super) fn stop(&mut self, mask: u32, at: At) {
         for lane in lanes(mask) {
             self.at[lane as usize] = Some(at);
@@ -187,7 +192,8 @@ impl Warp {
         first.map(|(_, lanes)| lanes)
     }
 
-    /// Groups the lanes of `mask`, which have stopped, by their positions.
+    /// Returns the groups that the stopped lanes `mask` form: lanes with equal positions are in the
+    /// same group.
     pub(super) fn stopped(&self, mask: u32) -> Groups {
         let mut groups = Groups::default();
         let first = self.at(mask.trailing_zeros() % 32);

@@ -1,13 +1,16 @@
-//! Approximate functions: division, roots, sines, logarithms, exponentials.
+//! The reference functions of the ops for which PTX permits approximate results: division, roots,
+//! sines, logarithms, exponentials.
 //!
-//! PTX specifies error bounds and special cases for these functions. Within the bounds, Margay chooses the bits of the
-//! results, which are the same on every engine. A quotient, a reciprocal or a square root is one correctly rounded
-//! operation of [`soft`]. Host processors have instructions for these three operations. `rsqrt` consists of two such
-//! operations (`1 / sqrt`, each rounded to nearest). [`functions`] contains the other functions, generic over
-//! [`Arithmetic`]. The reference function evaluates them on one value, and the code generator emits the same algorithm
-//! for vector registers.
+//! PTX specifies error bounds and special cases for these functions. Within these bounds, Margay
+//! defines the exact bits of the results, which are the same in every engine. A quotient, a
+//! reciprocal or a square root is one correctly rounded operation of [`soft`]. Host processors have
+//! instructions for these three operations. `rsqrt` consists of two such operations (`1 / sqrt`,
+//! each rounded to nearest). [`functions`] contains the other functions, which are generic over
+//! [`Arithmetic`]: the reference function computes them for one value, and the code generator emits
+//! the same operations for vector registers.
 //!
-//! Half-precision forms convert the operand exactly to `f32`, compute in `f32`, and round the result to nearest even.
+//! For a type of 16 bits, a function converts the operand exactly to `f32`, computes in `f32`, and
+//! rounds the result to nearest even.
 //!
 //! Invariant: with `.ftz` no intermediate value that affects the result is subnormal, so engines may run these
 //! functions with the host's flush-to-zero flags set.
@@ -23,8 +26,9 @@ use super::{Bits, Desc, float, map_elements};
 use crate::mods::Precision;
 use crate::types::OpType;
 
-/// Computes `a / b`, correctly rounded, except that `.approx` treats divisors above 2^126 as infinite. For such a
-/// divisor, PTX requires a quotient of zero, or NaN if `a` is infinite.
+/// Computes the quotient `a / b` of the two operands, correctly rounded. There is one exception:
+/// `.approx` treats divisors above 2^126 as infinite, because PTX requires a quotient of zero for
+/// them, or NaN if `a` is infinite.
 pub fn div(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let mut operands = [super::arg(args, 0), super::arg(args, 1)];
     let large = Format::F32.magnitude(operands[1]) > LARGEST_DIVISOR;
@@ -37,7 +41,7 @@ pub fn div(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
 /// 2^126 as `f32`.
 const LARGEST_DIVISOR: Bits = 0x7e80_0000;
 
-/// Computes `1 / a`.
+/// Computes the reciprocal of the operand.
 pub fn rcp(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     if desc.ty == OpType::F64 {
         out[0] = upper_word(super::arg(args, 0), reciprocal);
@@ -46,12 +50,12 @@ pub fn rcp(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     }
 }
 
-/// Computes the square root of `a`.
+/// Computes the square root of the operand.
 pub fn sqrt(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     float::sqrt(desc, args, out);
 }
 
-/// Computes `1 / sqrt(a)`.
+/// Computes the reciprocal of the operand's square root.
 pub fn rsqrt(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     if desc.ty == OpType::F64 && desc.mods.ftz() {
         out[0] = upper_word(super::arg(args, 0), |format, bits| {
@@ -78,8 +82,9 @@ fn reciprocal(format: &Format, bits: Bits) -> Bits {
     )
 }
 
-/// Computes an `.approx.ftz.f64` form: reads only the upper 32 bits of the operand, and rounds the result so that its
-/// lower 32 bits are zero. For any NaN result, returns `0x7fffffff00000000`.
+/// Computes an `.approx.ftz.f64` form: applies `op` to the operand with its lower 32 bits set to
+/// zero, and rounds the result so that its lower 32 bits are zero. If the result is a NaN, returns
+/// `0x7fffffff00000000`.
 fn upper_word(bits: Bits, op: impl Fn(&Format, Bits) -> Bits) -> Bits {
     let format = Format::F64;
     let upper = |bits: Bits| bits >> 32 << 32;
@@ -90,7 +95,8 @@ fn upper_word(bits: Bits, op: impl Fn(&Format, Bits) -> Bits) -> Bits {
     format.flush(upper(result + (1 << 31)))
 }
 
-/// A function of one `f32`, computed on the host. The last argument states whether `.ftz` is given.
+/// A function of one `f32`, computed on the host. Its last argument states whether the instruction
+/// has the modifier `.ftz`.
 type Function = fn(&mut Host, f32, bool) -> f32;
 
 fn evaluate(desc: &Desc, args: &[Bits], out: &mut [Bits], function: Function) {
@@ -115,17 +121,17 @@ fn evaluate(desc: &Desc, args: &[Bits], out: &mut [Bits], function: Function) {
     });
 }
 
-/// Computes the sine of an angle in radians.
+/// Computes the sine of the operand, an angle in radians.
 pub fn sin(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     evaluate(desc, args, out, functions::sin);
 }
 
-/// Computes the cosine of an angle in radians.
+/// Computes the cosine of the operand, an angle in radians.
 pub fn cos(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     evaluate(desc, args, out, functions::cos);
 }
 
-/// Computes the logarithm to base two.
+/// Computes the operand's logarithm to base two.
 pub fn lg2(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     evaluate(desc, args, out, functions::lg2);
 }
@@ -135,7 +141,7 @@ pub fn ex2(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     evaluate(desc, args, out, functions::ex2);
 }
 
-/// Computes the hyperbolic tangent.
+/// Computes the hyperbolic tangent of the operand.
 pub fn tanh(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     evaluate(desc, args, out, |host, x, _| functions::tanh(host, x));
 }

@@ -1,8 +1,8 @@
-//! Ops that accept both integer and floating-point types. The class of the type selects the function that computes the
-//! result.
+//! The reference functions of ops that accept both integer and floating-point types. They call
+//! another function, depending on whether the type is an integer or a floating-point type.
 //!
-//! The calls are direct, so that the Rust compiler can inline and specialise the functions if the [`Desc`] is a
-//! constant.
+//! The calls do not use function pointers, so that the Rust compiler can inline and specialise the
+//! functions if the [`Desc`] is a constant.
 
 use super::{Bits, Desc, approx, carry, float, int, minmax};
 use crate::mods::Precision;
@@ -55,7 +55,8 @@ pub fn mul(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     by_class!(desc, args, out, int::mul, float::mul);
 }
 
-/// Computes a product plus an addend; fused for floating point.
+/// Computes the sum of a product and an addend. For floating-point types, the product is not
+/// rounded before the addition.
 #[inline(always)]
 pub fn mad(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     by_class!(desc, args, out, int::mad | carry::mad, float::fma);
@@ -101,7 +102,7 @@ pub fn rcp(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     by_precision!(desc, args, out, float::rcp, approx::rcp);
 }
 
-/// Computes a square root.
+/// Computes the square root of the operand.
 pub fn sqrt(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     by_precision!(desc, args, out, float::sqrt, approx::sqrt);
 }

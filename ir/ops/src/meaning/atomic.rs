@@ -1,9 +1,12 @@
-//! Read-modify-writes: functions that compute the new memory content from the old content and the operands.
+//! The reference functions of read-modify-write operations, which compute the new memory content
+//! from the old content and the operands.
 //!
-//! Each function computes one element; engines apply it to each element of a vector form. Floating-point additions
-//! round to nearest even. `f32` additions flush subnormals for global memory and for generic addresses, which refer to
-//! global memory in nearly all cases. They do not flush subnormals for shared memory or with `.noftz`. Floating-point
-//! `min` and `max` ignore NaN. Floating-point `exch` and `cas` copy bits without interpreting them.
+//! Each function computes one element; for a vector operation, engines call it for each element.
+//! Floating-point additions round to nearest even. `f32` additions flush subnormals for global
+//! memory and for generic addresses, which refer to global memory in nearly all cases. They do not
+//! flush subnormals for shared memory or with `.noftz`. If one operand of a floating-point `min` or
+//! `max` is NaN, the result is the other operand. `exch` and `cas` copy and compare the bits of
+//! floating-point numbers as integers.
 
 use super::soft::{self, Format, Round};
 use super::{Bits, Desc, arg, int, map_elements, mask, mbarrier, minmax};
@@ -44,7 +47,8 @@ fn add_float(desc: &Desc, format: &Format, old: Bits, operand: Bits) -> Bits {
     })
 }
 
-/// Applies an integer or bitwise operation.
+/// Returns the new content of the memory on which an atomic operation on integers or bits is
+/// performed.
 pub fn integer(ty: OpType, op: AtomOp, old: Bits, args: &[Bits]) -> Bits {
     let all = mask(ty.bits());
     let (old, operand) = (old & all, arg(args, 0) & all);

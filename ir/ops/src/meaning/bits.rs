@@ -1,4 +1,5 @@
-//! Logic, shifts, bit fields, bit counts and byte permutation.
+//! The reference functions of logic operations, shifts, bit fields, bit counts and byte
+//! permutations.
 
 use super::{Bits, Desc, arg, mask, sign_extend};
 use crate::mods::{BoolOp, Mode};
@@ -13,25 +14,25 @@ fn truncated(desc: &Desc, args: &[Bits], index: usize) -> Bits {
     arg(args, index) & mask(width(desc))
 }
 
-/// Returns a 32-bit operand.
+/// Returns the low 32 bits of the operand with the given index.
 #[inline(always)]
 fn word(args: &[Bits], index: usize) -> u32 {
     arg(args, index) as u32
 }
 
-/// Computes the bitwise and.
+/// Computes the bitwise "and" of the two operands.
 #[inline(always)]
 pub fn and(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = truncated(desc, args, 0) & truncated(desc, args, 1);
 }
 
-/// Computes the bitwise or.
+/// Computes the bitwise "or" of the two operands.
 #[inline(always)]
 pub fn or(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = truncated(desc, args, 0) | truncated(desc, args, 1);
 }
 
-/// Computes the bitwise exclusive or.
+/// Computes the bitwise "exclusive or" of the two operands.
 #[inline(always)]
 pub fn xor(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = truncated(desc, args, 0) ^ truncated(desc, args, 1);
@@ -59,8 +60,9 @@ pub(super) fn combine(op: BoolOp, a: bool, b: bool) -> bool {
     }
 }
 
-/// Applies a bitwise function of three operands, given by its truth table. With `.and`, `.or` or `.xor`, also returns a
-/// predicate. This modifier combines two truth values: whether the result is not zero, and the predicate operand that
+/// Computes a bitwise function of three operands. The fourth operand is the truth table of the
+/// function. With `.and`, `.or` or `.xor`, also returns a predicate. The predicate combines two
+/// truth values with this operator: whether the result is not zero, and the predicate operand that
 /// follows the table.
 pub fn lop3(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let (a, b, c) = (word(args, 0), word(args, 1), word(args, 2));
@@ -78,7 +80,8 @@ pub fn lop3(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     }
 }
 
-/// Shifts left. If the amount is at least the width, the result is zero.
+/// Shifts the first operand left by the second operand. If the second operand is at least the width
+/// of the type, the result is zero.
 #[inline(always)]
 pub fn shl(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let (bits, amount) = (truncated(desc, args, 0), word(args, 1));
@@ -88,8 +91,9 @@ pub fn shl(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     } & mask(width(desc));
 }
 
-/// Shifts right. If the amount is at least the width, the result is zero for unsigned types; for signed types, all its
-/// bits are copies of the sign bit.
+/// Shifts the first operand right by the second operand. If the second operand is at least the
+/// width of the type, the result is zero for unsigned types; for signed types, all bits of the
+/// result are copies of the sign bit.
 #[inline(always)]
 pub fn shr(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let (bits, amount) = (truncated(desc, args, 0), word(args, 1));
@@ -105,8 +109,8 @@ pub fn shr(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     } & mask(width(desc));
 }
 
-/// Shifts the 64-bit pair `b:a` (funnel shift): returns the upper word of a left shift, or the lower word of a
-/// right shift.
+/// Shifts 64 bits, of which the operand `b` is the upper word and the operand `a` the lower word
+/// (funnel shift): returns the upper word of a left shift, or the lower word of a right shift.
 #[inline(always)]
 pub fn shf(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let pair = u64::from(word(args, 1)) << 32 | u64::from(word(args, 0));
@@ -122,26 +126,27 @@ pub fn shf(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     };
 }
 
-/// Counts the one bits.
+/// Returns the number of one bits in the operand.
 #[inline(always)]
 pub fn popc(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = truncated(desc, args, 0).count_ones().into();
 }
 
-/// Counts the zero bits above the highest one bit.
+/// Returns the number of zero bits above the highest one bit of the operand.
 #[inline(always)]
 pub fn clz(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = (truncated(desc, args, 0).leading_zeros() + width(desc) - 128).into();
 }
 
-/// Reverses the order of the bits.
+/// Returns the bits of the operand in reverse order.
 pub fn brev(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = truncated(desc, args, 0).reverse_bits() >> (128 - width(desc));
 }
 
-/// Returns the position of the highest one bit (unsigned types) or of the highest bit that differs
-/// from the sign bit (signed types). Returns all ones if no such bit exists. With `.shiftamt`,
-/// returns the distance of this bit from the top bit instead of its position.
+/// Returns the position in the operand of the highest one bit (for unsigned types) or of the
+/// highest bit that differs from the sign bit (for signed types). Returns all ones if no such bit
+/// exists. With `.shiftamt`, returns the distance of this bit from the top bit instead of its
+/// position.
 pub fn bfind(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let bits = truncated(desc, args, 0);
     let negative = desc.ty.is_signed() && bits >> (width(desc) - 1) != 0;
@@ -157,9 +162,10 @@ pub fn bfind(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     };
 }
 
-/// Returns the position of the n-th one bit of the first operand, counted from bit `base`: upwards
-/// if n is positive, downwards if n is negative. For n = 0, returns `base` if bit `base` is set.
-/// Returns all ones if there is no such bit.
+/// Returns the position of the n-th one bit of the first operand. The count begins at bit `base`,
+/// the second operand, and goes upwards if n, the third operand, is positive, and downwards if n is
+/// negative. For n = 0, returns `base` if bit `base` is set. Returns all ones if there is no such
+/// bit.
 pub fn fns(_: &Desc, args: &[Bits], out: &mut [Bits]) {
     let (bits, base, offset) = (word(args, 0), word(args, 1), word(args, 2) as i32);
     let is_set = |position: &u32| bits >> position & 1 != 0;
@@ -173,7 +179,8 @@ pub fn fns(_: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = found.map_or(mask(32), Bits::from);
 }
 
-/// Returns the field of `c` bits that starts at bit `b`, sign-extended for signed types.
+/// Returns the field of `c` bits that starts at bit `b` of the first operand. The operands `b` and
+/// `c` are the second and the third. For signed types, the field is sign-extended.
 pub fn bfe(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let bits = truncated(desc, args, 0);
     let (position, length) = (word(args, 1) & 255, word(args, 2) & 255);
@@ -190,7 +197,8 @@ pub fn bfe(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = field | fill;
 }
 
-/// Returns `b` with `d` bits, starting at bit `c`, replaced by the low `d` bits of `a`.
+/// The operands are `a`, `b`, `c`, `d`. Returns `b`, in which the `d` bits from bit `c` on are
+/// replaced by the low `d` bits of `a`.
 pub fn bfi(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let (position, length) = (word(args, 2) & 255, word(args, 3) & 255);
     let field = mask(length).unbounded_shl(position) & mask(width(desc));
@@ -198,7 +206,8 @@ pub fn bfi(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = truncated(desc, args, 1) & !field | inserted & field;
 }
 
-/// Sign- or zero-extends the low `b` bits of `a`. A `b` above 31 is clamped to 32 or, with `.wrap`, taken modulo 32.
+/// Sign-extends or zero-extends the low `b` bits of `a`, where `a` and `b` are the two operands. A
+/// `b` above 31 is clamped to 32 or, with `.wrap`, taken modulo 32.
 pub fn szext(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let (a, b) = (word(args, 0), word(args, 1));
     let bits = if desc.mods.mode() == Mode::Wrap {
@@ -215,8 +224,8 @@ pub fn szext(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = extended & mask(32);
 }
 
-/// Returns a mask of `b` one bits that starts at bit `a`. An `a` or `b` above 31 is clamped to 32 or, with `.wrap`,
-/// taken modulo 32.
+/// Returns a mask of `b` one bits that starts at bit `a`, where `a` and `b` are the two operands.
+/// An `a` or `b` above 31 is clamped to 32 or, with `.wrap`, taken modulo 32.
 pub fn bmsk(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let wrap = desc.mods.mode() == Mode::Wrap;
     let read = |i| {
@@ -229,7 +238,8 @@ pub fn bmsk(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = mask(read(1)).unbounded_shl(read(0)) & mask(32);
 }
 
-/// Permutes bytes: returns a word of four bytes that the selector takes from the 64-bit pair `b:a`.
+/// Returns a word of four bytes, each of which the third operand selects from the eight bytes of
+/// the first operand (low bytes) and the second operand (high bytes).
 pub fn prmt(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let bytes = (u64::from(word(args, 1)) << 32 | u64::from(word(args, 0))).to_le_bytes();
     let selector = word(args, 2);
@@ -242,8 +252,9 @@ pub fn prmt(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     });
 }
 
-/// Returns the selector of the byte that becomes byte `i`. The low three bits are the index of the source byte. If bit
-/// 3 is set, all bits of the result byte are copies of the source byte's sign bit.
+/// Returns a number of four bits that selects the source of byte `i` of the result. The low three
+/// bits of this number are the index of the source byte. If bit 3 is set, all bits of the result
+/// byte are copies of the source byte's sign bit.
 fn selected_byte(mode: Mode, selector: u32, i: u32) -> u32 {
     let start = selector & 3;
     match mode {

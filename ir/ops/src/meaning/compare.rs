@@ -1,4 +1,5 @@
-//! Comparison and selection: `setp set selp slct testp`.
+//! The reference functions of the ops for comparison and selection: `setp`, `set`, `selp`, `slct`
+//! and `testp`.
 //!
 //! If an operand is NaN, ordered comparisons are false, and unordered comparisons (`equ`, `ltu` ...) are true. `lo`,
 //! `ls`, `hi` and `hs` compare their operands as unsigned integers, regardless of the type. Packed halves are compared
@@ -12,7 +13,8 @@ use crate::mods::{CmpOp, Mode};
 use crate::types::OpType;
 use std::cmp::Ordering;
 
-/// Returns whether the comparison holds for operands whose order is `order`; `None` means that an operand is NaN.
+/// Returns the result of the comparison `cmp` for two operands whose order is `order`; `None` means
+/// that an operand is NaN.
 #[inline(always)]
 fn holds(cmp: CmpOp, order: Option<Ordering>) -> bool {
     let Some(order) = order else {
@@ -77,8 +79,8 @@ fn float_order(format: &Format, a: Bits, b: Bits) -> Option<Ordering> {
     }
 }
 
-/// Compares one pair of elements. Returns the result of the comparison and its complement, each combined with the
-/// predicate operand if there is one.
+/// Compares the elements with the index `index` of the two operands. Returns the result of the
+/// comparison and its complement, each combined with the predicate operand if there is one.
 #[inline(always)]
 fn outcomes(desc: &Desc, ty: OpType, args: &[Bits], index: u32) -> (bool, bool) {
     let operand = |i| element(ty, arg(args, i), index);
@@ -88,7 +90,8 @@ fn outcomes(desc: &Desc, ty: OpType, args: &[Bits], index: u32) -> (bool, bool) 
     (combine(op, outcome, with), combine(op, !outcome, with))
 }
 
-/// Compares the operands and returns predicates: the result of the comparison and, if requested, a second predicate.
+/// Compares the operands and returns predicates: the result of the comparison and, if `out` has two
+/// elements, a second predicate.
 #[inline(always)]
 pub fn setp(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let (first, complement) = outcomes(desc, desc.ty, args, 0);
@@ -126,7 +129,8 @@ pub fn set(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     });
 }
 
-/// Returns `a` if the predicate is true, and `b` otherwise.
+/// Returns the first operand if the third operand, a predicate, is true, and the second operand
+/// otherwise.
 #[inline(always)]
 pub fn selp(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let chosen = if arg(args, 2) & 1 != 0 {
@@ -137,7 +141,8 @@ pub fn selp(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = chosen & mask(desc.ty.bits());
 }
 
-/// Returns `a` if `c` (an `s32` or `f32`) is not negative, and `b` otherwise. -0 is not negative; a NaN selects `b`.
+/// Returns the first operand if the third operand (an `s32` or `f32`) is not negative, and the
+/// second operand otherwise. -0 is not negative; for a NaN, the result is the second operand.
 pub fn slct(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let c = arg(args, 2);
     let not_negative = match Format::of(desc.src) {
@@ -154,7 +159,8 @@ pub fn slct(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     }) & mask(desc.ty.bits());
 }
 
-/// Tests a floating-point value for a property; zeros count as normal.
+/// Returns whether a floating-point value has the property that the modifiers name, such as
+/// infinite. A zero counts as normal.
 pub fn testp(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let Some(format) = Format::of(desc.ty) else {
         return;

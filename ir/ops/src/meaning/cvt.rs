@@ -1,9 +1,10 @@
-//! `cvt`: conversion between any two types.
+//! The reference function of `cvt`, which converts a value of any type to any other type.
 //!
-//! `ty` is the destination type, and `src` is the source type. For a packed destination, the op has
-//! either one scalar operand for each element, with the operand for the highest element first, or
-//! one packed operand, which is converted element by element. If the conversion uses random bits
-//! (`.rs`) or a scale factor (`.scaled`), the last operand contains them.
+//! `ty` is the destination type, and `src` is the source type. If the destination type is packed,
+//! there are two cases. The op can have one scalar operand for each element, with the operand for
+//! the highest element first. Or it has one packed operand, which is converted element by element.
+//! If the conversion uses random bits (`.rs`) or a scale factor (`.scaled`), the last operand
+//! contains them.
 //!
 //! A result has the width of the destination type. If the destination register is wider, the
 //! lowering of the PTX instruction extends the result. The lowering sign-extends signed integers
@@ -47,7 +48,8 @@ pub fn cvt(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     });
 }
 
-/// The operands that follow the values to convert, and the index of the element that is being converted.
+/// The values of the operands that follow the converted values, and the index of the element that
+/// is being converted.
 #[derive(Clone, Copy)]
 struct Extra {
     random: u32,
@@ -57,7 +59,7 @@ struct Extra {
 }
 
 impl Extra {
-    /// Returns the rounding of a floating-point result.
+    /// Returns the rounding with which a floating-point result is computed.
     #[inline]
     fn round(self, desc: &Desc) -> Round {
         if desc.mods.rounding() != Rounding::Rs {
@@ -91,8 +93,9 @@ fn convert(desc: &Desc, bits: Bits, extra: Extra) -> Bits {
     }
 }
 
-/// Converts an integer to an integer. Sign- or zero-extends the source as the source type requires.
-/// The value is then truncated or, with `.sat`, clamped to the range of the destination type.
+/// Converts an integer to another integer type. First, sign-extends or zero-extends the source, as
+/// the source type requires. The value is then truncated or, with `.sat`, clamped to the range of
+/// the destination type.
 #[inline(always)]
 fn resize(desc: &Desc, bits: Bits) -> Bits {
     let value = int::value(desc.src, bits);

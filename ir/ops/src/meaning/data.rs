@@ -1,15 +1,15 @@
-//! Reference functions of ops that only move bits.
+//! The reference functions of ops that move bits without changing them.
 
 use super::{Bits, Desc, arg, mask};
 
-/// Returns the operand's bits unchanged; the result has another type.
+/// Returns the bits of the operand unchanged; only the type of the result differs.
 #[inline(always)]
 pub fn bitcast(_: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = arg(args, 0);
 }
 
-/// Joins parts of equal width into one value, with the first part in the lowest bits. `ty` is the type of the joined
-/// value, and `src` is the type of a part.
+/// Joins the operands, which have equal widths, into one value, with the first operand in the
+/// lowest bits. `ty` is the type of the joined value, and `src` is the type of the operands.
 #[inline(always)]
 pub fn pack(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let part = desc.src.bits();
@@ -19,8 +19,8 @@ pub fn pack(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = whole & mask(desc.ty.bits());
 }
 
-/// Splits a value into parts of equal width; the first part contains the lowest bits. `src` is the type of the value,
-/// and `ty` is the type of a part.
+/// Splits the operand into results of equal width; the first result contains the lowest bits. `src`
+/// is the type of the operand, and `ty` is the type of the results.
 pub fn unpack(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let part = desc.ty.bits();
     for (i, slot) in (0u32..).zip(out) {

@@ -1,12 +1,15 @@
-//! Floating-point arithmetic with PTX's modifiers: `add sub mul fma mad div rcp sqrt`, and operations on the sign.
+//! The reference functions of floating-point arithmetic, with all modifiers of PTX: `add`, `sub`,
+//! `mul`, `fma`, `mad`, `div`, `rcp`, `sqrt`, and operations on the sign.
 //!
-//! The functions flush (`.ftz`) and decode the operands, round the exact result once, and then flush (`.ftz`) and clamp
-//! (`.sat`, `.relu`) the rounded result. Where PTX leaves a choice, Margay follows these rules:
+//! The functions replace subnormal operands by zero (`.ftz`), decode the operands, and round the
+//! exact result once. Then they replace a subnormal result by zero (`.ftz`), and limit the result
+//! to the range from 0 to 1 (`.sat`) or replace a negative result by 0 (`.relu`). Where PTX leaves
+//! a choice, Margay follows these rules:
 //!
 //! - A NaN result is the format's canonical NaN (`0x7fffffff`, `0x7fff`). An `f64` operation returns its first NaN
 //!   operand as a quiet NaN, or `0xfff8000000000000` if no operand was NaN.
 //! - `.sat` and `.relu` turn -0 into +0.
-//! - With `.ftz`, a result is flushed if it is subnormal after rounding.
+//! - With `.ftz`, a result is replaced by zero if it is subnormal after rounding.
 //!
 //! If the operands and the result are ordinary `f32` or `f64` values (see `host`) and the rounding is to nearest even,
 //! the functions use the host's operations, which give the results that IEEE 754 specifies. All other cases use
@@ -21,7 +24,7 @@ use super::soft::{self, Format, Number, Round};
 use super::{Bits, Desc, arg, map_elements, mask};
 use crate::types::OpType;
 
-/// The format and the rounding of an operation.
+/// The format of an operation's result, and the rounding of the operation.
 #[derive(Clone, Copy)]
 struct Frame {
     format: Format,
@@ -37,15 +40,17 @@ impl Frame {
         })
     }
 
-    /// Rounds a result. If the modifiers of the op require it, also replaces a subnormal result by zero
-    /// (`.ftz`) and clamps the result to the range from 0 to 1 (`.sat`).
+    /// Rounds the exact result `value` to the format. If the modifiers of the op require it, also
+    /// replaces a subnormal result by zero (`.ftz`), and limits the result to the range from 0 to 1
+    /// (`.sat`) or replaces a negative result by 0 (`.relu`).
     fn finish(self, desc: &Desc, value: Number) -> Bits {
         let bits = self.format.encode(value, self.round, false);
         finish_bits(desc, &self.format, bits)
     }
 }
 
-/// Flushes a result if `.ftz` is given, and then clamps it.
+/// If the modifiers of the op require it, replaces a subnormal result by zero (`.ftz`), and limits
+/// the result to the range from 0 to 1 (`.sat`) or replaces a negative result by 0 (`.relu`).
 #[inline(always)]
 pub(super) fn finish_bits(desc: &Desc, format: &Format, bits: Bits) -> Bits {
     let bits = input(desc, format, bits);
@@ -58,7 +63,8 @@ pub(super) fn finish_bits(desc: &Desc, format: &Format, bits: Bits) -> Bits {
     }
 }
 
-/// Applies `.sat`: clamps to [0, 1]; a NaN becomes +0.
+/// Performs the modifier `.sat`: a value below 0 or a NaN becomes +0, and a value above 1 becomes
+/// 1.
 #[inline]
 pub(super) fn clamp_to_one(format: &Format, bits: Bits) -> Bits {
     if format.is_nan(bits) || format.is_negative(bits) {
@@ -68,7 +74,7 @@ pub(super) fn clamp_to_one(format: &Format, bits: Bits) -> Bits {
     }
 }
 
-/// Applies `.relu`: negative values become +0, a NaN becomes the canonical NaN.
+/// Performs the modifier `.relu`: a negative value becomes +0, and a NaN becomes the canonical NaN.
 #[inline]
 pub(super) fn clamp_to_zero(format: &Format, bits: Bits) -> Bits {
     if format.is_nan(bits) {
@@ -80,7 +86,8 @@ pub(super) fn clamp_to_zero(format: &Format, bits: Bits) -> Bits {
     }
 }
 
-/// Returns the operand, flushed if `.ftz` is given; for `f64`, `.ftz` has no effect.
+/// Returns `bits`, or a zero of the same sign if `bits` is subnormal and the op has the modifier
+/// `.ftz`. For `f64`, `.ftz` has no effect.
 #[inline(always)]
 pub(super) fn input(desc: &Desc, format: &Format, bits: Bits) -> Bits {
     if desc.mods.ftz() && *format != Format::F64 {
@@ -90,8 +97,9 @@ pub(super) fn input(desc: &Desc, format: &Format, bits: Bits) -> Bits {
     }
 }
 
-/// Returns the first NaN operand as a quiet NaN; `None` if no operand is NaN. Operations in formats
-/// other than `f64` do not keep the payload of a NaN, so the result for these formats is `None`.
+/// For `f64`, returns the first operand that is NaN, as a quiet NaN, or `None` if no operand is
+/// NaN. Operations in formats other than `f64` do not keep the payload of a NaN, so for these
+/// formats the result is always `None`.
 fn passed_nan(format: &Format, operands: &[Bits]) -> Option<Bits> {
     if *format != Format::F64 {
         return None;
@@ -100,16 +108,16 @@ fn passed_nan(format: &Format, operands: &[Bits]) -> Option<Bits> {
     Some(nan | 1 << 51)
 }
 
-/// An operation, given as a function that computes the exact result, and as the host's operations
-/// for `f32` and `f64`, which round to nearest even.
+/// An arithmetic operation: a function that computes the exact result, and the corresponding
+/// operations of the host for `f32` and `f64`, which round to nearest even.
 struct Operation {
     exact: fn(&[Number; 4], Round) -> Number,
     single: fn(&[f32; 4]) -> f32,
     double: fn(&[f64; 4]) -> f64,
 }
 
-/// Applies an operation to each element. In mixed-precision forms, all operands except the last are in the format of
-/// `src`.
+/// Computes an operation for each element of the operands. In mixed-precision forms
+/// (`add.f32.f16`), all operands except the last have the type `src`.
 #[inline(always)]
 fn compute(desc: &Desc, args: &[Bits], operation: &Operation) -> Bits {
     let Some(frame) = Frame::of(desc) else {
@@ -138,7 +146,7 @@ fn compute_element(
     }
 }
 
-/// Computes one element exactly and rounds it once.
+/// Computes the exact result of an operation for one element, and rounds it once.
 #[inline(never)]
 fn exactly(
     desc: &Desc,
@@ -196,26 +204,27 @@ const SQRT: Operation = Operation {
     double: |x| x[0].sqrt(),
 };
 
-/// Computes `a + b`.
+/// Computes the sum of the two operands.
 #[inline(always)]
 pub fn add(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = compute(desc, args, &ADD);
 }
 
-/// Computes `a - b`.
+/// Subtracts the second operand from the first operand.
 #[inline(always)]
 pub fn sub(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = compute(desc, args, &SUB);
 }
 
-/// Computes `a * b`.
+/// Computes the product of the two operands.
 #[inline(always)]
 pub fn mul(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = compute(desc, args, &MUL);
 }
 
-/// Computes `a * b + c`, rounded once. With `.oob`, returns zero for an element if one of its
-/// factors is the special NaN that marks out-of-bounds elements.
+/// Adds the third operand to the product of the first two operands. The result is rounded once.
+/// With `.oob`, the result of an element is zero if one of its factors is the special NaN that a
+/// tensor copy writes for elements outside the tensor.
 #[inline(always)]
 pub fn fma(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let whole = compute(desc, args, &FMA);
@@ -226,7 +235,8 @@ pub fn fma(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     };
 }
 
-/// Returns whether the bits are the NaN that a tensor copy writes for elements outside the tensor.
+/// Returns whether `bits` are the bits of the special NaN that a tensor copy writes for elements
+/// outside the tensor.
 fn is_out_of_bounds_nan(ty: OpType, bits: Bits) -> bool {
     ty.element_bits() == 16 && bits & 0x7fff == 0x7ff7
 }
@@ -238,29 +248,31 @@ fn without_out_of_bounds(desc: &Desc, args: &[Bits], whole: Bits) -> Bits {
     })
 }
 
-/// Computes `a / b`.
+/// Divides the first operand by the second operand.
 #[inline(always)]
 pub fn div(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = compute(desc, args, &DIV);
 }
 
-/// Computes `1 / a`.
+/// Computes the reciprocal of the operand.
 pub fn rcp(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = compute(desc, args, &RCP);
 }
 
-/// Computes the square root of `a`.
+/// Computes the square root of the operand.
 pub fn sqrt(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = compute(desc, args, &SQRT);
 }
 
-/// Applies `.ftz`, and then clears the sign bit.
+/// Computes the absolute value: replaces a subnormal operand by zero if the op has the modifier
+/// `.ftz`, and then clears the sign bit.
 #[inline(always)]
 pub fn abs(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = on_bits(desc, args, |format, bits| format.magnitude(bits));
 }
 
-/// Applies `.ftz`, and then inverts the sign bit.
+/// Negates the operand: replaces a subnormal operand by zero if the op has the modifier `.ftz`, and
+/// then inverts the sign bit.
 #[inline(always)]
 pub fn neg(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = on_bits(desc, args, |format, bits| bits ^ format.sign_bit());
@@ -274,7 +286,7 @@ fn on_bits(desc: &Desc, args: &[Bits], op: impl Fn(&Format, Bits) -> Bits) -> Bi
     map_elements(desc.ty, args, |x| op(&format, input(desc, &format, x[0])))
 }
 
-/// Returns the magnitude of `b` with the sign of `a`.
+/// Returns the second operand with the sign of the first operand.
 pub fn copysign(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let Some(format) = Format::of(desc.ty) else {
         return;

@@ -1,27 +1,30 @@
-//! Matrix products of a warp: `mma` and `wmma` (PTX ISA, section 9.7.15).
+//! The reference function of matrix products of a warp: `mma` and `wmma` (PTX ISA, section 9.7.15).
 //!
-//! The lanes of a warp hold the elements of four matrices in registers. [`Product`] describes the product;
-//! [`Product::place`] returns the row and column of an element in a lane's registers. For `mma`, the figures of the ISA
-//! define the layout. For `wmma`, the ISA does not define the layout of fragments. In Margay's layout, lane `l` holds
-//! `count` consecutive elements that start with element `l * count`, where `count` is the number of elements in a
-//! lane's registers. Elements are numbered by rows in `a` and in the accumulators, and by columns in `b`. If the
-//! registers of 32 lanes can hold more elements than the matrix has, the numbering starts again from the first element,
-//! so that several lanes hold the same element.
+//! A product is `d = a * b + c`. The elements of these four matrices are in registers of the lanes
+//! of a warp. [`Product`] describes the product; [`Product::place`] returns the row and column of
+//! an element in a lane's registers. For `mma`, the figures of the ISA define the layout. For
+//! `wmma`, the ISA does not define the layout of fragments. In Margay's layout, the registers of
+//! lane `l` contain `count` consecutive elements that start with element `l * count`, where `count`
+//! is the number of elements in a lane's registers. Elements are numbered by rows in `a` and in the
+//! accumulators, and by columns in `b`. If the registers of 32 lanes have room for more elements
+//! than the matrix has, the numbering starts again from the first element, so that several lanes
+//! have the same element.
 //!
 //! The operands are a member mask, followed by the registers of `a`, `b` and `c`. For elements of
 //! `f16`, `bf16`, `tf32` and 8-bit formats, products are exact. The sum starts with the element of
 //! `c`. The products are added to it in double precision, in the order of `k`, and the sum is
 //! rounded once to the type of the result. For `f64`, each sum is a chain of fused multiply-adds in
-//! the order of `k`. Integers wrap unless `.satfinite` is given.
+//! the order of `k`. Sums of integers wrap unless the op has the modifier `.satfinite`.
 //!
-//! The fields of [`Mods`] have these meanings:
+//! For this op, the fields of [`Mods`] have these meanings:
 //!
 //! - `mode`: the shape of the product, such as `m16n8k8`.
-//! - `noftz`: the registers have the layout of `wmma` fragments; otherwise, they have the layout of `mma`.
+//! - `noftz`: if set, the registers have the layout of `wmma` fragments; otherwise, they have the
+//!   layout of `mma`.
 //! - `asel` (for `m8n8k4` of `f16` only): bit 0 means that `a` is stored by columns, and bit 1 means that `b` is stored
 //!   by rows.
 //! - `bsel` (for `e4m3` and `e5m2`): 1 means that `b` is `e5m2`, otherwise `b` is `e4m3`.
-//! - `bsigned`: whether `b` has signed integers.
+//! - `bsigned`: whether the elements of `b` are signed integers.
 //! - `dsel`: 1 means that `c` is `f16`, and 2 means that `c` is `f32`; otherwise `c` has the type of the result.
 //! - `atom_op`: for elements of a single bit, the operation (`xor` or `and`) that replaces the
 //!   multiplication.
@@ -36,32 +39,33 @@ use super::{Bits, Desc, WarpLanes, mask};
 use crate::mods::{AtomOp, Mode, Mods, Rounding};
 use crate::types::OpType;
 
-/// One of the matrices of a product.
+/// One of the four matrices of a product `d = a * b + c`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Part {
-    /// The left factor, with `m` rows and `k` columns.
+    /// The left factor `a`, with `m` rows and `k` columns.
     A,
-    /// The right factor, with `k` rows and `n` columns.
+    /// The right factor `b`, with `k` rows and `n` columns.
     B,
-    /// The addend, with `m` rows and `n` columns.
+    /// The addend `c`, with `m` rows and `n` columns.
     C,
     /// The result.
     D,
 }
 
-/// The sizes of the matrices of a product.
+/// The sizes of the matrices of a product `d = a * b + c`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shape {
-    /// Rows of `a`, `c` and `d`.
+    /// The number of rows of `a`, `c` and `d`.
     pub m: u32,
-    /// Columns of `b`, `c` and `d`.
+    /// The number of columns of `b`, `c` and `d`.
     pub n: u32,
-    /// Columns of `a`, and rows of `b`.
+    /// The number of columns of `a`, which is the number of rows of `b`.
     pub k: u32,
 }
 
 impl Shape {
-    /// Returns the shape with the name of a mode, such as `m16n8k8`.
+    /// Returns the shape that a mode such as `m16n8k8` names, or `None` if the mode does not name a
+    /// shape.
     pub fn of(mode: Mode) -> Option<Shape> {
         let (m, rest) = mode.name().strip_prefix('m')?.split_once('n')?;
         let (n, k) = rest.split_once('k')?;
@@ -74,22 +78,25 @@ impl Shape {
     }
 }
 
-/// Shape, types and layout of the product that an `mma` computes.
+/// The shape, the element types and the register layout of the matrix product that an `mma` op
+/// computes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Product {
     /// The sizes of the matrices.
     pub shape: Shape,
-    /// Whether the layout is the layout of `wmma` fragments.
+    /// Whether the registers have the layout of `wmma` fragments; otherwise, they have the layout
+    /// of `mma`.
     pub fragments: bool,
     types: [OpType; 4],
     mods: Mods,
 }
 
-/// A row and a column.
+/// The row and the column of an element of a matrix.
 pub type Coordinates = (u32, u32);
 
 impl Product {
-    /// Returns the product that an operation describes; `None` if the description is not a valid product.
+    /// Returns the product that an op with the description `desc` computes, or `None` if the
+    /// description is not that of a valid product.
     pub fn of(desc: &Desc) -> Option<Product> {
         let mods = desc.mods;
         let shape = Shape::of(mods.mode())?;
@@ -117,7 +124,8 @@ impl Product {
         (known(desc.ty) && known(desc.src) && product.registers_fit()).then_some(product)
     }
 
-    /// Returns whether this module supports the layout, and each matrix needs one to eight whole registers of a lane.
+    /// Returns whether this module has a register layout for the shape, and each matrix has from
+    /// one to eight whole registers in each lane.
     fn registers_fit(&self) -> bool {
         // Both factors have elements of the same size.
         let whole = self.shape.k.is_multiple_of(4 * self.packed(Part::A));
@@ -129,22 +137,22 @@ impl Product {
                 .all(|part| matches!(self.registers(part), 1..=8))
     }
 
-    /// Returns the type of a matrix's elements.
+    /// Returns the type of the elements of the matrix `part`.
     pub fn ty(&self, part: Part) -> OpType {
         self.types[part as usize]
     }
 
-    /// Returns the number of bits of a register of a matrix.
+    /// Returns the number of bits of each register of the matrix `part`.
     pub fn register_bits(&self, part: Part) -> u32 {
         self.ty(part).element_bits().max(32)
     }
 
-    /// Returns the number of elements in one register of a matrix.
+    /// Returns the number of elements in one register of the matrix `part`.
     pub fn packed(&self, part: Part) -> u32 {
         self.register_bits(part) / self.ty(part).element_bits()
     }
 
-    /// Returns the number of rows and of columns of a matrix.
+    /// Returns the number of rows and the number of columns of the matrix `part`.
     fn size(&self, part: Part) -> (u32, u32) {
         let Shape { m, n, k } = self.shape;
         match part {
@@ -160,7 +168,7 @@ impl Product {
             && self.ty(Part::A) == OpType::F16
     }
 
-    /// Returns the number of registers of a lane that hold a matrix.
+    /// Returns the number of registers that the matrix `part` has in each lane.
     pub fn registers(&self, part: Part) -> u32 {
         let (rows, columns) = self.size(part);
         // `m8n8k4` of f16 computes four products at once, with eight lanes for each product.
@@ -172,8 +180,8 @@ impl Product {
         }
     }
 
-    /// Returns the row and column of an element. `index` is the index of the element among the elements in all
-    /// registers of the lane that hold the matrix.
+    /// Returns the row and column of an element of the matrix `part`. `index` is the index of the
+    /// element among all elements of the matrix in registers of the lane.
     pub fn place(&self, part: Part, lane: u32, index: u32) -> Coordinates {
         if self.fragments {
             return self.fragment_place(part, lane, index);
@@ -206,8 +214,9 @@ impl Product {
         }
     }
 
-    /// Returns the row and column of an element for `m8n8k4` of `f16`. This instruction computes four products; two
-    /// groups of four lanes, 16 lanes apart, compute each product.
+    /// Returns the row and column of an element, as [`Product::place`] does, for the shape `m8n8k4`
+    /// of `f16`. An instruction of this shape computes four products; two groups of four lanes, 16
+    /// lanes apart, compute each product.
     fn volta_place(&self, part: Part, lane: u32, index: u32) -> Coordinates {
         let high = if lane < 16 { 0 } else { 4 };
         let (own, other) = (lane % 4, index);
@@ -238,7 +247,8 @@ impl Product {
         if self.is_volta() { 4 } else { 1 }
     }
 
-    /// Returns the index of the first operand that belongs to a matrix. The member mask has index 0.
+    /// Returns the index of the op's first operand that is a register of the matrix `part`. The
+    /// member mask has index 0.
     fn first_operand(&self, part: Part) -> usize {
         let before: &[Part] = match part {
             Part::A | Part::D => &[],
@@ -255,8 +265,9 @@ impl Product {
         (operands, self.registers(Part::D) as usize)
     }
 
-    /// Reads a matrix from the registers of the lanes; for an instruction that computes several products, one matrix
-    /// for each product. The result is stored by rows.
+    /// Returns the elements of the matrix `part`, by rows, from the registers of the lanes. For an
+    /// instruction that computes several products, returns the matrices of all products one after
+    /// another.
     fn gather(&self, part: Part, args: &[[Bits; 32]]) -> Vec<Bits> {
         let (rows, columns) = self.size(part);
         let size = (rows * columns) as usize;
@@ -276,7 +287,7 @@ impl Product {
         matrix
     }
 
-    /// Writes the result matrices to the registers of the lanes.
+    /// Writes `matrix`, the elements of the result `d` by rows, to the registers of the lanes.
     fn scatter(&self, matrix: &[Bits], results: &mut [[Bits; 32]]) {
         let (rows, columns) = self.size(Part::D);
         let size = (rows * columns) as usize;
@@ -294,7 +305,7 @@ impl Product {
         }
     }
 
-    /// Computes `a * b + c` for matrices stored by rows.
+    /// Returns the elements of `a * b + c`. The elements of all matrices are stored by rows.
     fn multiply(&self, a: &[Bits], b: &[Bits], c: &[Bits]) -> Vec<Bits> {
         match self.ty(Part::D) {
             OpType::S32 => self.integers(a, b, c),
@@ -303,9 +314,10 @@ impl Product {
         }
     }
 
-    /// Computes each element of the result with `element`. The first argument of `element` is the
-    /// index of the element in the result. The second argument lists the pairs of elements of `a`
-    /// and `b` that are multiplied for this element, as indices in `a` and `b`.
+    /// Returns the elements of the result `d`, each of which `element` computes. The first argument
+    /// of `element` is the index of the element in the result. The second argument iterates over
+    /// the pairs of elements of `a` and `b` that are multiplied for this element: an index in `a`
+    /// and an index in `b`.
     fn each(
         &self,
         element: impl Fn(usize, &mut dyn Iterator<Item = (usize, usize)>) -> Bits,
@@ -391,7 +403,7 @@ impl Product {
         sums.into_iter().map(|sum| self.round(sum)).collect()
     }
 
-    /// Rounds a sum to the type of the elements of the result.
+    /// Rounds `sum` to the type of the elements of the result `d`.
     fn round(&self, sum: f64) -> Bits {
         let Some(format) = Format::of(self.ty(Part::D)) else {
             return 0;
@@ -422,7 +434,7 @@ fn double(ty: OpType, bits: Bits) -> f64 {
     })
 }
 
-/// Computes the matrix product of a warp.
+/// Computes the matrix product of a warp from the operands in `warp`, and writes the results there.
 pub fn mma(desc: &Desc, warp: &mut WarpLanes<'_>) {
     let Some(product) = Product::of(desc) else {
         warp.results.fill([0; 32]);
@@ -549,7 +561,7 @@ mod tests {
         assert_eq!(count(Mode::M8n8k4, F64, F64, wmma), [1, 1, 2, 2]);
     }
 
-    /// Checks that each element of each matrix is held by at least one lane.
+    /// Checks that each element of each matrix is in a register of at least one lane.
     #[test]
     fn lanes_hold_every_element() {
         for flag in [false, true] {

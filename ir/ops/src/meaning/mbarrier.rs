@@ -1,4 +1,4 @@
-//! The mbarrier object: one 64-bit word of shared memory (PTX ISA, "mbarrier").
+//! The operations on an mbarrier, which is one 64-bit word of shared memory (PTX ISA, "mbarrier").
 //!
 //! PTX does not define the layout of the word. In Margay's layout, from the lowest bit to the highest, the word
 //! contains the count of pending arrivals of the current phase (20 bits), the count of arrivals that each phase expects
@@ -7,23 +7,24 @@
 
 use super::Bits;
 
-/// Number of bits of each of the two arrival counts.
+/// The number of bits of each of the two counts of arrivals in an mbarrier.
 const COUNT_BITS: u32 = 20;
 const COUNT: u64 = (1 << COUNT_BITS) - 1;
 const EXPECTED: u32 = COUNT_BITS;
 const PENDING_TX: u32 = 2 * COUNT_BITS;
 const TX: u64 = 0x1f_ffff;
 
-/// Index of the bit that holds the parity of the phase.
+/// The index of the bit that is the parity of the phase.
 pub const PARITY: u32 = 63;
-/// The product of this factor and a count is a new mbarrier object, whose phases expect this count
-/// of arrivals.
+/// The product of this factor and a count is the word of a new mbarrier whose phases expect this
+/// count of arrivals.
 pub const OF_COUNT: u64 = 1 | 1 << EXPECTED;
-/// The bits that hold the pending arrivals of the current phase.
+/// A mask of the bits that contain the count of pending arrivals of the current phase.
 pub const PENDING: u64 = COUNT;
 
-/// Returns the object after `count` arrivals, with `tx` more pending bytes. `tx` is taken modulo 2^21 and is negative
-/// for bytes that have arrived. Later phases expect `dropped` fewer arrivals.
+/// Returns the word of the mbarrier after `count` arrivals and the addition of `tx` to its count of
+/// pending bytes. `tx` is taken modulo 2^21 and is negative for bytes that have arrived. Later
+/// phases expect `dropped` fewer arrivals.
 fn after(object: u64, count: u64, dropped: u64, tx: u64) -> u64 {
     let expected = (object >> EXPECTED).wrapping_sub(dropped) & COUNT;
     let pending = (object & COUNT).wrapping_sub(count) & COUNT;
@@ -36,13 +37,14 @@ fn after(object: u64, count: u64, dropped: u64, tx: u64) -> u64 {
     }
 }
 
-/// Returns the object after `count` arrivals and the addition of `tx` pending bytes.
+/// Returns the word of the mbarrier after `count` arrivals and the addition of `tx` to its count of
+/// pending bytes.
 pub(super) fn signal(old: Bits, count: Bits, tx: Bits) -> Bits {
     after(old as u64, count as u64, 0, tx as u64).into()
 }
 
-/// Returns the object after `count` arrivals of threads that take no part in later phases, and the
-/// addition of `tx` pending bytes.
+/// Returns the word of the mbarrier after the addition of `tx` to its count of pending bytes and
+/// `count` arrivals of threads that do not arrive in later phases.
 pub(super) fn signal_drop(old: Bits, count: Bits, tx: Bits) -> Bits {
     after(old as u64, count as u64, count as u64, tx as u64).into()
 }

@@ -1,19 +1,22 @@
-//! Floating-point `min` and `max`.
+//! The reference functions of floating-point `min` and `max`.
 //!
-//! A NaN operand is ignored unless `.NaN` is given; if all operands are NaN, the result is the canonical NaN. -0 is
-//! less than +0. The three-operand form applies the two-operand form twice. With `.xorsign.abs`, the result is the
-//! least or greatest magnitude, and its sign is the exclusive or of the operands' signs.
+//! Without the modifier `.NaN`, the result is that of the operands that are not NaN, or the
+//! canonical NaN if all operands are NaN. With `.NaN`, the result is the canonical NaN if any
+//! operand is NaN. -0 is less than +0. The result for three operands is computed from the result
+//! for the first two operands and the third operand. With `.xorsign.abs`, the absolute value of the
+//! result is the least or greatest of the operands' absolute values, and its sign bit is the
+//! "exclusive or" of the operands' sign bits.
 
 use super::soft::Format;
 use super::{Bits, Desc, float, map_elements};
 
-/// Returns the least operand.
+/// Returns the least of the operands.
 #[inline]
 pub fn min(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = reduce(desc, args, i128::lt);
 }
 
-/// Returns the greatest operand.
+/// Returns the greatest of the operands.
 #[inline]
 pub fn max(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = reduce(desc, args, i128::gt);
@@ -40,8 +43,8 @@ fn reduce(desc: &Desc, args: &[Bits], first_wins: fn(&i128, &i128) -> bool) -> B
     })
 }
 
-/// Returns an integer for an encoding. The integers are in the same order as the numbers that the encodings represent,
-/// with -0 before +0.
+/// Returns a sort key for the number that `bits` represents: for two numbers, the keys have the
+/// same order as the numbers, and -0 comes before +0.
 #[inline]
 pub(super) fn order_key(format: &Format, bits: Bits) -> i128 {
     let magnitude = format.magnitude(bits) as i128;

@@ -1,13 +1,15 @@
-//! Exact binary floating point in integers, for every format of PTX.
+//! Binary floating-point arithmetic, computed exactly with integers, for every floating-point
+//! format of PTX.
 //!
-//! An operation has three steps. It decodes its operands to [`Number`]s (a sign, an integer significand and a power of
-//! two). It then computes the result exactly, or truncated with a sticky lowest bit. Finally, [`Format::encode`] rounds
-//! the result once. The operations do not use the host's floating point, so the host's rounding mode and flush-to-zero
-//! flags have no effect.
+//! An operation has three steps. First, it decodes its operands to [`Number`]s (a sign, an integer
+//! significand and a power of two). It then computes the result exactly, or truncated with a sticky
+//! lowest bit, which is set if non-zero bits were cut off. Finally, [`Format::encode`] rounds the
+//! result once. The operations do not use the host's floating point, so the host's rounding mode
+//! and flush-to-zero flags have no effect.
 //!
-//! Invariant: a [`Real`] that an operation returns is either exact or has at least 60 significant bits, the lowest of
-//! which is sticky: it is set if non-zero bits were cut off. The precision of every format is more than two bits
-//! smaller, so the later rounding is correct in every rounding mode.
+//! Invariant: a [`Real`] that an operation returns is either exact or has at least 60 significant
+//! bits, the lowest of which is sticky. Every format has more than two significant bits fewer, so
+//! the rounding afterwards is correct in every rounding mode.
 
 use super::{Bits, mask};
 use crate::mods::Rounding;
@@ -17,33 +19,35 @@ use std::cmp::Ordering;
 /// The rule that determines which encodings of a format are not finite numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Specials {
-    /// Infinities and NaNs as in IEEE 754.
+    /// The format has the infinities and NaNs that IEEE 754 specifies.
     Ieee,
-    /// One NaN (all bits set except the sign), and no infinity.
+    /// The only encoding that is not a finite number is a NaN, whose bits except the sign are all
+    /// set. It exists with both signs.
     NanOnly,
-    /// Every encoding is a finite number.
+    /// The format has no infinities and no NaNs.
     Finite,
 }
 
 /// A binary floating-point format with a sign bit, biased exponent and fraction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Format {
-    /// Number of bits of the exponent.
+    /// The number of bits of the exponent.
     pub exponent_bits: u32,
-    /// Number of bits of the fraction, without the implicit leading one.
+    /// The number of bits of the fraction, without the implicit leading one.
     pub fraction_bits: u32,
     /// The rule that determines which encodings are not finite numbers.
     pub specials: Specials,
-    /// The NaN that operations return.
+    /// The bits of the canonical NaN, which operations in this format return.
     pub nan: Bits,
 }
 
-/// How an exact value is rounded to a format.
+/// The rounding of an exact value to a value of a format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Round {
-    /// Rounds to the nearest value, with ties to the even significand.
+    /// To the nearest value. If two values are equally near, to the value whose significand is
+    /// even.
     NearestEven,
-    /// Rounds to the nearest value, with ties away from zero.
+    /// To the nearest value. If two values are equally near, to the value farther from zero.
     NearestAway,
     /// Towards zero.
     Zero,
@@ -51,9 +55,10 @@ pub enum Round {
     Down,
     /// Towards plus infinity.
     Up,
-    /// Adds `random`, scaled so that `1 << bits` is one unit in the last place, and truncates the sum.
+    /// Stochastic rounding: `random` is added to the exact value, scaled so that `1 << bits` is one
+    /// unit in the last place, and the sum is truncated.
     Stochastic {
-        /// Number of random bits.
+        /// The number of random bits that are used.
         bits: u32,
         /// The random bits.
         random: u32,
@@ -62,8 +67,8 @@ pub enum Round {
 
 impl Round {
     /// Returns the rounding that a modifier specifies. If there is no modifier, the rounding is to
-    /// nearest even. For `.rs`, also returns nearest even, because stochastic rounding needs random
-    /// bits, which this function does not have.
+    /// nearest even. For `.rs` (stochastic rounding), the result is nearest even too, because this
+    /// function does not know the random bits.
     pub const fn of(rounding: Rounding) -> Round {
         match rounding {
             Rounding::Rz | Rounding::Rzi => Round::Zero,
@@ -99,8 +104,8 @@ impl Round {
     }
 }
 
-/// Adds `random` to the highest `bits` of the discarded bits. Returns whether this sum carries into the last place of
-/// the result.
+/// Returns whether stochastic rounding increments the truncated result: whether the sum of `random`
+/// and the highest `bits` of the cut-off bits has more than `bits` bits.
 fn stochastic_carry(significand: u128, shift: u32, bits: u32, random: u32) -> bool {
     let discarded = (significand << bits).unbounded_shr(shift);
     let sum = (discarded & mask(bits)) + (u128::from(random) & mask(bits));
@@ -110,9 +115,9 @@ fn stochastic_carry(significand: u128, shift: u32, bits: u32, random: u32) -> bo
 /// A finite value: `significand * 2^exponent`, negated if `negative`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Real {
-    /// Whether the value is negative. Zero has a sign too.
+    /// Whether the value is negative; -0 counts as negative.
     pub negative: bool,
-    /// The bits of the magnitude; 0 for zero.
+    /// The integer that, multiplied by `2^exponent`, is the absolute value; 0 for zero.
     pub significand: u128,
     /// The exponent of the significand's lowest bit: this bit has the weight `2^exponent`.
     pub exponent: i32,
@@ -125,7 +130,7 @@ pub enum Number {
     Nan,
     /// An infinity; the field is true if the infinity is negative.
     Infinity(bool),
-    /// Zero or another finite value.
+    /// A finite value, such as zero.
     Finite(Real),
 }
 
@@ -152,15 +157,17 @@ impl Format {
         }
     }
 
-    /// binary16; its canonical NaN is the one that PTX specifies.
+    /// The format binary16 of IEEE 754. PTX specifies its canonical NaN.
     pub const F16: Format = Format::ieee(5, 10, 0x7fff);
     /// bfloat16.
     pub const BF16: Format = Format::ieee(8, 7, 0x7fff);
-    /// tf32 in 19 bits, which are the upper 19 bits of a register.
+    /// The format tf32. A value has 19 bits, which are in the upper 19 bits of a register.
     pub const TF32: Format = Format::ieee(8, 10, 0x3ffff);
-    /// binary32; invalid operations return the NaN that CUDA's headers call `CUDART_NAN_F`.
+    /// The format binary32 of IEEE 754. Invalid operations return the NaN that CUDA's headers call
+    /// `CUDART_NAN_F`.
     pub const F32: Format = Format::ieee(8, 23, 0x7fff_ffff);
-    /// binary64; invalid operations return the NaN that CUDA's headers call `CUDART_NAN`.
+    /// The format binary64 of IEEE 754. Invalid operations return the NaN that CUDA's headers call
+    /// `CUDART_NAN`.
     pub const F64: Format = Format::ieee(11, 52, 0xfff8_0000_0000_0000);
     /// An 8-bit format whose largest value is 448. It has no infinity.
     pub const E4M3: Format = Format::small(4, 3, Specials::NanOnly);
@@ -173,8 +180,8 @@ impl Format {
     /// A 4-bit format in which all encodings are finite.
     pub const E2M1: Format = Format::small(2, 1, Specials::Finite);
 
-    /// Returns the format of one element of a type; `None` for integers, fixed point and formats without a
-    /// sign.
+    /// Returns the format of an element of type `ty`, or `None` if the elements are integers,
+    /// fixed-point numbers or numbers without a sign.
     pub const fn of(ty: OpType) -> Option<Format> {
         Some(match ty {
             OpType::F16 | OpType::F16x2 => Format::F16,
@@ -191,7 +198,7 @@ impl Format {
         })
     }
 
-    /// Returns the total number of bits of sign, exponent and fraction.
+    /// Returns the number of bits of a value: sign, exponent and fraction together.
     pub const fn width(&self) -> u32 {
         1 + self.exponent_bits + self.fraction_bits
     }
@@ -200,13 +207,14 @@ impl Format {
         (1 << (self.exponent_bits - 1)) - 1
     }
 
-    /// Returns the sign bit.
+    /// Returns a mask of the sign bit.
     #[inline(always)]
     pub const fn sign_bit(&self) -> Bits {
         1 << (self.width() - 1)
     }
 
-    /// Returns the encoding whose exponent field is all ones and whose fraction is zero.
+    /// Returns the encoding whose exponent is all ones and whose fraction is zero, which is
+    /// infinity in formats that have infinities.
     #[inline(always)]
     pub const fn infinity(&self) -> Bits {
         mask(self.exponent_bits) << self.fraction_bits
@@ -218,7 +226,7 @@ impl Format {
         (self.bias() as Bits) << self.fraction_bits
     }
 
-    /// Returns the encoding of the largest finite magnitude.
+    /// Returns the encoding of the largest finite value.
     pub const fn max_finite(&self) -> Bits {
         match self.specials {
             Specials::Ieee => self.infinity() - 1,
@@ -227,19 +235,19 @@ impl Format {
         }
     }
 
-    /// Returns whether the sign bit is set.
+    /// Returns whether the sign bit of `bits` is set.
     #[inline(always)]
     pub const fn is_negative(&self, bits: Bits) -> bool {
         bits & self.sign_bit() != 0
     }
 
-    /// Returns the encoding without its sign.
+    /// Returns `bits` with the sign bit cleared.
     #[inline(always)]
     pub const fn magnitude(&self, bits: Bits) -> Bits {
         bits & mask(self.width() - 1)
     }
 
-    /// Returns whether the bits are a NaN.
+    /// Returns whether `bits` is the encoding of a NaN.
     #[inline(always)]
     pub const fn is_nan(&self, bits: Bits) -> bool {
         let magnitude = self.magnitude(bits);
@@ -250,14 +258,15 @@ impl Format {
         }
     }
 
-    /// Returns whether the bits are a subnormal number (zero is not subnormal).
+    /// Returns whether `bits` is the encoding of a subnormal number (zero is not subnormal).
     #[inline(always)]
     pub const fn is_subnormal(&self, bits: Bits) -> bool {
         let magnitude = self.magnitude(bits);
         magnitude != 0 && magnitude >> self.fraction_bits == 0
     }
 
-    /// Returns a zero of the same sign if the bits are a subnormal number, and the bits unchanged otherwise.
+    /// Returns a zero of the same sign if `bits` is the encoding of a subnormal number, and `bits`
+    /// otherwise.
     #[inline(always)]
     pub const fn flush(&self, bits: Bits) -> Bits {
         if self.is_subnormal(bits) {
@@ -267,7 +276,8 @@ impl Format {
         }
     }
 
-    /// Returns the value of an encoding; bits above the format's width are ignored.
+    /// Returns the value that the low bits of `bits` represent; bits above the width of the format
+    /// have no effect.
     pub fn decode(&self, bits: Bits) -> Number {
         let negative = self.is_negative(bits);
         let magnitude = self.magnitude(bits);
@@ -292,8 +302,8 @@ impl Format {
         })
     }
 
-    /// Rounds `number` to this format. If `saturate` is set, a result that would be infinite becomes the largest finite
-    /// value.
+    /// Rounds `number` to this format, and returns the encoding of the result. If `saturate` is
+    /// set, a result that would be infinite becomes the largest finite value.
     pub fn encode(&self, number: Number, round: Round, saturate: bool) -> Bits {
         match number {
             Number::Nan => self.nan,
@@ -339,12 +349,12 @@ impl Format {
 }
 
 impl Real {
-    /// Returns a zero with this sign.
+    /// Returns the value +0 or -0.
     pub const fn zero(negative: bool) -> Real {
         Real::integer(negative, 0)
     }
 
-    /// Returns an integer with this sign and magnitude.
+    /// Returns the value of an integer with this sign and this absolute value.
     pub const fn integer(negative: bool, magnitude: u128) -> Real {
         Real {
             negative,
@@ -357,7 +367,8 @@ impl Real {
         self.significand == 0
     }
 
-    /// Returns the same value, represented with the leading one of its significand in bit `top`. Zero stays zero.
+    /// Returns the same value, represented with the leading one of its significand in bit `top`.
+    /// For zero, returns zero.
     fn with_top(self, top: u32) -> Real {
         if self.is_zero() {
             return self;
@@ -374,8 +385,8 @@ impl Real {
         }
     }
 
-    /// Rounds to an integer and returns the integer's sign and magnitude. If the magnitude does not fit into a `u128`,
-    /// returns `u128::MAX` as the magnitude.
+    /// Rounds the value to an integer. Returns whether the integer is negative, and its absolute
+    /// value, which is `u128::MAX` if it does not fit in a `u128`.
     pub fn to_integer(self, round: Round) -> (bool, u128) {
         if self.is_zero() {
             return (self.negative, 0);
@@ -391,14 +402,15 @@ impl Real {
     }
 }
 
-/// Shifts right, and sets the lowest bit if non-zero bits were cut off.
+/// Shifts `value` right by `count` bits, and sets the lowest bit of the result if non-zero bits
+/// were cut off.
 fn shift_right_sticky(value: u128, count: u32) -> u128 {
     let kept = value.unbounded_shr(count);
     kept | u128::from(value & mask(count) != 0)
 }
 
-/// Computes `a + b`. If the exact sum of operands with opposite signs is zero, the result is -0 if the rounding is
-/// downwards, and +0 otherwise.
+/// Computes `a + b`. If the operands have opposite signs and their exact sum is zero, the result is
+/// -0 for the rounding [`Round::Down`], and +0 otherwise.
 pub fn add(a: Number, b: Number, round: Round) -> Number {
     match (a, b) {
         (Number::Finite(a), Number::Finite(b)) => Number::Finite(add_real(a, b, round)),
@@ -446,7 +458,7 @@ fn add_real(a: Real, b: Real, round: Round) -> Real {
     }
 }
 
-/// Returns the number with the opposite sign; a NaN stays NaN.
+/// Returns `a` with the opposite sign. For NaN, returns NaN.
 pub fn negate(a: Number) -> Number {
     match a {
         Number::Nan => Number::Nan,
@@ -458,7 +470,7 @@ pub fn negate(a: Number) -> Number {
     }
 }
 
-/// Computes `a * b` exactly; the significand of each operand must have at most 64 bits.
+/// Computes the exact product `a * b`; the significand of each operand must have at most 64 bits.
 pub fn multiply(a: Number, b: Number) -> Number {
     match (a, b) {
         (Number::Finite(a), Number::Finite(b)) => Number::Finite(Real {
@@ -478,7 +490,7 @@ pub fn multiply(a: Number, b: Number) -> Number {
     }
 }
 
-/// Computes `a / b`.
+/// Computes the quotient `a / b`.
 pub fn divide(a: Number, b: Number) -> Number {
     match (a, b) {
         (Number::Finite(a), Number::Finite(b)) => divide_real(a, b),
@@ -507,7 +519,8 @@ fn divide_real(a: Real, b: Real) -> Number {
     })
 }
 
-/// Computes the square root; the root of -0 is -0, and the root of any other negative value is NaN.
+/// Computes the square root of `a`; the root of -0 is -0, and the root of any other negative value
+/// is NaN.
 pub fn square_root(a: Number) -> Number {
     let real = match a {
         Number::Finite(real) => real,
@@ -533,7 +546,7 @@ pub fn square_root(a: Number) -> Number {
     })
 }
 
-/// Rounds to an integral value; a zero result keeps the operand's sign.
+/// Rounds `a` to an integral value. If the result is zero, it has the sign of `a`.
 pub fn round_to_integral(a: Number, round: Round) -> Number {
     match a {
         Number::Finite(real) if real.exponent < 0 => {

@@ -1,4 +1,4 @@
-//! Assigns a reference function to each row of the op table.
+//! Connects each op of the op table with its reference function.
 
 use super::Meaning;
 use crate::for_each_op;
@@ -37,7 +37,7 @@ macro_rules! define_meanings {
 for_each_op!(define_meanings);
 
 impl Opcode {
-    /// Returns the opcode's reference function.
+    /// Returns the reference function of the op.
     pub fn meaning(self) -> Meaning {
         MEANINGS[self as usize].1
     }

@@ -1,4 +1,5 @@
-//! Video instructions: arithmetic on bytes and 16-bit halves of 32-bit registers.
+//! The reference functions of video instructions: arithmetic on bytes and 16-bit halves of 32-bit
+//! registers. The operands are `a`, `b` and `c`.
 //!
 //! `ty` is the type of the result, and `src` is the type of `a`. [`crate::mods::Mods::bsigned`] states whether `b` is
 //! signed. For `vset`, whose result is always unsigned, `ty` is the type of `a` and `src` is the type of `b`.
@@ -9,18 +10,19 @@
 //! `dsel` selects the whole word and the instruction has an `atom_op` (add, min or max), this
 //! operation combines the result with `c`.
 //!
-//! For SIMD forms, the operands already consist of the selected parts. The front end emits a `prmt` of `b:a` for each
-//! operand to select these parts. `dsel` is a mask of SIMD lanes (0 means all lanes). For an SIMD lane outside the
-//! mask, the result is this lane's part of `c`. With `atom_op` add, the sum of `c` and the results of the lanes in the
-//! mask is returned.
+//! For SIMD forms, `a` and `b` already consist of the selected parts, because the front end emits a
+//! `prmt` for each operand, which selects these parts. A SIMD lane is a byte or half of the
+//! operands. `dsel` is a mask of SIMD lanes (0 means all lanes). For an SIMD lane outside the mask,
+//! the result is this lane's part of `c`. If `atom_op` is add, the op returns the sum of `c` and
+//! the results of the SIMD lanes in the mask.
 
 use super::{Bits, Desc, arg, compare, int, mask, sign_extend};
 use crate::mods::{AtomOp, Mode};
 use crate::ops::Opcode;
 use crate::types::OpType;
 
-/// Returns the position and the width, in bits, of the part of a word that a selector selects. Selector 0 selects the
-/// whole word.
+/// Returns the position and the width, in bits, of the part of a word that a video selector
+/// selects. `selector` is encoded as in `Mods::asel`; 0 selects the whole word.
 fn part(selector: u8) -> (u32, u32) {
     match selector {
         1..=4 => (8 * (u32::from(selector) - 1), 8),
@@ -40,7 +42,7 @@ fn select(word: Bits, selector: u8, signed: bool) -> i128 {
     }
 }
 
-/// Whether the result, `a` and `b` are signed.
+/// Whether the result, the operand `a` and the operand `b` of a video instruction are signed.
 #[derive(Clone, Copy)]
 struct Signs {
     result: bool,
@@ -65,7 +67,7 @@ fn signs(desc: &Desc) -> Signs {
     }
 }
 
-/// Returns the selected parts of `a` and `b`.
+/// Returns the parts of the operands `a` and `b` that the video selectors select.
 fn sources(desc: &Desc, args: &[Bits]) -> (i128, i128) {
     let signs = signs(desc);
     let a = select(arg(args, 0), desc.mods.asel(), signs.a);
@@ -73,7 +75,7 @@ fn sources(desc: &Desc, args: &[Bits]) -> (i128, i128) {
     (a, b)
 }
 
-/// Returns the integer type of a part of a word.
+/// Returns the integer type with this signedness and this width in bits (8, 16 or 32).
 fn part_type(signed: bool, width: u32) -> OpType {
     match (signed, width) {
         (true, 8) => OpType::S8,
@@ -85,8 +87,9 @@ fn part_type(signed: bool, width: u32) -> OpType {
     }
 }
 
-/// Saturates `value`, the result of a scalar form, if `.sat` is given. Then inserts the value into
-/// `c` or combines it with `c`, as `dsel` and `atom_op` specify.
+/// Computes the final result of a scalar form from `value`. With `.sat`, first limits `value` to
+/// the range of its type. Then inserts it into the operand `c` or combines it with `c`, as `dsel`
+/// and `atom_op` specify.
 fn finish(desc: &Desc, args: &[Bits], value: i128) -> Bits {
     let (position, width) = part(desc.mods.dsel());
     let signed = signs(desc).result;
@@ -116,23 +119,23 @@ fn difference(a: i128, b: i128) -> i128 {
     (a - b).abs()
 }
 
-/// Computes an average. If the sum is odd, the average is rounded away from zero.
+/// Computes the average of `a` and `b`, rounded away from zero.
 fn average(a: i128, b: i128) -> i128 {
     let sum = a + b;
     (sum + i128::from(sum >= 0)) >> 1
 }
 
-/// Adds `a` and `b`.
+/// Computes the sum of the operands `a` and `b`.
 pub fn vadd(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     scalar(desc, args, out, |a, b| a + b);
 }
 
-/// Subtracts `b` from `a`.
+/// Subtracts the operand `b` from the operand `a`.
 pub fn vsub(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     scalar(desc, args, out, |a, b| a - b);
 }
 
-/// Computes the magnitude of the difference.
+/// Computes the absolute difference of the operands `a` and `b`.
 pub fn vabsdiff(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     scalar(desc, args, out, difference);
 }
@@ -147,7 +150,8 @@ pub fn vmax(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     scalar(desc, args, out, i128::max);
 }
 
-/// Returns the amount of a shift, clamped or wrapped as the modifiers specify.
+/// Returns the number of bits of a shift: `b` modulo 32 with the modifier `.wrap`, and otherwise
+/// `b` limited to the range from 0 to 32.
 fn amount(desc: &Desc, b: i128) -> u32 {
     if desc.mods.mode() == Mode::Wrap {
         b as u32 & 31
@@ -168,7 +172,8 @@ pub fn vshr(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = finish(desc, args, a >> amount(desc, b));
 }
 
-/// Computes `a * b + c` with optional negations, an optional increment (`.po`) and a scaling shift.
+/// Computes `a * b + c` from the three operands. As the modifiers specify, negates the product or
+/// `c`, adds 1 (`.po`), and shifts the sum right by 7 or 15 bits.
 pub fn vmad(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let (a, b) = sources(desc, args);
     let negate = desc.mods.negate();
@@ -195,13 +200,13 @@ pub fn vmad(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = result as Bits & mask(32);
 }
 
-/// Compares `a` and `b`. The result is 1 if the comparison holds, and 0 otherwise.
+/// Compares the operands `a` and `b`. The result is 1 if the comparison is true, and 0 otherwise.
 pub fn vset(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let (a, b) = sources(desc, args);
     out[0] = finish(desc, args, compare::integers(desc.mods.cmp(), a, b).into());
 }
 
-/// Applies `op` to each of `lanes` SIMD lanes, and merges the results with `c`.
+/// Computes `op` in each of `lanes` SIMD lanes, and combines the results with the operand `c`.
 fn simd(desc: &Desc, args: &[Bits], lanes: u32, op: impl Fn(i128, i128) -> i128) -> Bits {
     let width = 32 / lanes;
     let signs = signs(desc);
@@ -253,13 +258,13 @@ macro_rules! simd_forms {
 }
 
 simd_forms! {
-    /// Adds `a` and `b` in each SIMD lane.
+    /// Computes the sum of `a` and `b` in each SIMD lane.
     vadd2 vadd4 = |a, b| a + b;
     /// Subtracts `b` from `a` in each SIMD lane.
     vsub2 vsub4 = |a, b| a - b;
     /// Computes the average of `a` and `b` in each SIMD lane.
     vavrg2 vavrg4 = average;
-    /// Computes the magnitude of the difference of `a` and `b` in each SIMD lane.
+    /// Computes the absolute difference of `a` and `b` in each SIMD lane.
     vabsdiff2 vabsdiff4 = difference;
     /// Computes the minimum of `a` and `b` in each SIMD lane.
     vmin2 vmin4 = i128::min;

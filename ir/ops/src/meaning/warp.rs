@@ -1,10 +1,11 @@
-//! Warp collectives: `shfl vote match redux elect activemask`.
+//! The reference functions of collectives of a warp: `shfl`, `vote`, `match`, `redux`, `elect` and
+//! `activemask`.
 //!
 //! The engine calls these functions for one *group* at a time: the lanes that execute a collective together.
 //! [`WarpLanes::active`] contains the lanes of the group. All these lanes have the same member mask, and the mask
-//! contains all of them. The functions never read the operands of lanes outside the group. If a lane reads from a
-//! source lane outside the group, PTX leaves the result undefined. In Margay, the result is then the lane's own
-//! operand.
+//! contains all of them. The functions never read the operands of lanes outside the group. If the
+//! source lane of a `shfl` is outside the group, PTX leaves the result undefined. In Margay, the
+//! result of the reading lane is then its own operand.
 
 use super::soft::Format;
 use super::{Bits, Desc, WarpLanes, atomic, mask, minmax};
@@ -24,7 +25,7 @@ fn store(warp: &mut WarpLanes<'_>, index: usize, lane: usize, value: Bits) {
     }
 }
 
-/// Writes one value to all active lanes.
+/// Writes `value` to the result with the given index in all active lanes.
 fn broadcast(warp: &mut WarpLanes<'_>, index: usize, value: Bits) {
     for lane in lanes(warp.active) {
         store(warp, index, lane, value);
@@ -33,15 +34,15 @@ fn broadcast(warp: &mut WarpLanes<'_>, index: usize, value: Bits) {
 
 /// Returns whether the operand `c` of a shuffle describes a width that CUDA C++ permits: a power of
 /// two from 1 to 32. `nvcc` sets the bits above the lowest eight bits of `c` to 32 minus the width,
-/// and the lowest eight bits to 31 or 0. Returns true for other values of the lowest eight bits,
-/// which only inline PTX contains.
+/// and the lowest eight bits to 31 or 0. If the lowest eight bits have another value, which only
+/// occurs in inline PTX, returns true.
 pub fn is_shuffle_of_width(c: u32) -> bool {
     let width = 32_u32.wrapping_sub(c >> 8);
     !matches!(c & 0xff, 0 | 0x1f) || matches!(width, 1 | 2 | 4 | 8 | 16 | 32)
 }
 
-/// Returns the lane that `lane` reads in a `shfl`, and whether the source lane is in range. If the
-/// source lane is not in range, the lane reads its own value.
+/// Returns the source lane that `lane` reads in a `shfl`, and whether the source lane is in the
+/// range that `c` permits. If the source lane is not in range, the lane reads its own value.
 #[inline]
 pub fn shuffle_source(mode: Mode, lane: u32, b: u32, c: u32) -> (u32, bool) {
     let (offset, clamp, segment) = (b & 31, c & 31, c >> 8 & 31);
@@ -66,8 +67,9 @@ pub fn shuffle_source(mode: Mode, lane: u32, b: u32, c: u32) -> (u32, bool) {
     }
 }
 
-/// Computes `shfl`. The operands are the value, the lane or offset, and a word with the clamp and the segment mask. The
-/// results are the value of the source lane and whether the source lane is in range.
+/// Computes `shfl`. The operands are the value, the lane or offset, and a word that limits the
+/// range of source lanes (the clamp and the segment mask). The results are the value of the source
+/// lane, and a predicate that states whether the source lane is in this range.
 pub fn shfl(desc: &Desc, warp: &mut WarpLanes<'_>) {
     for lane in lanes(warp.active) {
         let b = operand(warp, 1, lane) as u32;
@@ -81,7 +83,8 @@ pub fn shfl(desc: &Desc, warp: &mut WarpLanes<'_>) {
     }
 }
 
-/// Combines the predicates of the lanes of the group: `.all`, `.any`, `.uni` or `.ballot`.
+/// Combines the predicates of the active lanes, as the modifier `.all`, `.any`, `.uni` or `.ballot`
+/// specifies.
 pub fn vote(desc: &Desc, warp: &mut WarpLanes<'_>) {
     let ballot = lanes(warp.active)
         .filter(|&lane| operand(warp, 0, lane) & 1 != 0)
@@ -95,10 +98,10 @@ pub fn vote(desc: &Desc, warp: &mut WarpLanes<'_>) {
     broadcast(warp, 0, value);
 }
 
-/// Finds lanes with equal values. With `.any`, the result of a lane is the mask of the lanes that
-/// have the same value as this lane. With `.all`, the result of every lane is the mask of the group
-/// if all values are equal, and zero otherwise; a second result states whether the values are
-/// equal.
+/// Finds active lanes with equal values. With `.any`, the result of a lane is the mask of the lanes
+/// that have the same value as this lane. With `.all`, the result of every lane is the mask of the
+/// active lanes if all values are equal, and zero otherwise; a second result states whether the
+/// values are equal.
 pub fn match_sync(desc: &Desc, warp: &mut WarpLanes<'_>) {
     let equal_to = |warp: &WarpLanes<'_>, lane: usize| {
         lanes(warp.active)
@@ -117,7 +120,8 @@ pub fn match_sync(desc: &Desc, warp: &mut WarpLanes<'_>) {
     }
 }
 
-/// Reduces the values of the lanes of the group, in lane order.
+/// Combines the values of all active lanes with the op's operation (such as add), in the order of
+/// the lanes.
 pub fn redux(desc: &Desc, warp: &mut WarpLanes<'_>) {
     let value = match Format::of(desc.ty) {
         Some(format) => reduce_floats(desc, warp, &format),
@@ -150,8 +154,8 @@ fn reduce_floats(desc: &Desc, warp: &WarpLanes<'_>, format: &Format) -> Bits {
     })
 }
 
-/// Elects the lowest lane of the group. Returns the index of the elected lane and, for each lane, whether it is the
-/// elected lane.
+/// Elects the lowest active lane. The results of each lane are the number of the elected lane, and
+/// a predicate that states whether the lane is the elected lane.
 pub fn elect(_: &Desc, warp: &mut WarpLanes<'_>) {
     let leader = warp.active.trailing_zeros();
     for lane in lanes(warp.active) {
@@ -160,7 +164,7 @@ pub fn elect(_: &Desc, warp: &mut WarpLanes<'_>) {
     }
 }
 
-/// Returns the mask of the lanes that execute the operation together.
+/// Returns, in each active lane, the mask of the active lanes.
 pub fn activemask(_: &Desc, warp: &mut WarpLanes<'_>) {
     let active = warp.active.into();
     broadcast(warp, 0, active);
@@ -170,7 +174,8 @@ pub fn activemask(_: &Desc, warp: &mut WarpLanes<'_>) {
 mod tests {
     use super::is_shuffle_of_width;
 
-    /// `nvcc` computes the operand as `(32 - width) << 8 | 0x1f`, or without `| 0x1f` for `shfl.up`.
+    /// Checks the values that `nvcc` passes as the operand `c`: `(32 - width) << 8 | 0x1f`, or
+    /// without `| 0x1f` for `shfl.up`.
     #[test]
     fn shuffle_widths_are_powers_of_two_up_to_32() {
         let operands = |width: i32| {

@@ -1,9 +1,10 @@
-//! The shape of each op: types, operands, results, modifiers, branch targets.
+//! The shape of each op: the types, operands, results, modifiers and branch targets that its
+//! instructions may have.
 //!
 //! The last column of the op table ([`crate::for_each_op`]) is an expression that is evaluated in this module. The
-//! result is a [`Shape`], against which the verifier checks instructions. The function [`shape`] takes the types that
-//! an instruction may have, the operands and the results. Two strings describe the operands and the results, with one
-//! letter for each value:
+//! result is a [`Shape`], against which the verifier checks instructions. The function [`shape`]
+//! creates a [`Shape`] from the types that an instruction may have, a string for the operands and a
+//! string for the results. The strings have one letter for each value:
 //!
 //! | letter | value |
 //! |---|---|
@@ -20,7 +21,8 @@
 //! If `?` follows a letter, the value is optional. If `*` follows a letter, there is one value for each element of the
 //! vector (`vec`).
 //!
-//! Methods of [`Shape`] add second types (`from`), modifiers (`mods`) and properties that the letters cannot express.
+//! Methods of [`Shape`] add the second types that an instruction may have (`from`), its modifiers
+//! (`mods`), and properties that the letters cannot express.
 
 use crate::ops::Opcode;
 use crate::types::OpType;
@@ -34,44 +36,48 @@ pub enum Targets {
     AtLeastOne,
 }
 
-/// The rules for instructions of an op, from the last column of the op's row.
+/// The rules that all instructions of an op must satisfy. The last column of the op's row in the op
+/// table defines them.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
-    /// Allowed types. If the list is empty, instructions have no type.
+    /// The types that an instruction may have. If the list is empty, instructions have no type.
     pub types: &'static [OpType],
     /// Whether an instruction may have no type although `types` is not empty.
     pub type_optional: bool,
-    /// Allowed second types. If the list is empty, instructions have no second type.
+    /// The second types that an instruction may have. If the list is empty, instructions have no
+    /// second type.
     pub sources: &'static [OpType],
     /// Whether an instruction may have no second type although `sources` is not empty.
     pub source_optional: bool,
-    /// The pattern of the operands.
+    /// The pattern that the operands of an instruction must match.
     pub operands: Pattern,
-    /// The pattern of the results.
+    /// The pattern that the results of an instruction must match.
     pub results: Pattern,
-    /// Names of the fields of [`crate::mods::Mods`] that may be set.
+    /// The names of the fields of [`crate::mods::Mods`] that an instruction may set.
     pub mods: &'static [&'static str],
-    /// The number of branch targets.
+    /// The number of branch targets that an instruction must have.
     pub targets: Targets,
 }
 
-/// The pattern of the operands or of the results.
+/// The rule for the number and the types of an instruction's operands or results.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pattern {
-    /// The values that the letters specify; the documentation of the module defines the letters.
+    /// One value for each letter; the documentation of the module defines the letters.
     Letters(&'static str),
-    /// The parts of `pack` or `unpack`, whose total size is the size of the packed value.
+    /// The operands of `pack` or the results of `unpack`, whose total size must be the size of the
+    /// packed value.
     Parts,
     /// The operands of `cvt`: the values to convert, followed by random bits or a scale factor if the conversion needs
     /// them.
     Converted,
-    /// The member mask and the registers of matrices: see [`crate::meaning::matrix`].
+    /// The operands or results of a matrix product: the member mask and the registers of the
+    /// matrices, see [`crate::meaning::matrix`].
     Product,
     /// An address, followed by the operands of the access that `check.access` or `observe.access`
     /// describes. These operands may be absent; there are at most two for each element.
     Examined,
-    /// The types in the signature to which the instruction refers; for `ret`, the result types of
-    /// the function that contains the `ret`.
+    /// Values of the types in the signature to which the instruction refers; for `ret`, of the
+    /// result types of the function that contains it.
     Signature,
 }
 
@@ -192,9 +198,9 @@ impl Shape {
     }
 }
 
-/// The shape without type, operands and results.
+/// The shape of instructions that have no type, no operands and no results.
 const NOTHING: Shape = shape(NONE, "", "");
-/// The shape whose operands and results a signature or a payload determines.
+/// The shape of instructions whose operands and results a signature or a payload determines.
 const BY_SIGNATURE: Shape = NOTHING.operands(Signature).results(Signature);
 /// The shape of an op that computes a function of one floating-point operand.
 const FUNCTION: Shape = shape(APPROXIMATE, "t", "t").mods(FLOAT_MODS);
@@ -210,7 +216,7 @@ macro_rules! define_shapes {
 crate::for_each_op!(define_shapes);
 
 impl Opcode {
-    /// Returns the rules for instructions of this op.
+    /// Returns the rules that instructions of this op must satisfy.
     pub fn shape(self) -> &'static Shape {
         &SHAPES[self as usize].1
     }

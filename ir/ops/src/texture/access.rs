@@ -1,10 +1,10 @@
-//! The payload of a texture or surface op. The payload encodes the PTX instruction, which determines the op's operands
-//! and results.
+//! The payload of texture and surface ops. It encodes the PTX instruction, and so determines the
+//! operands and results of the op.
 //!
-//! An op has those of the following operands that its instruction uses, in this order: the handle
-//! of the texture or surface (`b64`); for textures, the handle of the sampler (`b64`, 0 if the
-//! texture has its own sampler); the layer (`b32`); the coordinates; the level; the gradients; the
-//! offsets; the values to store.
+//! The operands of an op are those of the following list that its instruction needs, in this order:
+//! the handle of the texture or surface (`b64`); for textures, the handle of the sampler (`b64`, 0
+//! if the texture has its own sampler); the layer (`b32`); the coordinates; the level; the
+//! gradients; the offsets; the values to store.
 //!
 //! Invariant: [`Access::from_payload`] accepts exactly the values that [`Access::payload`] returns for valid
 //! accesses.
@@ -25,15 +25,15 @@ macro_rules! choice {
         pub enum $name { #[default] None, $($(#[$vdoc])* $variant,)* }
 
         impl $name {
-            /// All values except `None`, in the order of their declaration.
+            /// All variants except `None`, in the order of their declaration.
             pub const ALL: &'static [$name] = &[$($name::$variant,)*];
 
-            /// Returns the PTX word; empty string for `None`.
+            /// Returns the word for the variant in PTX; for `None`, an empty text.
             pub const fn name(self) -> &'static str {
                 match self { $name::None => "", $($name::$variant => $text,)* }
             }
 
-            /// Returns the value with this PTX word.
+            /// Returns the variant with this word in PTX, or `None` if there is none.
             pub fn from_name(text: &str) -> Option<$name> {
                 match text { $($text => Some($name::$variant),)* _ => None }
             }
@@ -61,11 +61,12 @@ choice! {
     LevelMode { Base = "base", Level = "level", Grad = "grad", }
 }
 choice! {
-    /// The behaviour of a surface access outside the surface.
+    /// The effect of a surface access whose coordinates are outside the surface: a fault, an access
+    /// to the nearest texel, or no access (reads return 0).
     Edge { Trap = "trap", Clamp = "clamp", Zero = "zero", }
 }
 choice! {
-    /// The property that `txq`, `suq` or `istypep` reads.
+    /// The property of a texture, sampler or surface that `txq`, `suq` or `istypep` returns.
     Query { Width = "width", Height = "height", Depth = "depth",
         ChannelDataType = "channel_data_type", ChannelOrder = "channel_order",
         NormalizedCoords = "normalized_coords",
@@ -77,7 +78,7 @@ choice! {
 }
 
 impl Geometry {
-    /// Returns the number of coordinates; the layer does not count.
+    /// Returns the number of coordinates, without the index of the layer.
     pub const fn dimensions(self) -> usize {
         match self {
             Geometry::D1 | Geometry::A1 => 1,
@@ -97,7 +98,7 @@ impl Geometry {
     }
 }
 
-/// A texture or surface instruction.
+/// The properties of a texture or surface instruction: its modifiers and types.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Access {
     /// The instruction.
@@ -106,22 +107,22 @@ pub struct Access {
     pub geometry: Geometry,
     /// The way in which the instruction selects the mipmap level.
     pub level: LevelMode,
-    /// log2 of the number of elements that the instruction reads or stores.
+    /// The binary logarithm of the number of elements that the instruction reads or stores.
     pub count_log2: u8,
-    /// Type of an element.
+    /// The type of an element that the instruction reads or stores.
     pub ty: OpType,
-    /// Type of the coordinates: `S32` or `F32`.
+    /// The type of the coordinates: `S32` or `F32`.
     pub coords: OpType,
-    /// Index of the component that `tld4` gathers.
+    /// The index of the component that `tld4` reads from four texels.
     pub component: u8,
-    /// The behaviour of an access outside the surface.
+    /// The effect of a surface access whose coordinates are outside the surface.
     pub edge: Edge,
     /// `.p`: whether the access converts texels from or to the surface's format; otherwise the access reads or writes
     /// the bytes of the texels.
     pub formatted: bool,
-    /// The operation of `sured`.
+    /// The operation that `sured` performs on the texel.
     pub reduction: AtomOp,
-    /// The property that a query reads.
+    /// The property that a query (`txq`, `suq` or `istypep`) returns.
     pub query: Query,
     /// Whether the instruction has operands for texel offsets.
     pub offsets: bool,
@@ -136,7 +137,7 @@ impl Access {
         1 << self.count_log2
     }
 
-    /// Returns the op that performs the access; `None` if `operation` is `None`.
+    /// Returns the op to which the instruction is lowered, or `None` if `operation` is `None`.
     pub const fn opcode(&self) -> Option<Opcode> {
         Some(match self.operation {
             Operation::Tex | Operation::Tld4 => Opcode::Tex,
@@ -148,7 +149,7 @@ impl Access {
         })
     }
 
-    /// Encodes this access as the payload of its op.
+    /// Returns the payload that encodes this access.
     pub const fn payload(&self) -> u64 {
         self.operation as u64
             | (self.geometry as u64) << 4
@@ -212,7 +213,7 @@ impl Access {
             && (asks || self.ty != OpType::None)
     }
 
-    /// Returns the types of the operands.
+    /// Returns the types of the op's operands.
     pub fn params(&self) -> SmallVec<[Type; 16]> {
         let mut params: SmallVec<[Type; 16]> = SmallVec::from_elem(Type::B64, 1);
         let samples = matches!(self.operation, Operation::Tex | Operation::Tld4);
@@ -247,7 +248,7 @@ impl Access {
         params
     }
 
-    /// Returns the types of the results.
+    /// Returns the types of the op's results.
     pub fn results(&self) -> SmallVec<[Type; 5]> {
         let mut results: SmallVec<[Type; 5]> = SmallVec::new();
         match self.operation {
@@ -264,7 +265,7 @@ impl Access {
         results
     }
 
-    /// Parses the text that [`Access`] displays.
+    /// Parses the text that the `Display` implementation of [`Access`] writes.
     pub fn from_words(text: &str) -> Option<Access> {
         let mut words = text.split('.');
         let mut access = Access {

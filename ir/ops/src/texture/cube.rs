@@ -1,9 +1,11 @@
-//! Cube maps: finds the face that a direction hits, and the texels that are adjacent across the edge of a face.
+//! Computations for cube maps: the face and the point of the cube to which a direction points, and
+//! the texels on the other side of a face's edge.
 
-/// A point of a face; both coordinates range from -1 to 1.
+/// A point of a face of the cube. Both coordinates are in the range from -1 to 1.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct FacePoint {
-    /// Index of the face: 0 to 5 for +x, -x, +y, -y, +z, -z.
+    /// The index of the face: the faces in the directions +x, -x, +y, -y, +z, -z have the indices 0
+    /// to 5.
     pub(super) face: u32,
     pub(super) s: f64,
     pub(super) t: f64,
@@ -11,8 +13,9 @@ pub(super) struct FacePoint {
     pub(super) major: f64,
 }
 
-/// Converts a direction to the coordinate system of a face. The third coordinate is along the
-/// face's axis; the other two coordinates are not yet divided by the third.
+/// Converts a direction to the coordinate system of a face. In the result, the third coordinate is
+/// along the face's axis. The quotients of the other two coordinates and the third are the
+/// coordinates in the face.
 pub(super) fn on_face(face: u32, [x, y, z]: [f64; 3]) -> [f64; 3] {
     match face {
         0 => [-z, -y, x],
@@ -24,8 +27,8 @@ pub(super) fn on_face(face: u32, [x, y, z]: [f64; 3]) -> [f64; 3] {
     }
 }
 
-/// Returns the direction of a point of a face: the inverse of [`on_face`] for a point at distance 1 along the face's
-/// axis.
+/// Returns the direction to the point (`s`, `t`) of a face. This is the inverse of [`on_face`] for
+/// a point at the distance 1 along the face's axis.
 fn direction(face: u32, s: f64, t: f64) -> [f64; 3] {
     match face {
         0 => [1.0, -t, -s],
@@ -37,7 +40,8 @@ fn direction(face: u32, s: f64, t: f64) -> [f64; 3] {
     }
 }
 
-/// Returns the point of the cube that a direction hits. The zero direction hits the middle of face 4.
+/// Returns the point of the cube to which a direction points. For the direction (0, 0, 0), returns
+/// the middle of face 4.
 pub(super) fn place(at: [f64; 3]) -> FacePoint {
     let at = at.map(|c| if c.is_nan() { 0.0 } else { c });
     let [x, y, z] = at.map(f64::abs);

@@ -1,22 +1,22 @@
-//! Formats of texels: the encoding of texel components in memory.
+//! The formats of texels, which define how the components of a texel are encoded in memory.
 
 use half::f16;
 use std::sync::LazyLock;
 
-/// The encoding of one component.
+/// The encoding of one component of a texel.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Channel {
-    /// Unsigned integer of 8 bits.
+    /// An unsigned integer of 8 bits.
     U8,
-    /// Unsigned integer of 16 bits.
+    /// An unsigned integer of 16 bits.
     U16,
-    /// Unsigned integer of 32 bits.
+    /// An unsigned integer of 32 bits.
     U32,
-    /// Signed integer of 8 bits.
+    /// A signed integer of 8 bits.
     S8,
-    /// Signed integer of 16 bits.
+    /// A signed integer of 16 bits.
     S16,
-    /// Signed integer of 32 bits.
+    /// A signed integer of 32 bits.
     S32,
     /// binary16.
     F16,
@@ -27,20 +27,22 @@ pub enum Channel {
     Packed10,
 }
 
-/// The encoding of texels. Components are little-endian, and the components of a texel are in memory order.
+/// The encoding of texels. Each component is little-endian, and the first component of a texel has
+/// the lowest address.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Format {
-    /// The encoding of a component.
+    /// The encoding of each component of a texel.
     pub channel: Channel,
-    /// Number of components: 1, 2 or 4.
+    /// The number of components of a texel: 1, 2 or 4.
     pub count: u8,
-    /// Whether integer components always represent fractions of their largest value, regardless of the texture's read
-    /// mode.
+    /// Whether integer components always represent fractions of their largest value. If false, the
+    /// texture's read mode determines this.
     pub normalized: bool,
 }
 
 impl Channel {
-    /// Returns the size in bytes of a component; if components share a word, the size of the word.
+    /// Returns the size of a component in bytes. If several components are in one word
+    /// ([`Channel::Packed10`]), returns the size of the word.
     pub const fn bytes(self) -> usize {
         match self {
             Channel::U8 | Channel::S8 => 1,
@@ -68,7 +70,7 @@ impl Channel {
         }
     }
 
-    /// Returns the largest value of the component with index `index`.
+    /// Returns the largest integer that the component with index `index` can represent.
     const fn largest(self, index: usize) -> f64 {
         let bits = self.bits(index);
         let bits = if self.is_signed() { bits - 1 } else { bits };
@@ -76,7 +78,8 @@ impl Channel {
     }
 }
 
-/// The linear value of each 8-bit sRGB value (IEC 61966-2-1), rounded to binary32.
+/// For each 8-bit sRGB value (IEC 61966-2-1), the linear brightness that it represents, rounded to
+/// binary32.
 static LINEAR: LazyLock<[f32; 256]> = LazyLock::new(|| {
     std::array::from_fn(|byte| {
         let c = byte as f64 / 255.0;
@@ -107,8 +110,9 @@ impl Format {
         }
     }
 
-    /// Returns each component of a texel as 32 bits. Integers are sign- or zero-extended, and floating-point values are
-    /// converted to binary32. Missing components are 0.
+    /// Returns each component of a texel as 32 bits. Integers are sign-extended or zero-extended,
+    /// and floating-point values are converted to binary32. Components that the format does not
+    /// have are 0.
     pub fn unpack(&self, texel: &[u8]) -> [u32; 4] {
         let mut all = [0; 4];
         if self.channel == Channel::Packed10 {
@@ -132,8 +136,9 @@ impl Format {
         all
     }
 
-    /// Converts the unpacked component with index `index` to a number. Integers become fractions of their largest
-    /// value. If `srgb` is set, the first three components of [`Channel::U8`] formats are converted from sRGB to linear
+    /// Converts `bits`, the component with index `index` in the form that [`Format::unpack`]
+    /// returns, to a number. Integers become fractions of their largest value. If `srgb` is set,
+    /// the first three components of [`Channel::U8`] formats are converted from sRGB to linear
     /// values.
     pub fn number(&self, bits: u32, index: usize, srgb: bool) -> f64 {
         let channel = self.channel;
@@ -153,8 +158,8 @@ impl Format {
         }
     }
 
-    /// Encodes the values of a texel's components and stores them in `texel`. Values outside the range of the format
-    /// are clamped.
+    /// Encodes the values of a texel's components, and stores them in `texel`. A value outside the
+    /// range of the format is replaced by the nearest value in the range.
     pub fn pack(&self, values: &[Component; 4], texel: &mut [u8]) {
         if self.channel == Channel::Packed10 {
             let fields = values.iter().enumerate();
@@ -170,7 +175,7 @@ impl Format {
         }
     }
 
-    /// Returns the encoding of a value as the component with index `index`.
+    /// Returns the encoding of `value` as the component with index `index`.
     fn component(&self, value: Component, index: usize) -> u32 {
         let channel = self.channel;
         let largest = channel.largest(index);
@@ -203,7 +208,7 @@ impl Format {
     }
 }
 
-/// A value to be stored as a component of a texel.
+/// A value that is stored as a component of a texel.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Component {
     /// A floating-point number.
@@ -214,7 +219,7 @@ pub enum Component {
     Signed(i32),
 }
 
-/// Returns up to four bytes as a little-endian word.
+/// Returns the little-endian word that `bytes`, which are at most four, represent.
 fn word_of(bytes: &[u8]) -> u32 {
     let bytes = bytes.iter().take(4).enumerate();
     bytes.fold(0, |word, (i, &byte)| word | u32::from(byte) << (8 * i))

@@ -1,5 +1,5 @@
-//! Images: arrangements of texels in memory. An image consists of mipmap levels, a level consists
-//! of slices, and a slice consists of rows.
+//! Images. In this module, an image is the set of texels of a texture or surface in memory. It
+//! consists of mipmap levels, a level consists of slices, and a slice consists of rows.
 
 use super::{Format, Memory};
 use crate::fault::FaultKind;
@@ -9,32 +9,35 @@ use crate::fault::FaultKind;
 pub enum Layout {
     /// An array that the driver allocated.
     Array,
-    /// A linear buffer: a single row. Texels beyond the end of the buffer are 0.
+    /// A buffer that the program allocated, as a single row of texels. Texels beyond the end of the
+    /// buffer are 0.
     Linear,
-    /// A buffer of rows with a fixed distance (pitch) between the starts of rows.
+    /// A buffer that the program allocated, with several rows of texels at a fixed distance
+    /// (pitch).
     Pitch,
 }
 
 /// One mipmap level.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Level {
-    /// Address of the level's first texel.
+    /// The host address of the level's first texel.
     pub address: u64,
-    /// Number of texels in a row.
+    /// The number of texels in each row of the level.
     pub width: u32,
-    /// Number of rows; 1 for one-dimensional images.
+    /// The number of rows in each slice of the level; 1 for one-dimensional images.
     pub height: u32,
-    /// Number of slices, which may be layers or cube faces; 1 if the image has neither layers nor
-    /// cube faces.
+    /// The number of slices of the level, which are the third dimension, layers or cube faces; 1 if
+    /// the image has none of them.
     pub depth: u32,
-    /// Distance in bytes between the starts of adjacent rows.
+    /// The distance in bytes between the starts of adjacent rows.
     pub pitch: u64,
-    /// Distance in bytes between the starts of adjacent slices.
+    /// The distance in bytes between the starts of adjacent slices.
     pub slice: u64,
 }
 
 impl Level {
-    /// Returns the address of a texel; `None` if the texel is outside the level.
+    /// Returns the host address of the texel with the indices `at`, which has `bytes` bytes, or
+    /// `None` if the texel is outside the level.
     pub fn address_of(&self, at: [u32; 3], bytes: usize) -> Option<u64> {
         let [x, y, z] = at;
         if x >= self.width || y >= self.height || z >= self.depth {
@@ -48,27 +51,28 @@ impl Level {
     }
 }
 
-/// The texels of a texture or surface.
+/// The description of the texels of a texture or surface: their format and their places in memory.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Image {
     /// The kind of memory that contains the texels.
     pub layout: Layout,
     /// The format of the texels.
     pub format: Format,
-    /// Number of dimensions, 1 to 3. Layers and faces do not count.
+    /// The number of dimensions of the image, from 1 to 3, without layers and cube faces.
     pub dimensions: u8,
     /// Whether the slices of a level are layers.
     pub layered: bool,
-    /// Whether groups of six slices are the faces of cubes.
+    /// Whether each group of six slices of a level contains the faces of a cube.
     pub cube: bool,
     /// The mipmap levels, with the largest first. There is at least one level.
     pub levels: Vec<Level>,
-    /// The number of the format in the driver API, which queries return.
+    /// The number of the format in the driver API. Queries of the format return this number.
     pub format_number: u32,
 }
 
 impl Image {
-    /// Returns the number of layers, or 0 if the image is not layered. A layer of a cube map has six faces.
+    /// Returns the number of layers, or 0 if the image has no layers. In a cube map with layers,
+    /// each layer consists of six faces.
     pub fn layers(&self) -> u32 {
         let depth = self.level(0).map_or(1, |level| level.depth);
         match (self.layered, self.cube) {
@@ -78,16 +82,17 @@ impl Image {
         }
     }
 
-    /// Returns the mipmap level with index `number`; `None` if it does not exist.
+    /// Returns the mipmap level with index `number`, or `None` if the image does not have this
+    /// level.
     pub fn level(&self, number: usize) -> Option<&Level> {
         self.levels.get(number)
     }
 
-    /// Returns the components of a texel as [`Format::unpack`] does. For a texel outside the level, all components are
-    /// 0.
+    /// Reads a texel from `memory`, and returns its components in the form that [`Format::unpack`]
+    /// returns. For a texel outside the level, all components are 0.
     ///
     /// # Errors
-    /// Returns a fault if the memory is no longer mapped.
+    /// Returns a fault if the program has freed or unmapped the memory of the texel.
     pub fn texel(
         &self,
         memory: &mut impl Memory,

@@ -1,7 +1,8 @@
-//! Fetches texels for several lanes at once, according to a [`Plan`]. For each dimension, the code
-//! first computes the positions and weights of the texels of all lanes. A linear filter blends two
-//! adjacent texels in each dimension, that is, the texels at the corners of a line, square or cube.
-//! For each corner, the code then reads the texels of all lanes and adds the weighted texels to the
+//! Fetches (reads and filters) texels for several lanes at once. A [`Plan`] contains the data for
+//! the texture. For each dimension, the code first computes the positions and weights of the texels
+//! of all lanes. A linear filter computes a weighted sum of two adjacent texels in each dimension.
+//! In one, two or three dimensions, these texels are the corners of a line, square or cube. For
+//! each corner, the code then reads the texels of all lanes and adds the weighted texels to the
 //! results. The results have the same bits as the results of [`super::sample`] for each lane. Loops
 //! have a constant number of iterations, one for each lane, so that the Rust compiler vectorises
 //! them.
@@ -19,44 +20,46 @@ use super::sampler::within_periods;
 use super::{AddressMode, Channel, Format, Memory};
 use crate::fault::FaultKind;
 
-/// The coordinates of all lanes as bits, with one array for each dimension.
+/// The bits of the coordinates of all lanes, with one array for each dimension.
 #[derive(Clone, Copy, Debug)]
 pub struct Coordinates<const N: usize> {
-    /// The layer, for layered textures.
+    /// The index of the layer in each lane, if the texture has layers.
     pub layer: [u32; N],
-    /// The coordinates. Only the first [`Shape::dimensions`] arrays are used.
+    /// For each dimension, the coordinate in each lane. Only the first [`Shape::dimensions`] arrays
+    /// are used.
     pub at: [[u32; N]; 3],
 }
 
-/// The two most common formats.
+/// One component that is an `f32`. This and the next constant are the two most common formats.
 const FLOAT: &Format = &Format::new(Channel::F32, 1);
 const FLOAT4: &Format = &Format::new(Channel::F32, 4);
 
 /// Two adjacent texels in one dimension, for each lane.
 #[derive(Clone, Copy)]
 struct Pair<const N: usize> {
-    /// Offsets in bytes of both texels from the first texel of the image in this dimension.
+    /// For both texels, the offset in bytes from the first texel of the image in this dimension.
     offset: [[u64; N]; 2],
-    /// Weights in 256ths. If one weight is 0, both offsets are the offset of the other texel.
+    /// The weights of both texels, in 256ths. If a weight is 0, both offsets are the offset of the
+    /// texel whose weight is not 0.
     weight: [[f64; N]; 2],
     /// For each of the two texels, a mask of the lanes for which the border colour replaces the texel.
     outside: [u32; 2],
 }
 
-/// Returns a mask of the lanes for which a condition holds.
+/// Returns a mask of the lanes for which `of` returns true.
 #[inline(always)]
 fn bits<const N: usize>(of: impl Fn(usize) -> bool) -> u32 {
     (0..N).fold(0, |all, lane| all | u32::from(of(lane)) << lane)
 }
 
-/// Returns whether at least one of these non-negative numbers is not zero.
+/// Returns whether at least one of `numbers`, which must not be negative, is not zero.
 #[inline(always)]
 fn any<const N: usize>(numbers: &[f64; N]) -> bool {
     numbers.iter().fold(0, |all, number| all | number.to_bits()) != 0
 }
 
-/// Clamps an integral value to the range of the result type and converts it to an integer. The sum of the clamped value
-/// and `UNIT` contains this integer in its low bits.
+/// Converts an integral value to an integer. A value outside the range of `i32` becomes the nearest
+/// integer in the range. The implementation adds `UNIT`: the low bits of the sum are the integer.
 #[inline(always)]
 fn integer(whole: f64) -> i32 {
     const UNIT: f64 = 6_755_399_441_055_744.0; // 1.5 * 2^52
@@ -173,7 +176,8 @@ fn place<const N: usize>(axis: &Axis, first: &[i32; N]) -> ([[u32; N]; 2], [u32;
     }
 }
 
-/// Computes the indices that are outside the image, for an address mode that repeats the image.
+/// Replaces each index that is outside the image by an index inside, for an address mode that
+/// repeats the image.
 #[inline(never)]
 fn repeat<const N: usize>(
     mode: AddressMode,
@@ -198,12 +202,12 @@ struct Corner<const N: usize> {
     outside: u32,
 }
 
-/// The texels that the lanes fetch: for each lane, the address of the first texel of its layer; for
-/// each of `D` dimensions, the pairs of adjacent texels.
+/// The places of the texels that the lanes read. They consist of the address of the first texel of
+/// each lane's layer and, for each of `D` dimensions, the two adjacent texels of each lane.
 struct Places<const N: usize, const D: usize> {
     base: [u64; N],
     pairs: [Pair<N>; D],
-    /// Mask of the active lanes.
+    /// A mask of the active lanes.
     live: u32,
 }
 
@@ -247,18 +251,19 @@ impl<const N: usize, const D: usize> Places<N, D> {
 }
 
 impl Plan {
-    /// Returns whether the plan supports an instruction with this shape.
+    /// Returns whether the plan can be used for an instruction with this shape.
     #[inline]
     pub fn takes(&self, shape: Shape) -> bool {
         !self.buffer || (shape.dimensions == 1 && !shape.layered)
     }
 
     /// Fetches texels for the lanes whose bits are set in `live`. Writes the elements to `out`, in
-    /// the format of the registers. The elements of other lanes in `out` are arbitrary. The plan
-    /// must support the shape ([`Plan::takes`]).
+    /// the format of the registers. The elements of other lanes in `out` are arbitrary.
+    /// [`Plan::takes`] must return true for the shape.
     ///
     /// # Errors
-    /// Returns the first lane whose memory is no longer mapped, and its fault.
+    /// If the program has freed or unmapped the memory of a texel, returns the first lane that reads such a
+    /// texel, and the fault.
     #[inline(always)]
     pub fn fetch<const N: usize>(
         &self,
@@ -278,8 +283,8 @@ impl Plan {
         }
     }
 
-    /// Fetches texels of an image with `D` dimensions and at most `C` components. If `F` is true,
-    /// the components are 32-bit floating-point numbers.
+    /// Fetches texels, as [`Plan::fetch`] does, of an image with `D` dimensions and at most `C`
+    /// components. If `F` is true, the components are 32-bit floating-point numbers.
     #[inline(always)]
     fn fetch_in<const N: usize, const D: usize, const C: usize, const F: bool>(
         &self,
@@ -315,7 +320,8 @@ impl Plan {
         }
     }
 
-    /// Reads the texels of a corner as words, with the lowest word first. Returns false if there are no texels to read.
+    /// Reads the texels of a corner for all lanes into `words`: the first array receives the lowest
+    /// word of each texel. Returns false if no lane needs the texel at this corner.
     #[inline(always)]
     fn words<const N: usize, const C: usize, const F: bool>(
         &self,
@@ -334,7 +340,8 @@ impl Plan {
         Ok(true)
     }
 
-    /// Returns the component with index `index` of each lane's texel, as [`super::Format::unpack`] does.
+    /// Returns the component with index `index` of each lane's texel, in the form that
+    /// [`super::Format::unpack`] returns.
     #[inline(always)]
     fn component<const N: usize, const C: usize, const F: bool>(
         &self,
@@ -371,7 +378,7 @@ impl Plan {
         out
     }
 
-    /// Converts one component of all lanes to numbers.
+    /// Converts the component with index `index` of all lanes' texels to numbers.
     #[inline(always)]
     fn numbers<const N: usize, const F: bool>(
         &self,

@@ -1,8 +1,9 @@
-//! Level of detail: selects the mipmap levels that a fetch blends, and the number of probes.
+//! The level of detail: selects the mipmap levels that a fetch reads, and the number of probes
+//! (samples at different coordinates).
 
 use super::{Filter, Sampler};
 
-/// One or two adjacent mipmap levels, which a fetch blends.
+/// One mipmap level, or two adjacent mipmap levels whose weighted sum a fetch returns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Levels {
     pub(super) first: usize,
@@ -19,7 +20,8 @@ impl Levels {
     };
 }
 
-/// Selects the mipmap levels that a fetch blends from the `count` levels of an image, for a level of detail.
+/// Returns the mipmap levels that a fetch with the level of detail `detail` reads, if the image has
+/// `count` levels.
 pub(super) fn levels(detail: f64, sampler: &Sampler, count: usize) -> Levels {
     let (least, greatest) = (f64::from(sampler.min_level), f64::from(sampler.max_level));
     let last = count.saturating_sub(1);
@@ -49,20 +51,22 @@ pub(super) fn levels(detail: f64, sampler: &Sampler, count: usize) -> Levels {
     }
 }
 
-/// The probes (samples at different coordinates) that cover the footprint of a fetch, that is, the
-/// area of the texture that the fetch filters. Without anisotropic filtering, there is one probe.
+/// The probes (samples at different coordinates) of a fetch. They are distributed over the
+/// footprint of the fetch: the area of the texture whose texels the fetch combines. Without
+/// anisotropic filtering, there is one probe.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Footprint {
     /// The level of detail of each probe.
     pub(super) detail: f64,
-    /// The number of probes.
+    /// The number of probes of the fetch.
     pub(super) probes: u32,
-    /// Whether the probes are along the gradient `dx`; otherwise, the probes are along `dy`.
+    /// Whether the probes are on a line in the direction of the gradient `dx`; otherwise, the
+    /// direction is `dy`.
     pub(super) along_first: bool,
 }
 
-/// Returns the footprint of a fetch with the gradients `dx` and `dy`, in texels. The footprint has at most `limit`
-/// probes.
+/// Returns the footprint of a fetch with the gradients `dx` and `dy`, which are measured in texels.
+/// The number of probes is at most `limit`.
 pub(super) fn footprint(dx: &[f64], dy: &[f64], limit: u32) -> Footprint {
     let length = |d: &[f64]| d.iter().map(|c| c * c).sum::<f64>().sqrt();
     let (first, second) = (length(dx), length(dy));

@@ -1,26 +1,31 @@
-//! Textures and surfaces: the reference semantics of accesses, bit for bit.
+//! The reference functions of texture and surface accesses, which define the exact bits of the
+//! results.
 //!
 //! [`access`] defines the payload of the texture and surface ops, which encodes the PTX instruction. [`image`]
 //! describes texels in memory, [`mod@format`] the encoding of texels, and [`sampler`] address modes and filters.
 //! [`sample`] fetches and filters texels of textures, [`surface`] loads, stores and updates texels of surfaces, and
-//! [`query`] implements queries. All memory accesses use [`Memory`] and stay inside an image, so the interpreter and
-//! native code share all of this code.
+//! [`query`] implements queries. All memory accesses use the trait [`Memory`] and are inside an
+//! image, so both the interpreter and native code can call these functions.
 //!
 //! The PTX ISA (9.7.10, 9.7.11) and the appendix on texture fetching in the CUDA C++ Programming Guide define the
 //! rules. Where these documents leave a choice, Margay follows these rules:
 //!
-//! - A weight of linear filtering is rounded to 8 fraction bits, to nearest with ties up, so a weight may be 1. Margay
-//!   does not read texels of weight 0. It computes sums in binary64 and rounds them once.
-//! - A NaN coordinate counts as 0. Coordinates outside the range of 32 bits are clamped to that range.
+//! - A weight of linear filtering is rounded to 8 fraction bits, to nearest with ties upwards, so a
+//!   weight can be 1. Margay does not read texels of weight 0. It computes sums in binary64 and
+//!   rounds them once.
+//! - A NaN coordinate counts as 0. A coordinate outside the range of 32-bit integers is replaced by
+//!   the nearest number in the range.
 //! - The point filter between mipmap levels selects the nearest level; if two levels are equally near, it selects the
 //!   level with the higher index. The bias and the clamps of the sampler apply to a level that an instruction
 //!   specifies, and to a level that is computed from gradients. An instruction without a level or gradients uses the
-//!   base level, which is the first level of the texture's resource view, regardless of bias and clamps.
+//!   base level, which is the first level of the texture's resource view, without bias and clamps.
 //! - The level that is computed from gradients is `log2(longer / n)`. Here, `longer` and `shorter` are the lengths of
 //!   the two gradients, and `n` is the number of probes along the longer gradient. If the sampler allows anisotropy,
 //!   `n` is the lesser of `ceil(longer / shorter)` and the sampler's limit; otherwise, `n` is 1.
-//! - Components that a format lacks are 0, including the fourth component, as measured on an H100.
-//! - If components of a cube direction have equal magnitudes, z takes precedence over y, and y over x.
+//! - Components that a format does not have are 0. This includes the fourth component, as on an
+//!   H100.
+//! - The face of a cube is determined by the component of the direction with the largest absolute
+//!   value. If absolute values are equal, z is chosen before y, and y before x.
 //!
 //! Invariant: the functions of this module do not panic for any operands.
 
@@ -52,12 +57,14 @@ pub trait Memory {
     /// Reads bytes.
     ///
     /// # Errors
-    /// Returns a fault if the memory is no longer mapped.
+    /// Returns a fault if the program has freed or unmapped the memory.
     fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<(), FaultKind>;
-    /// For each lane, reads 1, 2 or 4 bytes at the lane's address plus `displacement`.
+    /// For each lane, reads `bytes` bytes (1, 2 or 4) at the lane's address plus `displacement`,
+    /// and writes them to `out`.
     ///
     /// # Errors
-    /// Returns the first lane whose memory is no longer mapped, and its fault.
+    /// If the program has freed or unmapped the memory at a lane's address, returns the first such lane, and
+    /// the fault.
     fn gather(
         &mut self,
         addresses: &[u64],
@@ -79,12 +86,13 @@ pub trait Memory {
     /// Writes bytes.
     ///
     /// # Errors
-    /// Returns a fault if the memory is no longer mapped.
+    /// Returns a fault if the program has freed or unmapped the memory.
     fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), FaultKind>;
-    /// Atomically updates 4 or 8 bytes.
+    /// Atomically replaces the `bytes` bytes (4 or 8) at `address` by the result of `new` for these
+    /// bytes.
     ///
     /// # Errors
-    /// Returns a fault if the memory is no longer mapped.
+    /// Returns a fault if the program has freed or unmapped the memory.
     fn update(
         &mut self,
         address: u64,
@@ -93,5 +101,5 @@ pub trait Memory {
     ) -> Result<(), FaultKind>;
 }
 
-/// The results of an access: at most four elements and a predicate.
+/// The results of a texture or surface access: at most four elements and a predicate.
 pub type Results = smallvec::SmallVec<[Bits; 5]>;

@@ -1,35 +1,37 @@
-//! Plans: precomputed data for the most common fetches of a texture. A plan is computed once for an image and a
-//! sampler. [`Shape::of_payload`] determines which instructions can use a plan. [`super::lanes`] performs the fetches;
-//! their results have the same bits as the results of [`super::sample`].
+//! Plans. A plan is data for the most common fetches of a texture, which is computed once for an
+//! image and a sampler. [`Shape::of_payload`] determines which instructions can use a plan.
+//! The module [`super::lanes`] performs the fetches with a plan; their results have the same bits
+//! as the results of [`super::sample`].
 //!
-//! Plans do not support cubes, gathers, levels that an instruction specifies, offsets, results in half precision, or
-//! formats whose components share a word. Such fetches use [`super::sample`].
+//! Plans cannot be used for cubes, gathers, levels that an instruction specifies, offsets, results
+//! in half precision, or formats with several components in one word. [`super::sample`] performs
+//! such fetches.
 
 use super::{
     AddressMode, Channel, Filter, Format, Geometry, Image, Layout, Operation, ReadMode, Sampler,
 };
 use crate::types::OpType;
 
-/// The properties of an instruction that a fetch with a plan needs.
+/// The properties of a texture instruction that are needed to perform it with a plan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shape {
-    /// Number of coordinates, without the layer.
+    /// The number of coordinates, without the index of the layer.
     pub dimensions: usize,
     /// Whether the first coordinate is the index of a layer.
     pub layered: bool,
     /// Whether the coordinates are floating-point numbers.
     pub float: bool,
-    /// Number of elements that the instruction reads.
+    /// The number of elements that the instruction reads.
     pub count: usize,
 }
 
-/// A mask of the payload's bits that may differ between supported instructions: geometry, base level, count and types.
-/// `Access::payload` defines the layout.
+/// A mask of the payload's bits that may have any value in an instruction with a plan: geometry,
+/// base level, count and types. `Access::payload` defines the layout of the payload.
 const TOLD: u64 = 0xf << 4 | 1 << 8 | 3 << 10 | 0xffff << 32;
 
 impl Shape {
-    /// Returns the shape of the instruction with a payload; `None` if plans do not support the
-    /// instruction.
+    /// Returns the shape of the instruction that `payload` encodes, or `None` if the instruction
+    /// cannot be performed with a plan.
     #[inline]
     pub fn of_payload(payload: u64) -> Option<Shape> {
         let (dimensions, layered) = match payload >> 4 & 15 {
@@ -53,10 +55,10 @@ impl Shape {
     }
 }
 
-/// The conversion of a component to a number.
+/// The conversion of a texel's component to the value that a fetch returns or filters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Reading {
-    /// No conversion: the result is the bits of the component.
+    /// The component is not converted: the value is the bits of the component.
     Bits,
     /// The component is a floating-point number.
     Float,
@@ -64,13 +66,13 @@ pub(super) enum Reading {
     Fraction,
 }
 
-/// The numbers that integer components represent.
+/// A table or function that converts an integer component to the number that it represents.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Fractions {
-    /// Two tables that contain the number for each byte: the first for the first three components, the second for the
-    /// fourth component.
+    /// Two tables that contain the number for each value of an 8-bit component: the first for the
+    /// first three components, the second for the fourth component.
     Bytes([Box<[f64; 256]>; 2]),
-    /// The numbers that [`Format::number`] computes.
+    /// [`Format::number`] computes the number.
     Format(Format),
 }
 
@@ -89,7 +91,8 @@ impl Fractions {
         )
     }
 
-    /// Converts the values of one component for all lanes. The format must have this component.
+    /// Converts the components with index `index` of all lanes to numbers. The format must have a
+    /// component with this index.
     #[inline(always)]
     pub(super) fn numbers<const N: usize>(
         &self,
@@ -118,35 +121,37 @@ impl Fractions {
 pub(super) struct Axis {
     /// Number of texels.
     pub(super) size: i32,
-    /// Distance between adjacent texels in bytes.
+    /// The distance in bytes between adjacent texels in this dimension.
     pub(super) step: u32,
-    /// Number of texels in one unit of the coordinate.
+    /// The number of texels to which a difference of 1 between coordinates corresponds.
     pub(super) scale: f64,
-    /// The rule for indices outside the image.
+    /// The rule for texel indices outside the image.
     pub(super) mode: AddressMode,
 }
 
-/// Precomputed data for the most common fetches of a texture.
+/// Data for the most common fetches of a texture, computed once for an image and a sampler.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Plan {
     pub(super) address: u64,
     pub(super) axes: [Axis; 3],
-    /// Index of the last layer.
+    /// The index of the image's last layer.
     pub(super) last: u32,
-    /// Whether adjacent texels are blended.
+    /// Whether a fetch returns the weighted sum of adjacent texels; otherwise it returns the
+    /// nearest texel.
     pub(super) linear: bool,
     /// Whether the image is a linear buffer, for which only the first coordinate is used.
     pub(super) buffer: bool,
     pub(super) format: Format,
     pub(super) reading: Reading,
-    /// The conversion of integers if `reading` is [`Reading::Fraction`].
+    /// The conversion of components to numbers, if `reading` is [`Reading::Fraction`].
     pub(super) fractions: Option<Fractions>,
-    /// The border colour, as bits.
+    /// The bits of the components of the border colour.
     pub(super) border: [u32; 4],
 }
 
 impl Plan {
-    /// Returns the plan for an image and a sampler; `None` if plans do not support them.
+    /// Returns a plan for an image and a sampler, or `None` if their fetches cannot be performed
+    /// with a plan.
     pub fn of(image: &Image, sampler: &Sampler) -> Option<Plan> {
         let format = image.format;
         let level = image.level(0)?;
@@ -211,8 +216,8 @@ impl Plan {
     }
 }
 
-/// Returns the bits of a number, with a signalling NaN changed to a quiet NaN, as arithmetic on the number would change
-/// it.
+/// Returns `bits`, the bits of an `f32`, or those of the corresponding quiet NaN if the number is a
+/// signalling NaN. Arithmetic on the number has the same effect.
 #[inline(always)]
 pub(super) fn quiet(bits: u32) -> u32 {
     match bits & 0x7fff_ffff > 0x7f80_0000 {

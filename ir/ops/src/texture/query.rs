@@ -1,12 +1,14 @@
-//! `txq`, `suq`: properties of textures and surfaces.
+//! The reference functions of `txq` and `suq`, which return properties of textures and surfaces.
 //!
-//! Address modes are numbered in the order of the PTX ISA: wrap, mirror, clamp_ogl, clamp_to_edge, clamp_to_border.
-//! Filters are numbered in the order nearest, linear. The channel data type is the format's number in the driver API;
-//! the channel order is the number of components.
+//! A query returns an address mode as a number in the order of the PTX ISA: wrap, mirror,
+//! clamp_ogl, clamp_to_edge, clamp_to_border. It returns a filter as a number in the order nearest,
+//! linear. The channel data type is the format's number in the driver API; the channel order is the
+//! number of components.
 
 use super::{Access, AddressMode, Filter, Image, Layout, Query, Sampler};
 
-/// Returns a property of a sampler; 0 for properties that a sampler does not have.
+/// Returns the property of a sampler that `access` names, or 0 if samplers do not have this
+/// property.
 pub fn of_sampler(access: &Access, sampler: &Sampler) -> u32 {
     let mode = |dimension: usize| match sampler.address[dimension] {
         AddressMode::Wrap => 0,
@@ -25,7 +27,8 @@ pub fn of_sampler(access: &Access, sampler: &Sampler) -> u32 {
     }
 }
 
-/// Returns a property of a texture or surface, or of the texture's sampler; 0 for a property that does not exist.
+/// Returns the property of a texture, a surface or the texture's sampler that `access` names, or 0
+/// if they do not have this property.
 pub fn answer(access: &Access, image: &Image, sampler: Option<&Sampler>, level: u32) -> u32 {
     let size = image.level(level as usize);
     match access.query {

@@ -1,11 +1,11 @@
-//! Variables of opaque type (`.texref`, `.samplerref`, `.surfref`), which declare textures, samplers and surfaces in a
-//! module.
+//! The properties of opaque references: variables of the types `.texref`, `.samplerref` and
+//! `.surfref`, with which a module declares textures, samplers and surfaces.
 
 use std::fmt;
 
 use super::{AddressMode, Filter, Sampler};
 
-/// The kind of object to which a variable of opaque type refers.
+/// The kind of object to which an opaque reference refers: a texture, a sampler or a surface.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum ReferenceKind {
     /// `.texref`.
@@ -17,7 +17,7 @@ pub enum ReferenceKind {
     Surface,
 }
 
-/// The properties with which a variable of opaque type is declared.
+/// The properties that the declaration of an opaque reference specifies.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Reference {
     /// The kind of the variable: `.texref`, `.samplerref` or `.surfref`.
@@ -58,7 +58,7 @@ fn value<T: Copy>(table: &[(T, &'static str)], word: &str) -> Option<T> {
 }
 
 impl Reference {
-    /// Returns a reference with default properties.
+    /// Returns the properties of an opaque reference whose declaration specifies none.
     pub fn new(kind: ReferenceKind) -> Reference {
         Reference {
             kind,
@@ -66,8 +66,9 @@ impl Reference {
         }
     }
 
-    /// Sets a property that PTX gives as a word, such as `addr_mode_0 = wrap`. Ignores other keys and words, because
-    /// they do not affect sampling.
+    /// Sets the property `key` to the value that the word `text` names, such as `addr_mode_0 =
+    /// wrap`. Keys and words that are not known change nothing, because they do not affect
+    /// sampling.
     pub fn set_word(&mut self, key: &str, text: &str) {
         // `clamp_ogl` clamps to the border colour. Because a declaration does not specify this colour, `clamp_ogl` has
         // the effect of `clamp_to_edge`.
@@ -90,7 +91,8 @@ impl Reference {
         }
     }
 
-    /// Sets a property that PTX gives as a number.
+    /// Sets the property `key`, such as `normalized_coords`, to a number. Keys that are not known
+    /// change nothing.
     pub fn set_number(&mut self, key: &str, number: u64) {
         match key {
             "normalized_coords" => self.normalized = number != 0,
@@ -110,7 +112,7 @@ impl Reference {
         }
     }
 
-    /// Parses the text that [`Reference`] displays.
+    /// Parses the text that the `Display` implementation of [`Reference`] writes.
     pub fn from_words(text: &str) -> Option<Reference> {
         let mut words = text.split('.');
         let mut reference = Reference::new(value(&KINDS, words.next()?)?);

@@ -1,4 +1,4 @@
-//! `tex` and `tld4`: fetching and filtering of texels.
+//! The reference functions of `tex` and `tld4`, which fetch texels (read and filter them).
 
 use half::f16;
 use smallvec::SmallVec;
@@ -13,15 +13,15 @@ use crate::fault::FaultKind;
 use crate::meaning::Bits;
 use crate::types::OpType;
 
-/// An image with the sampler that reads it.
+/// A texture: an image, and the sampler that defines how its texels are read.
 pub struct Texture<'a> {
     /// The texels.
     pub image: &'a Image,
-    /// The sampler, which defines how the texels are read.
+    /// The sampler, which defines how the texels are read and filtered.
     pub sampler: &'a Sampler,
 }
 
-/// The position in a mipmap level at which a fetch reads.
+/// The position in a mipmap level that a fetch reads.
 #[derive(Clone, Copy)]
 enum At {
     /// Coordinates in units of texels, measured from the outer edge of the first texel.
@@ -30,7 +30,8 @@ enum At {
     Texel([i64; 3]),
 }
 
-/// The components that a fetch reads: numbers, which can be filtered, or bits, which are not filtered.
+/// The components of the texel that a fetch returns: numbers, which can be filtered, or bits, which
+/// are not filtered.
 #[derive(Clone, Copy)]
 enum Found {
     Numbers([f64; 4]),
@@ -97,10 +98,11 @@ impl Operands {
     }
 }
 
-/// Performs `tex` or `tld4`. `args` are the operands after the handles.
+/// Performs the `tex` or `tld4` that `access` describes, and returns its results. `args` are the
+/// operands that follow the handles.
 ///
 /// # Errors
-/// Returns a fault if the memory is no longer mapped.
+/// Returns a fault if the program has freed or unmapped the memory.
 pub fn fetch(
     access: &Access,
     texture: &Texture<'_>,
@@ -116,7 +118,7 @@ pub fn fetch(
     Ok(results(access, found))
 }
 
-/// Converts the values that a fetch reads to the type of the instruction's registers.
+/// Converts the components that a fetch returns to the type of the instruction's registers.
 fn results(access: &Access, found: Found) -> Results {
     let single = |i: usize| match found {
         Found::Numbers(all) => (all[i] as f32).to_bits(),
@@ -140,7 +142,7 @@ fn results(access: &Access, found: Found) -> Results {
 }
 
 impl Texture<'_> {
-    /// Returns whether fetches convert texels to floating-point numbers.
+    /// Returns whether fetches of this texture convert texels to floating-point numbers.
     fn has_numbers(&self) -> bool {
         let format = &self.image.format;
         let short = format.channel.bytes() < 4;
@@ -182,7 +184,7 @@ impl Texture<'_> {
         }))
     }
 
-    /// Returns the mipmap levels of a fetch, and the coordinates of its probes.
+    /// Returns the mipmap levels that a fetch reads, and the coordinates of its probes (samples).
     fn levels(&self, access: &Access, operands: &Operands) -> (Levels, SmallVec<[[f64; 3]; 1]>) {
         let here = SmallVec::from_elem(operands.coords, 1);
         let count = self.image.levels.len();
@@ -240,7 +242,8 @@ impl Texture<'_> {
             && self.image.layout != Layout::Linear
     }
 
-    /// Fetches from the mipmap levels `levels` and blends the results.
+    /// Fetches at the coordinates `coords` from the mipmap levels `levels`, and returns the
+    /// weighted sum of the results.
     fn blend(
         &self,
         access: &Access,
@@ -275,7 +278,8 @@ impl Texture<'_> {
         })))
     }
 
-    /// Returns the position in a mipmap level to which coordinates refer, and the index of the slice.
+    /// Returns the position in the mipmap level `level` to which `coords` refers, and the index of
+    /// the slice.
     fn locate(
         &self,
         access: &Access,
@@ -384,7 +388,8 @@ impl Texture<'_> {
         Ok(Found::Numbers(sum.map(|sum| sum * scale)))
     }
 
-    /// Fetches one texel. The index `at` of the texel may be outside the image.
+    /// Returns the components of one texel. The index `at` of the texel may be outside the image;
+    /// then the address mode applies.
     fn tap(
         &self,
         access: &Access,
@@ -480,7 +485,8 @@ impl Texture<'_> {
         Found::Numbers(numbers)
     }
 
-    /// Returns the border colour. Components that the format lacks are 0.
+    /// Returns the border colour of the sampler. Components that the image's format does not have
+    /// are 0.
     fn border(&self) -> Found {
         let numbers = self.has_numbers();
         let count = match self.image.format.channel {
@@ -495,7 +501,8 @@ impl Texture<'_> {
         }
     }
 
-    /// Returns the selected component of each of the four texels that a linear filter would blend.
+    /// Performs `tld4`: returns the component that the instruction selects of each of the four
+    /// texels that a linear filter would combine.
     fn gather(
         &self,
         access: &Access,
@@ -528,7 +535,8 @@ impl Texture<'_> {
     }
 }
 
-/// Returns the gradients of the coordinates on the face that the direction hits. The gradients are in texels.
+/// Converts the gradients of a direction to gradients, in texels, of the coordinates on the cube
+/// face to which the direction points.
 fn gradients_on_face(operands: &Operands, size: f64) -> [[f64; 3]; 2] {
     let FacePoint {
         face, s, t, major, ..

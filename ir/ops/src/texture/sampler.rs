@@ -1,27 +1,29 @@
-//! Samplers: address modes, filters, level of detail.
+//! Samplers: the address modes, the filters and the parameters for the level of detail of a
+//! texture.
 
-/// The rule for a texel index outside the image.
+/// The rule that determines the result of an access to a texel index outside the image.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum AddressMode {
-    /// The image is repeated.
+    /// The access reads the texel that is at this index if copies of the image are repeated without
+    /// end.
     Wrap,
-    /// The access uses the nearest texel at the edge.
+    /// The access reads the nearest texel at the edge of the image.
     #[default]
     Clamp,
-    /// The image is repeated, and every second copy is mirrored.
+    /// As `Wrap`, but every second copy of the image is mirrored.
     Mirror,
-    /// The access uses the border colour.
+    /// The access returns the border colour.
     Border,
 }
 
 impl AddressMode {
-    /// Returns whether the image is repeated.
+    /// Returns whether the mode repeats the image (`Wrap` or `Mirror`).
     pub const fn repeats(self) -> bool {
         matches!(self, AddressMode::Wrap | AddressMode::Mirror)
     }
 
-    /// Returns the index of the texel that an access with index `i` uses in an image of `size` texels; `None` means the
-    /// border colour.
+    /// Returns the index of the texel that an access with the index `i` reads in a dimension of
+    /// `size` texels, or `None` if the access returns the border colour.
     pub fn apply(self, i: i64, size: u32) -> Option<u32> {
         let n = i64::from(size.max(1));
         let at = match self {
@@ -38,9 +40,10 @@ impl AddressMode {
     }
 }
 
-/// Reduces a normalised coordinate of a repeated image, so that texel indices computed from it fit into their type. A
-/// coordinate with a magnitude of at least 2 becomes an equivalent coordinate between 0 and 2; other coordinates stay
-/// unchanged. The result is NaN if the coordinate is not finite.
+/// Maps a normalised coordinate of a repeated image to a small range, so that the texel indices
+/// computed from it fit in their type. A coordinate of at least 2 or at most -2 becomes an
+/// equivalent coordinate between 0 and 2; all other coordinates do not change. The result is NaN if
+/// the coordinate is not finite.
 #[inline(always)]
 pub(super) fn within_periods(c: f64) -> f64 {
     // This computation is exact, because an `f32` of this magnitude has at most 22 bits after the binary point.
@@ -48,18 +51,18 @@ pub(super) fn within_periods(c: f64) -> f64 {
     if c.abs() < 2.0 { c } else { moved }
 }
 
-/// The filter between adjacent texels or between adjacent mipmap levels.
+/// The way in which the result is computed from adjacent texels or from adjacent mipmap levels.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Filter {
-    /// The nearest texel or level is used.
+    /// The result is that of the nearest texel or level.
     #[default]
     Point,
-    /// The two nearest texels in each dimension, or the two nearest levels, are blended according
-    /// to their distance.
+    /// The result is the weighted sum of the two nearest texels in each dimension, or of the two
+    /// nearest levels. The weights depend on the distances.
     Linear,
 }
 
-/// How a fetch interprets integer texels.
+/// The meaning of integer texels for a fetch: integers or fractions.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum ReadMode {
     /// Integer texels represent integers.
@@ -70,29 +73,30 @@ pub enum ReadMode {
     Normalized,
 }
 
-/// The parameters with which a texture is sampled.
+/// The parameters that determine how the texels of a texture are read and filtered.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Sampler {
     /// The address mode of each dimension.
     pub address: [AddressMode; 3],
-    /// The filter between texels.
+    /// The filter that combines adjacent texels.
     pub filter: Filter,
-    /// The filter between mipmap levels.
+    /// The filter that combines adjacent mipmap levels.
     pub mipmap_filter: Filter,
-    /// How a fetch interprets integer texels.
+    /// The meaning of integer texels for a fetch: integers or fractions.
     pub read: ReadMode,
-    /// Whether coordinates range from 0 to 1.
+    /// Whether floating-point coordinates are normalised: the range from 0 to 1 is the whole image.
+    /// Otherwise, they are in texels.
     pub normalized: bool,
-    /// Whether normalised coordinates are treated as unnormalised coordinates
-    /// (`force_unnormalized_coords`).
+    /// Whether coordinates are in texels even if `normalized` is set (`force_unnormalized_coords`).
     pub force_unnormalized: bool,
-    /// Whether 8-bit colour components are sRGB values.
+    /// Whether the first three components are sRGB values if they have 8 bits.
     pub srgb: bool,
-    /// Whether a filter at the edge of a cube face also uses texels of the adjacent face.
+    /// Whether a filter at the edge of a cube face also reads texels of the adjacent face.
     pub seamless: bool,
-    /// Maximum ratio of the longer to the shorter side of a footprint, 1 to 16.
+    /// The maximum ratio, from 1 to 16, of the longer to the shorter side of a footprint: the area
+    /// whose texels a fetch combines.
     pub max_anisotropy: u32,
-    /// A bias that is added to the level of detail.
+    /// A number that is added to the level of detail.
     pub level_bias: f32,
     /// Minimum level.
     pub min_level: f32,
@@ -124,7 +128,8 @@ impl Default for Sampler {
 }
 
 impl Sampler {
-    /// Returns whether floating-point coordinates are multiplied by the size of the image.
+    /// Returns whether floating-point coordinates are normalised: the range from 0 to 1 is the
+    /// whole image.
     pub const fn is_normalized(&self) -> bool {
         self.normalized && !self.force_unnormalized
     }

@@ -1,4 +1,5 @@
-//! `suld`, `sust`, `sured`: accesses to surfaces, either to whole texels or to bytes.
+//! The reference functions of `suld`, `sust` and `sured`, which access whole texels or bytes of
+//! surfaces.
 
 use smallvec::SmallVec;
 
@@ -10,11 +11,12 @@ use crate::mods::Mods;
 use crate::ops::Opcode;
 use crate::types::OpType;
 
-/// Performs a surface access. `args` are the operands after the handle.
+/// Performs the surface access that `access` describes, and returns its results. `args` are the
+/// operands that follow the handle.
 ///
 /// # Errors
-/// Returns [`FaultKind::SurfaceBounds`] if an access with `.trap` is outside the surface, and another fault if the
-/// memory is no longer mapped.
+/// Returns [`FaultKind::SurfaceBounds`] if an access with `.trap` is outside the surface, and
+/// another fault if the program has freed or unmapped the memory.
 pub fn access(
     access: &Access,
     image: &Image,
@@ -61,7 +63,8 @@ fn zeros(access: &Access) -> Results {
     }
 }
 
-/// Returns the address of an access; `None` if the access is outside the surface and has no effect.
+/// Returns the host address of an access of `bytes` bytes, or `None` if the access is outside the
+/// surface and has no effect.
 fn place(
     access: &Access,
     image: &Image,
@@ -155,7 +158,8 @@ fn store(
     Ok(SmallVec::new())
 }
 
-/// Interprets 32 untyped bits as the value of a component, according to the format of the surface.
+/// Returns the value that the 32 bits of an untyped register represent as a component of the
+/// surface's format.
 fn untyped(image: &Image, bits: u32) -> Component {
     let channel = image.format.channel;
     if channel.is_float() || image.format.normalized {

@@ -1,10 +1,11 @@
-//! Memory for texture fetches.
+//! An implementation of [`Memory`] for tests of texture fetches.
 
 use margay_ops::fault::FaultKind;
 use margay_ops::meaning::Bits;
 use margay_ops::texture::Memory;
 
-/// Bytes that start at the address `base`. Accesses outside these bytes fault.
+/// The memory of a test: bytes that begin at the address `base`. An access outside these bytes
+/// returns a fault.
 pub(crate) struct Bytes<'a> {
     pub(crate) base: u64,
     pub(crate) bytes: &'a [u8],

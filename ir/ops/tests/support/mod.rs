@@ -1,12 +1,12 @@
-//! Parses the tables in `../meanings`. The tests of native code and `margay-tests` also use this module to run the same
-//! cases.
+//! Parses the tables in `../meanings`. The tests of native code and the crate `margay-tests` also
+//! use this module, to run the same test cases.
 
 use margay_ops::meaning::{Bits, Desc};
 use margay_ops::mods::{AtomOp, BoolOp, CmpOp, Half, Mode, Mods, Precision, Rounding, StateSpace};
 use margay_ops::ops::Opcode;
 use margay_ops::types::OpType;
 
-/// The tables and their texts.
+/// The file name and the text of each table.
 pub(crate) const TABLES: [(&str, &str); 9] = [
     ("int.txt", include_str!("../meanings/int.txt")),
     ("bits.txt", include_str!("../meanings/bits.txt")),
@@ -19,14 +19,14 @@ pub(crate) const TABLES: [(&str, &str); 9] = [
     ("warp.txt", include_str!("../meanings/warp.txt")),
 ];
 
-/// A line of a table.
+/// A test case, which is a line of a table.
 #[allow(dead_code, reason = "each user reads a part of it")]
 pub(crate) struct Case {
-    /// Table and line number.
+    /// The file name of the table, and the number of the line.
     pub(crate) at: (&'static str, usize),
     /// The line without its comment.
     pub(crate) line: &'static str,
-    /// The op with its modifiers, as written.
+    /// The start of the line: the op with its modifiers.
     pub(crate) head: &'static str,
     /// The description that the op and its modifiers specify.
     pub(crate) desc: Desc,
@@ -36,7 +36,7 @@ pub(crate) struct Case {
     pub(crate) results: Vec<&'static str>,
 }
 
-/// Returns the lines of all tables.
+/// Returns the test cases of all tables.
 pub(crate) fn cases() -> impl Iterator<Item = Case> {
     TABLES.into_iter().flat_map(|(name, table)| {
         lines(table).map(move |(number, line)| {
@@ -62,7 +62,8 @@ pub(crate) fn values(words: &[&str]) -> Vec<Bits> {
     words.iter().map(|word| parse_value(word)).collect()
 }
 
-/// Parses the start of a line: the longest opcode name with which it begins, followed by modifiers.
+/// Parses the start of a line, which consists of the name of an op and modifiers. If `head` begins
+/// with several names of ops, the longest is the name of the op.
 fn parse_head(head: &str) -> Desc {
     let opcode = Opcode::ALL
         .iter()
@@ -181,7 +182,7 @@ pub(crate) fn parse_value(text: &str) -> Bits {
     parsed.unwrap_or_else(|| panic!("no value: {text}"))
 }
 
-/// Returns the lines of a table without comments and blank lines, with their numbers.
+/// Returns each line of a table with its number. Comments are removed, and empty lines are skipped.
 fn lines(table: &str) -> impl Iterator<Item = (usize, &str)> {
     (1..).zip(table.lines()).filter_map(|(number, line)| {
         let line = line.split('#').next().unwrap_or("").trim();

@@ -8,7 +8,7 @@
 use super::Arithmetic;
 use std::f32::consts::{FRAC_1_PI, FRAC_2_PI, FRAC_PI_2, LN_2, LOG2_E, TAU};
 
-/// The least normal number.
+/// The smallest positive `f32` that is not subnormal.
 const LEAST_NORMAL: f32 = f32::MIN_POSITIVE;
 const MAGNITUDE: i32 = 0x7fff_ffff;
 const SIGN: i32 = i32::MIN;
@@ -41,15 +41,16 @@ const COSINE: [f32; 3] = [0.041666664, -0.0013888279, 2.4542871e-5];
 /// Coefficients of `(tanh(x) - x) / x^3` in powers of `x^2`, for `x` in [-0.4, 0.4].
 const TANGENT: [f32; 3] = [-0.33333078, 0.13304591, -0.049078684];
 
-/// -2 pi as the sum of three numbers, which is more precise than one `f32`.
+/// Three numbers whose sum is -2 pi. The sum is more precise than one `f32`.
 const MINUS_TWO_PI: [f32; 3] = [-TAU, 1.7484555e-7, 6.860498e-15];
-/// -pi / 2 as the sum of two numbers, which is more precise than one `f32`.
+/// Two numbers whose sum is -pi / 2. The sum is more precise than one `f32`.
 const MINUS_HALF_PI: [f32; 2] = [-FRAC_PI_2, 4.371139e-8];
 const TURNS_PER_RADIAN: f32 = FRAC_1_PI / 2.0;
 const QUADRANTS_PER_RADIAN: f32 = FRAC_2_PI;
 const TWICE_LOG2_E: f32 = 2.0 * LOG2_E;
 
-/// Evaluates a polynomial; the constant coefficient comes first.
+/// Computes the value at `x` of the polynomial with these coefficients; the constant coefficient is
+/// the first.
 fn polynomial<A: Arithmetic>(a: &mut A, x: A::Float, coefficients: &[f32]) -> A::Float {
     let (last, rest) = coefficients
         .split_last()
@@ -62,7 +63,7 @@ fn polynomial<A: Arithmetic>(a: &mut A, x: A::Float, coefficients: &[f32]) -> A:
     sum
 }
 
-/// Clamps `x` to [low, high]. A NaN stays a NaN.
+/// Returns `x`, limited to the range from `low` to `high`. For a NaN, returns the NaN.
 fn clamp<A: Arithmetic>(a: &mut A, x: A::Float, low: f32, high: f32) -> A::Float {
     let (low, high) = (a.float(low), a.float(high));
     let below = a.less(x, low);
@@ -105,7 +106,8 @@ fn flush<A: Arithmetic>(a: &mut A, x: A::Float) -> A::Float {
     a.select(subnormal, zero, x)
 }
 
-/// Computes `p * 2^k` for integral `k` in [-152, 130]. The result is rounded only once.
+/// Computes `p * 2^k`, where `k` must be an integral number from -152 to 130. The result is rounded
+/// only once.
 fn scale<A: Arithmetic>(a: &mut A, p: A::Float, k: A::Float) -> A::Float {
     let k = a.to_int(k);
     let half = a.shift_right(k, 1);
@@ -143,8 +145,9 @@ pub fn ex2<A: Arithmetic>(a: &mut A, x: A::Float, ftz: bool) -> A::Float {
     with_nan(a, x, result)
 }
 
-/// Computes the logarithm to base two; the error is below 0.33 times the bound in the PTX ISA. This bound is 2^-22; it
-/// applies to the absolute error for arguments from 1/2 to 2, and to the relative error otherwise.
+/// Computes the logarithm of `x` to base two; the error is below 0.33 times the bound in the PTX
+/// ISA. This bound is 2^-22; for values of `x` from 1/2 to 2 it is a bound of the absolute error,
+/// and otherwise of the relative error.
 pub fn lg2<A: Arithmetic>(a: &mut A, x: A::Float, ftz: bool) -> A::Float {
     let zero = a.float(0.0);
     let (argument, offset) = if ftz { (x, zero) } else { normalised(a, x) };
@@ -177,8 +180,8 @@ fn normalised<A: Arithmetic>(a: &mut A, x: A::Float) -> (A::Float, A::Float) {
     )
 }
 
-/// Replaces the results of the logarithm for arguments that are infinite, zero, negative, NaN or, with `.ftz`,
-/// subnormal.
+/// Returns the logarithm of `x` if `x` is infinite, zero, negative, NaN or, with `.ftz`, subnormal.
+/// For all other values of `x`, returns `result`.
 fn logarithm_limits<A: Arithmetic>(
     a: &mut A,
     x: A::Float,
@@ -205,7 +208,8 @@ fn logarithm_limits<A: Arithmetic>(
     with_nan(a, x, result)
 }
 
-/// Splits a non-negative angle into a count of quadrants and a remainder in about [-pi/4, pi/4].
+/// Subtracts full turns and then quarter turns from a non-negative angle. Returns the number of the
+/// subtracted quarter turns and the remainder, which is about in the range from -pi/4 to pi/4.
 fn reduce_angle<A: Arithmetic>(a: &mut A, angle: A::Float) -> (A::Int, A::Float) {
     let scale = a.float(TURNS_PER_RADIAN);
     let turns = a.mul(angle, scale);
@@ -232,7 +236,7 @@ fn subtract_multiple<A: Arithmetic>(
     })
 }
 
-/// Computes the sine of `rest` plus `quadrant` quarter turns.
+/// Computes the sine of the angle that is the sum of `rest` and `quadrant` quarter turns.
 fn sine_of_quadrant<A: Arithmetic>(a: &mut A, quadrant: A::Int, rest: A::Float) -> A::Float {
     let square = a.mul(rest, rest);
     let cube = a.mul(square, rest);
@@ -252,7 +256,7 @@ fn sine_of_quadrant<A: Arithmetic>(a: &mut A, quadrant: A::Int, rest: A::Float) 
     flip(a, value, sign)
 }
 
-/// Computes the sine; the error is below 0.17 * 2^-20.5 in [-2 pi, 2 pi].
+/// Computes the sine of `x`; for `x` in [-2 pi, 2 pi], the error is below 0.17 * 2^-20.5.
 pub fn sin<A: Arithmetic>(a: &mut A, x: A::Float, ftz: bool) -> A::Float {
     let x = if ftz { flush(a, x) } else { x };
     let size = magnitude(a, x);
@@ -263,7 +267,7 @@ pub fn sin<A: Arithmetic>(a: &mut A, x: A::Float, ftz: bool) -> A::Float {
     with_nan(a, value, result)
 }
 
-/// Computes the cosine; the error is below 0.21 * 2^-20.5 in [-2 pi, 2 pi].
+/// Computes the cosine of `x`; for `x` in [-2 pi, 2 pi], the error is below 0.21 * 2^-20.5.
 pub fn cos<A: Arithmetic>(a: &mut A, x: A::Float, _ftz: bool) -> A::Float {
     let size = magnitude(a, x);
     let (quadrant, rest) = reduce_angle(a, size);
@@ -273,7 +277,7 @@ pub fn cos<A: Arithmetic>(a: &mut A, x: A::Float, _ftz: bool) -> A::Float {
     with_nan(a, value, value)
 }
 
-/// Computes the hyperbolic tangent; the relative error is below 2^-21.
+/// Computes the hyperbolic tangent of `x`; the relative error is below 2^-21.
 pub fn tanh<A: Arithmetic>(a: &mut A, x: A::Float) -> A::Float {
     let size = magnitude(a, x);
     let square = a.mul(size, size);

@@ -1,9 +1,10 @@
-//! Conversions between `f32` and the 16-bit formats, exact or rounded to nearest even, for any [`Arithmetic`].
+//! Conversions between `f32` and the 16-bit formats `f16` and `bf16`, exact or rounded to nearest
+//! even. They are generic over [`Arithmetic`].
 //!
 //! The results have the same bits as the results of `cvt`. These functions have no branches, so
 //! that engines can emit vector code for them. A 16-bit value is an integer below 2^16. An
-//! intermediate value is subnormal only if the operand is subnormal, and then the result does not
-//! depend on whether the host flushes subnormals.
+//! intermediate value is subnormal only if the operand is subnormal, and then the result is the
+//! same whether the host processor replaces subnormal numbers by zero or not.
 
 use super::Arithmetic;
 
@@ -27,7 +28,7 @@ fn plus<A: Arithmetic>(a: &mut A, x: A::Int, constant: i32) -> A::Int {
     a.int_add(x, constant)
 }
 
-/// Replaces any NaN by the canonical NaN.
+/// Returns the canonical NaN if `x` is a NaN, and `x` otherwise.
 fn canonical<A: Arithmetic>(a: &mut A, x: A::Float) -> A::Float {
     let nan = a.int(0x7fff_ffff);
     let nan = a.of_bits(nan);
@@ -35,7 +36,7 @@ fn canonical<A: Arithmetic>(a: &mut A, x: A::Float) -> A::Float {
     a.select(unordered, nan, x)
 }
 
-/// Converts `f16` to `f32`.
+/// Converts `half`, the bits of an `f16`, to `f32`.
 pub fn single_of_half<A: Arithmetic>(a: &mut A, half: A::Int) -> A::Float {
     let magnitude = masked(a, half, 0x7fff);
     let moved = a.shift_left(magnitude, 13);
@@ -62,7 +63,7 @@ pub fn single_of_half<A: Arithmetic>(a: &mut A, half: A::Int) -> A::Float {
     canonical(a, value)
 }
 
-/// Converts `f32` to `f16`, rounded to nearest even.
+/// Converts `x` to `f16`, rounded to nearest even, and returns the bits.
 pub fn half_of_single<A: Arithmetic>(a: &mut A, x: A::Float) -> A::Int {
     let bits = a.bits(x);
     let magnitude = masked(a, bits, 0x7fff_ffff);
@@ -92,14 +93,14 @@ pub fn half_of_single<A: Arithmetic>(a: &mut A, x: A::Float) -> A::Int {
     choose(a, unordered, nan, result)
 }
 
-/// Converts `bf16` to `f32`.
+/// Converts `bfloat`, the bits of a `bf16`, to `f32`.
 pub fn single_of_bfloat<A: Arithmetic>(a: &mut A, bfloat: A::Int) -> A::Float {
     let bits = a.shift_left(bfloat, 16);
     let value = a.of_bits(bits);
     canonical(a, value)
 }
 
-/// Converts `f32` to `bf16`, rounded to nearest even.
+/// Converts `x` to `bf16`, rounded to nearest even, and returns the bits.
 pub fn bfloat_of_single<A: Arithmetic>(a: &mut A, x: A::Float) -> A::Int {
     let bits = a.bits(x);
     let last = a.shift_right(bits, 16);

@@ -3,8 +3,8 @@
 /// Arithmetic on `f32` values, 32-bit integers and truth values, in one lane or in several lanes at once.
 ///
 /// Each engine has one implementation of this trait, whose operations either compute on the host ([`Host`]) or emit
-/// code. Every function of [`super::functions`] therefore gives the same bits in all engines. Operations follow IEEE
-/// 754 in round-to-nearest-even; integers wrap.
+/// code. Every function of [`super::functions`] therefore gives the same bits in all engines.
+/// Floating-point operations follow IEEE 754 and round to nearest even; integer operations wrap.
 pub trait Arithmetic {
     /// `f32` values.
     type Float: Copy;
@@ -13,9 +13,9 @@ pub trait Arithmetic {
     /// Truth values.
     type Truth: Copy;
 
-    /// Returns a floating-point constant.
+    /// Returns the floating-point constant `value`, in all lanes.
     fn float(&mut self, value: f32) -> Self::Float;
-    /// Returns an integer constant.
+    /// Returns the integer constant `value`, in all lanes.
     fn int(&mut self, value: i32) -> Self::Int;
     /// Computes `a + b`.
     fn add(&mut self, a: Self::Float, b: Self::Float) -> Self::Float;
@@ -27,11 +27,13 @@ pub trait Arithmetic {
     fn div(&mut self, a: Self::Float, b: Self::Float) -> Self::Float;
     /// Computes `a * b + c`, rounded once.
     fn mul_add(&mut self, a: Self::Float, b: Self::Float, c: Self::Float) -> Self::Float;
-    /// Rounds to the nearest integral value, ties to even.
+    /// Rounds `a` to the nearest integral value, ties to even.
     fn nearest(&mut self, a: Self::Float) -> Self::Float;
-    /// Converts an integral value to an integer; values out of range saturate, and NaN becomes 0.
+    /// Converts `a`, an integral value, to an integer. A value out of range becomes the nearest
+    /// integer in the range, and NaN becomes 0.
     fn to_int(&mut self, a: Self::Float) -> Self::Int;
-    /// Converts an integer of magnitude below 2^24 exactly.
+    /// Converts `a` to floating point. The absolute value of `a` must be below 2^24, so the
+    /// conversion is exact.
     fn to_float(&mut self, a: Self::Int) -> Self::Float;
     /// Returns the bits of a floating-point value as an integer.
     fn bits(&mut self, a: Self::Float) -> Self::Int;
@@ -41,25 +43,25 @@ pub trait Arithmetic {
     fn int_add(&mut self, a: Self::Int, b: Self::Int) -> Self::Int;
     /// Computes `a - b`.
     fn int_sub(&mut self, a: Self::Int, b: Self::Int) -> Self::Int;
-    /// Computes the bitwise and.
+    /// Computes the bitwise "and" of `a` and `b`.
     fn and(&mut self, a: Self::Int, b: Self::Int) -> Self::Int;
-    /// Computes the bitwise exclusive or.
+    /// Computes the bitwise "exclusive or" of `a` and `b`.
     fn xor(&mut self, a: Self::Int, b: Self::Int) -> Self::Int;
-    /// Shifts left by a constant.
+    /// Shifts `a` left by `count` bits.
     fn shift_left(&mut self, a: Self::Int, count: u32) -> Self::Int;
-    /// Shifts right by a constant, copying the sign.
+    /// Shifts `a` right by `count` bits; the new high bits are copies of the sign bit.
     fn shift_right(&mut self, a: Self::Int, count: u32) -> Self::Int;
     /// Returns whether `a < b`; false if an operand is NaN.
     fn less(&mut self, a: Self::Float, b: Self::Float) -> Self::Truth;
-    /// Returns whether the value is NaN.
+    /// Returns whether `a` is NaN.
     fn is_nan(&mut self, a: Self::Float) -> Self::Truth;
-    /// Returns whether the integer is zero.
+    /// Returns whether `a` is zero.
     fn is_zero(&mut self, a: Self::Int) -> Self::Truth;
     /// Returns `a` in lanes where the condition is true, and `b` in other lanes.
     fn select(&mut self, condition: Self::Truth, a: Self::Float, b: Self::Float) -> Self::Float;
 }
 
-/// Arithmetic on one lane, computed on the host.
+/// An [`Arithmetic`] for one lane, whose operations compute on the host.
 #[derive(Clone, Copy, Debug)]
 pub struct Host;
 

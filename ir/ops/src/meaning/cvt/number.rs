@@ -1,17 +1,18 @@
-//! Conversion of one element: decodes the element to an exact number, and encodes this number in the destination
-//! format.
+//! Converts one element: decodes the element to an exact number, and encodes this number in the
+//! destination format.
 
 use crate::meaning::soft::{self, Format, Number, Real, Round};
 use crate::meaning::{Bits, Desc, float, int, mask};
 use crate::mods::Rounding;
 use crate::types::OpType;
 
-/// Fraction bits of the fixed-point format `s2f6`.
+/// The number of fraction bits of the fixed-point format `s2f6`.
 const FIXED_FRACTION: i32 = 6;
-/// Exponent bias of `ue8m0`.
+/// The exponent bias of the format `ue8m0`: the element `e` represents `2^(e - 127)`.
 const SCALE_BIAS: i32 = 127;
 
-/// A source element: its exact number, and its bits, from which the payload of a NaN is taken.
+/// A source element: the exact number that it represents, and its bits, which contain the payload
+/// if it is a NaN.
 #[derive(Clone, Copy)]
 pub(super) struct Value {
     number: Number,
@@ -19,8 +20,8 @@ pub(super) struct Value {
 }
 
 impl Value {
-    /// Decodes an element of `desc.src`, and multiplies it by `2^(scale - 127)` if the conversion has a scale factor
-    /// that applies to the source.
+    /// Decodes `bits`, an element of the type `desc.src`, and multiplies it by `2^(scale - 127)` if
+    /// the conversion has a scale factor that applies to the source.
     pub(super) fn decode(desc: &Desc, bits: Bits, scale: Option<u8>) -> Value {
         let number = decode_number(desc, bits);
         let scaled_up = Format::of(desc.src) != Some(Format::F32) && desc.ty == OpType::BF16x2;
@@ -57,8 +58,8 @@ fn decode_number(desc: &Desc, bits: Bits) -> Number {
     }
 }
 
-/// Applies `.ftz` to a value of the format `format`. Only `f32` values are flushed; values of other formats do not
-/// change.
+/// If `format` is `f32` and the op has the modifier `.ftz`, replaces a subnormal value by zero.
+/// Otherwise, returns `bits` unchanged.
 fn flush_single(desc: &Desc, format: &Format, bits: Bits) -> Bits {
     if *format == Format::F32 {
         float::input(desc, format, bits)
@@ -120,7 +121,8 @@ pub(super) fn encode_integer(desc: &Desc, value: Value) -> Bits {
     integer as Bits & mask(ty.element_bits())
 }
 
-/// Encodes a floating-point or fixed-point element.
+/// Encodes a number as an element of the destination type, which is a floating-point or fixed-point
+/// type.
 pub(super) fn encode_float(desc: &Desc, value: Value, round: Round, scale: Option<u8>) -> Bits {
     match desc.ty {
         OpType::UE8M0 | OpType::UE8M0x2 => encode_scale(desc, value.number, round),
@@ -163,8 +165,8 @@ fn encode_binary(desc: &Desc, format: &Format, value: Value, round: Round) -> Bi
     }
 }
 
-/// Returns the NaN of the destination format. This NaN is the canonical NaN, except that conversions to `f64` keep the
-/// payload.
+/// Returns the NaN to which a NaN with the bits `payload` is converted. It is the canonical NaN of
+/// the destination format, but conversions to `f64` keep the payload of the source.
 fn converted_nan(desc: &Desc, format: &Format, payload: Bits) -> Bits {
     if *format != Format::F64 {
         return format.nan;
@@ -184,8 +186,9 @@ fn converted_nan(desc: &Desc, format: &Format, payload: Bits) -> Bits {
     }
 }
 
-/// Applies `.sat` and `.relu`. In formats without NaN, the encoder has already replaced a NaN by the largest value,
-/// which this function does not change.
+/// Applies the modifiers `.sat` (limits the value to the range from 0 to 1) and `.relu` (replaces
+/// negative values by 0). In formats without NaN, the encoder has already replaced a NaN by the
+/// largest value, which this function does not change.
 fn clamp(desc: &Desc, format: &Format, number: Number, bits: Bits) -> Bits {
     if desc.mods.sat() {
         float::clamp_to_one(format, bits)
@@ -196,7 +199,8 @@ fn clamp(desc: &Desc, format: &Format, number: Number, bits: Bits) -> Bits {
     }
 }
 
-/// Moves `tf32` bits to the upper bits of the register; any NaN becomes the canonical NaN of `f32`.
+/// Returns the `tf32` value `bits` in the upper bits of a 32-bit register. If the value is a NaN,
+/// returns the canonical NaN of `f32`.
 fn widened_tf32(format: &Format, bits: Bits) -> Bits {
     if format.is_nan(bits) {
         Format::F32.nan
@@ -205,9 +209,9 @@ fn widened_tf32(format: &Format, bits: Bits) -> Bits {
     }
 }
 
-/// Encodes a number in the format `ue8m0`, which represents powers of two. Ignores the sign. Zero and values below the
-/// least power become the least power. Values above the greatest power become NaN or, with `.satfinite`, the greatest
-/// power.
+/// Encodes a number in the format `ue8m0`, which represents powers of two. The sign is dropped.
+/// Zero and values below the smallest power become the smallest power. Values above the greatest
+/// power become NaN or, with `.satfinite`, the greatest power.
 fn encode_scale(desc: &Desc, number: Number, round: Round) -> Bits {
     let overflow = if desc.mods.satfinite() { 0xfe } else { 0xff };
     let real = match number {
@@ -227,7 +231,8 @@ fn encode_scale(desc: &Desc, number: Number, round: Round) -> Bits {
     }
 }
 
-/// Encodes a number as a fixed-point byte. Values out of range are clamped, and a NaN becomes the greatest value.
+/// Encodes a number as a fixed-point byte. A value out of range becomes the nearest value in the
+/// range, and a NaN becomes the greatest value.
 fn encode_fixed(desc: &Desc, number: Number, round: Round) -> Bits {
     let (low, high) = (if desc.mods.relu() { 0 } else { -128 }, 127);
     let value = match number {

@@ -3,8 +3,9 @@
 
 use crate::meaning::{Bits, Desc, arg, int, mask, sign_extend};
 
-/// Packs `a` and `b` and, if the elements of the destination are narrower than 16 bits, also the low bits of `c`. The
-/// lowest bits of the result are `b`, followed by `a`, followed by the low bits of `c`.
+/// The operands are `a`, `b` and, if the elements of the destination are narrower than 16 bits,
+/// `c`. Converts `a` and `b`, and packs them and the low bits of `c` into 32 bits. The lowest bits
+/// of the result are `b`, followed by `a`, followed by the low bits of `c`.
 pub fn cvt_pack(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let width = desc.ty.element_bits();
     let part = |i| {

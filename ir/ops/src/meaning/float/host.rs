@@ -1,4 +1,5 @@
-//! Floating-point operations of the host, for ordinary `f32` and `f64` values with rounding to nearest even.
+//! Computes operations with the host's floating-point instructions, for ordinary `f32` and `f64`
+//! values (see [`is_ordinary`]) and rounding to nearest even.
 //!
 //! IEEE 754 specifies the results of these operations, so the results equal the results of
 //! [`soft`](super::soft).
@@ -7,9 +8,10 @@ use super::{Frame, Operation};
 use crate::meaning::soft::{Format, Round};
 use crate::meaning::{Bits, Desc, mask};
 
-/// Returns the host's result before it is flushed and clamped. Returns `None` unless each operand is +0 or ordinary
-/// ([`is_ordinary`]), and the result is ordinary. For such values, neither the NaN rules nor the host's flush-to-zero
-/// flags matter.
+/// Returns the result that the host computes, before the modifiers `.ftz`, `.sat` and `.relu` are
+/// performed. Returns `None` unless each operand is +0 or ordinary ([`is_ordinary`]), and the
+/// result is ordinary. For such values, neither the NaN rules nor the host's flush-to-zero flags
+/// matter.
 #[inline(always)]
 pub(super) fn result(
     desc: &Desc,
@@ -57,7 +59,8 @@ mod tests {
     use crate::ops::Opcode;
     use crate::types::OpType;
 
-    /// Returns values at and near the limits of their exponents, and values with random bits.
+    /// Returns the operands for the tests: values whose exponents are at or near the limits, and
+    /// values with random bits.
     fn values(ty: OpType) -> Vec<Bits> {
         let (fraction, exponents) = match ty {
             OpType::F32 => (23, 255u64),

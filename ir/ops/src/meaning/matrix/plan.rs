@@ -1,11 +1,12 @@
-//! Matrix products with precomputed layouts, for generated code: loops over whole registers of a warp, which the Rust
-//! compiler vectorises.
+//! A fast implementation of matrix products, which generated code calls: the layout of the elements
+//! in registers is computed in advance, and the Rust compiler vectorises the loops over the
+//! registers.
 //!
 //! Invariant: the results have the same bits as the results of [`super::mma`]. Products of elements with at most 24
 //! significant bits are exact in double precision, so a fused multiply-add gives the same result as a multiplication
-//! and an addition. Each sum adds its products in the order of `k`. Products without these properties have no plan. If
-//! an `f64` result is NaN, a plan reports failure instead of computing the product, because the bits of the NaN depend
-//! on the processor.
+//! and an addition. Each sum adds its products in the order of `k`. Matrix products without these
+//! properties have no plan. If an `f64` result is NaN, [`Plan::doubles`] returns false and computes
+//! nothing, because the bits of the NaN depend on the processor.
 
 use super::super::soft::Format;
 use super::{Coordinates, Part, Product, double};
@@ -13,20 +14,21 @@ use crate::meaning::{Bits, Desc};
 use crate::mods::{AtomOp, Rounding};
 use crate::types::OpType;
 
-/// Maximum number of registers of a lane that hold a matrix.
+/// The maximum number of registers that a matrix has in each lane.
 const REGISTERS: usize = 8;
-/// Maximum number of registers of a warp that hold a matrix.
+/// The maximum number of registers that a matrix has in all 32 lanes together.
 const WORDS: usize = 32 * REGISTERS;
-/// Maximum number of elements of an integer factor.
+/// The maximum number of elements of a factor with integer elements.
 const INTEGERS: usize = 1024;
-/// Maximum number of elements of a floating-point factor.
+/// The maximum number of elements of a factor with floating-point elements.
 const FLOATS: usize = 512;
 
-/// The registers of a matrix. Each register is a row of 32 lanes.
+/// The registers that contain a matrix. Each register has an element for each of the 32 lanes.
 pub type Registers<W> = [[W; 32]; REGISTERS];
 
-/// The registers of the factors and the addend. Each register is a row of 32 lanes. Entries for registers that the
-/// product does not use may refer to any row.
+/// The registers that contain the factors and the addend of a product. Each register has an element
+/// for each of the 32 lanes. References for registers that the product does not use may refer to
+/// any array.
 #[derive(Clone, Copy, Debug)]
 pub struct Operands<'a, W> {
     /// The left factor.
@@ -43,7 +45,7 @@ pub struct Operands<'a, W> {
 pub struct Scratch {
     /// The words of `a`, `b` and `c`, in the order of the tables in `Plan::gather`.
     words: [[u32; WORDS]; 3],
-    /// The words of `d`, stored by rows.
+    /// The words of the result `d`, stored by rows.
     result: [u32; WORDS],
     /// The elements of the factors, and the sums, stored by rows.
     left: [f64; FLOATS],
@@ -73,44 +75,46 @@ impl Default for Scratch {
 #[derive(Clone, Debug)]
 enum Elements {
     Half,
-    /// Formats whose encodings are the upper bits of an `f32`. The mask selects these bits.
+    /// Elements of a format whose encodings are the upper bits of an `f32` (`bf16`, `tf32`). The
+    /// field is a mask of these bits.
     Single(u32),
-    /// 8-bit floating-point formats. The two tables contain the values of all encodings: the first for `a`, the second
-    /// for `b`.
+    /// Elements of 8-bit floating-point formats. The two tables contain the values of all
+    /// encodings: the first table for elements of `a`, the second for elements of `b`.
     Small(Box<[[f64; 256]; 2]>),
     Double,
-    /// Integers of eight or four bits. The field states whether the integers of `a` are signed, and
-    /// whether the integers of `b` are signed.
+    /// Elements that are integers of eight or four bits. The field states whether the integers of
+    /// `a` are signed, and whether the integers of `b` are signed.
     Integer([bool; 2]),
-    /// Single bits, 32 of which are multiplied at a time. The field is true if an exclusive or
-    /// replaces the multiplication of bits, and false if an and replaces it.
+    /// Elements that are single bits, 32 of which are multiplied at a time. The field states which
+    /// operation replaces the multiplication of bits: true means "exclusive or", false means "and".
     Bits(bool),
 }
 
-/// A product with its precomputed layout.
+/// A matrix product whose register layout was computed in advance.
 #[derive(Clone, Debug)]
 pub struct Plan {
     elements: Elements,
     rows: usize,
     columns: usize,
-    /// Number of words in a row of `a`.
+    /// The number of words in a row of `a`.
     inner: usize,
-    /// Number of elements in a word of `a`, `c` and `d`.
+    /// The numbers of elements in a word of `a`, of `c` and of `d`.
     packed: [u32; 3],
     saturates: bool,
-    /// For each word of `a`, `b` and `c`, the register and lane that hold the word, encoded as 32
-    /// times the register's index plus the lane. The words of `a` and `b` are ordered by `k`, and
-    /// the words of `c` by rows.
+    /// For each word of `a`, `b` and `c`, the register and the lane that contain the word, encoded
+    /// as 32 times the register's index plus the lane. The words of `a` and `b` are ordered by `k`,
+    /// and the words of `c` by rows.
     gather: [Box<[u8]>; 3],
-    /// For each register and lane, the index of the word of the result that is written there. The words are ordered by
-    /// rows.
+    /// For each register and lane of the result `d`, the index of the word that is written there.
+    /// The words are ordered by rows.
     scatter: Box<[u8]>,
-    /// Number of registers of a lane that hold `a`, `b`, `c` and `d`.
+    /// The numbers of registers that `a`, `b`, `c` and `d` have in each lane.
     registers: [usize; 4],
 }
 
 impl Plan {
-    /// Returns the plan of the product that an operation describes; `None` if plans do not support the product.
+    /// Returns a plan for the product that an op with the description `desc` computes, or `None` if
+    /// there is no plan for this product.
     pub fn of(desc: &Desc) -> Option<Plan> {
         let product = Product::of(desc)?;
         let (a, b) = (product.ty(Part::A), product.ty(Part::B));
@@ -183,7 +187,7 @@ impl Plan {
         })
     }
 
-    /// Returns the number of registers of a lane that hold `a`, `b`, `c` and `d`.
+    /// Returns the numbers of registers that `a`, `b`, `c` and `d` have in each lane.
     pub fn registers(&self) -> [usize; 4] {
         self.registers
     }
@@ -193,8 +197,9 @@ impl Plan {
         matches!(self.elements, Elements::Double)
     }
 
-    /// Computes a product whose matrices are in 32-bit registers. `FUSED` states whether the processor has fused
-    /// multiply-adds. Returns false and computes nothing if the product needs 64-bit registers.
+    /// Computes the product if its matrices are in 32-bit registers, writes the result to `out`,
+    /// and returns true. `FUSED` states whether the processor has fused multiply-adds. If the
+    /// matrices are in 64-bit registers, computes nothing and returns false.
     #[inline(always)]
     pub fn words<const FUSED: bool>(
         &self,
@@ -223,8 +228,9 @@ impl Plan {
         done
     }
 
-    /// Computes a product whose matrices are in 64-bit registers. Returns false and leaves `out` unchanged if the
-    /// product needs 32-bit registers or if a result is NaN.
+    /// Computes the product if its matrices are in 64-bit registers, writes the result to `out`,
+    /// and returns true. If the matrices are in 32-bit registers, or if an element of the result is
+    /// NaN, does not change `out` and returns false.
     #[inline(always)]
     pub fn doubles(
         &self,
@@ -295,8 +301,8 @@ impl Plan {
         true
     }
 
-    /// Computes a product of floating-point elements, and adds the addend, in double precision. `P` is the number of
-    /// elements in each word of a factor.
+    /// Computes the product of factors with floating-point elements, and adds the addend, in double
+    /// precision. `P` is the number of elements in each word of a factor.
     #[inline(always)]
     fn floats<const FUSED: bool, const P: usize, const N: usize, const R: usize>(
         &self,
@@ -391,8 +397,9 @@ impl Plan {
         }
     }
 
-    /// Computes integer products of factors with `inner` elements in each row and adds the addend. The sum of the
-    /// products, without the addend, cannot overflow.
+    /// Computes the product of factors with integer elements, of which `a` has `inner` in each row,
+    /// and adds the addend. The sum of the products for an element, without the addend, cannot
+    /// overflow.
     #[inline(always)]
     fn summed<const N: usize, const R: usize>(
         &self,
@@ -413,13 +420,15 @@ impl Plan {
     }
 }
 
-/// Returns the word that one register holds in one lane. `at` is 32 times the register's index plus the lane.
+/// Returns the word in a register of a lane. `at` is 32 times the register's index plus the number
+/// of the lane.
 #[inline(always)]
 fn cell<W: Copy>(rows: &[&[W; 32]; REGISTERS], at: u8) -> W {
     rows[usize::from(at) / 32][usize::from(at) % 32]
 }
 
-/// Copies the words of a matrix to `words`, in the order of the matrix's table in `Plan::gather`.
+/// Copies the words of a matrix from the registers `rows` to `words`, in the order of `table`, the
+/// matrix's table in `Plan::gather`.
 #[inline(always)]
 fn gather(table: &[u8], rows: &[&[u32; 32]; REGISTERS], words: &mut [u32; WORDS]) {
     for (word, &at) in words.iter_mut().zip(table) {
@@ -427,9 +436,10 @@ fn gather(table: &[u8], rows: &[&[u32; 32]; REGISTERS], words: &mut [u32; WORDS]
     }
 }
 
-/// Returns, for each word of a matrix, the register and lane that hold it. For the row and column of an element, `at`
-/// returns the coordinate along which elements are packed into words, and the index of the element's word. If several
-/// lanes hold a word, the table contains the last of these lanes, as [`Product::gather`] does.
+/// Returns, for each word of the matrix `part`, the register and the lane that contain it. For the
+/// row and column of an element, `at` returns the coordinate along which elements are packed into
+/// words, and the index of the element's word. If several lanes have a word, the table contains the
+/// last of these lanes, as [`Product::gather`] does.
 fn gathered(
     product: &Product,
     part: Part,
@@ -449,9 +459,9 @@ fn gathered(
     table.into_iter().collect()
 }
 
-/// Checks that the elements of each register are adjacent along the coordinate that `along` returns, and that the
-/// coordinate of the first of these elements is a multiple of the number of elements in a register. Returns `None` if
-/// this does not hold.
+/// Returns `Some` if, for the matrix `part`, the elements in each register are adjacent along the
+/// coordinate that `along` returns, and the coordinate of the first of these elements is a multiple
+/// of the number of elements in a register. Otherwise, returns `None`.
 fn adjacent(product: &Product, part: Part, along: impl Fn(Coordinates) -> u32) -> Option<()> {
     let packed = product.packed(part);
     for register in 0..product.registers(part) {
@@ -469,14 +479,17 @@ fn adjacent(product: &Product, part: Part, along: impl Fn(Coordinates) -> u32) -
     Some(())
 }
 
-/// Returns the values of all encodings of an 8-bit floating-point format; `None` for other types.
+/// Returns the values of all 256 encodings of an 8-bit floating-point type, or `None` if `ty` is
+/// not a floating-point type.
 fn small(ty: OpType) -> Option<[f64; 256]> {
     Format::of(ty)?;
     Some(std::array::from_fn(|bits| double(ty, bits as Bits)))
 }
 
-/// Unpacks words of `P` elements each, in rows of `width` words. For each row of words, writes `P` rows: a row with the
-/// first element of each word, then a row with the second element of each word, and so on.
+/// Converts the elements in `words` with `value`, and writes them to `out`. Each word contains `P`
+/// elements, and each row has `width` words. For each row of words, writes `P` rows of elements: a
+/// row with the first element of each word, then a row with the second element of each word, and so
+/// on.
 #[inline(always)]
 fn unpack<const P: usize, T>(
     words: &[u32; WORDS],
@@ -496,7 +509,8 @@ fn unpack<const P: usize, T>(
 }
 
 /// Adds the products of `left` (`rows` elements for each `k`) and `right` (`N` elements for each `k`) to the sums,
-/// which are stored by rows. Processes `R` rows at a time, so that their sums stay in registers.
+/// which are stored by rows. Computes `R` rows of sums at a time, so that these sums stay in
+/// registers of the processor.
 #[inline(always)]
 fn multiply<T: Copy + Default, const N: usize, const R: usize>(
     rows: usize,
@@ -540,7 +554,7 @@ fn half(word: u32) -> f64 {
     f32::from_bits(bits | (word & 0x8000) << 16).into()
 }
 
-/// Rounds to half precision, with ties to even.
+/// Returns the bits of `value`, rounded to half precision with ties to even.
 #[inline(always)]
 fn half_of(value: f64) -> u32 {
     let bits = value.to_bits();
