@@ -70,7 +70,7 @@ impl<T> DeviceBuffer<T> {
         self.len == 0
     }
 
-    /// Returns the size in bytes.
+    /// Returns the size of the buffer in bytes.
     pub fn bytes(&self) -> usize {
         self.len * size_of::<T>()
     }
@@ -99,7 +99,7 @@ impl<T: Plain> DeviceBuffer<T> {
     /// are set.
     ///
     /// # Errors
-    /// The context's sticky fault, if a kernel has failed.
+    /// Returns the context's sticky error if earlier work of the context has failed.
     pub fn zero(&self) -> Result<()> {
         let stream = self.context.legacy_stream();
         stream.fill(self.ptr, 0, 1, self.bytes() as u64, 1, 0)
@@ -108,7 +108,8 @@ impl<T: Plain> DeviceBuffer<T> {
     /// Copies `values` to the buffer after all earlier work of the legacy null stream, and waits for the copy.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] if the lengths differ; the context's sticky fault, if a kernel has failed.
+    /// [`Error::InvalidValue`] if the lengths differ; the context's sticky error if earlier work of
+    /// the context has failed.
     pub fn write(&mut self, values: &[T]) -> Result<()> {
         self.check_len(values.len())?;
         let source = values.as_ptr().cast();
@@ -120,7 +121,8 @@ impl<T: Plain> DeviceBuffer<T> {
     /// Copies the buffer to `values` after all earlier work of the legacy null stream, and waits for the copy.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] if the lengths differ; the context's sticky fault, if a kernel has failed.
+    /// [`Error::InvalidValue`] if the lengths differ; the context's sticky error if earlier work of
+    /// the context has failed.
     pub fn read(&self, values: &mut [T]) -> Result<()> {
         self.check_len(values.len())?;
         let target = values.as_mut_ptr().cast();
@@ -132,7 +134,7 @@ impl<T: Plain> DeviceBuffer<T> {
     /// Waits for all earlier work of the legacy null stream and returns a copy of the contents.
     ///
     /// # Errors
-    /// The context's sticky fault, if a kernel has failed.
+    /// Returns the context's sticky error if earlier work of the context has failed.
     pub fn to_vec(&self) -> Result<Vec<T>>
     where
         T: Default,

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use crate::object_table::Table;
 use crate::process::next_id;
 
-/// A value that controls a conditional node, and its handle.
+/// A value that controls a conditional node, and the handle of this value.
 pub(crate) struct ConditionalValue {
     id: u64,
     value: AtomicU32,

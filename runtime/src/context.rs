@@ -50,7 +50,7 @@ pub struct Context {
 pub(crate) struct Inner {
     id: u64,
     machine: Arc<Machine>,
-    /// Ordinal of the device.
+    /// Ordinal of the context's device.
     device: i32,
     primary: bool,
     alive: AtomicBool,
@@ -68,13 +68,14 @@ pub(crate) struct Inner {
     peers: Mutex<std::collections::BTreeSet<u64>>,
     /// Time limit of launches in nanoseconds. [`NO_LIMIT`] means that the time limit of the runtime applies.
     time_limit: AtomicU64,
-    /// Number of tasks that are not complete.
+    /// Number of the context's tasks that are not complete.
     pending: AtomicUsize,
     /// Number of bytes of parameters of all launches that are not complete.
     parameters: Arc<AtomicUsize>,
     /// Number of tasks that have completed since the context was created.
     completed: AtomicUsize,
-    /// Whether `crowded` differs from its initial state.
+    /// Whether a call has stopped waiting for room since the context last had room
+    /// ([`Context::make_room`]). If not, `crowded` has its initial value.
     overfull: AtomicBool,
     crowded: Mutex<Crowded>,
     idle: Mutex<()>,
@@ -111,7 +112,7 @@ impl Drop for Pending {
 }
 
 impl Inner {
-    /// Returns whether all submitted work is complete.
+    /// Returns whether all work that was submitted to the context is complete.
     fn is_idle(&self) -> bool {
         self.pending.load(Ordering::SeqCst) == 0
     }
@@ -127,10 +128,11 @@ impl Inner {
         self.life.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Reports a fault. If the fault is an access to an illegal address without details, first adds a description of
-    /// the memory at this address. The first fault of the context becomes sticky and stops all
-    /// other launches of the context, as on a GPU. If these launches continued, a launch that waits
-    /// for the failed launch would never end.
+    /// Writes a message about a fault to standard error. If the fault is an access to an illegal
+    /// address without details, first adds a description of the memory at this address to the
+    /// fault. The first fault of the context becomes sticky and stops all other launches of the
+    /// context, as on a GPU. If these launches continued, a launch that waits for the failed launch
+    /// would never end.
     fn make_sticky(&self, mut fault: Fault) {
         if let (FaultKind::IllegalAddress, Some(address), true) =
             (fault.kind, fault.address, fault.detail.is_empty())
@@ -203,7 +205,8 @@ const NO_PROGRESS: Duration = Duration::from_millis(200);
 /// Minimum value of [`Crowded::patience`], which repeated timeouts shorten.
 const LEAST_PATIENCE: Duration = Duration::from_millis(1);
 
-/// The state that calls which submit work share while a context has too many pending tasks.
+/// The state of waiting for room in a context ([`Context::make_room`]). All calls that submit work
+/// to the context share this state.
 struct Crowded {
     /// The number of completed tasks at the time when a call stopped waiting because no task
     /// completed. Later calls do not wait as long as the number of completed tasks is the same.
@@ -234,8 +237,8 @@ impl Limits {
     /// reports.
     const DEFAULTS: [u64; 11] = [1024, 1 << 20, 8 << 20, 2, 2048, 64, 0, 0, 0, 0, 0];
 
-    /// Returns the default limits of this process. The variable `MARGAY_STACK_SIZE` changes the
-    /// default stack size.
+    /// Returns the limits that each new context of this process has at first. The variable
+    /// `MARGAY_STACK_SIZE` changes the default stack size.
     fn defaults() -> [u64; 11] {
         let mut values = Limits::DEFAULTS;
         // Startup reports other values as ignored.
@@ -253,7 +256,7 @@ impl Limits {
     }
 }
 
-/// The permitted sizes of the stack of a device thread, in bytes.
+/// The sizes in bytes that the stack of a device thread can have.
 const STACK_SIZES: RangeInclusive<u64> = 16..=512 << 10;
 
 /// Returns the size of the stack that a device thread gets if the program asks for `bytes` bytes.
@@ -342,7 +345,7 @@ impl Limit {
 /// ```
 #[derive(Debug, Clone)]
 pub struct PointerInfo {
-    /// The kind of memory.
+    /// The kind of the allocation's memory.
     pub kind: PointerKind,
     /// Start of the allocation.
     pub base: u64,
@@ -350,7 +353,7 @@ pub struct PointerInfo {
     pub size: u64,
     /// The context that owns the memory.
     pub context: Context,
-    /// Flags of pinned and registered memory.
+    /// The flags of the memory, if it is pinned or registered host memory.
     pub flags: HostFlags,
     /// The ID of the allocation, which is unique in the process and never reused (`CU_POINTER_ATTRIBUTE_BUFFER_ID`).
     pub id: u64,
@@ -405,7 +408,7 @@ impl Context {
         Arc::downgrade(&self.inner)
     }
 
-    /// Returns the context as the owner of tasks.
+    /// Returns this context as an [`Owner`], which tasks refer to.
     pub(crate) fn owner(&self) -> Arc<dyn Owner> {
         Arc::clone(&self.inner) as _
     }
@@ -423,7 +426,7 @@ impl Context {
         self.inner.id
     }
 
-    /// Returns the ordinal of the device.
+    /// Returns the ordinal of the context's device.
     pub(crate) fn ordinal(&self) -> i32 {
         self.inner.device
     }
@@ -448,8 +451,9 @@ impl Context {
         self.fault_status()
     }
 
-    /// Checks [`Context::status`], and checks that the context has not been reset since an object
-    /// was created. `life` is the number of the context's life in which the object was created.
+    /// Returns the error of [`Context::status`], if any. Also returns an error if the context has
+    /// been reset since an object was created. `life` is the number of the context's life in which
+    /// the object was created.
     pub(crate) fn check(&self, life: u64) -> Result<()> {
         self.status()?;
         if self.life() != life {
@@ -511,7 +515,7 @@ impl Context {
         self.inner.is_alive()
     }
 
-    /// Activates a primary context.
+    /// Marks a primary context as active ([`Context::is_alive`]).
     pub(crate) fn activate(&self) {
         self.inner.alive.store(true, Ordering::Release);
     }
@@ -800,8 +804,9 @@ fn remember(slot: &AtomicU32, value: i32, highest: u32) -> Result<()> {
     }
 }
 
-/// Checks that the flags of a context are valid. The flags select the scheduling (0, 1, 2 or 4),
-/// mapped host memory, resizing of local memory, core dumps, and synchronous memory operations.
+/// Returns an error unless the flags of a context are valid. The flags select the scheduling (0, 1,
+/// 2 or 4), mapped host memory, resizing of local memory, core dumps, and synchronous memory
+/// operations.
 pub(crate) fn check_flags(flags: u32) -> Result<()> {
     const SCHEDULING: u32 = 0x7;
     const OTHERS: u32 = 0x08 | 0x10 | 0x20 | 0x40 | 0x80;
@@ -811,7 +816,8 @@ pub(crate) fn check_flags(flags: u32) -> Result<()> {
     Ok(())
 }
 
-/// Reports a fault immediately, because the program might never query the fault.
+/// Writes a message about a fault to standard error, because the program might never query the
+/// fault.
 fn report(fault: &Fault) {
     tracing::error!(%fault, "kernel failed");
     crate::error::tell(fault);

@@ -180,9 +180,10 @@ impl Drop for Staged {
     }
 }
 
-/// Submits a copy and reports it to the tools. Waits for the copy if `manner` and the kinds of memory require this, or
-/// if the staged bytes would exceed [`MOST_STAGED`]. In a host function, returns [`Error::NotPermitted`] instead of
-/// waiting. Returns whether it has waited.
+/// Submits a copy, and passes it as an event to the tools that observe the runtime
+/// ([`crate::observe`]). Waits for the copy if `manner` and the kinds of memory require this, or if
+/// the staged bytes would exceed [`MOST_STAGED`]. In a host function, returns
+/// [`Error::NotPermitted`] instead of waiting. Returns whether it has waited.
 pub(crate) fn submit(stream: &Stream, transfer: Transfer, manner: Manner) -> Result<bool> {
     let has_waited = submit_unobserved(stream, transfer, manner)?;
     let tools = &stream.context().machine().tools;
@@ -238,7 +239,8 @@ fn copy_here(stream: &Stream, transfer: &Transfer) -> Result<()> {
     outcome
 }
 
-/// Checks and submits a fill, and reports it to the tools. Does nothing if the fill is empty.
+/// Checks and submits a fill, and passes it as an event to the tools that observe the runtime
+/// ([`crate::observe`]). Does nothing if the fill is empty.
 pub(crate) fn submit_fill(stream: &Stream, fill: Fill) -> Result<()> {
     if !fill.check(stream.context())? {
         return Ok(());
@@ -277,8 +279,8 @@ fn within(context: &Context, address: u64, span: u64, writes: bool) -> Result<Si
 }
 
 impl Fill {
-    /// Returns the event that tools receive for the fill. `stream` is the ID of the fill's stream; `None` for a node of
-    /// a graph.
+    /// Returns the event of the fill for tools that observe the runtime ([`crate::observe`]).
+    /// `stream` is the ID of the fill's stream; `None` for a node of a graph.
     pub(crate) fn event(&self, stream: Option<u64>) -> HostEvent<'static> {
         HostEvent::Fill {
             bytes: u64::from(self.width) * self.count * self.rows,
@@ -287,7 +289,8 @@ impl Fill {
         }
     }
 
-    /// Checks the fill. Returns false if the fill is empty.
+    /// Returns an error if the arguments of the fill are invalid, or if the filled memory is not
+    /// inside an allocation. Otherwise, returns whether the fill has at least one byte.
     pub(crate) fn check(&self, context: &Context) -> Result<bool> {
         if !matches!(self.width, 1 | 2 | 4) {
             return Err(Error::invalid(format!("element width {}", self.width)));
@@ -310,8 +313,8 @@ impl Fill {
         Ok(true)
     }
 
-    /// Returns whether the fill is so short that it takes less time than passing it to another
-    /// thread.
+    /// Returns whether the fill has at most [`SHORT`] bytes. Such a fill takes less time than
+    /// passing it to another thread.
     pub(crate) fn is_short(&self) -> bool {
         let row = self.count.saturating_mul(u64::from(self.width));
         row.saturating_mul(self.rows) <= SHORT
@@ -391,8 +394,8 @@ impl Transfer {
             .ok_or_else(overflow)
     }
 
-    /// Returns the kinds of memory of the destination and the source. If the direction states that
-    /// the source or the destination is device memory, it must be inside an allocation.
+    /// Returns the kinds of memory of the destination and the source. Returns an error if the
+    /// direction states that one of them is device memory, and it is not inside an allocation.
     fn sides(&self, context: &Context) -> Result<(Side, Side)> {
         use Direction as D;
         self.bytes().ok_or_else(overflow)?;
@@ -408,7 +411,7 @@ impl Transfer {
         ))
     }
 
-    /// Calls `f` with the destination and the source of each row.
+    /// Calls `f` for each row, with the addresses of its destination and its source.
     fn rows(&self, mut f: impl FnMut(u64, u64) -> Result<()>) -> Result<()> {
         for slice in 0..self.depth {
             for row in 0..self.height {
@@ -428,8 +431,8 @@ impl Transfer {
         rows && slices
     }
 
-    /// Returns the event that tools receive for the copy. `stream` is the ID of the copy's stream; `None` for a node of
-    /// a graph.
+    /// Returns the event of the copy for tools that observe the runtime ([`crate::observe`]).
+    /// `stream` is the ID of the copy's stream; `None` for a node of a graph.
     pub(crate) fn event(&self, stream: Option<u64>) -> HostEvent<'static> {
         HostEvent::Copy {
             direction: match self.direction {
@@ -446,7 +449,8 @@ impl Transfer {
         }
     }
 
-    /// Checks the transfer. Returns false if no bytes need be copied.
+    /// Returns an error if the transfer has an invalid size, or if its device memory is not inside
+    /// an allocation. Otherwise, returns whether the transfer has at least one byte.
     pub(crate) fn check(&self, context: &Context) -> Result<bool> {
         if self.width == 0 || self.height == 0 || self.depth == 0 {
             return Ok(false);
@@ -454,8 +458,8 @@ impl Transfer {
         self.sides(context).map(|_| true)
     }
 
-    /// Returns whether the copy is so short that it takes less time than passing it to another
-    /// thread.
+    /// Returns whether the copy has at most [`SHORT`] bytes. Such a copy takes less time than
+    /// passing it to another thread.
     pub(crate) fn is_short(&self) -> bool {
         self.bytes().is_some_and(|bytes| bytes <= SHORT)
     }
@@ -476,7 +480,7 @@ impl Transfer {
         self.rows(|dst, src| copy(dst, src, self.width))
     }
 
-    /// Reads the source into a buffer.
+    /// Reads the source of the copy into a new buffer.
     fn stage(&self) -> Result<Staged> {
         let _unblocked = crate::fault::keep_for_copy();
         let bytes = self.bytes().ok_or_else(overflow)?;

@@ -1,9 +1,9 @@
 //! The interface between the runtime and the engines that execute kernels.
 //!
-//! The runtime handles launches, CTAs and waits. Only engines execute instructions. A [`Loader`]
-//! loads an *image*. After the image has been bound to the addresses of its variables, it provides
-//! one [`Engine`] per kernel. The engine prepares a launch once, and many workers then run the
-//! launch at the same time.
+//! The runtime starts launches, and decides when CTAs run or wait. Only engines execute
+//! instructions. A [`Loader`] loads an *image*. After the image has been bound to the addresses of
+//! its variables, it provides one [`Engine`] per kernel. The engine prepares a launch once, and
+//! many workers then run the launch at the same time.
 //!
 //! # Contract
 //!
@@ -86,11 +86,11 @@ pub struct ParamInfo {
 pub struct KernelInfo {
     /// The kernel's (mangled) name.
     pub name: String,
-    /// The parameters in order.
+    /// The kernel's parameters, in the order of their declaration.
     pub params: Vec<ParamInfo>,
     /// Size of the parameter space in bytes.
     pub param_bytes: u32,
-    /// Bytes of the module's constant memory that the kernel can reach.
+    /// Number of bytes of the module's constant memory, which all its kernels can read.
     pub const_bytes: u32,
     /// Reported number of registers per thread; 0 if it is unknown.
     pub registers: u32,
@@ -197,7 +197,8 @@ pub struct LoadOptions {
 
 /// Loads images.
 pub trait Loader: Send + Sync {
-    /// Reads and checks an image. An implementation may compile kernels later, in [`Engine::prepare`].
+    /// Parses an image and checks that it is valid. An implementation may compile kernels later, in
+    /// [`Engine::prepare`].
     fn load(&self, image: Image<'_>, options: &LoadOptions) -> Result<Arc<dyn LoadedImage>>;
 }
 
@@ -237,7 +238,7 @@ pub trait Engine: Send + Sync {
     fn prepare(&self, shape: LaunchShape) -> Result<Arc<dyn PreparedLaunch>>;
 }
 
-/// Everything that an engine needs to know about a launch.
+/// The properties of a launch that an engine needs.
 pub struct LaunchShape {
     /// CTAs in the grid.
     pub grid: Dim3,
@@ -247,7 +248,7 @@ pub struct LaunchShape {
     pub cluster: Dim3,
     /// Bytes of dynamic shared memory of a CTA.
     pub dynamic_shared: u32,
-    /// The filled parameter space.
+    /// The parameter space, which contains the arguments of the launch.
     pub params: Params,
     /// Whether the launch is cooperative: its CTAs are allowed to wait for each other. In a
     /// cooperative launch, `%envreg1` and `%envreg2` contain the address of a workspace for the
@@ -320,14 +321,14 @@ pub trait Services: Send + Sync {
     /// a null format, or -2 for more than 32 arguments.
     ///
     /// # Errors
-    /// A fault when the format, the arguments or a string cannot be read.
+    /// Returns a fault if the format, the arguments or a string cannot be read.
     fn vprintf(&self, at: &Coordinates, format: u64, arguments: u64) -> Result<i32, Fault>;
     /// `void *malloc(size_t)`: returns 0 when the heap is full.
     fn malloc(&self, bytes: u64) -> u64;
     /// `void free(void *)`; null is accepted.
     ///
     /// # Errors
-    /// A fault when `address` is not allocated.
+    /// Returns a fault if no allocated block begins at `address`.
     fn free(&self, at: &Coordinates, address: u64) -> Result<(), Fault>;
     /// Returns the address range of the heap; empty if device code has not called `malloc`.
     fn heap_region(&self) -> Range<u64>;
@@ -340,7 +341,7 @@ pub trait Services: Send + Sync {
     /// `void cudaGraphSetConditional(handle, unsigned)`: sets the value that a conditional node of a graph tests.
     ///
     /// # Errors
-    /// A fault when no such handle exists.
+    /// Returns a fault if no value with this handle exists.
     fn set_conditional(&self, at: &Coordinates, handle: u64, value: u32) -> Result<(), Fault>;
     /// `void __assertfail(message, file, line, function, size of a character)`: returns the fault that ends the launch.
     fn assert_fail(
@@ -356,7 +357,7 @@ pub trait Services: Send + Sync {
     /// function that a handle refers to. Returns `None` when `which` is not a device runtime function.
     ///
     /// # Errors
-    /// A fault when an address cannot be accessed.
+    /// Returns a fault if the function needs memory that cannot be accessed.
     fn device_runtime_call(
         &self,
         at: &Coordinates,
@@ -412,7 +413,7 @@ pub struct Hang {
     /// Whether the runtime must end the launch. If this field is false, the runtime prints a
     /// warning, and the launch continues.
     pub ends: bool,
-    /// One of the threads that wait, if the engine knows one.
+    /// Any of the waiting threads, or `None` if the engine does not know which threads wait.
     pub first: Option<Polling>,
     /// Describes which threads poll which memory. Empty if the run does not observe the accesses of kernels.
     pub polled: Vec<String>,
@@ -454,8 +455,8 @@ pub enum RunOutcome {
     Fault(Fault),
     /// The engine stopped as requested.
     Stopped {
-        /// Describes for a report the instructions at which the threads were stopped. Empty if no
-        /// thread was running.
+        /// A text for reports that names the instructions at which the threads were stopped. Empty
+        /// if no thread was running.
         place: String,
     },
 }

@@ -30,7 +30,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// An argument has a value that the operation does not accept [1 INVALID_VALUE].
+    /// The operation does not permit the value of an argument [1 INVALID_VALUE].
     #[error("invalid value: {0}")]
     InvalidValue(String),
     /// Device (or pinned host) memory is exhausted [2 OUT_OF_MEMORY].
@@ -369,11 +369,12 @@ pub struct Fault {
     pub thread: Option<[u32; 3]>,
     /// The address accessed.
     pub address: Option<u64>,
-    /// Whether the access was a write; `None` if this is unknown.
+    /// Whether the access that caused the fault was a write; `None` if this is unknown, or if no
+    /// access caused the fault.
     pub write: Option<bool>,
-    /// Line of the PTX text.
+    /// Line of the failed instruction in the PTX text.
     pub ptx_line: Option<u32>,
-    /// Source line from `.loc`.
+    /// Source line of the failed instruction, from the PTX directive `.loc`.
     pub source: Option<SourceLine>,
     /// Further details, for example the list of waiting threads or the text of an assertion.
     pub detail: String,

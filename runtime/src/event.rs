@@ -32,11 +32,11 @@ pub(crate) use shared::SharedEvent;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EventFlags {
-    /// A hint that threads which wait for the event should sleep instead of spinning.
+    /// Whether threads that wait for the event should sleep instead of spinning (a hint).
     pub blocking_sync: bool,
-    /// Queries of elapsed times return an error.
+    /// Whether queries of the time between this event and another event return an error.
     pub disable_timing: bool,
-    /// The event can be shared with other processes.
+    /// Whether the event can be shared with other processes.
     pub interprocess: bool,
 }
 
@@ -187,7 +187,7 @@ impl Event {
         Ok(())
     }
 
-    /// Returns the last record.
+    /// Returns the last record of the event.
     pub(crate) fn record_of(&self) -> Result<Record> {
         self.check()?;
         Ok(self.inner.record.lock().clone())
@@ -202,12 +202,12 @@ impl Event {
         }
     }
 
-    /// Stores `task`, a marker, as the last record.
+    /// Stores `task`, a marker, as the last record of the event.
     pub(crate) fn recorded_by(&self, task: &Arc<Task>) {
         *self.inner.record.lock() = Record::Task(Arc::clone(task));
     }
 
-    /// Stores a record in a capture as the last record.
+    /// Stores `recorded`, a record in a capture, as the last record of the event.
     pub(crate) fn set_captured(&self, recorded: Recorded) {
         *self.inner.record.lock() = Record::Captured(recorded);
     }

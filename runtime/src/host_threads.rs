@@ -53,7 +53,7 @@ pub fn note() {
 pub(crate) struct Wait(());
 
 impl Wait {
-    /// Begins a wait, which ends when the value is dropped.
+    /// Records that the calling thread waits for work until the returned value is dropped.
     pub(crate) fn begin() -> Wait {
         note();
         WAITING.fetch_add(1, Ordering::SeqCst);

@@ -1,4 +1,5 @@
-//! Shows the work of the compiler: prints an image at each stage of its translation to native code.
+//! Shows the work of the compiler: returns the text of an image at each stage of its translation to
+//! native code.
 //!
 //! `margay dis` and tests use this module. No function of this module runs device code. Invariant: the printed code is
 //! the code that an engine uses, because the same passes and the same compiler produce it.
@@ -108,7 +109,7 @@ pub struct Listing {
 pub enum Language {
     /// The code generator's own intermediate representation, before optimisation.
     Clif,
-    /// Assembly of the host.
+    /// Assembly code of the host's processor.
     Assembly,
 }
 
@@ -281,12 +282,12 @@ impl Inspection {
         Ok(listings)
     }
 
-    /// Reports why the code of a function is not the fastest code that the compiler can generate.
-    /// If no native code can be generated for the function, the report may contain only the reason.
-    /// Otherwise, the first line of the report states the largest chunk width for which code is
-    /// compiled. This width is halved as long as the code is too large (`narrow-code`). Each
-    /// further line states a reason, and how often the reason occurs in the code for
-    /// one-dimensional blocks whose size is a multiple of the chunk width.
+    /// Returns a text with the reasons why the compiler does not generate faster code for a
+    /// function. If no native code can be generated for the function, the text may contain only the
+    /// reason for this. Otherwise, the first line of the text states the largest chunk width for
+    /// which code is compiled. This width is halved as long as the code is too large
+    /// (`narrow-code`). Each further line states a reason, and how often the reason occurs in the
+    /// code for one-dimensional blocks whose size is a multiple of the chunk width.
     ///
     /// # Errors
     ///

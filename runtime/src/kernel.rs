@@ -1,4 +1,5 @@
-//! Kernels: functions that can be launched, with their attributes and occupancy.
+//! Kernels, which are functions that a program can launch: their attributes, their occupancy, and
+//! the checks of their launches.
 //!
 //! Invariant: [`Kernel::check_launch`] checks each launch against all limits of the kernel and the device.
 
@@ -34,11 +35,11 @@ pub enum FunctionAttribute {
     MaxThreadsPerBlock = 0,
     /// Bytes of statically declared shared memory.
     SharedSizeBytes = 1,
-    /// Bytes of constant memory.
+    /// Bytes of constant memory of the kernel's module.
     ConstSizeBytes = 2,
     /// Bytes of local memory of a thread.
     LocalSizeBytes = 3,
-    /// Registers of a thread.
+    /// Reported number of registers of a thread.
     NumRegs = 4,
     /// The number in the `.target` directive of the PTX: 86 for `sm_86`.
     PtxVersion = 5,
@@ -148,7 +149,7 @@ impl Kernel {
         self.entry.id
     }
 
-    /// Returns the (mangled) name.
+    /// Returns the (mangled) name of the kernel.
     pub fn name(&self) -> &str {
         &self.info().name
     }
@@ -158,7 +159,7 @@ impl Kernel {
         self.entry.info()
     }
 
-    /// Returns the parameters in order.
+    /// Returns the kernel's parameters, in the order of their declaration.
     pub fn params(&self) -> &[ParamInfo] {
         &self.info().params
     }
@@ -277,7 +278,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// Returns the bytes of statically declared shared memory.
+    /// Returns the number of bytes of shared memory that the kernel declares statically.
     fn static_shared(&self) -> Result<u32> {
         Ok(self.entry.engine.sizes(None)?.static_shared)
     }
@@ -400,7 +401,8 @@ impl Kernel {
     }
 
     /// Returns the cluster shape of a launch: the shape in `config` if there is one, otherwise the shape that the
-    /// kernel's attributes or its declaration specify. Checks the shape against the grid and the maximum cluster size.
+    /// kernel's attributes or its declaration specify. Returns an error if the shape does not
+    /// divide the grid, or if it has more CTAs than a cluster of this kernel may have.
     fn cluster_of(&self, config: &LaunchConfig) -> Result<Dim3> {
         let set = self
             .entry
@@ -421,8 +423,9 @@ impl Kernel {
         Ok(cluster)
     }
 
-    /// Checks a launch without preparing it. Returns the shape of the launch's clusters, and the
-    /// maximum number of units that may be resident at the same time.
+    /// Returns an error if a launch with these arguments is not permitted. Otherwise returns the
+    /// shape of the launch's clusters, and the maximum number of units that may be resident at the
+    /// same time.
     ///
     /// The first launch of a kernel lowers the kernel's code. The call fails if the code has not been lowered by
     /// `deadline`.
@@ -446,10 +449,11 @@ impl Kernel {
         Ok((cluster, resident))
     }
 
-    /// Checks whether a launch may have this shape and this much shared memory.
+    /// Returns an error if a launch may not have the shape in `config`, or not this much shared
+    /// memory.
     ///
     /// # Errors
-    /// The same errors as for a launch with an invalid configuration.
+    /// Returns the same errors as a launch with an invalid configuration.
     pub(crate) fn check_config(&self, config: &LaunchConfig) -> Result<()> {
         self.check_shape(config)?;
         self.check_shared(config)
@@ -532,7 +536,7 @@ impl Module {
         Ok(Kernel::new(self, entry))
     }
 
-    /// Returns all kernels, in the image's order.
+    /// Returns all kernels of the module, in the image's order.
     pub fn kernels(&self) -> Vec<Kernel> {
         let entries = self.entries().iter();
         entries.map(|entry| Kernel::new(self, entry)).collect()

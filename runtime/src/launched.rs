@@ -52,7 +52,7 @@ const FEW_TASKS: usize = 4096;
 
 #[derive(Default)]
 struct LaunchedState {
-    /// The last task of each stream of device code.
+    /// The last task of each stream that the threads of the launch use.
     tails: FxHashMap<Line, Arc<Task>>,
     /// The tasks of requests in the stream `cudaStreamFireAndForget`, for which no later request
     /// waits.

@@ -30,7 +30,8 @@ pub(crate) struct Machine {
     pub(crate) findings: Option<Arc<Findings>>,
     /// The tools that observe the runtime (see [`crate::observe`]).
     pub(crate) tools: Arc<Tools>,
-    /// Records the order of work, in a run that checks memory or races.
+    /// In a run that checks memory or races, records which work CUDA orders before which other
+    /// work; `None` in other runs.
     pub(crate) timeline: Option<Arc<Timeline>>,
     scheduler: Scheduler,
     copies: ServiceThread,

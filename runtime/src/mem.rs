@@ -1,8 +1,8 @@
 //! Allocates, looks up and frees the memory of one machine.
 //!
-//! This module extends [`AddressSpace`] by contexts, and by the rules that determine which memory
-//! the program may free. Invariant: before a copy or fill accesses an address, it looks up the
-//! allocation at this address with a function of this module.
+//! This module adds two things to [`AddressSpace`]: the contexts that own memory, and the rules
+//! that determine which memory the program may free. Invariant: before a copy or fill accesses an
+//! address, it looks up the allocation at this address with a function of this module.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::pointer::{HostFlags, PointerKind};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Allocation {
     pub(crate) base: u64,
-    /// Requested size in bytes.
+    /// Requested size of the allocation in bytes.
     pub(crate) size: u64,
     pub(crate) kind: PointerKind,
     /// The ID of the context that owns the memory. For memory of a pool, this is the primary
@@ -54,7 +54,7 @@ pub(crate) struct Request {
     pub(crate) size: u64,
     pub(crate) kind: PointerKind,
     pub(crate) context: u64,
-    /// Ordinal of the device.
+    /// Ordinal of the device to which the memory belongs.
     pub(crate) device: i32,
     pub(crate) flags: HostFlags,
     pub(crate) pooled: bool,
@@ -155,7 +155,7 @@ impl From<memory::Allocation> for Allocation {
 }
 
 impl DeviceMemory {
-    /// Creates the memory of all devices.
+    /// Creates the memory of all devices of a machine.
     pub(crate) fn new(config: &MemoryConfig) -> Result<DeviceMemory> {
         let space = Arc::new(AddressSpace::new(config)?);
         Ok(DeviceMemory {
@@ -188,13 +188,14 @@ impl DeviceMemory {
         Ok([one()?, one()?])
     }
 
-    /// Returns the address space.
+    /// Returns the address space that contains the memory.
     pub(crate) fn space(&self) -> &Arc<AddressSpace> {
         &self.space
     }
 
-    /// Allocates memory. The memory contains zeros or data of an earlier allocation. Reports the
-    /// allocation to the tools, unless the program cannot free the allocation (`internal`).
+    /// Allocates memory. The memory contains zeros or data of an earlier allocation. Passes the
+    /// allocation as an event to the tools that observe the runtime ([`crate::observe`]), unless
+    /// the program cannot free the allocation (`internal`).
     pub(crate) fn allocate(&self, request: Request) -> Result<Allocation> {
         let allocation: Allocation = self.space.alloc(&request.of_space())?.into();
         if request.kind == PointerKind::Device && !request.internal {
@@ -287,9 +288,9 @@ impl DeviceMemory {
         Ok(())
     }
 
-    /// Records that a node of a graph allocates or frees the graph's memory that starts at `base`.
-    /// Checking runs report accesses to the memory at times when it is not allocated, and reads of
-    /// bytes that were not written after the allocation.
+    /// Records that a node of a graph allocates (`allocated` is true) or frees the memory `found`
+    /// of the graph. Checking runs report accesses to the memory at times when it is not allocated,
+    /// and reads of bytes that were not written after the allocation.
     pub(crate) fn set_allocated(&self, found: &Allocation, allocated: bool) {
         self.space.set_allocated(found.base, allocated);
         if allocated && found.kind == PointerKind::Device {
@@ -341,7 +342,7 @@ impl DeviceMemory {
         found
     }
 
-    /// Writes to an allocation.
+    /// Copies `bytes` to device memory at `address`, and records that these bytes are initialised.
     pub(crate) fn write(&self, address: u64, bytes: &[u8]) -> Result<()> {
         self.space.write(address, bytes)?;
         checks::host::written(address, bytes.len() as u64);

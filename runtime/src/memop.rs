@@ -47,7 +47,7 @@ pub enum Comparison {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Width {
-    /// 32 bits; the operand's upper half is ignored.
+    /// 32 bits; the upper half of the operand has no effect.
     W32,
     /// 64 bits.
     W64,
@@ -144,7 +144,7 @@ impl MemOp {
         }
     }
 
-    /// Checks that the address is aligned and that the value is inside an allocation.
+    /// Returns an error unless the address is aligned and the value is inside an allocation.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] when the address is misaligned or not inside an allocation.

@@ -32,7 +32,7 @@ use crate::texture::{OpaqueVariable, SurfaceReference, TextureReference};
 pub struct Symbol {
     /// The address.
     pub ptr: DevicePtr,
-    /// The size in bytes.
+    /// The size of the variable in bytes.
     pub size: u64,
     /// Whether the variable is in constant memory.
     pub constant: bool,
@@ -110,8 +110,9 @@ fn free(context: &Context, addresses: &[u64]) {
 
 impl Module {
     /// Binds a loaded image to addresses in `context`. `names` contains the names of the image. `fixed` contains the
-    /// index and the address of each variable that is allocated elsewhere, in ascending order of the indices. Reports
-    /// the new module to the tools.
+    /// index and the address of each variable that is allocated elsewhere, in ascending order of
+    /// the indices. Passes the loading of the module as an event to the tools that observe the
+    /// runtime ([`crate::observe`]).
     pub(crate) fn bind(
         context: &Context,
         loaded: Arc<dyn LoadedImage>,

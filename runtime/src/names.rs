@@ -1,4 +1,4 @@
-//! The kernels and variables of a loaded image, by name.
+//! Finds the kernels and variables of a loaded image by name.
 //!
 //! Programs look up each kernel and variable of an image by its name, and an image can have tens of thousands of
 //! kernels and variables.

@@ -1,4 +1,4 @@
-//! Immutable maps that share nodes. The keys have 64 bits, and two values can be joined, like
+//! Maps whose copies share nodes. The keys have 64 bits, and two values can be joined, like
 //! components of vector clocks.
 //!
 //! A map is a binary trie over the bits of the keys (a Patricia trie, as in Okasaki and Gill, "Fast Mergeable Integer
@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-/// A value of a map.
+/// The type of the values of a [`Trie`].
 pub trait Value: Clone {
     /// Returns the join of two values, and states for each of the two values whether it is equal to
     /// the join.
@@ -69,7 +69,8 @@ impl<V: Value> Trie<V> {
         }
     }
 
-    /// Joins `value` into the value of a key. Inserts the value if the map does not have the key.
+    /// Replaces the value of a key by the join of this value and `value`. Inserts the value if the
+    /// map does not have the key.
     pub fn add(&mut self, key: u64, value: V) {
         let known = self.get(key).map(|known| known.join(&value));
         let value = match known {
@@ -83,7 +84,8 @@ impl<V: Value> Trie<V> {
         }
     }
 
-    /// Joins all values of another map into this map.
+    /// Adds all keys of another map to this map. The value of a key that both maps contain becomes
+    /// the join of its two values.
     pub fn join(&mut self, other: &Trie<V>) {
         let Some(others) = &other.0 else {
             return;
@@ -118,7 +120,7 @@ enum Node<V> {
 /// child differ from the keys below the second child in `bit`.
 #[derive(Clone, Debug)]
 struct Branch<V> {
-    /// Any key below this node.
+    /// One of the keys below this node; it does not matter which one.
     key: u64,
     /// Index of the bit that selects the child.
     bit: u32,
@@ -135,7 +137,7 @@ impl<V> Branch<V> {
 }
 
 impl<V: Value> Node<V> {
-    /// Returns any key below this node.
+    /// Returns one of the keys below this node; it does not matter which one.
     fn key(&self) -> u64 {
         match self {
             Node::Leaf(leaf) => leaf.0,
@@ -221,7 +223,7 @@ fn without<V: Value>(node: &Arc<Node<V>>, key: u64, low: u32) -> Option<Arc<Node
     }
 }
 
-/// The join of two maps.
+/// The join of two maps: it contains the keys of both, and joins the two values of each common key.
 struct Union<V> {
     node: Arc<Node<V>>,
     /// For each of the two maps, whether it is equal to the join.
@@ -287,7 +289,8 @@ fn chosen<V>([a, b]: [&Arc<Node<V>>; 2], is: [bool; 2]) -> Union<V> {
     }
 }
 
-/// Joins the map `inner` into the child of `outer` that must contain the keys of `inner`.
+/// Returns the join of the maps `outer` and `inner`: joins `inner` with the child of `outer` that
+/// must contain the keys of `inner`.
 fn below<V: Value>((outer, parent): (&Arc<Node<V>>, &Branch<V>), inner: &Arc<Node<V>>) -> Union<V> {
     let side = parent.side(inner.key());
     let child = joined(&parent.children[side], inner);

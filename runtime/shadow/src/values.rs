@@ -1,4 +1,4 @@
-//! The bytes that threads have stored.
+//! Records the bytes that the threads of kernels store to memory.
 //!
 //! A race of two stores is less serious if both store the same bytes. The caller of the race
 //! detector records the bytes of every store here, in the order in which it passes the stores to
@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 /// Number of bytes of a page.
 const PAGE: u64 = 1 << 12;
 
-/// The bytes that the latest stores have stored.
+/// For each address, the byte that the latest store wrote.
 #[derive(Debug, Default)]
 pub struct Values {
     pages: Vec<Box<[u8; PAGE as usize]>>,

@@ -1,4 +1,5 @@
-//! The host program's stack at a call of the API, for the reports of checking runs.
+//! Captures the host program's call stack when the program calls the API. Checking runs print the
+//! stack in their reports.
 //!
 //! [`CallStack::capture`] only stores return addresses, so a checking run can capture a stack at
 //! each call. When a finding is reported, the module `resolve` finds the functions and source lines
@@ -28,7 +29,7 @@ pub struct HostFrame {
     pub function: String,
     /// The source file.
     pub file: Option<String>,
-    /// The line, counted from 1.
+    /// The line in the source file, counted from 1.
     pub line: Option<u32>,
 }
 
@@ -195,8 +196,8 @@ impl CallStack {
         }))
     }
 
-    /// Returns the frames from the function that called the API to `main`. The first call resolves the frames, which
-    /// can take seconds.
+    /// Returns the frames from the function that called the API to `main`. The first call finds the
+    /// functions and source lines of the frames, which can take seconds.
     pub fn frames(&self) -> &[HostFrame] {
         let captured = &*self.0;
         captured
@@ -231,7 +232,8 @@ impl CallStack {
         site_of(self.frames())
     }
 
-    /// Returns an address inside the call instruction of each frame. These addresses identify where the API was called.
+    /// Returns an address inside the call instruction of each frame, innermost first. These
+    /// addresses identify where the API was called.
     pub(crate) fn addresses(&self) -> &[usize] {
         &self.0.addresses
     }

@@ -1,4 +1,4 @@
-//! The frames of Python code on the calling thread, for CPython 3.9 and later.
+//! Reads the frames of Python code on the calling thread's stack, for CPython 3.9 and later.
 //!
 //! Invariant: functions of the interpreter that need the interpreter's lock are called only on a thread that holds the
 //! lock. Most extension modules release the lock before a call of CUDA. The frames of a thread that has released the
@@ -23,8 +23,8 @@ macro_rules! interpreter {
         }
 
         impl Interpreter {
-            /// Finds the functions; returns `None` if the process has no interpreter, or an interpreter that lacks one
-            /// of the functions.
+            /// Finds the interpreter's functions that this module calls. Returns `None` if the
+            /// process has no interpreter, or an interpreter that lacks one of the functions.
             fn find() -> Option<Interpreter> {
                 Some(Interpreter {
                     $($name: {
@@ -89,7 +89,8 @@ impl Interpreter {
         holds && unsafe { (self.error)() }.is_null()
     }
 
-    /// Returns the frames of the calling thread if the thread has released the lock.
+    /// Returns the frames of the calling thread, which does not hold the interpreter's lock.
+    /// Returns no frames if [`released`] does not support the interpreter's version.
     fn released_frames(&self) -> Vec<HostFrame> {
         static TYPES: OnceLock<Option<released::Types>> = OnceLock::new();
         let types = TYPES.get_or_init(|| {
@@ -170,7 +171,7 @@ impl Interpreter {
         })
     }
 
-    /// Returns the text of an attribute.
+    /// Returns the value of the attribute `name` of an object, if the value is a text.
     fn text(&self, object: Object, name: &CStr) -> Option<String> {
         // SAFETY: the thread holds the lock, and the object is valid.
         let value = unsafe { (self.attribute)(object, name.as_ptr()) };

@@ -1,9 +1,10 @@
-//! The frames of Python code on a thread that has released the interpreter's lock, for CPython 3.11.
+//! Reads the frames of Python code on a thread that has released the interpreter's lock, for
+//! CPython 3.11.
 //!
-//! The thread can read its frames without the lock: only the thread itself changes its chain of frames, and code
-//! objects and their names never change while a frame uses them. This module does not call
-//! functions of the interpreter that need the lock, does not change reference counts, and checks
-//! the types of all objects that it reads.
+//! A thread can read its frames without the lock: only the thread itself changes its chain of
+//! frames, and code objects and their names never change while a frame uses them. This module does
+//! not call functions of the interpreter that need the lock, does not change reference counts, and
+//! checks the types of all objects that it reads.
 //!
 //! Invariant: all memory of the interpreter is read with [`access::read`], so a wrong address ends the search for
 //! frames and does not crash the program.
@@ -62,7 +63,8 @@ fn is(object: u64, kind: u64) -> bool {
     word(object + offset::OBJECT_TYPE) == Some(kind)
 }
 
-/// Returns the frames of a thread, innermost first. `thread` is the address of the thread's state.
+/// Returns the frames of a thread, innermost first. `thread` is the address of the thread's state
+/// (`PyThreadState`).
 pub(super) fn frames(thread: u64, types: &Types) -> Vec<HostFrame> {
     let _unblocked = unblock();
     let first = word(thread + offset::THREAD_CFRAME).and_then(|at| word(at + offset::CFRAME_FRAME));

@@ -49,7 +49,7 @@ impl Mapping {
     }
 }
 
-/// Returns the mapped files of the process.
+/// Returns the file mappings of the process.
 pub(super) fn mappings() -> Vec<Mapping> {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     maps.lines().filter_map(Mapping::parse).collect()
@@ -122,7 +122,8 @@ impl CodeFile {
         })
     }
 
-    /// Returns the virtual address that the file's segments assign to the byte at a file offset.
+    /// Returns the virtual address that the file's segments assign to the byte at `offset` in the
+    /// file.
     fn address(&self, offset: u64) -> Option<u64> {
         let inside = |&&(start, size, _): &&(u64, u64, u64)| offset.wrapping_sub(start) < size;
         let (start, _, address) = self.segments.iter().find(inside)?;
@@ -242,7 +243,8 @@ fn all_frames(addresses: &[usize], python: &[HostFrame]) -> Vec<HostFrame> {
     without_own(found)
 }
 
-/// Removes the frames of this library at the start of a stack, if the library is linked into the program.
+/// Removes the innermost frames of a stack if they belong to this library, which is the case if the
+/// library is linked into the program.
 fn without_own(mut frames: Vec<HostFrame>) -> Vec<HostFrame> {
     let is_own = |frame: &HostFrame| {
         let name = frame.function.trim_start_matches('<');

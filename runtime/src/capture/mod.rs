@@ -487,8 +487,8 @@ fn add(stream: &Stream, op: NodeOp) -> Result<Node> {
     Err(refusal(stream, CaptureError::Unsupported))
 }
 
-/// Returns an error for an operation that a stream does not support while it is watched, and
-/// invalidates the captures because of which the stream is watched.
+/// Returns `error` for an operation that is not allowed in a stream while the stream is watched,
+/// and invalidates the captures because of which the stream is watched.
 pub(crate) fn refuse(stream: &Stream, error: CaptureError) -> Result<()> {
     Err(refusal(stream, error))
 }

@@ -55,7 +55,8 @@ impl Place {
     }
 }
 
-/// The number of objects for each key.
+/// Numbers of captures or branches: one number for each key, which identifies a thread or a
+/// context.
 struct Counts(FxHashMap<u64, usize>);
 
 impl Counts {
@@ -270,8 +271,8 @@ impl Sequence {
         }
     }
 
-    /// Adds a node to the graph. The node depends on the branch's current dependencies, and then
-    /// becomes the only dependency of the branch.
+    /// Adds a node to the capture's graph. The node depends on the branch's current dependencies,
+    /// and then becomes the only dependency of the branch.
     pub(super) fn add(&mut self, place: Place, op: NodeOp) -> Result<Node> {
         self.check()?;
         let graph = self.graph.clone();

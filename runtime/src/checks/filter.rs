@@ -97,7 +97,7 @@ pub(crate) fn are_filters(text: &str) -> bool {
     text.lines().all(|line| KernelFilter::parse(line).is_ok())
 }
 
-/// Parses filters, one in each line. Invalid filters are ignored.
+/// Parses filters, one in each line. The result does not contain invalid filters.
 fn parse_lines(text: &str) -> Vec<KernelFilter> {
     let filters = text.lines().map(KernelFilter::parse);
     filters.filter_map(Result::ok).collect()

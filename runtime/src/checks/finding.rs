@@ -98,11 +98,11 @@ pub(crate) fn more_specific(
 /// The second access of a race. The fields of the [`Finding`] describe the first access.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Other {
-    /// The kernel of the access.
+    /// The (mangled) name of the kernel that performs the access.
     pub kernel: Option<String>,
     /// The place of this access in the kernel.
     pub place: Place,
-    /// What the access does.
+    /// Whether the access reads, writes, or does both atomically.
     pub access: Access,
     /// The thread that performs the access; `None` if the host, a copy or a fill accesses the
     /// memory.
@@ -130,14 +130,14 @@ pub struct Finding {
     pub severity: Severity,
     /// A description of the finding in one sentence. The description does not contain the place.
     pub text: String,
-    /// Details of this occurrence. Reports append these details, in parentheses, to the text of the
-    /// finding.
+    /// Details of this occurrence of the finding. Reports append these details, in parentheses, to
+    /// the text of the finding.
     pub explanation: Option<String>,
     /// The kernel's (mangled) name.
     pub kernel: Option<String>,
-    /// The place in the kernel.
+    /// The place in the kernel to which the finding refers.
     pub place: Place,
-    /// What the access does.
+    /// Whether the access reads, writes, or does both atomically.
     pub access: Option<Access>,
     /// The state space, as CUDA names it: `__global__`.
     pub space: Option<&'static str>,

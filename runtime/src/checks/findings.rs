@@ -36,8 +36,8 @@ struct Key {
 }
 
 /// Returns the part of a place that identifies a finding: the position in the source or, if it is unknown, the PTX
-/// line. If the source position is known, the PTX line is ignored, because loops that the compiler has unrolled have
-/// several PTX lines for one line of the source.
+/// line. If the source position is known, the result does not contain the PTX line, because loops
+/// that the compiler has unrolled have several PTX lines for one line of the source.
 fn location(place: &Place) -> Place {
     Place {
         ptx_line: place.ptx_line.filter(|_| place.source.is_none()),
@@ -91,12 +91,14 @@ pub struct Findings {
     changed: AtomicBool,
     /// Number of findings that were dropped because the table was full.
     lost: AtomicU64,
-    /// Whether the run has reported that launches ran in one order ([`Findings::ran_in_one_order`]).
+    /// Whether the run has printed the message that the order in which threads ran determined which
+    /// threads synchronised ([`Findings::ran_in_one_order`]).
     ordered: AtomicBool,
-    /// Whether the run has reported that memory was not examined for leaks
+    /// Whether the run has printed the message that memory was not examined for leaks
     /// ([`Findings::note_unexamined_leaks`]).
     unexamined_leaks: AtomicBool,
-    /// Whether the run has reported that the race detector has stopped in a launch ([`Detector::has_given_up`]).
+    /// Whether the run has printed the message that the race detector has stopped
+    /// ([`Detector::has_given_up`]).
     ///
     /// [`Detector::has_given_up`]: margay_shadow::race::Detector::has_given_up
     gave_up: AtomicBool,
@@ -204,12 +206,12 @@ impl Findings {
         self.ordered.load(Ordering::Relaxed)
     }
 
-    /// Returns the selected tools.
+    /// Returns the tools that the options of the checking run select.
     pub(crate) fn tools(&self) -> Tools {
         self.tools
     }
 
-    /// Returns the shadow memory.
+    /// Returns the shadow memory of the checking run.
     pub(crate) fn shadow(&self) -> &Shadow {
         &self.shadow
     }

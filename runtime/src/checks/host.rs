@@ -26,7 +26,7 @@ static ANY: AtomicBool = AtomicBool::new(false);
 /// error. Fewer bytes can be the padding of a structure.
 const NOT_PADDING: u64 = 16;
 
-/// Adds a checking run.
+/// Adds a checking run to the list of all checking runs of the process.
 pub(crate) fn begin(findings: &Arc<Findings>, memory: &Arc<AddressSpace>) {
     let shadow = findings.shadow();
     let zones = findings.options().zones.is_some();
@@ -75,7 +75,8 @@ thread_local! {
     static SUBMITTED: RefCell<Option<CallStack>> = const { RefCell::new(None) };
 }
 
-/// Returns the stack of the current call, if a checking run can report findings about copies.
+/// Captures and returns the stack of the calling thread. Returns `None` if no checking run of the
+/// process can report findings about copies.
 pub(crate) fn submission() -> Option<CallStack> {
     ANY.load(Ordering::Relaxed).then(CallStack::capture)
 }
@@ -221,7 +222,7 @@ pub(crate) fn unused(address: u64, call: Option<&CallStack>) {
     });
 }
 
-/// Records that bytes were written.
+/// Records that the `bytes` bytes at `address` are initialised.
 pub(crate) fn written(address: u64, bytes: u64) {
     with(address, |_, initialised| initialised.set(address, bytes));
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 pub use margay_exec::Undefined;
 
-/// The tool that reports a finding.
+/// The tools of a checking run. Each finding is reported by one tool.
 ///
 /// ```
 /// use margay::checks::Tool;
@@ -14,17 +14,17 @@ pub use margay_exec::Undefined;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Tool {
-    /// Accesses outside of allocations, misaligned accesses, and faults that end kernels.
+    /// Reports accesses outside of allocations, misaligned accesses, and faults that end kernels.
     Memory,
-    /// Reads of memory that has not been written.
+    /// Reports reads of memory that has not been written.
     Initialisation,
-    /// Unordered accesses to the same memory.
+    /// Reports races: unordered accesses to the same memory.
     Race,
-    /// Undefined synchronisation between threads.
+    /// Reports undefined synchronisation between threads.
     Synchronisation,
-    /// Objects that the program does not free.
+    /// Reports memory and objects that the program does not free.
     Leak,
-    /// Calls with wrong arguments, and calls that fail.
+    /// Reports calls of the driver API with wrong arguments, and calls that fail.
     Api,
 }
 

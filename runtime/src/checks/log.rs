@@ -36,7 +36,7 @@ pub(super) struct Log {
     last: Mutex<Last>,
 }
 
-/// The results of earlier writes.
+/// The results of earlier writes to the log.
 #[derive(Debug, Default)]
 struct Last {
     /// Whether any write has failed. The first failure is reported on standard error.
@@ -129,7 +129,7 @@ impl Opened {
 /// Returns the device number and the inode number of a file.
 ///
 /// # Errors
-/// Also returns an error if the file has been deleted.
+/// Returns an error if the file has been deleted, or if its metadata cannot be read.
 fn identity(file: &File) -> io::Result<(u64, u64)> {
     let data = file.metadata()?;
     match data.nlink() {

@@ -1,5 +1,6 @@
 //! Checking runs. A checking run reports operations of the program whose behaviour CUDA or PTX does
-//! not define. Otherwise, kernels run as in other runs.
+//! not define. Apart from these operations, kernels have the same results as in a run without
+//! checks.
 //!
 //! [`crate::RuntimeBuilder::check`], or the variable `MARGAY_CHECK` with a list of names, selects [`Tool`]s. Each
 //! tool checks a property of the program:

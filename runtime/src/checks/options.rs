@@ -17,9 +17,10 @@ pub enum AfterError {
     /// The kernel continues. After the kernel has completed, calls in its context return the error
     /// that the first invalid access of the launch would cause on a GPU.
     SetError,
-    /// The kernel.
+    /// The checking run ends the kernel. The kernel's context continues.
     EndKernel,
-    /// The checking run ends the kernel, and later calls in its context return the error.
+    /// The checking run ends the kernel. Later calls in its context return the error that the
+    /// invalid operation would cause on a GPU.
     EndContext,
 }
 
@@ -73,7 +74,7 @@ pub struct Options {
     pub zones: Option<RedZones>,
     /// Whether copies and fills that do not begin at the start of an allocation are reported.
     pub block_starts: bool,
-    /// Whether copies and fills with invalid arguments are skipped.
+    /// Whether calls for copies and fills with invalid arguments do nothing and return an error.
     pub skips_invalid: bool,
     /// Whether the process ends at the first finding, with exit code 1.
     pub ends_at_first: bool,

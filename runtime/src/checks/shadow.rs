@@ -87,8 +87,8 @@ pub(crate) struct Races {
     /// A cache: a launch, and the elements of `host` that the launch may overlap. An entry for one
     /// launch suffices, because successive accesses usually belong to the same launch.
     overlapping: Option<(u64, Vec<HostAccess>)>,
-    /// Hash values of sequences of accesses to shared memory that did not race. Each hash value
-    /// covers all accesses of a CTA between two barriers.
+    /// Hash values of sequences of accesses to shared memory that did not race. Each hash value is
+    /// computed from all accesses of a CTA between two barriers.
     clean: FxHashSet<u64>,
     /// Loads for which the detector could not record the reads of several CTAs together
     /// ([`Detector::read_grid`]). A load is identified by the number of the kernel's code and the
@@ -118,8 +118,8 @@ fn coordinates(index: u64, extents: [u32; 3]) -> [u32; 3] {
 #[derive(Debug)]
 struct Pair {
     launch: u64,
-    /// The first addresses at which volatile accesses raced. The race is not a defect if all these
-    /// addresses are addresses of flags ([`Detector::is_flag`]).
+    /// Up to [`FLAGS`] addresses at which volatile accesses raced. The race is not a defect if all
+    /// these addresses are addresses of flags ([`Detector::is_flag`]).
     volatile: Vec<u64>,
     finding: Finding,
     /// The kind of synchronisation that is missing between the accesses.
@@ -128,7 +128,7 @@ struct Pair {
 }
 
 impl Pair {
-    /// Returns how serious the race is.
+    /// Returns how serious the race is that the finding describes.
     fn gravity(&self) -> Gravity {
         gravity(self.finding.severity, self.missing)
     }
@@ -161,7 +161,7 @@ fn distance(missing: Missing) -> u8 {
     }
 }
 
-/// Maximum number of addresses that are kept for a race of volatile accesses.
+/// Maximum number of addresses in [`Pair::volatile`].
 const FLAGS: usize = 64;
 /// Maximum number of hash values in [`Races::clean`].
 const CLEAN: usize = 1 << 16;
@@ -177,7 +177,7 @@ impl Races {
 
     /// Counts one more occurrence of a race between two instructions (sites). Returns whether
     /// [`Races::add_pair`] must be called: the race is new, or this occurrence is more serious than
-    /// the one that the finding describes.
+    /// the occurrence that the race's finding describes.
     pub(crate) fn count_pair(
         &mut self,
         pair: (Site, Site),
@@ -337,9 +337,9 @@ impl Races {
     }
 
     /// Adds an access of a copy or a fill. Calls `report` for the races with accesses of earlier work that may overlap
-    /// this access. Races with a kernel are reported once for each instruction. Races with copies
-    /// and fills are reported once for each address at which the common bytes of a row begin,
-    /// separately for reads and writes.
+    /// this access. Races with a kernel are reported once for each instruction. For races with
+    /// copies and fills, `report` is called once for each first address that a row of this access
+    /// and a row of an earlier access have in common, separately for reads and writes.
     pub(crate) fn add_host(
         &mut self,
         host: HostAccess,

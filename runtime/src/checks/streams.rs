@@ -84,7 +84,8 @@ impl HostAccess {
         }
     }
 
-    /// Returns the finding about a race with the access of a thread.
+    /// Returns the finding about a race between this copy or fill and the access of `thread` by the
+    /// instruction `site`. `address` is the first common byte.
     pub(crate) fn race_with(
         &self,
         site: &SiteInfo,
@@ -100,7 +101,8 @@ impl HostAccess {
         finding
     }
 
-    /// Returns the finding about a race with another copy or fill.
+    /// Returns the finding about a race between this copy or fill and the copy or fill `other`.
+    /// `address` is the first common byte.
     pub(crate) fn race_with_host(
         &self,
         other: &HostAccess,

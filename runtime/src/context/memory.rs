@@ -1,4 +1,5 @@
-//! Memory of a context: device, managed, pinned and registered memory.
+//! Allocates, frees and describes the memory of contexts: device, managed, pinned and registered
+//! memory.
 
 use std::sync::Arc;
 
@@ -51,7 +52,7 @@ impl Context {
     /// primary context ([`Device::primary_reset`](crate::Device::primary_reset)).
     ///
     /// # Errors
-    /// The same errors as [`Context::alloc`].
+    /// Returns the same errors as [`Context::alloc`].
     pub fn alloc_from_pool(
         &self,
         bytes: u64,
@@ -289,7 +290,8 @@ impl Context {
         Context::of_allocation(machine, &found).ok_or(Error::ContextDestroyed)
     }
 
-    /// Waits for all submitted work and ignores the errors of this work. Does nothing in a host function.
+    /// Waits for all work that was submitted to the context. Does not return the errors of this
+    /// work. Does nothing in a host function.
     pub(crate) fn wait_for_everything(&self) {
         if crate::service::in_host_function() {
             return;
@@ -396,7 +398,7 @@ impl Context {
     /// Returns the start and the size of the allocation that contains the address `ptr`.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when no allocation holds `ptr`.
+    /// [`Error::NotFound`] when no allocation contains the address `ptr`.
     pub fn address_range(&self, ptr: DevicePtr) -> Result<(DevicePtr, u64)> {
         self.status()?;
         let found = self

@@ -1,6 +1,6 @@
-//! Access to the memory of contexts of other devices.
+//! Enables and disables a context's access to the memory of contexts of other devices.
 //!
-//! All devices are part of this process, so kernels can reach the memory of every context. Like for
+//! All devices are part of this process, so kernels can reach the memory of every context. As with
 //! GPUs that are linked to each other, a program can enable, disable and query access to the memory
 //! of a context of another device. Margay does not enforce the access rights: kernels can access
 //! the memory of a context of another device even if the program has not enabled this access.

@@ -32,7 +32,7 @@ pub struct SmLimits {
     pub threads: u32,
     /// Resident CTAs.
     pub ctas: u32,
-    /// Bytes of shared memory.
+    /// Number of bytes of shared memory of a multiprocessor.
     pub shared: u32,
     /// Maximum bytes of shared memory of a CTA whose kernel opts in.
     pub shared_optin: u32,
@@ -40,7 +40,7 @@ pub struct SmLimits {
     pub shared_reserved: u32,
     /// Granularity of shared memory allocations in bytes.
     pub shared_unit: u32,
-    /// Number of registers. A CTA may use all registers.
+    /// Number of registers of a multiprocessor. A single CTA may use all of them.
     pub registers: u32,
     /// Throughput of f32 operations divided by that of f64 operations.
     pub double_ratio: u32,

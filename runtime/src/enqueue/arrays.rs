@@ -1,4 +1,4 @@
-//! Copies of whole arrays.
+//! Copies whole CUDA arrays to and from host memory.
 
 use crate::copy::Transfer;
 use crate::error::Result;

@@ -113,7 +113,8 @@ impl Event {
         self.context().waited(life)
     }
 
-    /// Returns the number of milliseconds from `start` to this event.
+    /// Returns the number of milliseconds from the last record of `start` to the last record of
+    /// this event.
     ///
     /// # Errors
     /// [`Error::InvalidHandle`] if one of the events was never recorded or has no timing; [`Error::NotReady`] if the

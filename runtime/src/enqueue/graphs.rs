@@ -1,4 +1,4 @@
-//! Launches of executable graphs.
+//! Launches executable graphs.
 
 use crate::capture;
 use crate::error::Result;

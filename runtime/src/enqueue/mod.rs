@@ -102,7 +102,8 @@ impl Stream {
     /// copy is complete, unless both the source and the destination are device memory.
     ///
     /// # Safety
-    /// Host memory in the transfer must be valid during the call. (Device memory is checked.)
+    /// Host memory in the transfer must be valid during the call. (The function itself checks the
+    /// addresses of device memory.)
     ///
     /// # Errors
     /// [`Error::InvalidValue`] if a range of device memory is not inside an allocation.

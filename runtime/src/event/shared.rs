@@ -21,18 +21,20 @@ use std::time::Duration;
 use crate::error::Result;
 use crate::memory::{Label, SharedKind, SharedMemory, SharedPage, start_of};
 
-/// The word of the shared page with the number of records.
+/// Index of the word of the shared page that contains the number of records.
 const RECORDED: usize = 0;
-/// The first word of the first slot.
+/// Index of the word of the shared page with which the first slot begins.
 const FIRST: usize = 8;
 /// Number of slots.
 const SLOTS: usize = 100;
 
-/// The word of a slot with the number of the last record that uses the slot.
+/// Index of the word of a slot that contains the number of the last record that uses the slot.
 const RECORD: usize = 0;
-/// The word of a slot with the highest number of a complete record that used the slot.
+/// Index of the word of a slot that contains the highest number of all complete records that used
+/// the slot.
 const COMPLETE: usize = 1;
-/// The words of a slot with the process that made the record, and the time when that process started.
+/// Index of the first of two words of a slot. They contain the ID of the process that made the
+/// record, and the time when that process started.
 const PROCESS: usize = 2;
 const STARTED: usize = 3;
 /// Number of words of a slot.
@@ -77,7 +79,7 @@ impl SharedEvent {
         Ok(SharedEvent { page })
     }
 
-    /// Returns the memory file.
+    /// Returns the memory file that contains the state.
     pub(crate) fn memory(&self) -> &SharedMemory {
         self.page.memory()
     }
@@ -99,7 +101,7 @@ impl SharedEvent {
         }
     }
 
-    /// Returns a word of the slot of a record.
+    /// Returns the word with the index `index` in the slot of a record.
     fn word(&self, record: u64, index: usize) -> &AtomicU64 {
         let slot = (record % SLOTS as u64) as usize;
         self.page.word(FIRST + slot * WORDS + index)

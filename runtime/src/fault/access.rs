@@ -98,7 +98,7 @@ fn aligned(address: u64, bytes: u64) -> Result<(), AccessFault> {
 /// copied remain in `dst`. If the ranges overlap, the copied bytes are unspecified (as for `memcpy`).
 ///
 /// # Errors
-/// Returns the first fault.
+/// Returns the first fault if an access faults.
 ///
 /// # Safety
 /// No safe Rust code may rely on the contents of the memory `dst..dst + n`. This memory must be
@@ -119,7 +119,8 @@ pub unsafe fn copy(dst: u64, src: u64, n: usize) -> Result<(), AccessFault> {
 /// Copies `dst.len()` bytes at `src` into `dst`; the access to `src` can fault.
 ///
 /// # Errors
-/// Returns the first fault. Part of `dst` may have been written before the fault.
+/// Returns the first fault if an access faults. Part of `dst` may have been written before the
+/// fault.
 pub fn read(dst: &mut [u8], src: u64) -> Result<(), AccessFault> {
     // SAFETY: the destination is borrowed mutably.
     unsafe { copy(dst.as_mut_ptr() as u64, src, dst.len()) }
@@ -128,7 +129,8 @@ pub fn read(dst: &mut [u8], src: u64) -> Result<(), AccessFault> {
 /// Copies the bytes of `src` to `dst`; the access to `dst` can fault.
 ///
 /// # Errors
-/// Returns the first fault. The bytes that were copied before the fault remain in `dst`.
+/// Returns the first fault if an access faults. The bytes that were copied before the fault remain
+/// in `dst`.
 ///
 /// # Safety
 /// The requirements of [`copy`] apply.
@@ -140,7 +142,7 @@ pub unsafe fn write(dst: u64, src: &[u8]) -> Result<(), AccessFault> {
 /// Sets `n` bytes to `value`.
 ///
 /// # Errors
-/// Returns the first fault.
+/// Returns the first fault if an access faults.
 ///
 /// # Safety
 /// The requirements of [`copy`] apply.
@@ -196,7 +198,7 @@ macro_rules! scalars {
         #[doc = concat!("Loads a `", stringify!($ty), "` in one access; any alignment.")]
         ///
         /// # Errors
-        /// Returns the fault of the access.
+        /// Returns the fault if the access faults.
         #[inline]
         pub fn $load(address: u64) -> Result<$ty, AccessFault> {
             // SAFETY: a load changes no memory, and a fault of the load is recovered.
@@ -207,7 +209,7 @@ macro_rules! scalars {
         #[doc = concat!("Stores a `", stringify!($ty), "` in one access; any alignment.")]
         ///
         /// # Errors
-        /// Returns the fault of the access.
+        /// Returns the fault if the access faults.
         ///
         /// # Safety
         /// The requirements of [`copy`] apply.
@@ -251,7 +253,7 @@ scalars! {
 /// Loads 16 bytes; the address may have any alignment.
 ///
 /// # Errors
-/// Returns the fault of the access.
+/// Returns the fault if the access faults.
 pub fn load128(address: u64) -> Result<u128, AccessFault> {
     let mut value = 0u128;
     // SAFETY: `value` is a local; the load changes nothing and its fault is recovered.
@@ -303,7 +305,7 @@ pub fn gather(
 /// Stores 16 bytes; the address may have any alignment.
 ///
 /// # Errors
-/// Returns the fault of the access.
+/// Returns the fault if the access faults.
 ///
 /// # Safety
 /// The requirements of [`copy`] apply.

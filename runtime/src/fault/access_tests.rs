@@ -16,7 +16,7 @@ impl Fenced {
         }
     }
 
-    /// Returns the first usable address; every address below it faults.
+    /// Returns the lowest accessible address. Accesses directly below it fault.
     fn start(&self) -> u64 {
         self.stack.bottom()
     }

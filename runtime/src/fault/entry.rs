@@ -92,7 +92,7 @@ fn take_pending(state: &ThreadState) -> Option<Trap> {
     }
 }
 
-/// Returns the trap that reports that a stop interrupted generated code at `pc`.
+/// Returns a trap which states that a stop interrupted generated code at `pc`.
 pub(super) fn stopped(pc: u64, owner: u64) -> Trap {
     Trap {
         kind: TrapKind::Stopped,

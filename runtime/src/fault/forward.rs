@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
 use super::FaultError;
 
-/// The signals that our fault handler handles.
+/// The signals of faults. Our fault handler is installed for each of them.
 pub(super) const SIGNALS: [i32; 4] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL];
 
 /// Number of entry points of our handler. For each signal, this is the maximum number of replaced

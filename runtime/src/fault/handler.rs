@@ -304,7 +304,7 @@ struct Fault {
 
 impl Fault {
     /// # Safety
-    /// `info` belongs to one of the four fault signals.
+    /// `info` must describe a signal of a fault ([`forward::SIGNALS`]).
     unsafe fn read(signal: i32, info: &libc::siginfo_t) -> Fault {
         Fault {
             signal,

@@ -2,8 +2,8 @@
 //! range faults and sleeps in the signal handler. After the pages have been replaced, the thread repeats the write.
 //!
 //! A write can fault just before the range is released, and the signal handler can start just after the release. The
-//! module therefore keeps the bounds of a released range. For a limited number of later faults in this range, the
-//! faulting thread repeats the access instead of reporting the fault.
+//! module therefore keeps the bounds of a released range. For a limited number of later faults in
+//! this range, the faulting thread repeats the access, and the fault does not count as an error.
 //!
 //! Invariant: at most one range is held at any time. All static variables of this module that a
 //! signal handler reads are atomic.
@@ -15,9 +15,9 @@ use parking_lot::{Mutex, MutexGuard};
 
 static START: AtomicU64 = AtomicU64::new(0);
 static END: AtomicU64 = AtomicU64::new(0);
-/// Determines how a fault in the range is handled. If the value is [`HELD`], the faulting thread
-/// waits. If the value is 0, the fault is reported. Any other value states how many more faults of
-/// all threads lead to a repetition of the access.
+/// Determines the effect of a fault in the range that is, or was, held. If the value is [`HELD`],
+/// the faulting thread waits. If the value is 0, the fault counts as an error. Any other value
+/// states how many more faults of all threads lead to a repetition of the access.
 static TRIES: AtomicU32 = AtomicU32::new(0);
 const HELD: u32 = u32::MAX;
 /// After the release of a range, at most this number of faults in the range lead to a repetition of

@@ -6,10 +6,10 @@
 //! - [`enter`] calls generated code through an assembly trampoline. The trampoline saves the registers that are needed
 //!   to return to the host at any time. A fault, a stop or a [`raise`]d trap ends the call with `Err(`[`Trap`]`)`.
 //! - [`install`] installs one signal handler for SIGSEGV, SIGBUS, SIGFPE and SIGILL. The handler
-//!   recovers from a fault only in one of three cases. The program counter is in code that was
-//!   registered with [`register_code`]. Or the program counter is an invalid address that
-//!   registered code called or jumped to. Or the program counter is in a routine of [`access`]. To
-//!   recover, the handler edits the saved context and returns; it never jumps.
+//!   recovers from a fault only if the program counter is in code that was registered with
+//!   [`register_code`], is in a routine of [`access`], or is an invalid address that registered
+//!   code called or jumped to. To recover, the handler edits the saved context and returns; it
+//!   never jumps.
 //! - [`WorkerGuard`] creates the alternate signal stack of a worker thread, and its stack for
 //!   generated code, which has a guard. Other threads stop the worker through a [`StopHandle`].
 //!
@@ -115,9 +115,9 @@ pub enum AccessKind {
 pub struct Trap {
     /// Kind of the trap.
     pub kind: TrapKind,
-    /// The signal that reported the trap; 0 for [`TrapKind::Raised`].
+    /// The number of the signal that ended the call; 0 for [`TrapKind::Raised`].
     pub signal: i32,
-    /// `si_code` of that signal.
+    /// The value `si_code` that Linux passed to the handler of this signal.
     pub code: i32,
     /// Address of the access, if the system reports it or the instruction could be decoded.
     pub address: Option<u64>,

@@ -27,15 +27,16 @@ const fn bytes<const WORDS: usize, const BYTES: usize>(words: [u32; WORDS]) -> [
     bytes
 }
 
-/// add x0, x1, x2; ret
+/// Machine code of `add x0, x1, x2; ret`.
 pub(super) const ADD: &[u8] = &bytes::<2, 8>([0x8b02_0020, 0xd65f_03c0]);
-/// ldr x0, [x1]; ret
+/// Machine code of `ldr x0, [x1]; ret`.
 pub(super) const LOAD: &[u8] = &bytes::<2, 8>([0xf940_0020, 0xd65f_03c0]);
-/// nop; str x2, [x1]; ret
+/// Machine code of `nop; str x2, [x1]; ret`.
 pub(super) const STORE: &[u8] = &bytes::<3, 12>([0xd503_201f, 0xf900_0022, 0xd65f_03c0]);
-/// mov x19, #0xffffffffffffffff; mov x20, x19; mov x21, x19; mov x22, x19; mov x23, x19; mov x24, x19; mov x25, x19;
-/// mov x26, x19; mov x27, x19; mov x28, x19; fmov d8, x19; fmov d15, x19; mov x29, x19; ldr x0, [x1]; ret. Every
-/// callee-saved register that this code overwrites is lost unless the trampoline restores it.
+/// Machine code of `mov x19, #0xffffffffffffffff; mov x20, x19; mov x21, x19; mov x22, x19; mov
+/// x23, x19; mov x24, x19; mov x25, x19; mov x26, x19; mov x27, x19; mov x28, x19; fmov d8,
+/// x19; fmov d15, x19; mov x29, x19; ldr x0, [x1]; ret`. Every callee-saved register that this
+/// code overwrites is lost unless the trampoline restores it.
 pub(super) const CLOBBER_LOAD: &[u8] = &bytes::<15, 60>([
     0x9280_0013,
     0xaa13_03f4,
@@ -53,20 +54,22 @@ pub(super) const CLOBBER_LOAD: &[u8] = &bytes::<15, 60>([
     0xf940_0020,
     0xd65f_03c0,
 ]);
-/// stp x29, x30, [sp, #-16]!; blr x1; ldp x29, x30, [sp], #16; ret
+/// Machine code of `stp x29, x30, [sp, #-16]!; blr x1; ldp x29, x30, [sp], #16; ret`.
 pub(super) const CALL: &[u8] =
     &bytes::<4, 16>([0xa9bf_7bfd, 0xd63f_0020, 0xa8c1_7bfd, 0xd65f_03c0]);
-/// udf #49439
+/// Machine code of `udf #49439`.
 pub(super) const TRAP: &[u8] = &bytes::<1, 4>([0x0000_c11f]);
-/// again: ldaxr w3, [x0]; add w3, w3, #0x1; stlxr w4, w3, [x0]; b again
+/// Machine code of `again: ldaxr w3, [x0]; add w3, w3, #0x1; stlxr w4, w3, [x0]; b again`.
 pub(super) const LOOP: &[u8] =
     &bytes::<4, 16>([0x885f_fc03, 0x1100_0463, 0x8804_fc03, 0x17ff_fffd]);
-/// again: stp x29, x30, [sp, #-16]!; bl again
+/// Machine code of `again: stp x29, x30, [sp, #-16]!; bl again`.
 pub(super) const RECURSE: &[u8] = &bytes::<2, 8>([0xa9bf_7bfd, 0x97ff_ffff]);
-/// mov x0, sp; ret
+/// Machine code of `mov x0, sp; ret`.
 pub(super) const STACK_POINTER: &[u8] = &bytes::<2, 8>([0x9100_03e0, 0xd65f_03c0]);
-/// stp x19, x30, [sp, #-16]!; mov x19, x0 (ctx: flag, helper, leave); again: ldr x9, [x19, #8]; blr x9; ldr x9, [x19];
-/// ldr w9, [x9]; cbz w9, again; ldr x9, [x19, #16]; blr x9
+/// Machine code of `stp x19, x30, [sp, #-16]!; mov x19, x0; again: ldr x9, [x19, #8]; blr x9;
+/// ldr x9, [x19]; ldr w9, [x9]; cbz w9, again; ldr x9, [x19, #16]; blr x9`. The argument ctx
+/// points to the addresses of the pending flag, of the helper and of the function that leaves
+/// the call.
 pub(super) const HELPER_LOOP: &[u8] = &bytes::<9, 36>([
     0xa9bf_7bf3,
     0xaa00_03f3,

@@ -107,7 +107,7 @@ pub(super) struct Shared {
     pub(super) requested: AtomicU64,
 }
 
-/// A handle that stops the run of a worker thread. Any thread can use the handle.
+/// A handle with which any thread can stop the run that a worker executes.
 #[derive(Clone, Debug)]
 pub struct StopHandle {
     pub(super) shared: Arc<Shared>,
@@ -122,8 +122,8 @@ impl StopHandle {
     /// mark, and [`super::enter`] tests it when the generated code returns. After the helper has
     /// returned, the generated code can run a loop that calls no such helper. Only a later call of
     /// this function stops such a loop. Callers must therefore repeat the call (for example every
-    /// millisecond) until the worker reports the stop. Returns false if the worker has ended,
-    /// `token` is 0 or the system cannot send the signal.
+    /// millisecond) until the call of [`super::enter`] on the worker has returned. Returns false if
+    /// the worker has ended, `token` is 0 or the system cannot send the signal.
     pub fn stop(&self, token: u64) -> bool {
         if token == 0 {
             return false;

@@ -73,7 +73,7 @@ impl ConditionalHandle {
         &self.context
     }
 
-    /// Returns the current value.
+    /// Returns the current value that the node tests.
     pub fn value(&self) -> u32 {
         self.value.get()
     }

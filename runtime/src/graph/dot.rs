@@ -16,25 +16,26 @@ use super::{Graph, NodeData, NodeOp};
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DotOptions {
-    /// Names and shapes of kernels.
+    /// Whether the text contains the names and launch shapes of kernels.
     pub kernels: bool,
-    /// Addresses and extents of copies.
+    /// Whether the text contains the addresses and extents of copies.
     pub copies: bool,
-    /// Destinations, values and extents of fills.
+    /// Whether the text contains the destinations, values and extents of fills.
     pub fills: bool,
-    /// IDs of events.
+    /// Whether the text contains the IDs of events.
     pub events: bool,
-    /// Addresses and sizes of allocations and frees.
+    /// Whether the text contains the addresses and sizes of allocations and frees.
     pub memory: bool,
-    /// Stream memory operations.
+    /// Whether the text contains the stream memory operations of nodes.
     pub memory_ops: bool,
-    /// Kinds and handles of conditional nodes.
+    /// Whether the text contains the kinds and handles of conditional nodes.
     pub conditionals: bool,
-    /// Attributes of kernels: whether a kernel is cooperative.
+    /// Whether the text states for each kernel whether its launch is cooperative.
     pub attributes: bool,
-    /// IDs of the nodes.
+    /// Whether the text contains the IDs of the nodes.
     pub numbers: bool,
-    /// For each edge, the index of the edge in the dependent node's list of dependencies.
+    /// Whether the text contains, for each edge, the index of the edge in the dependent node's list
+    /// of dependencies.
     pub edges: bool,
 }
 

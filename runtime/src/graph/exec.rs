@@ -182,7 +182,8 @@ impl Graph {
             })
     }
 
-    /// Checks all steps and prepares every kernel once, so that compile errors are reported at instantiation.
+    /// Checks the operations of all nodes and prepares every kernel once, so that compile errors
+    /// are reported at instantiation.
     fn check_steps(&self, plan: &Plan) -> Result<(), InstantiateProblem> {
         for step in plan.graphs.iter().flat_map(|graph| &graph.steps) {
             let StepOp::Node(op) = &step.op else {
@@ -218,7 +219,8 @@ impl Graph {
 }
 
 impl NodeOp {
-    /// Checks the operation and, if it runs a kernel, compiles the kernel.
+    /// Returns an error if a parameter of the operation is invalid. If the operation runs a kernel,
+    /// also compiles the kernel and checks its launch.
     pub(super) fn check_executable(&self) -> Result<()> {
         self.check()?;
         if let NodeOp::Kernel(node, attributes) = self {

@@ -1,5 +1,5 @@
-//! Launches of executable graphs. A launch adds two tasks to the stream, which are the beginning and the end of the
-//! launch. The tasks of the graph run between these two tasks.
+//! Launches executable graphs. A launch adds two tasks to the stream, which are the beginning and
+//! the end of the launch. The tasks of the graph run between these two tasks.
 //!
 //! A launch waits for all work for which a new task of the stream would wait, and for the last
 //! launch of the same executable graph. Each node becomes a task that waits for the tasks of the

@@ -49,7 +49,7 @@ impl<T: Copy> Links<T> {
         self.len == 0
     }
 
-    /// Returns the nodes with their data.
+    /// Returns, for each edge, the node at the other end and the data of the edge.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u64, T)> {
         self.entries.iter().filter_map(|entry| *entry)
     }

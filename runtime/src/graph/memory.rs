@@ -56,7 +56,8 @@ pub struct GraphAllocation {
 
 #[derive(Default)]
 struct GraphMemoryState {
-    /// Whether the allocation is live.
+    /// Whether the allocation is live: a launch has allocated the memory, and it was not freed
+    /// since.
     live: bool,
     /// Whether [`GraphMemory`] counts the memory.
     backed: bool,
@@ -195,7 +196,7 @@ impl GraphAllocation {
         self.ptr
     }
 
-    /// Returns the size in bytes.
+    /// Returns the size of the allocation in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -230,8 +231,8 @@ impl GraphAllocation {
         found.is_some_and(|found| found.id == self.memory)
     }
 
-    /// Records that a free node was added. `inside` is true if the free node is in the graph that
-    /// contains the allocation node.
+    /// Records that a node which frees this allocation was added to a graph. `inside` is true if
+    /// the free node is in the graph that contains the allocation node.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] if a node of the graph that contains the allocation node already
@@ -254,12 +255,14 @@ impl GraphAllocation {
         self.state.lock().freed_inside == Some(true)
     }
 
-    /// Returns whether the allocation is live.
+    /// Returns whether the allocation is live: a launch has allocated the memory, and it was not
+    /// freed since.
     pub(super) fn is_live(&self) -> bool {
         self.state.lock().live
     }
 
-    /// Adds the memory to [`GraphMemory`]. Uploads and launches of a graph call this function.
+    /// Adds the allocation's memory to the amounts of memory in [`GraphMemory`]. Uploads and
+    /// launches of a graph call this function.
     pub(super) fn back(&self) {
         let mut book = BOOK.lock();
         let backed = std::mem::replace(&mut self.state.lock().backed, true);

@@ -1,4 +1,4 @@
-//! The operations of nodes, and the data of edges.
+//! The operations of graph nodes, and the data that an edge between two nodes carries.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -43,17 +43,17 @@ pub enum NodeKind {
     Memset = 2,
     /// A host function.
     Host = 3,
-    /// A graph inside the graph.
+    /// A node that runs a nested graph.
     Child = 4,
     /// A node that does nothing.
     Empty = 5,
-    /// A wait for an event.
+    /// A node that waits for an event.
     EventWait = 6,
-    /// A record of an event.
+    /// A node that records an event.
     EventRecord = 7,
     /// An allocation.
     MemAlloc = 10,
-    /// A free of an allocation.
+    /// A node that frees an allocation.
     MemFree = 11,
     /// Stream memory operations.
     MemOps = 12,
@@ -125,8 +125,8 @@ impl NodeOp {
         }
     }
 
-    /// Checks the parameters of the operation. Does not perform the checks for which the graph that
-    /// contains the node must be known.
+    /// Returns an error if a parameter of the operation is invalid. Does not perform the checks for
+    /// which the graph that contains the node must be known.
     pub(crate) fn check(&self) -> Result<()> {
         match self {
             NodeOp::Kernel(node, attributes) => {
@@ -451,7 +451,8 @@ impl EdgeData {
         self == EdgeData::default()
     }
 
-    /// Checks the data for an edge between nodes of these kinds.
+    /// Returns an error if an edge from a node of kind `from` to a node of kind `to` cannot have
+    /// this data.
     pub(crate) fn check(self, from: NodeKind, to: NodeKind) -> Result<()> {
         let kernels = from == NodeKind::Kernel && to == NodeKind::Kernel;
         let good = self.to_port == 0

@@ -15,22 +15,22 @@ use super::{ConditionalHandle, ConditionalNode, EdgeData, Graph, Node, NodeData,
 use super::{InstantiateProblem, InstantiateReason};
 use crate::error::Error;
 
-/// The data that a launch needs.
+/// A plan: the data of an executable graph that each launch reads.
 #[derive(Clone, Default)]
 pub(super) struct Plan {
     pub(super) graphs: Vec<PlanGraph>,
     /// For each node, by its ID: the index of its graph in `graphs`, and the index of its step in
     /// this graph.
     pub(super) index: FxHashMap<u64, (usize, usize)>,
-    /// The conditional handles of all graphs. Each launch resets the values of those handles that
-    /// were created with the option of a reset.
+    /// The conditional handles of all graphs. Each launch resets the value of a handle to its
+    /// default if the program has requested this when it created the handle.
     pub(super) handles: Vec<Arc<ConditionalHandle>>,
 }
 
 /// One graph of a plan.
 #[derive(Clone, Default)]
 pub(super) struct PlanGraph {
-    /// The steps in the order of the nodes.
+    /// The steps of the graph, in the order of the nodes from which they were created.
     pub(super) steps: Vec<Step>,
     /// The indices of all steps in an order in which each step follows its dependencies.
     pub(super) order: Vec<usize>,

@@ -1,4 +1,5 @@
-//! Random programs over streams, events, graphs and captures, checked against a sequential model.
+//! Tests with random programs that use streams, events, graphs and captures. A sequential model
+//! determines the permitted results of each program.
 //!
 //! A program creates graphs by calls or by capture, launches these graphs between other work, and
 //! sometimes waits. Every operation takes time stamps from a common counter when it begins and when

@@ -7,7 +7,7 @@ use margay_frontend::{LazyModule, SourceFile, parse, resolve};
 /// An error or a warning about a PTX text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Whether the problem prevents loading.
+    /// Whether the problem is an error, which prevents loading, and not a warning.
     pub error: bool,
     /// Line of the text, counted from 1.
     pub line: u32,
@@ -24,8 +24,8 @@ pub struct Checked {
     pub kernels: Vec<String>,
 }
 
-/// Returns the problems that loading a PTX text would report, and the names of the kernels. `name` is the name of the
-/// file.
+/// Returns the errors and warnings that loading a PTX text would cause, and the names of the
+/// kernels. `name` is the name of the file.
 pub fn check_ptx(name: &str, text: &str) -> Checked {
     let parsed = parse(SourceFile::new(name, text));
     let source = Arc::clone(&parsed.source);

@@ -38,7 +38,7 @@ impl Arena {
         Arena { memory, free }
     }
 
-    /// Returns the memory file.
+    /// Returns the memory file of the arena.
     pub fn memory(&self) -> &SharedMemory {
         &self.memory
     }
@@ -52,7 +52,7 @@ impl Arena {
 }
 
 impl AddressSpace {
-    /// Allocates from an arena of this process.
+    /// Allocates memory from an arena that this process created.
     ///
     /// # Errors
     /// Returns the same errors as [`AddressSpace::alloc`].

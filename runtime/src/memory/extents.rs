@@ -16,14 +16,15 @@ pub(super) struct Extents {
 }
 
 impl Extents {
-    /// Creates an allocator with one free range.
+    /// Creates an allocator with one free range: `len` bytes at `start`.
     pub(super) fn new(start: u64, len: u64) -> Extents {
         let mut extents = Extents::default();
         extents.insert(start, len);
         extents
     }
 
-    /// Takes `len` bytes and returns their start; `None` if no free range is large enough.
+    /// Removes a range of `len` bytes from the free ranges and returns its start; `None` if no free
+    /// range is large enough.
     pub(super) fn take(&mut self, len: u64) -> Option<u64> {
         let &(size, start) = self.by_size.range((len, 0)..).next()?;
         self.remove(start, size);
@@ -33,7 +34,8 @@ impl Extents {
         Some(start)
     }
 
-    /// Takes exactly the range of `len` bytes at `start`; returns false if part of it is not free.
+    /// Removes the range of `len` bytes at `start` from the free ranges. Returns false, without a
+    /// change, if part of the range is not free.
     pub(super) fn take_at(&mut self, start: u64, len: u64) -> bool {
         let Some(end) = start.checked_add(len) else {
             return false;

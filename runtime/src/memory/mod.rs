@@ -11,9 +11,9 @@
 //! - `reservation` reserves address ranges from the system. It also changes the access rights of parts of a range and
 //!   discards their contents. `pages` allocates guarded pieces of a range and keeps the pages of freed pieces for
 //!   reuse.
-//! - `extents` records free parts. Up to 1,024 small allocations (of at most 64 KiB) have their own
-//!   pages, so that an access after the free faults. If more small allocations exist, or if
-//!   addresses are scarce, `slab` divides pieces into slots for them.
+//! - `extents` records the free parts of a range. Up to 1,024 small allocations (of at most 64 KiB)
+//!   have their own pages, so that accesses to them fault after they are freed. If more small
+//!   allocations exist, or if addresses are scarce, `slab` divides pieces into slots for them.
 //! - `red_zones` finds writes outside of allocations, in checking runs with red zones.
 //! - `whose` describes the memory that is, or was, at an address, for reports of faults.
 //! - `space` combines these modules and looks up the allocation at an address.
@@ -98,7 +98,8 @@ pub enum MemoryError {
     /// Part of the range to register is not mapped, or is memory of this library other than pinned memory.
     #[error("the host memory at {0:#x} is not mapped")]
     NotMapped(u64),
-    /// The destination was outside the reserved range of the address space, or an access faulted.
+    /// An access faulted, or the bytes to access are not in the reserved range of the address
+    /// space.
     #[error(transparent)]
     Access(#[from] AccessFault),
     /// A CTA needs more shared or local memory than the size of a window.

@@ -5,7 +5,7 @@
 //!
 //! A freed piece is first *idle*: it remains accessible at most until the next launch, so that a
 //! request of the same length can reuse it without a system call. Before a launch runs, idle pieces
-//! are made inaccessible ([`Pages::close_idle`]), so that an access after the free faults as on a
+//! are made inaccessible ([`Pages::close_idle`]), so that later accesses to them fault, as on a
 //! GPU. An inaccessible freed piece is *warm*: it keeps its pages for the next request with the
 //! same footprint (length plus guard). The contents of all idle and warm pieces are discarded if
 //! their total size exceeds the cache limit, or if addresses, mappings or memory are scarce. The
@@ -247,8 +247,8 @@ impl Pages {
         Arc::clone(&self.idle_count)
     }
 
-    /// Takes an idle piece of `len` bytes for reuse. Returns `None` if no idle piece of this length
-    /// may be reused.
+    /// Removes an idle piece of `len` bytes from `idle`, so that the caller can reuse it, and
+    /// returns its start. Returns `None` if no idle piece of this length may be reused.
     fn take_idle(&mut self, footprint: u64, len: u64) -> Option<u64> {
         let idle = self.idle.get_mut(&(footprint, len))?;
         let start = match footprint < RESTS_BELOW {
@@ -330,10 +330,10 @@ impl Pages {
         }
     }
 
-    /// Takes `len` bytes of free addresses, which stay inaccessible. If the range at `hint` is
-    /// free, takes this range; otherwise takes a range that starts at a multiple of `align`.
-    /// Returns the start and the argument for [`Pages::unreserve`]; `None` if no free range is
-    /// large enough.
+    /// Reserves a range of `len` bytes of free addresses, which stay inaccessible. If the range at
+    /// `hint` is free, reserves this range; otherwise reserves a range that starts at a multiple of
+    /// `align`. Returns the start and the argument for [`Pages::unreserve`]; `None` if no free
+    /// range is large enough.
     pub(super) fn reserve(
         &mut self,
         len: u64,
@@ -354,13 +354,15 @@ impl Pages {
         Some((start, (taken, footprint)))
     }
 
-    /// Releases addresses that [`Pages::reserve`] took. All of these addresses must be inaccessible.
+    /// Releases addresses that [`Pages::reserve`] reserved. All of these addresses must be
+    /// inaccessible.
     pub(super) fn unreserve(&mut self, (start, len): (u64, u64)) {
         self.extents.give(start, len);
     }
 
-    /// Takes a free address range, whose pages have no content. If no free range is large enough,
-    /// first frees the addresses of all idle and warm pieces.
+    /// Removes an address range from the free ranges and returns its start. The pages of the range
+    /// have no content. If no free range is large enough, first frees the addresses of all idle and
+    /// warm pieces.
     fn take_cold(&mut self, footprint: u64) -> Option<u64> {
         if let Some(start) = self.free(footprint).take(footprint) {
             return Some(start);

@@ -22,9 +22,9 @@ pub struct RedZones {
 /// A red zone of an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ZoneSide {
-    /// The zone before the first byte.
+    /// The red zone before the first byte of the allocation.
     Header,
-    /// The zone after the last byte.
+    /// The red zone after the last byte of the allocation.
     Footer,
 }
 

@@ -33,7 +33,8 @@ pub(super) enum Rights {
     ReadWrite,
 }
 
-/// Number of bytes of address space to leave for the windows of resident CTAs, for threads and for the program.
+/// Number of bytes of address space that remain for the windows of resident CTAs, for threads and
+/// for the program.
 const REST: u64 = 16 << 30;
 
 /// Ranges below 4 GiB, as start and length. Each length is a power of two, and the start is a

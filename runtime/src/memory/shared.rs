@@ -3,8 +3,8 @@
 //! A process that has a descriptor of the file can map the file. The file exists until its last
 //! descriptor is closed and its last mapping is removed, so the end of one process does not affect
 //! other processes. The size is sealed, so no mapping ever extends beyond the end of the file. A
-//! *label* in the file's name describes the content. Descriptors of files without a label or
-//! without seals are refused.
+//! *label* in the file's name describes the content. The functions of this module return an error
+//! for descriptors of files without a label or without seals.
 //!
 //! Invariant: a [`SharedMemory`] is a sealed memory file of exactly `len` bytes that this library created.
 
@@ -239,12 +239,12 @@ impl SharedMemory {
             })
     }
 
-    /// Returns the size in bytes.
+    /// Returns the size of the memory file in bytes.
     pub fn bytes(&self) -> u64 {
         self.len
     }
 
-    /// Returns the description of the content.
+    /// Returns the label of the memory file, which describes the content.
     pub fn label(&self) -> Label {
         self.label
     }
@@ -253,7 +253,7 @@ impl SharedMemory {
         self.file.as_fd()
     }
 
-    /// Writes to the file at an offset. All mappings of the file show the change.
+    /// Writes `bytes` to the file, beginning at `offset`. All mappings of the file show the change.
     pub(super) fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MemoryError> {
         without_size_signal(|| self.file.write_all_at(bytes, offset)).map_err(|source| {
             MemoryError::System {

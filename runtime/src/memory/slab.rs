@@ -7,7 +7,7 @@
 //! Invariant: the bit of a slot in `free` is set if and only if the slot is free. `live` is the
 //! number of slots in use.
 
-/// The slot size of each class in bytes. All slot sizes are multiples of [`super::ALIGNMENT`].
+/// The slot size of each size class in bytes. All slot sizes are multiples of [`super::ALIGNMENT`].
 pub(super) const CLASSES: [u64; 16] = [
     512, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 10240, 12288, 16384, 20480, 24576, 32768, 49152,
     65536,
@@ -19,7 +19,7 @@ pub(super) fn class_of(bytes: u64) -> Option<usize> {
     (class < CLASSES.len()).then_some(class)
 }
 
-/// A range that is divided into slots of one class.
+/// An address range that is divided into slots of one size class ([`CLASSES`]).
 #[derive(Debug)]
 pub(super) struct Slab {
     pub(super) base: u64,
@@ -49,7 +49,8 @@ impl Slab {
         }
     }
 
-    /// Takes the lowest free slot and returns its address.
+    /// Marks the free slot with the lowest address as used and returns its address; `None` if no
+    /// slot is free.
     pub(super) fn take(&mut self) -> Option<u64> {
         let word = self.free.iter().position(|&w| w != 0)?;
         let bit = u64::from(self.free[word].trailing_zeros());

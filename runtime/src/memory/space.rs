@@ -29,8 +29,8 @@ use super::{MemoryError, limits};
 use crate::call_stack::CallStack;
 use crate::fault::{AccessFault, AccessKind, TrapKind, access};
 
-/// Maximum number of ranges and slots whose addresses are not reused after
-/// [`AddressSpace::retire`].
+/// [`AddressSpace::retire`] frees an allocation whose addresses are reused only after this number
+/// of further allocations have been retired.
 const RESTING: usize = 256;
 /// Maximum number of quarantined allocations ([`MemoryConfig::red_zone`]).
 const QUARANTINED: usize = 4096;
@@ -81,7 +81,7 @@ pub struct Request {
     /// Kind of the memory. [`AddressSpace::alloc`] returns an error for `Registered`, `Mapped` and
     /// `Imported`.
     pub kind: MemoryKind,
-    /// Ordinal of the device.
+    /// Ordinal of the device to which the memory belongs.
     pub device: i32,
     /// ID of the owner (a context), for [`AddressSpace::free_owned`].
     pub owner: u64,
@@ -102,15 +102,15 @@ pub(crate) const UNALLOCATED: u32 = 1 << 28;
 pub struct Allocation {
     /// First address. It is a multiple of [`super::ALIGNMENT`] unless the memory is registered or imported.
     pub base: u64,
-    /// Requested size in bytes.
+    /// Requested size of the allocation in bytes.
     pub size: u64,
     /// Kind of memory.
     pub kind: MemoryKind,
-    /// Ordinal of the device.
+    /// Ordinal of the device to which the memory belongs.
     pub device: i32,
     /// ID of the context that owns the memory, from [`Request::owner`].
     pub owner: u64,
-    /// The flags of the [`Request`].
+    /// The flags of the [`Request`] with which the memory was allocated.
     pub flags: u32,
     /// ID of the allocation: unique in the process, never 0 and never reused.
     pub id: u64,
@@ -195,7 +195,7 @@ impl Default for MemoryConfig {
 /// Amounts of memory in bytes, for `cuMemGetInfo` and reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct MemoryInfo {
-    /// Memory of the first device.
+    /// Size of the memory of the first device.
     pub total: u64,
     /// Free memory of the first device.
     pub free: u64,
@@ -312,7 +312,7 @@ pub(crate) fn default_device_memory(devices: u32) -> u64 {
 }
 
 impl AddressSpace {
-    /// Reserves the address range.
+    /// Creates an address space: reserves its address range.
     ///
     /// # Errors
     /// [`MemoryError::OutOfMemory`] or [`MemoryError::System`] if the system does not grant even 32 MiB of addresses
@@ -468,12 +468,13 @@ impl AddressSpace {
         }
     }
 
-    /// Returns whether the stacks of calls are stored.
+    /// Returns whether the address space stores the call stack of each allocation and each free.
     pub(super) fn keeps_calls(&self) -> bool {
         self.keeps_calls
     }
 
-    /// Returns the stack of the current call, if the stacks of calls are stored.
+    /// Captures and returns the stack of the calling thread if the address space stores call
+    /// stacks; otherwise returns `None`.
     pub(super) fn call(&self) -> Option<CallStack> {
         self.keeps_calls.then(CallStack::capture)
     }
@@ -500,9 +501,9 @@ impl AddressSpace {
     }
 
     /// Frees the allocation that starts at `base`, of any kind. The addresses of the allocation are
-    /// reused only after [`RESTING`] other allocations were freed with this function, or if no
-    /// other addresses are left. Exceptions are memory files and registrations, whose addresses can
-    /// be reused immediately.
+    /// reused only after this function has freed [`RESTING`] other allocations, or if all other
+    /// addresses are in use. Exceptions are memory files and registrations, whose addresses can be
+    /// reused immediately.
     ///
     /// # Errors
     /// [`MemoryError::NotAllocated`] if no allocation starts at `base`.

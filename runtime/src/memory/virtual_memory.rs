@@ -23,8 +23,8 @@ use super::space::{Backing, Record};
 use super::usage::Charge;
 use super::{AddressSpace, Allocation, MemoryError, MemoryKind};
 
-/// The granularity in bytes. All sizes and addresses that are passed to the interface must be
-/// multiples of the granularity.
+/// The granularity of the virtual memory interface, in bytes. All sizes and addresses that are
+/// passed to the interface must be multiples of the granularity.
 pub const GRANULARITY: u64 = 2 << 20;
 
 /// Rights of a device or of the host for a mapping.
@@ -50,7 +50,7 @@ pub struct Physical {
 }
 
 impl Physical {
-    /// Returns the size in bytes.
+    /// Returns the size of the physical allocation in bytes.
     pub fn size(&self) -> u64 {
         self.memory.bytes()
     }
@@ -75,7 +75,7 @@ impl Physical {
         self.flags
     }
 
-    /// Returns the memory file.
+    /// Returns the memory file that contains the physical allocation.
     pub fn memory(&self) -> &SharedMemory {
         &self.memory
     }
@@ -96,7 +96,7 @@ struct Mapping {
     access: Vec<Access>,
 }
 
-/// All ranges and mappings.
+/// All reserved ranges and all mappings of the virtual memory interface.
 #[derive(Debug, Default)]
 pub(super) struct Virtual {
     ranges: BTreeMap<u64, Range>,

@@ -165,8 +165,8 @@ impl Windows {
         self.reservation.base()..self.reservation.base() + self.reservation.len()
     }
 
-    /// Takes a free slot, and makes at least `shared` bytes of its shared memory and `local` bytes
-    /// of its local memory accessible.
+    /// Marks a free slot as used, and makes at least `shared` bytes of its shared memory and
+    /// `local` bytes of its local memory accessible.
     ///
     /// # Errors
     /// [`MemoryError::NoWindow`] if no slot is free; [`MemoryError::WindowTooLarge`] if a size exceeds its window;
@@ -214,9 +214,9 @@ impl Windows {
         }
     }
 
-    /// Returns an upper bound for the number of bytes that must be made accessible. Afterwards,
-    /// `count` slots have at least `shared` accessible bytes of shared memory and `local`
-    /// accessible bytes of local memory.
+    /// Returns an upper bound for the number of bytes that must be made accessible so that `count`
+    /// slots have at least `shared` accessible bytes of shared memory and `local` accessible bytes
+    /// of local memory.
     fn missing(&self, count: u64, shared: u64, local: u64) -> u64 {
         let missing = |wanted: u64, open: fn(&Slot) -> &AtomicU64| {
             let slots = self.slots.iter();
@@ -296,7 +296,8 @@ struct Part<'a> {
 }
 
 impl Part<'_> {
-    /// Makes at least `wanted` bytes accessible. Only the owner of the slot calls this function.
+    /// Makes at least the first `wanted` bytes of the window accessible. Only the owner of the slot
+    /// calls this function.
     fn grow(&self, reservation: &Reservation, wanted: u64) -> Result<(), MemoryError> {
         if wanted <= self.open.load(Ordering::Relaxed) {
             return Ok(());

@@ -71,8 +71,8 @@ impl Bodies {
         }))
     }
 
-    /// Returns a module in which `function` and all defined functions that `function` can call have bodies. The bodies
-    /// contain operations that report the events in `selection`.
+    /// Returns a module in which `function` and all defined functions that `function` can call have
+    /// bodies. The bodies contain operations that record the events in `selection`.
     ///
     /// # Errors
     /// [`Error::InvalidPtx`] if one of these functions is not valid PTX, [`Error::Unsupported`] if a tool selects

@@ -19,7 +19,7 @@ use crate::engine::{Image, LoadOptions};
 /// Maximum number of images in the cache. An image can stay in the cache after its last module was
 /// unloaded.
 const MOST_IMAGES: usize = 64;
-/// Maximum size in bytes of the images that are kept.
+/// Maximum total size in bytes of the images in the cache.
 const MOST_BYTES: usize = 32 << 20;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

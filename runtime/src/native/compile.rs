@@ -1,4 +1,4 @@
-//! Runs compilation on separate threads, one thread for each piece of work.
+//! Runs each compilation on a thread of its own.
 //!
 //! Programs can launch kernels from threads with small stacks, but parsing and compiling deeply nested input needs
 //! large stacks. This work therefore runs on a thread with a stack of [`STACK`] bytes; only pages

@@ -1,5 +1,6 @@
-//! Decides whether an access races with an earlier access, and which operation or property is missing between the two
-//! accesses.
+//! Decides whether an access races with an earlier access. If so, the module also finds out what
+//! would prevent the race ([`Missing`](super::Missing)): a missing operation, such as a barrier, or
+//! a missing property, such as a sufficient scope.
 
 use super::cell::Entry;
 use super::clock::{CtaId, Thread, Time};
@@ -44,11 +45,11 @@ impl Detector {
             .fold(0, |mask, lane| mask | 1 << lane)
     }
 
-    /// Returns the thread and the time at which an access by `thread` ends. The access happens
-    /// before the next access of another thread if the vector clock of the other thread contains
-    /// this end. An ordinary access ends at the time of the access. An access of an asynchronous
-    /// copy ends at the wait for the copy's group, or at the copy's signal to its mbarrier. Returns
-    /// `None` if this wait or signal has not happened yet.
+    /// Returns the end of an access by `thread`: a time, and the thread to which this time belongs.
+    /// The access happens before the next access of another thread if the vector clock of the other
+    /// thread contains this end. An ordinary access ends at the time of the access. An access of an
+    /// asynchronous copy ends at the wait for the copy's group, or at the copy's signal to its
+    /// mbarrier. Returns `None` if this wait or signal has not happened yet.
     fn end_of(&self, group: &Group, thread: Thread, writes: bool) -> Option<(Thread, Time)> {
         match group.copy.map(|copy| copy.end) {
             None => Some((thread, group.time)),
@@ -245,7 +246,7 @@ impl Detector {
         })
     }
 
-    /// Returns whether the scope of a strong access includes a thread.
+    /// Returns whether the accesses of `group` are strong and their scope includes the thread `by`.
     pub(super) fn scope_includes(&self, group: &Group, by: Thread) -> bool {
         let scope = group.strong;
         scope.is_some_and(|scope| self.includes(scope, by.cta, group.cta))

@@ -28,8 +28,8 @@ pub(super) struct Now {
     cta: CtaId,
     pub(super) warp: u32,
     time: Time,
-    /// Index of an interval. In this interval and in earlier intervals, all accesses of the warp
-    /// happen before the next access of every lane of the warp.
+    /// Index of the last interval in which all accesses of the warp happen before the next access
+    /// of every lane of the warp. The same holds for all earlier intervals.
     common: u32,
     /// Whether only barriers of the CTA and of its warps have synchronised the threads of the CTA
     /// so far ([`Running::is_plain`](super::cta::Running)).
@@ -94,13 +94,13 @@ impl Now {
     }
 }
 
-/// Maximum number of accesses in the list of a cell that the functions of this module examine. If
-/// the list is longer, `Detector::touch` examines it.
+/// Maximum length of a cell's list of recorded accesses that the functions of this module examine.
+/// If the list is longer, `Detector::touch` examines it.
 const FEW: usize = 8;
 
-/// Maximum number of accesses in the list of a cell that [`record_update`] examines. This limit is
-/// higher than [`FEW`], because loops with an atomic update are often unrolled, and two updates are
-/// recorded for each unrolled copy of the instruction.
+/// Maximum length of a cell's list of recorded accesses that [`record_update`] examines. This limit
+/// is higher than [`FEW`], because loops with an atomic update are often unrolled, and two updates
+/// are recorded for each unrolled copy of the instruction.
 const MANY: usize = 24;
 
 /// Maximum number of reads by different warps or instructions that are recorded in the list of a
@@ -111,7 +111,7 @@ const ENOUGH: usize = 4;
 
 /// Searches a cell for two recorded writes that make it unnecessary to record a new write, and
 /// returns them. Both are weak writes by the same instruction in two different clusters, and both
-/// cover all bytes of the new write. `cluster_of` returns the cluster of a write's CTA.
+/// wrote all bytes that the new write writes. `cluster_of` returns the cluster of a write's CTA.
 ///
 /// If only barriers order the threads of each CTA, every later access that races with the new write also races with one
 /// of the two recorded writes, or with a later write that has replaced one of them. The two threads
@@ -328,9 +328,9 @@ fn is_known_elsewhere(groups: &[Group], now: &Now, read: &Entry, further: &[Entr
 }
 
 /// Records the atomic update `entry` in a cell, unless `Detector::touch` must compare the update
-/// with the earlier accesses. Returns false if `Detector::touch` must do so. The function is called
-/// only for kernels in which barriers are the only operations that order the threads. `cluster_of`
-/// returns the cluster of a CTA.
+/// with the earlier accesses. Returns false if `Detector::touch` must compare the update. The
+/// function is called only for kernels in which barriers are the only operations that order the
+/// threads. `cluster_of` returns the cluster of a CTA.
 ///
 /// Atomic updates of the same size do not race with each other. As soon as two unordered updates by
 /// one instruction are recorded, no more updates by this instruction are recorded. The two updates
@@ -619,9 +619,9 @@ impl Detector {
         }
     }
 
-    /// Returns whether an access is an atomic update that does not order other accesses. This is so
-    /// if barriers are the only operations that order the threads of the CTA, and no other work may
-    /// overlap the launch.
+    /// Returns whether an access is an atomic update that orders no other accesses. An atomic
+    /// update orders no other accesses if barriers are the only operations that order the threads
+    /// of the CTA, and if no other work may overlap the launch.
     fn is_silent(&self, cta: &Cta, access: Access) -> bool {
         access.is_update() && cta.barriers_only && !self.overlapping.contains(&cta.launch)
     }
@@ -820,8 +820,8 @@ impl Detector {
         }
     }
 
-    /// Records reads of the same bytes by several lanes. Returns false if the reads must be
-    /// compared with earlier accesses in any cell.
+    /// Records reads of the same bytes by several lanes. Returns false, without recording all
+    /// reads, if the reads must be compared with the earlier accesses of at least one cell.
     fn record_uniform(
         &mut self,
         now: &Now,

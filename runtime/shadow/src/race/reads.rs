@@ -1,4 +1,4 @@
-//! Reads of memory that the launch has not written.
+//! Records reads of memory that the reading launch has not written.
 //!
 //! Most kernels read some arrays and write other arrays. Reads of memory that no thread of the launch writes cannot
 //! race within the launch. The detector stores these reads as *runs*: a run describes the reads of
@@ -78,17 +78,18 @@ pub(super) struct Reader {
     pub(super) cta: u64,
     pub(super) first: u32,
     pub(super) time: Time,
-    /// Index of an interval. In this interval and in earlier intervals, all accesses of a warp of
-    /// the run happen before the next access of every lane of the same warp.
+    /// Index of the last interval in which all accesses of each warp of the run happen before the
+    /// next access of every lane of this warp. The same holds for all earlier intervals.
     pub(super) common: u32,
 }
 
 /// The readers of runs with equal keys.
 #[derive(Debug)]
 struct Readers {
-    /// The launch of the readers. This is the last launch that has read these addresses with this
-    /// instruction. The reads of earlier launches need not be kept: every later access that is not
-    /// ordered with them is not ordered with the reads of the last launch either.
+    /// The launch to which all these readers belong. This is the last launch that has read these
+    /// addresses with this instruction. The reads of earlier launches need not be kept: every later
+    /// access that is not ordered with them is not ordered with the reads of the last launch
+    /// either.
     launch: u32,
     /// Number of bytes of an element of the reads (`Access::element`).
     element: u8,
@@ -134,7 +135,8 @@ impl Readers {
 /// of the first CTA and of the CTA after the last CTA.
 type GridRange = (GridKey, (u32, u8), (u64, u64));
 
-/// A block of memory.
+/// The recorded runs of a block of memory ([`BLOCK`] bytes), and the last launch that wrote the
+/// block.
 #[derive(Debug, Default)]
 pub(super) struct Block {
     /// The last launch that has written the block.
@@ -187,7 +189,7 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    /// Returns the number of runs.
+    /// Returns the number of runs in all blocks.
     pub(super) fn runs(&self) -> usize {
         self.runs
     }

@@ -1,4 +1,4 @@
-//! Reads of single elements of memory that the launch has not written.
+//! Records reads of single elements of memory that the reading launch has not written.
 //!
 //! If the addresses that the lanes read have no common pattern, for example in a sparse matrix, the
 //! reads cannot be stored as runs ([`super::reads`]). The detector stores these reads in tables. A
@@ -20,22 +20,22 @@ use super::{Access, Detector, Group, Site};
 /// Number of entries of the cache of tables, and of the cache of readers.
 const CACHED: usize = 256;
 
-/// Minimum number of readers for a search for unused readers.
+/// The detector searches for unused readers only if it stores at least this number of readers.
 const MANY: usize = 1 << 16;
 
 /// Number of runs that take about as much memory as one table. [`Blocks::runs`] counts each table
 /// as this number of runs.
 pub(super) const RUNS: usize = 512;
 
-/// A warp that reads, and the time of its reads.
+/// A warp that performs reads, and the time of these reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Reader {
     launch: u32,
     cta: CtaId,
     warp: u32,
     time: Time,
-    /// Index of an interval. In this interval and in earlier intervals, all accesses of the warp
-    /// happen before the next access of every lane of the warp.
+    /// Index of the last interval in which all accesses of the warp happen before the next access
+    /// of every lane of the warp. The same holds for all earlier intervals.
     common: u32,
 }
 
@@ -63,7 +63,8 @@ type Readers = [u32; 4];
 /// The word in a [`Table`] for an element whose readers are stored in [`Scattered::several`].
 const SEVERAL: u32 = u32::MAX;
 
-/// Maximum value of the index of a reader plus one. Words contain readers in this form.
+/// Maximum value of the index of a reader plus one. A word stores a reader as its index plus one,
+/// so that 0 can stand for no reader.
 const LAST_READER: u32 = (1 << 27) - 2;
 
 /// Returns the word for an element that a single lane of a reader has read. `reader` is the reader's index plus one.
@@ -77,7 +78,7 @@ fn unpack(word: u32) -> (u32, u32) {
     (word >> 5, 1 << (word & 31))
 }
 
-/// The reads of a block by an instruction.
+/// The recorded reads of one block of memory by one instruction.
 #[derive(Debug)]
 struct Table {
     block: u64,
@@ -99,7 +100,8 @@ struct Table {
 }
 
 impl Table {
-    /// Records that the table contains reads of a launch.
+    /// Prepares the table for reads of `launch`: if the table contains reads of another launch,
+    /// replaces [`Table::launch`] and clears [`Table::enough`].
     #[inline]
     fn begin(&mut self, launch: u32) {
         if self.launch != launch {
@@ -230,8 +232,8 @@ impl Scattered {
         self.recent.fill(0);
     }
 
-    /// Records in a table that the lanes `by` of a reader have read an element. Returns false if
-    /// the caller must record the read in another way.
+    /// Records in a table that the lanes `by` of a reader have read an element. Returns false,
+    /// without a change, if the caller must record the read outside the table.
     #[inline]
     fn record(&mut self, table: u32, element: usize, (new, by): (u32, u32)) -> bool {
         let of = &mut self.tables[table as usize];
@@ -269,13 +271,15 @@ impl Scattered {
         true
     }
 
-    /// Returns the table of a block and an instruction if it is in the cache.
+    /// Returns the index of the table for a block and an instruction, or `None` if the cache does
+    /// not contain the table for this launch.
     fn cached(&self, key: (u64, Site), launch: u32) -> Option<u32> {
         let cached = (*self.cache.get(cache_index(key))?)?;
         (cached.key == key && cached.launch == launch).then_some(cached.table)
     }
 
-    /// Returns the table of a block and an instruction, and whether the function added this table.
+    /// Returns the index of the table for a block and an instruction, and whether the function
+    /// added this table.
     fn table(
         &mut self,
         key: (u64, Site),
@@ -305,8 +309,8 @@ impl Scattered {
         (table, table == next)
     }
 
-    /// Removes the reads of a block: only the reads by the launch `of`, or all reads if `of` is
-    /// `None`.
+    /// Removes the reads of a block from the tables, and returns them: only the reads by the launch
+    /// `of`, or all reads if `of` is `None`.
     fn take(&mut self, block: u64, of: Option<u32>) -> Vec<Moved> {
         let mut moved = Vec::new();
         for &index in self.of_block.get(&block).into_iter().flatten() {
@@ -526,7 +530,7 @@ impl Detector {
     }
 }
 
-/// Reads by active lanes that follow each other. The lanes read either the same element or adjacent
+/// Reads by consecutive active lanes of a warp. The lanes read either the same element or adjacent
 /// elements.
 struct Part {
     /// The lanes.
@@ -563,9 +567,9 @@ impl Part {
 }
 
 impl Blocks {
-    /// Records in a table that some lanes of a reader read one or more elements. `lanes` contains
-    /// the reader and the mask of its lanes. Returns false if the launch has written the block, or
-    /// the table cannot contain all the reads.
+    /// Records the reads `part` in a table. The last argument consists of the reader and the mask
+    /// of the lanes that read. Returns false if the launch has written the block, or the table
+    /// cannot contain all the reads.
     #[inline]
     fn read_part(
         &mut self,

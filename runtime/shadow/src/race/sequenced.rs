@@ -1,5 +1,5 @@
-//! The order of the operations `fence.sc`. The CUDA compiler translates `__threadfence()` to
-//! `fence.sc`.
+//! Determines how executions of `fence.sc` order the accesses before and after them. The CUDA
+//! compiler translates `__threadfence()` to `fence.sc`.
 //!
 //! PTX orders any two `fence.sc` operations whose scopes include each other, and the earlier fence
 //! synchronises with the later fence (PTX ISA 8.9, "Synchronizes"). Suppose that a fence F happens
@@ -24,13 +24,13 @@ use super::cta::Known;
 /// CTA.
 #[derive(Debug)]
 pub(super) struct Sequenced {
-    /// For each thread: the accesses before those fences that happen before the next access of the
-    /// thread.
+    /// For each thread, all accesses that precede a fence which happens before the next access of
+    /// the thread.
     fenced: Known,
-    /// For each thread: the accesses before those fences that precede the next `fence.sc` of the
-    /// thread in the order of fences.
+    /// For each thread, all accesses that precede a fence which, in the order of fences, precedes
+    /// the next `fence.sc` of the thread.
     read: Known,
-    /// Whether the write from which a thread has read depends on the order in which the threads
+    /// Whether a thread of the CTA has read a value that depends on the order in which the threads
     /// happened to run.
     scheduled: bool,
 }
@@ -44,8 +44,8 @@ impl Sequenced {
         }
     }
 
-    /// Returns both kinds of clocks. Barriers update these clocks in the same way as the clocks of
-    /// accesses.
+    /// Returns the two groups of vector clocks, `fenced` and `read`. Barriers update these clocks
+    /// in the same way as the clocks of accesses.
     pub(super) fn all(&mut self) -> [&mut Known; 2] {
         [&mut self.fenced, &mut self.read]
     }
@@ -55,8 +55,8 @@ impl Sequenced {
         clock::join(self.fenced.thread_mut(thread), known);
     }
 
-    /// Returns the accesses before those fences that happen before the next access of a thread. If
-    /// this access is a strong write and another thread reads its value, the returned accesses
+    /// Returns all accesses that precede a fence which happens before the next access of a thread.
+    /// If this access is a strong write and another thread reads its value, the returned accesses
     /// precede later fences of the other thread.
     pub(super) fn written(&self, thread: u32) -> Shared {
         self.fenced.of(thread)
@@ -69,8 +69,8 @@ impl Sequenced {
     }
 
     /// Returns the accesses that precede the next `fence.sc` of a thread because of the values that
-    /// the thread has read. Also returns whether these values depend on the order in which the
-    /// threads happened to run.
+    /// the thread has read. Also returns whether any thread of the CTA has read a value that
+    /// depends on the order in which the threads happened to run.
     pub(super) fn acquired(&self, thread: u32) -> (Shared, bool) {
         (self.read.of(thread), self.scheduled)
     }

@@ -1,5 +1,5 @@
-//! Frees groups to which no recorded access belongs. A group describes the accesses of one warp
-//! with one instruction in one interval between two synchronising operations.
+//! Frees the groups of accesses to which no recorded access belongs any more. A group describes the
+//! accesses of one warp with one instruction in one interval between two synchronising operations.
 //!
 //! A CTA that accesses shared memory in thousands of intervals creates groups for each interval, but the cells contain
 //! only accesses of the last few intervals. Without reuse, the memory for groups would grow with the running time of a
@@ -9,10 +9,10 @@ use super::cell::{GroupId, NONE};
 use super::ctas::Cta;
 use super::{Detector, Group};
 
-/// Minimum number of groups for a search for unused groups.
+/// The detector searches for unused groups only if it stores at least this number of groups.
 const FIRST: usize = 1 << 18;
 
-/// The groups that can be reused.
+/// The groups of accesses that are free for reuse.
 #[derive(Debug, Default)]
 pub(super) struct Unused {
     groups: Vec<GroupId>,
@@ -23,10 +23,10 @@ pub(super) struct Unused {
 impl Detector {
     /// Searches for unused groups if three conditions hold: no group can be reused, there are at
     /// least [`FIRST`] groups, and there are at least twice as many groups as were in use after the
-    /// last search. All searches together therefore take a time that is proportional to the number
-    /// of groups. The search frees every group that no recorded access belongs to and that is not
-    /// the current group of an instruction and a warp. The function must therefore not be called
-    /// while a caller uses such a group.
+    /// last search. All searches together therefore take a time that is at most proportional to the
+    /// number of groups that are created. The search frees every group that no recorded access
+    /// belongs to and that is not the current group of an instruction and a warp. The function must
+    /// therefore not be called while a caller uses such a group.
     pub(super) fn sweep_groups(&mut self) {
         if self.groups.len() < FIRST.max(2 * self.unused.kept) || !self.unused.groups.is_empty() {
             return;

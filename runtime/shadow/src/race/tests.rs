@@ -1,4 +1,4 @@
-//! Tests of the detector. Each test makes the calls that an engine makes for a small program.
+//! Tests of the race detector. Each test makes the calls that an engine makes for a small program.
 
 mod chunks;
 
@@ -217,7 +217,8 @@ fn atomics_of_narrow_scope_race_between_ctas() {
     assert_eq!(run.missing()[0], Missing::Scope);
 }
 
-/// Thread 0 of CTA 0 writes X and then a flag; thread 0 of CTA 1 reads the flag and then X.
+/// Performs these accesses: thread 0 of CTA 0 writes X and then a flag; thread 0 of CTA 1 reads the
+/// flag and then X. Returns what is missing in each reported race.
 fn message(fence: Option<Scope>, releases: bool) -> Vec<Missing> {
     let mut run = Run::new();
     run.write(0, 0);
@@ -873,8 +874,9 @@ fn counters_take_linear_time() {
     assert!(detector.locations[&FLAG].suspected.is_none());
 }
 
-/// Even if a read need not be recorded, it must be compared with an earlier write. In this test,
-/// the write happens before the reads of another warp, but not before this read.
+/// Even if a read need not be recorded, it must be compared with an earlier write. In this test, a
+/// write happens before the reads of one warp, but not before the read of another warp. The
+/// detector need not record this last read, but it must report its race with the write.
 #[test]
 fn skipped_reads_do_not_hide_races_with_earlier_writes() {
     let mut detector = Detector::default();
@@ -1096,8 +1098,9 @@ fn a_fence_is_missing_after_many_updates() {
     assert!(missing.contains(&Missing::Fence));
 }
 
-/// The detector must keep a weak access when an atomic access that happens after it is recorded: a
-/// later atomic access of another CTA races only with the weak access.
+/// The detector must keep a recorded weak access even after it records an atomic access that
+/// happens after the weak access: a later atomic access of another CTA races only with the weak
+/// access.
 #[test]
 fn an_atomic_access_does_not_hide_an_earlier_weak_access() {
     let wide = Access {

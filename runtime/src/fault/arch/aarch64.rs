@@ -1,4 +1,6 @@
-//! aarch64 Linux: the trampoline of `enter`, the recovery stub and the saved context.
+//! Fault recovery on aarch64 Linux: the trampoline with which `enter` calls generated code, the
+//! code that ends such a call after a fault, and the state of the CPU that a signal handler
+//! receives.
 //!
 //! The trampoline follows the AAPCS64 calling convention. It saves x19 to x30 and d8 to d15 on the caller's stack, and
 //! the stack pointer and FPCR in the save area.
@@ -149,7 +151,7 @@ pub(in crate::fault) struct Context {
 }
 
 impl Context {
-    /// Wraps the third argument of a signal handler.
+    /// Creates a [`Context`] from the third argument of a signal handler.
     ///
     /// # Safety
     /// `raw` must be the context pointer of the running handler. The value must not be used after the handler returns.
@@ -162,7 +164,7 @@ impl Context {
         unsafe { &raw mut (*self.raw).uc_mcontext }
     }
 
-    /// Returns the interrupted program counter.
+    /// Returns the program counter at which the signal interrupted the thread.
     pub(in crate::fault) fn pc(&self) -> u64 {
         // SAFETY: the context is this thread's own until the handler returns.
         unsafe { (*self.machine()).pc }
@@ -223,8 +225,8 @@ impl Context {
         None
     }
 
-    /// Always returns `None`, because on aarch64 the Linux kernel reports the address of every
-    /// memory fault.
+    /// The address in the result is always `None`: on aarch64, this function cannot find an address
+    /// that the Linux kernel does not report.
     pub(in crate::fault) fn explain(&self, _code_end: u64) -> (TrapKind, Option<u64>) {
         (TrapKind::NonCanonical, None)
     }

@@ -1,13 +1,14 @@
-//! x86-64 Linux: the trampoline of `enter`, the recovery stub and the saved context.
+//! Fault recovery on x86-64 Linux: the trampoline with which `enter` calls generated code, the code
+//! that ends such a call after a fault, and the state of the CPU that a signal handler receives.
 //!
 //! The trampoline follows the System V calling convention. It saves the six callee-saved registers on the caller's
 //! stack, and the stack pointer and MXCSR in the save area. It does not change the x87 control word because generated
 //! code does not use x87.
 //!
-//! Invariant: the save area is complete while the program counter is between the labels `armed` and `armed_end`, so a
-//! stop can unwind at any instruction between them. A stop before `armed` or after `armed_end` only sets the pending
-//! flag. The trampoline tests this flag at `armed`, and the trampoline's caller tests the flag
-//! after the trampoline has returned.
+//! Invariant: the save area is complete while the program counter is between the labels `armed` and
+//! `armed_end`, so the stop signal can end the call at any instruction between them. Before `armed`
+//! and after `armed_end`, the stop signal only sets the pending flag. The trampoline tests this
+//! flag at `armed`, and the trampoline's caller tests the flag after the trampoline has returned.
 
 use std::arch::global_asm;
 use std::ffi::c_void;
@@ -139,7 +140,7 @@ pub(in crate::fault) struct Context {
 }
 
 impl Context {
-    /// Wraps the third argument of a signal handler.
+    /// Creates a [`Context`] from the third argument of a signal handler.
     ///
     /// # Safety
     /// `raw` must be the context pointer of the running handler. The value must not be used after the handler returns.
@@ -158,7 +159,7 @@ impl Context {
         unsafe { (*self.raw).uc_mcontext.gregs[index as usize] = value as i64 }
     }
 
-    /// Returns the interrupted program counter.
+    /// Returns the program counter at which the signal interrupted the thread.
     pub(in crate::fault) fn pc(&self) -> u64 {
         self.register(libc::REG_RIP) as u64
     }

@@ -436,7 +436,8 @@ unsafe extern "C" {
     ) -> RoutineResult;
 }
 
-/// Returns the smallest size in bytes for which string instructions are used.
+/// Returns the smallest size in bytes of a copy or fill for which the routines use `rep movsb` or
+/// `rep stosb`.
 fn rep_from() -> u64 {
     // CPUID leaf 7, EBX bit 9: enhanced rep movsb/stosb.
     static FROM: std::sync::OnceLock<u64> = std::sync::OnceLock::new();

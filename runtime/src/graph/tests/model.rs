@@ -20,7 +20,7 @@ pub(super) struct ModelGraph {
 /// The operation of a node.
 #[derive(Clone)]
 pub(super) enum ModelOp {
-    /// An operation that records its run.
+    /// An operation that records the beginning and the end of each of its runs.
     Note(usize),
     Nothing,
     Record(usize),

@@ -211,7 +211,7 @@ impl Program {
         }
     }
 
-    /// Adds a loop with a few iterations.
+    /// Adds a conditional node that repeats a graph a few times.
     fn turn(&mut self, graph: &Graph, before: &[Node], operation: usize) -> (Node, ModelOp) {
         let times = 1 + self.random.below(3);
         let handle = graph.conditional_handle(&self.bench.context, 1, true);
@@ -401,7 +401,7 @@ impl Program {
     }
 }
 
-/// Runs the program of a seed and checks it against the model.
+/// Runs the program of a seed, and checks that its result is permitted by the model.
 pub(super) fn run(seed: u64, workers: usize) {
     let mut program = Program::new(seed, workers);
     for _ in 0..STEPS {

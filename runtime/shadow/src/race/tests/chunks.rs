@@ -1,5 +1,5 @@
-//! Tests which check that the detector finds the same races whether it records the accesses of
-//! several lanes together or one by one.
+//! Compares the races that the detector finds if it records the accesses of several lanes together
+//! with the races that it finds if it records these accesses one by one.
 
 use super::super::*;
 use super::{ATOMIC, X};
