@@ -1,5 +1,5 @@
 //! Decides whether an access races with an earlier access. If so, the module also finds out what
-//! would prevent the race ([`Missing`](super::Missing)): a missing operation, such as a barrier, or
+//! would prevent the race ([`Missing`]): a missing operation, such as a barrier, or
 //! a missing property, such as a sufficient scope.
 
 use super::cell::Entry;
