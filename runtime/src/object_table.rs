@@ -1,4 +1,4 @@
-//! Tables that find objects by their IDs or handles.
+//! Tables of the objects of the process, such as modules, by ID or handle.
 
 use std::hash::Hash;
 use std::sync::{Arc, LazyLock, Weak};
@@ -6,7 +6,8 @@ use std::sync::{Arc, LazyLock, Weak};
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 
-/// A map from keys to objects. The references are weak, so that the table keeps no object alive.
+/// A map from keys to objects. The references are weak, so an object is freed even if the table
+/// contains it.
 pub(crate) struct Table<K, T>(LazyLock<RwLock<FxHashMap<K, Weak<T>>>>);
 
 impl<K: Eq + Hash, T> Table<K, T> {

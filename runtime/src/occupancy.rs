@@ -3,20 +3,21 @@
 
 use crate::device_config::capability::SmLimits;
 
-/// The resources that a CTA needs.
+/// The resources of a multiprocessor that a CTA needs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Footprint {
     /// Number of threads.
     pub(crate) threads: u32,
     /// Registers per thread.
     pub(crate) registers: u32,
-    /// Bytes of shared memory, static and dynamic.
+    /// Number of bytes of static and dynamic shared memory together.
     pub(crate) shared: u64,
 }
 
-/// The registers of a warp are allocated in multiples of this number.
+/// The number of registers that are allocated for a warp is a multiple of this number.
 const REGISTER_UNIT: u32 = 256;
-/// Number of partitions of an SM. Only the warps of a partition use the registers of the partition.
+/// Number of partitions of an SM. A warp belongs to one partition and uses only registers of this
+/// partition.
 const PARTITIONS: u32 = 4;
 
 /// Returns how many CTAs can be resident on one SM; 0 if not even one CTA fits.

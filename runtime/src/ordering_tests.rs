@@ -1,9 +1,10 @@
-//! Random programs over streams and events, checked against CUDA's ordering rules.
+//! Tests that run random programs with streams and events, and check that operations run in an
+//! order that CUDA's rules allow.
 //!
-//! Every operation takes a number from a shared counter when it begins and when it ends. An oracle
-//! computes which pairs of operations are ordered. The oracle uses only CUDA's rules and does not
-//! use the runtime's tasks and queues. In each ordered pair, the first operation must end before
-//! the second operation begins.
+//! When an operation begins, and again when it ends, it increments a shared counter and stores the
+//! counter's value. An oracle computes which pairs of operations are ordered. The oracle uses only
+//! CUDA's rules and does not use the runtime's tasks and queues. In each ordered pair, the first
+//! operation must end before the second operation begins.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -11,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use crate::testing::{Bench, Step, kernel};
 use crate::{Event, EventFlags, LaunchConfig, Stream, StreamKind, Transfer};
 
-/// A simple random number generator with a seed, so that a failing test can be repeated.
+/// A random number generator. It has a seed, so that a failing test can be repeated.
 struct Random(u64);
 
 impl Random {
@@ -30,13 +31,13 @@ struct Span {
     end: AtomicU64,
 }
 
-/// The ordering rules: which operations each operation must wait for.
+/// Computes from CUDA's ordering rules which operations each operation must wait for.
 struct Oracle {
     kinds: Vec<StreamKind>,
     /// The operations submitted to each stream.
     submitted: Vec<Vec<usize>>,
-    /// For each event, the operations that must be complete before the last recorded instance of
-    /// the event is complete.
+    /// For each event, the operations that must be complete before the event is complete, according
+    /// to the last call that recorded the event.
     recorded: Vec<Vec<usize>>,
     /// For each stream, the operations that its later work waits for because the stream has waited
     /// for events.

@@ -1,4 +1,4 @@
-//! Kernel output that is not yet written to standard output.
+//! Output of kernels (`printf`) that is not yet written to standard output.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,7 +13,7 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Appends the output of a launch.
+    /// Appends output of a launch to the pending text.
     pub(crate) fn append(&self, text: &[u8]) {
         if text.is_empty() {
             return;
@@ -41,7 +41,8 @@ unsafe extern "C" {
     static stdout: *mut libc::FILE;
 }
 
-/// Writes through the C library's buffer, so that kernel output and the program's own output keep their order.
+/// Writes `bytes` to standard output through the C library's buffer, so that kernel output and the
+/// program's own output keep their order.
 fn write_stdout(bytes: &[u8]) {
     // SAFETY: the C library initialises `stdout` before any of our code runs; `fwrite` only reads `bytes`. Write errors
     // are ignored: the program can detect them in the same way as errors of its own `printf`.

@@ -1,14 +1,15 @@
-//! The parameter space of a launch: arguments are packed once, into the memory from which generated code reads them.
+//! The parameter space of a launch: the memory that contains the kernel's arguments. Generated code
+//! reads the arguments directly from this memory.
 //!
 //! Invariant: the address of the bytes is a multiple of 16 for every alignment of the parameters,
 //! and does not change unless the [`Params`] value is moved.
 
-/// Maximum size in bytes of a parameter space that needs no heap allocation. Twelve pointers have
-/// this size.
+/// Maximum size in bytes of a parameter space that needs no heap allocation. This size is
+/// sufficient for twelve pointers.
 const INLINE: usize = 96;
 const ALIGN: usize = 16;
 
-/// A kernel's packed arguments.
+/// A kernel's arguments, in the layout of the kernel's parameters.
 ///
 /// ```
 /// let mut params = margay::Params::zeroed(8);
@@ -46,7 +47,7 @@ impl Params {
         }
     }
 
-    /// Returns the bytes, for writing.
+    /// Returns the bytes of the parameter space, for writing.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         match &mut self.outer {
             None => &mut self.inline.0[..self.len],
@@ -57,14 +58,15 @@ impl Params {
         }
     }
 
-    /// Returns the parameter space as a sequence of 8-byte words. These words include all pointers.
+    /// Returns the parameter space as a sequence of 8-byte words. Each pointer in the parameter
+    /// space is one of these words.
     pub(crate) fn words(&self) -> Vec<u64> {
         let (words, _) = self.bytes().as_chunks::<8>();
         words.iter().map(|&word| u64::from_le_bytes(word)).collect()
     }
 
-    /// Returns the address of the bytes, valid while the value is not moved. An empty parameter space also has an
-    /// address.
+    /// Returns the address of the bytes of the parameter space. The address is valid until the
+    /// `Params` value is moved. An empty parameter space also has an address.
     pub fn address(&self) -> u64 {
         self.bytes().as_ptr() as u64
     }
@@ -79,7 +81,7 @@ impl Clone for Params {
     }
 }
 
-/// Returns the offset of the aligned part of an allocation.
+/// Returns the offset of the first aligned byte in the allocation `outer`.
 fn start(outer: &[u8]) -> usize {
     (outer.as_ptr() as usize).wrapping_neg() % ALIGN
 }

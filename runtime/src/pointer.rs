@@ -15,7 +15,7 @@
 pub struct DevicePtr(u64);
 
 impl DevicePtr {
-    /// Returns the pointer with this address.
+    /// Returns the pointer to the address `address`.
     pub const fn new(address: u64) -> DevicePtr {
         DevicePtr(address)
     }
@@ -55,9 +55,10 @@ pub struct HostFlags {
     pub portable: bool,
     /// Whether the memory has a device address (always true in Margay).
     pub device_map: bool,
-    /// Whether the memory is write-combined (a hint).
+    /// Whether the program has requested write-combined memory. Margay only reports this flag.
     pub write_combined: bool,
-    /// Whether the device only reads the memory; this flag is used only when memory is registered.
+    /// Whether the device only reads the memory. A program can set this flag only when it registers
+    /// memory.
     pub read_only: bool,
 }
 
@@ -78,7 +79,7 @@ pub enum PointerKind {
     Device,
     /// Pinned host memory that Margay allocated.
     Pinned,
-    /// Registered host memory of the caller.
+    /// Host memory that the program allocated and registered.
     Registered,
     /// Managed memory.
     Managed,

@@ -1,4 +1,5 @@
-//! State of the process: IDs of objects, and whether the process is the child of a fork.
+//! State of the whole process: the IDs of its objects and threads, and whether it is the child of a
+//! fork.
 
 use std::cell::Cell;
 use std::sync::Once;
@@ -46,7 +47,7 @@ pub(crate) fn check_fork() -> Result<()> {
     Ok(())
 }
 
-/// Installs the fork handler that [`check_fork`] relies on.
+/// Installs the fork handler through which [`check_fork`] recognises the child of a fork.
 pub(crate) fn watch_forks() {
     static ONCE: Once = Once::new();
     extern "C" fn in_child() {

@@ -6,9 +6,10 @@
 //! blocking streams waits for the legacy stream. Non-blocking streams are independent of the legacy
 //! stream. Each host thread has a *per-thread default stream*, which is a blocking stream.
 //!
-//! Invariants: the tail of a [`Queue`] is the last task submitted to it, unless that task is complete. A queue whose
-//! tail is not complete is in the list of busy queues. A submission to the legacy stream reads the tails of all
-//! blocking queues atomically, because it holds the order lock exclusively.
+//! Invariants: the tail of a [`Queue`] is the last task submitted to it, unless that task is
+//! complete. A queue whose tail is not complete is in the list of busy queues. A submission to the
+//! legacy stream holds the order lock exclusively, so no tail of a blocking queue changes while the
+//! submission reads all of these tails.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,9 +38,10 @@ pub enum StreamKind {
     Legacy,
     /// A host thread's default stream (`CU_STREAM_PER_THREAD`).
     PerThread,
-    /// A created stream that synchronises with the legacy stream.
+    /// A stream that the program created and that synchronises with the legacy stream.
     Blocking,
-    /// A created stream that does not synchronise with the legacy stream (`CU_STREAM_NON_BLOCKING`).
+    /// A stream that the program created and that does not synchronise with the legacy stream
+    /// (`CU_STREAM_NON_BLOCKING`).
     NonBlocking,
 }
 
@@ -47,12 +49,13 @@ pub enum StreamKind {
 #[derive(Default)]
 struct Tail {
     task: Option<Arc<Task>>,
-    /// Whether the queue is in the list of busy queues, or is about to be added to the list.
+    /// Whether the queue is in the list of busy queues ([`Queues::busy`]), or is about to be added
+    /// to this list.
     is_listed: bool,
 }
 
 impl Tail {
-    /// Returns the task if it is not complete.
+    /// Returns the queue's last task if it is not complete.
     fn open(&mut self) -> Option<Arc<Task>> {
         if self.task.as_ref().is_some_and(|task| task.is_done()) {
             self.task = None;
@@ -60,7 +63,8 @@ impl Tail {
         self.task.clone()
     }
 
-    /// Replaces the task. Returns whether the caller must add the queue to the list of busy queues.
+    /// Makes `task` the queue's last task. Returns whether the caller must add the queue to the
+    /// list of busy queues.
     fn set(&mut self, task: Arc<Task>) -> bool {
         self.task = Some(task);
         !std::mem::replace(&mut self.is_listed, true)
@@ -77,8 +81,8 @@ pub(crate) struct Queue {
     /// Whether the stream may be part of a stream capture, so that the caller must check captures
     /// before it submits work.
     watched: AtomicBool,
-    /// In runs that record the order of work: the work that is complete before the next work of the
-    /// queue starts.
+    /// If the order of work is recorded for the race detector: the work that is complete before the
+    /// next work of the queue starts.
     past: Mutex<Clock>,
 }
 
@@ -105,7 +109,7 @@ impl Queue {
         self.kind
     }
 
-    /// Returns the priority: 0, or a negative number for a higher priority.
+    /// Returns the stream's priority: 0, or a negative number for a higher priority.
     pub(crate) fn priority(&self) -> i32 {
         self.priority
     }
@@ -154,14 +158,14 @@ impl Queue {
 /// The queues of a context.
 pub(crate) struct Queues {
     order: RwLock<Order>,
-    /// Records the order of work; `None` in runs that do not record the order.
+    /// The record of the order of work; `None` if the order is not recorded.
     timeline: Option<Arc<Timeline>>,
 }
 
 struct Order {
     legacy: Arc<Queue>,
-    /// All queues except the queue of the legacy stream. The queue of a destroyed stream stays
-    /// until its work is complete.
+    /// All queues except the queue of the legacy stream. The queue of a destroyed stream is removed
+    /// after its work is complete.
     queues: Vec<Arc<Queue>>,
     /// The length of `queues` at which the queues of destroyed streams are removed. It is
     /// proportional to the number of queues that remained after the last removal, so the amortised
@@ -171,9 +175,9 @@ struct Order {
     /// tens of thousands of streams, most of them idle.
     busy: Mutex<Vec<Arc<Queue>>>,
     per_thread: FxHashMap<u64, Arc<Queue>>,
-    /// A task that the first work of every new queue waits for (`cuCtxWaitEvent`).
+    /// A task for which the first work of every new queue waits (`cuCtxWaitEvent`).
     gate: Option<Arc<Task>>,
-    /// The union of the clocks of all removed queues.
+    /// The union of the clocks ([`Clock`]) of all removed queues.
     removed: Clock,
 }
 
@@ -206,8 +210,8 @@ impl Order {
         legacy.chain(self.busy_tails(|_| true)).collect()
     }
 
-    /// Removes the queues whose work is complete from the list of busy queues. Of the remaining
-    /// queues, returns the last task of each queue that `wanted` accepts.
+    /// Removes the queues whose work is complete from the list of busy queues. Returns the last
+    /// task of each remaining queue for which `wanted` returns true.
     fn busy_tails(&self, wanted: impl Fn(&Queue) -> bool) -> impl Iterator<Item = Arc<Task>> {
         let mut tails = Tails::new();
         self.busy.lock().retain(|queue| {
@@ -219,7 +223,7 @@ impl Order {
         tails.into_iter()
     }
 
-    /// Removes the queues of destroyed streams whose work is complete.
+    /// Removes each queue whose stream is destroyed and whose work is complete.
     fn remove_destroyed(&mut self) {
         self.busy
             .get_mut()
@@ -300,7 +304,7 @@ impl Queues {
         self.order.write().gate = Some(task);
     }
 
-    /// Returns the last task of every queue, without the tasks that are complete.
+    /// Returns the last task of every queue whose last task is not complete.
     pub(crate) fn all_tails(&self) -> Tails {
         self.order.read().all_tails()
     }
@@ -365,9 +369,9 @@ impl Queues {
         }
     }
 
-    /// In runs that record the order of work, adds a piece of work to the [`Clock`] of a queue: the
-    /// set of work that is complete before the queue's next work starts. Returns the piece of work
-    /// and the clock.
+    /// If the order of work is recorded, adds a piece of work to the [`Clock`] of a queue and
+    /// returns the piece of work and the clock. The clock is the set of work that is complete
+    /// before the queue's next work starts.
     fn advance(&self, order: &Order, queue: &Queue) -> Option<(Point, Clock)> {
         let timeline = self.timeline.as_ref()?;
         let mut before = Clock::default();
@@ -387,8 +391,8 @@ impl Queues {
         Some((point, past.clone()))
     }
 
-    /// In runs that record the order of work, calls `f` with the timeline, the last piece of work
-    /// of a queue and the queue's [`Clock`].
+    /// If the order of work is recorded, calls `f` with the timeline, the last piece of work of a
+    /// queue and the queue's [`Clock`].
     pub(crate) fn after_last(&self, queue: &Queue, f: impl FnOnce(&Timeline, Point, &Clock)) {
         if let Some(timeline) = &self.timeline {
             let past = queue.past.lock().clone();
@@ -408,7 +412,7 @@ impl Queues {
         }
     }
 
-    /// Records that the later work of a queue runs after `task`, although `task` was not appended
+    /// Records that all later work of a queue runs after `task`. The task itself was not appended
     /// to the queue.
     pub(crate) fn join_task(&self, queue: &Queue, task: &Task) {
         if let Some(past) = task.past().filter(|_| self.timeline.is_some()) {
@@ -423,7 +427,7 @@ impl Queues {
         }
     }
 
-    /// Records that the order of a queue's later work cannot be determined.
+    /// Records that the order between a queue's later work and other work is unknown.
     pub(crate) fn open_order(&self, queue: &Queue) {
         if self.timeline.is_some() {
             queue.past.lock().open();

@@ -42,7 +42,7 @@ pub struct Runtime {
 
 struct Inner {
     machine: Arc<Machine>,
-    /// The primary context of each device; kept alive as long as the runtime.
+    /// The primary context of each device. These contexts exist as long as the runtime.
     primary: Vec<Context>,
     tools: Arc<observe::Tools>,
 }
@@ -73,7 +73,7 @@ pub struct RuntimeBuilder {
 }
 
 impl RuntimeBuilder {
-    /// Sets the properties of the devices.
+    /// Sets the properties of all devices of the runtime.
     pub fn device(mut self, config: DeviceConfig) -> Self {
         self.config = Some(config);
         self
@@ -100,26 +100,28 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Sets the limit of a launch's running time. The default is `MARGAY_TIME_LIMIT` seconds or, if
+    /// Sets the maximum running time of a launch. The default is `MARGAY_TIME_LIMIT` seconds or, if
     /// the variable is not set, no limit.
     pub fn time_limit(mut self, limit: Duration) -> Self {
         self.time_limit = Some(limit);
         self
     }
 
-    /// Runs CTAs in grid order on one worker. `MARGAY_DETERMINISTIC=1` makes this the default.
+    /// Makes the runtime run CTAs in grid order on one worker. `MARGAY_DETERMINISTIC=1` makes this
+    /// the default.
     pub fn deterministic(mut self) -> Self {
         self.deterministic = true;
         self
     }
 
-    /// Runs CTAs and warps in reverse order, for testing. `MARGAY_ORDER=reverse` makes this the default.
+    /// Makes the runtime run CTAs and warps in reverse order, for testing. `MARGAY_ORDER=reverse`
+    /// makes this the default.
     pub fn reverse(mut self) -> Self {
         self.reverse = true;
         self
     }
 
-    /// Runs CTAs in an order that `seed` determines, for testing.
+    /// Makes the runtime run CTAs in an order that `seed` determines, for testing.
     pub fn shuffle(mut self, seed: u64) -> Self {
         self.shuffle = Some(seed);
         self
@@ -132,15 +134,17 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Runs `tool` on all launches, in addition to the tools of earlier calls (default: the tools that `MARGAY_CHECK`
-    /// names). See [`crate::checks`].
+    /// Makes the runtime check all launches with `tool`, in addition to the checking tools of
+    /// earlier calls. If this method is not called, the runtime uses the tools that `MARGAY_CHECK`
+    /// names. See [`crate::checks`].
     pub fn check(mut self, tool: Tool) -> Self {
         self.checks = Some(self.checks.unwrap_or_default().with(tool));
         self
     }
 
-    /// Lets a tool observe the kernels of PTX images, in addition to the tools of earlier calls. See
-    /// [`crate::observe`]. This setting has no effect on a loader given with [`RuntimeBuilder::loader`].
+    /// Makes the runtime pass events of the kernels of PTX images to `tool`, in addition to the
+    /// tools of earlier calls. See [`crate::observe`]. This setting has no effect on a loader given
+    /// with [`RuntimeBuilder::loader`].
     pub fn tool(mut self, tool: Arc<dyn observe::Tool>) -> Self {
         self.tools.push(tool);
         self
@@ -157,8 +161,8 @@ impl RuntimeBuilder {
     /// each invalid environment variable.
     ///
     /// # Errors
-    /// [`Error::NotInitialized`] in the child of a fork; [`Error::OperatingSystem`] or [`Error::OutOfMemory`] when the
-    /// system does not grant an address range for device memory.
+    /// [`Error::NotInitialized`] in the child of a fork; [`Error::OperatingSystem`] or
+    /// [`Error::OutOfMemory`] if the operating system provides no address range for device memory.
     pub fn build(self) -> Result<Runtime> {
         check_fork()?;
         crate::settings::review();
@@ -304,23 +308,24 @@ impl Runtime {
         findings.map(|findings| findings.take()).unwrap_or_default()
     }
 
-    /// Returns whether this is a checking run in which the given tool runs ([`crate::checks`]).
+    /// Returns whether this is a checking run in which the checking tool `tool` runs
+    /// ([`crate::checks`]).
     pub fn checks(&self, tool: Tool) -> bool {
         let findings = self.inner.machine.findings.as_ref();
         findings.is_some_and(|findings| findings.tools().contains(tool))
     }
 
-    /// Records a finding about a call of the API, if this is a checking run in which the finding's
-    /// tool runs. `call` is the stack of that call.
+    /// If this is a checking run with the checking tool that `finding` belongs to, records the
+    /// finding. The finding is about a call of the API, and `call` is the call stack of this call.
     pub fn report(&self, finding: Finding, call: Option<&CallStack>) {
         if let Some(findings) = &self.inner.machine.findings {
             findings.add(finding, call);
         }
     }
 
-    /// In a checking run, examines the red zones (the unused bytes around allocations), reports
-    /// memory that was not freed or never written (if the tools and options request this), and
-    /// completes the log. Call this function when the process exits.
+    /// In a checking run, examines the red zones (the unused bytes around allocations), adds
+    /// findings about memory that was not freed or never written (if the tools and options request
+    /// this), and completes the log. Call this function when the process exits.
     pub fn finish_checks(&self) {
         let memory = &self.inner.machine.memory;
         examine_all_zones(memory.space(), None);
@@ -357,16 +362,16 @@ impl Runtime {
         findings.map(|findings| findings.options())
     }
 
-    /// Writes a completed call of the API to the log of a checking run. `call` is the stack of the call.
+    /// Writes a completed call of the API to the log of a checking run. `call` is the call stack of
+    /// this call.
     pub fn log_call(&self, name: &str, arguments: &str, result: &str, call: &CallStack) {
         if let Some(findings) = &self.inner.machine.findings {
             findings.log_call(name, arguments, result, call);
         }
     }
 
-    /// If a kernel faults, its context returns an error, although a finding of this checking run
-    /// may already report the fault. Returns whether `is` returns true for the kind of one of the
-    /// faults that findings report.
+    /// Returns whether a finding of this checking run reports a fault for whose kind `is` returns
+    /// true. The caller then does not report the error that the context returns for the same fault.
     pub fn is_reported(&self, is: impl Fn(FaultKind) -> bool) -> bool {
         let findings = self.inner.machine.findings.as_ref();
         findings.is_some_and(|findings| findings.explains(is))
@@ -377,15 +382,16 @@ impl Runtime {
         self.inner.machine.device_count()
     }
 
-    /// Returns the address space that holds the memory of all devices.
+    /// Returns the address space that contains the memory of all devices.
     pub fn memory(&self) -> &AddressSpace {
         self.inner.machine.memory.space()
     }
 
-    /// Returns the device with this ordinal.
+    /// Returns the device with the ordinal `ordinal`. The ordinal is the index of the device among
+    /// the visible devices.
     ///
     /// # Errors
-    /// [`Error::InvalidDevice`] when no visible device has this ordinal.
+    /// [`Error::InvalidDevice`] if no visible device has this ordinal.
     pub fn device(&self, ordinal: i32) -> Result<Device> {
         match self.inner.machine.device(ordinal) {
             Some(_) => Ok(Device::of(&self.inner.machine, ordinal)),
@@ -393,7 +399,8 @@ impl Runtime {
         }
     }
 
-    /// Returns the reported driver version: 13050 for 13.5 (`MARGAY_DRIVER_VERSION`).
+    /// Returns the driver version that Margay reports to programs (`MARGAY_DRIVER_VERSION`): 13050
+    /// for version 13.5.
     pub fn driver_version(&self) -> i32 {
         self.inner.machine.config.driver_version
     }
@@ -403,8 +410,8 @@ impl Runtime {
         self.inner.machine.scheduler().workers()
     }
 
-    /// Returns the first device's primary context. If the context is not active, the call retains the context, and the
-    /// runtime never releases it.
+    /// Returns the first device's primary context. If the context is not active, the call activates
+    /// it; the runtime then never deactivates it.
     ///
     /// # Errors
     /// [`Error::NoDevice`] when no device is visible; [`Error::NotInitialized`] in the child of a fork.
@@ -417,7 +424,8 @@ impl Runtime {
         Ok(primary.clone())
     }
 
-    /// Describes the allocation that holds an address; `None` when the address is not memory of this runtime.
+    /// Returns a description of the allocation that contains `address`; `None` if the address is
+    /// not in memory of this runtime.
     pub fn pointer_info(&self, address: u64) -> Option<PointerInfo> {
         check_fork().ok()?;
         self.first().ok()?.describe(address)
@@ -427,15 +435,15 @@ impl Runtime {
         self.inner.primary.first().ok_or(Error::NoDevice)
     }
 
-    /// Loads PTX text into the primary context.
+    /// Loads a PTX text as a module into the primary context of the first device.
     ///
     /// # Errors
-    /// [`Error::InvalidPtx`] with the diagnostics.
+    /// [`Error::InvalidPtx`], which contains the diagnostics, if the PTX text does not compile.
     pub fn load_ptx(&self, source: &str) -> Result<Module> {
         self.load_image(Image::Ptx(source), &LoadOptions::default())
     }
 
-    /// Loads an image into the primary context.
+    /// Loads an image as a module into the primary context of the first device.
     ///
     /// # Errors
     /// [`Error::InvalidPtx`] when PTX does not compile, [`Error::InvalidImage`] for an unknown format,
@@ -478,16 +486,16 @@ impl Runtime {
         Ok(buffer)
     }
 
-    /// Waits for all work of the primary context.
+    /// Waits until all work of the primary context is complete.
     ///
     /// # Errors
-    /// Returns the context's sticky fault, if a kernel has failed.
+    /// Returns the context's sticky error, if a kernel has failed.
     pub fn synchronize(&self) -> Result<()> {
         self.context()?.synchronize()
     }
 
-    /// Ends all work because the process exits, and writes what completed launches have printed. Work that is not
-    /// complete after a second is stopped.
+    /// Prepares the exit of the process: waits until all work is complete, for at most a second,
+    /// stops the remaining work, and writes the text that completed launches have printed.
     pub fn end_at_exit(&self) {
         if check_fork().is_ok() {
             for context in Context::all_of(&self.inner.machine) {
@@ -496,7 +504,8 @@ impl Runtime {
         }
     }
 
-    /// Stops every running launch (Ctrl-C, exit) without waiting for it.
+    /// Requests that every running launch stops, and does not wait until the launches have stopped.
+    /// Callers use this function at exit or after Ctrl-C.
     pub fn stop_all(&self) {
         let scheduler = self.inner.machine.scheduler();
         for run in scheduler.active_runs() {

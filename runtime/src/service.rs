@@ -1,7 +1,9 @@
-//! Threads of the runtime that are not workers, for example the copy thread and the callback thread.
+//! Service threads: threads of the runtime that are not workers, such as the threads that run
+//! copies and host functions.
 //!
-//! Invariant: such a thread starts with its first job and is never joined. Waiting jobs run in the order of their
-//! priority. Jobs of one priority run in the order in which they were sent.
+//! Invariant: a service thread starts when it receives its first job, and is never joined. Of its
+//! waiting jobs, those with the highest priority run first. Jobs of equal priority run in the order
+//! in which they were sent.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -14,7 +16,7 @@ use crate::memory::resource_limit;
 /// A job for a service thread.
 pub(crate) type Job = Box<dyn FnOnce() + Send>;
 
-/// A thread with a queue of jobs. Sending the first job starts the thread.
+/// A service thread with its queue of jobs. The thread starts when the first job is sent to it.
 pub(crate) struct ServiceThread {
     name: &'static str,
     /// The thread's queue of jobs; `None` if the thread could not be started.
@@ -27,19 +29,20 @@ struct Queue {
     changed: Condvar,
 }
 
-/// Waiting jobs, by priority (0, or a negative number for a higher priority) and by the order in which they were sent.
+/// The jobs that wait, sorted by priority (0, or a negative number for a higher priority) and then
+/// by the order in which they were sent.
 #[derive(Default)]
 struct Waiting {
     jobs: BTreeMap<(i32, u64), Job>,
     sent: u64,
     /// Number of jobs that wait or run.
     open: usize,
-    /// True if no more jobs will be sent.
+    /// Whether no further jobs will be sent.
     closed: bool,
 }
 
 impl ServiceThread {
-    /// Returns a thread that is not started yet.
+    /// Returns a service thread that is not started yet.
     pub(crate) const fn new(name: &'static str) -> ServiceThread {
         ServiceThread {
             name,
@@ -47,8 +50,8 @@ impl ServiceThread {
         }
     }
 
-    /// Sends `job` to the thread, which runs it after all waiting jobs of the same or a higher priority. If the thread
-    /// cannot be started, the caller runs the job.
+    /// Sends `job` to the thread. The thread runs it after all waiting jobs of the same or a higher
+    /// priority. If the thread cannot be started, this function runs the job itself.
     pub(crate) fn send(&self, priority: i32, job: Job) {
         let Some(queue) = self.queue.get_or_init(|| self.start()) else {
             return job();
@@ -89,19 +92,20 @@ fn stack_size() -> usize {
     bytes.clamp(RANGE.0, RANGE.1) as usize
 }
 
-/// The work that a thread still has to perform. If a host function ends its thread (`pthread_exit`), another thread
-/// does this work.
+/// The work that a thread that runs host functions still has to perform. If a host function ends
+/// its thread (`pthread_exit`), another thread does this work.
 struct Rest {
     /// One job for each host function that is running on this thread. The job runs after the host function has ended,
     /// and marks the function's task as complete. More than one host function can run on a thread
     /// only if the callback thread could not be started. If a host function then submits another
     /// host function, the submitting thread runs the new function at once.
     completions: Vec<Job>,
-    /// The name and the queue of the service thread, if this thread is one.
+    /// If this thread is a service thread, its name and its queue of jobs.
     service: Option<(&'static str, Arc<Queue>)>,
 }
 
-/// The remaining work of a thread. When the thread ends, the destructor starts another thread for this work.
+/// The remaining work of a thread. If the thread ends before the work is done, the destructor of
+/// this value starts another thread for the work.
 struct OnExit(Rest);
 
 thread_local! {
@@ -111,10 +115,10 @@ thread_local! {
 }
 
 impl Rest {
-    /// Starts a thread that does the remaining work.
+    /// Starts a new thread that does the remaining work.
     ///
     /// # Errors
-    /// Returns the work if no thread can be started.
+    /// Returns the remaining work if no thread can be started.
     fn start(self) -> Result<(), Rest> {
         let name = self
             .service
@@ -200,7 +204,7 @@ impl Drop for ServiceThread {
 }
 
 impl Queue {
-    /// Waits for the next job; returns `None` when no more jobs will come.
+    /// Waits for the next job; returns `None` if no further jobs will be sent.
     fn next(&self) -> Option<Job> {
         let mut waiting = self.waiting.lock();
         loop {

@@ -4,7 +4,7 @@
 //! Invariant: [`VARIABLES`] and the table of `docs/environment.md` name the same variables, except
 //! `CUDA_VISIBLE_DEVICES`, which accepts every value. A test checks this. An invalid value has no
 //! effect, with two exceptions: a number of workers above [`MAX_WORKERS`] is reduced to that
-//! number, and a stack size outside its range is clamped to the range.
+//! number, and a stack size outside its range is replaced by the nearest size in the range.
 
 use std::ffi::OsStr;
 use std::sync::Once;
@@ -192,7 +192,8 @@ fn is_path(variable: &Variable) -> bool {
     variable.accepted.starts_with("a fo") || variable.accepted == "a file"
 }
 
-/// Warns once in a process about each invalid value, on standard error. `MARGAY_LOG=off` disables the warnings.
+/// Prints a warning on standard error for each invalid value, but only once in a process.
+/// `MARGAY_LOG=off` disables the warnings.
 pub(crate) fn review() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -209,7 +210,7 @@ pub(crate) fn review() {
     });
 }
 
-/// Returns a warning if a value is not accepted. An empty value counts as unset.
+/// Returns a warning if the variable does not accept `value`. An empty value counts as unset.
 fn refusal(variable: &Variable, value: &OsStr) -> Option<String> {
     const LONGEST: usize = 40;
     let text = value.to_str().map(str::trim);

@@ -1,6 +1,7 @@
 //! Runs work that needs a large stack even if the calling thread has a small stack.
 //!
-//! A process can limit the stack of its main thread (`ulimit -s 16`), and threads can have small stacks.
+//! The stack of the main thread can be limited (`ulimit -s 16`), and programs can create threads
+//! with small stacks.
 
 use std::thread::{Builder, scope};
 
@@ -8,7 +9,7 @@ use parking_lot::Mutex;
 
 use crate::memory::stack_left;
 
-/// Maximum number of bytes of stack that the work needs.
+/// Number of bytes of stack that are sufficient for the work of each caller of [`run`].
 const NEEDED: u64 = 128 << 10;
 /// Size in bytes of the stack of the thread that runs the work if the calling thread has too little
 /// stack.

@@ -1,4 +1,5 @@
-//! Polls for a short time before a thread sleeps, because most waits end sooner than a sleeping thread could be woken.
+//! Polling for a short time before a thread sleeps. Most waits end sooner than a sleeping thread
+//! could be woken.
 //!
 //! Invariant: a polling thread yields its processor after every [`LOOKS`] polls, because the thread that it waits for
 //! may need this processor.

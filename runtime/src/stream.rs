@@ -15,7 +15,7 @@ use crate::task::{Task, Work};
 
 pub use crate::queue::StreamKind;
 
-/// A queue of work. Clones refer to the same stream.
+/// A CUDA stream: a queue of work. Clones refer to the same stream.
 ///
 /// ```
 /// use std::sync::mpsc;
@@ -91,15 +91,16 @@ impl Stream {
         self.queue.id()
     }
 
-    /// Returns the priority. 0 is the lowest priority, and negative numbers are higher priorities. The priority is
-    /// clamped to the context's range.
+    /// Returns the stream's priority. 0 is the lowest priority, and negative numbers are higher
+    /// priorities. A requested priority outside the context's range is replaced by the nearest
+    /// priority in the range.
     pub fn priority(&self) -> i32 {
         self.queue.priority()
     }
 
     /// Returns whether the stream may be part of a stream capture, so that the caller must check
-    /// captures before it submits work. If the stream is in no capture, the load of this flag is
-    /// the only cost of captures.
+    /// captures before it submits work. For a stream that is in no capture, reading this flag is
+    /// the only cost of the support for captures.
     #[inline]
     pub(crate) fn is_watched(&self) -> bool {
         self.queue.is_watched()
@@ -122,7 +123,7 @@ impl Stream {
         self.check()
     }
 
-    /// Appends work to the stream and releases the work's task.
+    /// Appends work to the stream as a task, and calls [`Task::release`] for this task.
     pub(crate) fn submit(&self, work: Work) -> Arc<Task> {
         self.submit_after(work, None)
     }
@@ -160,9 +161,9 @@ impl Stream {
         });
     }
 
-    /// In runs that look for races, records that the last work of the stream is a copy or fill.
-    /// `accesses` contains the byte ranges that the copy or fill accesses, and for each range
-    /// whether it is written.
+    /// In a checking run that searches for races, records that the last work of the stream is a
+    /// copy or fill. `accesses` contains the byte ranges that the copy or fill accesses, and for
+    /// each range whether it is written.
     pub(crate) fn copies(&self, accesses: &[(Rows, bool)], what: &'static str) {
         let space = self.context.machine().memory.space();
         let queues = &self.context.inner().queues;
@@ -203,8 +204,8 @@ impl Stream {
         }
     }
 
-    /// In runs that check memory, records and checks uses of stream-ordered memory by work that was
-    /// just submitted. `what` names the work.
+    /// In a checking run that checks memory, records and checks uses of stream-ordered memory by
+    /// work that was just submitted. `what` names the work.
     pub(crate) fn uses(&self, addresses: impl IntoIterator<Item = u64>, what: impl Fn() -> String) {
         let space = self.context.machine().memory.space();
         self.context
@@ -217,8 +218,8 @@ impl Stream {
             });
     }
 
-    /// In runs that check memory, records that the stream has allocated stream-ordered memory.
-    /// Later uses of the memory must be ordered after this call.
+    /// In a checking run that checks memory, records that the stream has allocated stream-ordered
+    /// memory. Later uses of the memory must be ordered after this call.
     pub fn note_allocation(&self, ptr: DevicePtr) {
         let space = self.context.machine().memory.space();
         self.context
@@ -229,7 +230,8 @@ impl Stream {
             });
     }
 
-    /// In runs that check memory, records and checks that the stream frees stream-ordered memory.
+    /// In a checking run that checks memory, records and checks that the stream frees
+    /// stream-ordered memory.
     pub(crate) fn frees(&self, base: u64) {
         let space = self.context.machine().memory.space();
         self.context
@@ -240,7 +242,7 @@ impl Stream {
             });
     }
 
-    /// Records that the host has waited for the stream's work.
+    /// Records, for the detection of races, that the host has waited for the stream's work.
     pub(crate) fn host_waited(&self) {
         self.context
             .inner()
@@ -248,22 +250,23 @@ impl Stream {
             .host_waited_for_queue(&self.queue);
     }
 
-    /// Records that the order of later work cannot be determined, because it depends on memory or on other processes.
+    /// Records that the order between later work of this stream and other work is unknown, because
+    /// it depends on memory or on other processes.
     pub(crate) fn open_order(&self) {
         self.context.inner().queues.open_order(&self.queue);
     }
 
-    /// Returns whether work that is submitted now can start at once.
+    /// Returns whether work that is submitted to the stream now can start immediately.
     pub(crate) fn is_idle(&self) -> bool {
         self.context.inner().queues.is_idle(&self.queue)
     }
 
-    /// Returns whether all work submitted so far is complete.
+    /// Returns whether all work that was submitted to the stream so far is complete.
     pub(crate) fn is_complete(&self) -> bool {
         self.context.inner().queues.tails_of(&self.queue).is_empty()
     }
 
-    /// Waits for all work submitted so far.
+    /// Waits until all work that was submitted to the stream so far is complete.
     pub(crate) fn wait(&self) {
         for task in self.context.inner().queues.tails_of(&self.queue) {
             task.wait();
@@ -271,7 +274,8 @@ impl Stream {
         self.host_waited();
     }
 
-    /// Destroys a created stream. Work that was submitted to the stream still completes.
+    /// Destroys a stream that the program created. Work that was submitted to the stream before
+    /// still runs.
     ///
     /// # Errors
     /// [`Error::InvalidHandle`] for default streams and for a stream that is already destroyed.

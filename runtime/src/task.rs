@@ -26,45 +26,46 @@ use crate::timeline::Clock;
 pub(crate) trait Owner: Send + Sync {
     /// Returns the context's ID, which is unique in the process.
     fn id(&self) -> u64;
-    /// Adds a submitted task to the number of incomplete tasks.
+    /// Increments the context's number of incomplete tasks.
     fn task_submitted(&self);
-    /// Removes a completed task from the number of incomplete tasks.
+    /// Decrements the context's number of incomplete tasks.
     fn task_completed(&self);
-    /// Returns whether work that has not started must be cancelled.
+    /// Returns whether the context's work that has not started must be cancelled.
     fn work_cancelled(&self) -> bool;
-    /// Makes a fault sticky.
+    /// Makes `fault` the context's sticky error.
     fn fail(&self, fault: Fault);
-    /// Makes `error` sticky. `what` names the work that failed. No call waits for this work, so no call could return
-    /// the error.
+    /// Makes `error` the context's sticky error. `what` names the work that failed. No call waits
+    /// for this work, so no call could return the error.
     fn fail_with(&self, error: Error, what: &str);
     /// Stores text that a kernel has printed, for later output.
     fn printed(&self, text: &[u8]);
-    /// Passes the work of `task` to the thread that performs it. `submitting` states whether the
-    /// caller is the submitting thread. Returns true if the work is complete on return. Otherwise
-    /// the thread that performs the work calls [`Task::complete`] later.
+    /// Starts the work of `task`: passes it to the thread that performs it. `submitting` states
+    /// whether the calling thread is the thread that submitted the task. Returns true if the work
+    /// is complete on return. Otherwise the thread that performs the work calls [`Task::complete`]
+    /// later.
     fn start(self: Arc<Self>, task: &Arc<Task>, work: Work, submitting: bool) -> bool;
 }
 
-/// The receiver of a launch's task.
+/// An object that receives the task of a launch.
 pub(crate) trait Started: Send + Sync {
     /// Stores the task that completes when the launch is complete. The runtime calls this function once, before the
     /// launch begins.
     fn begin(&self, task: Arc<Task>);
 }
 
-/// A kernel launch that is ready to run.
+/// The work of a task that launches a kernel.
 pub(crate) struct Launch {
     /// The run that the scheduler executes.
     pub(crate) run: Arc<Run>,
-    /// Receives the task before the run begins.
+    /// The object that receives the task before the run begins.
     pub(crate) launched: Arc<dyn Started>,
 }
 
-/// What a task does when it starts.
+/// The work that a task performs when it starts.
 pub(crate) enum Work {
     /// No work; the task is a marker in a stream.
     Marker,
-    /// A launch, which runs on the scheduler's workers.
+    /// A launch of a kernel, which the scheduler's workers run.
     Launch(Launch),
     /// A job that runs on the copy thread, or on the submitting thread if the job is `short` and
     /// can start at once.
@@ -76,41 +77,42 @@ pub(crate) enum Work {
     },
     /// A host function, which runs on the callback thread.
     Host(HostWork),
-    /// Completes another task: the task of a launch whose child launches are complete.
+    /// No work of its own: when the task starts, it completes another task. This is the task of a
+    /// launch whose child launches are then complete.
     Join(Arc<Task>),
-    /// The polling thread calls the job until it returns true.
+    /// A wait for memory. The polling thread calls the job repeatedly until it returns true.
     Wait(WaitJob),
-    /// A function that runs on the copy thread, even if the work is cancelled, and completes the
-    /// task some time later.
+    /// A function that runs on the copy thread, even if the context's work is cancelled. It
+    /// completes the task some time later.
     Decide(Decision),
     /// The submitting thread waits until the task may start, does the work itself and completes the task.
     Caller,
 }
 
-/// A copy, fill or release of memory.
+/// A function that copies, fills or frees memory.
 pub(crate) type DeviceJob = Box<dyn FnOnce() -> Result<()> + Send>;
 
-/// Polls memory once, and returns whether the wait has ended.
+/// A function that polls memory once, and returns whether the wait has ended.
 pub(crate) type WaitJob = Box<dyn FnMut() -> Result<bool> + Send>;
 
-/// Work that creates more tasks and completes its own task after them.
+/// A function that creates further tasks and completes its own task after them.
 pub(crate) type Decision = Box<dyn FnOnce(Arc<Task>) + Send>;
 
 /// A host function.
 pub(crate) struct HostWork {
-    /// The function, which receives the context's status.
+    /// The function. Its argument is the context's status: `Ok`, or the context's sticky error.
     pub(crate) function: Box<dyn FnOnce(Result<()>) + Send>,
-    /// Whether to call the function even if the context has failed.
+    /// Whether the function is called even if the context has a sticky error.
     pub(crate) always: bool,
 }
 
 /// A piece of submitted work.
 pub(crate) struct Task {
-    /// Number of predecessors that are not complete. One more is counted until the task is
-    /// released.
+    /// Number of predecessors that are not complete, plus one until the task is released
+    /// ([`Task::release`]).
     waiting_for: AtomicUsize,
     done: AtomicBool,
-    /// Whether the task is a marker. Events query the completion time of markers.
+    /// Whether the task is a marker. CUDA events query the time at which a marker was complete.
     timed: bool,
     /// The priority of the task's stream. Of the tasks that may start, the task with the lowest number starts first.
     priority: i32,
@@ -118,17 +120,19 @@ pub(crate) struct Task {
     time: AtomicU64,
     state: Mutex<TaskState>,
     changed: Condvar,
-    /// The work that is complete when this task is complete. It is set only in runs that record the order of work, for
-    /// tasks that other streams or the host can wait for.
+    /// The set of work that is complete when this task is complete. It is set only if the order of
+    /// work is recorded for the race detector, and only for tasks for which other streams or the
+    /// host can wait.
     past: OnceLock<Box<Clock>>,
 }
 
 struct TaskState {
-    /// `None` after the task is complete, because the last task of a stream must not keep its context alive.
+    /// The owner of the task. It is `None` after the task is complete, because a context must be
+    /// freed even if a stream still refers to its last task.
     owner: Option<Arc<dyn Owner>>,
     work: Option<Work>,
     successors: SmallVec<[Arc<Task>; 2]>,
-    /// Used for [`Work::Caller`]: whether the caller may do the work.
+    /// For a [`Work::Caller`] task: whether the submitting thread may do the work.
     ready: bool,
     done: bool,
 }
@@ -137,8 +141,8 @@ struct TaskState {
 const LOOK: Duration = Duration::from_micros(50);
 
 /// A thread that waits for a task sleeps repeatedly, and checks after each sleep that Margay's
-/// signal handlers are installed. The values are the time of the first sleep and the maximum time
-/// of a sleep.
+/// signal handlers are installed. The values are the duration of the first sleep and the maximum
+/// duration of a sleep.
 const KEEP_HANDLERS: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(32));
 
 impl Task {
@@ -173,12 +177,13 @@ impl Task {
         task
     }
 
-    /// Returns the work that is complete when this task is complete, if this work was recorded.
+    /// Returns the set of work that is complete when this task is complete; `None` if this set was
+    /// not recorded.
     pub(crate) fn past(&self) -> Option<&Clock> {
         self.past.get().map(Box::as_ref)
     }
 
-    /// Stores the work that is complete when this task is complete.
+    /// Stores `past`, the set of work that is complete when this task is complete.
     pub(crate) fn set_past(&self, past: Clock) {
         let _ = self.past.set(Box::new(past));
     }
@@ -193,8 +198,8 @@ impl Task {
         }
     }
 
-    /// Lets the task start when its predecessors are complete; the caller calls this function once after
-    /// [`Task::submit`], while it holds no lock.
+    /// Allows the task to start when its predecessors are complete. The caller must call this
+    /// function once after [`Task::submit`] and must hold no lock during the call.
     pub(crate) fn release(self: &Arc<Task>) {
         if self.waiting_for.fetch_sub(1, Ordering::AcqRel) == 1 && self.start(true) {
             self.complete();
@@ -206,7 +211,7 @@ impl Task {
         self.done.load(Ordering::Acquire)
     }
 
-    /// Returns the priority: 0, or a negative number for a higher priority.
+    /// Returns the priority of the task's stream: 0, or a negative number for a higher priority.
     pub(crate) fn priority(&self) -> i32 {
         self.priority
     }
@@ -218,7 +223,7 @@ impl Task {
         self.is_done().then(|| self.time.load(Ordering::Relaxed))
     }
 
-    /// Blocks until the task is complete.
+    /// Waits until the task is complete.
     pub(crate) fn wait(&self) {
         if self.is_done() {
             return;
@@ -239,7 +244,7 @@ impl Task {
         }
     }
 
-    /// Blocks until the caller may do the work of a [`Work::Caller`] task.
+    /// Waits until the calling thread may do the work of this [`Work::Caller`] task.
     pub(crate) fn wait_turn(&self) {
         // The predecessors usually complete soon. `ready` is set immediately after the last of them has completed.
         spin::until(LOOK, || self.waiting_for.load(Ordering::Acquire) == 0);
@@ -292,8 +297,8 @@ impl Task {
         }
     }
 
-    /// Passes the work to the thread that performs it. Returns true if the caller must mark the
-    /// task as complete, because no work is left to do.
+    /// Passes the task's work to the thread that performs it. Returns true if no work is left to
+    /// do; the caller must then mark the task as complete.
     fn start(self: &Arc<Task>, submitting: bool) -> bool {
         let (work, owner) = {
             let mut state = self.state.lock();
@@ -316,7 +321,7 @@ impl Task {
         }
     }
 
-    /// Returns the owner; `None` if the task is complete.
+    /// Returns the owner of the task; `None` if the task is complete.
     pub(crate) fn owner(&self) -> Option<Arc<dyn Owner>> {
         self.state.lock().owner.clone()
     }

@@ -2,7 +2,7 @@
 //!
 //! The scheduler calls a [`Program`] repeatedly for each unit (a CTA or a cluster,
 //! [`crate::engine`]). Each call executes one step of the unit, and returns whether the unit is
-//! done, waits, or has failed. Between calls, a unit keeps only one number.
+//! done, waits, or has failed. Between calls, a unit stores only one number.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,7 +14,7 @@ use crate::engine::{
 use crate::error::{Fault, FaultKind, Result};
 use crate::{Context, Kernel, Runtime, RuntimeBuilder};
 
-/// The result of a step.
+/// The result of one step of a unit.
 pub(crate) enum Step {
     Done,
     /// The unit waits. The field states whether the unit made progress before it had to wait.
@@ -26,13 +26,13 @@ pub(crate) enum Step {
 pub(crate) struct Call<'a> {
     pub(crate) shape: &'a LaunchShape,
     pub(crate) unit: u64,
-    /// The number that the unit keeps between calls. The number is 0 at the first call.
+    /// The number that the unit stores between calls. It is 0 at the first call.
     pub(crate) memory: &'a mut u64,
     pub(crate) worker: &'a dyn Worker,
 }
 
 impl Call<'_> {
-    /// Returns the parameter at this index; all parameters have 8 bytes.
+    /// Returns the kernel's parameter with the index `index`; all parameters have 8 bytes.
     pub(crate) fn param(&self, index: usize) -> u64 {
         let bytes = &self.shape.params.bytes()[8 * index..8 * index + 8];
         u64::from_le_bytes(bytes.try_into().expect("eight bytes"))
@@ -41,7 +41,7 @@ impl Call<'_> {
 
 pub(crate) type Program = Arc<dyn Fn(Call<'_>) -> Step + Send + Sync>;
 
-/// A kernel: its properties, whether it may park, and its program.
+/// A kernel for tests: its properties, whether its units may park, and its program.
 #[derive(Clone)]
 pub(crate) struct Spec {
     pub(crate) info: KernelInfo,
@@ -75,7 +75,7 @@ pub(crate) fn kernel(
     }
 }
 
-/// Loads the same kernels from every image.
+/// A loader that returns the same kernels for every image.
 pub(crate) struct TestLoader {
     pub(crate) specs: Vec<Spec>,
     pub(crate) variables: Vec<VariableInfo>,
@@ -183,7 +183,7 @@ impl PreparedLaunch for TestLaunch {
     }
 }
 
-/// A runtime with the given kernels, and its primary context.
+/// A runtime whose kernels are written in Rust, and its primary context.
 pub(crate) struct Bench {
     pub(crate) runtime: Runtime,
     pub(crate) context: Context,
@@ -211,7 +211,7 @@ impl Bench {
         }
     }
 
-    /// Returns a kernel, even if the context has failed.
+    /// Returns the kernel `name`, even if the context has a sticky error.
     pub(crate) fn kernel(&self, name: &str) -> Kernel {
         let mut kernels = self.module.kernels().into_iter();
         kernels.find(|kernel| kernel.name() == name).expect("known")
@@ -226,9 +226,9 @@ fn processor_time() -> f64 {
     nanoseconds * 1e-9
 }
 
-/// Asserts that work of four times the size needs at most nine times as much processor time. With
-/// quadratic growth, it would need 16 times as much. Times below 0.1 s are too small to be
-/// compared.
+/// Asserts that `run(4 * size)` needs at most nine times as much processor time as `run(size)`. If
+/// the time grew quadratically, it would need 16 times as much. Times below 0.1 s are too small to
+/// be compared.
 pub(crate) fn assert_linear(name: &str, size: usize, run: impl Fn(usize)) {
     let cost = |size| {
         let start = processor_time();

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use margay_ops::texture::{Image, Plan, ReferenceKind, Sampler};
 use parking_lot::Mutex;
 
-/// Texels, and the memory that holds them.
+/// The texels of an array, texture or surface, and the memory that contains them.
 pub(crate) struct Texels {
     /// The layout and the format of the texels.
     pub(crate) image: Image,
-    /// Keeps the memory of an array allocated; `None` for memory that the program manages.
+    /// The owner of an array's memory, which is not freed while this value exists; `None` for
+    /// memory that the program allocates and frees.
     pub(crate) _storage: Option<Arc<dyn Any + Send + Sync>>,
     /// The addresses of the texels if they are in host memory that the program has registered. The program may end the
     /// registration while a texture still refers to the texels, so each access checks this range.
@@ -30,14 +31,14 @@ impl fmt::Debug for Texels {
 pub(crate) struct Texture {
     /// The texels, if any are bound to the texture.
     pub(crate) texels: Option<Arc<Texels>>,
-    /// How texels are addressed and filtered.
+    /// The sampler, which states how texels are addressed and filtered.
     pub(crate) sampler: Sampler,
     /// Precomputed data for the most common fetches. If the plan is `None`, all fetches use the
     /// general code.
     pub(crate) plan: Option<Arc<Plan>>,
 }
 
-/// What a handle refers to.
+/// The object that a handle refers to.
 #[derive(Debug, Clone)]
 pub(crate) enum Bound {
     /// A texture.
@@ -78,21 +79,22 @@ struct Slot {
     bound: Option<(Bound, u64)>,
 }
 
-/// A snapshot of the objects of all handles.
+/// A snapshot of the table: the object of each handle at a certain time.
 #[derive(Debug, Clone, Default)]
 pub struct TextureTable {
     slots: Vec<Slot>,
     free: Vec<u32>,
 }
 
-/// Returns the slot and the generation of a handle.
+/// Returns the two parts of a handle: the index of a slot, and a generation, which must be equal to
+/// the generation of the slot.
 fn parts(handle: u64) -> Option<(usize, u32)> {
     let slot = (handle as u32).checked_sub(1)?;
     Some((slot as usize, (handle >> 32) as u32))
 }
 
 impl TextureTable {
-    /// Returns the object that a handle refers to.
+    /// Returns the object that a handle refers to; `None` if the handle is invalid.
     pub(crate) fn get(&self, handle: u64) -> Option<&Bound> {
         let (slot, generation) = parts(handle)?;
         let slot = self.slots.get(slot)?;
@@ -146,15 +148,15 @@ impl TextureTable {
     }
 }
 
-/// The table of a machine. Each change of the table first copies the table if a launch still uses
-/// it.
+/// The texture table of a machine. If a launch still uses the table, a change is made in a copy,
+/// which replaces the table.
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     table: Mutex<Arc<TextureTable>>,
 }
 
 impl Registry {
-    /// Returns the present table.
+    /// Returns a snapshot of the present table.
     pub(crate) fn now(&self) -> Arc<TextureTable> {
         Arc::clone(&self.table.lock())
     }
@@ -164,17 +166,18 @@ impl Registry {
         Arc::make_mut(&mut self.table.lock()).insert(bound, context)
     }
 
-    /// Replaces the object that a handle refers to.
+    /// Makes a handle refer to `bound` instead of its present object.
     pub(crate) fn replace(&self, handle: u64, bound: Bound) {
         Arc::make_mut(&mut self.table.lock()).replace(handle, bound);
     }
 
-    /// Invalidates a handle; returns false when it is already invalid.
+    /// Removes a handle and its object from the table; returns false if the handle is already
+    /// invalid.
     pub(crate) fn remove(&self, handle: u64) -> bool {
         Arc::make_mut(&mut self.table.lock()).remove(handle)
     }
 
-    /// Invalidates all handles of a context.
+    /// Removes all handles of a context, and their objects, from the table.
     pub(crate) fn remove_of(&self, context: u64) {
         let mut table = self.table.lock();
         let owns = |slot: &Slot| slot.bound.as_ref().is_some_and(|(_, of)| *of == context);

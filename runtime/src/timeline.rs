@@ -1,14 +1,14 @@
-//! Used in checking runs: records the order that CUDA guarantees between pieces of work, and checks
-//! the use of stream-ordered memory.
+//! In checking runs, records the order that CUDA guarantees between pieces of work, and checks
+//! whether programs use stream-ordered memory correctly.
 //!
-//! Each queue has a [`Clock`]. The clock contains, for every queue, the number of pieces of work that are complete
-//! before the next work of the clock's own queue can start. The clocks follow the rules of streams, events and waiting
-//! host threads, and do not depend on which work happens to be complete. All host threads share one
-//! clock, because this library cannot see how the program synchronises its threads. Separate clocks
-//! would cause false reports.
+//! Each queue has a [`Clock`]. The clock contains, for every queue, the number of pieces of work
+//! that are complete before the next work of the clock's own queue can start. The clocks follow the
+//! rules of streams, events and waiting host threads, and do not depend on which work happens to be
+//! complete. All host threads share one clock, because this library cannot see how the program
+//! synchronises its threads. With separate clocks, Margay would report errors that do not exist.
 //!
-//! Launches and copies may run at the same time if the clocks do not state their order. The race
-//! detector compares their accesses.
+//! If the clocks do not state the order of two launches or copies, these may run at the same time.
+//! The race detector then compares their accesses.
 //!
 //! A program uses stream-ordered memory correctly if each use is ordered after the allocation and before the free.
 
@@ -27,7 +27,7 @@ use crate::process::next_id;
 
 pub(crate) use clock::{Clock, Point};
 
-/// The last use of a block in a queue.
+/// The last use of a block of memory by the work of one queue.
 struct Use {
     number: u64,
     what: String,
@@ -36,32 +36,33 @@ struct Use {
 /// An allocation of stream-ordered memory.
 struct Block {
     size: u64,
-    /// The allocation's ID in the address space.
+    /// The ID of the allocation, which is unique in the address space.
     id: u64,
     allocated: Point,
     uses: FxHashMap<u64, Use>,
     is_freed: bool,
 }
 
-/// The clock of the host, and the stream-ordered memory.
+/// The recorded order of work: the clock of the host, the allocations of stream-ordered memory, and
+/// recent launches and copies.
 pub(crate) struct Timeline {
     host: Mutex<Clock>,
-    /// The blocks, by start address.
+    /// The allocations of stream-ordered memory, by start address.
     blocks: Mutex<BTreeMap<u64, Block>>,
-    /// Launches and copies that may run at the same time as later work.
+    /// Recent launches and copies, which may run at the same time as later work.
     works: Mutex<Vec<Work>>,
     findings: Arc<Findings>,
 }
 
-/// A launch or a copy.
+/// A launch or a copy that is kept for comparison with later work.
 struct Work {
     id: u64,
     at: Point,
     past: Clock,
 }
 
-/// Maximum number of pieces of work that are kept. Older work is treated as ordered before new
-/// work.
+/// Maximum number of pieces of work that are kept ([`Timeline::works`]). Margay assumes that older
+/// work is complete before new work starts.
 const WORKS: usize = 1024;
 
 impl Timeline {
@@ -79,11 +80,12 @@ impl Timeline {
         self.host.lock().join(past);
     }
 
-    /// Called after a host thread has waited for the queues whose clocks are `pasts`. Adds to the host's clock the work
-    /// that these clocks contain. Replaces the clocks of the queues by copies of the host's clock.
-    /// This is correct because the next work of these queues adds the host's work to them anyway,
-    /// and it saves memory because copies share memory. The queues must not contain work whose
-    /// clock will still be read ([`Queues::after_last`](crate::queue::Queues::after_last)).
+    /// The caller calls this function after a host thread has waited for the queues whose clocks
+    /// are `pasts`. The function adds the work in these clocks to the host's clock, and then
+    /// replaces these clocks by copies of the host's clock. This is correct because the next work
+    /// of these queues adds the host's work to them anyway, and it saves memory because copies
+    /// share memory. The queues must not contain work whose clock will still be read
+    /// ([`Queues::after_last`](crate::queue::Queues::after_last)).
     pub(crate) fn host_waited_for(&self, pasts: &[&Mutex<Clock>]) {
         let mut host = self.host.lock();
         let copies: Vec<Clock> = pasts.iter().map(|past| past.lock().clone()).collect();
@@ -131,8 +133,8 @@ impl Timeline {
         );
     }
 
-    /// Calls `f` with the block that contains an address. Does nothing if the address now belongs
-    /// to another allocation.
+    /// Calls `f` with the recorded block that contains `address`. Does nothing if another
+    /// allocation now contains this address.
     fn with_block<R>(
         &self,
         space: &AddressSpace,
@@ -147,7 +149,8 @@ impl Timeline {
         if inside && same { f(block) } else { None }
     }
 
-    /// Records and checks a use of the memory at an address by `what`, a piece of work with the clock `past`.
+    /// Records that the piece of work `at`, which `what` names, uses the memory at `address`, and
+    /// adds a finding if the use is wrong. `past` is the work that is complete before `at` starts.
     pub(crate) fn used(
         &self,
         space: &AddressSpace,
@@ -173,7 +176,8 @@ impl Timeline {
         }
     }
 
-    /// Records and checks a free of the memory at an address by a stream with the clock `past`.
+    /// Records that a stream frees the memory at `base`, and adds a finding if the free is wrong.
+    /// `past` is the work that is complete before the free.
     pub(crate) fn freed(&self, space: &AddressSpace, past: &Clock, base: u64) {
         let wrong = self.with_block(space, base, |block| {
             block.is_freed = true;
@@ -200,7 +204,8 @@ impl Timeline {
         }
     }
 
-    /// Records a launch with the clock `past`, before it begins.
+    /// Records the launch with the ID `id` before it begins. `past` is the work that is complete
+    /// before the launch starts.
     pub(crate) fn launched(&self, id: u64, (at, past): (Point, &Clock)) {
         if let Some(races) = &self.findings.shadow().races {
             let mut works = self.works.lock();
@@ -208,8 +213,9 @@ impl Timeline {
         }
     }
 
-    /// Records a copy or fill with the clock `past`, and reports its races. `accesses` contains the
-    /// byte ranges that the copy or fill accesses, and for each range whether it is written.
+    /// Records a copy or fill, and adds a finding for each of its races. `past` is the work that is
+    /// complete before the copy or fill starts. `accesses` contains the byte ranges that the copy
+    /// or fill accesses, and for each range whether it is written.
     pub(crate) fn copied(
         &self,
         space: &AddressSpace,
@@ -249,10 +255,9 @@ impl Timeline {
         }
     }
 
-    /// Adds a piece of work, and passes the earlier work that may run at the same time as the new
-    /// work to the race detector. Removes completed work that is ordered before all running and all
-    /// later work. If more than [`WORKS`] pieces of work would be kept, also removes the oldest
-    /// work.
+    /// Adds the piece of work `at`, and passes to the race detector the earlier work that may run
+    /// at the same time. Removes completed work that is ordered before all running and all later
+    /// work. If more than [`WORKS`] pieces of work would be kept, also removes the oldest work.
     fn add_work(
         &self,
         works: &mut Vec<Work>,
@@ -315,9 +320,9 @@ mod tests {
     use crate::checks::{Tool, Tools};
     use crate::memory::MemoryConfig;
 
-    /// Tests thousands of copies in streams that are not ordered with each other. The memory that
-    /// the copies need is proportional to the number of pieces of work that are kept, and races of
-    /// the latest copies are found.
+    /// Tests thousands of copies in streams whose relative order is unknown. The memory that the
+    /// copies need is proportional to the number of pieces of work that are kept, and races of the
+    /// latest copies are found.
     #[test]
     fn unordered_copies_leave_no_pairs_behind() {
         let findings = Arc::new(Findings::new(Tools::default().with(Tool::Race)));

@@ -25,7 +25,7 @@ pub fn uuid_of(number: i32) -> [u8; 16] {
     bytes
 }
 
-/// The environment variable that selects devices.
+/// The environment variable that selects the visible devices.
 pub const VISIBLE_DEVICES: &str = "CUDA_VISIBLE_DEVICES";
 
 /// Prefix of a device's UUID as text.
@@ -48,7 +48,8 @@ pub fn uuid_text(number: u32) -> String {
     format!("{UUID_PREFIX}{}", parts.join("-"))
 }
 
-/// Returns the number of devices of the machine: the value of `MARGAY_DEVICES`, otherwise 1.
+/// Returns the number of devices of the machine: the value of `MARGAY_DEVICES`, or 1 if the
+/// variable is not set.
 pub(crate) fn count() -> u32 {
     number("MARGAY_DEVICES")
         .and_then(|n| u32::try_from(n).ok())
@@ -62,7 +63,8 @@ pub(crate) fn list() -> Option<String> {
     Some(list.to_string_lossy().into_owned())
 }
 
-/// Returns the numbers of the visible devices by ordinal, in a machine with `devices` devices.
+/// Returns the numbers of the visible devices of a machine with `devices` devices, in the order of
+/// their ordinals. `list` is the value of `CUDA_VISIBLE_DEVICES`.
 pub(crate) fn numbers(list: Option<&str>, devices: u32) -> Vec<u32> {
     match list {
         Some(list) => listed(list, devices),
@@ -90,7 +92,8 @@ fn listed(list: &str, devices: u32) -> Vec<u32> {
     numbers
 }
 
-/// Returns the number of the device whose UUID begins with `entry`; `None` if there is no such device or more than one.
+/// Returns the number of the device whose UUID begins with `entry`; `None` if no device or more
+/// than one device has such a UUID.
 fn by_uuid_prefix(entry: &str, devices: u32) -> Option<u32> {
     if !entry.starts_with(UUID_PREFIX) {
         return None;

@@ -1,10 +1,10 @@
 //! Stream operations that wait for memory (`cuStreamWaitValue`): tasks that complete when memory
 //! has an expected value.
 //!
-//! One thread polls all open waits in turn, so a wait occupies no worker and delays no other work.
-//! The thread starts with the first wait and is never joined, so an open wait does not prevent the
-//! process from exiting. Invariant: if the work of a context is cancelled, the context's waits end
-//! in the next round.
+//! One thread polls all open waits one after the other, so a wait occupies no worker and delays no
+//! other work. A wait is open until its task is complete. The thread starts with the first wait and
+//! is never joined, so an open wait does not prevent the process from exiting. Invariant: if the
+//! work of a context is cancelled, the context's waits end when the thread polls them next.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -26,8 +26,8 @@ struct Wait {
     owner: Arc<dyn Owner>,
 }
 
-/// If no wait completes in this number of rounds, the thread sleeps between rounds. The second
-/// value is the maximum time of such a sleep.
+/// If no wait completes in this number of rounds, the polling thread sleeps between rounds. The
+/// next constant is the maximum duration of such a sleep.
 const EAGER: u32 = 200;
 const LONGEST: Duration = Duration::from_micros(500);
 
@@ -98,7 +98,8 @@ fn pause(rounds: u32) -> Duration {
 }
 
 impl Wait {
-    /// Polls once. If the wait has ended, completes the task. Returns whether the wait has ended.
+    /// Polls the memory of the wait once. If the wait has ended, completes its task. Returns
+    /// whether the wait has ended.
     fn is_over(&mut self) -> bool {
         let over = self.owner.work_cancelled()
             || match (self.job)() {

@@ -1,9 +1,9 @@
-//! Tests of barriers over a grid. The kernels call the functions for these barriers that NVIDIA's
-//! device runtime requires from a driver.
+//! Tests of grid barriers, at which all threads of a grid wait. The kernels call the functions for
+//! these barriers that NVIDIA's device runtime requires from a driver.
 
 use margay::{DeviceBuffer, Image, LaunchConfig, Library, LoadOptions, Runtime};
 
-/// A kernel that calls these functions directly.
+/// A kernel that calls the functions for grid barriers directly.
 const KERNEL: &str = "
 .version 7.0
 .target sm_80

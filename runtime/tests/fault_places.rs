@@ -1,6 +1,6 @@
 //! Tests that a fault reports the PTX line and the thread. Generated code can end with a fault in
 //! three ways: by a signal, by a status that it returns, or by a helper function that fails. Each
-//! test runs in both engines.
+//! test runs with native code and with the interpreter.
 
 use margay::{EngineChoice, Error, Fault, FaultKind, LaunchConfig, Runtime};
 
@@ -134,7 +134,7 @@ fn calls_with_another_prototype() {
     }
 }
 
-/// The fault reports the innermost position, which is the line in the called function.
+/// Tests that a fault contains the innermost position: the line in the called function.
 #[test]
 fn traps_in_functions() {
     let function = "

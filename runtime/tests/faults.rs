@@ -1,5 +1,5 @@
-//! Tests of signals that Margay must leave to the program, and of processes with a small address
-//! space.
+//! Tests of signals that Margay must pass to the program's signal handlers, and of processes with a
+//! small address space.
 //!
 //! Each case runs in a child process. The child runs this test program with one selected test, and
 //! the environment variable `MARGAY_CHILD` names the case. The parent checks how the child ended.
@@ -10,7 +10,7 @@ use std::process::{Command, Output};
 use margay::fault::{self, access};
 use margay::memory::{AddressSpace, MemoryConfig, MemoryKind, Request, Windows};
 
-/// A case to run in a child.
+/// A test case: its name, and the function that the child process runs.
 type Case = (&'static str, fn());
 
 const CASES: &[Case] = &[
@@ -29,7 +29,8 @@ const CASES: &[Case] = &[
     ("few_addresses", few_addresses),
 ];
 
-/// Runs the case of a child process, which exits with 0 if the case returns.
+/// Runs the case that the environment variable of this child process names. The process exits with
+/// code 0 if the case returns.
 #[test]
 fn child() {
     let Ok(name) = std::env::var("MARGAY_CHILD") else {
@@ -73,7 +74,8 @@ fn no_core_dump() {
     unsafe { libc::setrlimit(libc::RLIMIT_CORE, &none) };
 }
 
-/// Reads from a null pointer in plain Rust code. Margay must not recover from this fault.
+/// Reads from a null pointer in ordinary Rust code. Margay must not treat this fault as a fault of
+/// a kernel.
 fn read_null() {
     let null = std::hint::black_box(std::ptr::null::<u64>());
     // SAFETY: none; the access must fault, and the process ends by the fault or in a handler.
@@ -117,8 +119,8 @@ fn illegal() {
     };
 }
 
-/// Tests a signal that the program sends with a call of `raise`. In contrast to a fault, the signal
-/// does not recur when the handler returns.
+/// Tests a signal that the program sends with a call of `raise`. After the handler returns, such a
+/// signal does not occur again, but a fault does.
 fn raised() {
     install();
     // SAFETY: sends this thread a signal.
@@ -189,8 +191,8 @@ fn is_blocked(signal: i32) -> bool {
     }
 }
 
-/// Exits with 42 if the handler receives all arguments in the same form in which the operating
-/// system would have passed them.
+/// A signal handler that ends the process with exit code 42 if its arguments are the arguments that
+/// the operating system passes to a handler.
 fn handler_with_info() {
     extern "C" fn handler(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
         // SAFETY: the handler's own arguments.
@@ -271,7 +273,7 @@ fn handlers_are_called_as_they_asked_to_be() {
     succeeds("handler_repairs");
 }
 
-/// Returns an executable page that contains this code and is registered as generated code.
+/// Returns an executable page that contains `code` and is registered as generated code.
 #[cfg(target_arch = "x86_64")]
 fn generated(code: &[u8]) -> fault::GeneratedFn {
     // SAFETY: a new mapping, filled and made executable before it is called.
@@ -292,8 +294,8 @@ fn generated(code: &[u8]) -> fault::GeneratedFn {
     }
 }
 
-/// Tests a fault in generated code that was not called through `enter`. Margay cannot recover it and must leave it to
-/// the program.
+/// Tests a fault in generated code that was not called through `enter`. Margay cannot recover from
+/// this fault and must pass the signal to the program's handler.
 #[cfg(target_arch = "x86_64")]
 fn code_without_enter() {
     install();
@@ -302,7 +304,8 @@ fn code_without_enter() {
     unsafe { load(std::ptr::null_mut(), 8, 0) };
 }
 
-/// Tests that a SIGSEGV that another thread sends while generated code runs is not treated as a fault of that code.
+/// Tests that a SIGSEGV that another thread sends while generated code runs does not count as a
+/// fault of that code.
 #[cfg(target_arch = "x86_64")]
 fn sent_to_generated_code() {
     // Rust's own handler would take the signal for a fault and wait for it to recur.
@@ -338,8 +341,9 @@ fn only_faults_of_entered_code_are_ours() {
     assert_eq!(signal_of("sent_to_generated_code"), Some(libc::SIGSEGV));
 }
 
-/// Under `ulimit -v`, the runtime reserves a smaller address range for device memory and smaller
-/// CTA windows. If a reservation fails, the call returns an error and does not abort the process.
+/// Tests that, under `ulimit -v`, the runtime reserves a smaller address range for device memory
+/// and smaller CTA windows. If a reservation fails, the call returns an error and does not abort
+/// the process.
 fn few_addresses() {
     install();
     let space = AddressSpace::new(&MemoryConfig::default()).expect("some addresses");
@@ -387,8 +391,8 @@ fn processes_with_few_addresses_get_less_and_live() {
     }
 }
 
-/// Returns the path of the example `fault_probe`. Builds the example if necessary, because `cargo test --test faults`
-/// alone does not build it.
+/// Returns the path of the example `fault_probe`. If the example is missing, builds it, because
+/// `cargo test --test faults` alone does not build it.
 fn probe_library() -> std::path::PathBuf {
     let exe = std::env::current_exe().expect("own path");
     let profile = exe

@@ -1,7 +1,8 @@
 //! Tests of launches whose threads poll memory: launches that can never end, and launches that end
 //! late because other work or the host writes the memory.
 //!
-//! Each test takes longer than the time without progress after which the runtime suspects a hang.
+//! Each test takes longer than the time without progress after which the runtime begins to search
+//! for a hang.
 
 use std::time::{Duration, Instant};
 
@@ -83,7 +84,7 @@ again:
 }
 ";
 
-/// If a launch makes no progress for this time, the runtime has certainly begun to suspect a hang.
+/// If a launch makes no progress for this time, the runtime has certainly searched for a hang.
 const LATE: Duration = Duration::from_millis(2500);
 
 struct Program {

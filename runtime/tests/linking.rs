@@ -1,5 +1,5 @@
-//! Tests of several PTX texts that are linked into one module and whose declarations and
-//! definitions differ.
+//! Tests that link several PTX texts into one module. A function or variable is declared in one
+//! text and defined differently in another.
 
 use margay::{EngineChoice, Error, FaultKind, Image, LaunchConfig, LoadOptions, Runtime};
 
@@ -108,7 +108,8 @@ fn linked(texts: &[String]) -> Result<u32, Error> {
     Ok(out.to_vec()?[0])
 }
 
-/// Returns the text of a weak function with the name `shared`. The function returns the result of `callee`.
+/// Returns the text of a weak function with the name `shared`, which calls `callee` and returns its
+/// result.
 fn weak(callee: &str) -> String {
     format!(
         ".weak .func (.param .b32 r) shared()
@@ -125,7 +126,7 @@ fn constant(linkage: &str, name: &str, value: u32) -> String {
     format!("{linkage} .func (.param .b32 r) {name}() {{ st.param.b32 [r], {value}; ret; }}\n")
 }
 
-/// A kernel that stores the result of `shared`.
+/// A kernel that calls the function `shared` and stores its result.
 const STORES_SHARED: &str = ".visible .entry k(.param .u64 out)
 {
     .reg .b32 %r<2>; .reg .b64 %rd<2>; .param .b32 q;
@@ -207,7 +208,8 @@ fn of_common_variables_the_largest_is_used() {
     assert_eq!(linked(&[larger, kernel]).unwrap(), 7);
 }
 
-/// Stores the second word of the external variable `there`, plus 100 if the variable's address is not 0.
+/// A PTX text whose kernel stores the second word of the external variable `there`, plus 100 if the
+/// variable's address is not 0.
 const USES_THERE: &str = "
 .visible .entry k(.param .u64 out)
 {
@@ -246,7 +248,8 @@ fn text_with(declarations: &str) -> String {
     format!("{HEAD}{declarations}{USES_THERE}")
 }
 
-/// `ptxas` states for such a text: "Unresolved extern variable 'there' in whole program compilation, ignoring extern
+/// If a text contains an external variable that it does not define, NVIDIA's assembler `ptxas`
+/// prints: "Unresolved extern variable 'there' in whole program compilation, ignoring extern
 /// qualifier".
 #[test]
 fn an_external_variable_of_a_whole_program_contains_zeros() {
@@ -303,7 +306,8 @@ fn an_external_shared_array_with_a_size_is_static() {
     assert_eq!(out.to_vec().expect("complete"), expected);
 }
 
-/// `ptxas` refuses such a text: "Unresolved extern variable 'there'".
+/// If a text contains an external variable without a size, NVIDIA's assembler `ptxas` returns an
+/// error: "Unresolved extern variable 'there'".
 #[test]
 fn an_external_variable_without_size_is_an_error() {
     let text = text_with(".extern .global .align 4 .b8 there[];");
@@ -339,8 +343,9 @@ fn initial_contents_cannot_be_the_address_of_an_undefined_variable() {
     );
 }
 
-/// A module that writes the address of its function to `out` (`take`) and calls the function with the address in `out`
-/// (`call`). The function returns `value`.
+/// Returns the text of a module with two kernels and a function that returns `value`. The kernel
+/// `take` writes the address of the function to `out`, and the kernel `call` calls the function
+/// whose address is in `out`.
 fn with_pointer(value: u32) -> String {
     format!(
         "{HEAD}
@@ -367,8 +372,9 @@ fn with_pointer(value: u32) -> String {
     )
 }
 
-/// Function pointers of different modules differ. A call through a function pointer of another
-/// module is therefore an error and does not call a function of the calling module.
+/// Tests that a kernel cannot call a function of another module: function pointers of different
+/// modules differ. A call through a function pointer of another module is therefore an error and
+/// does not call a function of the calling module.
 #[test]
 fn a_function_of_another_module_is_not_called() {
     for engine in [EngineChoice::Native, EngineChoice::Interpreter] {

@@ -1,8 +1,9 @@
 //! Tests of kernels in which the lanes of a warp exchange values through shared memory without a
 //! barrier.
 //!
-//! CUDA does not guarantee that such programs work. They work on GPUs, and published programs rely on this
-//! (`docs/semantics.md`). Each kernel runs in both engines with one warp.
+//! CUDA does not guarantee that such programs work. They work on GPUs, and published programs rely
+//! on this (`docs/semantics.md`). Each kernel runs with one warp, with native code and with the
+//! interpreter.
 
 use std::time::Duration;
 
@@ -10,8 +11,9 @@ use margay::{EngineChoice, LaunchConfig, Runtime};
 
 const HEADER: &str = ".version 7.0\n.target sm_80\n.address_size 64\n";
 
-/// Runs `exchange(out)` with one warp in both engines. In `body`, `%lane` is the index of the lane, and `%own` is the
-/// address of the lane's element of `s`. `body` stores its result in `%v`.
+/// Runs the kernel `exchange(out)` with one warp, with native code and with the interpreter, and
+/// compares each lane's result with `expected`. In `body`, `%lane` is the index of the lane, and
+/// `%own` is the address of the lane's element of `s`. `body` stores its result in `%v`.
 fn check(body: &str, expected: impl Fn(u32) -> u32) {
     let text = format!(
         "{HEADER}.visible .entry exchange(.param .u64 out) {{
@@ -45,8 +47,9 @@ fn check(body: &str, expected: impl Fn(u32) -> u32) {
     }
 }
 
-/// Computes `s[perm[i]] = s[i]`. The texture compressor in the HeCBench suite sorts in this way. If
-/// lanes ran one after another, a lane would read what an earlier lane had written.
+/// Tests the permutation `s[perm[i]] = s[i]` in shared memory. The texture compressor in the
+/// HeCBench suite sorts in this way. If lanes ran one after another, a lane would read what an
+/// earlier lane had written.
 #[test]
 fn a_permutation_in_place() {
     check(
@@ -63,7 +66,7 @@ fn a_permutation_in_place() {
     );
 }
 
-/// Rotates elements in a loop, in which each iteration reads an element that the previous iteration
+/// Tests a loop that rotates elements. Each iteration reads an element that the previous iteration
 /// wrote.
 #[test]
 fn rotations_in_a_loop() {
@@ -83,7 +86,8 @@ again:
     );
 }
 
-/// Passes a value from each lane to the next lane. The load and the store compute the address differently.
+/// Tests that each lane passes a value to the next lane. The load and the store compute the address
+/// differently.
 #[test]
 fn a_value_handed_on() {
     check(
@@ -96,8 +100,9 @@ fn a_value_handed_on() {
     );
 }
 
-/// Tests atomics whose results are unused. For such atomics, the order of the lanes does not
-/// matter. For atomics whose results are used, the order matters.
+/// Tests atomics whose results are unused. The results of the kernel do not depend on the order in
+/// which the lanes perform these atomics. If the results of the atomics were used, they would
+/// depend on it.
 #[test]
 fn atomics_one_after_the_other() {
     check(
@@ -202,8 +207,9 @@ done:
     }
 }
 
-/// A lane polls for a value that a later lane stores. The polling load is an access at which the lanes of a warp wait
-/// for each other. The warp must not wait for the polling lane longer than one iteration.
+/// Tests a lane that polls for a value that a later lane stores. The polling load is an access at
+/// which the lanes of a warp wait for each other. The warp must not wait for the polling lane
+/// longer than one iteration.
 #[test]
 fn a_lane_that_polls_does_not_hold_up_its_warp() {
     check(

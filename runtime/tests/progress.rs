@@ -1,8 +1,9 @@
-//! Tests of forward progress, faults and limits with PTX kernels (`docs/semantics.md`).
+//! Tests, with PTX kernels, that waiting threads make progress as `docs/semantics.md` states, and
+//! tests of faults and limits.
 //!
-//! Most tests run with one worker, so that a waiting kernel must release the worker for the work
-//! that it waits for. The tests must pass with both engines; `MARGAY_ENGINE=interpreter` runs them
-//! in the interpreter.
+//! Most tests run with one worker, so that a waiting kernel must release the worker; the work that
+//! it waits for then runs on this worker. The tests must pass with native code and with the
+//! interpreter. If `MARGAY_ENGINE=interpreter` is set, they run in the interpreter.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -97,7 +98,8 @@ impl Polling {
         unsafe { &*self.flag.cast::<AtomicU32>() }
     }
 
-    /// Starts each polling kernel, lets `set` set the flag, and waits for the kernel.
+    /// For each polling kernel: starts the kernel, calls `set`, which sets the flag, and waits
+    /// until the kernel has ended.
     fn check(&self, set: impl Fn()) {
         for name in ["poll_volatile", "poll_acquire", "poll_fence"] {
             self.flag().store(0, Ordering::SeqCst);
@@ -412,7 +414,8 @@ fn an_impossible_barrier_tells_who_waits() {
     reset(&runtime);
 }
 
-/// Lane 3 has not exited. It waits at a barrier that the other lanes cannot reach.
+/// Tests a warp barrier that cannot complete: lane 3 has not exited, and waits at another barrier
+/// that the other lanes cannot reach.
 #[test]
 fn a_warp_barrier_without_one_of_its_members() {
     let runtime = one_worker();
@@ -472,7 +475,7 @@ fn ten_thousand_launches_of_a_real_kernel() {
     println!("{:?} per launch", begin.elapsed() / 10_000);
 }
 
-/// Runs all tests of this program again, in the interpreter.
+/// Runs all other tests of this program again, with the interpreter.
 #[test]
 fn the_interpreter_gives_way_too() {
     const VARIABLE: &str = "MARGAY_ENGINE";
@@ -568,7 +571,7 @@ again:
 }
 ";
 
-/// All grids that a launch causes share the launch's time limit.
+/// Tests that all grids that a launch causes directly or indirectly share the launch's time limit.
 #[test]
 fn grids_of_device_code_share_the_time_limit() {
     for name in ["serial", "tree"] {
@@ -667,8 +670,9 @@ again:
 }
 ";
 
-/// A launch that would exceed the limit of pending launches fails with `cudaErrorLaunchPendingCountExceeded`. A fill,
-/// which is a launch on a GPU, fails in the same way. A launch is pending until its threads have ended.
+/// Tests that a launch by device code fails with `cudaErrorLaunchPendingCountExceeded` if it would
+/// exceed the limit of pending launches. A fill, which is a launch on a GPU, fails in the same way.
+/// A launch is pending until its threads have ended.
 #[test]
 fn device_code_has_a_limit_of_pending_launches() {
     let runtime = one_worker();
@@ -716,8 +720,8 @@ fn device_code_has_a_limit_of_pending_launches() {
     );
 }
 
-/// A kernel that launches grids without end exceeds its time limit, and so does a kernel whose child grids launch more
-/// grids.
+/// Tests two kernels that exceed their time limit: a kernel that launches grids without end, and a
+/// kernel whose child grids launch further grids without end.
 #[test]
 fn launching_without_end_exceeds_the_time_limit() {
     for (name, blocks, threads) in [("endless", 1, 1), ("bomb", 100, 256)] {
@@ -770,8 +774,9 @@ LAST:
     )
 }
 
-/// The interpreter stores the registers of 32 lanes for each call. A limit on the number of calls
-/// therefore does not limit the memory that the stacks of a CTA need.
+/// For each call, the interpreter stores the registers of 32 lanes, and the number of registers
+/// depends on the function. A limit on the number of nested calls therefore does not limit the
+/// memory that the stacks of a CTA need.
 #[test]
 fn calls_in_the_interpreter_have_a_limit_of_memory() {
     const REGISTERS: usize = 600;

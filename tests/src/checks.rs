@@ -36,15 +36,15 @@
 //!
 //! Kernels begin with `KERNEL NAME(`, a macro of each file. A case without a name has the name of its kernel.
 //!
-//! A MARK is a word in a comment at the line of the access, such as `// BUG1`. A directive can
-//! refer to the marks between the directives of its case and the next directives. The directives of
-//! several cases may precede one kernel.
+//! A MARK is a word in a comment, such as `// BUG1`. It stands for the line of the access that has
+//! this comment. A directive can refer to the marks between the directives of its case and the next
+//! directives. The directives of several cases may precede one kernel.
 //!
 //! A case passes if each of its runs ends with the stated fault (or without a fault if none is
 //! stated) and reports the right findings. A run must report every finding of an `expect` and, if
 //! there are `either` directives, at least one of their findings. It must report only findings that
-//! the directives of the case state. If a case states no finding of severity info, findings of this
-//! severity are ignored. A directive without a severity states a warning or an error.
+//! the directives of the case state. If a case states no finding of severity info, a run may report
+//! any findings of this severity. A directive without a severity states a warning or an error.
 //!
 //! `tests/checks/pending.txt` lists the cases that fail so far. A test fails if such a case passes, or if another case
 //! fails. `BLESS=1` rewrites the list.
@@ -59,59 +59,59 @@ mod run;
 pub use parse::read;
 pub use run::{Order, SETTINGS, Setting, all_settings, reports, run};
 
-/// A launch of a kernel, with the findings that a checking run reports.
+/// A test case: a launch of a kernel, and the findings that a checking run must or may report.
 #[derive(Clone, Debug, Default)]
 pub struct Case {
-    /// The name, which no other case of the file has.
+    /// The name of the case, which no other case of the file has.
     pub name: String,
-    /// The class in the table.
+    /// The class of the case in the table of results.
     pub class: String,
-    /// The line of the `case` directive.
+    /// The number of the line that contains the `case` directive.
     pub line: u32,
     /// The launch.
     pub launch: Launch,
     /// The arguments of all launches of the case.
     pub arguments: Vec<Argument>,
-    /// What the host does before the launch.
+    /// The steps that the host performs before the launch.
     pub before: Vec<Step>,
-    /// What the host does after the launch.
+    /// The steps that the host performs after the launch.
     pub after: Vec<Step>,
-    /// The fault that ends the launch.
+    /// The fault that must end the launch; `None` if the launch must end without a fault.
     pub fault: Option<String>,
-    /// The findings that must be reported.
+    /// The findings that every run must report.
     pub expected: BTreeSet<Expected>,
-    /// Findings of which at least one must be reported.
+    /// Findings of which every run must report at least one.
     pub either: BTreeSet<Expected>,
-    /// The findings that may be reported.
+    /// The findings that a run may report, but need not report.
     pub allowed: BTreeSet<Expected>,
 }
 
 impl Case {
-    /// Returns whether the kernel of the case has a defect: a finding must or may be reported, or
-    /// the launch fails.
+    /// Returns whether the kernel of the case has a defect: the directives state a finding or a
+    /// fault.
     pub fn is_buggy(&self) -> bool {
         self.stated().next().is_some() || self.fault.is_some()
     }
 
-    /// Returns all findings that the directives state.
+    /// Returns all findings that the directives of the case state.
     pub fn stated(&self) -> impl Iterator<Item = &Expected> {
         let all = self.expected.iter().chain(&self.either);
         all.chain(&self.allowed)
     }
 }
 
-/// A kernel and its extents.
+/// A launch of a kernel: the kernel and its extents.
 #[derive(Clone, Debug, Default)]
 pub struct Launch {
     /// The kernel.
     pub kernel: String,
     /// Number of blocks.
     pub grid: [u32; 3],
-    /// Number of threads in a block.
+    /// Number of threads of a block in each dimension.
     pub block: [u32; 3],
-    /// Number of blocks in a cluster.
+    /// Number of blocks of a cluster in each dimension; `None` for a launch without clusters.
     pub cluster: Option<[u32; 3]>,
-    /// Bytes of dynamic shared memory.
+    /// Number of bytes of dynamic shared memory.
     pub shared: u32,
     /// Whether this is a cooperative launch.
     pub cooperative: bool,
@@ -119,16 +119,16 @@ pub struct Launch {
     pub own_stream: bool,
 }
 
-/// The first contents of a buffer.
+/// The contents of a buffer before the launch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Contents {
-    /// The buffer has not been written.
+    /// The buffer is not written before the launch.
     Uninitialised,
     /// Zeros.
     Zero,
-    /// The 32-bit numbers 0, 1, 2, ...
+    /// The buffer contains the 32-bit numbers 0, 1, 2, ...
     Iota,
-    /// The 32-bit number 1.
+    /// Each 32-bit element of the buffer is 1.
     Ones,
 }
 
@@ -141,10 +141,10 @@ pub enum Argument {
         bytes: usize,
         /// The contents.
         contents: Contents,
-        /// Whether the host frees the memory before the launch.
+        /// Whether the host frees the buffer before the launch.
         freed: bool,
     },
-    /// Host memory with this number of bytes.
+    /// Ordinary host memory with this number of bytes.
     Host(usize),
     /// Pinned host memory with this number of bytes.
     Pinned(u64),
@@ -159,24 +159,24 @@ pub enum Argument {
 pub struct Part {
     /// The index of the buffer among the buffers of the case.
     pub buffer: usize,
-    /// The offset in bytes.
+    /// The offset of the part in the buffer, in bytes.
     pub offset: u64,
 }
 
-/// What the host does before or after the launch.
+/// A step that the host performs before or after the launch.
 #[derive(Clone, Debug)]
 pub enum Step {
     /// Fills bytes.
     Set(Part, u64),
-    /// Copies bytes to the device.
+    /// The host copies this number of bytes from its memory to the part.
     Write(Part, u64),
-    /// Copies bytes from the first to the second part.
+    /// The host copies this number of bytes from the first part to the second part.
     Copy(Part, Part, u64),
-    /// Copies bytes to the host.
+    /// The host copies this number of bytes from the part to its memory.
     Read(Part, u64),
     /// Launches another kernel.
     Run(Launch),
-    /// Waits for all work.
+    /// The host waits until all submitted work is complete.
     Join,
 }
 
@@ -187,15 +187,15 @@ pub struct Expected {
     pub tool: &'static str,
     /// The kind of the finding. If there are several kinds, each of them is correct.
     pub kinds: Vec<&'static str>,
-    /// The lines of the accesses, sorted. A finding about one access has one line, and a finding
-    /// about the host has no line.
+    /// The numbers of the lines that contain the accesses of the finding, sorted. A finding about
+    /// one access has one line, and a finding about the host has no line.
     pub lines: Vec<u32>,
-    /// The severity; `None` stands for a warning or an error.
+    /// The severity of the finding; `None` stands for a warning or an error.
     pub severity: Option<&'static str>,
 }
 
 impl Expected {
-    /// Returns whether a finding has the expected properties.
+    /// Returns whether the finding `found` has the expected properties.
     pub fn agrees(&self, found: &Expected) -> bool {
         let severity = match self.severity {
             None => found.severity != Some("info"),
@@ -219,12 +219,13 @@ impl fmt::Display for Expected {
     }
 }
 
-/// The differences between the results of a case and its directives.
+/// The differences between the findings that the runs of a case reported and the findings that its
+/// directives state.
 #[derive(Clone, Debug, Default)]
 pub struct Difference {
-    /// The expected findings that at least one run did not report.
+    /// The findings that every run must report, but at least one run did not report.
     pub missed: BTreeSet<String>,
-    /// The findings that a run reported and the case does not expect.
+    /// The findings that a run reported, but the case does not state.
     pub wrong: BTreeSet<String>,
     /// Other problems.
     pub problems: BTreeSet<String>,
@@ -252,25 +253,25 @@ impl fmt::Display for Difference {
     }
 }
 
-/// The results of one class of a file.
+/// The results of all cases of one class.
 #[derive(Clone, Copy, Default, Debug)]
 struct Row {
     clean: usize,
     buggy: usize,
-    /// Cases that miss a finding.
+    /// Number of cases in which a run did not report a finding that it must report.
     missed: usize,
-    /// Cases with a finding that is not expected.
+    /// Number of cases in which a run reported a finding that the case does not state.
     wrong: usize,
     /// Cases that fail.
     failed: usize,
 }
 
-/// The results of the cases of a file, grouped by class.
+/// The results of all cases of a file, grouped by the class of the case.
 #[derive(Clone, Default, Debug)]
 pub struct Table(BTreeMap<String, Row>);
 
 impl Table {
-    /// Adds a case and its result.
+    /// Adds the result of a case to the table.
     pub fn add(&mut self, case: &Case, difference: &Difference) {
         let row = self.0.entry(case.class.clone()).or_default();
         match case.is_buggy() {
@@ -316,12 +317,12 @@ impl fmt::Display for Table {
     }
 }
 
-/// Returns the folder of the corpus.
+/// Returns the folder of the corpus, `tests/checks`.
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("checks")
 }
 
-/// Returns the `.cu` files of the corpus.
+/// Returns the paths of the `.cu` files of the corpus.
 ///
 /// # Errors
 ///
@@ -334,7 +335,8 @@ pub fn files() -> std::io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Returns the names (`FILE/CASE`) in a text with one name in each line. `#` begins a comment.
+/// Returns the names of cases (`FILE/CASE`) in a text that contains one name in each line. `#`
+/// begins a comment.
 pub fn pending(text: &str) -> BTreeSet<String> {
     let lines = text
         .lines()

@@ -1,8 +1,9 @@
-//! The conformance data in `tests/data/conformance`: programs and instruction forms, with the results of the reference
-//! assembler.
+//! The conformance data in `tests/data/conformance`: PTX programs and instruction forms, with the
+//! results of NVIDIA's assembler `ptxas` (the reference assembler).
 //!
-//! `cargo xtask import-conformance` packs the files. Each line of a file contains the text of one program and facts
-//! about it; the loaders return all lines in the order of the file, which does not change.
+//! `cargo xtask import-conformance` writes the files. Each line of a file contains the text of one
+//! program and facts about it; the loaders return all lines in the order of the file, which does
+//! not change.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -12,11 +13,11 @@ use flate2::read::GzDecoder;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-/// An instruction form in a complete module.
+/// An instruction form and a complete PTX module that executes it.
 ///
-/// The kernel is called [`FormKernel::id`] and has the parameters `in`, `out`, `aux` (addresses) and `kparam`
-/// (128 bytes). Thread `t` reads its operands from `in + 1024*t`, 16 bytes apart, and stores its results to
-/// `out + 1024*t`.
+/// The name of the kernel is [`FormKernel::id`]. It has the parameters `in`, `out`, `aux`
+/// (addresses) and `kparam` (128 bytes). Thread `t` reads its operands from `in + 1024*t`, 16 bytes
+/// apart, and stores its results to `out + 1024*t`.
 #[derive(Clone, Debug, Deserialize)]
 pub struct FormKernel {
     /// Name of the form and of its kernel.
@@ -25,15 +26,15 @@ pub struct FormKernel {
     pub opcode: String,
     /// The instruction.
     pub text: String,
-    /// Lowest ISA version with this form, as written in a `.version` directive.
+    /// Lowest version of the PTX ISA that has this form, as written in a `.version` directive.
     pub ptx_version: String,
-    /// Lowest target with this form.
+    /// Lowest target that supports this form, such as `sm_70`.
     pub min_sm: String,
     /// Group of instructions.
     pub category: String,
-    /// Number of instructions of this form in real programs.
+    /// Number of instructions with this form in a collection of real programs.
     pub uses: u64,
-    /// Number of files of real programs that use the form.
+    /// Number of files in this collection that contain the form.
     pub files: u64,
     /// The module's text.
     pub module: String,
@@ -44,7 +45,7 @@ pub struct FormKernel {
 pub struct Rejected {
     /// Name of the program.
     pub file: String,
-    /// Kind of the error.
+    /// Kind of the error in the program.
     pub class: String,
     /// Line of the first error, counted from 1; 0 if the error concerns the whole text.
     pub line: usize,
@@ -52,13 +53,13 @@ pub struct Rejected {
     pub errors: usize,
     /// Line numbers of the errors after the first.
     pub other_lines: Vec<usize>,
-    /// The erroneous part of the text.
+    /// The part of the text that contains the error.
     pub offending: String,
     /// The program's text.
     pub text: String,
 }
 
-/// A program that tests directives and syntax, valid or not.
+/// A valid or invalid PTX program that tests directives and syntax.
 #[derive(Clone, Debug, Deserialize)]
 pub struct ModuleCase {
     /// Name of the program.
@@ -67,7 +68,7 @@ pub struct ModuleCase {
     pub category: String,
     /// Short name of the case.
     pub name: String,
-    /// Target of the assembly.
+    /// The target, such as `sm_90`, for which the program was assembled.
     pub arch: String,
     /// Whether the program was assembled to an object file that is linked later (`ptxas -c`).
     pub relocatable: bool,
@@ -85,9 +86,9 @@ pub struct ModuleCase {
 pub struct ModuleForm {
     /// The tested feature.
     pub class: String,
-    /// Target of the assembly.
+    /// The target, such as `sm_90`, for which the program was assembled.
     pub arch: String,
-    /// Whether ptxas accepts the program.
+    /// Whether `ptxas` accepts the program.
     pub accepted: bool,
     /// The first line of ptxas' error message.
     pub message: String,
@@ -103,14 +104,14 @@ pub fn module_forms() -> Vec<ModuleForm> {
     load("module-forms")
 }
 
-/// Returns all instruction forms.
+/// Returns all instruction forms of the conformance data.
 pub fn forms() -> Vec<FormKernel> {
     load("forms")
 }
 
-/// Returns about `count` forms at equal distances in the list. `seed` determines the first form, so
-/// that CI tests different forms for different commits. Returns all forms if `MARGAY_FULL=1` is set
-/// in the environment.
+/// Returns about `count` forms, at equal distances in the list of all forms. `seed` determines the
+/// first form, so that CI tests different forms for different commits. Returns all forms if
+/// `MARGAY_FULL=1` is set in the environment.
 pub fn forms_sample(seed: u64, count: usize) -> Vec<FormKernel> {
     let all = forms();
     if std::env::var_os("MARGAY_FULL").is_some_and(|v| v == "1") {
@@ -129,7 +130,7 @@ pub fn sample_seed() -> u64 {
     })
 }
 
-/// Returns all invalid programs.
+/// Returns all invalid programs of the conformance data.
 pub fn rejected() -> Vec<Rejected> {
     load("rejected")
 }
@@ -139,7 +140,8 @@ pub fn modules() -> Vec<ModuleCase> {
     load("modules")
 }
 
-/// Reads a set; panics if its file is missing or damaged, because the files are part of the repository.
+/// Reads the file of the set `set`; panics if the file is missing or damaged, because the files are
+/// part of the repository.
 fn load<T: DeserializeOwned>(set: &str) -> Vec<T> {
     let name = format!("data/conformance/{set}.jsonl.gz");
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);

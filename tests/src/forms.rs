@@ -1,4 +1,5 @@
-//! Runs the kernels of the instruction forms ([`FormKernel`]): their inputs, and the comparison of their results.
+//! Runs the kernels of the instruction forms ([`FormKernel`]), computes their inputs, and compares
+//! their results.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -7,17 +8,21 @@ use margay::{Bytes, DeviceBuffer, EngineChoice, Error, LaunchConfig, Runtime};
 
 use crate::conformance::FormKernel;
 
-/// Number of threads: two warps, so that operations of the CTA differ from operations of a warp.
+/// Number of threads of a launch: two warps, so that an operation of the whole CTA has another
+/// result than an operation of one warp.
 pub const THREADS: usize = 64;
 /// Number of bytes of `in`, `out` and `aux` that belong to one thread.
 pub const STRIDE: usize = 1024;
-/// Size of a buffer. A buffer extends beyond the last thread's part, because forms can add an offset to the address.
+/// Size in bytes of each of the buffers `in`, `out` and `aux`. A buffer extends beyond the last
+/// thread's part, because forms can add an offset to the address.
 pub const BYTES: usize = (THREADS + 4) * STRIDE;
 
-/// Returns the reason why a form's results may differ between two runs, if there is one.
+/// Returns the reason why the results of a form may differ between two runs; `None` if they must be
+/// equal.
 pub fn left_out(form: &FormKernel) -> Option<&'static str> {
     const ADDRESS: &str = "shows where a variable or a window lies";
-    /// Opcode (if empty, any opcode), a part of the instruction's text, and the reason.
+    /// Each row contains an opcode (empty: any opcode), a part of the instruction's text, and the
+    /// reason for forms that match both.
     const REASONS: [(&str, &str, &str); 18] = [
         ("", "%clock", "time"),
         ("", "%globaltimer", "time"),
@@ -59,9 +64,9 @@ pub fn left_out(form: &FormKernel) -> Option<&'static str> {
     found.map(|(_, _, reason)| *reason)
 }
 
-/// Returns the form's module with additional code. Before the form, this code initialises shared
-/// and local variables; after the form, it copies them to `out`. Without the initialisation, a
-/// thread would read data that earlier kernels left in memory.
+/// Returns the text of the form's module with additional code. This code initialises the shared and
+/// local variables before the instruction, and copies them to `out` after the instruction. Without
+/// the initialisation, a thread would read data that earlier kernels left in memory.
 pub fn module_text(form: &FormKernel) -> String {
     let (mut before, mut after) = (String::new(), String::new());
     if form.module.contains("lvar[64]") {
@@ -224,7 +229,8 @@ pub fn inputs(form: &FormKernel, uniform: bool) -> Vec<u8> {
     bytes
 }
 
-/// Describes where two results differ. For types in the form's name, all NaNs count as equal.
+/// Returns a description of the first difference between two results; `None` if they are equal. All
+/// NaNs of a floating-point type count as equal if the form's text contains this type.
 pub fn difference(form: &FormKernel, left: &[u8], right: &[u8]) -> Option<String> {
     let names = |types: &[&str]| types.iter().any(|t| form.text.contains(t));
     let nan = |a: u64, b: u64, bits: u32, exponent: u64| {
@@ -288,14 +294,14 @@ pub fn changes(inputs: &[u8], after: &[u8]) -> String {
     text
 }
 
-/// A machine with one engine, and the buffers of the kernels.
+/// A runtime with one engine, and the buffers of the kernels.
 pub struct Machine {
     runtime: Runtime,
     buffers: Option<[DeviceBuffer<u8>; 3]>,
 }
 
 impl Machine {
-    /// Creates a machine; panics if it does not start.
+    /// Creates a machine; panics if the runtime cannot be created.
     pub fn new(engine: EngineChoice) -> Machine {
         let runtime = Runtime::builder()
             .engine(engine)
@@ -313,8 +319,8 @@ impl Machine {
     /// Runs a form. Returns the content of `out`, followed by the content of `aux`.
     ///
     /// # Errors
-    /// Returns the error of loading or of the launch. After a fault, the caller must call
-    /// [`Machine::reset`] before it runs the next form.
+    /// Returns the error of loading the module or of the launch. After a fault, the caller must
+    /// call [`Machine::reset`] before it runs the next form.
     pub fn launch(&mut self, form: &FormKernel, inputs: &[u8]) -> Result<Vec<u8>, Error> {
         let runtime = &self.runtime;
         let module = runtime.load_ptx(&module_text(form))?;
@@ -340,7 +346,8 @@ impl Machine {
         Ok(bytes)
     }
 
-    /// Resets the device, because a fault is sticky in its context; panics if this fails.
+    /// Resets the device, because all later calls in a context fail after a fault; panics if the
+    /// reset fails.
     pub fn reset(&mut self) {
         self.buffers = None;
         let device = self.runtime.device(0).expect("a device");

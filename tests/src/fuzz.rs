@@ -21,10 +21,10 @@ use margay_ir::analysis::uniformity::{Assumptions, Uniformity};
 pub struct Target {
     /// The name of the target and of its corpus.
     pub name: &'static str,
-    /// The body of the target.
+    /// The function that is the body of the target.
     pub run: fn(&[u8]),
-    /// Number of damaged copies of a seed that the normal tests try. The number is lower for
-    /// targets whose runs are slow.
+    /// Number of damaged copies of each input in the corpus with which the normal tests call the
+    /// target. The number is lower for targets whose runs are slow.
     pub damaged: u32,
 }
 
@@ -74,7 +74,7 @@ pub fn lexer(bytes: &[u8]) {
     assert_eq!(lexer.next_token().0, Token::End, "the end is the end");
 }
 
-/// Checks that the parser returns a tree for every text, and diagnostics that can be rendered.
+/// Checks that the parser returns a tree for every text, and that its diagnostics can be rendered.
 pub fn parser(bytes: &[u8]) {
     let parsed = parse(SourceFile::from_bytes("fuzz", bytes));
     let text = parsed.source.text();
@@ -91,7 +91,8 @@ pub fn parser(bytes: &[u8]) {
     }
 }
 
-/// Checks that a text without parse errors is lowered to a module or rejected with diagnostics that can be rendered.
+/// Checks that a text without parse errors is either lowered to a module or rejected with
+/// diagnostics. The diagnostics must be renderable.
 pub fn lower(bytes: &[u8]) {
     let parsed = parse(SourceFile::from_bytes("fuzz", bytes));
     if parsed.has_errors() {
@@ -109,7 +110,7 @@ pub fn lower(bytes: &[u8]) {
     }
 }
 
-/// Number of diagnostics that are rendered for one input.
+/// Maximum number of diagnostics that are rendered for one input.
 const RENDERED: usize = 16;
 
 fn show(diagnostic: &Diagnostic, source: &SourceFile) {
@@ -121,7 +122,8 @@ fn show(diagnostic: &Diagnostic, source: &SourceFile) {
     assert!(!diagnostic.render(source, Style::Plain).is_empty());
 }
 
-/// Checks that no image makes the reader panic, and that its results are inside the image.
+/// Checks that the reader of images does not panic, and that the parts that it returns are inside
+/// the image.
 pub fn container(bytes: &[u8]) {
     if let Some(header) = bytes.first_chunk() {
         let _ = wrapper(header);

@@ -1,12 +1,14 @@
 //! The fuzz target for sequences of driver calls.
 //!
 //! An input describes a sequence of calls. One byte selects the entry point of a call, and one byte
-//! selects each argument. Arguments depend on the parameter's type in the driver's own table. They
-//! are numbers from a list of edge values, handles from earlier calls (or null or invalid handles),
-//! and pointers to valid memory. The target therefore reaches every implemented entry point without
-//! a separate list, and every failure is a defect of the library.
+//! selects each argument. The type of the parameter, from Margay's table of entry points,
+//! determines the kind of the argument. Arguments are numbers from a list of edge values, handles
+//! from earlier calls (or null or invalid handles), and pointers to valid memory. The target
+//! therefore calls every implemented entry point without a separate list of them, and every failure
+//! is a defect of the library.
 //!
-//! Failures are a crash, a call that never ends, and `CUDA_ERROR_UNKNOWN`, which the panic guard returns.
+//! The target fails if a call crashes, never ends, or returns `CUDA_ERROR_UNKNOWN`. The library
+//! returns this error if its code has panicked.
 
 use std::ffi::c_void;
 use std::sync::{LazyLock, Mutex};
@@ -15,14 +17,14 @@ use cuda::{ApiRow, CuResult, api_rows};
 
 /// Maximum number of arguments of an entry point.
 const MAX_ARGUMENTS: usize = 14;
-/// Maximum number of calls of one input; later bytes are ignored.
+/// Maximum number of calls that one input describes; later bytes have no effect.
 const MAX_CALLS: usize = 64;
 /// Number of bytes of the memory to which each typed pointer argument points.
 const SLOT: usize = 1 << 16;
 /// Number of bytes of the memory to which an untyped pointer argument points: more than any size that is passed with
 /// such a pointer.
 const BULK: usize = 2 << 20;
-/// Number of values that are kept from the outputs of calls.
+/// Maximum number of values from the outputs of calls that are stored for later calls.
 const KEPT: usize = 64;
 
 /// The function type with which all entry points are called. Integers and pointers are passed in the same way, and a
@@ -65,7 +67,7 @@ const IMAGE: &str = ".version 7.0\n.target sm_70\n.address_size 64\n\
     .visible .global .align 4 .u32 counter = 5;\n\
     .visible .entry count() { .reg .b32 %r; atom.global.add.u32 %r, [counter], 1; ret; }\n";
 
-/// Names that are passed to lookups.
+/// Names that are passed to entry points that look up an object by name.
 const NAMES: &[&str] = &[
     "count\0",
     "counter\0",
@@ -91,7 +93,7 @@ const DESTROY: &[(&str, &str)] = &[
     ("CUcontext", "cuCtxDestroy_v2"),
 ];
 
-/// Numbers that often reveal defects.
+/// Numbers for arguments that often reveal defects.
 const NUMBERS: &[u64] = &[
     0,
     1,
@@ -129,10 +131,10 @@ const NUMBERS: &[u64] = &[
     u64::MAX,
 ];
 
-/// How an argument is generated.
+/// The kind of an argument, which determines how the argument is generated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
-    /// A count, an index or the value of an enumeration.
+    /// A 32-bit number: a count, an index or the value of an enumeration.
     Count,
     /// The ordinal of a device.
     Device,
@@ -148,14 +150,15 @@ enum Kind {
     Bulk,
     /// A pointer to an array of pointers, or to memory for a pointer that the call returns.
     Pointers,
-    /// A pointer to one value or a few values.
+    /// A pointer to one value or to a few values.
     Slot,
     /// A callback function.
     Callback,
 }
 
 impl Kind {
-    /// Returns the kind for a type's text; `None` for a type that cannot be passed as an integer.
+    /// Returns the kind of argument for a type's text; `None` for a type that cannot be passed as
+    /// an integer.
     fn of(ty: &str) -> Option<Kind> {
         const COUNTS: &[&str] = &["c_int", "c_uint", "c_uchar", "c_ushort", "CUresult"];
         let ty = ty.trim();
@@ -190,8 +193,8 @@ impl Kind {
 #[derive(Clone, Copy)]
 struct Parameter {
     kind: Kind,
-    /// The text of the type. For a handle, this is the type of the value; for a slot, it is the
-    /// type of the pointee.
+    /// The text of a type: for a [`Kind::Slot`], the type of the value that the pointer points to;
+    /// for a handle, the type of the parameter.
     ty: &'static str,
 }
 
@@ -214,7 +217,8 @@ struct Callable {
 }
 
 impl Callable {
-    /// Returns the entry point if it is implemented and can be called with integers.
+    /// Returns the entry point that `row` describes, if it is implemented and all its arguments can
+    /// be passed as integers.
     fn new(row: &'static ApiRow) -> Option<Self> {
         if !row.is_implemented() || LEFT_OUT.iter().any(|name| row.export.starts_with(name)) {
             return None;
@@ -231,9 +235,9 @@ impl Callable {
             .map(|parameters| Callable { row, parameters })
     }
 
-    /// Returns the largest argument of this kind that the target passes. With larger arguments, the
-    /// call could access memory outside the memory of its pointers, or a launch could take too
-    /// long.
+    /// Returns the largest argument of the kind `kind` that the target passes to this entry point.
+    /// With larger arguments, the call could access memory outside the memory of its pointers, or a
+    /// launch could take too long.
     fn limit(&self, kind: Kind) -> u64 {
         const SMALL: u64 = 4096;
         const LAUNCH: u64 = 3;
@@ -257,7 +261,7 @@ impl Callable {
     }
 }
 
-/// The bytes of the input, followed by zeros.
+/// A reader of the input's bytes. After the last byte, it returns zeros.
 struct Input<'a>(std::slice::Iter<'a, u8>);
 
 impl Input<'_> {
@@ -275,7 +279,7 @@ struct World {
     slots: Vec<u64>,
     bulk: Vec<u64>,
     image: Vec<u8>,
-    /// Kept handles and addresses, each with its type.
+    /// Handles and addresses from the outputs of earlier calls, each with its type.
     kept: Vec<(&'static str, u64)>,
     /// Objects of this input that belong to no context, each with the entry point that destroys it.
     objects: Vec<(&'static str, u64)>,
@@ -294,8 +298,8 @@ impl World {
         }
     }
 
-    /// Discards the results of the previous input. The memory is not moved, because the library may
-    /// have kept pointers to it.
+    /// Discards the outputs of the calls of the previous input. The address of the memory does not
+    /// change, because the library may still contain pointers to it.
     fn reset(&mut self) {
         self.slots.fill(0);
         self.bulk.fill(0);
@@ -335,7 +339,8 @@ impl World {
         }
     }
 
-    /// Returns a handle of the requested type for most inputs, and otherwise a handle of another type or a number.
+    /// Returns a handle of the type `ty` for most values of `choice`, and for the others a handle
+    /// of another type or a number.
     fn handle(&self, ty: &str, choice: usize) -> u64 {
         let right: Vec<u64> = self
             .kept
@@ -358,8 +363,9 @@ impl World {
         }
     }
 
-    /// Keeps the values that a call wrote into its slots: new handles and device addresses. Other pointers are not
-    /// kept: if a later call passed such a pointer to `cuMemcpy`, the library would write to the process's own memory.
+    /// Stores, for later calls, the new handles and device addresses that a call wrote to the
+    /// memory of its slots. Other pointers are not stored: if a later call passed such a pointer to
+    /// `cuMemcpy`, the library would write to the process's own memory.
     fn keep(&mut self, parameters: &[Parameter]) {
         for (index, parameter) in parameters.iter().enumerate() {
             let value = self.slots[index * SLOT / 8];
@@ -399,7 +405,8 @@ fn enter(row: &ApiRow, a: [u64; MAX_ARGUMENTS]) -> CuResult {
     }
 }
 
-/// Calls a named entry point with the given arguments; each input begins with such calls.
+/// Calls the entry point `name` with `arguments`. For each input, the target first performs some of
+/// these calls.
 pub(crate) fn call_named(name: &str, arguments: &[u64]) -> CuResult {
     let row = api_rows()
         .find(|row| row.export == name)
@@ -412,8 +419,8 @@ pub(crate) fn call_named(name: &str, arguments: &[u64]) -> CuResult {
 /// Checks that the library still works after any sequence of calls: no call crashes or panics, and
 /// later calls still succeed.
 ///
-/// The calls change the state of the process: threads of the library and objects that belong to no
-/// context remain.
+/// The calls change the state of the process: threads of the library, and objects that belong to no
+/// context, continue to exist.
 pub fn driver_calls(bytes: &[u8]) {
     // The library may write to this memory later, so all inputs use the same memory, at the same address.
     static WORLD: LazyLock<Mutex<World>> = LazyLock::new(|| Mutex::new(World::new()));
@@ -447,7 +454,8 @@ pub fn driver_calls(bytes: &[u8]) {
     }
 }
 
-/// Creates a new primary context with a module, and keeps the handles of both.
+/// Creates a new primary context, loads a module into it, and stores the handles of both for later
+/// calls.
 fn begin(world: &mut World) {
     let slot = world.slots.as_mut_ptr() as u64;
     let _ = call_named("cuInit", &[0]);

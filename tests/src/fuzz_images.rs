@@ -1,20 +1,20 @@
 //! The fuzz target for images with wrong size fields.
 //!
-//! The input is placed at the end of a mapping, directly before an inaccessible page, so that a driver that trusts a
-//! wrong size field faults. The target passes the input, directly and in a fat binary wrapper, to
-//! each driver function that receives an image as a pointer without a size. It passes the input to
-//! the linker with its true size and with sizes that are too large. The test fails if the driver
-//! crashes or returns `CUDA_ERROR_UNKNOWN`.
+//! The input is placed at the end of a mapping, directly before an inaccessible page, so that a
+//! driver that reads beyond the input because of a wrong size field faults. The target passes the
+//! input, directly and in a fat binary wrapper, to each driver function that receives an image as a
+//! pointer without a size. It passes the input to the linker with its true size and with sizes that
+//! are too large. The test fails if the driver crashes or returns `CUDA_ERROR_UNKNOWN`.
 
 use cuda::CuResult;
 
 use crate::fuzz_driver::call_named;
 
 const PAGE: usize = 4096;
-/// The values of `CU_JIT_INPUT_*`.
+/// The values of `CU_JIT_INPUT_*`, the kinds of inputs of the driver's linker.
 const LINK_INPUTS: std::ops::Range<u64> = 0..5;
 
-/// A mapping of memory. Its accessible pages end with the input.
+/// A memory mapping. The last byte of its accessible pages is the last byte of the input.
 struct AtTheEnd {
     mapping: *mut libc::c_void,
     len: usize,

@@ -1,6 +1,6 @@
 //! Fuzz targets that generate whole kernels. Small kernels must have the same results on all
 //! engines. Large kernels must have the same results in native code as in the interpreter, unless
-//! the compiler refuses them and the interpreter runs them.
+//! the compiler cannot compile them, so that the interpreter runs them in any case.
 
 use std::fmt::Write;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -47,8 +47,9 @@ const STATEMENTS: usize = 6000;
 /// Checks that a large kernel leaves the same bytes in memory with native code (or with its
 /// fallback if a compile budget is exceeded) as with the interpreter.
 ///
-/// The kernel consists of fragments. Each pair of input bytes describes a fragment: its kind, and its number of
-/// statements, which is a power of two plus a small number.
+/// The kernel consists of fragments (parts of the kernel of different kinds, such as nested loops).
+/// Each pair of input bytes states the kind of a fragment and its number of statements, which is a
+/// power of two plus a small number.
 pub fn large_kernels(bytes: &[u8]) {
     let text = large(bytes);
     let run = |engine| {
@@ -71,7 +72,7 @@ pub fn large_kernels(bytes: &[u8]) {
     assert!(run(EngineChoice::Auto) == expected, "{text}");
 }
 
-/// Returns the text of the large kernel that the bytes describe.
+/// Returns the PTX text of the large kernel that `bytes` describes.
 fn large(bytes: &[u8]) -> String {
     let mut large = Large::default();
     for pair in bytes.chunks_exact(2) {
@@ -103,7 +104,7 @@ struct Large {
     functions: String,
     body: String,
     statements: usize,
-    /// Number of names that have been generated.
+    /// Number of unique names that have been generated so far.
     names: usize,
 }
 
@@ -121,7 +122,7 @@ impl Large {
         let _ = writeln!(self.body, "{line}");
     }
 
-    /// Appends `count` lines, each with a name.
+    /// Appends the lines `line(n)` for `count` new numbers `n`.
     fn lines(&mut self, count: usize, line: impl Fn(usize) -> String) {
         for _ in 0..count {
             let name = self.name();
@@ -183,7 +184,8 @@ impl Large {
         }
     }
 
-    /// Appends values that are all live across a barrier.
+    /// Appends instructions that compute `count` values, a barrier, and instructions that use these
+    /// values.
     fn live(&mut self, count: usize) {
         let name = self.name();
         self.line(format_args!("{{ .reg .b32 %v{name}_<{count}>;"));
@@ -197,7 +199,7 @@ impl Large {
         self.line(format_args!("}}"));
     }
 
-    /// Appends nested loops, each of which runs once.
+    /// Appends `count` nested loops, each of which runs one iteration.
     fn nest(&mut self, count: usize) {
         let name = self.name();
         self.line(format_args!("{{ .reg .b32 %n{name}_<{count}>;"));
@@ -213,7 +215,8 @@ impl Large {
         self.line(format_args!("}}"));
     }
 
-    /// Appends functions that call each other. Each function contains a barrier.
+    /// Appends a call of a chain of `count` functions, each of which calls the next. Each function
+    /// contains a barrier.
     fn calls(&mut self, count: usize) {
         let name = self.name();
         for i in 0..count {

@@ -19,8 +19,8 @@ use crate::fuzz_driver::call_named;
 /// not in the parent of the folder of the test's executable.
 const PROGRAM: &str = "MARGAY_TEST_UNDER_LIMITS";
 
-/// Time limit of the program. By default, the time limit of its kernel is 20 seconds. The input can
-/// choose a longer limit, or no limit.
+/// Maximum running time of the program. By default, the time limit of its kernel is 20 seconds. The
+/// input can choose a longer limit, or no limit.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Resource limits, with values at which a program can start.
@@ -99,7 +99,8 @@ const VARIABLES: &[&str] = &[
     "XDG_CACHE_HOME",
 ];
 
-/// Values of the variables: each value is valid, or nearly valid, for at least one variable.
+/// Values for the variables in [`VARIABLES`]: each value is valid, or nearly valid, for at least
+/// one variable.
 const VALUES: &[&str] = &[
     "",
     "0",
@@ -150,7 +151,8 @@ const VALUES: &[&str] = &[
     "/",
 ];
 
-/// The user ID of an unprivileged user. The limit applies to the processes of this user.
+/// The user ID of an unprivileged user, as which the program runs. The limit of the number of
+/// processes applies to this user.
 const NOBODY: u32 = 61_234;
 
 /// The limits and variables that the input chooses.
@@ -190,7 +192,7 @@ impl Chosen {
         chosen
     }
 
-    /// Starts the program in `folder`.
+    /// Starts the program with the chosen limits and variables, in the folder `folder`.
     fn start(&self, folder: &Path) -> std::io::Result<Child> {
         let mut command = Command::new(program());
         command
@@ -248,8 +250,8 @@ fn wait(child: &mut Child) -> Option<ExitStatus> {
     None
 }
 
-/// Checks that the program exits, and is not ended by a signal or a time-out, under the limits and
-/// variables that the input chooses.
+/// Checks that the program exits by itself, and that neither a signal nor a time-out ends it, with
+/// the limits and variables that the input chooses.
 pub fn process_limits(bytes: &[u8]) {
     let chosen = Chosen::new(bytes);
     let folder = std::env::temp_dir().join(format!("margay-limits-{}", std::process::id()));
@@ -278,11 +280,12 @@ const KERNEL: &str = ".version 7.0\n.target sm_70\n.address_size 64\n\
     LOOP: st.shared.u32 [%r5], %r4; bar.sync 0; ld.shared.u32 %r2, [%r6]; bar.sync 0; add.u32 %r4, %r4, %r2;\n\
     add.u32 %r7, %r7, 1; setp.lt.u32 %p, %r7, 3; @%p bra LOOP; st.global.u32 [%rd1], %r4; ret; }\n\0";
 
-/// Runs the kernel for `under_limits`; returns the number of wrong values.
+/// Runs the kernel through the driver API, for the program `under_limits`; returns the number of
+/// wrong result values.
 ///
 /// # Errors
 ///
-/// Returns the name of the call that failed, and its result.
+/// If a call of the driver API fails, returns its name and its error code.
 pub fn calls_under_limits() -> Result<usize, String> {
     const BLOCKS: u32 = 16;
     let call = |name: &str, arguments: &[u64]| match call_named(name, arguments) {

@@ -36,7 +36,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// Describes a run of `form` with the result `ok` and the changed words.
+    /// Creates the description of a run of `form`. `result` contains `ok` and the changed words.
     pub fn new(form: &FormKernel, uniform: bool, result: &str) -> Run {
         Run {
             form: form.id.clone(),
@@ -47,7 +47,7 @@ impl Run {
     }
 }
 
-/// Returns the hash of bytes (FNV-1a, folded to 32 bits).
+/// Returns a hash of `bytes` (FNV-1a, folded to 32 bits).
 fn hash(bytes: &[u8]) -> u32 {
     let whole = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)

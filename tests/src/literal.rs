@@ -8,10 +8,11 @@
 //! - the instruction reads as many registers or constants and writes as many registers as the case has operands and
 //!   results (cases with `cc` are not executed, because PTX has no register for the carry).
 //!
-//! All cases with the same instruction share a kernel. The kernel executes the instruction twice:
-//! once with the same operands in all lanes of a block, and once with different cases in
-//! neighbouring lanes. The instruction's line of the syntax table determines the registers. Where a
-//! case expects a NaN, any NaN is accepted, because PTX does not specify the bits of NaNs.
+//! One kernel executes all cases with the same instruction. The kernel executes the instruction
+//! twice: once with the same operands in all lanes of a block, and once with different cases in
+//! neighbouring lanes. The instruction's line in the syntax table determines the types of the
+//! registers. Where a case expects a NaN, any NaN is accepted, because PTX does not specify the
+//! bits of NaNs.
 
 use margay_ops::meaning::{Bits, Meaning};
 use margay_ops::ops::Opcode;
@@ -25,7 +26,7 @@ mod support;
 use kernel::Kernel;
 use support::{Case, cases, values};
 
-/// The targets of the files. Each case uses the first of these targets that supports its
+/// The targets of the file tests. Each case uses the first of these targets that supports its
 /// instruction.
 const TARGETS: [&str; 4] = ["sm_100a", "sm_107a", "sm_90a", "sm_120a"];
 const VERSION: (u16, u16) = (9, 5);
@@ -35,22 +36,23 @@ const VERSION: (u16, u16) = (9, 5);
 pub struct LiteralTest {
     /// The name of the table, such as `meanings/bits`.
     pub name: String,
-    /// The target of the file.
+    /// The target of the file test.
     pub target: &'static str,
-    /// The PTX file with its directives.
+    /// The contents of the file: PTX and directives.
     pub text: String,
-    /// The executed cases in the order of the kernels.
+    /// The cases that the file executes, in the order of its kernels.
     pub cases: Vec<Executed>,
 }
 
-/// A case that a file executes.
+/// A case that a file test executes.
 #[derive(Debug)]
 pub struct Executed {
     /// The case's op.
     pub opcode: Opcode,
-    /// The kernel that executes the case.
+    /// The name of the kernel that executes the case.
     pub kernel: String,
-    /// The table that contains the case, the line number in the table, and the text of the line.
+    /// A text that states the table that contains the case, the line number in the table, and the
+    /// text of the line.
     pub case: String,
 }
 
@@ -98,7 +100,8 @@ pub fn literal_tests_for(targets: &[&'static str], version: (u16, u16)) -> Vec<L
         .collect()
 }
 
-/// Returns the table that contains a case, the line number in the table, and the text of the line.
+/// Returns a text that states the table that contains a case, the line number in the table, and the
+/// text of the line.
 fn place(case: &Case) -> String {
     format!("{}:{}: {}", case.at.0, case.at.1, case.line)
 }
@@ -126,9 +129,9 @@ fn finish(mut file: LiteralTest, kernels: &[Kernel], version: (u16, u16)) -> Lit
     file
 }
 
-/// Returns whether a PTX instruction has the name of the op and is lowered to it, with registers for all of the op's
-/// operands. This excludes instructions that use the carry, which is not a register, and video instructions, which
-/// select parts of their operands.
+/// Returns whether PTX has an instruction that has the op's name and is lowered to the op, and
+/// whose registers contain all operands of the op. This excludes instructions that use the carry,
+/// which is not a register, and video instructions, which select parts of their operands.
 pub fn is_plain_instruction(opcode: Opcode) -> bool {
     let carry = matches!(opcode, Opcode::Addc | Opcode::Subc | Opcode::Madc);
     let video = opcode.shape().mods.contains(&"asel");
@@ -140,12 +143,12 @@ pub fn is_plain_instruction(opcode: Opcode) -> bool {
     matches!(opcode.meaning(), Meaning::Pure(_)) && has_form && !carry && !video
 }
 
-/// An instruction with its operands.
+/// A PTX instruction with its operands, for the cases of a literal table.
 #[derive(PartialEq)]
 struct Instruction {
     spelled: String,
     results: Vec<OpType>,
-    /// Whether the results are written `d|p`.
+    /// Whether the instruction has two results, written as `d|p`.
     paired: bool,
     operands: Vec<Operand>,
 }
@@ -156,7 +159,8 @@ enum Operand {
     Constant(Bits),
 }
 
-/// Returns the instruction that a case describes, and its target.
+/// Returns the instruction that executes a case, and the target for which it is compiled; `None` if
+/// no instruction executes the case.
 fn instruction(
     case: &Case,
     targets: &[&'static str],

@@ -3,9 +3,9 @@
 //! tests are the files of `tests/ptx` and the files that [`crate::literal`] writes from literal
 //! cases.
 //!
-//! To determine the coverage, this module resolves and lowers the files; the names of the files do
-//! not matter. Invariant: an instruction counts as covered only if the file expects values or a
-//! fault from a launch of the instruction's function.
+//! To determine the coverage, this module lowers the files; the names of the files do not matter.
+//! Invariant: an instruction counts as covered only if the file expects values or a fault from a
+//! launch of the instruction's function.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -27,10 +27,10 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("ptx")
 }
 
-/// The engines that run the instructions of a file test.
+/// The engines that can run the instructions of a file test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Runs {
-    /// No engine: the launch fails with an error that names the instruction.
+    /// No engine: the launch fails with an error that names an unsupported instruction.
     Nobody,
     /// The interpreter only: the compiler cannot generate native code for the kernel.
     Interpreter,
@@ -38,14 +38,15 @@ pub enum Runs {
     Both,
 }
 
-/// The best coverage of a form or op, and the first file that provides this coverage.
+/// How a form or an op is covered: the engines that run it in the best case, and the first file in
+/// which they run it.
 #[derive(Clone, Debug)]
 pub struct Shown {
-    /// The engines that run the form or op.
+    /// The engines that run the form or the op.
     pub runs: Runs,
     /// The file, relative to `tests/ptx` and without its extension, or `meanings/` and a table of literal cases.
     pub file: String,
-    /// The unsupported feature, if no engine runs it.
+    /// If no engine runs the form or the op, the unsupported feature.
     pub why: String,
 }
 
@@ -53,22 +54,22 @@ pub struct Shown {
 /// its lists of types.
 pub type FormKey = (&'static str, &'static str, Vec<OpType>);
 
-/// Returns the key of a form with these types.
+/// Returns the key of `form` with the list of types `types`.
 pub fn key(form: &Form, types: &[OpType]) -> FormKey {
     (form.head, form.source, types.to_vec())
 }
 
-/// The coverage of all files.
+/// The coverage that all file tests provide together.
 #[derive(Debug, Default)]
 pub struct Coverage {
-    /// Lines of the syntax table.
+    /// The coverage of the lines of the syntax table.
     pub forms: BTreeMap<(&'static str, &'static str), BTreeMap<String, Shown>>,
-    /// Rows of the op table.
+    /// The coverage of the rows of the op table.
     pub rows: BTreeMap<Opcode, Shown>,
 }
 
 impl Coverage {
-    /// Reads and lowers all files.
+    /// Reads and lowers all file tests and returns their coverage.
     ///
     /// # Panics
     ///
@@ -87,7 +88,7 @@ impl Coverage {
         coverage
     }
 
-    /// Returns the coverage of a form with these types.
+    /// Returns the coverage of `form` with the list of types `types`; `None` if no file covers it.
     pub fn of_form(&self, form: &Form, types: &[OpType]) -> Option<&Shown> {
         let types = type_text(types);
         self.forms.get(&(form.head, form.source))?.get(&types)
@@ -160,8 +161,9 @@ fn type_text(types: &[OpType]) -> String {
     names.join(" ")
 }
 
-/// Returns the coverage that the launches of a function provide for its instructions. For a
-/// function that is not launched, returns the best coverage of all launches in the file.
+/// Returns the coverage that the launches of the function `function` provide for its instructions.
+/// For a function that is not a launched kernel, returns the best coverage of all launches in the
+/// file.
 fn shown(file: &str, function: &str, launches: &[Launch]) -> Shown {
     let own: Vec<&Launch> = launches
         .iter()

@@ -1,6 +1,6 @@
-//! Tests the driver library from C: compiles programs of `tests/abi` with Margay's own declarations
-//! of the API, links them with Margay's `libcuda.so.1` and runs them. Also checks the symbols and
-//! the soname of the library's file.
+//! Tests the driver library from C: compiles the C programs of `tests/abi` with Margay's own
+//! declarations of the API, links them with Margay's `libcuda.so.1` and runs them. Also checks the
+//! symbols and the soname of the library's file.
 //!
 //! The library is a dependency of this test, so Cargo always builds it first.
 
@@ -15,7 +15,7 @@ use std::sync::OnceLock;
 
 use object::{Object, ObjectSymbol};
 
-/// Returns the folder of the programs.
+/// Returns the folder of the C programs, `tests/abi`.
 fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("abi")
 }
@@ -60,7 +60,7 @@ fn succeed(command: &mut Command) -> Output {
     output
 }
 
-/// Compiles and runs a program, which must print `PASS`.
+/// Compiles and runs the C program `name`, which must print `PASS`.
 fn run(name: &str, arguments: &[PathBuf]) {
     let program = compile(name, name);
     let output = succeed(Command::new(&program).args(arguments).envs(environment()));
@@ -76,7 +76,7 @@ fn environment() -> [(&'static str, &'static Path); 1] {
     [("LD_LIBRARY_PATH", library_folder())]
 }
 
-/// Compiles a program to the file `file`.
+/// Compiles the C program `name` to the file `file`.
 fn compile(name: &str, file: &str) -> PathBuf {
     let folder = library_folder();
     let program = folder.join(file);
@@ -117,8 +117,8 @@ fn memory() {
     run("memory", &[]);
 }
 
-/// Modules with 32-bit addresses run if all device memory has addresses below 4 GiB, and cannot be
-/// loaded otherwise.
+/// Checks that modules with 32-bit addresses run if all device memory has addresses below 4 GiB,
+/// and that they cannot be loaded otherwise.
 #[test]
 fn narrow_addresses() {
     let program = compile("narrow", "narrow");
@@ -157,7 +157,8 @@ fn streams() {
     run("streams", &[]);
 }
 
-/// Builds CUDA graphs with API calls. The program also writes a drawing of a graph.
+/// Checks CUDA graphs that a program builds with API calls. The program also writes a description
+/// of a graph for drawing tools (`cuGraphDebugDotPrint`).
 #[test]
 fn graphs() {
     run("graphs", &[library_folder().join("graph.dot")]);
@@ -203,8 +204,8 @@ fn isolation_in_clusters() {
     isolates("isolation_cluster");
 }
 
-/// Under `ulimit -v`, the addresses that follow shared memory can be accessible. In this case,
-/// generated code must check the offsets of accesses.
+/// Checks the isolation in clusters under `ulimit -v`. In this case, the addresses after shared
+/// memory can be accessible, so generated code must check the offsets of accesses.
 #[test]
 fn isolation_in_clusters_with_few_addresses() {
     let program = compile("isolation_cluster", "isolation_cluster_narrow");
@@ -221,7 +222,8 @@ fn isolation_in_clusters_with_few_addresses() {
     fs::remove_file(program).expect("a program that has run");
 }
 
-/// Runs a program with 1 thread and 96 threads in a block, and with each kind of code.
+/// Runs the C program `name` with 1 thread in a block and with 96 threads in a block, and for each
+/// of these with each kind of code: single lanes, vector code and the interpreter.
 fn isolates(name: &str) {
     let program = compile(name, name);
     let settings: [&[(&str, &str)]; 5] = [
@@ -246,33 +248,34 @@ fn isolates(name: &str) {
     fs::remove_file(program).expect("a program that has run");
 }
 
-/// Checks that the library handles faults of kernels for any signal handlers that the program
-/// installs, and that the program's handlers receive the program's own faults.
+/// Checks that the library recovers from faults of kernels, whichever signal handlers the program
+/// installs, and that these handlers receive the faults of the program's own code.
 #[test]
 fn signals() {
     run("signals", &[]);
 }
 
-/// Checks that faults of copies are errors if the calling thread blocks the signals of faults.
+/// Checks that a copy that faults returns an error, even if the calling thread blocks the signals
+/// of faults.
 #[test]
 fn blocked_signals() {
     run("blocked_signals", &[]);
 }
 
-/// Cancels threads during calls of the driver.
+/// Checks that threads can be cancelled (`pthread_cancel`) during calls of the driver.
 #[test]
 fn cancellation() {
     run("cancellation", &[]);
 }
 
-/// Checks that accesses to unregistered host memory are errors. The accesses use textures and
-/// graphs that were created before the memory was unregistered.
+/// Checks that accesses to host memory that is no longer registered cause errors. The accesses use
+/// textures and graphs that were created before the memory was unregistered.
 #[test]
 fn unregistered() {
     run("unregistered", &[]);
 }
 
-/// Checks that accesses to freed memory and beyond the end of an array are errors.
+/// Checks that accesses to freed memory and accesses beyond the end of an array cause errors.
 #[test]
 fn freed() {
     run("freed", &[]);
@@ -284,7 +287,8 @@ fn resources() {
     run("resources", &[]);
 }
 
-/// Checks that a call of an unknown slot of an export table is reported once, with the table and the slot's index.
+/// Checks that a message names the table and the index if a program calls an unknown function of an
+/// export table (`cuGetExportTable`), and that the message is printed only once.
 #[test]
 fn slots() {
     let program = compile("slots", "slots");
@@ -312,8 +316,8 @@ fn limits() {
     run("limits", &[]);
 }
 
-/// Checks that kernels leave the same bytes in memory with and without guard pages; `cargo xtask guards` measures the
-/// cost.
+/// Checks that kernels leave the same bytes in memory with and without guard pages; `cargo xtask
+/// guards` measures the cost of the guard pages.
 #[test]
 fn guards() {
     run("guards", &[]);
@@ -339,7 +343,8 @@ fn behaviour() {
     run("behaviour", &[]);
 }
 
-/// Checks that a program can open and close the library while a kernel runs.
+/// Checks that a program can load the library, start a kernel, and close the library (`dlclose`)
+/// while the kernel runs.
 #[test]
 fn unload() {
     let folder = library_folder();
@@ -354,8 +359,9 @@ fn unload() {
     fs::remove_file(program).expect("a program that has run");
 }
 
-/// Compares the result of each call in random programs with the prediction of a model. The command
-/// `model FIRST COUNT` (`model` is the compiled C program) runs more random programs.
+/// Compares the result of each driver call in random sequences of calls with the prediction of a
+/// model. The command `model FIRST COUNT` (`model` is the compiled C program) runs more random
+/// sequences.
 #[test]
 fn model() {
     let program = compile("model", "model");
@@ -394,7 +400,8 @@ fn with_visible(program: &Path, list: Option<&str>, arguments: &[&str]) -> Comma
     command
 }
 
-/// Checks the effect of `CUDA_VISIBLE_DEVICES` on processes; tests in `margay::device` check the rules themselves.
+/// Checks which devices a process sees for different values of `CUDA_VISIBLE_DEVICES`; tests in
+/// `margay::device` check how the values are interpreted.
 #[test]
 fn visible_devices() {
     let program = compile("visible", "visible");
@@ -455,27 +462,27 @@ fn threads() {
     run("threads", &[]);
 }
 
-/// Calls the driver with closed standard streams, in threads that are ending, in child processes
-/// after a fork, and with read-only memory.
+/// Checks calls of the driver with closed standard streams, in threads that are ending, in child
+/// processes after a fork, and with pointers to read-only memory.
 #[test]
 fn surroundings() {
     run("surroundings", &[]);
 }
 
-/// Runs host functions that end the thread that calls them.
+/// Checks host functions that end the thread that calls them.
 #[test]
 fn thread_exit() {
     run("thread_exit", &[]);
 }
 
-/// Ends a process whose main thread has called `pthread_exit`.
+/// Checks that a process can end after its main thread has called `pthread_exit`.
 #[test]
 fn main_exit() {
     run("main_exit", &[]);
 }
 
-/// Makes random calls in many threads for two seconds; `cargo xtask soak` runs longer. In CI, the
-/// commit's hash is the random seed.
+/// Checks random calls of the driver in many threads for two seconds; `cargo xtask soak` runs the
+/// same program longer. In CI, the commit's hash is the random seed.
 #[test]
 fn soak() {
     let seed = std::env::var("MARGAY_SEED").unwrap_or_default();
@@ -516,7 +523,8 @@ fn printing_comes_in_order() {
     fs::remove_file(program).expect("a program that has run");
 }
 
-/// Runs `stops`, which must print `PASS`, and returns its standard error.
+/// Runs the C program `stops`, which must print `PASS`, and returns the text that it writes to
+/// standard error.
 fn stop(way: &str, kernel: &str, settings: &[(&str, &str)]) -> String {
     let program = compile("stops", &format!("stops-{way}-{kernel}"));
     let mut command = Command::new(&program);
@@ -534,8 +542,8 @@ fn says(text: &str, parts: &[&str]) {
     }
 }
 
-/// Checks the report of a kernel that exceeds the time limit. The test also tries longer limits, because on a busy
-/// machine a kernel may not start a block within the shortest limit.
+/// Checks the error text of a kernel that exceeds the time limit. The test also tries longer
+/// limits, because on a busy machine a kernel may not start a block within the shortest limit.
 #[test]
 fn a_time_limit_ends_kernels_and_tells_who_is_where() {
     for (kernel, place) in [
@@ -624,12 +632,13 @@ fn an_interrupt_ends_the_whole_group() {
     }
 }
 
-/// Returns the path of the table of entry points from NVIDIA's headers.
+/// Returns the path of a table of all entry points in NVIDIA's headers.
 fn entry_points() -> PathBuf {
     sources().join("../../ffi/tests/data/procaddress.txt")
 }
 
-/// Returns the names in the table of entry points. A client can import each of them.
+/// Returns the symbol names in the table of entry points. A client can import each of these
+/// symbols.
 fn listed_exports() -> BTreeSet<String> {
     let table = fs::read_to_string(entry_points()).expect("the table");
     table

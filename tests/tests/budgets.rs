@@ -1,6 +1,6 @@
-//! Checks the cost of loading, compiling and running kernels of growing size. For every kind of
-//! code, time and memory must grow at most about linearly with the size. Results must be right
-//! whether or not the kernel has native code.
+//! Checks the time and the memory that kernels of growing size need to be loaded, compiled and run.
+//! For every kind of code, time and memory must grow at most about linearly with the size. Results
+//! must be right whether or not the kernel has native code.
 //!
 //! Each kernel runs twice, in separate processes: with a size and with four times that size. The
 //! test checks the growth of processor time and of the largest resident memory. It does not check
@@ -24,17 +24,19 @@ use margay::{DeviceBuffer, EngineChoice, LaunchConfig, Runtime};
 const CASE: &str = "MARGAY_TEST_BUDGET_CASE";
 /// Maximum cost of a kernel of four times the size, relative to the cost of the smaller kernel.
 const MOST: f64 = 9.0;
-/// Processor time in seconds and bytes of memory below which growth is ignored.
+/// Processor time in seconds and memory in bytes. If the larger kernel needs less than this, the
+/// growth is not checked.
 const LEAST: (f64, f64) = (1.5, 96e6);
 /// Number of threads of the grid's single block.
 const THREADS: u32 = 64;
 
-/// Kernels of one kind, for any size.
+/// A kind of kernels, of which a kernel of any size can be generated.
 struct Case {
     name: &'static str,
     size: usize,
     text: fn(usize) -> String,
-    /// Function that returns the expected value of a thread. Its arguments are the size and the thread's number.
+    /// Function that returns the expected result of a thread. Its arguments are the size and the
+    /// thread's number.
     expected: fn(usize, u32) -> u32,
 }
 
@@ -394,7 +396,7 @@ add.u32 %r3, %r3, 1; setp.lt.u32 %p1, %r3, 5; @%p1 bra L;\nadd.u32 %r2, %r2, %v{
     },
 ];
 
-/// Returns a kernel with `n` shuffles in a row.
+/// Returns a kernel with `n` consecutive shuffles.
 fn shuffles(n: usize) -> String {
     let code = "shfl.sync.bfly.b32 %r3, %r2, 1, 31, -1; add.u32 %r2, %r3, 1;";
     repeated(n, |_| code.into())
@@ -433,7 +435,8 @@ fn anywhere(i: usize, n: usize) -> usize {
     (i as u32).wrapping_mul(2_654_435_761) as usize / 7 % n
 }
 
-/// Returns the result of a thread in a kernel of `n` basic blocks that begin with [`step`].
+/// Returns the expected result of a thread in a kernel of `n` basic blocks that begin with
+/// [`step`].
 fn walked(n: usize, thread: u32, has_tables: bool) -> u32 {
     let (mut value, mut block) = (thread, 0);
     for _ in 0..STEPS {
@@ -457,13 +460,15 @@ fn branch(i: usize) -> String {
     )
 }
 
-/// Returns the value that branch `i` adds in a thread.
+/// Returns the value that a thread adds after the branch `i`, which depends on whether the thread
+/// takes the branch.
 fn added(i: u32, thread: u32) -> u32 {
     let taken = thread & 1 << (i % 5) == 0;
     if taken { 0 } else { i % 7 + 1 }
 }
 
-/// Returns code with two calls of the preceding function. A thread executes one of these calls.
+/// Returns code with two calls of the function with the number `i - 1`. Each thread executes only
+/// one of these calls.
 fn twice(i: usize) -> String {
     let before = i - 1;
     format!(
@@ -471,14 +476,15 @@ fn twice(i: usize) -> String {
     )
 }
 
-/// Returns a function that adds one to its argument and continues with `code`.
+/// Returns the text of a function that adds one to its argument and then executes `code`.
 fn function(number: usize, code: &str) -> String {
     format!(
         ".func (.reg .b32 o) f{number} (.reg .b32 a) {{ .reg .pred q; add.u32 o, a, 1; {code} ret; }}\n"
     )
 }
 
-/// Returns `count` functions. The first function contains no further code.
+/// Returns the text of `count` functions ([`function`]). `code` returns the code of each function
+/// except the first, which contains no further code.
 fn functions(count: usize, code: impl Fn(usize) -> String) -> String {
     let others = (1..count).map(|i| function(i, &code(i)));
     std::iter::once(function(0, "")).chain(others).collect()
@@ -536,7 +542,8 @@ st.global.u32 [%rd1], %r2; ret;
     )
 }
 
-/// Runs a case in this process and prints its cost.
+/// Runs the kernel of `case` with the size `size` in this process, and prints its processor time
+/// and memory.
 fn child(case: &Case, size: usize) -> Result<(), String> {
     let fail = |error: margay::Error| error.to_string();
     let engine = match INTERPRETED.contains(&case.name) {
@@ -579,14 +586,16 @@ fn usage() -> Result<(f64, f64), String> {
     Ok((ticks as f64 / 100.0, peak.ok_or("no peak")? as f64 * 1024.0))
 }
 
-/// Kernels that run in vector code from their first launch on, in chunks of a whole warp.
+/// Kernels for which this test selects vector code from the first launch on, with chunks of 32
+/// lanes.
 const VECTORS: &[&str] = &[
     "shuffles_in_vector_code",
     "branch_tables_in_vector_code",
     "irreducible_loops_in_vector_code",
 ];
 
-/// Runs a kernel of a size in a separate process, and returns its cost.
+/// Runs the kernel of `case` with the size `size` in a separate process, and returns its processor
+/// time in seconds and its memory in bytes.
 fn measured(case: &Case, size: usize) -> Result<(f64, f64), Failed> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut command = Command::new(program);

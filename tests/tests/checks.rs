@@ -1,8 +1,9 @@
 //! Runs the corpus of the checking tools, with one test for each file of `tests/checks`.
 //! `margay_tests::checks` describes the format of the files.
 //!
-//! `MARGAY_CHECKS_TABLE=1` prints the results of each class and the cases that differ. `MARGAY_CHECKS_ONLY=TEXT` runs
-//! only the cases whose names (`FILE/CASE`) contain TEXT. `BLESS=1` rewrites the list of pending cases.
+//! `MARGAY_CHECKS_TABLE=1` prints the results of each class of cases, and the cases whose findings
+//! differ from their directives. `MARGAY_CHECKS_ONLY=TEXT` runs only the cases whose names
+//! (`FILE/CASE`) contain TEXT. `BLESS=1` rewrites the list of pending cases.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -83,8 +84,8 @@ fn test(path: &Path, name: &str) -> Result<(), String> {
     }
 }
 
-/// Replaces a file's cases in the list of pending cases. A lock ensures that only one test process
-/// at a time changes the list.
+/// Replaces the cases of one file in the list of pending cases by `failing`. A lock ensures that
+/// only one test process at a time changes the list.
 fn bless(prefix: &str, failing: &BTreeSet<String>) -> std::io::Result<()> {
     let mut file = File::options()
         .read(true)

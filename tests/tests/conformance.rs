@@ -1,9 +1,10 @@
 //! Tests the front end with the conformance sets: valid programs must parse, invalid programs must be rejected with an
 //! error on the right line, and the number of forms that are lowered to IR must not decrease.
 //!
-//! `tests/data/conformance/counts.txt` records the counts for sets in which not all programs
-//! succeed. If a count is below the recorded count, the test fails. `BLESS=1 cargo test ... --
-//! --test-threads 1` records higher counts. The test prints the kinds of the remaining failures.
+//! `tests/data/conformance/counts.txt` contains the number of successful programs for each set in
+//! which not all programs succeed. If a count is below the recorded count, the test fails. `BLESS=1
+//! cargo test ... -- --test-threads 1` updates the file if counts are higher. The test prints the
+//! kinds of the remaining failures.
 #![allow(
     clippy::print_stdout,
     reason = "the counts are for people who run this test"
@@ -18,7 +19,7 @@ use margay_frontend::resolve::{check, resolve};
 use margay_frontend::{Diagnostic, Parsed, SourceFile, parse};
 use margay_tests::conformance::{forms, module_forms, modules, rejected};
 
-/// The recorded counts, by name.
+/// The counts that `counts.txt` contains, by name.
 struct Records {
     counts: BTreeMap<String, usize>,
 }
@@ -39,7 +40,8 @@ impl Records {
         }
     }
 
-    /// Compares a count with the recorded count. With `BLESS=1`, records the count if it is higher.
+    /// Fails if `count` is below the recorded count. With `BLESS=1`, records `count` if it is
+    /// higher.
     fn check(mut self, name: &str, count: usize, of: usize) {
         println!("{name}: {count} of {of}");
         let record = self.counts.get(name).copied().unwrap_or(0);
@@ -58,8 +60,8 @@ impl Records {
     }
 }
 
-/// Kinds of failures, each with the number of failures and one example. They are printed in order of decreasing
-/// frequency.
+/// The kinds of failures, each with its number of failures and one example. The most frequent kind
+/// is printed first.
 #[derive(Default)]
 struct Kinds {
     kinds: BTreeMap<String, (usize, String)>,
@@ -87,7 +89,8 @@ fn parsed(name: &str, text: &str) -> Parsed {
     parse(SourceFile::new(name, text))
 }
 
-/// Returns the errors of parsing and of the resolution of names, declarations and forms.
+/// Returns all errors of a program that are found before it is lowered: syntax errors, and errors
+/// in names, declarations and forms.
 fn errors(parsed: &Parsed) -> Vec<Diagnostic> {
     let mut all: Vec<Diagnostic> = parsed.diagnostics.clone();
     all.extend(check(parsed));

@@ -1,12 +1,14 @@
-//! Tests that the reports of a case of the checking tools do not depend on the number of workers,
-//! the order of blocks, the engine, or the chunk width.
+//! Tests that the findings of a case in the corpus of the checking tools do not depend on the
+//! number of workers, the order of blocks, the engine, or the chunk width.
 //!
-//! Each case runs in a few settings. A hash of the case's name determines these settings.
-//! `MARGAY_CHECKS_ALL=1` runs each case in all settings, which takes almost an hour.
-//! `MARGAY_CHECKS_ONLY=TEXT` runs only the cases whose names (`FILE/CASE`) contain TEXT.
+//! Each case runs with a few combinations of these properties (settings), which a hash of the
+//! case's name determines. `MARGAY_CHECKS_ALL=1` runs each case with all settings, which takes
+//! almost an hour. `MARGAY_CHECKS_ONLY=TEXT` runs only the cases whose names (`FILE/CASE`) contain
+//! TEXT.
 //!
-//! A process has one chunk width, so the test of a file starts a process for each width
-//! ([`WIDTH`]). Each of these processes prints its reports, and the test compares the reports.
+//! All kernels of a process have the same chunk width, so the test of a file starts a process for
+//! each width ([`WIDTH`]). Each of these processes prints the findings of its cases, and the test
+//! compares them.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;
@@ -35,10 +37,10 @@ fn main() -> ExitCode {
 const WIDTHS: [&str; 6] = ["", "1", "4", "8", "16", "32"];
 /// The environment variable with the index in [`WIDTHS`] for a process that runs cases with this width.
 const WIDTH: &str = "MARGAY_TEST_CHECKS_WIDTH";
-/// The start of each line with the reports of a run.
+/// The start of each printed line that contains the findings of a run.
 const RUN: &str = "run\t";
 
-/// Returns the settings in which a case runs, and for each setting the index of its chunk width.
+/// Returns the settings with which a case runs, and for each setting the index of its chunk width.
 /// Usually, these are two settings of native code and one setting of the interpreter. Different
 /// cases use different settings, so that each setting is used for many cases. The interpreter has
 /// no chunks, so it runs only with the first width.
@@ -66,7 +68,8 @@ fn settings(name: &str, races: bool) -> Vec<(Setting, usize)> {
     ]
 }
 
-/// Runs the cases of a file that have settings with the chunk width `width`, and prints their reports.
+/// Runs the cases of a file that run with the chunk width at the index `width` in [`WIDTHS`], and
+/// prints the texts of their findings.
 fn print_reports(path: &Path, name: &str, width: usize) -> Result<(), String> {
     let text = |path: &Path| {
         std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))

@@ -1,9 +1,10 @@
 //! Compares the two engines: the kernel of every instruction form runs in the interpreter and in native code with the
 //! same inputs, and must leave the same bytes or the same kind of fault.
 //!
-//! The test runs a sample that `MARGAY_SEED` chooses, or all forms with `MARGAY_FULL=1`. Invariant: a form is compared
-//! unless [`left_out`] returns a reason, the module is unsupported, or native code cannot be
-//! generated for it. The test counts the forms of each of these kinds.
+//! The test runs a sample that `MARGAY_SEED` chooses, or all forms with `MARGAY_FULL=1`. A form is
+//! not compared if [`left_out`] returns a reason, if its module contains an unsupported feature, or
+//! if no native code can be generated for it. The test counts the forms that are not compared for
+//! each of these causes.
 #![allow(
     clippy::print_stdout,
     reason = "the counts are for people who run this test"
@@ -15,7 +16,7 @@ use margay::{EngineChoice, Error, FaultKind};
 use margay_tests::conformance::{FormKernel, forms, forms_sample, sample_seed};
 use margay_tests::forms::{Machine, difference, inputs, left_out};
 
-/// The content of `out` and `aux` after a kernel, or its failure.
+/// The outcome of running a kernel: the content of `out` and `aux`, or the failure.
 #[derive(Debug)]
 enum Outcome {
     Bytes(Vec<u8>),
@@ -36,7 +37,7 @@ fn run(machine: &mut Machine, form: &FormKernel, inputs: &[u8]) -> Outcome {
     }
 }
 
-/// Number of outcomes of each kind.
+/// Number of forms with each kind of outcome.
 #[derive(Default)]
 struct Counts {
     kinds: BTreeMap<String, usize>,

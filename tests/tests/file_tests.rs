@@ -29,7 +29,8 @@ fn main() -> ExitCode {
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
-/// Runs a file. Describes each expectation that is not met, with an explanation.
+/// Runs the tests in a file. If expectations of the file are not satisfied, returns a text that
+/// describes each of them; `remark` returns an explanation that is added.
 fn run(path: &Path, remark: impl Fn(&Failure) -> String) -> Result<(), String> {
     let bench = Bench::new(bless_from_env()).map_err(|e| e.to_string())?;
     let failures = bench.run(path);
@@ -43,8 +44,8 @@ fn run(path: &Path, remark: impl Fn(&Failure) -> String) -> Result<(), String> {
     Err(format!("{}\n{}", path.display(), lines.join("\n")))
 }
 
-/// Runs literal cases. The test does not delete the file with the cases, so that `margay test` can run it; it is in the
-/// folder for temporary files of tests.
+/// Writes the file test `test` to the folder for temporary files of tests, and runs it. The file is
+/// not deleted, so that `margay test` can run it again.
 fn literal(test: &LiteralTest) -> Result<(), String> {
     let name = format!("{}-{}.ptx", test.name.replace('/', "-"), test.target);
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);

@@ -1,8 +1,9 @@
 //! Runs the fuzz targets with the inputs of the fuzz corpora, and with damaged copies of each
 //! input. This test does not need the unstable compiler that fuzzing needs.
 //!
-//! If the fuzzer finds an input that causes a crash, the input is stored as a file in `fuzz/corpus/TARGET`. The tests
-//! of damaged copies do not replace fuzzing, but they fail at once if a change introduces a frequent error.
+//! If the fuzzer finds an input that causes a crash, the input is stored as a file in
+//! `fuzz/corpus/TARGET`. The tests with damaged copies are no substitute for fuzzing, but they find
+//! errors that many inputs cause.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -13,7 +14,7 @@ use margay_tests::fuzz::{TARGETS, Target};
 /// Factor by which `MARGAY_FULL=1` multiplies the number of damaged copies.
 const FULL: u32 = 40;
 
-/// Returns the seeds of a target, with their names.
+/// Returns the inputs in the corpus of a target, with their file names.
 fn seeds(target: &str) -> Vec<(String, Vec<u8>)> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .join("../fuzz/corpus")
@@ -44,7 +45,8 @@ impl Random {
     }
 }
 
-/// Returns a copy of `seed` with one to four changes: bytes set, removed, repeated or inserted.
+/// Returns a copy of the input `seed` with one to four changes. A change sets, removes, repeats or
+/// inserts bytes.
 fn damage(seed: &[u8], random: &mut Random) -> Vec<u8> {
     const LIKELY: &[u8] = b"\0\xff\x7f\x80 \n\"'{}()[];:,.@%$_*/+-<>=0189afx";
     let mut bytes = seed.to_vec();
@@ -62,7 +64,8 @@ fn damage(seed: &[u8], random: &mut Random) -> Vec<u8> {
     bytes
 }
 
-/// Runs a target with an input. If the target panics, saves the input and prints its name.
+/// Runs a target with the input `bytes`. If the target panics, writes the input to a file and
+/// prints the name of the file.
 fn attempt(target: &Target, file: &str, copy: u32, bytes: &[u8]) {
     let outcome = catch_unwind(AssertUnwindSafe(|| (target.run)(bytes)));
     if let Err(panic) = outcome {
@@ -96,7 +99,8 @@ fn replay(name: &str) {
     }
 }
 
-/// Defines one test for each target, so that targets run in parallel and in separate processes.
+/// Defines one test for each fuzz target, so that the targets run in parallel and in separate
+/// processes.
 macro_rules! replay {
     ($($name:ident)*) => {
         $(
@@ -117,7 +121,8 @@ macro_rules! replay {
 
 replay!(lexer parser lower container ir_text driver_calls image_sizes kernels large_kernels process_limits);
 
-/// Runs random sequences of driver calls. `MARGAY_SEED` is the random seed; with `MARGAY_FULL=1`, more sequences run.
+/// Runs the target for driver calls with random inputs. `MARGAY_SEED` is the random seed; with
+/// `MARGAY_FULL=1`, more inputs run.
 #[test]
 fn random_driver_calls() {
     const CALLS: usize = 64;

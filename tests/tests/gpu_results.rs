@@ -1,5 +1,5 @@
-//! Compares the results of the instruction forms with the results of a GPU. `margay_tests::gpu`
-//! describes the GPU's results.
+//! Compares Margay's results of the instruction forms with the results of a GPU.
+//! `margay_tests::gpu` describes the GPU's results.
 //!
 //! The test runs a sample of the forms, or all forms with `MARGAY_FULL=1`. It runs the forms in
 //! native code, except forms that native code does not support (`stacksave`), which it runs in the

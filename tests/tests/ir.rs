@@ -1,5 +1,5 @@
-//! Tests the IR of all texts that can be lowered. The verifier must accept the IR after lowering
-//! and after each pass, and the text form of the IR must preserve all its content.
+//! Tests the IR of all PTX texts of a set that can be lowered. The verifier must accept the IR
+//! after lowering and after each pass, and the text form of the IR must preserve all its content.
 //!
 //! The texts are a sample of the instruction forms (all with `MARGAY_FULL=1`), all module programs of the conformance
 //! data, and the PTX of `tests/cuda`.
@@ -14,7 +14,8 @@ use margay_ir::pass;
 use margay_ir::verify;
 use margay_tests::conformance::{forms_sample, modules, sample_seed};
 
-/// Calls `check` with every module that can be lowered; returns the number of modules.
+/// Calls `check` with the name and the IR of every text that can be lowered; returns the number of
+/// these texts.
 fn each_module(mut check: impl FnMut(&str, &Module)) -> usize {
     let mut count = 0;
     let mut one = |name: &str, text: &[u8]| {
@@ -76,7 +77,7 @@ fn every_module_verifies_behind_every_pass() {
     );
 }
 
-/// Describes the first difference between two texts.
+/// Returns a description of the first difference between the two texts of the module `name`.
 fn difference(name: &str, printed: &str, again: &str) -> String {
     let mut lines = printed.lines().zip(again.lines());
     let at = lines.find(|(a, b)| a != b);

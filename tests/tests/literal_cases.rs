@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use margay_ops::ops::Opcode;
 use margay_tests::literal::{is_plain_instruction, literal_tests};
 
-/// Minimum number of executed cases. If there are fewer, the rules of `margay_tests::literal` exclude cases by mistake.
+/// Minimum number of executed cases. If fewer cases are executed, the rules of
+/// `margay_tests::literal` exclude cases that they should include.
 const LEAST: usize = 700;
 
 #[test]

@@ -1,5 +1,6 @@
-//! Tests that tools receive the same events of random kernels from both engines: the same events of
-//! each thread and, if a tool observes whole warps, the same sequence of events of each warp.
+//! Tests that tools receive the same events of random kernels from native code and from the
+//! interpreter: the same events of each thread and, if a tool observes whole warps, the same
+//! sequence of events of each warp.
 //!
 //! `MARGAY_SEED` is the random seed of the kernels; with `MARGAY_FULL=1`, twenty times as many kernels run.
 
@@ -15,8 +16,9 @@ use margay_tests::random::layout::{Layout, inputs};
 use margay_tests::random::program::Kernel;
 use margay_tests::random::{seed_of, write};
 
-/// For each CTA and each thread or warp: the PTX line and a hash of each event. Addresses in global
-/// memory do not count, because they differ between runtimes.
+/// For each CTA and each of its threads or warps: a list of events, with the PTX line and a hash of
+/// each event. The hash does not contain addresses in global memory, because they differ between
+/// runtimes.
 type Table = BTreeMap<(u64, u32), Vec<(u32, u64)>>;
 
 #[derive(Default)]
@@ -32,8 +34,8 @@ fn hash(value: impl Hash) -> u64 {
 }
 
 impl Collector {
-    /// Adds an event of the lanes in `mask`. `of_lane` returns the part of the event that differs
-    /// between lanes.
+    /// Adds to `table` an event that occurs in the lanes in `mask`. `of_lane` returns the part of
+    /// the event that differs between lanes.
     fn add(
         &self,
         cta: u64,
@@ -122,7 +124,7 @@ impl Tool for Collector {
     }
 }
 
-/// Runs a kernel with a collector. Returns the output and the events.
+/// Runs a kernel with a tool that collects events. Returns the kernel's output and the events.
 fn run(kernel: &Kernel, engine: EngineChoice, whole_warps: bool) -> (Vec<u8>, Table) {
     let tool = Arc::new(Collector {
         whole_warps,
@@ -153,7 +155,7 @@ fn run(kernel: &Kernel, engine: EngineChoice, whole_warps: bool) -> (Vec<u8>, Ta
     (output, table)
 }
 
-/// Describes the first difference of two tables.
+/// Returns a description of the first difference between two tables; `None` if they are equal.
 fn difference(left: &Table, right: &Table) -> Option<String> {
     for (at, events) in left {
         let Some(others) = right.get(at) else {

@@ -1,4 +1,5 @@
-//! Runs random kernels on every engine, and tests the generator.
+//! Runs random kernels with native code and with the interpreter, and tests the generator of these
+//! kernels.
 //!
 //! `MARGAY_SEED` is the random seed of the kernels; with `MARGAY_FULL=1`, twenty times as many kernels run.
 
@@ -13,8 +14,8 @@ use margay_tests::random::program::{Kernel, Leaf, Statement};
 use margay_tests::random::templates::{self, Operands};
 use margay_tests::random::{self, generate, reduce, write};
 
-/// Each [`Bench`] reserves the address space of a dozen devices. Therefore, the tests in one
-/// process run one after the other.
+/// A lock with which the tests in one process run one after the other. It is needed because each
+/// [`Bench`] reserves the address space of a dozen devices.
 static TURN: Mutex<()> = Mutex::new(());
 
 fn turn() -> MutexGuard<'static, ()> {
@@ -41,7 +42,9 @@ fn every_machine_leaves_the_same_bytes() {
     );
 }
 
-/// Runs each instruction in a separate kernel, so that the failure message names the instruction.
+/// Tests that the instructions of each template are valid and have the same results on every
+/// machine. Each instruction runs in a separate kernel, so that the failure message names the
+/// instruction.
 #[test]
 fn every_template_is_valid_and_runs_alike() {
     let _turn = turn();
@@ -77,7 +80,8 @@ fn a_seed_names_one_kernel() {
     assert_ne!(text(7), text(8).replace("0008", "0007"));
 }
 
-/// Checks that all required features occur within a small number of kernels.
+/// Checks that a small number of generated kernels contains all features that the kernels are
+/// intended to test.
 #[test]
 fn kernels_hold_what_they_shall() {
     let texts: String = (0..800)
@@ -124,7 +128,8 @@ fn depth(body: &[Statement]) -> usize {
     inner.map(|body| 1 + depth(body)).max().unwrap_or(0)
 }
 
-/// Checks that reduction keeps only the statement that makes a kernel fail.
+/// Checks that the reduction of a failing kernel removes all statements except the one that makes
+/// the kernel fail.
 #[test]
 fn a_failing_kernel_becomes_small() {
     let contains = |kernel: &Kernel| write::kernel(kernel).contains("redux");

@@ -76,15 +76,15 @@ impl Program {
         )
     }
 
-    /// Waits for all work and returns the races.
+    /// Waits for all work of the program and returns the findings about races.
     fn races(&self) -> Result<Vec<Finding>, Error> {
         self.context.synchronize()?;
         Ok(self.runtime.take_findings().0)
     }
 }
 
-/// Runs a program, and returns whether races were reported. Each report must name the missing
-/// order.
+/// Runs a program with streams of the kind `kind`, and returns whether the detector has reported
+/// races. Fails if a report does not state which order is missing.
 fn has_races(
     kind: StreamKind,
     program: impl Fn(&Program) -> Result<(), Error>,

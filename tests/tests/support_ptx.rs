@@ -13,7 +13,7 @@ use margay_ops::types::OpType;
 use margay_ptx::{Action, Form, forms_of, heads};
 use margay_tests::ptx_files::{Coverage, Runs, Shown};
 
-/// Returns all lines of the syntax table, by head.
+/// Returns all lines of the syntax table, grouped by head.
 fn forms() -> Vec<&'static Form> {
     let mut all: Vec<&'static str> = heads().collect();
     all.sort_unstable();
@@ -22,7 +22,7 @@ fn forms() -> Vec<&'static Form> {
         .collect()
 }
 
-/// Returns the lists of types that a form accepts.
+/// Returns all lists of types that a form accepts.
 fn type_lists(form: &Form) -> impl Iterator<Item = Vec<OpType>> {
     form.type_lists().into_iter().map(|list| {
         let types = list
@@ -83,8 +83,9 @@ fn every_form_and_type_has_a_file_test() {
     assert!(count == 0, "{count} of {all} have no file test:\n{missing}");
 }
 
-/// Returns which engines run a form, the reason if no engine runs it, and the test. If the results
-/// differ between the form's lists of types, returns the worst result.
+/// Returns which engines run a form, the reason if no engine runs it, and the file test that shows
+/// this. If the engines differ between the form's lists of types, returns the result for the list
+/// that the fewest engines run.
 fn judged(coverage: &Coverage, form: &Form) -> (&'static str, String, String) {
     if let Action::LeftOut(family) = form.action {
         return ("no", family.to_owned(), String::new());

@@ -7,13 +7,13 @@ use margay::EngineChoice;
 use margay_tests::conformance::sample_seed;
 use margay_tests::sweep::{Depth, Machine, report, rows};
 
-/// Number of inputs of a row in addition to the listed inputs. It is large enough for native code to change from single
-/// lanes to chunks.
+/// Number of inputs of a row that run in addition to the difficult inputs. It is so large that
+/// native code changes from single lanes to chunks during the run.
 const NATIVE: usize = 50_000;
-/// Minimum number of inputs of a row. Every row has at least the limits of `f32`, or this number of
-/// random inputs.
+/// Minimum number of inputs of a row. Every row has this number of random inputs, or at least as
+/// many difficult inputs.
 const LEAST: u64 = 5_000;
-/// Number of inputs for the interpreter, which takes a microsecond for each input.
+/// Number of inputs of a row in the interpreter, which takes a microsecond for each input.
 const INTERPRETED: usize = 500;
 
 #[test]
@@ -30,8 +30,8 @@ fn native_results_are_right() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Checks that the results of both engines have the same bits, except the bits of NaNs. The hash
-/// that is compared covers all results in order.
+/// Checks that native code and the interpreter have the same results, bit for bit, except the bits
+/// of NaNs. The test compares a hash of all results.
 #[test]
 fn the_interpreter_gives_the_same_bits() {
     let machine = |engine| Machine::new(engine, sample_seed()).unwrap();
@@ -46,7 +46,8 @@ fn the_interpreter_gives_the_same_bits() {
     }
 }
 
-/// Checks that every instruction of one operand that rounds an `f32` is in the table.
+/// Checks that the table of sweeps contains every instruction with one operand that rounds an
+/// `f32`.
 #[test]
 fn the_table_is_complete() {
     let rows = rows();

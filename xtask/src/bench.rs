@@ -1,9 +1,9 @@
 //! `cargo xtask bench [--print] [OPTION...] [NAME...]`: runs the benchmarks and writes the tables of `BENCHMARKING.md`.
 //!
-//! The command builds the programs with the same features as the tests, so that Cargo compiles the code generator only
-//! once. It then starts `margay bench`, which parses the other options. The command writes the
-//! tables only if the arguments contain no names of benchmarks and no options other than `--driver`
-//! and `--json`. CI never measures times.
+//! The command builds the programs with the same features as the tests, so that Cargo compiles the
+//! code generator only once. It then starts `margay bench`, which parses the other options. It
+//! writes the tables of `BENCHMARKING.md` only if the arguments contain no names of benchmarks and
+//! no options other than `--driver` and `--json`. CI never measures times.
 
 use std::process::Command;
 
@@ -21,8 +21,8 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     exec::run(command.args(args.iter().filter(|a| *a != "--print")))
 }
 
-/// Returns whether the tables of `BENCHMARKING.md` are written. This requires that all kernels are measured at full
-/// size, so the arguments may contain only options that name files.
+/// Returns whether the command writes the tables of `BENCHMARKING.md`. It writes them only if all
+/// kernels are measured at full size, so the arguments may contain only options that name files.
 fn writes(args: &[String]) -> bool {
     let mut args = args.iter();
     while let Some(arg) = args.next() {

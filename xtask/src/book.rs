@@ -17,7 +17,7 @@ use std::process::Command;
 
 use crate::{Outcome, exec};
 
-/// Documents in the root folder that are checked in the same way as the pages of `docs/`.
+/// Documents in the repository's root folder that are pages of the book.
 const ROOT_PAGES: &[&str] = &[
     "README.md",
     "ARCHITECTURE.md",
@@ -53,7 +53,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     }
 }
 
-/// Returns the Markdown files of the documentation, relative to the root.
+/// Returns the paths of the documentation's Markdown files, relative to the repository's root.
 fn pages(root: &Path) -> Result<Vec<PathBuf>, String> {
     let mut pages: Vec<PathBuf> = ROOT_PAGES.iter().map(PathBuf::from).collect();
     let mut folders = vec![PathBuf::from("docs")];
@@ -73,7 +73,7 @@ fn pages(root: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(pages)
 }
 
-/// Copies the pages and the files that they link to, and runs `mdbook`.
+/// Copies the pages and the files that they link to into one folder, and runs `mdbook` on it.
 fn make(root: &Path, pages: &[PathBuf]) -> Outcome {
     let Some(mdbook) = mdbook(root) else {
         println!("mdbook is not installed; see CONTRIBUTING.md");

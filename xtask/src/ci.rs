@@ -1,17 +1,20 @@
 //! `cargo xtask ci [--full]`: runs every check that a change must pass, one after another.
 //!
-//! `.ci/run` installs missing tools and calls this command. Every step before the last one ("tests, checked") that
-//! compiles the code generator uses the release profile, so the tests and the program share one build of it. If a step
-//! fails, the remaining steps still run. The exit code reports that a step failed, and the last lines of the output list
-//! the failed steps. `--full` runs every conformance form, and every CUDA program in all settings. Without `--full`, the
-//! command runs a random sample of them, with the commit's hash as the random seed.
+//! `.ci/run` installs missing tools and calls this command. Every step before the last one ("tests,
+//! checked") that compiles the code generator uses the release profile, so the tests and the
+//! program share one build of it. If a step fails, the remaining steps still run. If any step has
+//! failed, the exit code is not 0, and the last lines of the output list the failed steps. With
+//! `--full`, the command runs every instruction form of the conformance data, and every CUDA
+//! program in all settings. Without `--full`, it runs a random sample of both, with the commit's
+//! hash as the random seed.
 
 use std::process::Command;
 use std::time::Instant;
 
 use crate::{Outcome, exec};
 
-/// A check: its name, the arguments for cargo, and an environment variable.
+/// A check: its name, the arguments with which it starts cargo, and an environment variable that it
+/// sets.
 struct Step {
     name: &'static str,
     cargo: &'static [&'static str],
@@ -104,13 +107,13 @@ const RANDOM_KERNELS: &[&str] = &["xtask", "generate", "--count", "150"];
 
 const FILE_TESTS: &[&str] = &["test", "--release", "--workspace", "--test", "file_tests"];
 
-/// The arguments for `cargo xtask e2e` that run both builds of every program. With these arguments,
-/// most programs run in one setting only. `cargo xtask e2e` without options and `cargo xtask ci
-/// --full` run every program in all settings.
+/// The cargo arguments that start `cargo xtask e2e` so that it runs both builds of every program,
+/// most of them in only one setting. `cargo xtask e2e` without options and `cargo xtask ci --full`
+/// run every program in all settings.
 const CUDA_PROGRAMS: &[&str] = &["xtask", "e2e", "--sample"];
 
-/// The arguments that run every Criterion benchmark once. The benchmarks check their results and
-/// measure nothing.
+/// The arguments that run every Criterion benchmark once. In this mode, the benchmarks check their
+/// results and measure no times.
 const BENCHES: &[&str] = &[
     "test",
     "--release",

@@ -1,21 +1,23 @@
 //! `cargo xtask clients [--all|--quick] [--no-suites|--resume|--collect] [NAME ...]`: tests clients
 //! (published Python packages that use CUDA), with their default installation, on Margay.
 //!
-//! `tests/clients/manifest.toml` lists the clients. For each client, there is a Python virtual
-//! environment with pinned versions of its wheels in `.cache/clients`. The client's minimal
-//! programs run under `margay run` and check their own results. If the client has a test suite, the
-//! suite runs as well. `docs/clients.csv` stores the results of the last run of each client, and
-//! `docs/clients.md` lists them.
+//! `tests/clients/manifest.toml` lists the clients. For each client, the folder `.cache/clients`
+//! contains a Python virtual environment with fixed versions of the client's wheels. The client's
+//! minimal programs run under `margay run` and check their own results. If the client has a test
+//! suite, the suite runs as well. The command writes the results of the last run of each client to
+//! `docs/clients.csv`, and a readable list of them to `docs/clients.md`.
 //!
-//! A suite may be split into pieces. The results of each piece are stored in the environment's
-//! folder `reports`; with `--resume`, a piece does not run again if its stored results are newer
-//! than the driver library. With `--collect` the command runs no program and no suite, and uses the
-//! stored results of any age. The table then states how many pieces have results.
+//! A test suite may be split into pieces. The command stores the results of each piece in the
+//! folder `reports` of the environment. With `--resume`, a piece does not run again if its stored
+//! results are newer than the driver library. With `--collect`, the command runs no program and no
+//! suite; it uses the stored results, however old they are. The table then states how many pieces
+//! have results.
 //!
 //! `--quick` runs the first program of each client that the manifest marks as `quick`, and writes
-//! nothing. CI uses this option. Without a name or `--all`, clients whose wheels have over a
-//! gigabyte are skipped. `MARGAY_CLIENTS` names the folder of the environments. The command fails
-//! if a minimal program fails, if a test fails unexpectedly, or if a known failure does not occur.
+//! nothing. CI uses this option. If neither a name nor `--all` is given, clients whose wheels are
+//! larger than a gigabyte in total do not run. The environment variable `MARGAY_CLIENTS` contains
+//! the path of the folder for the virtual environments. The command fails if a minimal program
+//! fails, if a test fails unexpectedly, or if a known failure does not occur.
 
 mod junit;
 mod manifest;
@@ -33,11 +35,12 @@ use manifest::{Client, Suite};
 use table::{Row, Table};
 use venv::Venv;
 
-/// Time limit of a minimal program. It is so long that every program completes even on a slow machine.
+/// Maximum running time of a client's minimal program. It is sufficient for every program even on a
+/// slow machine.
 const PROGRAM_LIMIT: Duration = Duration::from_secs(600);
 /// The time limit of a suite is its cost in the manifest (in minutes) times this factor.
 const PATIENCE: u32 = 6;
-/// The message for a known failure that did not occur.
+/// The message about a known failure that did not occur.
 const GONE: &str = "no failure any more";
 /// The reason of a known failure begins with this prefix if Margay does not cause the failure. The table counts such
 /// failures separately from other failures.
@@ -84,7 +87,7 @@ impl Options {
     }
 }
 
-/// Returns the folder of the manifest and of the clients' files.
+/// Returns the folder that contains the manifest and the clients' programs.
 fn here() -> PathBuf {
     exec::root().join("tests/clients")
 }
@@ -158,7 +161,8 @@ fn try_client(client: &Client, options: &Options, table: &mut Table) -> Outcome 
     }
 }
 
-/// Returns the command that runs the client's interpreter under `margay run` with the client's variables.
+/// Returns the command that runs the client's Python interpreter under `margay run`, with the
+/// environment variables that the manifest states for the client.
 fn command(client: &Client, venv: &Venv) -> Result<Command, String> {
     let mut command = Command::new(exec::release_dir().join("margay"));
     command
@@ -192,8 +196,8 @@ fn run_program(client: &Client, venv: &Venv, program: &str) -> Outcome {
     ))
 }
 
-/// Runs a suite piece by piece, or uses stored results. Returns the suite's row and its problems,
-/// in the same form as [`judge`].
+/// Runs a suite piece by piece, or uses stored results. Returns the suite's row of the table, and
+/// its problems ([`judge`]).
 fn run_suite(
     client: &Client,
     suite: &Suite,
@@ -257,7 +261,7 @@ fn pieces(suite: &Suite) -> Vec<&str> {
     }
 }
 
-/// Returns the path of a piece's results.
+/// Returns the path of the file that contains the results of a piece.
 fn report(venv: &Venv, piece: &str) -> Result<PathBuf, String> {
     let folder = venv.folder().join("reports");
     std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
@@ -275,7 +279,8 @@ fn is_fresh(report: &Path) -> bool {
         .is_some_and(|(library, report)| report > library)
 }
 
-/// Runs a piece of a suite, and returns how the process ended with the last lines of its error output.
+/// Runs a piece of a suite. Returns a text that states how the process ended and contains the last
+/// lines of its error output.
 fn run_piece(mut command: Command, suite: &Suite, venv: &Venv) -> Result<String, String> {
     command
         .current_dir(venv.folder())
@@ -288,7 +293,8 @@ fn run_piece(mut command: Command, suite: &Suite, venv: &Venv) -> Result<String,
     Ok(format!("ended with {}: {}", ended.how(), last.join(" | ")))
 }
 
-/// Known failures: each entry contains a part of a test's name, and the reason for the failure.
+/// The known failures of a suite. Each entry contains a part of a test's name, and the reason for
+/// the failure.
 type Known = Vec<(String, String)>;
 
 fn known_failures(folder: &Path) -> Result<Known, String> {
@@ -309,7 +315,8 @@ fn known_failures(folder: &Path) -> Result<Known, String> {
         .collect()
 }
 
-/// Returns a suite's row, and its problems: unexpected failures, and known failures that did not occur.
+/// Returns the suite's row of the table, and its problems: unexpected failures, and known failures
+/// that did not occur.
 fn judge(client: &Client, results: &junit::Results, known: &Known) -> (Row, Vec<String>) {
     let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
     let mut met = vec![false; known.len()];

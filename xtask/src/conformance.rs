@@ -1,4 +1,5 @@
-//! `cargo xtask import-conformance [FOLDER]`: packs conformance data into `tests/data/conformance`.
+//! `cargo xtask import-conformance [FOLDER]`: converts conformance data and writes it to
+//! `tests/data/conformance`.
 //!
 //! FOLDER (by default `../shared/conformance`) contains CSV tables and one file for each program. The command writes
 //! one compressed file of JSON lines for each set; each line contains the text of a program and data about the program.
@@ -84,7 +85,7 @@ fn modules(from: &Path) -> Result<Vec<Record>, String> {
     objects(&table, pack)
 }
 
-/// Returns one record for each row of a CSV table.
+/// Reads the CSV table `table` and returns one record for each row, which `pack` creates.
 fn objects(
     table: &str,
     pack: impl Fn(&HashMap<String, String>) -> Result<Value, String>,
@@ -128,7 +129,7 @@ pub(crate) fn read_gz(path: &Path) -> Result<String, String> {
     Ok(text)
 }
 
-/// Writes one line for each record, and prints the size of the file.
+/// Writes a compressed file with one line for each record, and prints the size of the file.
 fn write(path: &Path, records: Vec<Record>) -> Outcome {
     let count = records.len();
     let mut out = GzEncoder::new(Vec::new(), Compression::best());

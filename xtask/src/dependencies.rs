@@ -1,8 +1,9 @@
 //! `cargo xtask dependencies`: checks that each declared dependency is used.
 //!
-//! A dependency counts as used if its name is a word in the crate's sources. The workspace's table of dependencies must
-//! contain only dependencies that a crate of the workspace declares. [`BUILT`] lists dependencies
-//! whose libraries Cargo must build although no source code names them.
+//! A dependency counts as used if its name is a word in the crate's sources. The workspace's table
+//! of dependencies must contain only dependencies that a crate of the workspace declares. [`BUILT`]
+//! lists further dependencies that count as used: Cargo must build their libraries, although no
+//! source code names them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -50,7 +51,8 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     Err(format!("declared and not used:\n{}", wrong.join("\n")))
 }
 
-/// Returns the names of all dependencies in a crate's manifest, including target-specific ones.
+/// Returns the names of all dependencies in a crate's manifest, including those for particular
+/// targets.
 fn declared(manifest: &Table) -> BTreeSet<String> {
     let targets = manifest.get("target").and_then(Value::as_table);
     let targets = targets.into_iter().flat_map(Table::values);
@@ -72,7 +74,7 @@ fn unused(member: &str, declared: &BTreeSet<String>, words: &BTreeSet<String>) -
     idle.map(|name| format!("{member}: {name}")).collect()
 }
 
-/// Adds the words of all sources below a folder to `words`.
+/// Adds to `words` the words of all source files below `folder`.
 fn add_words(folder: &Path, words: &mut BTreeSet<String>) -> Outcome {
     for path in exec::entries(folder)? {
         if path.is_dir() {

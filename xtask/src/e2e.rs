@@ -1,10 +1,12 @@
 //! `cargo xtask e2e`: runs unmodified CUDA programs, which NVIDIA's compiler has built, on Margay's
 //! `libcuda.so.1`.
 //!
-//! `tests/cuda/manifest.toml` lists the programs with their expected output, and describes its own format. Each program
-//! is built twice, with the usual options and with `-G`, and runs under `margay run` with several numbers of workers
-//! and with blocks and warps in reverse order. A program's `PASS` line ends with a hash of the bits that the program
-//! computed; unless the manifest marks the program as order-dependent, the hash must be the same in all runs.
+//! `tests/cuda/manifest.toml` lists the programs with their expected output, and describes its own
+//! format. Each program is built twice, with the usual options and with `-G` (for debuggers). Each
+//! build runs under `margay run` in several settings: with different numbers of workers, and with
+//! blocks and warps in reverse order. A program's `PASS` line ends with a hash of the bits that the
+//! program computed; the hash must be the same in all runs, unless the manifest states that the
+//! program's results depend on the order of execution.
 //!
 //! Options:
 //!
@@ -75,7 +77,7 @@ impl Options {
         Ok(options)
     }
 
-    /// Returns the settings in which a program runs.
+    /// Returns the settings with which a program runs.
     fn settings(&self, program: &Program) -> &'static [Setting] {
         let in_all = match self.sample {
             Some(sample) => is_sampled(program, sample),
@@ -101,7 +103,8 @@ impl Options {
     }
 }
 
-/// Returns whether the seed in `MARGAY_SEED` selects a program.
+/// Returns whether the random sample, for which `MARGAY_SEED` is the seed, contains a program. The
+/// sample contains on average one program out of `sample`.
 fn is_sampled(program: &Program, sample: u64) -> bool {
     let mut hasher = DefaultHasher::new();
     let seed = std::env::var("MARGAY_SEED").unwrap_or_default();
@@ -155,7 +158,7 @@ fn report(label: &str, took: Duration, wrong: &[String]) {
     }
 }
 
-/// Runs one build of a program in the given settings; returns the failures.
+/// Runs one build of a program with each of `settings`; returns the failures.
 fn try_program(
     program: &Program,
     variant: Variant,
@@ -185,7 +188,8 @@ fn try_program(
     wrong
 }
 
-/// Runs a program once; returns its PASS line, or an empty string if there is none.
+/// Runs a program once; returns the `PASS` line of its output, or an empty string if the output
+/// contains none.
 fn try_run(
     program: &Program,
     variant: Variant,
@@ -223,7 +227,7 @@ fn try_run(
         .to_owned())
 }
 
-/// Compares a run with the expectations of the manifest.
+/// Returns an error if the result of a run is not as the manifest states.
 fn check(run: &Run, ended: &Ended) -> Outcome {
     if ended.code != Some(run.exit) {
         return Err(format!(
@@ -236,7 +240,7 @@ fn check(run: &Run, ended: &Ended) -> Outcome {
     manifest::expect_lines("stderr", &run.stderr, &ended.stderr)
 }
 
-/// Returns the end of a long output.
+/// Returns the last part of a program's output.
 fn tail(text: &str) -> String {
     const LINES: usize = 12;
     let lines: Vec<&str> = text.lines().collect();

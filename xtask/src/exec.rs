@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::Outcome;
 
-/// Returns the repository's root: the folder above this crate.
+/// Returns the path of the repository's root: the folder that contains this crate's folder.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
@@ -13,7 +13,7 @@ pub(crate) fn root() -> PathBuf {
         .to_owned()
 }
 
-/// Returns the entries of a folder, sorted by name.
+/// Returns the paths of the files and folders in a folder, sorted by name.
 pub(crate) fn entries(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let error = |e: std::io::Error| format!("{}: {e}", folder.display());
     let read = std::fs::read_dir(folder).map_err(error)?;
@@ -40,14 +40,14 @@ pub(crate) fn members() -> Result<Vec<String>, String> {
     Ok(names.map(str::to_owned).collect())
 }
 
-/// Returns the folder of release builds, which depends on `CARGO_TARGET_DIR`.
+/// Returns the folder to which Cargo writes release builds. It depends on `CARGO_TARGET_DIR`.
 pub(crate) fn release_dir() -> PathBuf {
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
     root().join(target).join("release")
 }
 
-/// Returns a command for the cargo that started this program.
+/// Returns a command that runs the same `cargo` program that has started this program.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
@@ -107,7 +107,7 @@ pub(crate) fn output(command: &mut Command) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Formats a command in the form in which a user types it.
+/// Returns the text of a command in the form in which a user types it.
 pub(crate) fn show(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words

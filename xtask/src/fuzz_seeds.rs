@@ -2,8 +2,8 @@
 //!
 //! The seeds are inputs from the repository's own test data. Their number and sizes are small,
 //! because a fuzzer makes progress faster with small inputs. `tests/tests/fuzz_corpora.rs` runs the
-//! fuzz targets with all files of the corpora. Developers add inputs that a fuzzer finds to the
-//! corpora, and this command never removes a file.
+//! fuzz targets with all files of the corpora. Developers also add inputs that a fuzzer has found
+//! to the corpora; this command therefore never removes a file.
 
 use std::fs;
 use std::ops::Range;
@@ -16,19 +16,19 @@ use crate::{Outcome, conformance, exec};
 /// Maximum size of a seed in bytes. Larger inputs make a fuzzer slower and rarely find more errors.
 const MAX_SEED: usize = 12_000;
 
-/// A source of seeds.
+/// A source of seeds: the data from which seeds are created.
 enum Source {
-    /// A folder, and the extension of the files to use.
+    /// All files in a folder with a certain extension. The fields are the folder and the extension.
     Files(&'static str, &'static str),
     /// Every n-th text of a conformance set. The fields are the set and n.
     Texts(&'static str, usize),
-    /// This number of pseudorandom byte sequences, which are the same on every machine.
+    /// Pseudorandom byte sequences, which are the same on every machine. The field is their number.
     Bytes(usize),
     /// All sequences of two bytes: the first byte is in the range, and the second byte is in the list.
     Pairs(Range<u8>, &'static [u8]),
 }
 
-/// The sources of seeds for each target.
+/// The fuzz targets, each with a source of its seeds.
 const SOURCES: &[(&str, Source)] = &[
     ("driver_calls", Source::Bytes(16)),
     ("kernels", Source::Bytes(12)),
@@ -98,7 +98,7 @@ fn texts(set: &str, step: usize) -> Result<Vec<Seed>, String> {
     lines.lines().step_by(step).map(seed).collect()
 }
 
-/// Returns byte sequences of growing length from a xorshift generator.
+/// Returns `count` pseudorandom byte sequences of growing length.
 fn bytes(count: usize) -> Vec<Seed> {
     const STEP: usize = 24;
     let mut state: u32 = 0x1234_5678;

@@ -1,6 +1,7 @@
-//! `cargo xtask generate [--count N] [--seed S] [--one KERNEL] [--print KERNEL]`: runs random kernels in native code
-//! and in the interpreter, with several numbers of workers, in grid order and in reverse order. If a kernel fails, the
-//! command reduces it and prints it. The program `random_kernels` describes the options.
+//! `cargo xtask generate [--count N] [--seed S] [--one KERNEL] [--print KERNEL]`: runs random
+//! kernels in native code and in the interpreter, with several numbers of workers, in grid order
+//! and in reverse order. If the results of a kernel differ, the command makes the kernel as short
+//! as possible and prints it. The program `random_kernels` describes the options.
 
 use std::process::Command;
 

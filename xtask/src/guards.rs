@@ -1,17 +1,20 @@
 //! `cargo xtask guards [ROUNDS]`: measures the cost of guard pages and fault handling.
 //!
-//! `tests/abi/guards.c` describes the comparison, whose results are in `BENCHMARKING.md`. The choice of physical pages
-//! for an array changes the times more than guard pages do. The command therefore runs the program several times and
-//! reports the medians. The runs alternate: one run first writes memory with guard pages, and the
-//! next run first writes memory without guard pages.
+//! `tests/abi/guards.c` describes the comparison, whose results are in `BENCHMARKING.md`. The
+//! measured times depend more on which physical pages an array uses than on guard pages. The
+//! command therefore runs the program several times and reports the medians. The runs alternate:
+//! one run first writes memory with guard pages, and the next run first writes memory without guard
+//! pages.
 
 use std::process::Command;
 
 use crate::{Outcome, exec};
 
-/// Number of rounds, which is large enough for stable minimum times on a machine that is not idle.
+/// Number of rounds in each process. It is so large that the minimum times are stable even on a
+/// machine that is not idle.
 const ROUNDS: &str = "25";
-/// Number of processes. The system allocates different physical pages for each process.
+/// Number of times that the program runs. The operating system allocates different physical pages
+/// for each process.
 const PROCESSES: usize = 16;
 
 /// The result of one process for one kind of work: name, milliseconds with guard pages, milliseconds without guard
@@ -71,7 +74,7 @@ fn parse(line: &str) -> Option<Row> {
     ))
 }
 
-/// Returns the median: the middle value, or the mean of the two middle values.
+/// Returns the median of `values`: the middle value, or the mean of the two middle values.
 fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);

@@ -1,4 +1,5 @@
-//! `cargo xtask imports`: checks that the modules of every crate import in one direction.
+//! `cargo xtask imports`: checks that the modules of every crate import only from lower layers of
+//! the crate.
 //!
 //! `imports/layers.txt` lists the top-level modules of each crate, beginning with the lowest layer.
 //! A module may import only modules that precede it in the list. Tests (files and modules under
@@ -50,7 +51,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     ))
 }
 
-/// Returns the crates of the workspace that the list does not contain.
+/// Returns the names of the workspace's crates that the list of layers does not contain.
 fn missing_crates(crates: &[Crate]) -> Result<Vec<String>, String> {
     let members = exec::members()?;
     let unknown = members
@@ -87,7 +88,7 @@ fn is_test(name: &str) -> bool {
     name == "tests" || name.ends_with("_tests")
 }
 
-/// Returns the imports between the modules of a crate.
+/// Returns the imports between the top-level modules of a crate.
 fn imports_of(sources: &Path) -> Result<Vec<Import>, String> {
     let modules = modules_of(sources)?;
     let mut exports = BTreeMap::new();
@@ -119,7 +120,7 @@ fn imports_of(sources: &Path) -> Result<Vec<Import>, String> {
     Ok(found)
 }
 
-/// Returns the source files at a path, without tests.
+/// Returns the source files at a path (a file or a folder), except files that contain tests.
 fn files(path: &Path) -> Result<Vec<PathBuf>, String> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);

@@ -32,7 +32,7 @@ mod wheel;
 
 use std::process::ExitCode;
 
-/// The result of a command; an error is a message for the user.
+/// The result of a command. An error is a message that is printed for the user.
 type Outcome = Result<(), String>;
 
 /// A command's name, its description, and its function, which receives the arguments after the name.

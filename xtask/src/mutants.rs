@@ -1,15 +1,16 @@
-//! `cargo xtask mutants [--count N] [--seed S] [--all] [--only PATH] [--list]`: makes one change in the reference
-//! function of an op (its meaning) and checks that a test fails.
+//! `cargo xtask mutants [--count N] [--seed S] [--all] [--only PATH] [--list]`: changes the source
+//! code of reference functions of ops (meanings), one place at a time, and checks that a test fails
+//! after each change.
 //!
-//! Mutations are small changes of the source text of `ir/ops/src/meaning` ([`find`]). Each mutation is built in a
-//! workspace that contains only the crates of `ir` and `frontend`, so that no code generator is
-//! compiled. First, the tests of the literal tables of `margay-ops` run. If none of them fails, the
-//! file tests run in the interpreter, and then slower tests of `margay-ops` ([`trial`]). The
-//! command fails if no test fails for a mutation, unless [`EQUIVALENT`] lists the mutation with the
-//! reason why it does not change results. Without `--all`, the command tries `--count` random
-//! mutations (default: 20), with `--seed` as the random seed; CI uses the commit's hash. Currently,
-//! a test fails for every mutation that is not listed. CI therefore fails only if a test becomes
-//! weaker or if a new meaning has too few tests.
+//! Such a change is a mutation: a small change of the source text of a file in `ir/ops/src/meaning`
+//! ([`find`]). Each mutation is built in a workspace that contains only the crates of `ir` and
+//! `frontend`, so that no code generator is compiled. First, the tests of the literal tables of
+//! `margay-ops` run. If none of them fails, the file tests run in the interpreter, and then slower
+//! tests of `margay-ops` ([`trial`]). The command fails if no test fails for a mutation, unless
+//! [`EQUIVALENT`] lists the mutation with the reason why it does not change results. Without
+//! `--all`, the command tries `--count` random mutations (default: 20), with `--seed` as the random
+//! seed; CI uses the commit's hash. Currently, a test fails for every mutation that is not listed.
+//! CI therefore fails only if a test becomes weaker or if a new meaning has too few tests.
 
 mod find;
 mod trial;
@@ -38,7 +39,7 @@ struct Options {
     count: Option<usize>,
     seed: u64,
     list: bool,
-    /// Restricts the mutations to files whose path contains this text.
+    /// Only files whose path contains this text are mutated.
     only: String,
 }
 
@@ -70,7 +71,7 @@ fn options(args: &[String]) -> Result<Options, String> {
     Ok(options)
 }
 
-/// Converts a text, such as a commit's hash, to a random seed.
+/// Returns the random seed for a text such as a commit's hash.
 fn seed_of(text: &str) -> u64 {
     text.bytes().fold(17, |seed: u64, byte| {
         seed.wrapping_mul(31).wrapping_add(u64::from(byte))
@@ -98,8 +99,8 @@ fn names([file, source, from, to, _]: &[&str; 5], mutation: &Mutation) -> bool {
         && (mutation.from.trim(), mutation.to.trim()) == (*from, *to)
 }
 
-/// Returns all mutations except those that [`EQUIVALENT`] lists. Returns an error if an entry of [`EQUIVALENT`]
-/// describes no mutation.
+/// Returns all mutations that a test must detect: those that [`EQUIVALENT`] does not list. Returns
+/// an error if an entry of [`EQUIVALENT`] describes no mutation.
 fn noticeable() -> Result<Vec<Mutation>, String> {
     let mut all = find::all(&exec::root().join(SOURCES), Path::new(SOURCES))?;
     all.retain(|mutation| !NO_MEANING.iter().any(|file| mutation.file.ends_with(file)));
@@ -114,7 +115,8 @@ fn noticeable() -> Result<Vec<Mutation>, String> {
     Ok(all)
 }
 
-/// Shuffles the mutations by a random seed. The caller tries the first mutations of the result.
+/// Returns the mutations in a random order that `seed` determines. The caller tries the first
+/// mutations of the result.
 fn choose(mut all: Vec<Mutation>, seed: u64) -> Vec<Mutation> {
     let mut state = seed;
     let mut next = || {

@@ -18,7 +18,7 @@
 //! ```
 //!
 //! Each program runs alternately with one worker and with two workers, three times with each number
-//! of workers (fewer times if a run takes long). For each number of workers, only the shortest time
+//! of workers (only once if a run takes long). For each number of workers, only the shortest time
 //! counts. With `--once` each program runs once with each number of workers. A program passes if it
 //! ends with exit code 0 and its own check succeeds. With two workers, a program may be slower than
 //! with one worker by at most 5 % plus 20 ms. `--as-built` does not build Margay first.
@@ -74,14 +74,14 @@ struct Program {
     limit: Option<u64>,
 }
 
-/// The result of running a program.
+/// The results of all runs of a program.
 #[derive(Clone, Deserialize, Serialize)]
 struct Finding {
     name: String,
     tier: u32,
     /// The shortest times with one and with two workers; `None` if a run failed.
     times: [Option<Duration>; 2],
-    /// The reason of a failure.
+    /// The reason why the program failed; `None` if it passed.
     cause: Option<String>,
 }
 
@@ -142,8 +142,8 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     judge(&findings)
 }
 
-/// Checks that at least 95 % of the programs pass, and that no program exceeds the allowed slowdown
-/// with two workers.
+/// Returns an error if fewer than 95 % of the programs pass, or if a program exceeds the allowed
+/// slowdown with two workers.
 fn judge(findings: &[Finding]) -> Outcome {
     let failed: Vec<&str> = findings
         .iter()

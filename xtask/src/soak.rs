@@ -1,8 +1,10 @@
-//! `cargo xtask soak [--seconds N] [--threads N] [--devices N] [--seed N]`: many threads make random calls of the
-//! driver library for a long time (default: ten minutes), and check every result.
+//! `cargo xtask soak [--seconds N] [--threads N] [--devices N] [--seed N]`: runs a program in which
+//! many threads make random calls of the driver library for a long time (default: ten minutes) and
+//! check every result.
 //!
-//! The command compiles and runs `tests/abi/soak.c`, which the tests run for two seconds. The program ends at the first
-//! wrong result and prints thread, operation and seed.
+//! The command compiles and runs `tests/abi/soak.c`, which the tests run for two seconds. At the
+//! first wrong result, the program prints the number of the thread, the operation and the random
+//! seed, and ends.
 
 use std::process::Command;
 

@@ -10,7 +10,8 @@ use std::process::Command;
 
 use crate::{Outcome, exec};
 
-/// Each file in `docs/`, and the subject for which `margay support --markdown` prints the file.
+/// Each table: its file in `docs/`, and the argument with which `margay support --markdown` prints
+/// it.
 const TABLES: &[(&str, &str)] = &[("support-driver.md", "driver"), ("support-ptx.md", "ptx")];
 
 /// The arguments for the tests that check whether the underlying data is up to date. With `BLESS=1`, these tests write

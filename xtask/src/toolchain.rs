@@ -1,8 +1,9 @@
-//! `cargo xtask toolchain`: installs NVIDIA's compiler from PyPI wheels into `.cache/cuda`, without a GPU or root.
+//! `cargo xtask toolchain`: installs NVIDIA's compiler from PyPI wheels into `.cache/cuda`. The
+//! command needs neither a GPU nor root privileges.
 //!
 //! Only the end-to-end tests need the compiler; it is not needed to build Margay and to run the
 //! other tests. `MARGAY_CUDA_VENV` names a virtual environment to use instead of `.cache/cuda`. The
-//! wheels are pinned, so that everybody tests the same compiler.
+//! versions of the wheels are fixed, so that everybody tests with the same compiler.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,7 +12,7 @@ use std::process::Command;
 
 use crate::{Outcome, exec};
 
-/// The wheels, with the versions that the tests were written for.
+/// The wheels, each with the version with which the tests are known to pass.
 const WHEELS: &[&str] = &[
     "nvidia-cuda-nvcc==13.5.37",
     "nvidia-cuda-crt==13.5.37",
@@ -30,7 +31,7 @@ pub(crate) struct Toolchain {
 }
 
 impl Toolchain {
-    /// Returns the toolchain. Installs it first if it is missing.
+    /// Returns the toolchain. If it is not installed, installs it first.
     pub(crate) fn get() -> Result<Self, String> {
         let venv = std::env::var_os("MARGAY_CUDA_VENV")
             .map_or_else(|| exec::root().join(".cache/cuda"), PathBuf::from);
@@ -53,7 +54,8 @@ impl Toolchain {
         Some(Toolchain { root })
     }
 
-    /// Returns a command for a tool in `bin`; the tools find each other through `PATH`.
+    /// Returns a command that runs the tool `name` of the folder `bin`. The command sets `PATH` so
+    /// that the tools find each other.
     pub(crate) fn tool(&self, name: &str) -> Command {
         let bin = self.root.join("bin");
         let path = std::env::var_os("PATH").unwrap_or_default();

@@ -10,9 +10,10 @@
 //! margay/pytest_plugin.py in the folder of Python packages, which pytest loads by its entry point
 //! ```
 //!
-//! maturin builds the wheel from `pyproject.toml` and from the files that [`files`] puts into `margay.data`. The
-//! wheel's tag contains the version of the C library that the wheel's files need; [`glibc`] determines this version
-//! from the files. `--try` installs the wheel into a fresh environment and runs programs with it ([`trial`]).
+//! maturin builds the wheel from `pyproject.toml` and from the files that [`files`] puts into
+//! `margay.data`. The wheel's tag contains the version of the C library that the wheel's files
+//! need; [`glibc`] determines this version from the files. With `--try`, the command installs the
+//! wheel into a new virtual environment and runs programs with it ([`trial`]).
 
 mod files;
 mod glibc;
@@ -72,7 +73,7 @@ fn build() -> Result<PathBuf, String> {
     std::fs::canonicalize(&wheel).map_err(|e| format!("{}: {e}", wheel.display()))
 }
 
-/// Returns the path of maturin. Installs it first if it is missing.
+/// Returns the path of the program maturin. If it is not installed, installs it first.
 fn maturin() -> Result<PathBuf, String> {
     let venv = exec::root().join(".cache/maturin");
     let program = venv.join("bin/maturin");
@@ -85,8 +86,8 @@ fn maturin() -> Result<PathBuf, String> {
     Ok(program)
 }
 
-/// Creates a fresh virtual environment and installs packages into it; `install` contains the
-/// arguments for pip.
+/// Creates a new virtual environment in `folder` and installs packages into it; `install` contains
+/// the arguments for pip.
 fn environment(folder: &Path, install: &[&str]) -> Outcome {
     let works = |python: &&&str| exec::output(Command::new(python).arg("--version")).is_ok();
     let python = PYTHONS.iter().find(works).ok_or("Python 3 is needed")?;

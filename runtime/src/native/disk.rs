@@ -1,4 +1,4 @@
-//! Configuration of the disk cache, which keeps native code for later processes.
+//! Configuration of the disk cache, which stores native code for later processes.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -8,13 +8,13 @@ use margay_jit::DiskCache;
 
 use crate::environment::{env, number};
 
-/// Default limit of the cache in bytes.
+/// Default maximum size of the disk cache in bytes.
 const LIMIT: u64 = 256 << 20;
 
-/// Whether native code is loaded from the disk cache and stored in it.
+/// Whether a compiler uses the disk cache: loads native code from it and stores native code in it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Caching {
-    /// Environment variables configure the disk cache. By default, the disk cache is used.
+    /// Environment variables state whether the disk cache is used. If they are not set, it is used.
     #[default]
     Configured,
     /// The disk cache is not used.
@@ -46,7 +46,8 @@ pub(super) fn configured() -> Option<DiskCache> {
     })
 }
 
-/// Returns the cache's folder according to environment variables.
+/// Returns the folder of the disk cache; `None` if no environment variable determines it.
+/// `variable` returns the value of the environment variable with a given name.
 fn folder(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let path = |name| {
         let value = variable(name).filter(|value| !value.is_empty())?;

@@ -1,7 +1,8 @@
 //! Messages about fallbacks, which are slower than the code that the compiler normally generates.
 //!
-//! A kernel that the interpreter runs is reported once, unless `MARGAY_LOG=off`. With `MARGAY_LOG=fallback`, every
-//! fallback that code generation counts ([`margay_jit::Fallback`]) is also reported.
+//! If the interpreter runs a kernel, a message about this kernel is printed once, unless
+//! `MARGAY_LOG=off`. With `MARGAY_LOG=fallback`, messages about all fallbacks that code generation
+//! counts ([`margay_jit::Fallback`]) are also printed.
 
 use std::sync::OnceLock;
 
@@ -11,13 +12,13 @@ use parking_lot::Mutex;
 use super::kernel::NativeKernel;
 use crate::error::tell;
 
-/// Returns the value of `MARGAY_LOG`.
+/// Returns the value of the environment variable `MARGAY_LOG`; empty if it is not set.
 fn log() -> &'static str {
     static LOG: OnceLock<String> = OnceLock::new();
     LOG.get_or_init(|| std::env::var("MARGAY_LOG").unwrap_or_default())
 }
 
-/// Reports that the interpreter runs a kernel, unless the reports are switched off.
+/// Prints that the interpreter runs `kernel` and the reason `why`, unless `MARGAY_LOG=off`.
 pub(super) fn tell_interpreted(kernel: &str, why: &CompileError) {
     if log() != "off" {
         let reason = why.fallback();
@@ -28,8 +29,8 @@ pub(super) fn tell_interpreted(kernel: &str, why: &CompileError) {
     }
 }
 
-/// Reports the fallbacks in the native code of a kernel if `MARGAY_LOG` requests them. Each call
-/// for the same kernel reports only the fallbacks that have been added since the previous call,
+/// Prints the fallbacks in the native code of a kernel if `MARGAY_LOG=fallback`. Each further call
+/// for the same kernel prints only the fallbacks that have been added since the previous call,
 /// because a kernel's code for another block shape is compiled later, when a launch first uses that
 /// shape.
 pub(super) fn tell_all(name: &str, kernel: &NativeKernel) {
@@ -40,12 +41,14 @@ pub(super) fn tell_all(name: &str, kernel: &NativeKernel) {
     }
 }
 
-/// The fallbacks of a kernel that were last reported, with their counts; `None` before the first report.
+/// The fallbacks of a kernel, with their counts, at the time of the last call of [`tell_all`];
+/// `None` before the first call.
 #[derive(Debug, Default)]
 pub(super) struct Printed(Mutex<Option<Vec<(Fallback, u32)>>>);
 
 impl Printed {
-    /// Returns the messages about `all`, apart from reasons whose count was already reported.
+    /// Returns one message for each fallback in `all` that is new or whose count has changed since
+    /// the previous call.
     fn lines(&self, name: &str, all: Vec<(Fallback, u32)>) -> Vec<String> {
         let mut printed = self.0.lock();
         let known = printed.as_deref();

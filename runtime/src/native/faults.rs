@@ -1,4 +1,5 @@
-//! Converts faults of native code and of the interpreter to the fault reports of the runtime.
+//! Converts faults of native code and of the interpreter to the faults that the runtime reports to
+//! the program.
 
 use margay_exec::{CtaInfo, Fault as IrFault, FaultKind as IrKind};
 use margay_ir::function::SourceLoc;
@@ -9,8 +10,8 @@ use super::launch::PtxLaunch;
 use crate::error::{Fault, FaultKind, STOPPED, SourceLine};
 use crate::fault::{AccessFault, AccessKind, Trap, TrapKind};
 
-/// Returns a text that states the block, the thread and the source position at which a thread was
-/// executing when its launch was stopped.
+/// Returns a text about a thread that was executing when its launch was stopped. The text states
+/// the thread's block, its index and its source position.
 pub(super) fn place(fault: &Fault) -> String {
     let mut text = String::new();
     if let Some([x, y, z]) = fault.cta {
@@ -26,7 +27,7 @@ pub(super) fn place(fault: &Fault) -> String {
     text
 }
 
-/// Converts the fault of an access that a helper performed.
+/// Returns the fault kind for the fault of an access that a helper performed.
 pub(super) fn of_access(fault: AccessFault) -> IrKind {
     let write = Some(fault.access == AccessKind::Write);
     match fault.kind {
@@ -60,8 +61,8 @@ pub(super) fn of_trap(trap: &Trap) -> IrKind {
     }
 }
 
-/// Converts a status code that generated code returned to the kind of the fault. `handle` is the field `ended_handle`
-/// of the native context.
+/// Returns the fault kind for the status code `code`, which generated code has returned. `handle`
+/// is the field `ended_handle` of the native context.
 pub(super) fn of_status(code: i32, handle: u64) -> IrKind {
     match code {
         status::TRAP => IrKind::Trap,
@@ -74,12 +75,12 @@ pub(super) fn of_status(code: i32, handle: u64) -> IrKind {
     }
 }
 
-/// Returns the source file and line of a position.
+/// Returns the source file and the line of the position `loc` in a kernel's code.
 pub(super) fn source_of(code: &KernelCode, loc: SourceLoc) -> Option<SourceLine> {
     SourceLine::of(&code.module, loc)
 }
 
-/// Returns the runtime's report of a fault in a CTA.
+/// Converts the fault of a CTA from the type of the engine to the type that the runtime reports.
 pub(super) fn report(launch: &PtxLaunch, cta: &CtaInfo, fault: IrFault) -> Fault {
     let mut report = Fault::new(FaultKind::LaunchFailed, &launch.code.name).at_cta(cta.index);
     report.thread = fault.thread.map(|thread| launch.info.thread_index(thread));

@@ -1,7 +1,7 @@
 //! Texture fetches for generated code. One call fetches for one lane or for all lanes of a chunk.
 //! The most common fetches use the texture's plan: precomputed data from which
 //! [`margay_ops::texture::lanes`] fetches several lanes at once. That code uses AVX2 if the
-//! processor supports AVX2. All other accesses run lane by lane.
+//! processor supports AVX2. All other texture accesses run for one lane after the other.
 
 use margay_exec::FaultKind;
 use margay_ops::meaning::Bits;
@@ -14,12 +14,13 @@ use super::reach::Reach;
 use super::textures::{self, DeviceBytes};
 use crate::texture_table::{Bound, TextureTable};
 
-/// Number of lanes for which one call fetches texels with a plan.
+/// Number of lanes of a chunk that one call of [`fetch`] processes.
 const LANES: usize = 8;
 
 /// The fetched texels: for each of four components, one element per lane.
 type Elements<const N: usize> = [[u32; N]; 4];
-/// The result of a fetch; an error contains the index of the lane that failed.
+/// The result of a fetch; an error contains the index of the lane whose fetch failed, and the
+/// fault.
 type Fetched = Result<(), (usize, FaultKind)>;
 
 #[inline(always)]
@@ -65,7 +66,7 @@ fn fetch_here<const N: usize>(
 /// Returns the plan of a texture if the texture has a plan and the plan supports `shape`.
 ///
 /// # Errors
-/// Returns the fault of an access to the texels if the CTA must not access them.
+/// Returns a fault if the CTA must not read the texture's texels.
 fn plan_of<'t>(
     table: &'t TextureTable,
     reach: Option<&Reach<'_>>,
@@ -110,16 +111,17 @@ pub(super) fn one(
     Ok(Some(out.map(|[element]| element)))
 }
 
-/// Operands and results of an access for the lanes of a chunk. Each operand and each result has a row of `2 * width`
-/// words; the rows of the operands come first. A 64-bit value uses two words of its row for each
-/// lane; any other value uses one word for each lane.
+/// Operands and results of a texture access by the lanes of a chunk. Each operand and each result
+/// has a row of `2 * width` words; the rows of the operands come first. A 64-bit value uses two
+/// words of its row for each lane; any other value uses one word for each lane.
 pub(super) struct Rows<'a> {
     pub(super) words: &'a mut [u32],
     /// Number of lanes.
     pub(super) width: usize,
     /// Number of operands.
     pub(super) args: usize,
-    /// Mask of the operands that are uniform; their rows contain only the value of the first lane.
+    /// Bit mask of the operands that are uniform; the row of a uniform operand contains only the
+    /// value of the first lane.
     pub(super) uniform: u32,
 }
 
@@ -142,8 +144,8 @@ impl Rows<'_> {
         }
     }
 
-    /// Returns the values of a 32-bit operand for the lanes from `first` on. The values of lanes beyond the width are
-    /// 0.
+    /// Returns the values of the 32-bit operand `arg` for the lanes `first`, `first + 1` and so on.
+    /// The values of lanes that the chunk does not have are 0.
     fn lanes(&self, arg: usize, first: usize) -> [u32; LANES] {
         if arg >= self.args {
             return [0; LANES];
@@ -208,8 +210,8 @@ impl Rows<'_> {
         Ok(())
     }
 
-    /// Returns the texture handle of the lowest lane in `live`, and the mask of the live lanes that use the same
-    /// texture and no separate sampler.
+    /// Returns the texture handle of the lowest lane in `live`, and the mask of the lanes in `live`
+    /// that use this texture without a separate sampler.
     fn together(&self, live: u32) -> (u64, u32) {
         let first = live.trailing_zeros() as usize;
         let handle = self.arg(0, first, true);
@@ -222,10 +224,11 @@ impl Rows<'_> {
     }
 }
 
-/// Performs an access for the lanes whose bits are set in `live`.
+/// Performs a texture access for the lanes whose bits are set in `live`.
 ///
 /// # Errors
-/// Returns the fault and the lane of the first fetch that failed, in the order of execution.
+/// If a fetch fails, returns its fault and its lane. If several fetches would fail, this is the
+/// first of them in the order of execution.
 pub(super) fn lanes(
     table: &TextureTable,
     reach: Option<&Reach<'_>>,
@@ -258,7 +261,7 @@ pub(super) fn lanes(
     Ok(())
 }
 
-/// Performs an access for one lane without the texture's plan.
+/// Performs a texture access for one lane without the texture's plan.
 fn single(
     table: &TextureTable,
     reach: Option<&Reach<'_>>,

@@ -1,8 +1,9 @@
 //! The native code of the functions that a kernel calls.
 //!
-//! Generated code finds a function by its ID in the module. A module can have very many kernels and functions, and each
-//! kernel has code of its own for the functions that it calls. The table of a kernel therefore contains only the range
-//! of IDs from its first to its last called function, and is empty if the kernel calls no function.
+//! Generated code finds a function by its ID in the module. A module can have very many kernels and
+//! functions, and each kernel has code of its own for the functions that it calls. The table of a
+//! kernel therefore contains only entries for the IDs from the lowest to the highest ID of a
+//! function that the kernel calls, and is empty if the kernel calls no function.
 
 use margay_ir::entity::{Entity, FuncId};
 use margay_jit::abi::FunctionEntry;
@@ -13,14 +14,14 @@ pub(super) struct Callee {
     pub(super) id: FuncId,
     /// Native entry point.
     pub(super) code: *const u8,
-    /// ID of the function's signature.
+    /// ID of the function's signature, which a call through a handle compares.
     pub(super) signature: u64,
 }
 
 /// The functions that a kernel calls. The entry of a function that the kernel does not call contains no code.
 #[derive(Debug, Default)]
 pub(super) struct FunctionTable {
-    /// ID of the function of the first entry.
+    /// ID of the function that the first entry describes.
     first: usize,
     entries: Box<[FunctionEntry]>,
 }
@@ -31,9 +32,9 @@ unsafe impl Send for FunctionTable {}
 unsafe impl Sync for FunctionTable {}
 
 impl FunctionTable {
-    /// Creates the table. `by_handle` states whether the kernel can call functions through handles. If so, generated
-    /// code reads the entries of all functions whose IDs are less than [`FunctionTable::count`], so the table begins
-    /// with function 0.
+    /// Creates the table of the functions `callees`. `by_handle` states whether the kernel can call
+    /// functions through handles. If so, generated code reads the entries of all functions whose
+    /// IDs are less than [`FunctionTable::count`], so the table begins with function 0.
     pub(super) fn new(callees: &[Callee], by_handle: bool) -> FunctionTable {
         let ids = || callees.iter().map(|callee| callee.id.index());
         let (Some(least), Some(last)) = (ids().min(), ids().max()) else {
@@ -66,7 +67,7 @@ impl FunctionTable {
         (self.first + self.entries.len()) as u64
     }
 
-    /// Returns the number of entries.
+    /// Returns the number of entries of the table.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.entries.len()

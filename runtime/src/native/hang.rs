@@ -1,8 +1,9 @@
 //! The part of hang detection (`scheduler::hang`) that examines one launch. It determines whether the threads of the
 //! launch only poll memory, and which addresses they poll.
 //!
-//! If the run checks races, the observed accesses show whether the threads only poll memory. In any other run, threads
-//! are known to only poll memory if the loops in which they wait contain no stores.
+//! If the run checks races, the observed accesses show whether the threads only poll memory. In any
+//! other run, this module assumes that the threads only poll memory if the loops in which they wait
+//! contain no stores.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -24,7 +25,7 @@ use crate::checks::Tool;
 use crate::engine::{Hang, Polling};
 use crate::memory::MemoryKind;
 
-/// Maximum number of polls that are recorded.
+/// Maximum number of polls in [`Waits`].
 const MOST: usize = 16;
 
 /// The observed accesses of the threads of a launch that makes no progress: the polls of the
@@ -37,7 +38,7 @@ pub(super) struct Waits {
     polls: Mutex<Vec<Poll>>,
 }
 
-/// A recorded read, with which a thread polls memory.
+/// A recorded read of memory by a thread that polls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Poll {
     address: u64,

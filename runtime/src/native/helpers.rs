@@ -30,7 +30,7 @@ use crate::fault::{AccessFault, AccessKind, Trap, access};
 use crate::memory::outside;
 use crate::texture_table::TextureTable;
 
-/// The thread indices of all threads of a CTA.
+/// A table of the indices (`%tid`) of all threads of a CTA.
 #[derive(Debug, Default)]
 pub(super) struct TidTable {
     block: [u32; 3],
@@ -49,7 +49,7 @@ impl TidTable {
         }
     }
 
-    /// Returns the shape of the CTAs.
+    /// Returns the number of threads of a CTA in each dimension.
     pub(super) fn block(&self) -> [u32; 3] {
         self.block
     }
@@ -59,7 +59,8 @@ impl TidTable {
     }
 }
 
-/// The data of the running CTA that helpers use. The native context contains a pointer to this data ([`erase`]).
+/// The data that helpers use for the running CTA. The native context contains a pointer to this
+/// data ([`erase`]).
 pub(super) struct HostData<'a> {
     info: &'a LaunchInfo,
     cta: CtaInfo,
@@ -69,9 +70,9 @@ pub(super) struct HostData<'a> {
     reach: Option<Reach<'a>>,
     examiner: Option<Examiner<'a>>,
     pub(super) recorder: Option<Recorder<'a>>,
-    /// The first fault that a helper reported for the CTA.
+    /// The fault of the first helper call that failed for the CTA.
     pub(super) fault: Option<FaultKind>,
-    /// The thread and the position of the access that ends the launch in a checking run.
+    /// In a checking run: the thread and the source position of the access that ends the launch.
     pub(super) wrong_access: Option<(u32, SourceLoc)>,
 }
 
@@ -109,21 +110,21 @@ impl<'a> HostData<'a> {
     }
 
     /// Returns the number of bytes at the start of a thread's local memory that the thread may
-    /// access. For accesses within these bytes, generated code need not call the host.
+    /// access. For accesses to these bytes, generated code need not call the host.
     pub(super) fn checked_local(&self) -> u64 {
         let examiner = self.examiner.as_ref();
         examiner.map_or(0, Examiner::checked_local)
     }
 
-    /// Records that the next native call starts new CTAs and does not continue CTAs. The checking
-    /// tools therefore see all accesses of these CTAs.
+    /// Records that the next native call starts new CTAs and does not continue CTAs that have
+    /// already started. The checking tools therefore observe all accesses of these CTAs.
     pub(super) fn begin_ctas(&mut self) {
         if let Some(examiner) = &mut self.examiner {
             examiner.begin_ctas();
         }
     }
 
-    /// Records that the CTAs of the current native call have run to their end.
+    /// Records that all CTAs of the current native call have ended.
     pub(super) fn end_ctas(&mut self) {
         if let Some(examiner) = &mut self.examiner {
             examiner.end_ctas();
@@ -137,7 +138,7 @@ impl<'a> HostData<'a> {
         }
     }
 
-    /// Returns a fault if threads of the CTA must not access the given memory.
+    /// Returns a fault if threads of the CTA must not access the `bytes` bytes at `address`.
     fn may(&self, address: u64, bytes: u64, access: AccessKind) -> Result<(), AccessFault> {
         allowed(self.reach.as_ref(), address, bytes, access)
     }
@@ -148,7 +149,7 @@ impl<'a> HostData<'a> {
     }
 }
 
-/// A read log without space for records.
+/// An access log without space for records.
 struct NoLog(AccessLog);
 
 // SAFETY: generated code does not write to a log without space.
@@ -159,8 +160,8 @@ static NO_LOG: NoLog = NoLog(AccessLog {
     end: std::ptr::null_mut(),
 });
 
-/// Returns a fault if threads of a CTA must not access the given memory. If `reach` is `None`, every access is
-/// permitted.
+/// Returns a fault if threads of a CTA must not access the `bytes` bytes at `address`. If `reach`
+/// is `None`, every access is permitted.
 pub(super) fn allowed(
     reach: Option<&Reach<'_>>,
     address: u64,
@@ -175,14 +176,15 @@ pub(super) fn allowed(
     }
 }
 
-/// Returns the number of nanoseconds since the first call, plus one.
+/// Returns the number of nanoseconds since the process first called this function, plus one.
 fn nanoseconds() -> u64 {
     static START: OnceLock<Instant> = OnceLock::new();
     // The result is never zero, because programs treat a zero clock as a failure.
     START.get_or_init(Instant::now).elapsed().as_nanos() as u64 + 1
 }
 
-/// Returns the value of a clock register. `%clock` ticks at the reported clock rate of 1 GHz.
+/// Returns the value of the clock register that `payload` contains. `%clock` ticks at the reported
+/// clock rate of 1 GHz.
 fn clock_value(payload: u64) -> u64 {
     let now = nanoseconds();
     match payload_sreg(payload) {
@@ -276,7 +278,7 @@ pub(super) fn update_at(
     }
 }
 
-/// Returns the host data of a context.
+/// Returns the host data of the native context `context`.
 ///
 /// # Safety
 /// `context` must be the context of a running native call. Its `host` field must point to a `HostData` that no other
@@ -547,8 +549,9 @@ unsafe extern "C" fn verify_lanes(
     unsafe { decide(context, reach.refused(what, address, thread), what) }
 }
 
-/// Converts the result of an access check to the status that generated code receives. If the access
-/// of a lane is not permitted, records the fault and the lane.
+/// Returns the status that generated code receives for the result of an access check. `refused` is
+/// `None` if the access of each lane is permitted. Otherwise, this function records the fault and
+/// the lane.
 ///
 /// # Safety
 /// `context` must satisfy the contract of [`host`].
@@ -587,11 +590,13 @@ unsafe extern "C" fn check_access(
     }
 }
 
-/// Leaves generated code if an examined access ends the launch, or if the launch is stopped.
+/// Returns from generated code to the host code that called it, if an examined access ends the
+/// launch or if the launch is stopped.
 ///
 /// # Safety
-/// `context` must satisfy the contract of [`host`]. Generated code must have called the calling helper, whose frame must
-/// not own resources that must be released.
+/// `context` must satisfy the contract of [`host`]. The caller must be a helper that generated code
+/// has called. The stack frame of this helper must not own resources, because they would not be
+/// released.
 unsafe fn leave_if_ended(context: *mut NativeContext) {
     // SAFETY: the caller upholds the contract of this function.
     unsafe {
@@ -605,7 +610,7 @@ unsafe fn leave_if_ended(context: *mut NativeContext) {
 /// Does the same as [`check_access`], but does not test whether the launch ends.
 ///
 /// # Safety
-/// The requirements of [`check_access`] apply.
+/// The caller must satisfy the safety requirements of [`check_access`].
 unsafe fn examine_access(
     context: *mut NativeContext,
     address: u64,
@@ -655,7 +660,8 @@ unsafe fn examine_access(
 /// Examines the accesses of several lanes ([`Helpers::check_lanes`]).
 ///
 /// # Safety
-/// `context` must satisfy the contract of [`host`]. The other pointers must satisfy the contract of the helper.
+/// `context` must satisfy the contract of [`host`]. The other pointers must satisfy the contract of
+/// [`Helpers::check_lanes`].
 unsafe extern "C" fn check_lanes(
     context: *mut NativeContext,
     addresses: *mut u64,
@@ -676,7 +682,7 @@ unsafe extern "C" fn check_lanes(
 /// Does the same as [`check_lanes`], but does not test whether the launch ends.
 ///
 /// # Safety
-/// The requirements of [`check_lanes`] apply.
+/// The caller must satisfy the safety requirements of [`check_lanes`].
 unsafe fn examine_lanes(
     context: *mut NativeContext,
     addresses: *mut u64,
@@ -794,11 +800,12 @@ unsafe fn examine_lanes(
     u32::from(used.is_none())
 }
 
-/// If an access ends the launch, the host returns this address in place of the address of the
-/// access. No thread can access this address.
+/// The host returns this address to generated code as the address of an access that ends the
+/// launch. No thread can access this address.
 const NOWHERE: u64 = 0;
 
-/// Reports groups of asynchronous copies to the checking tools ([`Helpers::check_group`]).
+/// Reports to the checking tools that a thread completes a group of asynchronous copies or waits
+/// for such groups ([`Helpers::check_group`]).
 ///
 /// # Safety
 /// `context` must satisfy the contract of [`host`].
@@ -890,7 +897,7 @@ pub(super) fn erase(host: &mut HostData<'_>) -> *mut c_void {
     std::ptr::from_mut(host).cast()
 }
 
-/// The host functions that the interpreter uses.
+/// The host functions that the interpreter calls.
 pub(super) struct HostMachine<'a> {
     pub(super) info: &'a LaunchInfo,
     pub(super) services: &'a dyn Services,
@@ -899,7 +906,8 @@ pub(super) struct HostMachine<'a> {
     pub(super) reach: Option<Reach<'a>>,
     pub(super) examiner: Option<Examiner<'a>>,
     pub(super) recorder: Option<Recorder<'a>>,
-    /// The fault of the access that ends the launch in a checking run, with its thread and position.
+    /// In a checking run: the fault, the thread and the source position of the access that ends the
+    /// launch.
     pub(super) wrong_access: Option<(FaultKind, u32, SourceLoc)>,
 }
 
@@ -908,7 +916,8 @@ impl HostMachine<'_> {
         allowed(self.reach.as_ref(), address, u64::from(bytes), access).map_err(faults::of_access)
     }
 
-    /// Returns the access that ended the launch in a checking run.
+    /// Returns the fault of the access that ended the launch in a checking run, and clears
+    /// `wrong_access`.
     pub(super) fn take_wrong_access(&mut self) -> Option<margay_exec::Fault> {
         let (kind, thread, loc) = self.wrong_access.take()?;
         Some(margay_exec::Fault {

@@ -48,7 +48,7 @@ fn reserve_handles(count: usize) -> u64 {
 pub(crate) struct PtxLoader {
     choice: EngineChoice,
     caching: Caching,
-    /// The checks that the checking tools request.
+    /// The checks that the checking tools of the runtime request.
     request: Request,
     tools: Arc<Tools>,
     cache: ImageCache,
@@ -71,12 +71,12 @@ impl PtxLoader {
         PtxLoader { caching, ..self }
     }
 
-    /// Returns this loader with the checks that the checking tools request.
+    /// Returns this loader with `request`, the checks that the checking tools request.
     pub(crate) fn observing(self, request: Request) -> PtxLoader {
         PtxLoader { request, ..self }
     }
 
-    /// Returns this loader with tools that observe kernels.
+    /// Returns this loader with `tools`, which observe the kernels that it loads.
     pub(crate) fn with_tools(self, tools: Arc<Tools>) -> PtxLoader {
         PtxLoader { tools, ..self }
     }
@@ -110,7 +110,8 @@ impl Loader for PtxLoader {
 }
 
 impl PtxLoader {
-    /// Returns the image from the cache. If the cache does not contain the image, loads it and adds it to the cache.
+    /// Returns the loaded image from the cache of images in memory. If the cache does not contain
+    /// it, loads the image and adds it to the cache.
     pub(super) fn open(&self, image: Image<'_>, options: &LoadOptions) -> Result<Arc<PtxImage>> {
         let key = self.cache.key(&image, options);
         if let Some(known) = self.cache.find(key.0) {
@@ -149,16 +150,16 @@ const COOPERATIVE: &str = "__cuda_syscall_CGS_";
 /// PTX text that defines the functions whose names begin with [`COOPERATIVE`].
 const COOPERATIVE_PTX: &str = include_str!("cooperative.ptx");
 
-/// A module that has been parsed, and possibly lowered.
+/// A parsed module.
 enum Loaded {
-    /// A module from a single PTX text; its functions are lowered on demand.
+    /// A module from a single PTX text; each of its functions is lowered when it is needed.
     Lazy(Box<LazyModule>),
-    /// A module that was linked from several texts.
+    /// A module that was linked from several texts; all its functions are lowered.
     Whole(Box<Module>),
 }
 
-/// Reads the modules of one or several images. If the images contain a single PTX text, the functions of this text are
-/// lowered on demand.
+/// Reads the modules of one or several images. If the images contain a single PTX text, each of its
+/// functions is lowered when it is needed.
 fn loaded(
     images: &[&[u8]],
     options: &LoadOptions,
@@ -244,7 +245,7 @@ fn image_error(error: container::ImageError) -> Error {
     }
 }
 
-/// Parses and resolves one text; appends warnings to the log.
+/// Parses one PTX text and resolves the names in it. Appends warnings to `log`.
 fn read(source: SourceFile, log: &mut String) -> Result<(Parsed, Resolution)> {
     let parsed: Parsed = margay_frontend::parse(source);
     let mut note = |problems: &[Diagnostic]| {
@@ -273,7 +274,8 @@ fn check_addresses(resolution: &Resolution) -> Result<()> {
     Ok(())
 }
 
-/// How the loader treats the external variables of a single module.
+/// What the loader does with the external variables of a module that is not linked with other
+/// modules.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Externals {
     /// The module is a whole program, so its external variables become defined variables that
@@ -284,8 +286,9 @@ enum Externals {
     Keep,
 }
 
-/// Parses and resolves one text; its functions are lowered on demand. If `externals` is [`Externals::Define`], defines
-/// the external variables of the text. Appends warnings to `log`.
+/// Parses one PTX text and resolves the names in it. Each of its functions is lowered when it is
+/// needed. If `externals` is [`Externals::Define`], defines the external variables of the text.
+/// Appends warnings to `log`.
 fn lazy(source: SourceFile, externals: Externals, log: &mut String) -> Result<Loaded> {
     let (parsed, resolution) = read(source, log)?;
     check_addresses(&resolution)?;
@@ -313,7 +316,7 @@ fn lazy(source: SourceFile, externals: Externals, log: &mut String) -> Result<Lo
     Ok(Loaded::Lazy(Box::new(module)))
 }
 
-/// Parses a text again, for tools that observe its instructions.
+/// Parses the text of a loaded module again, for tools that observe the module's instructions.
 pub(super) fn observed(text: &SourceFile) -> Result<Box<LazyModule>> {
     let again = SourceFile::new(text.name(), text.text());
     let (parsed, resolution) = read(again, &mut String::new())?;
@@ -323,21 +326,22 @@ pub(super) fn observed(text: &SourceFile) -> Result<Box<LazyModule>> {
     Ok(Box::new(module.observed()))
 }
 
-/// Parses and lowers one text.
+/// Parses and lowers one PTX text.
 fn module_of(source: SourceFile, log: &mut String, check: Check) -> Result<Module> {
     let (parsed, resolution) = read(source, log)?;
     check(&resolution)?;
     margay_frontend::lower(&parsed, &resolution).map_err(|errors| invalid(&errors, &parsed.source))
 }
 
-/// Returns the error for a failed allocation of host memory.
+/// Returns the error for a failed allocation of `requested` bytes of host memory.
 fn no_memory(requested: u64) -> Error {
     let free = crate::memory::address_space_left().unwrap_or(0);
     Error::OutOfMemory { requested, free }
 }
 
-/// Returns the error for a text with the diagnostics `problems`. The returned error contains the text of the first 20
-/// errors. If reading the text needs more memory than is available, returns an out-of-memory error instead.
+/// Returns the error for a PTX text that has the diagnostics `problems`. The returned error
+/// contains the text of the first 20 errors. If reading the text needs more memory than is
+/// available, returns an out-of-memory error instead.
 pub(super) fn invalid(problems: &[Diagnostic], source: &SourceFile) -> Error {
     if let Some(bytes) = problems.iter().find_map(Diagnostic::needed_bytes) {
         return no_memory(bytes);
@@ -352,11 +356,11 @@ pub(super) fn invalid(problems: &[Diagnostic], source: &SourceFile) -> Error {
     }
 }
 
-/// How the kernels of an image are compiled and run.
+/// The settings with which the kernels of an image are compiled and run.
 struct Kind {
     choice: EngineChoice,
     caching: Caching,
-    /// The checks that the checking tools request.
+    /// The checks that the checking tools of the runtime request.
     request: Request,
     tools: Arc<Tools>,
 }
@@ -364,7 +368,7 @@ struct Kind {
 /// A loaded image with its kernels and variables.
 pub(super) struct PtxImage {
     bodies: Arc<Bodies>,
-    /// Native code of all kernels that have been launched.
+    /// Native code of those kernels of the image that have been launched.
     native: Arc<NativeCode>,
     choice: EngineChoice,
     kernels: Vec<KernelInfo>,
@@ -375,7 +379,7 @@ pub(super) struct PtxImage {
     symbols: Vec<SymbolId>,
     /// All symbols, with their initial contents.
     contents: PrimaryMap<SymbolId, Symbol>,
-    /// Number of functions, including kernels.
+    /// Number of functions of the image, including kernels.
     count: usize,
     log: String,
 }
@@ -407,8 +411,8 @@ impl PtxImage {
         all
     }
 
-    /// Combines the symbols with `addresses`, which contains the address of each symbol in a
-    /// context.
+    /// Returns the image's symbols together with `addresses`, which contains the address of each
+    /// symbol in a context.
     pub(super) fn bound_symbols(&self, addresses: Vec<u64>) -> Symbols {
         let all = self.contents.values().zip(&addresses);
         let constants = all.filter(|(symbol, _)| symbol.space == StateSpace::Const);
@@ -417,7 +421,7 @@ impl PtxImage {
         Symbols::new(addresses, constants, reserve_handles(self.count))
     }
 
-    /// Returns the data from which the code of a kernel is compiled.
+    /// Returns the data from which the code of the kernel `index` is compiled.
     pub(super) fn source(&self, index: usize, symbols: Arc<Symbols>) -> Source {
         Source {
             bodies: Arc::clone(&self.bodies),
@@ -468,7 +472,7 @@ struct Heads {
     functions: Vec<FuncId>,
     variables: Vec<VariableInfo>,
     symbols: Vec<SymbolId>,
-    /// Number of functions, including kernels.
+    /// Number of functions of the image, including kernels.
     count: usize,
 }
 

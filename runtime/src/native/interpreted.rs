@@ -8,7 +8,7 @@ use super::helpers::HostMachine;
 use super::launch::{PtxLaunch, Turn};
 use crate::error::Fault;
 
-/// A CTA that the interpreter runs: the values of its threads, and the CTA scheduler's state.
+/// A CTA that the interpreter runs: the values of its threads, and its state for the CTA scheduler.
 pub(super) struct InterpretedCta {
     state: CtaState,
     threads: Threads,
@@ -35,7 +35,7 @@ impl InterpretedCta {
     }
 
     /// Runs the CTA until each of its threads is done or waits. In a checking run, this function
-    /// then adds the undefined synchronisation of the CTA to the findings.
+    /// then adds each undefined use of barriers in the CTA to the findings.
     pub(super) fn run(&mut self, launch: &PtxLaunch) -> Result<Turn, Fault> {
         let mut machine = HostMachine {
             info: launch.info_for(&self.info),
@@ -75,7 +75,7 @@ impl InterpretedCta {
         ended.map_or(Ok(turn), Err)
     }
 
-    /// Describes which threads wait, and at which sync points.
+    /// Returns texts that state which threads of the CTA wait, and at which sync points.
     pub(super) fn describe(&self, launch: &PtxLaunch) -> Vec<String> {
         let mut machine = HostMachine {
             info: launch.info_for(&self.info),

@@ -74,7 +74,7 @@ pub(super) fn info(module: &Module, id: FuncId, const_bytes: u32) -> KernelInfo 
     }
 }
 
-/// The entry address of a native function.
+/// The address at which a native function begins.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry(pub(super) *const u8);
 
@@ -83,7 +83,8 @@ unsafe impl Send for Entry {}
 // SAFETY: the code is immutable, and the kernel that provides the entry owns the code.
 unsafe impl Sync for Entry {}
 
-/// Maximum number of functions that native code of a kernel calls; inlined functions do not count.
+/// Maximum number of functions that the native code of a kernel may call; inlined functions do not
+/// count.
 const MAX_FUNCTIONS: usize = 2_000;
 
 /// Native code of a kernel.
@@ -96,23 +97,23 @@ pub(super) struct NativeKernel {
     /// accesses. The first routine checks affine addresses, and the second routine checks a
     /// separate address for each lane.
     pub(super) verifiers: [Entry; 2],
-    /// Native code of the device functions that `functions` points to.
+    /// Native code of the device functions. The entries of `functions` point to this code.
     devices: Vec<CompiledKernel>,
-    /// How much stack the device functions of the kernel need.
+    /// How many bytes of stack the device functions of the kernel need.
     stack_need: StackNeed,
     regions: Vec<OnceLock<Result<Entry, CompileError>>>,
     /// Code that runs whole CTAs of a kernel without sync points, for each specialisation. The next
     /// field contains the code that runs the CTAs of a kernel with sync points in phases.
     cta: [OnceLock<Result<Entry, CompileError>>; Specialisation::COUNT],
     phases: [OnceLock<Result<Entry, CompileError>>; Specialisation::COUNT],
-    /// Chunk widths of the vector code.
+    /// Chunk widths of the kernel's vector code.
     widths: Widths,
     /// Whether the kernel contains a yield, so that its threads can wait in loops.
     pub(super) waits: bool,
-    /// The choice between scalar and vector code.
+    /// The choice between the kernel's scalar code and its vector code.
     pub(super) tier_selection: TierSelection,
     owner: u64,
-    /// The messages about fallbacks that have been printed.
+    /// The fallbacks for which messages have been printed.
     pub(super) printed: fallback::Printed,
 }
 
@@ -212,8 +213,8 @@ impl NativeKernel {
         Ok(kernel)
     }
 
-    /// Prepares for compilation the functions that are still called after inlining, including functions that can only
-    /// be called through handles.
+    /// Prepares the functions that the kernel still calls after inlining for compilation. This
+    /// includes functions that it can call only through handles.
     fn called(
         &self,
         module: &Module,
@@ -252,9 +253,9 @@ impl NativeKernel {
         Specialisation::of(block, self.widths)
     }
 
-    /// Compiles the version of the kernel's code that runs CTAs for which `specialisation` is
-    /// chosen. A compile error is not returned here but when a launch requests the code. After
-    /// compilation, this function reports the fallbacks in the code ([`fallback`]).
+    /// Compiles the version of the kernel's code for `specialisation`. A compile error is not
+    /// returned here but when a launch requests the code. After compilation, this function prints
+    /// the fallbacks in the code ([`fallback`]).
     pub(super) fn compile(&self, specialisation: Specialisation) {
         let _ = if !self.compiled.has_sync_points() {
             self.cta_entry(specialisation)
@@ -279,7 +280,7 @@ impl NativeKernel {
         all
     }
 
-    /// Returns whether code that runs whole CTAs was requested for a specialisation.
+    /// Returns whether the code that runs whole CTAs with `specialisation` was requested before.
     #[cfg(test)]
     pub(super) fn has_entry(&self, specialisation: Specialisation) -> bool {
         let all = [&self.cta, &self.phases];
@@ -310,7 +311,8 @@ impl NativeKernel {
         made.clone()
     }
 
-    /// Returns whether code that runs CTAs in phases can be compiled. The first call compiles the code.
+    /// Returns whether the kernel has code that runs CTAs in phases. The first call compiles this
+    /// code; the result is false if the compilation fails.
     pub(super) fn has_phases(&self, specialisation: Specialisation) -> bool {
         self.phases_entry(specialisation).is_ok()
     }
@@ -432,21 +434,21 @@ fn orders_nothing(function: &Function, inst: Inst, used: &SecondaryMap<Value, bo
 /// What a thread's stack contains.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum StackUse {
-    /// Nothing: the kernel calls no function.
+    /// The stack is not used, because the kernel calls no function.
     None,
-    /// Local variables of functions.
+    /// The stack contains the local variables of functions.
     Slots,
-    /// Local variables of functions and all values that live across calls.
+    /// The stack contains the local variables of functions and all values that live across calls.
     Frames,
 }
 
-/// The data that the launches of a kernel use.
+/// The data of a kernel that all its launches use.
 pub(super) struct KernelCode {
     pub(super) module: Arc<Module>,
     /// Precomputed data of the interpreter; empty if the kernel has native code.
     pub(super) code: Arc<Code>,
     pub(super) id: FuncId,
-    /// A number that identifies this `KernelCode` in the process.
+    /// A number that no other `KernelCode` of the process has.
     pub(super) unique: u64,
     pub(super) name: String,
     /// The properties of the kernel.
@@ -461,22 +463,23 @@ pub(super) struct KernelCode {
     pub(super) shared: SharedLayout,
     /// The native code, or the reason why the interpreter runs the kernel.
     pub(super) native: Result<Arc<NativeKernel>, CompileError>,
-    /// Whether a thread can wait until memory changes.
+    /// Whether the kernel's code allows a thread to wait until memory changes.
     pub(super) may_park: bool,
-    /// Whether a thread can atomically update memory outside its CTA's shared memory.
+    /// Whether the kernel contains an atomic update of memory outside its CTA's shared memory.
     pub(super) contends: bool,
     /// Whether the kernel synchronises threads only with barriers of the whole CTA and with warp barriers.
     pub(super) barriers_only: bool,
     /// What the threads' stacks contain.
     pub(super) stack: StackUse,
-    /// How much stack the local variables of device functions need.
+    /// How many bytes of stack the local variables of device functions need.
     pub(super) stack_need: StackNeed,
     pub(super) local_bytes: u32,
-    /// The part of `local_bytes` that the kernel's variables occupy. The rest is padding.
+    /// Number of bytes of `local_bytes` that the kernel's variables occupy. The rest is padding.
     pub(super) local_end: u32,
     /// The tools that observe the kernel.
     pub(super) observers: Option<Arc<Observers>>,
-    /// Thread indices of the last launch; the next launch usually has the same block shape.
+    /// Table of the thread indices in a CTA of the last launch. It is kept because the next launch
+    /// usually has the same block shape.
     tids: Mutex<Arc<TidTable>>,
 }
 
@@ -518,7 +521,8 @@ impl NativeCode {
         }
     }
 
-    /// Returns the tools that observe a kernel; the first call asks the tools.
+    /// Returns the tools that observe the kernel `id`. The first call asks each tool whether it
+    /// observes the kernel; later calls return the stored result.
     fn observers(&self, id: FuncId, info: &KernelInfo) -> Result<Option<Arc<Observers>>> {
         self.observers[id.index()]
             .get_or_init(|| self.tools.observers(info))
@@ -542,10 +546,10 @@ impl NativeCode {
 /// A kernel of a loaded image.
 pub(super) struct PtxKernel {
     source: Arc<Source>,
-    /// The kernel's sizes. The first query of the sizes waits for `reading` and sets this field.
+    /// The kernel's sizes. The first call that needs them waits for `reading` and sets this field.
     sizes: OnceLock<Result<KernelSizes>>,
     reading: Slot<KernelSizes>,
-    /// The compiled kernel; the first launch sets this field.
+    /// The kernel with its compiled code; the first launch sets this field.
     ready: Slot<Arc<KernelCode>>,
     /// The kernel for the interpreter. Launches with clusters use it if tools observe whole warps, because native code
     /// runs the CTAs of a cluster lane by lane.
@@ -579,12 +583,12 @@ pub(super) struct Source {
     pub(super) symbols: Arc<Symbols>,
 }
 
-/// Returns the operations that observers need in the kernel's code.
+/// Returns the operations for which the kernel's code must create records for the observers.
 fn selection_of(observers: Option<&Observers>) -> Selection {
     observers.map(Observers::selection).unwrap_or_default()
 }
 
-/// Number of unused bytes after each shared variable in runs that examine accesses.
+/// Number of unused bytes after each shared variable in checking runs that examine accesses.
 const SHARED_GAP: u64 = 64;
 
 impl Source {
@@ -608,7 +612,7 @@ impl Source {
         })
     }
 
-    /// Returns whether a tool needs records of whole warps.
+    /// Returns whether a tool that observes the kernel needs records of whole warps.
     fn observes_whole_warps(&self) -> bool {
         let observers = self.native.observers(self.id, &self.info).ok().flatten();
         selection_of(observers.as_deref()).whole_warps
@@ -625,7 +629,8 @@ impl Source {
         }
     }
 
-    /// Compiles the kernel for an engine, and reports fallbacks. `block` is the shape of the first launch's blocks.
+    /// Compiles the kernel for the engine `choice`, and prints the fallbacks. `block` is the shape
+    /// of the first launch's blocks.
     pub(super) fn make_ready(&self, block: Dim3, choice: EngineChoice) -> Result<Arc<KernelCode>> {
         // The work below parses and folds floating-point constants.
         let _mode = FloatMode::of_device();
@@ -759,7 +764,8 @@ impl Source {
         }))
     }
 
-    /// Returns the kernel's native code, or the reason why the interpreter runs the kernel.
+    /// Returns the kernel's native code or, as the inner error, the reason why the interpreter runs
+    /// the kernel.
     fn native(
         &self,
         module: (&Module, Request),

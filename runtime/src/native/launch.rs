@@ -32,11 +32,13 @@ fn local_of_cta(stride: u32, info: &LaunchInfo) -> u64 {
     (u64::from(stride) * u64::from(info.threads())).next_multiple_of(64)
 }
 
-/// The factor by which a stack for frames is larger than the stack limit. On a GPU, most values that live across calls
-/// are in registers and do not count against the limit.
+/// The factor by which a thread's stack is larger than the stack limit, if it contains all values
+/// that live across calls ([`StackUse::Frames`]). On a GPU, most values that live across calls are
+/// in registers and do not count against the limit.
 const FRAME_FACTOR: u64 = 8;
-/// Minimum size in bytes of a stack for frames, if the window is large enough. With this size, a
-/// program with recursion of usual depth need not raise the stack limit.
+/// Minimum size in bytes of a stack that contains all values that live across calls, if the window
+/// of local memory is large enough. With this size, a program with recursion of usual depth need
+/// not raise the stack limit.
 const LEAST_FRAMES: u64 = 64 << 10;
 /// Number of bytes that are added to the size of a thread's stack if the stack holds all values that live across calls
 /// ([`StackUse::Frames`]). Without these bytes, the distance between the stacks of neighbouring threads would often be a
@@ -66,27 +68,26 @@ fn stack_bytes(code: &KernelCode, shape: &LaunchShape, info: &LaunchInfo) -> u32
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
-/// A launch that workers run.
+/// A launch of a kernel, as the data that workers need to run it.
 pub(super) struct PtxLaunch {
     pub(super) code: Arc<KernelCode>,
     pub(super) shape: LaunchShape,
     pub(super) info: LaunchInfo,
-    /// Launch data for each rank of a cluster; empty if a cluster has one CTA. The offsets of shared variables differ
-    /// between ranks.
+    /// Launch data of the CTA with each rank in its cluster; empty if a cluster has only one CTA.
+    /// The offsets of shared variables differ between ranks.
     ranks: Box<[LaunchInfo]>,
     pub(super) tids: Arc<TidTable>,
-    /// Specialisation of the native code.
+    /// The specialisation of the native code that runs the launch's CTAs.
     pub(super) specialisation: Specialisation,
     pub(super) local_stride: u32,
     /// Number of bytes of local memory that a thread may access. The rest of `local_stride` is padding, and in checking
     /// runs also spare memory.
     pub(super) local_bytes: u32,
-    /// The number of turns, which are units of the iteration budget of waiting loops, after which
-    /// lanes in waiting loops yield.
+    /// The number of turns after which lanes in waiting loops yield.
     pub(super) turns: TurnBudget,
     /// The polls and writes of the launch's threads, for hang detection.
     pub(super) waits: Waits,
-    /// Receives the observed events, if tools observe the launch.
+    /// The receiver of the observed events; `None` if no tool observes the launch.
     pub(super) sink: Option<LaunchSink>,
     /// The workspace of grid barriers; `info.workspace` points to it.
     _workspace: Option<Box<[u64; 32]>>,
@@ -180,7 +181,7 @@ impl PtxLaunch {
         Fault::new(FaultKind::LaunchFailed, &self.code.name).with_detail(why)
     }
 
-    /// Returns the launch data for CTAs with a given rank in their cluster.
+    /// Returns the launch data for the CTA with the rank `rank` in its cluster.
     fn rank(&self, rank: u32) -> LaunchInfo {
         let mut info = self.info.clone();
         let beyond = u64::from(rank) << info.shared_shift();
@@ -190,7 +191,7 @@ impl PtxLaunch {
         info
     }
 
-    /// Returns the launch data for a CTA.
+    /// Returns the launch data for a CTA, which depends on the CTA's rank in its cluster.
     pub(super) fn info_for(&self, cta: &CtaInfo) -> &LaunchInfo {
         match self.ranks.is_empty() {
             true => &self.info,
@@ -198,7 +199,7 @@ impl PtxLaunch {
         }
     }
 
-    /// Takes a window in which enough memory for a unit of this launch is accessible.
+    /// Takes from `worker` a window in which enough memory for a unit of this launch is accessible.
     fn window(&self, worker: &mut dyn Worker) -> Result<CtaWindow, Fault> {
         let (shared, local) = self.window_bytes();
         worker.take_window(shared, local).map_err(|error| {
@@ -209,7 +210,8 @@ impl PtxLaunch {
         })
     }
 
-    /// Returns the index, the memory and the multiprocessor of the CTA with a given rank in a unit.
+    /// Returns the index, the memory and the number of the multiprocessor of the CTA with the rank
+    /// `rank` in a unit.
     pub(super) fn cta_info(&self, unit: u64, rank: u32, window: &CtaWindow) -> CtaInfo {
         let cluster = self.info.cluster.map(|n| n.max(1));
         let index = if cluster == [1, 1, 1] {
@@ -251,8 +253,8 @@ impl PtxLaunch {
         }
     }
 
-    /// Returns whether shared memory is placed so that it ends at the end of the accessible pages. Accesses beyond the
-    /// end of shared memory then fault.
+    /// Returns whether shared memory ends exactly at the end of the accessible pages of the window.
+    /// Accesses beyond the end of shared memory then fault.
     fn ends_exactly(&self) -> bool {
         let bytes = reach::shared_bytes(&self.info);
         let align = u64::from(self.code.shared.align.max(16));
@@ -261,8 +263,8 @@ impl PtxLaunch {
     }
 
     /// Returns whether generated code may omit the checks of addresses that it computes from
-    /// pointer parameters. This is so if all these parameters point to device memory, the grid is
-    /// not too large, and [`PtxLaunch::ends_exactly`] returns true.
+    /// pointer parameters. The result is true if all these parameters point to device memory, the
+    /// grid is not too large, and [`PtxLaunch::ends_exactly`] returns true.
     fn is_trusted(&self) -> bool {
         if self.info.spare_shared != 0 {
             return false;
@@ -294,21 +296,22 @@ impl PtxLaunch {
         Some(Reach::new(visible, self.info_for(cta), cta, params))
     }
 
-    /// If this launch is part of a checking run that examines accesses, returns the examiner for
-    /// the accesses of a CTA.
+    /// Returns the examiner for the accesses of a CTA, if this launch is part of a checking run
+    /// that examines accesses.
     pub(super) fn examiner(&self, cta: CtaInfo) -> Option<Examiner<'_>> {
         let findings = self.shape.findings.as_deref()?;
         let visible = self.shape.visible.as_deref()?;
         (self.info.spare_shared != 0).then(|| Examiner::new(self, findings, visible, cta))
     }
 
-    /// Returns the recorder of a CTA's events, if tools observe the launch.
+    /// Returns the recorder of a CTA's events; `None` if no tool observes the launch.
     pub(super) fn recorder(&self, cta: CtaInfo) -> Option<Recorder<'_>> {
         let sink = self.sink.as_ref()?;
         Some(Recorder::new(self, sink, cta))
     }
 
-    /// Reports to the tools that the CTAs `first .. first + count` have ended.
+    /// Reports to the tools that observe the launch that the CTAs `first .. first + count` have
+    /// ended.
     pub(super) fn ended(&self, first: u64, count: u64) {
         if let Some(sink) = &self.sink {
             sink.ended(first, count);
@@ -324,7 +327,7 @@ impl PtxLaunch {
         }
     }
 
-    /// Reports to the race detector that the CTAs of a cluster have passed the cluster's barrier.
+    /// Tells the race detector that all CTAs of a cluster have passed a barrier of the cluster.
     pub(super) fn order_cluster(&self, ctas: Vec<(CtaInfo, ClusterLanes)>) {
         let ctas = ctas.into_iter();
         let examined = ctas.filter_map(|(cta, lanes)| Some((self.examiner(cta)?, lanes)));
@@ -335,7 +338,7 @@ impl PtxLaunch {
         self.info.cluster_size()
     }
 
-    /// Returns the state that the CTA scheduler keeps for a CTA, before the CTA has started.
+    /// Returns the CTA scheduler's state of a CTA that has not started.
     pub(super) fn new_state(&self) -> CtaState {
         let order = match self.shape.reverse {
             true => Order::Reverse,
@@ -361,15 +364,16 @@ impl PtxLaunch {
         self.shape.reverse && !self.splits_no_warps()
     }
 
-    /// Returns whether tools need records of whole warps. Native code then must not run region by region, because a
-    /// region runs the lanes of a warp one after the other.
+    /// Returns whether tools that observe the launch need records of whole warps. In this case,
+    /// native code must not run region by region, because a region runs the lanes of a warp one
+    /// after the other.
     fn splits_no_warps(&self) -> bool {
         let observers = self.code.observers.as_ref();
         observers.is_some_and(|observers| observers.selection().whole_warps)
     }
 
-    /// Passes the findings of a CTA to the checking run, if this launch is part of one. Returns the fault of the first
-    /// error, if an error ends the launch.
+    /// If this launch is part of a checking run, adds the undefined synchronisation of the CTA to
+    /// the findings of the run. Returns the fault of the first error, if an error ends the launch.
     pub(super) fn hand_on_findings(&self, cta: &CtaInfo, state: &mut CtaState) -> Option<Fault> {
         let findings = self.shape.findings.as_ref()?;
         let mut fault = None;
@@ -388,7 +392,7 @@ impl PtxLaunch {
         fault
     }
 
-    /// Creates a finding that reports undefined synchronisation in a CTA.
+    /// Creates a finding about an undefined use of a barrier in a CTA.
     fn sync_finding(&self, cta: &CtaInfo, found: &SyncFinding) -> Finding {
         let name = found.opcode.name();
         let class = match found.what {
@@ -444,7 +448,7 @@ impl PtxLaunch {
         }
     }
 
-    /// Creates a unit whose threads have not started.
+    /// Creates the resident unit with the index `unit`, whose threads have not started.
     fn start(&self, unit: u64, window: CtaWindow) -> Resident {
         let cta = |rank| {
             let info = self.cta_info(unit, rank, &window);
@@ -464,7 +468,8 @@ impl PtxLaunch {
 /// Maximum number of CTAs that one call of native code runs if tools observe the launch.
 const OBSERVED_CTAS: u64 = 16;
 
-/// Creates the sink of a launch for the tools that observe it.
+/// Creates the receiver of a launch's events for the tools that observe the launch; `None` if no
+/// tool observes it.
 fn sink(code: &KernelCode, shape: &LaunchShape) -> Option<LaunchSink> {
     let observers = code.observers.as_ref()?;
     let observed = Shape {
@@ -486,7 +491,7 @@ impl Drop for PtxLaunch {
     }
 }
 
-/// The result of a turn of a CTA.
+/// The result of running a CTA until it stops.
 pub(super) enum Turn {
     Done,
     Parked { progressed: bool },

@@ -1,4 +1,4 @@
-//! Links several modules: resolves `.extern` declarations to definitions in other modules.
+//! Links several modules: replaces each `.extern` declaration by a definition in another module.
 
 mod calls;
 
@@ -36,8 +36,8 @@ struct Whole {
     symbols: PrimaryMap<SymbolId, usize>,
 }
 
-/// Maps the IDs of a module's functions, symbols and other entities to their IDs in the linked
-/// module.
+/// For an input module: a map from the IDs of its functions, symbols and other entities to their
+/// IDs in the linked module.
 struct Placed {
     /// Index of the module among the input modules.
     number: usize,
@@ -48,7 +48,8 @@ struct Placed {
     first_file: u32,
 }
 
-/// Links modules. A single module is returned unchanged.
+/// Combines `modules` to one module. If `modules` contains only one module, returns this module
+/// unchanged.
 pub(super) fn link(mut modules: Vec<Module>) -> Result<Module> {
     if modules.len() == 1 {
         return modules
@@ -77,7 +78,8 @@ pub(super) fn link(mut modules: Vec<Module>) -> Result<Module> {
 /// Maximum size of the constant variables of a module in bytes.
 const MAX_CONSTANT_BYTES: u64 = 64 << 10;
 
-/// Checks the total size of the constant variables. The linked module has the same limit as a single module. Each input
+/// Returns an error if the constant variables of the linked module are larger in total than
+/// [`MAX_CONSTANT_BYTES`]. The linked module has the same limit as a single module. Each input
 /// module was checked against this limit before.
 fn constant_memory(whole: &Module) -> Result<()> {
     let mut end = 0_u64;
@@ -176,8 +178,8 @@ fn place(whole: &mut Whole, module: &mut Module, number: usize) -> Result<Placed
     Ok(placed)
 }
 
-/// Returns a copy of a symbol. The initial bytes are moved instead of copied, because a symbol can have very many
-/// initial bytes.
+/// Returns a copy of a symbol. The initial bytes are moved to the copy, because a symbol can have
+/// very many initial bytes.
 fn taken(symbol: &mut Symbol) -> Symbol {
     let init = std::mem::take(&mut symbol.init);
     Symbol {
@@ -191,11 +193,12 @@ fn taken(symbol: &mut Symbol) -> Symbol {
 enum Strength {
     /// A declaration without a definition.
     Declared,
-    /// `.common`, with the size of the variable in bytes: the largest definition is used.
+    /// A `.common` definition, with the size of the variable in bytes. Of several such definitions,
+    /// the largest is used.
     Common(u64),
-    /// `.weak`: the first definition is used.
+    /// A `.weak` definition. Of several such definitions, the first is used.
     Weak,
-    /// Only one definition may be strong.
+    /// Any other definition. Only one definition of a name may be strong.
     Strong,
 }
 
@@ -227,8 +230,8 @@ fn replaces_symbol(known: &Symbol, new: &Symbol) -> Result<bool> {
     replaces(&new.name, strength(known), strength(new))
 }
 
-/// Renumbers the bodies and initial contents that the linked module has taken from `module`: replaces the IDs of
-/// `module` by the IDs of the linked module.
+/// Replaces the IDs of `module` by the IDs of the linked module, in all function bodies and initial
+/// contents that the linked module has taken from `module`.
 fn fill(whole: &mut Whole, module: Module, placed: &Placed) {
     let Whole {
         module: whole,

@@ -1,11 +1,12 @@
 //! The built-in engine: compiles PTX to native code, and runs kernels that the compiler does not support in the
 //! interpreter.
 //!
-//! [`PtxLoader`] reads images, lowers them and provides one [`Engine`](crate::engine::Engine) for each kernel. A kernel
-//! without sync points runs in the CTA form. Any other kernel runs in phases while the threads of each warp stay
-//! converged. After the threads have diverged, [`margay_exec::CtaState`] schedules the native regions of the kernel
-//! ([`native_cta`]). If the compiler does not support a kernel, [`margay_exec::CtaState`] schedules the interpreter's
-//! threads ([`interpreted`]).
+//! [`PtxLoader`] reads images, lowers them and provides one [`Engine`](crate::engine::Engine) for
+//! each kernel. A kernel without sync points runs in the CTA form. Any other kernel runs in phases
+//! while the threads of each warp stay converged. After the threads have diverged,
+//! [`margay_exec::CtaState`] schedules the native regions of the kernel ([`native_cta`]). If the
+//! compiler does not support a kernel, [`margay_exec::CtaState`] schedules the threads that the
+//! interpreter runs ([`interpreted`]).
 //!
 //! Invariant: generated code is registered with [`crate::fault::register_code`] before it is entered, and is entered
 //! only through [`crate::fault::enter`].

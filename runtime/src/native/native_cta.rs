@@ -42,14 +42,15 @@ impl Frames {
         }
     }
 
-    /// Returns the sync points at which the lanes of a warp wait, from the header of its frame.
+    /// Reads, from the header of a warp's frame, the sync points at which the lanes of the warp
+    /// wait.
     fn stop_words(&self, warp: u32) -> [SyncPoint; 32] {
         // SAFETY: a frame begins with 32 stop words, which generated code has written.
         let header = unsafe { *self.warp(warp).cast::<[u32; 32]>() };
         header.map(SyncPoint)
     }
 
-    /// Returns the lanes of a warp that have not exited, from the header of its frame.
+    /// Reads, from the header of a warp's frame, the mask of the lanes that have not exited.
     fn alive(&self, warp: u32) -> u32 {
         self.words(warp)[FRAME_ALIVE as usize / 8] as u32
     }
@@ -58,7 +59,8 @@ impl Frames {
         self.bytes_mut(warp)[FRAME_ALIVE as usize / 8] = alive.into();
     }
 
-    /// Returns a hash of the contents of all frames, to detect changes.
+    /// Returns a hash of the contents of all frames. Changes of the frames are detected by a
+    /// comparison of such hashes.
     fn digest(&self) -> u64 {
         let mut hasher = FxHasher::default();
         self.cells.hash(&mut hasher);
@@ -85,7 +87,8 @@ impl Frames {
         self.cells[start..start + self.stride].as_flattened()
     }
 
-    /// Reads `bytes` bytes (1, 2, 4, 8 or 16) at an offset that is a multiple of `bytes`.
+    /// Reads `bytes` bytes (1, 2, 4, 8 or 16) from the frame of a warp. `offset` is a multiple of
+    /// `bytes`.
     fn read(&self, warp: u32, offset: u32, bytes: u32) -> Bits {
         let words = self.words(warp);
         let word = words[offset as usize / 8];
@@ -112,7 +115,7 @@ impl Frames {
     }
 }
 
-/// Number of times that the threads of a CTA may converge before other CTAs run.
+/// Number of times that the threads of a CTA may converge before the worker runs other CTAs.
 const ROUNDS: u64 = 1000;
 
 /// A CTA that runs region by region: the frames of its warps, and the state of its threads for the CTA scheduler.
@@ -142,8 +145,9 @@ impl NativeCta {
         &mut self.state
     }
 
-    /// Runs the CTA until each of its threads is done or waits, or until other CTAs should run. In a checking run, also
-    /// adds the undefined synchronisation of the CTA to the findings.
+    /// Runs the CTA until each of its threads is done or waits, or until other CTAs should run. In
+    /// a checking run, this function then adds each undefined use of barriers in the CTA to the
+    /// findings.
     pub(super) fn run(&mut self, launch: &PtxLaunch) -> Result<Turn, Fault> {
         let Ok(kernel) = &launch.code.native else {
             let kind = IrKind::Unsupported {
@@ -195,7 +199,7 @@ impl NativeCta {
         })
     }
 
-    /// Describes which threads wait, and at which sync points.
+    /// Returns texts that state which threads of the CTA wait, and at which sync points.
     pub(super) fn describe(&self, launch: &PtxLaunch) -> Vec<String> {
         let Ok(kernel) = &launch.code.native else {
             return Vec::new();
@@ -436,7 +440,7 @@ impl NativeRunner<'_, '_> {
         self.phases(sync_point, 1)
     }
 
-    /// Runs `count` CTAs in phases (barrier intervals). The first CTA resumes after `sync_point`. If the threads of a
+    /// Runs `count` CTAs in phases. The first CTA resumes after `sync_point`. If the threads of a
     /// CTA diverge, returns their state; the context then contains the index of this CTA.
     fn phases(&mut self, sync_point: SyncPoint, count: u64) -> Result<Option<CtaState>, IrFault> {
         let entry = self
@@ -466,8 +470,8 @@ impl NativeRunner<'_, '_> {
 }
 
 impl NativeRunner<'_, '_> {
-    /// Resets the CTA's number of turns, which limits the iterations of waiting loops until a lane
-    /// yields, to the number that the launch specifies.
+    /// Resets the number of turns after which lanes in waiting loops yield to the number that the
+    /// launch specifies.
     fn set_turns(&mut self) {
         let turns = self.launch.turns.turns();
         (self.context.turns, self.context.turn_budget) = (turns, turns);
@@ -478,8 +482,9 @@ impl NativeRunner<'_, '_> {
         data_of(self.kernel, sync_point).desc.opcode == Opcode::Yield
     }
 
-    /// Adapts the launch's number of turns to the measured time, if one of the lanes that have
-    /// stopped has yielded. `stopped` contains warps and masks of their lanes.
+    /// If one of the lanes that have stopped has yielded, changes the launch's number of turns
+    /// according to the measured time. `stopped` contains pairs of a warp and the mask of its lanes
+    /// that have stopped.
     fn adapt_turns(&self, mut stopped: impl Iterator<Item = (u32, u32)>) {
         let Some(start) = self.turns_set else {
             return;
@@ -501,7 +506,8 @@ fn unsupported(error: margay_jit::CompileError) -> IrFault {
     })
 }
 
-/// A read-only view of a CTA that is not running, for descriptions of its state.
+/// A read-only view of a CTA that is not running, from which messages about the state of the CTA
+/// are created.
 struct NativeView<'a> {
     kernel: &'a NativeKernel,
     frames: &'a Frames,

@@ -42,7 +42,8 @@ impl Tool for OfSecond {
     fn events(&self, _: &Launch, _: Events<'_>) {}
 }
 
-/// Identifies machine code by the digest of all inputs of its compilation and the sizes of its functions.
+/// The identity of machine code: the digest of all inputs of its compilation, and the sizes of its
+/// functions.
 type Identity = ([u8; 32], Vec<usize>);
 
 /// Returns, for each of the two kernels, the identity of its machine code and whether tools observe its launches.

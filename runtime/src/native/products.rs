@@ -75,7 +75,8 @@ fn doubles_here(
     plan.doubles(from, scratch, out)
 }
 
-/// Buffers that a thread reuses for its matrix products.
+/// Buffers that a thread of the operating system uses again for each matrix product that it
+/// computes.
 #[derive(Default)]
 struct Room {
     scratch: Scratch,
@@ -87,9 +88,9 @@ thread_local! {
     static ROOM: RefCell<Box<Room>> = RefCell::default();
 }
 
-/// Computes a matrix product for the lanes in `active`. The registers of inactive lanes are treated as zero. If the
-/// plan does not support the product, returns false and changes nothing; the op's reference function must then compute
-/// the product.
+/// Computes a matrix product for the lanes in `active`. The registers of inactive lanes count as
+/// zero. If the plan does not support the product, returns false and changes nothing; the op's
+/// reference function must then compute the product.
 pub(super) fn perform(frame: Frame, sync_point: &SyncPointPlaces, active: u32) -> bool {
     let Some(plan) = &sync_point.plan else {
         return false;
@@ -160,8 +161,8 @@ fn words_of(
     done
 }
 
-/// Returns the registers of the three operand matrices. `row(i)` returns register `i`; the registers of the three
-/// matrices are numbered consecutively.
+/// Returns the registers that contain the three operand matrices. `row(i)` returns the values of
+/// register `i` in all lanes; the registers of the three matrices are numbered consecutively.
 fn operands<'a, W>(plan: &Plan, row: impl Fn(usize) -> &'a [W; 32]) -> Operands<'a, W> {
     let [a, b, c, _] = plan.registers();
     // Elements after a matrix's last register are not used.

@@ -1,5 +1,6 @@
-//! Decides which memory a thread may access. The host uses these checks for addresses that generated code cannot check,
-//! and for all accesses that helpers perform for a thread.
+//! Determines which memory the threads of a CTA may access. The host uses these checks for
+//! addresses that generated code cannot check, and for all accesses that helpers perform for a
+//! thread.
 
 use margay_exec::{CtaInfo, LaunchInfo};
 use margay_jit::abi::{NativeContext, Verify};
@@ -38,8 +39,8 @@ impl<'a> Reach<'a> {
     /// Returns whether `thread` may access `bytes` bytes at a generic address. If `thread` is `None`, returns whether
     /// any thread of the CTA may access them.
     ///
-    /// Writes to parameters are refused. Parameters are read-only (PTX ISA 5.1.6.1), so native code tests the pointers
-    /// in them only once per launch.
+    /// The result is false for writes to parameters. Parameters are read-only (PTX ISA 5.1.6.1), so
+    /// native code tests the pointers in them only once per launch.
     pub(super) fn generic(
         &self,
         address: u64,
@@ -64,7 +65,8 @@ impl<'a> Reach<'a> {
         within(&(start..start + count * self.local_stride), address, bytes)
     }
 
-    /// Returns whether the shared memory of a single CTA of the cluster contains all given bytes.
+    /// Returns whether all `bytes` bytes at `address` are in the shared memory of one and the same
+    /// CTA of the cluster.
     fn is_shared(&self, address: u64, bytes: u64) -> bool {
         let offset = address.wrapping_sub(self.shared_base);
         let (rank, offset) = self.info.shared_place(offset);
@@ -96,8 +98,9 @@ impl<'a> Reach<'a> {
             .find(|&(lane, address)| !self.lane(what, address, first.wrapping_add(lane)))
     }
 
-    /// Returns the address of a lane if addresses are affine in the lane index. For shared memory, the offset in the
-    /// window wraps at 32 bits, as in generated code.
+    /// Returns the address of `lane`, if `first` is the address of lane 0 and `stride` is the
+    /// distance between neighbouring lanes. For shared memory, the offset in the window wraps at 32
+    /// bits, as in generated code.
     pub(super) fn affine(&self, what: Verify, first: u64, stride: i64, lane: u32) -> u64 {
         let step = stride.wrapping_mul(i64::from(lane)) as u64;
         match what.space() {
@@ -141,7 +144,7 @@ fn shared_mask(info: &LaunchInfo) -> u32 {
     }
 }
 
-/// Stores in the context the bounds of the memory that the kernel may access.
+/// Stores in the native context the bounds of the memory that the kernel may access.
 pub(super) fn tell(context: &mut NativeContext, visible: &Visible, info: &LaunchInfo) {
     [
         context.reach_base,

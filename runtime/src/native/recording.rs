@@ -8,10 +8,12 @@ use smallvec::SmallVec;
 
 use super::helpers::host;
 
-/// Records the accesses of several lanes for tools ([`margay_jit::abi::Helpers::observe_lanes`]).
+/// Records the accesses of several lanes of a warp for tools
+/// ([`margay_jit::abi::Helpers::observe_lanes`]).
 ///
 /// # Safety
-/// `context` must satisfy the contract of [`host`]. The other pointers must satisfy the contract of the helper.
+/// `context` must satisfy the contract of [`host`]. The other pointers must satisfy the contract of
+/// the field of [`margay_jit::abi::Helpers`] that points to this function.
 pub(super) unsafe extern "C" fn observe_lanes(
     context: *mut NativeContext,
     addresses: *const u64,
@@ -84,10 +86,12 @@ pub(super) unsafe extern "C" fn observe_lanes(
     recorder.access(cta, &lanes);
 }
 
-/// Records an event other than an access in several lanes for tools ([`margay_jit::abi::Helpers::observe_event`]).
+/// Records, for tools, an event other than an access that occurs in several lanes of a warp
+/// ([`margay_jit::abi::Helpers::observe_event`]).
 ///
 /// # Safety
-/// `context` must satisfy the contract of [`host`]. The other pointers must satisfy the contract of the helper.
+/// `context` must satisfy the contract of [`host`]. The other pointers must satisfy the contract of
+/// the field of [`margay_jit::abi::Helpers`] that points to this function.
 pub(super) unsafe extern "C" fn observe_event(
     context: *mut NativeContext,
     payload: u64,

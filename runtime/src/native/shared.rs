@@ -22,16 +22,17 @@ pub(super) struct SharedLayout {
     pub(super) reserved: u32,
     /// Number of bytes of reserved memory and of the static variables, after which dynamic shared memory begins.
     pub(super) bytes: u32,
-    /// Alignment of the first byte: the largest alignment of all variables, at least 16.
+    /// Alignment of the first byte of shared memory: the largest alignment of all variables, at
+    /// least 16.
     pub(super) align: u32,
     /// Reserved memory and the static variables, in the order of their addresses.
     pub(super) variables: Vec<SharedVariable>,
 }
 
-/// Size of reserved shared memory, as on GPUs of capability 8.0 and newer. On such GPUs, every kernel has this memory,
-/// and the variables of the kernel begin after it. In Margay, only kernels that read one of the registers
-/// `%reserved_smem_offset_*` have this memory. Cooperative groups of CUDA C++ read these registers for tiles of several
-/// warps.
+/// Size in bytes of reserved shared memory, as on GPUs of compute capability 8.0 and newer. On such
+/// GPUs, every kernel has this memory, and the variables of the kernel begin after it. In Margay,
+/// only kernels that read one of the registers `%reserved_smem_offset_*` have this memory.
+/// Cooperative groups of CUDA C++ read these registers for tiles of several warps.
 const RESERVED: u32 = 1024;
 
 /// A static variable in shared memory.
@@ -90,7 +91,7 @@ pub(super) fn reachable(module: &Module, kernel: FuncId) -> Vec<FuncId> {
     found
 }
 
-/// Returns the indices of the symbols that functions use, in ascending order.
+/// Returns the indices of the symbols that `functions` use, in ascending order.
 pub(super) fn named(module: &Module, functions: &[FuncId]) -> Vec<usize> {
     let mut found = FxHashSet::default();
     for &id in functions {
@@ -108,7 +109,8 @@ pub(super) fn named(module: &Module, functions: &[FuncId]) -> Vec<usize> {
     found
 }
 
-/// Returns whether one of the functions reads a register that describes reserved shared memory.
+/// Returns whether any of `functions` reads a register that describes reserved shared memory
+/// ([`RESERVED`]).
 fn reads_reserved(module: &Module, functions: &[FuncId]) -> bool {
     use SpecialReg as R;
     functions.iter().any(|&id| {
@@ -133,10 +135,10 @@ fn reads_reserved(module: &Module, functions: &[FuncId]) -> bool {
 /// The addresses of a module's symbols in a context.
 #[derive(Debug, Default)]
 pub(super) struct Symbols {
-    /// The table that kernels share. If kernels use different offsets for a shared variable, the
-    /// table contains the offset in the first kernel that used the variable.
+    /// The table that several kernels of the module share. If kernels use different offsets for a
+    /// shared variable, the table contains the offset in the first kernel that used the variable.
     common: SymbolTable,
-    /// The offsets of shared variables in `common`.
+    /// For each shared variable in `common`, the index of its symbol and its offset.
     placed: Mutex<FxHashMap<usize, u32>>,
     /// Address and size of each constant variable.
     pub(super) constants: Arc<[(u64, u64)]>,
@@ -187,9 +189,10 @@ impl Symbols {
     }
 }
 
-/// Lays out the shared variables of the functions that a kernel can run. If one of the functions uses reserved memory,
-/// the variables begin after this memory. All `.extern` arrays have the same offset, which follows
-/// the other variables. After each variable are at least `gap` unused bytes.
+/// Assigns offsets to the shared variables of `functions`, the functions that a kernel can run. If
+/// one of the functions uses reserved memory, the variables begin after this memory. All `.extern`
+/// arrays have the same offset, which follows the other variables. After each variable are at least
+/// `gap` unused bytes.
 pub(super) fn layout(module: &Module, functions: &[FuncId], gap: u64) -> SharedLayout {
     let symbol = |index: usize| module.symbols.get(SymbolId::new(index));
     let is_shared = |index| symbol(index).is_some_and(|s| s.space == StateSpace::Shared);

@@ -1,4 +1,4 @@
-//! Completes sync points for generated code: warp collectives and the reductions of barriers.
+//! Completes sync points for generated code: collectives of warps, and barriers with a reduction.
 //!
 //! Generated code calls [`collective`] when all lanes of a warp wait at a sync point, [`sort_out`] when the lanes of a
 //! warp have diverged, and [`reduce`] when all threads of a CTA wait at a barrier. If the
@@ -25,8 +25,9 @@ pub(super) struct Frame(*mut u8);
 
 impl Frame {
     /// # Safety
-    /// `start` must be the start of a warp's frame. The sync points that are used with the frame must be those of the
-    /// warp's kernel. No other code may use the frame at the same time.
+    /// `start` must be the start of a warp's frame. The sync points that callers pass to methods of
+    /// the frame must be sync points of the warp's kernel. No other code may use the frame at the
+    /// same time.
     pub(super) unsafe fn new(start: *mut u8) -> Frame {
         Frame(start)
     }
@@ -37,7 +38,7 @@ impl Frame {
         unsafe { self.0.cast::<Lanes>().read() }
     }
 
-    /// Returns the lanes that have not exited.
+    /// Returns the mask of the lanes that have not exited.
     fn alive(self) -> u32 {
         // SAFETY: every frame contains this word at this offset.
         unsafe { self.0.add(FRAME_ALIVE as usize).cast::<u32>().read() }
@@ -56,7 +57,7 @@ impl Frame {
         }
     }
 
-    /// Returns the low 32 bits of an operand's value in each lane.
+    /// Returns the low 32 bits of the value at `place` for each lane.
     pub(super) fn words(self, place: LaneStorage) -> Lanes {
         match place {
             LaneStorage::Absent => [0; 32],
@@ -78,8 +79,8 @@ impl Frame {
     }
 
     /// Returns the values of an operand that has an array of 32-bit elements in the frame. For any
-    /// other operand, the result has no meaning: it is the first words of the frame. The frame must
-    /// not be written while the result is borrowed.
+    /// other operand, the result is the first words of the frame, which callers must not use. The
+    /// frame must not be written while the result is borrowed.
     pub(super) fn row<'a>(self, place: LaneStorage) -> &'a Lanes {
         let offset = match place {
             LaneStorage::Stored { offset, bytes: 4 } => offset,
@@ -111,7 +112,7 @@ impl Frame {
         }
     }
 
-    /// Writes the values of the lanes in `active`; other lanes keep their values.
+    /// Writes `values` for the lanes in `active`; the values of other lanes do not change.
     pub(super) fn put_active(self, place: LaneStorage, active: u32, values: &Lanes) {
         if active == u32::MAX {
             return self.put_words(place, values);
@@ -162,7 +163,7 @@ impl Frame {
     }
 }
 
-/// Returns the number of operands before the member mask, and the number of results.
+/// Returns how many operands the op has before its member mask, and how many results it has.
 fn shape(desc: &Desc) -> (usize, usize) {
     match desc.opcode {
         Opcode::Shfl => (3, 2),
@@ -174,7 +175,7 @@ fn shape(desc: &Desc) -> (usize, usize) {
     }
 }
 
-/// Computes a collective for the lanes in `active` and stores the results.
+/// Computes a collective for the lanes in `active` and writes the results to the frame.
 pub(super) fn perform(frame: Frame, sync_point: &SyncPointPlaces, active: u32) {
     if sync_point.desc.opcode == Opcode::Mma {
         if products::perform(frame, sync_point, active) {
@@ -252,10 +253,10 @@ pub(super) unsafe extern "C" fn collective(
 }
 
 /// Completes a collective at which all lanes of a warp wait, if some lanes are missing in their own
-/// member masks. PTX does not define the result of such a collective. The function can complete the
-/// collective, because no other lane can arrive. Returns false and changes nothing if every mask
-/// contains its own lane, if the mask is a constant, or if [`arrays::perform_apart`] does not
-/// support the operation.
+/// member masks. PTX does not define the result of such a collective. No other lane can still
+/// arrive at the collective, so the function need not wait. Returns false and changes nothing if
+/// the mask of each lane contains this lane, if the mask is a constant, or if
+/// [`arrays::perform_apart`] does not support the operation.
 fn perform_apart(frame: Frame, sync_point: &SyncPointPlaces, standing: u32) -> bool {
     let place = mask_place(sync_point);
     let masks = frame.words(place);
@@ -315,7 +316,8 @@ fn perform_groups(frame: Frame, sync_point: &SyncPointPlaces, active: u32) {
     }
 }
 
-/// Returns each member mask of the active lanes, with the lanes that have this mask.
+/// Returns each different member mask of the lanes in `active`, with the mask of the lanes that
+/// have this member mask.
 fn groups(masks: &Lanes, active: u32) -> impl Iterator<Item = (u32, u32)> {
     let mut rest = active;
     std::iter::from_fn(move || {
@@ -327,10 +329,10 @@ fn groups(masks: &Lanes, active: u32) -> impl Iterator<Item = (u32, u32)> {
     })
 }
 
-/// Selects the lanes of a diverged warp that continue. Lanes at the same sync point form a group. Of the groups that
-/// need not wait for other lanes, the group with the lowest sync point number continues. Returns a constant of
-/// `sorted`, which states whether a group continues, all live lanes wait at a barrier, or the CTA scheduler must take
-/// over.
+/// Selects the lanes that run next in a diverged warp. Lanes at the same sync point form a group.
+/// Of the groups that need not wait for other lanes, the group with the lowest sync point number
+/// runs next. Returns a constant of `sorted`, which states whether a group runs next, all live
+/// lanes wait at a barrier, or the CTA scheduler must choose the lanes.
 pub(super) unsafe extern "C" fn sort_out(
     context: *mut NativeContext,
     frame: *mut u8,
@@ -399,7 +401,7 @@ pub(super) unsafe extern "C" fn sort_out(
     }
 }
 
-/// Returns the lanes that wait at a sync point.
+/// Returns the mask of the lanes that wait at the sync point `number`.
 fn standing_at(stop_words: &Lanes, number: u32) -> u32 {
     (0..32).fold(0, |mask, lane| {
         mask | u32::from(stop_words[lane] == number) << lane

@@ -1,5 +1,5 @@
-//! Texture and surface accesses of kernels. This module looks up the handles; [`margay_ops::texture`] performs the
-//! accesses.
+//! Texture and surface accesses of kernels. This module finds the textures, samplers and surfaces
+//! that belong to the handles; [`margay_ops::texture`] performs the accesses.
 
 use margay_exec::FaultKind;
 use margay_ops::meaning::Bits;
@@ -118,11 +118,11 @@ fn combined(own: &Sampler, other: &Sampler) -> Sampler {
     }
 }
 
-/// Checks that a CTA may read texels. If the texels are in host memory, this memory must still be
-/// registered with the runtime.
+/// Returns an error if a CTA must not read the texels `texels`. If the texels are in host memory,
+/// this memory must still be registered with the runtime.
 ///
 /// # Errors
-/// Returns the fault of a read of the first texel.
+/// Returns the fault that a read of the first texel causes.
 pub(super) fn readable(texels: &Texels, reach: Option<&Reach<'_>>) -> Result<(), FaultKind> {
     let Some(range) = &texels.registered else {
         return Ok(());
@@ -131,7 +131,8 @@ pub(super) fn readable(texels: &Texels, reach: Option<&Reach<'_>>) -> Result<(),
     helpers::allowed(reach, range.start, bytes, AccessKind::Read).map_err(faults::of_access)
 }
 
-/// Performs an access with the given operands. `reach` is the memory that the CTA may access.
+/// Performs a texture or surface access with the operands `args`. `reach` is the memory that the
+/// CTA may access.
 pub(super) fn perform(
     table: &TextureTable,
     reach: Option<&Reach<'_>>,
@@ -202,8 +203,8 @@ fn sampler_of<'t>(
     }
 }
 
-/// Performs `txq`. If the handle belongs to a sampler, the instruction can query only sampler
-/// properties.
+/// Performs `txq`, which queries a property of the texture or sampler with the handle `handle`. If
+/// the handle belongs to a sampler, the instruction can query only sampler properties.
 fn txq(
     table: &TextureTable,
     access: &Access,

@@ -5,12 +5,14 @@
 //! measurement run begins: scalar code and vector code alternate after every few CTAs, because CTAs
 //! that are far apart in the grid can have different amounts of work. The faster code runs the
 //! following CTAs. Scalar code can be several times as fast as vector code, for example if lanes
-//! run loops of different lengths and read distant addresses. Results do not depend on the choice.
+//! run loops of different lengths and read distant addresses. The results of a kernel do not depend
+//! on the choice.
 //!
-//! A measurement can be wrong, for example if a worker had to wait for its processor or if the measured CTAs had no
-//! work. For this reason, another measurement run begins after the faster code has run for some
-//! time. The time between measurement runs grows as long as the same code is faster. If a
-//! measurement run shows that the other code is now faster, the time is reset to its minimum.
+//! A measurement can be wrong, for example if a worker had to wait for its processor or if the
+//! measured CTAs had no work. For this reason, another measurement run begins after the faster code
+//! has run for some time. The time between measurement runs grows as long as the same code is
+//! faster. If a measurement run shows that the other code is now faster, the time between
+//! measurement runs becomes the minimum again.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -19,8 +21,8 @@ use margay_jit::Specialisation;
 
 use super::kernel::NativeKernel;
 
-/// Minimum time for which scalar code and vector code each run in a measurement run. The next
-/// constant is the minimum number of parts of a launch that each of them runs.
+/// In a measurement run, scalar code and vector code each run for at least this time. The next
+/// constant is the minimum number of parts of launches ([`Rate`]) that each of them runs.
 const MEASUREMENT: Duration = Duration::from_micros(500);
 const MEASUREMENT_PARTS: u64 = 4;
 /// Number of CTAs in a part of a measurement run.
@@ -31,14 +33,15 @@ const WORSE: (u128, u128) = (5, 4);
 const FIRST_PART: u64 = 16;
 /// Number of nanoseconds for which the chosen code runs between the first two measurement runs, and
 /// after a measurement run whose result differs from the previous result. After a measurement run
-/// with the same result as before, the time is multiplied by [`FARTHER`]. The time is always at
-/// least [`LOST`] times the time that the slower code took in the last measurement run.
+/// with the same result as the previous one, the time is multiplied by [`FARTHER`]. The time is
+/// always at least [`LOST`] times the time that the slower code took in the last measurement run.
 const BETWEEN: u64 = 10_000_000;
 const FARTHER: u64 = 4;
 const LOST: u64 = 20;
 
-/// Measurements of scalar code or of vector code: its total time, and how many CTAs and parts it has run. A part is a
-/// group of CTAs of a launch; scalar and vector code can alternate only between parts.
+/// Measurements of scalar code or of vector code: its total running time, and how many CTAs and
+/// parts it has run. A part is a group of CTAs of a launch; scalar and vector code can alternate
+/// only between parts.
 #[derive(Debug, Default)]
 struct Rate {
     nanoseconds: AtomicU64,
@@ -54,7 +57,7 @@ impl Rate {
         self.parts.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns the time in nanoseconds and the number of CTAs.
+    /// Returns the measured time in nanoseconds and the number of CTAs that ran in this time.
     fn get(&self) -> (u128, u128) {
         let time = self.nanoseconds.load(Ordering::Relaxed);
         (time.into(), self.ctas.load(Ordering::Relaxed).into())
@@ -134,7 +137,8 @@ impl TierSelection {
         self.compile_budget = self.compile_budget.min(MEASUREMENT.as_nanos() as u64);
     }
 
-    /// Returns `wanted` or, if scalar code must run now, the scalar specialisation.
+    /// Returns the specialisation that runs next: `wanted` or, if scalar code must run, the
+    /// specialisation for scalar code.
     pub(super) fn now(&self, wanted: Specialisation) -> Specialisation {
         let single = Specialisation::SINGLE.trusted(wanted.is_trusted());
         match self.verdict.load(Ordering::Relaxed) {
@@ -149,8 +153,9 @@ impl TierSelection {
         self.waited.load(Ordering::Relaxed) >= self.compile_budget
     }
 
-    /// Returns whether vector code runs the next part of the measurement run. The parts of all launches are counted
-    /// together, because a launch may be so small that it has only one part.
+    /// Returns whether vector code, and not scalar code, runs the next part of the measurement run.
+    /// The parts of all launches are counted together, because a launch may be so small that it has
+    /// only one part.
     fn is_turn_of_slices(&self) -> bool {
         let parts = |rate: &Rate| rate.parts.load(Ordering::Relaxed);
         parts(&self.slices) <= parts(&self.single)
@@ -166,8 +171,8 @@ impl TierSelection {
         self.waited.fetch_add(time, Ordering::Relaxed);
     }
 
-    /// Records the time that a number of CTAs took in the measurement run. Sets the verdict when both kinds of code are
-    /// measured.
+    /// Adds to the measurements of the current measurement run: `ctas` CTAs took the time `time`.
+    /// When both kinds of code have been measured, sets the verdict.
     fn note(&self, specialisation: Specialisation, time: Duration, ctas: u64) {
         if specialisation.is_single() {
             self.single.add(time, ctas);
@@ -197,8 +202,8 @@ impl TierSelection {
         self.verdict.store(verdict, Ordering::Relaxed);
     }
 
-    /// Adds `time` to the time for which the chosen code has run. If this time has reached the time
-    /// between measurement runs, begins the next measurement run.
+    /// Adds `time` to the time for which the chosen code has run since the last measurement run. If
+    /// this time has reached the time between measurement runs, begins the next measurement run.
     fn goes_on(&self, time: Duration) {
         let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let since = self.since.fetch_add(time, Ordering::Relaxed);
@@ -215,7 +220,7 @@ impl TierSelection {
 pub(super) struct TieredLaunch<'a> {
     kernel: &'a NativeKernel,
     wanted: Specialisation,
-    /// The specialisation that executes the next part.
+    /// The specialisation that runs the next part.
     pub(super) specialisation: Specialisation,
     /// Number of CTAs in the next part, if no measurement run takes place.
     part: u64,
@@ -384,7 +389,7 @@ mod tests {
         assert!(!selection.is_over());
     }
 
-    /// In this test, each launch has so few CTAs that it consists of one part.
+    /// Tests launches with so few CTAs that each launch consists of only one part.
     #[test]
     fn small_launches_try_both() {
         let wanted = Specialisation::of([1, 1, 1], Widths::all(16));

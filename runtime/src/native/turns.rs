@@ -2,9 +2,9 @@
 //!
 //! A turn is a unit of the iteration budget of waiting loops. A lane in a waiting loop yields after
 //! a number of turns ([`TURNS`]). If each iteration takes long, because the loop also computes, the
-//! lane may yield only after seconds. All other lanes may run before the lane that the yielding
-//! lane waits for. This module reduces the number of turns of a launch so that a lane yields after
-//! about [`PERIOD`].
+//! lane may yield only after seconds. The lane that it waits for may be the last of all lanes to
+//! run. This module reduces the number of turns of a launch so that a lane yields after about
+//! [`PERIOD`].
 
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
@@ -13,16 +13,16 @@ use margay_jit::abi::TURNS;
 
 /// The time after which a waiting lane should yield. Yielding takes a few microseconds.
 const PERIOD: Duration = Duration::from_micros(200);
-/// Smallest number of turns. With this number, a loop that only reads runs 16 iterations before it
-/// yields, and a loop that polls runs one iteration.
+/// Minimum of the number of turns. With this number, a loop that only reads runs 16 iterations
+/// before it yields, and a loop that polls runs one iteration.
 const FEWEST: i32 = 16;
 
-/// The number of turns that a CTA of a launch has when it begins and when it continues after a
-/// yield.
+/// The number of turns that each CTA of a launch receives when it begins and when it continues
+/// after a yield.
 #[derive(Debug)]
 pub(super) struct TurnBudget {
     turns: AtomicI32,
-    /// Whether the number changes.
+    /// Whether the number of turns is changed according to measured times.
     is_measured: bool,
 }
 
@@ -37,17 +37,18 @@ impl TurnBudget {
         }
     }
 
-    /// Returns the number of turns.
+    /// Returns the current number of turns.
     pub(super) fn turns(&self) -> i32 {
         self.turns.load(Ordering::Relaxed)
     }
 
-    /// Returns the current time if the number of turns changes.
+    /// Returns the current time if [`TurnBudget::adapt`] needs it, or `None` if the number of turns
+    /// is constant.
     pub(super) fn start(&self) -> Option<Instant> {
         self.is_measured.then(Instant::now)
     }
 
-    /// Adapts the number of turns after a CTA has used `turns` turns in the time `elapsed` and its
+    /// Changes the number of turns after a CTA has used `turns` turns in the time `elapsed` and its
     /// lanes have yielded.
     pub(super) fn adapt(&self, turns: i32, elapsed: Duration) {
         self.turns.store(next(turns, elapsed), Ordering::Relaxed);

@@ -1,6 +1,6 @@
-//! Runs a unit of the scheduler. A unit consists of the CTAs of a cluster, or of a single CTA if
-//! the launch has no clusters. The CTAs of a unit run alternately on one worker; each execution of
-//! a CTA, until it stops, is a turn.
+//! Runs the CTAs of a unit. A unit consists of the CTAs of a cluster, or of a single CTA if the
+//! launch has no clusters. The CTAs of a unit run alternately on one worker; in this module, a turn
+//! is one execution of a CTA until the CTA stops.
 
 use margay_exec::{CtaInfo, CtaState, FaultKind as IrFaultKind};
 
@@ -61,15 +61,16 @@ pub(super) struct Resident {
 /// The result of a round: one turn of every CTA of a unit.
 #[derive(Default)]
 struct Round {
-    /// Whether any CTA made progress.
+    /// Whether any CTA of the unit made progress.
     moved: bool,
-    /// Whether any CTA has lanes that yielded.
+    /// Whether any CTA of the unit has lanes that yielded.
     yielded: bool,
 }
 
 impl PtxLaunch {
-    /// Runs the CTAs of a unit in turn until all CTAs are done, or until the unit must wait for memory to change.
-    /// Returns a deadlock fault if no CTA can continue and no thread waits for memory.
+    /// Runs the CTAs of a unit one after the other, in several rounds, until all CTAs are done, or
+    /// until the unit must wait for memory to change. Returns a deadlock fault if no CTA can
+    /// continue and no thread waits for memory.
     pub(super) fn drive(&self, worker: &mut dyn Worker, mut resident: Resident) -> RunOutcome {
         let mut progressed = false;
         let mut rounds = 0;
@@ -149,7 +150,7 @@ impl PtxLaunch {
         Ok(round)
     }
 
-    /// For each CTA, returns a text that describes where its threads wait.
+    /// Returns texts that state, for each CTA of the unit, where its threads wait.
     pub(super) fn places(&self, resident: &Resident) -> Vec<String> {
         let line = |cta: &CtaKind| {
             let [x, y, z] = cta.info().index;
@@ -158,8 +159,8 @@ impl PtxLaunch {
         resident.ctas.iter().flatten().map(line).collect()
     }
 
-    /// Returns the fault of a cluster barrier that cannot complete. The fault describes where the threads of the unit's
-    /// CTAs wait.
+    /// Returns the fault for a barrier of the cluster that can never complete. The fault describes
+    /// where the threads of the unit's CTAs wait.
     fn deadlock(&self, resident: &Resident) -> Fault {
         let waiting = self.places(resident);
         match resident.ctas.iter().flatten().next() {

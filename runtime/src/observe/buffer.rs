@@ -1,4 +1,4 @@
-//! The records of one CTA that have not been delivered.
+//! The records of one CTA that the tools have not received yet.
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,12 +9,12 @@ use super::spill::{SpillFile, Spilled};
 /// Number of words after which a buffer begins a new chunk.
 const CHUNK: usize = 64 << 10;
 
-/// The storage for the chunks of a launch's buffers. Chunks are kept in memory up to a limit, and
-/// further chunks in a file.
+/// The storage for the chunks of a launch's buffers. Chunks are stored in memory up to a limit.
+/// Further chunks are stored in a file.
 pub(super) struct Storage {
-    /// Number of words in memory.
+    /// Number of words of the chunks in memory.
     used: AtomicUsize,
-    /// The limit of `used`.
+    /// The maximum of `used`.
     limit: usize,
     file: SpillFile,
 }
@@ -28,7 +28,8 @@ impl Storage {
         }
     }
 
-    /// Returns whether the limit of memory is reached, so that further chunks go to the file.
+    /// Returns whether the chunks in memory have reached the limit, so that further chunks are
+    /// stored in the file.
     pub(super) fn is_full(&self) -> bool {
         self.used.load(Ordering::Relaxed) >= self.limit
     }
@@ -73,7 +74,7 @@ pub(super) enum Chunk {
     File(Spilled),
 }
 
-/// The records of one CTA.
+/// The records of one CTA: chunks in the storage, and the latest records.
 #[derive(Debug, Default)]
 pub(crate) struct CtaBuffer {
     chunks: Vec<Chunk>,
@@ -87,7 +88,7 @@ impl CtaBuffer {
         self.limit(storage);
     }
 
-    /// Appends an event other than an access.
+    /// Appends an event other than an access to the records.
     pub(super) fn event(&mut self, storage: &Storage, what: &RawEvent<'_>) {
         raw::encode_event(what, &mut self.latest);
         self.limit(storage);

@@ -37,19 +37,21 @@ pub enum Event<'a> {
     CtaEnd {
         /// The CTA.
         cta: Cta,
-        /// Whether all threads of the CTA have ended. It is false if the launch failed.
+        /// Whether all threads of the CTA have run to their end. It is false if the launch failed
+        /// before that.
         completed: bool,
     },
     /// The launch has ended.
     KernelEnd {
-        /// Whether all CTAs have completed. It is false if the launch failed.
+        /// Whether all CTAs of the launch have run to their end. It is false if the launch failed.
         completed: bool,
-        /// Whether records were lost because the temporary file could not be read. A message names the reason.
+        /// Whether records of the launch were lost because the temporary file could not be read. In
+        /// this case, the runtime has printed a message with the reason.
         lost: bool,
     },
 }
 
-/// A CTA of a launch.
+/// Identifies a CTA of a launch.
 ///
 /// ```
 /// use margay::observe::{Cta, Events};
@@ -60,9 +62,9 @@ pub enum Event<'a> {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Cta {
-    /// The coordinates in the grid (`%ctaid`).
+    /// The coordinates of the CTA in the grid (`%ctaid`).
     pub index: [u32; 3],
-    /// The linear index in the grid; x varies fastest.
+    /// The linear index of the CTA in the grid; x varies fastest.
     pub linear: u64,
 }
 
@@ -98,7 +100,7 @@ impl Space {
     ];
 }
 
-/// How an access uses memory.
+/// Whether an access reads memory, writes memory, or does both.
 ///
 /// ```
 /// use margay::observe::{AccessKind, Request, Space};
@@ -133,7 +135,7 @@ impl AccessKind {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum MemoryOrder {
-    /// `.weak`, the default of loads and stores.
+    /// The access is weak (`.weak`), the default of loads and stores.
     Weak,
     /// `.volatile`.
     Volatile,
@@ -166,8 +168,8 @@ impl MemoryOrder {
     }
 }
 
-/// The scope of a memory order, with the name that PTX uses. The scope has no meaning for
-/// [`MemoryOrder::Weak`].
+/// The scope of a memory order, with the name that PTX uses. For accesses with
+/// [`MemoryOrder::Weak`], the scope has no meaning.
 ///
 /// ```
 /// use margay::observe::{Access, MemoryScope};
@@ -201,7 +203,8 @@ impl MemoryScope {
 
 /// An access to memory by lanes of a warp.
 ///
-/// If the lanes of an instruction with a generic address access several spaces, each space has its own event.
+/// If the lanes of an instruction with a generic address access several kinds of memory
+/// ([`Space`]), the instruction causes one event for each kind.
 ///
 /// ```
 /// use margay::observe::Access;
@@ -216,9 +219,9 @@ impl MemoryScope {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Access<'a> {
-    /// The position of the instruction.
+    /// The position of the instruction in the source.
     pub position: Position,
-    /// How the instruction uses memory.
+    /// Whether the instruction reads memory, writes memory, or does both.
     pub kind: AccessKind,
     /// The kind of memory that the instruction accesses.
     pub space: Space,
@@ -228,7 +231,7 @@ pub struct Access<'a> {
     pub is_asynchronous: bool,
     /// Number of bytes that each lane accesses: the size of an element times the number of elements.
     pub bytes: u32,
-    /// Number of bytes of an element.
+    /// Number of bytes of each element that a lane accesses.
     pub element_bytes: u32,
     /// The memory order.
     pub order: MemoryOrder,
@@ -276,7 +279,7 @@ pub enum Addresses<'a> {
 }
 
 impl Addresses<'_> {
-    /// Returns the address of a lane of `mask`.
+    /// Returns the address of `lane`, which must be a lane of `mask`.
     fn of(&self, mask: u32, lane: u32) -> u64 {
         match self {
             Addresses::Strided { base, stride } => {
@@ -290,8 +293,8 @@ impl Addresses<'_> {
     }
 }
 
-/// Events of one launch in the order in which they occurred. They are all events of a CTA, some of
-/// the events of a CTA, or the beginning or the end of the kernel.
+/// Events of one launch in the order in which they occurred. A value contains all events of a CTA,
+/// some of the events of a CTA, or the beginning or the end of the kernel.
 ///
 /// ```
 /// use margay::observe::{Event, Events};
@@ -301,7 +304,7 @@ impl Addresses<'_> {
 /// }
 /// ```
 pub struct Events<'a> {
-    /// Two events: the event before the records and the event after the records.
+    /// Two events: the event before those in the records and the event after them.
     pub(super) first: Option<Event<'a>>,
     pub(super) last: Option<Event<'a>>,
     pub(super) records: &'a [u64],

@@ -1,4 +1,4 @@
-//! Events other than accesses.
+//! The data of events other than accesses.
 
 use margay_ir::observe::ObservedEvent;
 use margay_ops::mods::Mode;
@@ -9,8 +9,8 @@ use super::{Event, MemoryOrder, MemoryScope, Position};
 
 /// Lanes of a warp that are about to execute a barrier or a collective.
 ///
-/// The event occurs when the lanes arrive. If the lanes of a warp do not arrive together, one
-/// barrier causes several events for the warp.
+/// The event occurs when the lanes arrive. If the lanes of a warp arrive at a barrier in several
+/// groups, each group causes an event.
 ///
 /// ```
 /// use margay::observe::{SyncOperation, Synchronisation};
@@ -22,13 +22,13 @@ use super::{Event, MemoryOrder, MemoryScope, Position};
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct Synchronisation {
-    /// The position of the instruction.
+    /// The position of the instruction in the source.
     pub position: Position,
-    /// How the lanes synchronise.
+    /// The operation with which the lanes synchronise.
     pub operation: SyncOperation,
     /// The warp's index in the CTA.
     pub warp: u32,
-    /// The mask of the lanes.
+    /// The mask of the lanes that are about to execute the instruction.
     pub mask: u32,
 }
 
@@ -53,7 +53,8 @@ pub enum SyncOperation {
         number: u32,
         /// The number of threads that take part; `None` if all threads of the CTA take part.
         threads: Option<u32>,
-        /// Whether the lanes wait at the barrier and combine a predicate.
+        /// Whether the lanes wait at the barrier, and whether the barrier combines a predicate of
+        /// all threads.
         kind: BarrierKind,
     },
     /// `barrier.cluster`.
@@ -64,14 +65,14 @@ pub enum SyncOperation {
     /// An operation that lanes of a warp execute together: `shfl`, `vote`, `match`, `redux`, `bar.warp.sync`, `elect`,
     /// `mma`.
     Collective {
-        /// The name of the operation.
+        /// The PTX name of the operation.
         name: &'static str,
         /// The member mask; `None` for a form without `.sync`.
         members: Option<u32>,
     },
 }
 
-/// Whether lanes wait at a barrier and combine a predicate.
+/// Whether lanes wait at a barrier, and whether the barrier combines a predicate of all threads.
 ///
 /// ```
 /// use margay::observe::{BarrierKind, SyncOperation};
@@ -86,7 +87,7 @@ pub enum BarrierKind {
     Sync,
     /// The lanes do not wait (`.arrive`).
     Arrive,
-    /// The lanes wait, and combine a predicate (`.red`).
+    /// The lanes wait, and the barrier combines a predicate of all threads (`.red`).
     Reduce,
 }
 
@@ -102,7 +103,7 @@ pub enum BarrierKind {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct Fence {
-    /// The position of the instruction.
+    /// The position of the instruction in the source.
     pub position: Position,
     /// The memory order.
     pub order: MemoryOrder,
@@ -110,7 +111,7 @@ pub struct Fence {
     pub scope: MemoryScope,
     /// The warp's index in the CTA.
     pub warp: u32,
-    /// The mask of the lanes.
+    /// The mask of the lanes that are about to execute the instruction.
     pub mask: u32,
 }
 
@@ -126,13 +127,13 @@ pub struct Fence {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct CopyGroup {
-    /// The position of the instruction.
+    /// The position of the instruction in the source.
     pub position: Position,
     /// The operation.
     pub operation: CopyOperation,
     /// The warp's index in the CTA.
     pub warp: u32,
-    /// The mask of the lanes.
+    /// The mask of the lanes that are about to execute the instruction.
     pub mask: u32,
 }
 
@@ -162,7 +163,7 @@ pub enum CopyOperation {
     /// A bulk operation (`cp.async.bulk`, `cp.reduce.async.bulk`, `st.async`, `red.async`) begins.
     /// The accesses of the operation follow until the event [`CopyOperation::BulkEnd`].
     BulkBegin,
-    /// The accesses of a bulk operation end.
+    /// The event after the last access of a bulk operation.
     BulkEnd,
     /// `cp.async.bulk.commit_group`.
     BulkCommit,
@@ -187,9 +188,9 @@ pub enum CopyOperation {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct Instruction {
-    /// The position of the instruction.
+    /// The position of the instruction in the source.
     pub position: Position,
-    /// The ID of the function in the module.
+    /// The ID of the function that contains the instruction, in its module.
     pub(super) function: u32,
     /// The index of the instruction in its function, in the order of the text.
     pub index: u32,
@@ -213,7 +214,7 @@ pub struct Instruction {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct Branch {
-    /// The position of the instruction.
+    /// The position of the instruction in the source.
     pub position: Position,
     /// The warp's index in the CTA.
     pub warp: u32,
@@ -223,7 +224,7 @@ pub struct Branch {
     pub taken: u32,
 }
 
-/// Returns the event that a record with the given operands describes.
+/// Returns the event that `event` and the recorded operands `operands` describe.
 pub(super) fn of(event: ObservedEvent, place: Place, operands: &[u64]) -> Option<Event<'static>> {
     let Place {
         position,

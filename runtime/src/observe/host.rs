@@ -22,40 +22,43 @@ use crate::engine::KernelInfo;
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum HostEvent<'a> {
-    /// A launch of a kernel has been submitted. Launches by device code cause no event.
+    /// The program has submitted a launch of a kernel. Launches by device code cause no event.
     Launch {
         /// The number of the launch: [`super::Launch::id`].
         launch: u64,
         /// The kernel's name.
         kernel: &'a str,
-        /// The ID of the stream; `None` for a node of a graph.
+        /// The ID of the stream to which the program submitted the work; `None` if the work is a
+        /// node of a graph.
         stream: Option<u64>,
     },
-    /// A copy has been submitted, or is complete if the call waits for it.
+    /// The program has submitted a copy. If the call waits for the copy, the copy is complete.
     Copy {
         /// The direction.
         direction: CopyDirection,
         /// Number of bytes.
         bytes: u64,
-        /// Address of the destination.
+        /// Address of the first byte of the destination.
         to: u64,
-        /// Address of the source.
+        /// Address of the first byte of the source.
         from: u64,
-        /// The ID of the stream; `None` for a node of a graph.
+        /// The ID of the stream to which the program submitted the work; `None` if the work is a
+        /// node of a graph.
         stream: Option<u64>,
     },
-    /// A fill has been submitted.
+    /// The program has submitted a fill.
     Fill {
         /// Number of bytes.
         bytes: u64,
-        /// Address of the first byte.
+        /// Address of the first byte that is filled.
         to: u64,
-        /// The ID of the stream; `None` for a node of a graph.
+        /// The ID of the stream to which the program submitted the work; `None` if the work is a
+        /// node of a graph.
         stream: Option<u64>,
     },
-    /// Memory has been allocated.
+    /// The program has allocated memory.
     Allocate {
-        /// The address of the memory.
+        /// The address of the first byte of the memory.
         address: u64,
         /// Number of bytes.
         bytes: u64,
@@ -64,17 +67,17 @@ pub enum HostEvent<'a> {
     },
     /// Memory has been freed.
     Free {
-        /// The address of the memory.
+        /// The address of the first byte of the memory.
         address: u64,
     },
-    /// A module has been loaded.
+    /// The program has loaded a module.
     LoadModule {
         /// The ID of the module: [`crate::Module::id`].
         module: u64,
-        /// The kernels of the module.
+        /// The properties of the kernels of the module.
         kernels: &'a [KernelInfo],
     },
-    /// A module has been unloaded.
+    /// The program has unloaded a module.
     UnloadModule {
         /// The ID of the module.
         module: u64,
@@ -100,11 +103,12 @@ pub enum CopyDirection {
     DeviceToDevice,
     /// From the host to the host.
     HostToHost,
-    /// The runtime finds out which memory the addresses refer to (`cuMemcpy`).
+    /// The program has not stated the direction (`cuMemcpy`); the runtime determines it from the
+    /// addresses.
     Unified,
 }
 
-/// A kind of memory.
+/// The kind of memory that the program allocates or frees.
 ///
 /// ```
 /// use margay::observe::{AllocationKind, HostEvent};

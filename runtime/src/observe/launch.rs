@@ -1,4 +1,4 @@
-//! The launch that events belong to, and positions in its kernel.
+//! The launch to which events belong, and the source positions of instructions.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::engine::KernelInfo;
 use crate::error::SourceLine;
 use crate::launch::Dim3;
 
-/// The position of an instruction.
+/// The position of an instruction in the source.
 ///
 /// ```
 /// use margay::observe::Position;
@@ -34,7 +34,7 @@ impl Position {
         }
     }
 
-    /// Returns the line of the PTX text, counted from 1.
+    /// Returns the instruction's line in the PTX text. The first line has the number 1.
     pub fn ptx_line(self) -> u32 {
         self.ptx_line
     }
@@ -67,7 +67,8 @@ pub struct Launch {
     pub(super) module: Arc<Module>,
 }
 
-/// The shape of a launch.
+/// The properties of a launch: its number, its grid, block and cluster dimensions, and its sizes of
+/// shared memory.
 pub(crate) struct Shape {
     pub(crate) id: u64,
     pub(crate) grid: Dim3,
@@ -95,7 +96,7 @@ impl Launch {
         self.id
     }
 
-    /// Returns the kernel's properties.
+    /// Returns the properties of the launched kernel.
     pub fn kernel(&self) -> &KernelInfo {
         &self.kernel
     }

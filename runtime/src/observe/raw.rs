@@ -1,4 +1,4 @@
-//! Records in memory: sequences of 64-bit words.
+//! The format of records of events: sequences of 64-bit words.
 //!
 //! The first word contains the kind of record (bit 0: 0 for an access, 1 for any other event), the warp (bits 16 to 31)
 //! and the mask (bits 32 to 63). For an access, the first word also contains the layout of the addresses (bit 1:
@@ -17,20 +17,20 @@ use super::launch::Position;
 /// Number of words that precede the addresses in the record of an access.
 const HEAD: usize = 3;
 
-/// An access to record.
+/// An access of lanes of a warp that is to be recorded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RawAccess<'a> {
     pub(crate) access: &'a ObservedAccess,
     pub(crate) loc: SourceLoc,
-    /// The space of all addresses.
+    /// The space to which all addresses refer.
     pub(crate) space: Space,
     pub(crate) warp: u32,
-    /// The lanes that access memory; not 0.
+    /// The mask of the lanes that access memory; not 0.
     pub(crate) mask: u32,
     pub(crate) addresses: RawAddresses<'a>,
 }
 
-/// The addresses of an access to record.
+/// The addresses of an access that is to be recorded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum RawAddresses<'a> {
     /// Base and stride: the address of lane `n` of the warp is `base + stride * n`.
@@ -40,7 +40,7 @@ pub(crate) enum RawAddresses<'a> {
     Each(&'a [u64; 32]),
 }
 
-/// The lanes of a mask, the lowest first.
+/// Returns the numbers of the lanes in `mask`, the lowest first.
 fn lanes(mask: u32) -> impl Iterator<Item = u32> {
     (0..32).filter(move |lane| mask >> lane & 1 != 0)
 }
@@ -65,7 +65,7 @@ fn strided(mask: u32, addresses: &[u64; 32]) -> Option<(u64, i64)> {
         .then_some((base, stride))
 }
 
-/// Appends the words of an access.
+/// Appends the record of an access to `words`.
 pub(super) fn encode(what: &RawAccess<'_>, words: &mut Vec<u64>) {
     let stride = match what.addresses {
         RawAddresses::Strided(base, stride) => Some((base, stride)),
@@ -91,20 +91,20 @@ pub(super) fn encode(what: &RawAccess<'_>, words: &mut Vec<u64>) {
     }
 }
 
-/// An event to record that is not an access.
+/// An event, other than an access, that is to be recorded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RawEvent<'a> {
     pub(crate) event: ObservedEvent,
     pub(crate) loc: SourceLoc,
     pub(crate) warp: u32,
-    /// The lanes in which the event occurs; not 0.
+    /// The mask of the lanes in which the event occurs; not 0.
     pub(crate) mask: u32,
     /// The operands, which are equal in all lanes. The operand of an instruction is the mask of the lanes that execute
     /// the instruction. The operand of a branch is the mask of the lanes that take the branch.
     pub(crate) operands: &'a [u32],
 }
 
-/// Appends the words of an event.
+/// Appends the record of an event other than an access to `words`.
 pub(super) fn encode_event(what: &RawEvent<'_>, words: &mut Vec<u64>) {
     words.push(
         1 | (what.operands.len() as u64) << 8
@@ -116,7 +116,7 @@ pub(super) fn encode_event(what: &RawEvent<'_>, words: &mut Vec<u64>) {
     words.extend(what.operands.iter().map(|&operand| u64::from(operand)));
 }
 
-/// A decoded record, and the words after it.
+/// A decoded record, and the words that follow the record.
 pub(super) struct Decoded<'a> {
     pub(super) event: Event<'a>,
     pub(super) rest: &'a [u64],
@@ -147,7 +147,7 @@ pub(super) fn decode(words: &[u64]) -> Option<Decoded<'_>> {
     Some(Decoded { event, rest })
 }
 
-/// The instruction, the warp and the lanes of an event.
+/// The position of an event's instruction, the warp, and the lanes in which the event occurs.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
     pub(super) position: Position,
@@ -184,7 +184,7 @@ fn access(first: u64, what: u64, place: Place, own: &[u64]) -> Access<'_> {
     }
 }
 
-/// Returns the kind of an access.
+/// Returns the kind of an access with the mode `mode`.
 pub(super) fn kind_of(mode: AccessMode) -> AccessKind {
     match mode {
         AccessMode::Load | AccessMode::Copy | AccessMode::Release => AccessKind::Load,

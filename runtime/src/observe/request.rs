@@ -1,4 +1,4 @@
-//! Requests: the events that a tool wants to receive.
+//! Requests of tools. A request states which events a tool wants to receive.
 
 use margay_ir::observe::{AccessMode, Selection};
 use margay_ops::mods::StateSpace;
@@ -7,7 +7,7 @@ use super::{Access, AccessKind, Event, Space};
 
 /// A kind of event that a tool can name in a request.
 ///
-/// [`EventKind::is_implemented`] states which kinds this version records.
+/// [`EventKind::is_implemented`] states which kinds this version of Margay records.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum EventKind {
@@ -23,7 +23,7 @@ pub enum EventKind {
     Instructions,
     /// Branches, each with the mask of the lanes that take the branch.
     Branches,
-    /// Calls and returns of functions.
+    /// Calls of functions, and returns from functions.
     Calls,
     /// Accesses to textures and surfaces.
     Textures,
@@ -56,8 +56,8 @@ impl EventKind {
         }
     }
 
-    /// Returns whether this version records events of the kind. If a tool requests a kind that is not implemented,
-    /// launches of the kernel fail.
+    /// Returns whether this version of Margay records events of the kind. If a tool requests a kind
+    /// that is not implemented, launches of the kernel fail.
     ///
     /// ```
     /// use margay::observe::EventKind;
@@ -101,20 +101,21 @@ pub struct Request {
 }
 
 impl Request {
-    /// Returns a request for nothing.
+    /// Returns a request for no events.
     pub fn none() -> Request {
         Request::default()
     }
 
-    /// Adds the beginning and the end of launches. A request for any other events includes these events.
+    /// Adds the beginning and the end of launches to the request. A request for any other events
+    /// includes these two events.
     #[must_use]
     pub fn launches(mut self) -> Request {
         self.launches = true;
         self
     }
 
-    /// Adds accesses of all given kinds to all given state spaces. An access with a generic address counts as an access
-    /// to the space that contains the address.
+    /// Adds to the request the accesses of all kinds in `kinds` to all spaces in `spaces`. An
+    /// access with a generic address counts as an access to the space that contains the address.
     ///
     /// Some accesses are not recorded: accesses to parameters and textures, accesses by `printf`,
     /// `malloc` and the device runtime, and accesses to local variables at a constant offset,
@@ -129,7 +130,7 @@ impl Request {
         self
     }
 
-    /// Adds all events of a kind.
+    /// Adds all events of a kind to the request.
     #[must_use]
     pub fn events(mut self, kind: EventKind) -> Request {
         self.kinds |= kind.bit();
@@ -138,7 +139,7 @@ impl Request {
 
     /// Requests one record for all lanes of a warp that execute an instruction together. As on a
     /// GPU, lanes that take different branches reconverge where the branches join. Without this
-    /// setting, a record can describe any subset of these lanes, because kernels also run lane by
+    /// setting, a record can describe only some of these lanes, because kernels also run lane by
     /// lane or in chunks of 4 to 32 lanes.
     ///
     /// The setting has a cost: kernels run in the interpreter unless all threads of a CTA are certain to reach each
@@ -149,7 +150,7 @@ impl Request {
         self
     }
 
-    /// Returns whether the request contains nothing.
+    /// Returns whether the request contains no events.
     pub fn is_empty(&self) -> bool {
         self.accesses == [0; 3] && self.kinds == 0 && !self.launches
     }
@@ -161,7 +162,7 @@ impl Request {
         wanted.find(|kind| !kind.is_implemented())
     }
 
-    /// Returns whether the request contains the accesses of a kind to a space.
+    /// Returns whether the request contains the accesses of the kind `kind` to the space `space`.
     pub(super) fn has_access(&self, space: Space, kind: AccessKind) -> bool {
         self.accesses[kind as usize] >> space as u32 & 1 != 0
     }
@@ -171,7 +172,7 @@ impl Request {
         self.kinds & kind.bit() != 0
     }
 
-    /// Returns whether the request contains an event.
+    /// Returns whether the request contains events such as `event`.
     pub(super) fn contains(&self, event: &Event<'_>) -> bool {
         match event {
             Event::KernelBegin | Event::KernelEnd { .. } => true,
@@ -185,8 +186,8 @@ impl Request {
         }
     }
 
-    /// Returns a selection of the operations that the kernel's code must contain to record the
-    /// requested events.
+    /// Returns the selection of operations: the operations that the kernel's code must contain so
+    /// that it records the requested events.
     pub(super) fn selection(&self) -> Selection {
         let mut selection = Selection::default();
         for kind in AccessKind::ALL {
@@ -211,7 +212,7 @@ impl Request {
     }
 }
 
-/// Returns the state spaces of instructions that can access a space.
+/// Returns the PTX state spaces of those instructions that can access `space`.
 fn state_spaces(space: Space) -> &'static [StateSpace] {
     match space {
         Space::Global => &[StateSpace::Global],

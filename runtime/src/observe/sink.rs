@@ -17,15 +17,16 @@ use super::request::EventKind;
 use super::tools::{Observers, Receiver};
 use super::{AccessKind, Launch, Space};
 
-/// The records of a launch that have not been delivered, and the tools that receive them.
+/// The records of a launch that have not been delivered to the tools, and the tools that receive
+/// them.
 pub(crate) struct LaunchSink {
     launch: Launch,
     receivers: Vec<Receiver>,
     storage: Storage,
-    /// The records of CTAs that have not been delivered and do not run at the moment.
+    /// For each CTA that no worker runs at the moment, its records that have not been delivered.
     buffers: Mutex<FxHashMap<u64, CtaBuffer>>,
     state: Mutex<State>,
-    /// Signals that records have been delivered.
+    /// A condition that is signalled when records have been delivered.
     delivered: Condvar,
     /// Whether records were lost because the temporary file of the storage could not be read.
     lost: AtomicBool,
@@ -33,7 +34,7 @@ pub(crate) struct LaunchSink {
 
 #[derive(Default)]
 struct State {
-    /// Whether the beginning of the kernel has been delivered.
+    /// Whether the event of the kernel's beginning has been delivered.
     begun: bool,
     /// The linear index of the first CTA in grid order whose records have not been delivered.
     next: u64,
@@ -43,14 +44,14 @@ struct State {
     delivering: bool,
 }
 
-/// The next item to deliver.
+/// What the sink delivers next: the beginning of the kernel, or the records of a range of CTAs.
 enum Delivery {
     Begin,
     Ctas(u64, u64),
 }
 
 impl LaunchSink {
-    /// Creates the sink of a launch; `None` if no tool wants the launch's events.
+    /// Creates the sink of a launch; returns `None` if no tool wants the launch's events.
     pub(crate) fn new(observers: &Observers, launch: Launch) -> Option<LaunchSink> {
         let receivers = observers.of_launch(&launch);
         (!receivers.is_empty()).then(|| LaunchSink {
@@ -64,7 +65,7 @@ impl LaunchSink {
         })
     }
 
-    /// Returns whether a tool wants accesses of a kind to a space.
+    /// Returns whether any tool wants accesses of the kind `kind` to the space `space`.
     pub(crate) fn wants(&self, space: Space, kind: AccessKind) -> bool {
         let mut requests = self.receivers.iter().map(|receiver| receiver.request);
         requests.any(|request| request.has_access(space, kind))
@@ -82,19 +83,19 @@ impl LaunchSink {
         buffer.event(&self.storage, what);
     }
 
-    /// Removes and returns the records that a CTA has caused so far. The CTA is about to start or
-    /// continue.
+    /// Removes from the sink the records that a CTA has caused so far, and returns them. A worker
+    /// calls this function before it starts or continues the CTA.
     pub(crate) fn open(&self, cta: u64) -> CtaBuffer {
         self.buffers.lock().remove(&cta).unwrap_or_default()
     }
 
-    /// Stores the records of a CTA that no longer runs on this worker.
+    /// Stores in the sink the records of a CTA that no longer runs on the calling worker.
     pub(crate) fn close(&self, cta: u64, mut buffer: CtaBuffer) {
         buffer.seal(&self.storage);
         self.buffers.lock().insert(cta, buffer);
     }
 
-    /// Delivers the beginning of the kernel, unless it has been delivered.
+    /// Delivers the event of the kernel's beginning, unless it has been delivered before.
     pub(crate) fn begin(&self) {
         let state = self.state.lock();
         if !state.begun {
@@ -102,8 +103,8 @@ impl LaunchSink {
         }
     }
 
-    /// Records that the CTAs `first .. first + count` have ended, and delivers the records that can
-    /// now be delivered.
+    /// Notes that the CTAs `first .. first + count` have ended, and delivers all records before
+    /// those of the first CTA in grid order that has not ended.
     pub(crate) fn ended(&self, first: u64, count: u64) {
         let mut state = self.state.lock();
         state.ended.insert(first, count);
@@ -115,9 +116,9 @@ impl LaunchSink {
         self.deliver_all(state);
     }
 
-    /// Delivers the remaining records, including those of CTAs that have not completed, and the end of the kernel. Does
-    /// nothing if the beginning of the kernel has not been delivered. The caller ensures that no CTA of the launch
-    /// runs.
+    /// Delivers the remaining records, including those of CTAs that have not completed, and the
+    /// event of the kernel's end. Does nothing if the event of the kernel's beginning has not been
+    /// delivered. The caller ensures that no CTA of the launch runs.
     pub(crate) fn finish(&self, completed: bool) {
         let mut state = self.state.lock();
         while state.delivering {
@@ -191,12 +192,12 @@ impl LaunchSink {
         }
     }
 
-    /// Delivers an event that belongs to no CTA.
+    /// Delivers to all tools an event that belongs to no CTA.
     fn tell(&self, event: Event<'_>) {
         self.pass(None, (Some(event), None), &[]);
     }
 
-    /// Passes events to all tools.
+    /// Passes to all tools the event `first`, the events in `records` and the event `last`.
     fn pass<'a>(
         &'a self,
         cta: Option<Cta>,
@@ -221,7 +222,7 @@ impl LaunchSink {
 }
 
 impl State {
-    /// Returns the next item to deliver; `None` if the next CTA in grid order has not ended.
+    /// Returns what must be delivered next; `None` if the next CTA in grid order has not ended.
     fn take(&mut self) -> Option<Delivery> {
         if !self.begun {
             self.begun = true;

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 
 use parking_lot::Mutex;
 
-/// The location of words in the file.
+/// The location of a sequence of words in the file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spilled {
     /// Offset in bytes.
@@ -40,7 +40,7 @@ impl SpillFile {
         })
     }
 
-    /// Reads words that were written before.
+    /// Reads the words at the location `what`, which were written before.
     pub(super) fn read(&self, what: Spilled) -> io::Result<Vec<u64>> {
         let mut bytes = vec![0; 8 * what.words];
         match &*self.0.lock() {
@@ -52,7 +52,7 @@ impl SpillFile {
     }
 }
 
-/// Creates a file and removes its name from the folder.
+/// Creates a temporary file and removes its name from its folder.
 fn unnamed() -> io::Result<File> {
     let number = crate::process::next_id();
     let name = format!("margay-records-{}-{number}", std::process::id());

@@ -28,7 +28,7 @@ pub trait Tool: Send + Sync {
         true
     }
 
-    /// Receives events of a launch. [`crate::observe`] describes their order.
+    /// Receives events of a launch. [`crate::observe`] describes the order of calls.
     fn events(&self, launch: &Launch, events: Events<'_>);
 
     /// Returns whether the tool wants to receive events of the host ([`HostEvent`]). The runtime

@@ -1,4 +1,4 @@
-//! The registered tools, and the tools that observe a kernel.
+//! The tools that are registered with a runtime, and the tools that observe a certain kernel.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 pub struct ToolFailure {
     /// The name of the tool.
     pub tool: String,
-    /// The text of the panic.
+    /// The message of the panic.
     pub reason: String,
 }
 
@@ -62,17 +62,19 @@ fn text_of(panic: &(dyn Any + Send)) -> String {
 #[derive(Default)]
 pub(crate) struct Tools {
     all: Vec<Registered>,
-    /// Maximum number of words of records that a launch keeps in memory.
+    /// Maximum size of a launch's records in memory, in 64-bit words. Further records are stored in
+    /// a file.
     limit: usize,
     /// The indices in `all` of the tools that observe the host.
     of_host: Box<[usize]>,
 }
 
-/// Default of [`Tools::limit`], in words: 64 MiB.
+/// Default of [`Tools::limit`], in 64-bit words: 64 MiB.
 const LIMIT: usize = 8 << 20;
 
 impl Tools {
-    /// Registers the tools of a runtime. `bytes` is the maximum size of the records that a launch keeps in memory.
+    /// Registers the tools of a runtime. `bytes` is the maximum size of a launch's records in
+    /// memory.
     pub(crate) fn new(tools: Vec<Arc<dyn Tool>>, bytes: Option<usize>) -> Tools {
         let named = |tool: Arc<dyn Tool>| {
             let name = catch_unwind(AssertUnwindSafe(|| tool.name().to_owned()));
@@ -107,7 +109,7 @@ impl Tools {
         }
     }
 
-    /// Returns whether there is no tool.
+    /// Returns whether the runtime has no tools.
     pub(crate) fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
@@ -174,18 +176,18 @@ pub(crate) struct Observers {
 }
 
 impl Observers {
-    /// Returns a selection of the operations that the kernel's code must contain to record the
-    /// requested events.
+    /// Returns the selection of operations: the operations that the kernel's code must contain so
+    /// that it records the requested events.
     pub(crate) fn selection(&self) -> Selection {
         self.selection
     }
 
-    /// Returns the maximum number of words of records that a launch keeps in memory.
+    /// Returns the maximum size of a launch's records in memory, in 64-bit words.
     pub(super) fn limit(&self) -> usize {
         self.tools.limit
     }
 
-    /// Returns the tools that observe a launch.
+    /// Returns the tools that receive the events of the launch `launch`.
     pub(super) fn of_launch(&self, launch: &Launch) -> Vec<Receiver> {
         let asked = self.requests.iter().filter(|(index, _)| {
             let tool = &self.tools.all[*index];

@@ -27,8 +27,8 @@ pub(super) struct Active {
 }
 
 impl Active {
-    /// Adds a launch. If [`MOST_LISTED`] launches are listed, the new launch is queued, unless its priority is higher
-    /// than that of every listed launch.
+    /// Lists a launch. However, if [`MOST_LISTED`] launches are already listed, the new launch is
+    /// queued, unless its priority is higher than that of every listed launch.
     pub(super) fn add(&mut self, run: Arc<Run>) {
         let priority = run.priority();
         let is_urgent = || self.listed.iter().all(|other| priority < other.priority());
@@ -39,7 +39,7 @@ impl Active {
         }
     }
 
-    /// Removes a launch. Returns whether the launch was listed or queued.
+    /// Removes a launch. Returns false if the launch was neither listed nor queued.
     pub(super) fn remove(&mut self, run: &Arc<Run>) -> bool {
         let is_it = |other: &Arc<Run>| Arc::ptr_eq(other, run);
         if let Some(at) = self.listed.iter().position(is_it) {
@@ -76,7 +76,7 @@ impl Active {
         &self.listed
     }
 
-    /// Returns the listed launch with an index, and moves the launch to the end of the list.
+    /// Returns the listed launch at `index`, and moves this launch to the end of the list.
     pub(super) fn take_turn(&mut self, index: usize) -> Arc<Run> {
         let run = self.listed.remove(index);
         self.listed.push(Arc::clone(&run));

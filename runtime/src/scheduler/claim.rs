@@ -14,8 +14,8 @@ pub(super) enum Piece {
     Parked(ParkedUnit),
 }
 
-/// Approximate running time in nanoseconds of a range of units that a worker claims at once. The
-/// time is short so that workers can react to other launches and to stops.
+/// Approximate running time in nanoseconds of the range of units that a worker claims with one call
+/// of [`Shared::take`]. The time is short so that workers can react to other launches and to stops.
 const CHUNK_NANOS: u64 = 500_000;
 
 impl Shared {
@@ -49,8 +49,8 @@ impl Shared {
         free > 0 && run.reserved.load(Ordering::SeqCst) < run.spec.resident
     }
 
-    /// Takes the next piece of the run. Parked and new units are taken alternately, so that neither
-    /// parked nor new units starve.
+    /// Removes the next piece from the work of the run and returns it. Parked and new units are
+    /// taken alternately, so that each kind of unit is taken at some time.
     pub(super) fn take(&self, run: &Run) -> Option<Piece> {
         let parked_first = run.turns.fetch_add(1, Ordering::Relaxed) % 2 == 1;
         if parked_first && let Some(unit) = run.unpark(self) {
@@ -94,9 +94,10 @@ impl Shared {
         (first < end).then_some((first, end))
     }
 
-    /// Returns the number of units to claim, at least 1. The number is the minimum of a share of the remaining units
-    /// and the number of units that run for about [`CHUNK_NANOS`]. In runs whose units may park,
-    /// the number is also at most a share of the units that may be resident.
+    /// Returns the number of units to claim, at least 1. The number is the smaller of two numbers:
+    /// a share of the remaining units, and the number of units that run for about [`CHUNK_NANOS`]
+    /// in total. In runs whose units may park, the number is also at most a share of the units that
+    /// may be resident.
     fn chunk(&self, run: &Run) -> u64 {
         let left = run
             .spec
@@ -116,8 +117,8 @@ impl Shared {
         share.min(in_time).min(resident).max(1)
     }
 
-    /// Reserves residency for up to `wanted` units of the run, and returns the number of units for which residency is
-    /// now reserved.
+    /// Reserves residency for as many units of the run as possible, at most `wanted`. Returns the
+    /// number of these units.
     fn reserve(&self, run: &Run, wanted: u64) -> u64 {
         if run.spec.gang {
             return if self.reserve_gang(run) { wanted } else { 0 };
@@ -133,8 +134,8 @@ impl Shared {
         global
     }
 
-    /// Reserves residency for all units of a cooperative launch, or for none. Returns whether residency is now
-    /// reserved.
+    /// Reserves residency for all units of a cooperative launch if this is possible. Returns false
+    /// if no residency is reserved.
     fn reserve_gang(&self, run: &Run) -> bool {
         if run.gang_reserved.load(Ordering::SeqCst) {
             return true;
@@ -154,7 +155,7 @@ impl Shared {
         reserved || run.gang_reserved.load(Ordering::SeqCst)
     }
 
-    /// Releases the residency of `units` units.
+    /// Gives back the reserved residency of `units` units of the run.
     pub(super) fn unreserve(&self, run: &Run, units: u64) {
         if units == 0 {
             return;
@@ -166,7 +167,8 @@ impl Shared {
     }
 }
 
-/// Adds up to `wanted` to `counter`, so that `counter` does not exceed `limit`. Returns the number that was added.
+/// Adds `wanted`, or as much of it as `limit` permits, to `counter`. `counter` then does not exceed
+/// `limit`. Returns the number that was added.
 fn grab(counter: &std::sync::atomic::AtomicU64, wanted: u64, limit: u64) -> u64 {
     counter
         .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |now| {

@@ -1,6 +1,6 @@
 //! Finds launches that can never end: all their threads poll memory that nothing will change.
 //!
-//! A launch is such a *hang* if all of these conditions hold:
+//! A launch *hangs* if all of these conditions are true:
 //! - No unit of any launch has made progress for the time [`PATIENCE`], and no unit can start.
 //! - All threads of the program that have used the driver wait, and no copy or host function runs
 //!   ([`super::Scheduler::set_host_test`]).
@@ -9,7 +9,8 @@
 //!   another process can write without the driver
 //!   ([`PreparedLaunch::hang`](crate::engine::PreparedLaunch::hang)).
 //!
-//! A checking run with synccheck ends such a launch. Other runs print a warning.
+//! If the program runs with the checking tool synccheck, the runtime ends such a launch. Otherwise,
+//! the runtime prints a warning.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,22 +22,22 @@ use super::{Run, Shared};
 use crate::engine::Hang;
 use crate::error::{Fault, FaultKind};
 
-/// Time without progress after which the engines observe what threads poll.
+/// Time without progress after which the engines begin to observe which memory the threads poll.
 const PATIENCE: Duration = Duration::from_millis(1000);
-/// Time for which the engines observe what threads poll.
+/// Time for which the engines observe which memory the threads poll.
 const OBSERVATION: Duration = Duration::from_millis(200);
-/// Maximum number of waiting units that the report describes.
+/// Maximum number of waiting units that the report of a hang describes.
 const SHOWN: usize = 8;
 
-/// The search for hangs.
+/// State of the search for launches that hang.
 #[derive(Default)]
 pub(super) struct Search {
-    /// Number of events that show progress.
+    /// Number of calls of [`Shared::note_progress`].
     progress: AtomicU64,
     suspicion: Mutex<Option<Suspicion>>,
 }
 
-/// A period without progress.
+/// A period in which no unit has made progress.
 struct Suspicion {
     /// The value of [`Search::progress`], which does not change during the period.
     progress: u64,
@@ -56,7 +57,8 @@ impl Search {
 }
 
 impl Shared {
-    /// Searches for hangs. If all parked units wait, a worker calls this function before it sleeps.
+    /// Searches for launches that hang. If all parked units wait, a worker calls this function
+    /// before it sleeps.
     pub(super) fn look_for_hang(self: &Arc<Shared>) {
         let Some(mut state) = self.hangs.suspicion.try_lock() else {
             return;

@@ -1,12 +1,13 @@
 //! The keeper is a thread that stops launches at their time limit. It also signals the workers of a stopping launch
 //! repeatedly until they have left the launch.
 //!
-//! One signal is not always sufficient. If the worker is in a helper function, the signal only sets a flag, and
-//! generated code can then enter a loop that does not read the flag. A request to stop another run replaces a request
-//! that the worker has not yet handled.
+//! One signal is not always sufficient. If the worker is in a helper function, the signal only sets
+//! a flag, and generated code can then enter a loop that does not read the flag. If two runs stop
+//! at the same time, the request to leave the second run replaces the request to leave the first,
+//! unless the worker has already left the first.
 //!
 //! Invariant: the thread starts when the first time limit is set or the first launch is stopped.
-//! The thread sleeps while no launch has a time limit and no launch is stopping.
+//! While no launch has a time limit and no launch is stopping, the thread sleeps.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -29,7 +30,7 @@ struct KeeperState {
     stopping: Vec<Weak<Run>>,
 }
 
-/// Interval between two signals to the workers of a stopping launch.
+/// Time between two signals to the workers of a stopping launch.
 const REPEAT: Duration = Duration::from_millis(1);
 
 impl Keeper {

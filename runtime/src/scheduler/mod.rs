@@ -1,18 +1,18 @@
 //! Runs launches on the worker threads.
 //!
-//! Workers are the threads of a private rayon pool. Each worker runs the loop in [`worker`] until the scheduler is
-//! dropped and no work is left. A launch whose predecessors are complete is a [`Run`] in the list
-//! of active runs. A worker takes the next run in the list. The worker then claims the run's next
-//! units in grid order, or resumes one of its parked units. The worker changes to the next run when
-//! its time slice is over or when all remaining units of the run wait.
+//! Workers are the threads of a private rayon pool. Each worker runs the loop in [`worker`] until
+//! the scheduler is dropped and no work is left. A launch whose predecessors are complete is a
+//! [`Run`] in the list of active runs. A worker chooses the next run in the list. The worker then
+//! claims the run's next units in grid order, or resumes one of its parked units. The worker
+//! changes to the next run when its time slice is over or when all remaining units of the run wait.
 //!
 //! Invariants:
 //! - While a launch has units that can start, no unit of a launch with lower priority starts. Units that have already
 //!   started continue.
 //! - Units start in grid order. Residency is reserved for a unit when the unit is claimed.
 //!   Therefore a resident unit never waits for an earlier unit that cannot become resident.
-//! - At most one worker runs a unit at a time. A lock protects a parked unit while it passes from
-//!   one worker to another.
+//! - At each moment, at most one worker runs a certain unit. A lock protects a parked unit while it
+//!   passes from one worker to another.
 //! - No worker ever waits for another worker, for a host function or for a copy.
 
 mod active;
@@ -46,7 +46,7 @@ use hang::Search;
 use keeper::Keeper;
 use sleep::Sleep;
 
-/// Configuration of the scheduler.
+/// The settings of the scheduler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SchedulerConfig {
     /// Number of worker threads, at least one.
@@ -62,7 +62,7 @@ pub(crate) struct SchedulerConfig {
 }
 
 impl SchedulerConfig {
-    /// Returns whether units start in an order other than grid order.
+    /// Returns whether the units of a launch start in an order other than grid order.
     fn reorders(&self) -> bool {
         self.reverse || self.shuffle.is_some()
     }
@@ -83,13 +83,13 @@ struct Shared {
     active_count: AtomicUsize,
     /// Number of parked units of all runs.
     parked: AtomicUsize,
-    /// Number of units that can still become resident: the maximum minus the units for which runs have reserved
-    /// residency.
+    /// Number of units that can still become resident: [`SchedulerConfig::resident`] minus the
+    /// number of units for which runs have reserved residency.
     free: AtomicI64,
     sleep: Sleep,
     keeper: Keeper,
     stop_handles: Mutex<Vec<StopHandle>>,
-    /// Whether the scheduler was dropped. Workers then end when they find no work.
+    /// Whether the scheduler was dropped. If it is true, a worker ends when it finds no work.
     closed: AtomicBool,
     windows: OnceLock<Arc<Windows>>,
     hangs: Search,
@@ -133,7 +133,8 @@ impl Scheduler {
         self.shared.config.workers
     }
 
-    /// Returns the maximum running time of launches whose context does not set another limit.
+    /// Returns the maximum running time of a launch, unless the launch specifies another limit
+    /// ([`RunSpec`]).
     pub(crate) fn time_limit(&self) -> Option<Duration> {
         self.shared.config.time_limit
     }
@@ -143,12 +144,12 @@ impl Scheduler {
         self.shared.config.resident
     }
 
-    /// Starts the workers unless they have been started. If the system cannot create all threads,
-    /// fewer workers start.
+    /// Starts the workers, unless they have been started before. If the operating system cannot
+    /// create all threads, fewer workers start.
     ///
     /// # Errors
-    /// [`crate::Error::OperatingSystem`] if the system cannot create any thread. A later call tries
-    /// again.
+    /// [`crate::Error::OperatingSystem`] if the operating system cannot create any thread. A later
+    /// call tries again.
     pub(crate) fn start(&self) -> Result<()> {
         let mut started = self.started.lock();
         if !*started {
@@ -183,21 +184,24 @@ impl Scheduler {
         }
     }
 
-    /// Stops a run as if it had failed with `fault`. If `fault` is `None`, the run ends without an error.
+    /// Stops a run; `fault` becomes the reason for its failure. If `fault` is `None`, the run ends
+    /// without an error.
     pub(crate) fn stop(&self, run: &Arc<Run>, fault: Option<crate::error::Fault>) {
         self.shared.stop(run, fault);
     }
 
-    /// Returns the sizes of CTA windows.
+    /// Returns the sizes of the windows of CTAs.
     pub(crate) fn window_geometry(&self) -> Result<WindowGeometry> {
         Ok(self.shared.windows()?.geometry())
     }
 
-    /// Checks that each unit of a launch can get the shared and local memory (in bytes) that a unit needs.
+    /// Returns an error if the windows are too small for a launch with `units` units. Each unit
+    /// needs `shared` bytes of shared memory and `local` bytes of local memory.
     ///
     /// # Errors
-    /// [`Error::LaunchOutOfResources`] if a unit needs more memory than a window has, or if the limits of the process
-    /// do not permit a window for each worker that can run a unit.
+    /// [`Error::LaunchOutOfResources`] if a unit needs more memory than a window has, or if the
+    /// operating system's limits for the process do not permit one window for each worker that can
+    /// run a unit.
     pub(crate) fn check_windows(&self, units: u64, (shared, local): (u64, u64)) -> Result<()> {
         let count = units.min(self.shared.config.workers as u64);
         let checked = self.shared.windows()?.check(count, shared, local);
@@ -208,7 +212,7 @@ impl Scheduler {
         })
     }
 
-    /// Returns the address range of all CTA windows.
+    /// Returns the address range that contains the windows of all CTAs.
     pub(crate) fn window_range(&self) -> Result<std::ops::Range<u64>> {
         Ok(self.shared.windows()?.range())
     }
@@ -236,9 +240,10 @@ impl Shared {
         }
     }
 
-    /// Returns the next run and moves it to the end of the list. Only runs of the highest priority
-    /// may start units. A run that has only parked units is returned even if its priority is lower,
-    /// because units of other runs may wait for its parked units.
+    /// Returns the run that a worker executes next, and moves this run to the end of the list of
+    /// active runs. Only runs of the highest priority may start units. A run that has only parked
+    /// units is returned even if its priority is lower, because units of other runs may wait for
+    /// its parked units.
     fn next_run(&self) -> Option<Arc<Run>> {
         let mut active = self.active.lock();
         let mut highest = self.highest(active.listed());
@@ -260,7 +265,7 @@ impl Shared {
         starting.map(|run| run.priority()).min()
     }
 
-    /// Wakes another worker if a run other than `run` has work.
+    /// Wakes another worker if a run other than `run` has a piece that a worker can take.
     fn tell_of_others(&self, run: &Arc<Run>) {
         if self.active_count.load(Ordering::SeqCst) <= 1 {
             return;
@@ -274,8 +279,8 @@ impl Shared {
         }
     }
 
-    /// Returns the windows of CTAs. The first call reserves their addresses: one slot for each
-    /// resident unit and two slots for each worker.
+    /// Returns the windows of CTAs. The first call reserves the addresses of one window for each
+    /// resident unit and of two windows for each worker.
     fn windows(&self) -> Result<&Arc<Windows>> {
         if let Some(windows) = self.windows.get() {
             return Ok(windows);
@@ -299,8 +304,8 @@ impl Shared {
         run.finish_if_over(self);
     }
 
-    /// Sends a stop request for this run to all workers. The request affects only workers that
-    /// execute the run.
+    /// Sends a request to stop the run `run` to all workers. The request affects only workers that
+    /// execute this run.
     fn signal_workers(&self, run: &Run) {
         for handle in self.stop_handles.lock().iter() {
             handle.stop(run.id());

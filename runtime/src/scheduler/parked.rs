@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use crate::engine::ParkedUnit;
 
-/// Parked units. Every second call of [`Parked::pop`] returns the unit that has been parked longest, so that every unit
-/// is resumed. The other calls alternately return the unit with the lowest index and the unit with
-/// the highest index. If each unit waits for the previous unit (a serial chain of CTAs), only the
-/// unit with the lowest index can make progress; if each unit waits for the next unit, only the
-/// unit with the highest index can. If every call returned the oldest unit, all parked units would
-/// be resumed for each step of the chain.
+/// The parked units of a run. Every second call of [`Parked::pop`] returns the unit that has been
+/// parked longest, so that every unit is resumed. The other calls alternately return the unit with
+/// the lowest index and the unit with the highest index. If each unit waits for the previous unit
+/// (a serial chain of CTAs), only the unit with the lowest index can make progress; if each unit
+/// waits for the next unit, only the unit with the highest index can. If every call returned the
+/// oldest unit, all parked units would be resumed for each step of the chain.
 #[derive(Default)]
 pub(super) struct Parked {
     /// A map from the index of each unit to the unit and its key in `by_age`.
@@ -55,7 +55,7 @@ impl Parked {
         self.units.values().map(|(_, unit)| unit)
     }
 
-    /// Removes and returns all units.
+    /// Removes all parked units and returns them.
     pub(super) fn take_all(&mut self) -> Vec<ParkedUnit> {
         self.by_age.clear();
         let units = std::mem::take(&mut self.units);
@@ -101,9 +101,9 @@ mod tests {
         assert!(parked.pop().is_none());
     }
 
-    /// Simulates two workers, each of which resumes one unit at a time. The units become able to
-    /// complete in the order `order`. Returns how often units are resumed until all units are
-    /// complete.
+    /// Simulates two workers, each of which resumes one unit at a time. A unit can complete when
+    /// the units before it in `order` are complete. Returns how often units are resumed until all
+    /// units are complete.
     fn attempts(order: impl Iterator<Item = u64> + Clone) -> usize {
         let mut parked = parked(0..order.clone().count() as u64);
         let mut attempts = 0;

@@ -16,9 +16,9 @@ use crate::{EventFlags, LaunchConfig, Stream, StreamKind};
 /// Number of units of each launch. The running time of a unit is [`WORK`].
 const UNITS: u32 = 400;
 const WORK: Duration = Duration::from_micros(20);
-/// Maximum number of units of the launch with lower priority that may start before the last unit with higher priority.
-/// Two ranges of units that a worker claims, each with a running time of half a millisecond,
-/// contain 50 units.
+/// Maximum number of units of the launch with lower priority that may start before the last unit
+/// with higher priority. A worker claims ranges of units with a running time of half a millisecond;
+/// two such ranges contain 50 units.
 const FEW: usize = 120;
 
 /// Returns a [`Bench`] (a test runtime) with one worker and one kernel, and a list. At the start of each unit, the
@@ -44,9 +44,9 @@ fn stream(bench: &Bench, priority: i32) -> Stream {
     made.expect("made")
 }
 
-/// Blocks the streams until `submit` has returned. After that, the work of the streams starts in
-/// the order of `streams`, but the work of one stream may start long before the work of the next
-/// stream.
+/// Makes the work of the streams wait until `submit` has returned. After that, the work of the
+/// streams starts in the order of `streams`, but the work of one stream may start long before the
+/// work of the next stream.
 fn together(streams: &[&Stream], submit: impl FnOnce()) {
     let gate = Arc::new(Mutex::new(()));
     let closed = gate.lock();

@@ -19,12 +19,13 @@ use crate::error::{Fault, FaultKind};
 /// running units.
 const SHOWN: usize = 16;
 
-/// The owner of a run, which provides properties of the kernel and receives notifications of the run's progress.
+/// The owner of a run. It returns properties of the kernel, and the scheduler tells it when units
+/// have run and when the run is over.
 pub(crate) trait Launcher: Send + Sync {
     /// Returns the kernel's name.
     fn kernel(&self) -> &str;
-    /// Returns the maximum running time of the kernel's recent units in nanoseconds. The influence
-    /// of a unit decreases when later units run. Returns 0 if no unit has run.
+    /// Returns the longest running time of a recent unit of the kernel, in nanoseconds. The longer
+    /// ago a unit ran, the less it influences this value. Returns 0 if no unit has run.
     fn pace(&self) -> &AtomicU64;
     /// Returns the contention throttling of the kernel, which limits the number of its workers.
     fn throttle(&self) -> &Throttle;
@@ -32,14 +33,15 @@ pub(crate) trait Launcher: Send + Sync {
     fn priority(&self) -> i32;
     /// Returns whether the launch belongs to the context with the ID `context`.
     fn is_of(&self, context: u64) -> bool;
-    /// Submits the work that device code has requested. The scheduler calls this function after units have run.
+    /// Submits the work that device code of the launch has requested (launches, copies and fills).
+    /// The scheduler calls this function after units have run.
     fn progressed(&self);
-    /// Ends the launch. The scheduler calls this function once, when the run is over. `fault` is the reason if the run
-    /// failed.
+    /// Ends the launch. The scheduler calls this function once, when the run is over. If the run
+    /// failed, `fault` is the reason.
     fn finished(&self, fault: Option<Fault>);
 }
 
-/// Description of a launch to run.
+/// The properties of a launch that is submitted to the scheduler.
 pub(crate) struct RunSpec {
     /// The owner of the run.
     pub(crate) launcher: Arc<dyn Launcher>,
@@ -51,12 +53,12 @@ pub(crate) struct RunSpec {
     pub(crate) units: u64,
     /// Maximum number of units of the launch that may be resident at the same time, at least one.
     pub(crate) resident: u64,
-    /// Whether all units must be resident at the same time (a cooperative launch).
+    /// Whether all units of the launch must be resident at the same time (cooperative launch).
     pub(crate) gang: bool,
     /// Maximum running time of the launch; if it is `None`, the scheduler's limit applies.
     pub(crate) time_limit: Option<Duration>,
-    /// Time by which the launch must be complete. It is set only for a launch by device code, because all grids that a
-    /// launch by the host causes share one time limit.
+    /// Time by which the launch must be complete; set only for a launch by device code, because all
+    /// grids that a launch by the host causes share one time limit.
     pub(crate) deadline: Option<Instant>,
 }
 
@@ -82,11 +84,11 @@ pub(crate) struct Run {
     pub(super) spec: RunSpec,
     pub(super) may_park: bool,
     contends: bool,
-    /// Lowest unit that has not been claimed.
+    /// Lowest index of a unit that has not been claimed.
     pub(super) next: AtomicU64,
     completed: AtomicU64,
-    /// Number of units that are claimed and not complete. The number is maintained only for runs
-    /// whose units may park and which are not cooperative.
+    /// Number of units that are claimed and not complete. It is counted only if the units of the
+    /// run may park and the launch is not cooperative.
     pub(super) reserved: AtomicU64,
     pub(super) gang_reserved: AtomicBool,
     parked: Mutex<Parked>,
@@ -95,9 +97,9 @@ pub(crate) struct Run {
     /// claimed range has parked.
     leftovers: Mutex<Vec<(u64, u64)>>,
     pub(super) leftover_count: AtomicUsize,
-    /// Number of times that workers have tried to take a piece of the run
-    /// ([`Piece`](super::claim::Piece)). If the number is odd, the next attempt tries parked units
-    /// first. If the number is even, it tries new units first.
+    /// How often workers have tried to take a piece of the run ([`Piece`](super::claim::Piece)). If
+    /// the number is odd, the next attempt tries parked units first. If the number is even, it
+    /// tries new units first.
     pub(super) turns: AtomicUsize,
     /// Number of workers that are executing the run.
     users: AtomicUsize,
@@ -106,7 +108,8 @@ pub(crate) struct Run {
     outcome: Mutex<Option<Fault>>,
     /// Descriptions of the positions at which workers were executing units when the run was stopped.
     places: Mutex<Vec<String>>,
-    /// Moving average of the running time of a unit in nanoseconds. This average determines the size of claimed ranges.
+    /// Moving average of the running time of a unit in nanoseconds. The number of units that a
+    /// worker claims at once depends on it.
     pub(super) unit_nanos: AtomicU64,
 }
 
@@ -152,12 +155,12 @@ impl Run {
         self.spec.launcher.priority()
     }
 
-    /// Notifies the owner that units have run.
+    /// Tells the owner of the run that units have run ([`Launcher::progressed`]).
     pub(super) fn progressed(&self) {
         self.spec.launcher.progressed();
     }
 
-    /// Records that `units` units took `time` in total.
+    /// Records that one worker needed the time `time` for `units` units.
     pub(super) fn note_time(&self, time: Duration, units: u64) {
         if units == 0 {
             return;
@@ -192,7 +195,7 @@ impl Run {
         self.users.load(Ordering::Relaxed)
     }
 
-    /// Returns the maximum number of workers that may execute the run.
+    /// Returns the maximum number of workers that may execute the run at the same time.
     pub(super) fn allowed(&self, workers: usize) -> usize {
         match self.contends {
             true => self.spec.launcher.throttle().allowed(workers),
@@ -223,8 +226,8 @@ impl Run {
         }
     }
 
-    /// Returns the unit that runs in place of unit `claimed`. The order of units is reversed or, if
-    /// `shuffle` is set, random.
+    /// Returns the index of the unit that a worker runs if it has claimed the unit `claimed`. This
+    /// reverses the order of units or, if `shuffle` is set, makes it random.
     ///
     /// A unit may wait for units with lower indices, which must therefore be able to become
     /// resident. For this reason, the order of a run whose units may park changes only within
@@ -252,20 +255,20 @@ impl Run {
         self.finished.load(Ordering::SeqCst)
     }
 
-    /// Registers a worker in the run; returns false if the run is stopping or has finished.
+    /// Adds the calling worker to the workers that execute the run. Returns false if the run is
+    /// stopping or has finished; the worker must then not execute it.
     pub(super) fn enter(&self) -> bool {
         self.users.fetch_add(1, Ordering::SeqCst);
         !self.stopping.load(Ordering::SeqCst) && !self.is_finished()
     }
 
-    /// Removes a worker from the run.
+    /// Removes the calling worker from the workers that execute the run.
     pub(super) fn leave(self: &Arc<Run>, shared: &Shared) {
         self.users.fetch_sub(1, Ordering::SeqCst);
         self.finish_if_over(shared);
     }
 
-    /// Stops the run. If several calls pass a fault, the first fault becomes the outcome of the
-    /// run.
+    /// Stops the run. If several calls pass a fault, the run fails with the first of these faults.
     pub(super) fn fail(&self, fault: Option<Fault>) {
         {
             let mut outcome = self.outcome.lock();
@@ -291,7 +294,8 @@ impl Run {
         self.completed.load(Ordering::SeqCst) + units == self.spec.units
     }
 
-    /// Finishes the run if it is over and has not been finished.
+    /// If the run is over and this function has not yet finished it, tells the owner of the run
+    /// that it is over ([`Launcher::finished`]).
     pub(super) fn finish_if_over(self: &Arc<Run>, shared: &Shared) {
         let complete = self.completed.load(Ordering::SeqCst) == self.spec.units;
         let stopped =
@@ -313,15 +317,16 @@ impl Run {
         self.spec.launcher.finished(fault);
     }
 
-    /// Records a description of the position of a unit when the run was stopped.
+    /// Records `place`, a text that describes the position at which a unit was executing when the
+    /// run was stopped.
     pub(super) fn stopped_at(&self, place: String) {
         if !place.is_empty() {
             self.places.lock().push(place);
         }
     }
 
-    /// If a fault is a timeout, adds the positions of parked and running units to its text. Returns
-    /// any other fault unchanged.
+    /// If `fault` is a timeout, returns it with the positions of parked and running units added to
+    /// its text. Returns any other fault unchanged.
     fn with_places(&self, mut fault: Fault) -> Fault {
         if fault.kind != FaultKind::Timeout {
             return fault;
@@ -344,7 +349,7 @@ impl Run {
         fault
     }
 
-    /// Describes at most `most` of the parked units.
+    /// Returns texts that describe where parked units wait, for at most `most` units.
     pub(super) fn waiting_units(&self, most: usize) -> Vec<String> {
         let parked = self.parked.lock();
         let units = parked.iter().take(most);
@@ -363,10 +368,10 @@ impl Run {
         self.turns.load(Ordering::Relaxed)
     }
 
-    /// Returns whether every parked unit has been resumed since `before`. This is certain if the
-    /// number of attempts to take a piece of the run is at least four times the number of parked
-    /// units. `before` contains the ID of each run and the value of [`Run::taken`] at an earlier
-    /// time.
+    /// Returns whether every parked unit has certainly been resumed since an earlier time. This is
+    /// so if workers have since then tried to take a piece of the run at least four times as often
+    /// as the number of parked units. `before` contains the ID of each run and the value of
+    /// [`Run::taken`] at the earlier time.
     pub(super) fn has_polled(&self, before: &[(u64, usize)]) -> bool {
         let before = before.iter().find(|(id, _)| *id == self.id());
         let parked = self.parked_count.load(Ordering::SeqCst);
@@ -428,7 +433,9 @@ impl Run {
         Some(range)
     }
 
-    /// Creates the fault of a timeout. The positions of units are added after all workers have left the run.
+    /// Creates the fault of a run that has exceeded the time limit `limit`. The text of the fault
+    /// does not yet contain the positions of units; they are added after all workers have left the
+    /// run.
     pub(super) fn timeout(&self, limit: Duration) -> Fault {
         Fault::new(FaultKind::Timeout, self.kernel())
             .with_detail(format!("not complete after {:.3} s", limit.as_secs_f64()))

@@ -1,9 +1,10 @@
 //! Puts idle workers to sleep and wakes them.
 //!
-//! The mechanism is an event count: a worker reads the epoch, searches for work, and sleeps only if the epoch is
-//! unchanged. At most one worker is the *watcher*. The watcher searches for work and then spins for
-//! a while, so that a launch that is submitted during this time starts without a system call. All
-//! other idle workers sleep at once and leave the processors to threads that have work.
+//! The mechanism is an event count: a worker reads a counter (the epoch), searches for work, and
+//! sleeps only if the counter has not changed in the meantime. At most one worker is the *watcher*.
+//! The watcher searches for work and then spins for a while, so that a launch that is submitted
+//! during this time starts without a system call. All other idle workers sleep at once and leave
+//! the processor cores to threads that have work.
 //!
 //! Invariant: after [`Sleep::wake_one`], a worker that is already searching finds the work that was visible before the
 //! call, or a worker is woken to find it. If several pieces of work are submitted, the watcher may
@@ -18,10 +19,11 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::spin;
 
-/// Time for which a watcher spins.
+/// Time for which the watcher spins before it sleeps.
 const WATCH: Duration = Duration::from_micros(100);
-/// Time in nanoseconds that waking a worker is assumed to take until it is measured. Measured times are limited to
-/// [`LONGEST_WAKING`], because longer times mean that the system was busy.
+/// Time in nanoseconds that waking a worker is assumed to take until it is measured. Measured times
+/// above [`LONGEST_WAKING`] count as [`LONGEST_WAKING`], because longer times mean that the system
+/// was busy.
 const WAKING: u64 = 10_000;
 const LONGEST_WAKING: u64 = 1_000_000;
 
@@ -32,9 +34,10 @@ pub(super) struct Sleep {
     sleepers: AtomicUsize,
     /// Time in nanoseconds at which a sleeping worker was notified; 0 if every notified worker has woken.
     notified: AtomicU64,
-    /// Moving average of the time to wake a worker, in nanoseconds.
+    /// Moving average of the times, in nanoseconds, from the notification of a sleeping worker
+    /// until it runs.
     waking: AtomicU64,
-    /// Whether there is a watcher.
+    /// Whether a worker is the watcher.
     watched: AtomicBool,
     lock: Mutex<()>,
     condition: Condvar,
@@ -56,7 +59,8 @@ impl Default for Sleep {
 }
 
 impl Sleep {
-    /// Returns the measured time to wake a sleeping worker, in nanoseconds; 0 while there is a watcher.
+    /// Returns the average measured time to wake a sleeping worker, in nanoseconds; 0 while a
+    /// worker is the watcher.
     pub(super) fn waking(&self) -> u64 {
         if self.watched.load(Ordering::Relaxed) {
             return 0;
@@ -69,7 +73,7 @@ impl Sleep {
         u64::try_from(self.start.elapsed().as_nanos()).map_or(u64::MAX, |nanos| nanos.max(1))
     }
 
-    /// Records the time that it took to wake the worker that has just woken.
+    /// Adds to the moving average the time that it took to wake the calling worker.
     fn note_waking(&self) {
         let notified = self.notified.swap(0, Ordering::Relaxed);
         if notified == 0 {
@@ -86,24 +90,26 @@ impl Sleep {
         self.epoch.load(Ordering::SeqCst)
     }
 
-    /// Makes the calling worker the watcher; returns false if there is a watcher already. The watcher must search for
-    /// work soon.
+    /// Makes the calling worker the watcher. Returns false if another worker is the watcher. The
+    /// watcher must search for work soon.
     pub(super) fn begin_watch(&self) -> bool {
         !self.watched.load(Ordering::Relaxed) && !self.watched.swap(true, Ordering::SeqCst)
     }
 
-    /// Makes the calling worker no longer the watcher. The worker must then search for work again,
+    /// Ends the calling worker's role as the watcher. The worker must then search for work again,
     /// because no other worker was woken for work that was submitted in the meantime.
     pub(super) fn end_watch(&self) {
         self.watched.store(false, Ordering::SeqCst);
     }
 
-    /// Spins for at most [`WATCH`] as the watcher; returns whether the epoch has changed.
+    /// Spins until the epoch differs from `epoch`, for at most [`WATCH`]; returns whether the epoch
+    /// has changed. The caller is the watcher.
     pub(super) fn watch(&self, epoch: u64) -> bool {
         spin::until(WATCH, || self.epoch() != epoch)
     }
 
-    /// Sleeps until the worker is woken, for at most `limit`. Does not sleep if the epoch has changed.
+    /// Makes the calling worker sleep until it is woken, for at most `limit`. Does not sleep if the
+    /// epoch differs from `epoch`.
     pub(super) fn sleep(&self, epoch: u64, limit: Option<Duration>) {
         let mut guard = self.lock.lock();
         self.sleepers.fetch_add(1, Ordering::SeqCst);
@@ -129,8 +135,8 @@ impl Sleep {
         }
     }
 
-    /// Increments the epoch, so that a searching worker continues to search. Wakes a sleeping worker unless there is a
-    /// watcher.
+    /// Increments the epoch, so that a worker that is searching for work continues to search. Wakes
+    /// one sleeping worker, unless another worker is the watcher.
     pub(super) fn wake_one(&self) {
         self.epoch.fetch_add(1, Ordering::SeqCst);
         if self.watched.load(Ordering::SeqCst) {

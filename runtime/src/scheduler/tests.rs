@@ -13,7 +13,7 @@ fn ctas(count: u32) -> LaunchConfig {
     LaunchConfig::new(count, 32)
 }
 
-/// Waits until the atomic at the address in parameter 0 is not zero.
+/// A kernel that waits until the atomic variable at the address in parameter 0 is not zero.
 fn poll(call: Call<'_>) -> Step {
     // SAFETY: parameter 0 is the address of an atomic that outlives the launch.
     let flag = unsafe { &*(call.param(0) as *const AtomicU64) };
@@ -24,7 +24,7 @@ fn poll(call: Call<'_>) -> Step {
     }
 }
 
-/// Sets the atomic at the address in parameter 0.
+/// A kernel that sets the atomic variable at the address in parameter 0.
 fn set(call: Call<'_>) -> Step {
     // SAFETY: parameter 0 is the address of an atomic that outlives the launch.
     unsafe { &*(call.param(0) as *const AtomicU64) }.store(1, SeqCst);
@@ -226,8 +226,8 @@ fn two_cooperative_grids_do_not_starve_each_other() {
     bench.runtime.synchronize().expect("complete");
 }
 
-/// Even with one worker, a kernel that polls a flag ends when the host, a kernel, a host function or a copy sets the
-/// flag.
+/// Tests that, even with only one worker, a kernel that polls a flag ends when the host, another
+/// kernel, a host function or a copy sets the flag.
 #[test]
 fn a_polling_kernel_lets_everything_else_go_on() {
     let bench = Bench::new(
@@ -467,8 +467,8 @@ fn a_reset_ends_a_running_launch() {
     bench.runtime.synchronize().expect("fresh");
 }
 
-/// The first of two launches never parks and runs until the second launch has run. Therefore, the
-/// worker that was the watcher and runs the first launch must wake another worker for the second
+/// Tests two launches, of which the first never parks and runs until the second has run. The worker
+/// that was the watcher runs the first launch. It must therefore wake another worker for the second
 /// launch.
 #[test]
 fn a_launch_beside_a_busy_one_finds_a_worker() {

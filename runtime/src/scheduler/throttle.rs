@@ -4,8 +4,8 @@
 //! line. A histogram with few bins can therefore be slower with two workers than with one worker,
 //! depending on its data. Kernels with such atomics are measured: one worker alone and all workers
 //! together run the kernel alternately, several times. If all workers together are not faster, one
-//! worker runs the kernel until the next measurement. Results do not depend on the number of
-//! workers, because one worker can complete every launch.
+//! worker runs the kernel until the next measurement. The number of workers does not affect the
+//! results of a kernel, because even a single worker can complete every launch.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -17,11 +17,11 @@ const TURN: u64 = 250_000;
 const TURNS: u64 = 4;
 /// All workers run the kernel if they are faster than one worker by at least this factor.
 const BETTER: f64 = 1.03;
-/// Number of nanoseconds between two measurements, as a sum over all workers.
+/// Running time of the kernel in nanoseconds between two measurements, as a sum over all workers.
 const BETWEEN: u64 = 400_000_000;
 
-/// Running time in nanoseconds as a sum over all workers, and the number of units that the workers
-/// completed.
+/// The measurement of one configuration: running time in nanoseconds as a sum over all workers, and
+/// the number of units that the workers completed.
 #[derive(Debug, Default)]
 struct Rate {
     nanos: AtomicU64,
@@ -50,14 +50,15 @@ impl Rate {
     }
 }
 
-/// Measurements of a kernel and the decision that is based on them.
+/// Measurements of a kernel, and the resulting choice between one worker and all workers.
 #[derive(Debug, Default)]
 pub(crate) struct Throttle {
     one: Rate,
     all: Rate,
     decided: AtomicBool,
     alone: AtomicBool,
-    /// Number of nanoseconds since the last measurement, as a sum over all workers.
+    /// Running time of the kernel in nanoseconds since the last measurement, as a sum over all
+    /// workers.
     since: AtomicU64,
 }
 
@@ -104,8 +105,8 @@ impl Throttle {
 mod tests {
     use super::*;
 
-    /// Simulates two workers until the throttle has decided. A unit takes `one` microseconds with one worker and `two`
-    /// microseconds with two workers.
+    /// Simulates two workers until the throttle has chosen the number of workers. A unit takes
+    /// `one` microseconds with one worker and `two` microseconds with two workers.
     fn tried(one: u64, two: u64) -> Throttle {
         let throttle = Throttle::default();
         let mut turns = 0;

@@ -1,5 +1,6 @@
-//! The workers: their loop, and their implementation of [`Worker`]. Through this trait, engines ask
-//! whether they must stop, and borrow CTA windows (address ranges for shared and local memory).
+//! The loop of a worker, and the implementation of the trait [`Worker`]. Through this trait,
+//! engines ask whether they must stop, and borrow CTA windows (address ranges for shared and local
+//! memory).
 //!
 //! Invariant: a worker holds no lock between two pieces of work. The stop token of a worker is the
 //! token of its current run, so a stop never affects another run.
@@ -84,18 +85,18 @@ impl Worker for WorkerState {
 const LONGEST_NAP: Duration = Duration::from_micros(100);
 /// Maximum duration of a worker's turn in a run while other runs are active.
 const SLICE: Duration = Duration::from_millis(1);
-/// A worker wakes another worker for the rest of a run only if one worker would need more than this
-/// number of nanoseconds for the rest. The time for the rest must also exceed [`WAKINGS`] times the
-/// time to wake a worker. Waking takes 50 microseconds or more if the processor is in a deep sleep
-/// state.
+/// A worker wakes another worker for the unclaimed units of a run only if one worker would need
+/// more than this number of nanoseconds for these units. This time must also exceed [`WAKINGS`]
+/// times the time to wake a worker. Waking takes 50 microseconds or more if the processor is in a
+/// deep sleep state.
 const WORTH_WAKING: u64 = 20_000;
 const WAKINGS: u64 = 3;
 
-/// If a single thread cannot be started, the maximum number of further attempts. The time between
+/// Maximum number of further attempts if not even one thread can be started. The time between
 /// attempts is one millisecond.
 const PATIENCE: u32 = 100;
-/// Minimum time between two checks by a worker whether Margay's signal handlers are still
-/// installed.
+/// Minimum time between two checks of a worker. Each check tests whether Margay's signal handlers
+/// are still installed.
 const KEEP_HANDLERS: Duration = Duration::from_micros(100);
 
 /// Number of bytes of memory that a worker needs for its stacks and its part of the heap.
@@ -103,13 +104,13 @@ const WORKER_MEMORY: u64 = 12 << 20;
 /// Number of bytes of memory that a worker with [`WorkerOptions::small`] needs.
 const SMALL_WORKER_MEMORY: u64 = 4 << 20;
 
-/// Starts the workers as a rayon pool, which runs no other tasks.
+/// Starts the workers as the threads of a rayon pool, which executes nothing else.
 ///
-/// If the system cannot create all threads, tries half as many threads, and so on down to one
-/// thread.
+/// If the operating system cannot create all threads, this function tries half as many threads, and
+/// so on down to one thread.
 ///
 /// # Errors
-/// [`Error::OperatingSystem`] if the system cannot create a single thread.
+/// [`Error::OperatingSystem`] if the operating system cannot create even one thread.
 pub(super) fn start(shared: &Arc<Shared>) -> Result<()> {
     let (options, most) = match most_threads(WORKER_MEMORY) {
         most if most >= shared.config.workers => (WorkerOptions::default(), most),
@@ -188,8 +189,8 @@ fn work(shared: &Arc<Shared>, options: WorkerOptions) {
     }
 }
 
-/// Number of times that a resumed unit still had to wait since a unit last made progress, and the
-/// number of sleeps since then.
+/// Two numbers since a unit last made progress: how often a resumed unit still had to wait, and how
+/// often the worker has slept.
 #[derive(Default)]
 struct Waits {
     turns: usize,
@@ -197,8 +198,9 @@ struct Waits {
 }
 
 impl Waits {
-    /// After a round in which all parked units still waited, yields the processor. From the third
-    /// such round on, sleeps instead of yielding, and longer after each round.
+    /// If all parked units have been resumed and still had to wait, yields the processor to other
+    /// threads. When this happens for the third time, and each time after that, sleeps instead, and
+    /// longer each time.
     fn after_turn(&mut self, shared: &Arc<Shared>, epoch: u64, progress: Progress) {
         match progress {
             Progress::Made => {
@@ -229,7 +231,7 @@ enum Progress {
     None(usize),
 }
 
-/// Executes a worker's turn in a run.
+/// Executes pieces of `run` until the worker's turn in this run is over.
 fn serve(shared: &Arc<Shared>, state: &mut WorkerState, run: &Arc<Run>) -> Progress {
     let mut turn = Turn {
         waits: 0,
@@ -257,7 +259,7 @@ struct Turn {
     progress: bool,
     /// Time when the last piece of work ended or, before the first piece, when the turn began.
     now: Instant,
-    /// Time of the last check whether Margay's signal handlers are still installed.
+    /// Time of the last check of Margay's signal handlers ([`KEEP_HANDLERS`]).
     kept: Option<Instant>,
 }
 
@@ -328,7 +330,8 @@ impl Turn {
         }
     }
 
-    /// Runs units one at a time, in the order of [`Run::reordered`].
+    /// Runs the units `first..end` one after the other, in the order that [`Run::reordered`]
+    /// determines.
     fn execute_reordered(
         &mut self,
         shared: &Arc<Shared>,
@@ -347,7 +350,7 @@ impl Turn {
         }
     }
 
-    /// Records the outcome of the units `first..end` in the run.
+    /// Updates the run after the engine has run the units `first..end` with the outcome `outcome`.
     fn settle(
         &mut self,
         shared: &Arc<Shared>,
@@ -394,7 +397,8 @@ impl Turn {
     }
 }
 
-/// Calls the engine and returns its result. Returns a panic of the engine as a fault of the launch.
+/// Calls the engine through `call` and returns its result. If the engine panics, returns a fault of
+/// the launch.
 fn guarded(run: &Run, call: impl FnOnce() -> RunOutcome) -> RunOutcome {
     catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
         let text = panic
@@ -410,7 +414,7 @@ fn internal(run: &Run, text: &str) -> Fault {
     Fault::new(FaultKind::LaunchFailed, run.kernel()).with_detail(format!("internal error: {text}"))
 }
 
-/// Returns the number of the units `first..end` that are complete.
+/// Returns how many of the units `first..end` are complete.
 fn units_done(outcome: &RunOutcome, first: u64, end: u64) -> u64 {
     match outcome {
         RunOutcome::Done => end - first,

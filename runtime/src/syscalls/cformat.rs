@@ -8,7 +8,7 @@ use std::ffi::{CString, c_char, c_int, c_longlong};
 
 use super::printf::Conversion;
 
-/// The value of one conversion.
+/// The value that a conversion formats.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Value {
     /// An integer, which is sign-extended for `d` and `i` and zero-extended for the other conversions.

@@ -39,7 +39,8 @@ pub struct LaunchServices {
 
 #[derive(Default)]
 struct Printed {
-    /// The linear index of the calling CTA and the text of each call, in the order of the calls.
+    /// For each call of printf, in the order of the calls: the linear index of the calling CTA, and
+    /// the text.
     records: std::collections::VecDeque<(u64, Vec<u8>)>,
     bytes: u64,
 }
@@ -69,7 +70,7 @@ impl LaunchServices {
         }
     }
 
-    /// Returns a fault if device code must not perform an access.
+    /// Returns a fault if device code must not access the `bytes` bytes at `address`.
     fn may(&self, address: u64, bytes: u64, access: AccessKind) -> Result<(), AccessFault> {
         match &self.visible {
             Some(visible) => visible.check(address, bytes, access),
@@ -90,8 +91,8 @@ impl LaunchServices {
         fault
     }
 
-    /// Reads a NUL-terminated string from device memory and returns it without the NUL. If characters have several
-    /// bytes, only the lowest byte of each character is kept.
+    /// Reads a NUL-terminated string from device memory and returns it without the NUL. If
+    /// characters have several bytes, the result contains only the lowest byte of each character.
     fn string(&self, address: u64, char_size: u64) -> Result<Vec<u8>, AccessFault> {
         let step = char_size.clamp(1, 8);
         let mut text = Vec::new();
@@ -108,7 +109,8 @@ impl LaunchServices {
         Ok(text)
     }
 
-    /// Removes and returns the printed text, in the order of the CTAs.
+    /// Removes the text that the launch has printed so far, and returns it in the order of the
+    /// CTAs.
     pub(crate) fn take_printed(&self) -> Vec<u8> {
         if !self.has_printed.load(Ordering::Acquire) {
             return Vec::new();

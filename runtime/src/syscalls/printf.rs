@@ -12,10 +12,10 @@ use crate::fault::{AccessFault, AccessKind, access};
 
 /// Maximum width and precision; larger values are reduced to this value.
 const WIDEST: u32 = 4096;
-/// Maximum number of arguments of a call.
+/// Maximum number of arguments that one call of printf can format.
 const MOST_ARGUMENTS: i32 = 32;
 
-/// One conversion of a format.
+/// A conversion specification of a format string, such as `%5d`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Conversion {
     flags: Vec<u8>,
@@ -23,7 +23,7 @@ pub(super) struct Conversion {
     precision: Option<u32>,
     /// Whether the integer has eight bytes (`l`, `ll`, `j`, `z`, `t`) instead of four.
     long: bool,
-    /// Number of bits of a shorter integer: 8 for `hh`, 16 for `h`.
+    /// Number of bits of an integer with fewer than 32 bits: 8 for `hh`, 16 for `h`.
     narrow: Option<u32>,
     kind: u8,
 }
@@ -73,8 +73,9 @@ impl Arguments<'_> {
     }
 }
 
-/// Formats the arguments according to `format`. Returns the text and the number of arguments. If
-/// there are more arguments than [`MOST_ARGUMENTS`], returns -2 instead of their number.
+/// Formats the packed arguments at the address `arguments` according to `format`. Returns the text
+/// and the number of arguments. If there are more arguments than [`MOST_ARGUMENTS`], returns -2
+/// instead of their number.
 pub(super) fn format(
     services: &LaunchServices,
     format: &[u8],
@@ -219,7 +220,8 @@ impl Reader<'_, '_, '_> {
         Ok(conversion)
     }
 
-    /// Reads a number from digits, or from the next argument if the format contains `*`.
+    /// Reads a width or precision from the digits in the format, or from the next argument if the
+    /// format contains `*` at this position.
     fn count(&mut self) -> Result<Option<i32>, AccessFault> {
         if self.accept(b'*') {
             return Ok(Some(self.arguments.four()? as i32));

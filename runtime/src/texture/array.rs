@@ -1,4 +1,4 @@
-//! Arrays and mipmapped arrays.
+//! CUDA arrays and mipmapped arrays: device memory that contains texels.
 
 use std::sync::{Arc, Weak};
 
@@ -14,13 +14,13 @@ use crate::texture_table::Texels;
 
 /// The flags of an array (`CUDA_ARRAY3D_*`).
 pub mod array_flags {
-    /// The slices are layers.
+    /// The third dimension of the array counts layers.
     pub const LAYERED: u32 = 0x01;
-    /// Surfaces can be created from the array.
+    /// The program can create surfaces from the array.
     pub const SURFACE_LDST: u32 = 0x02;
-    /// The slices are faces of cubes; each cube has six faces.
+    /// The third dimension of the array counts faces of cubes; each cube has six faces.
     pub const CUBEMAP: u32 = 0x04;
-    /// The array can be used with `tld4`.
+    /// Kernels can access the array with the instruction `tld4`.
     pub const TEXTURE_GATHER: u32 = 0x08;
     /// The texels are depth values for comparisons (unsupported).
     pub const DEPTH_TEXTURE: u32 = 0x10;
@@ -36,7 +36,7 @@ pub mod array_flags {
     pub const ALL: u32 = 0x1ff;
 }
 
-/// Alignment of levels in bytes.
+/// Alignment in bytes of the first texel of each mipmap level.
 const ALIGNMENT: u64 = 512;
 
 /// The properties of an array (`CUDA_ARRAY3D_DESCRIPTOR`).
@@ -57,7 +57,7 @@ pub struct ArrayDescriptor {
     pub width: u64,
     /// Number of rows; 0 for an array with one dimension.
     pub height: u64,
-    /// Number of slices, layers or faces; 0 if the array has none.
+    /// Number of slices (three-dimensional arrays), layers or cube faces; 0 for any other array.
     pub depth: u64,
     /// Format of the components (`CUarray_format`).
     pub format: u32,
@@ -149,7 +149,7 @@ impl ArrayDescriptor {
         Ok((format, shape))
     }
 
-    /// Returns the width, height and depth of a level.
+    /// Returns the width, height and depth of the mipmap level `number`.
     fn level(&self, shape: Shape, number: u32) -> [u64; 3] {
         let part = |size: u64| (size >> number.min(63)).max(1);
         let depth = match shape {
@@ -159,7 +159,7 @@ impl ArrayDescriptor {
         [part(self.width), part(self.height), depth]
     }
 
-    /// Returns the descriptor of a level.
+    /// Returns the descriptor of the mipmap level `number`.
     fn of_level(&self, number: u32) -> ArrayDescriptor {
         let part = |size: u64| {
             if size == 0 {
@@ -198,7 +198,7 @@ impl Drop for Storage {
     }
 }
 
-/// Sizes and offsets of all levels of an array.
+/// The sizes and the memory offsets of all levels of an array.
 struct Plan {
     levels: Vec<Level>,
     bytes: u64,
@@ -294,7 +294,7 @@ impl Made {
     }
 }
 
-/// An array. Clones refer to the same array.
+/// A CUDA array. Clones refer to the same array.
 ///
 /// ```
 /// use margay::texture::ArrayDescriptor;
@@ -336,14 +336,15 @@ impl Context {
     /// Creates an array.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] for an invalid size, format or flag; [`Error::Unsupported`] for a flag that Margay does
-    /// not support; [`Error::OutOfMemory`].
+    /// [`Error::InvalidValue`] for an invalid size, format or flag; [`Error::Unsupported`] for a
+    /// flag that Margay does not support; [`Error::OutOfMemory`] if too little memory is free.
     pub fn create_array(&self, descriptor: &ArrayDescriptor) -> Result<Array> {
         let made = Arc::new(Made::new(self, descriptor, None)?);
         Ok(Array { made })
     }
 
-    /// Creates a mipmapped array of `levels` levels, or of fewer levels if the size does not permit more.
+    /// Creates a mipmapped array with `levels` levels, or with the maximum number of levels for its
+    /// size if this number is smaller.
     ///
     /// # Errors
     /// Returns the same errors as [`Context::create_array`].
@@ -382,24 +383,26 @@ impl Array {
         (self.made.bytes, ALIGNMENT)
     }
 
-    /// Checks that the array is usable. An array becomes unusable if its context is destroyed or
-    /// reset, or has a fault.
+    /// Returns an error if the array cannot be used, because its context was destroyed or reset, or
+    /// has a sticky error.
     ///
     /// # Errors
-    /// [`Error::ContextDestroyed`] if the context was destroyed or reset, or the context's fault.
+    /// [`Error::ContextDestroyed`] if the context was destroyed or reset; otherwise the context's
+    /// sticky error.
     pub fn check(&self) -> Result<()> {
         self.made.check()
     }
 
-    /// Returns the address of the first byte, the number of bytes in a row, the number of rows in a slice, and the
-    /// number of slices. Rows and slices are contiguous.
+    /// Returns the address of the first byte, the number of bytes in a row, the number of rows in a
+    /// slice, and the number of slices. The rows of a slice are contiguous, and so are the slices.
     pub fn place(&self) -> (DevicePtr, [u64; 3]) {
         let level = self.level();
         let size = [level.pitch, level.height.into(), level.depth.into()];
         (DevicePtr::new(level.address), size)
     }
 
-    /// Returns the address and the size in bytes of all texels. Returns an error unless the size equals `bytes`.
+    /// Returns the address of the first texel and the total size of all texels in bytes. Returns an
+    /// error if the size is not `bytes`.
     pub(crate) fn whole(&self, bytes: usize) -> Result<(DevicePtr, u64)> {
         self.check()?;
         let (start, [row, rows, slices]) = self.place();
@@ -426,8 +429,9 @@ impl Array {
         &self.made.texels
     }
 
-    /// Waits for all work that was submitted so far, before the program destroys the array. The
-    /// memory is freed when no texture or surface uses the memory any more.
+    /// Waits until all work that was submitted so far is complete. Callers call this function
+    /// before they drop the array. The memory of a dropped array is freed when no texture or
+    /// surface uses it any more.
     pub fn wait(&self) {
         self.made.context.settle();
     }
@@ -439,7 +443,7 @@ impl MipmappedArray {
         &self.made.context
     }
 
-    /// Returns the descriptor of the first level.
+    /// Returns the descriptor of the first mipmap level.
     pub fn descriptor(&self) -> &ArrayDescriptor {
         &self.made.descriptor
     }
@@ -454,16 +458,17 @@ impl MipmappedArray {
         (self.made.bytes, ALIGNMENT)
     }
 
-    /// Returns the number of levels.
+    /// Returns the number of mipmap levels.
     pub fn levels(&self) -> u32 {
         self.made.texels.image.levels.len() as u32
     }
 
-    /// Checks that the array is usable. An array becomes unusable if its context is destroyed or
-    /// reset, or has a fault.
+    /// Returns an error if the array cannot be used, because its context was destroyed or reset, or
+    /// has a sticky error.
     ///
     /// # Errors
-    /// [`Error::ContextDestroyed`] if the context was destroyed or reset, or the context's fault.
+    /// [`Error::ContextDestroyed`] if the context was destroyed or reset; otherwise the context's
+    /// sticky error.
     pub fn check(&self) -> Result<()> {
         self.made.check()
     }
@@ -472,10 +477,10 @@ impl MipmappedArray {
         &self.made.texels
     }
 
-    /// Returns a level as an array that shares the memory.
+    /// Returns the mipmap level `number` as an array, which uses the same memory.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when the level does not exist.
+    /// [`Error::InvalidValue`] if the level does not exist.
     pub fn level(&self, number: u32) -> Result<Array> {
         self.check()?;
         let texels = &self.made.texels;
@@ -503,7 +508,7 @@ impl MipmappedArray {
         })
     }
 
-    /// Waits for all work that was submitted so far, like [`Array::wait`].
+    /// Waits until all work that was submitted so far is complete ([`Array::wait`]).
     pub fn wait(&self) {
         self.made.context.settle();
     }

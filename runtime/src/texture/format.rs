@@ -1,4 +1,4 @@
-//! The texel formats of the driver API, by their numeric values.
+//! Converts the numeric values of the driver API's texel formats to [`Format`].
 
 use margay_ops::texture::{Channel, Format};
 
@@ -15,8 +15,9 @@ const PLAIN: [(u32, Channel); 8] = [
     (0x20, Channel::F32),
 ];
 
-/// Values and channel types of the formats of normalised integers. Each value belongs to the format
-/// with one component. The next two values belong to the formats with two and four components.
+/// Values and channel types of the formats of normalised integers. Each value in this table belongs
+/// to the format with one component. The following two values (the value plus 1 and plus 2) belong
+/// to the formats with two and four components.
 const NORMALIZED: [(u32, Channel); 4] = [
     (0xc0, Channel::U8),
     (0xc3, Channel::U16),
@@ -29,9 +30,9 @@ const COUNTS: [u8; 3] = [1, 2, 4];
 /// `CU_AD_FORMAT_UNORM_INT_101010_2`.
 const PACKED: u32 = 0x50;
 
-/// Returns the [`Format`] of texels that have `channels` components and the `CUarray_format` with the value `number`.
-/// Returns `None` for block-compressed and planar formats, which are not supported, and if the format does not permit
-/// this number of components.
+/// Returns the [`Format`] of texels that have `channels` components and the `CUarray_format` with
+/// the value `number`. Returns `None` for block-compressed and planar formats, which are not
+/// supported, and also if the format does not permit `channels` components.
 pub fn format_of(number: u32, channels: u32) -> Option<Format> {
     let count = u8::try_from(channels).ok().filter(|n| COUNTS.contains(n))?;
     if let Some((_, channel)) = PLAIN.iter().find(|(known, _)| *known == number) {

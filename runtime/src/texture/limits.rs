@@ -2,7 +2,7 @@
 
 use crate::device::Device;
 
-/// The shape of an array, which determines its size limits.
+/// The kinds of arrays that have different size limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
     Line,
@@ -42,7 +42,8 @@ fn surface(shape: Shape) -> Rows {
     }
 }
 
-/// Alternative limits of volumes, which permit a greater depth and a smaller width.
+/// Alternative limits of three-dimensional arrays. They permit a greater depth and a smaller width
+/// than the usual limits.
 const ALTERNATE: Rows = [47, 48, 49];
 const GATHERED: Rows = [45, 46, 0];
 const MIPMAPPED_LINE: Rows = [77, 0, 0];
@@ -57,7 +58,7 @@ fn within(device: &Device, rows: Rows, size: [u64; 3]) -> bool {
     })
 }
 
-/// The uses for which an array is created.
+/// How an array may be used; each use has size limits of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Use {
     pub(super) surface: bool,
@@ -65,7 +66,7 @@ pub(super) struct Use {
     pub(super) mipmapped: bool,
 }
 
-/// Returns whether the attributes of the device permit an array of this size.
+/// Returns whether the attributes of the device permit an array of the size `size`.
 pub(super) fn allows(device: &Device, shape: Shape, used: Use, size: [u64; 3]) -> bool {
     let mut fits = within(device, texture(shape), size)
         || (shape == Shape::Volume && within(device, ALTERNATE, size));

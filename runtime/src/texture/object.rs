@@ -20,7 +20,7 @@ const PITCH_WIDTH: i32 = 70;
 const PITCH_HEIGHT: i32 = 71;
 const PITCH_PITCH: i32 = 72;
 
-/// Where the texels of a texture are (`CUDA_RESOURCE_DESC`).
+/// The memory that contains the texels of a texture (`CUDA_RESOURCE_DESC`).
 ///
 /// ```
 /// use margay::texture::Resource;
@@ -38,7 +38,7 @@ pub enum Resource {
     Array(Array),
     /// All levels of a mipmapped array.
     Mipmapped(MipmappedArray),
-    /// A row of texels in device memory.
+    /// A single row of texels in device memory, without an array.
     Linear {
         /// Address of the first texel.
         address: u64,
@@ -49,7 +49,7 @@ pub enum Resource {
         /// Size in bytes of all texels.
         bytes: u64,
     },
-    /// Rows of texels in device memory.
+    /// Several rows of texels in device memory.
     Pitch {
         /// Address of the first texel.
         address: u64,
@@ -66,7 +66,7 @@ pub enum Resource {
     },
 }
 
-/// A view of an array, which selects levels and layers and can interpret the texels in another format
+/// A view of an array: it selects mipmap levels and layers, and can give the texels another format
 /// (`CUDA_RESOURCE_VIEW_DESC`).
 ///
 /// ```
@@ -80,11 +80,11 @@ pub enum Resource {
 pub struct View {
     /// Format of the view (`CUresourceViewFormat`). The value 0 stands for the format of the array.
     pub format: u32,
-    /// Width, height and depth of the first level.
+    /// Width, height and depth of the first mipmap level of the view.
     pub size: [u64; 3],
-    /// Indices of the first and the last mipmap level.
+    /// Indices of the first and the last mipmap level of the view.
     pub levels: [u32; 2],
-    /// Indices of the first and the last layer.
+    /// Indices of the first and the last layer of the view.
     pub layers: [u32; 2],
 }
 
@@ -97,7 +97,7 @@ impl Resource {
     /// Returns the texels.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when the resource cannot be a texture.
+    /// [`Error::InvalidValue`] if a texture cannot use the resource.
     pub(super) fn texels(&self, context: &Context) -> Result<Arc<Texels>> {
         match *self {
             Resource::Array(ref array) => {
@@ -163,9 +163,9 @@ fn aligned(context: &Context, number: u64, attribute: i32) -> Result<()> {
     Ok(())
 }
 
-/// Checks that the texels are inside one allocation, and that each size is at least 1 and at most
-/// the value of its attribute; otherwise, returns an error. If the texels are in registered host
-/// memory, returns their addresses.
+/// Returns an error if a single allocation does not contain all bytes of `range`, or if one of
+/// `sizes` is 0 or larger than the value of the device attribute that is given with it. If the
+/// texels are in registered host memory, returns their address range, otherwise `None`.
 fn buffer(
     context: &Context,
     range: (u64, u64),
@@ -380,7 +380,8 @@ pub(super) fn surface_texels(array: &Array) -> Result<Arc<Texels>> {
     Ok(Arc::clone(array.texels()))
 }
 
-/// Returns the sampler with its maximum anisotropy clamped to the permitted range.
+/// Returns `sampler` with a permitted maximum anisotropy: a value outside the permitted range is
+/// replaced by the nearest value in the range.
 pub(super) fn sampler_for(sampler: Sampler) -> Sampler {
     let max_anisotropy = match sampler.filter {
         Filter::Point => 1,
@@ -403,10 +404,10 @@ impl TextureObject {
         self.handle
     }
 
-    /// Destroys the object. Launches that were submitted before can still use the object.
+    /// Destroys the object. Launches that were submitted before this call can still use the object.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when the object is already destroyed.
+    /// [`Error::InvalidValue`] if the object is already destroyed.
     pub fn destroy(&self) -> Result<()> {
         destroy(&self.context, self.handle)
     }
@@ -423,10 +424,10 @@ impl SurfaceObject {
         self.handle
     }
 
-    /// Destroys the object. Launches that were submitted before can still use the object.
+    /// Destroys the object. Launches that were submitted before this call can still use the object.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when the object is already destroyed.
+    /// [`Error::InvalidValue`] if the object is already destroyed.
     pub fn destroy(&self) -> Result<()> {
         destroy(&self.context, self.handle)
     }

@@ -72,10 +72,11 @@ impl TextureReference {
         &self.inner.context
     }
 
-    /// Binds texels to the reference. Launches that were submitted before use the previous texels.
+    /// Binds texels to the reference. Launches that were submitted before this call use the
+    /// previous texels.
     ///
     /// # Errors
-    /// [`crate::Error::InvalidValue`] when the resource cannot be a texture.
+    /// [`crate::Error::InvalidValue`] if a texture cannot use the resource.
     pub fn bind(&self, resource: &Resource) -> Result<()> {
         self.check()?;
         let texels = resource.texels(&self.inner.context)?;
@@ -83,20 +84,21 @@ impl TextureReference {
         Ok(())
     }
 
-    /// Returns an error if the reference's context was destroyed or reset, or has a fault.
+    /// Returns an error if the reference's context was destroyed or reset, or has a sticky error.
     ///
     /// # Errors
-    /// [`crate::Error::ContextDestroyed`] if the context was destroyed or reset, or the context's fault.
+    /// [`crate::Error::ContextDestroyed`] if the context was destroyed or reset; otherwise the
+    /// context's sticky error.
     pub fn check(&self) -> Result<()> {
         self.inner.context.check(self.inner.life)
     }
 
-    /// Sets how texels are addressed and filtered.
+    /// Sets the sampler, which states how texels are addressed and filtered.
     pub fn set_sampler(&self, sampler: Sampler) {
         self.change(|state| state.sampler = sampler);
     }
 
-    /// Returns how texels are addressed and filtered.
+    /// Returns the sampler, which states how texels are addressed and filtered.
     pub fn sampler(&self) -> Sampler {
         self.inner.state.lock().sampler
     }
@@ -109,7 +111,7 @@ impl TextureReference {
         registry.replace(self.inner.handle, bound);
     }
 
-    /// Removes the reference from the texture table.
+    /// Removes the reference from the machine's texture table.
     pub fn destroy(&self) {
         self.inner
             .context
@@ -158,7 +160,8 @@ impl SurfaceReference {
         &self.context
     }
 
-    /// Binds an array to the reference. Launches that were submitted before use the previous array.
+    /// Binds an array to the reference. Launches that were submitted before this call use the
+    /// previous array.
     ///
     /// # Errors
     /// [`crate::Error::InvalidValue`] for an array that was not created for surfaces.
@@ -170,13 +173,13 @@ impl SurfaceReference {
         Ok(())
     }
 
-    /// Removes the reference from the texture table.
+    /// Removes the reference from the machine's texture table.
     pub fn destroy(&self) {
         self.context.machine().textures.remove(self.handle);
     }
 }
 
-/// A variable of opaque type in a module.
+/// An opaque reference in a loaded module.
 #[derive(Debug, Clone)]
 pub(crate) enum OpaqueVariable {
     /// A `.texref` variable.
@@ -212,7 +215,7 @@ impl OpaqueVariable {
         }
     }
 
-    /// Removes the variable from the texture table.
+    /// Removes the variable from the machine's texture table.
     pub(crate) fn destroy(&self) {
         match self {
             OpaqueVariable::Texture(reference) => reference.destroy(),

@@ -22,15 +22,15 @@ pub(crate) struct Point {
 }
 
 impl Clock {
-    /// Adds all work that `other` contains.
+    /// Adds to this clock all work that `other` contains.
     pub(crate) fn join(&mut self, other: &Clock) {
         self.is_open |= other.is_open;
         self.known.join(&other.known);
     }
 
-    /// Adds all work that `clocks` contain. The clocks are joined in pairs, then the results are
-    /// joined in pairs, and so on. This is fast because the clocks of different queues usually
-    /// differ little from each other, but differ much from the union of all clocks.
+    /// Adds to this clock all work that `clocks` contain. This function joins pairs of clocks, then
+    /// joins pairs of the results, and so on. This is fast because the clocks of different queues
+    /// usually differ little from each other, but differ much from the union of all clocks.
     pub(crate) fn join_all(&mut self, clocks: impl IntoIterator<Item = Clock>) {
         let mut unions: Vec<(u32, Clock)> = Vec::new();
         for clock in clocks {
@@ -46,7 +46,7 @@ impl Clock {
         }
     }
 
-    /// Adds the next piece of work of a queue to the clock.
+    /// Adds the next piece of work of a queue to the clock, and returns this piece.
     pub(crate) fn advance(&mut self, queue: u64) -> Point {
         let number = self.last(queue).number + 1;
         self.known.add(queue, number);
@@ -59,7 +59,7 @@ impl Clock {
         Point { queue, number }
     }
 
-    /// Returns whether two clocks are copies of each other.
+    /// Returns true only if one of the two clocks is a copy of the other.
     pub(super) fn is_same(&self, other: &Clock) -> bool {
         self.known.is_same(&other.known) && self.is_open == other.is_open
     }
@@ -73,8 +73,7 @@ impl Clock {
         self.is_open
     }
 
-    /// Returns true if a piece of work is complete, and also if it is unknown whether the piece is
-    /// complete.
+    /// Returns false only if the piece of work `point` is certainly not complete.
     pub(super) fn covers(&self, point: Point) -> bool {
         let known = self.known.get(point.queue);
         self.is_open || known.is_some_and(|&known| known >= point.number)

@@ -10,7 +10,8 @@ use parking_lot::Mutex;
 use super::kernels::{BARRIERS, module};
 use super::run;
 
-/// A tool that lists the events and, for each call of the tool, the number of accesses.
+/// A tool that stores a list of the events that it receives and, for each call of the tool, the
+/// number of accesses.
 #[derive(Default)]
 struct Lists {
     events: Mutex<Vec<String>>,
@@ -48,7 +49,7 @@ impl Tool for Lists {
     }
 }
 
-/// Each of the 32 threads of a CTA loads and stores 4 bytes.
+/// In this test, each of the 32 threads of a CTA loads 4 bytes and stores 4 bytes.
 #[test]
 fn ctas_are_delivered_in_grid_order() {
     let builders = [
@@ -71,8 +72,8 @@ fn ctas_are_delivered_in_grid_order() {
     }
 }
 
-/// The second CTA accesses memory that does not exist. The launch fails, and the tool receives the failure in the last
-/// event.
+/// Tests a launch whose second CTA accesses memory that does not exist. The launch fails, and the
+/// last event tells the tool that it has failed.
 #[test]
 fn a_failed_launch_ends_with_an_event() {
     let tool = Arc::new(Lists::default());
@@ -96,7 +97,8 @@ fn a_failed_launch_ends_with_an_event() {
     assert_eq!(events.last().expect("known"), "end false false");
 }
 
-/// With a limit of 1,000 bytes, the records of most CTAs are in the file until they are delivered.
+/// The limit is 1,000 bytes, so the records of most CTAs are in a temporary file until the tool
+/// receives them.
 #[test]
 fn records_beyond_the_limit_are_kept_in_a_file() {
     let count = |builder: margay::RuntimeBuilder| {

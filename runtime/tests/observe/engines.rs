@@ -1,5 +1,5 @@
-//! Tests that all engines, chunk widths and numbers of workers record the same accesses of each
-//! thread and produce the same output.
+//! Tests that a kernel has the same output, and each thread the same recorded accesses, for both
+//! engines, all chunk widths and all numbers of workers.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::process::Command;
@@ -23,7 +23,7 @@ fn shapes() -> [LaunchConfig; 3] {
     ]
 }
 
-/// A tool that collects all events.
+/// Returns a tool that collects all events.
 fn all() -> Collector {
     Collector {
         all: true,
@@ -31,7 +31,7 @@ fn all() -> Collector {
     }
 }
 
-/// Compares, for each thread, the events other than accesses.
+/// Asserts that each thread has the same events other than accesses in `got` and `expected`.
 fn compare(got: &Ran, expected: &Ran, what: &str) {
     assert_eq!(got.others.len(), expected.others.len(), "{what}");
     for (thread, events) in &expected.others {
@@ -43,7 +43,8 @@ fn compare(got: &Ran, expected: &Ran, what: &str) {
     }
 }
 
-/// Compares native code with the interpreter, for the chunk width that `MARGAY_LANES` selects.
+/// Compares the records of native code with those of the interpreter, for the chunk width that
+/// `MARGAY_LANES` selects.
 #[test]
 fn native_code_records_what_the_interpreter_records() {
     for (name, body) in NAMES {
@@ -71,7 +72,7 @@ fn native_code_records_what_the_interpreter_records() {
     }
 }
 
-/// Repeats the comparison for each chunk width in a separate process, because all kernels of a
+/// Runs the previous test for each chunk width in a separate process, because all kernels of a
 /// process use the same width.
 #[test]
 fn all_chunk_widths_record_the_same() {
@@ -87,7 +88,8 @@ fn all_chunk_widths_record_the_same() {
     }
 }
 
-/// The order in which CTAs and warps run does not change the records of a kernel without races.
+/// Tests that the order in which CTAs and warps run does not change the records of a kernel without
+/// races.
 #[test]
 fn the_order_of_ctas_has_no_influence() {
     let text = module(BARRIERS);
@@ -107,7 +109,8 @@ fn the_order_of_ctas_has_no_influence() {
     assert_eq!(digest(Runtime::builder().shuffle(7)), expected);
 }
 
-/// Checking tools and observing tools can run together. Both observe the program's own accesses.
+/// Tests that checking tools and tools that observe kernels can run together. Both then observe
+/// only the accesses of the program, and not those of the other tools.
 #[test]
 fn checks_change_no_records() {
     use margay::checks::Tool;
@@ -134,9 +137,10 @@ fn checks_change_no_records() {
     }
 }
 
-/// The check of synchronisation reports the same findings with and without tools. In this test,
-/// threads end before a barrier. This is a regression test: when a tool observed the `ret` after
-/// the barrier, the check wrongly reported that threads skip a barrier.
+/// Tests that the check of synchronisation (synccheck) reports the same findings with and without
+/// tools that observe kernels. In this test, threads end before a barrier. This is a regression
+/// test: when a tool observed the `ret` after the barrier, the check wrongly reported that threads
+/// skip a barrier.
 #[test]
 fn tools_change_no_findings() {
     use margay::checks::{Kind, Tool, Undefined};

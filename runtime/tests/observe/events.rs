@@ -92,8 +92,8 @@ fn groups_of_asynchronous_copies() {
     assert_eq!(events, expected);
 }
 
-/// Thread 3 takes the branch, and thread 2 does not take the branch. In thread 3, the guards of
-/// other instructions are false.
+/// Tests the events of a branch that thread 3 takes and thread 2 does not take. In thread 3, the
+/// guards of some other instructions are false.
 #[test]
 fn instructions_and_branches() {
     let body = "    setp.gt.u32 %p, %t, 2;

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 use super::kernels::module;
 
-/// A tool that lists the events of the host.
+/// A tool that stores a list of the events of the host.
 #[derive(Default)]
 struct Host(Mutex<Vec<String>>);
 

@@ -1,8 +1,8 @@
 //! The kernels that the tests of this folder observe.
 
-/// Returns a module with `kernel(.param .u64 buffer)`. In `body`, `%i` is the thread's index in the grid, `%t` is the
-/// thread's index in the CTA, `%buffer` is the address of the buffer, and `%own` is the address of the thread's
-/// element.
+/// Returns the PTX text of a module with the kernel `kernel(.param .u64 buffer)`, which executes
+/// `body`. In `body`, `%i` is the thread's index in the grid, `%t` is the thread's index in the
+/// CTA, `%buffer` is the address of the buffer, and `%own` is the address of the thread's element.
 pub(crate) fn module(body: &str) -> String {
     format!(
         ".version 8.0

@@ -31,9 +31,9 @@ enum Other {
     Synchronisation(SyncOperation),
     Fence(MemoryOrder, MemoryScope),
     Copy(CopyOperation),
-    /// The opcode, the index of the instruction, and whether the thread executes it.
+    /// The opcode of an instruction, its index in the function, and whether the thread executes it.
     Instruction(String, u32, bool),
-    /// Whether the thread takes the branch.
+    /// A branch, and whether the thread takes it.
     Branch(bool),
 }
 
@@ -44,10 +44,10 @@ type Table<T> = BTreeMap<(u64, u32), Vec<T>>;
 #[derive(Default)]
 struct Collector {
     whole_warps: bool,
-    /// Whether to request events other than accesses.
+    /// Whether the tool also requests events other than accesses.
     all: bool,
     others: Mutex<Table<(u32, Other)>>,
-    /// The line and the mask of each event of a warp.
+    /// For each warp, the PTX line and the lane mask of each event.
     steps: Mutex<Table<(u32, u32)>>,
     threads: Mutex<Table<ThreadAccess>>,
     warps: Mutex<Table<WarpAccess>>,
@@ -134,7 +134,7 @@ impl Tool for Collector {
     }
 }
 
-/// The output and the records of a run of a kernel.
+/// The output of a launch, and the records that a tool collected.
 #[derive(PartialEq, Eq, Debug)]
 struct Ran {
     output: Vec<u32>,
@@ -147,7 +147,7 @@ struct Ran {
 /// Number of elements of the buffer that kernels of these tests read and write.
 const LEN: usize = 4096;
 
-/// Runs `kernel(buffer)` of a module with a collector of accesses.
+/// Runs `kernel(buffer)` of the PTX text `text` with a collector of accesses.
 fn observe(text: &str, builder: RuntimeBuilder, whole_warps: bool, config: LaunchConfig) -> Ran {
     let tool = Collector {
         whole_warps,
@@ -156,7 +156,7 @@ fn observe(text: &str, builder: RuntimeBuilder, whole_warps: bool, config: Launc
     observe_with(tool, text, builder, config)
 }
 
-/// Runs `kernel(buffer)` of a module with a collector.
+/// Runs `kernel(buffer)` of the PTX text `text` with a collector.
 fn observe_with(tool: Collector, text: &str, builder: RuntimeBuilder, config: LaunchConfig) -> Ran {
     let tool = Arc::new(tool);
     let runtime = builder.tool(tool.clone()).build().expect("built");
@@ -181,7 +181,8 @@ fn observe_with(tool: Collector, text: &str, builder: RuntimeBuilder, config: La
     }
 }
 
-/// Runs `kernel(buffer)` of a module. Returns the buffer's content and its address.
+/// Runs `kernel(buffer)` of the PTX text `text`. Returns the buffer's content after the launch, and
+/// its address.
 fn run(text: &str, runtime: &Runtime, config: LaunchConfig) -> (Vec<u32>, u64) {
     let module = runtime.load_ptx(text).expect("loads");
     let kernel = module.kernel("kernel").expect("known");

@@ -12,8 +12,8 @@ use parking_lot::Mutex;
 use super::kernels::{FIRST, module};
 use super::{observe, run};
 
-/// A CTA of 48 threads has one whole warp and one warp with 16 threads. Thread `i` stores 4 bytes
-/// at offset `4 * i`.
+/// Tests the records of a CTA of 48 threads, which has one warp with 32 threads and one warp with
+/// 16 threads. Thread `i` stores 4 bytes at offset `4 * i`.
 #[test]
 fn threads_store_their_elements() {
     let text = module("    st.global.u32 [%own], %i;");
@@ -35,7 +35,7 @@ fn threads_store_their_elements() {
     assert_eq!(masks, expected);
 }
 
-/// Calls a function with each access.
+/// A tool that calls a function with each access that the request contains.
 struct Each<F>(Request, F);
 
 impl<F: Fn(&Launch, &Access<'_>) + Send + Sync> Tool for Each<F> {
@@ -56,8 +56,8 @@ impl<F: Fn(&Launch, &Access<'_>) + Send + Sync> Tool for Each<F> {
     }
 }
 
-/// The kernel performs a compare-and-swap with release semantics on the first word of shared
-/// memory, with a generic address, and a volatile load of two 8-byte elements.
+/// Tests the records of two instructions: a compare-and-swap with release semantics on the first
+/// word of shared memory, with a generic address, and a volatile load of two 8-byte elements.
 #[test]
 fn properties_are_those_of_the_instruction() {
     let text = module(
@@ -105,8 +105,8 @@ fn properties_are_those_of_the_instruction() {
     }
 }
 
-/// An asynchronous copy reads 16 bytes in 20 threads and 4 bytes in the remaining threads, and
-/// writes 16 bytes in all threads.
+/// Tests an asynchronous copy that reads 16 bytes in 20 threads and 4 bytes in the remaining
+/// threads, and writes 16 bytes in all threads.
 #[test]
 fn copies_read_as_many_bytes_as_they_state() {
     let text = module(super::kernels::MEMORY);
@@ -133,7 +133,7 @@ fn copies_read_as_many_bytes_as_they_state() {
     }
 }
 
-/// Each tool receives only the events that it has requested.
+/// Tests that each of several tools receives only the events that it has requested.
 #[test]
 fn requests_are_merged() {
     let text = module(super::kernels::BARRIERS);

@@ -69,7 +69,8 @@ impl Tool for Panics {
     }
 }
 
-/// A tool that panics receives no further events. The kernel and the other tools continue.
+/// Tests that a tool that panics receives no further events, and that the kernel and the other
+/// tools continue.
 #[test]
 fn a_panic_disables_the_tool() {
     let (panics, counts) = (

@@ -5,8 +5,8 @@ use margay::{EngineChoice, LaunchConfig, Runtime};
 use super::kernels::{BARRIERS, DIVERGENT, FIRST, MEMORY, module};
 use super::{Collector, observe, observe_with};
 
-/// The kernel runs with 32 lanes. Lanes with `i % 4 == 0` execute the body of the loop twice, and
-/// the other lanes execute it once. Then all lanes reconverge.
+/// Tests the records of a kernel with 32 lanes. Lanes with `i % 4 == 0` execute the body of the
+/// loop twice, and the other lanes execute it once. Then all lanes reconverge.
 #[test]
 fn lanes_meet_where_branches_join() {
     let text = module(
@@ -35,7 +35,7 @@ LOOP:
     }
 }
 
-/// A tool that collects all events of whole warps.
+/// Returns a tool that collects all events, with records of whole warps.
 fn all() -> Collector {
     Collector {
         all: true,
@@ -44,8 +44,8 @@ fn all() -> Collector {
     }
 }
 
-/// The interpreter and native code for chunks of 32 lanes record the same sequence of events for
-/// each warp.
+/// Tests that the interpreter and native code for chunks of 32 lanes record the same sequence of
+/// events for each warp.
 #[test]
 fn engines_record_the_same_sequence_for_each_warp() {
     for body in [DIVERGENT, BARRIERS, MEMORY] {
@@ -65,8 +65,9 @@ fn engines_record_the_same_sequence_for_each_warp() {
     }
 }
 
-/// Native code runs lanes of a warp one after the other if threads end before a barrier, or if the launch has clusters.
-/// The interpreter runs such kernels if a tool observes whole warps.
+/// Tests that the interpreter runs certain kernels if a tool observes whole warps: kernels in which
+/// threads end before a barrier, and launches with clusters. Native code would run the lanes of a
+/// warp one after the other in these cases.
 #[test]
 fn other_kernels_run_in_the_interpreter() {
     let text = module(

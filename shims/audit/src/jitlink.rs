@@ -1,14 +1,17 @@
-//! The replacement of nvJitLink: a linker that joins PTX inputs to one image instead of producing a
-//! cubin.
+//! The replacement of nvJitLink: a linker that combines PTX inputs into one image instead of
+//! producing a cubin.
 //!
-//! Margay's front end parses all inputs that are PTX or contain PTX, so error messages contain line numbers. The linker
-//! joins the inputs to one image that Margay can load ([`margay_frontend::container::join`]). If a client requests
-//! LTO-IR (code for link-time optimisation) from NVRTC, [`super::nvrtc`] makes NVRTC produce PTX instead. The LTO-IR
-//! that other compilers, such as Numba, produce has NVIDIA's own format, which Margay cannot read. NVIDIA's linker
-//! translates all LTO-IR inputs of a link together to PTX (`-lto -ptx`). The translated PTX contains the kernels and
-//! the functions that they call. Functions that other inputs define stay unresolved, and Margay then links them.
+//! Margay's front end parses all inputs that are PTX or contain PTX, so error messages contain line
+//! numbers. The linker combines the inputs into one image that Margay can load
+//! ([`margay_frontend::container::join`]). If a client requests LTO-IR (code for link-time
+//! optimisation) from NVRTC, [`super::nvrtc`] makes NVRTC produce PTX instead. The LTO-IR that
+//! other compilers, such as Numba, produce has NVIDIA's own format, which Margay cannot read.
+//! NVIDIA's linker translates all LTO-IR inputs of a link together to PTX (`-lto -ptx`). The
+//! translated PTX contains the kernels and the functions that they call. Functions that other
+//! inputs define stay undefined in the translated PTX; Margay then links this PTX with the other
+//! inputs.
 //!
-//! NVIDIA's linker checks the options. Each handle of this module therefore owns a handle of
+//! NVIDIA's linker checks the options of a link. Each link of this module therefore has a handle of
 //! NVIDIA's linker. Invariant: this module looks up a client's handle in a table and never
 //! dereferences it.
 
@@ -30,7 +33,7 @@ type Complete = unsafe extern "C" fn(Handle) -> c_int;
 type Size = unsafe extern "C" fn(Handle, *mut usize) -> c_int;
 type Get = unsafe extern "C" fn(Handle, *mut c_void) -> c_int;
 
-/// The results that this module returns (values of `nvJitLinkResult`).
+/// The result codes that this module returns (values of `nvJitLinkResult`).
 pub(crate) mod code {
     use std::ffi::c_int;
 
@@ -43,7 +46,7 @@ pub(crate) mod code {
     pub(crate) const INCORRECT_INPUT_TYPE: c_int = 12;
 }
 
-/// The outputs of a link: the results and the logs.
+/// The outputs of a link that clients can request: the results and the logs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Output {
     Cubin,
@@ -64,7 +67,7 @@ impl Output {
         }
     }
 
-    /// Returns the name of the function that copies the output.
+    /// Returns the name of the nvJitLink function that copies this output to the client's memory.
     fn getter(self) -> &'static str {
         match self {
             Output::Cubin => "nvJitLinkGetLinkedCubin",
@@ -90,9 +93,9 @@ macro_rules! in_slots {
     };
 }
 
-/// Returns the replacement of a symbol for the library copy in a slot, or `None` if the symbol is not replaced. The
-/// name of the symbol is plain or contains the version of NVIDIA's header, whose macros add the version:
-/// `__nvJitLinkCreate_13_5`.
+/// Returns the address of the function that replaces a symbol of the library copy in a slot, or
+/// `None` if the symbol is not replaced. The name of the symbol may contain a version, which macros
+/// of NVIDIA's header add: `__nvJitLinkCreate_13_5` instead of `nvJitLinkCreate`.
 pub fn stand_in(slot: usize, symbol: &str) -> Option<usize> {
     if slot >= SLOTS {
         return None;
@@ -117,7 +120,7 @@ pub fn stand_in(slot: usize, symbol: &str) -> Option<usize> {
     })
 }
 
-/// Returns a symbol's name without the version that the header added.
+/// Returns a symbol's name without the version that NVIDIA's header has added.
 fn plain(symbol: &str) -> &str {
     match symbol.strip_prefix("__") {
         None => symbol,
@@ -125,7 +128,7 @@ fn plain(symbol: &str) -> &str {
     }
 }
 
-/// The handle of NVIDIA's linker that belongs to a handle of this module.
+/// The handle of NVIDIA's linker that belongs to a link of this module.
 #[derive(Clone, Copy)]
 pub(crate) struct Theirs {
     slot: usize,
@@ -134,7 +137,7 @@ pub(crate) struct Theirs {
 
 impl Theirs {
     /// # Safety
-    /// `F` is the type of the function.
+    /// `F` must be the type of the C function with this name.
     unsafe fn function<F: Copy>(self, name: &str) -> Option<F> {
         // SAFETY: the caller guarantees the type.
         unsafe { real(Kind::JitLink, self.slot, name) }
@@ -166,7 +169,7 @@ impl Theirs {
         }
     }
 
-    /// Returns one of the outputs of NVIDIA's linker.
+    /// Returns the output `output` of NVIDIA's linker, or the linker's error code.
     fn output(self, output: Output) -> Result<Vec<u8>, c_int> {
         let name = output.getter();
         // SAFETY: the functions have these types.
@@ -214,7 +217,7 @@ impl Theirs {
 }
 
 /// # Safety
-/// The conditions of `nvJitLinkCreate` apply.
+/// The caller must satisfy the conditions of `nvJitLinkCreate`.
 unsafe extern "C" fn create<const SLOT: usize>(
     out: *mut Handle,
     count: u32,
@@ -257,7 +260,7 @@ unsafe extern "C" fn create<const SLOT: usize>(
 }
 
 /// # Safety
-/// The conditions of `nvJitLinkDestroy` apply.
+/// The caller must satisfy the conditions of `nvJitLinkDestroy`.
 unsafe extern "C" fn destroy(handle: *mut Handle) -> c_int {
     guarded(code::INTERNAL, || {
         if handle.is_null() {
@@ -275,7 +278,7 @@ unsafe extern "C" fn destroy(handle: *mut Handle) -> c_int {
 }
 
 /// # Safety
-/// The conditions of `nvJitLinkAddData` apply.
+/// The caller must satisfy the conditions of `nvJitLinkAddData`.
 unsafe extern "C" fn add_data(
     handle: Handle,
     kind: c_int,
@@ -300,7 +303,7 @@ unsafe extern "C" fn add_data(
 }
 
 /// # Safety
-/// The conditions of `nvJitLinkAddFile` apply.
+/// The caller must satisfy the conditions of `nvJitLinkAddFile`.
 unsafe extern "C" fn add_file(handle: Handle, kind: c_int, path: *const c_char) -> c_int {
     guarded(code::INTERNAL, || {
         if path.is_null() {
@@ -325,7 +328,8 @@ unsafe extern "C" fn complete(handle: Handle) -> c_int {
 }
 
 /// # Safety
-/// The conditions of `nvJitLinkGetLinkedCubinSize` and the other size functions apply.
+/// The caller must satisfy the conditions of `nvJitLinkGetLinkedCubinSize` and of the other size
+/// functions.
 unsafe extern "C" fn size<const OUTPUT: usize>(handle: Handle, out: *mut usize) -> c_int {
     guarded(code::INTERNAL, || {
         if out.is_null() {
@@ -345,7 +349,8 @@ unsafe extern "C" fn size<const OUTPUT: usize>(handle: Handle, out: *mut usize) 
 }
 
 /// # Safety
-/// The conditions of `nvJitLinkGetLinkedCubin` and the other output functions apply.
+/// The caller must satisfy the conditions of `nvJitLinkGetLinkedCubin` and of the other output
+/// functions.
 unsafe extern "C" fn get<const OUTPUT: usize>(handle: Handle, out: *mut c_void) -> c_int {
     guarded(code::INTERNAL, || {
         if out.is_null() {

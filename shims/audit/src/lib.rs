@@ -6,7 +6,8 @@
 //! the symbols that [`nvrtc`] and [`jitlink`] replace, this library returns the address of its own
 //! function.
 //!
-//! Margay uses the audit interface instead of other methods for these reasons:
+//! Margay uses the dynamic linker's audit interface (`LD_AUDIT`), and no other method to replace
+//! functions, for these reasons:
 //!
 //! - Python clients load the libraries of their wheels by absolute path and look functions up in the handle that
 //!   `dlopen` returned. Neither libraries in `LD_LIBRARY_PATH` nor symbols of `LD_PRELOAD` take part in this lookup.
@@ -14,14 +15,15 @@
 //!   Clients query the path of a compiler's library to find headers. If another file replaced a
 //!   compiler's file, companion files would not be found, and this query would return a wrong path.
 //!   Changed bindings do not cause these problems.
-//! - Taichi is loaded with `RTLD_DEEPBIND`, which bypasses preloaded functions but not an auditor.
+//! - The client Taichi is loaded with `RTLD_DEEPBIND`. Its symbols are then not bound to functions
+//!   of `LD_PRELOAD`, but an audit library can still change the bindings.
 //!
-//! The library runs in its own linker namespace with its own C library. It ignores bindings between all other
-//! libraries, and calls through changed bindings have no extra cost. It requires glibc. With other C libraries, `margay
-//! run` only sets environment variables.
+//! The library runs in its own linker namespace with its own C library. It does not change bindings
+//! between all other libraries. Calls through changed bindings have no additional cost. It requires
+//! glibc. With other C libraries, `margay run` only sets environment variables.
 //!
-//! Invariants: no panic propagates out of a function of this library. A program that uses neither compiler is not
-//! affected.
+//! Invariants: no panic propagates out of a function of this library. The library does not affect
+//! programs that use neither of the two compilers.
 
 pub mod jitlink;
 pub mod nvrtc;
@@ -35,7 +37,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use slots::Kind;
 
-/// The version of the audit interface for which this library is written.
+/// The version of the dynamic linker's audit interface for which this library is written.
 const VERSION: c_uint = 2;
 /// The flag with which [`la_objopen`] requests calls of [`la_symbind64`] for symbols that other files bind to this
 /// file.
@@ -44,14 +46,16 @@ const BIND_TO: c_uint = 1;
 /// files.
 const BIND_FROM: c_uint = 2;
 
-/// Returns the version of the audit interface to use. The dynamic linker calls this function first.
+/// Returns the version of the audit interface that the dynamic linker must use. The dynamic linker
+/// calls this function first.
 #[unsafe(no_mangle)]
 pub extern "C" fn la_version(offered: c_uint) -> c_uint {
     offered.min(VERSION)
 }
 
-/// Sets the cookie of a file to the number of the file's slot plus 1, or to 0 if the file is not audited. The dynamic
-/// linker calls this function for each file that it loads.
+/// Sets the cookie of a file to the number of the file's slot plus 1, or to 0 if the file is not
+/// audited. The dynamic linker calls this function for each file (program or library) that it
+/// loads.
 ///
 /// # Safety
 /// The dynamic linker calls this function with a valid map and cookie.
@@ -73,7 +77,7 @@ pub unsafe extern "C" fn la_objopen(
 }
 
 /// # Safety
-/// `name` is the first character of a C string.
+/// `name` must be the first character of a C string.
 unsafe fn kind_of(name: &c_char) -> Option<Kind> {
     // SAFETY: the caller guarantees a C string.
     let path = unsafe { CStr::from_ptr(name) }.to_bytes();
@@ -81,7 +85,8 @@ unsafe fn kind_of(name: &c_char) -> Option<Kind> {
     Kind::of_file(file)
 }
 
-/// Releases the slot of a file. The dynamic linker calls this function when it unloads the file.
+/// Releases the slot of a file, if the file has a slot. The dynamic linker calls this function when
+/// it unloads the file.
 ///
 /// # Safety
 /// The dynamic linker calls this function with the cookie of [`la_objopen`].
@@ -131,7 +136,7 @@ pub struct Symbol {
     size: u64,
 }
 
-/// Runs the body of a replacement function. If the body panics, returns `broken`.
+/// Runs the body of a replacement function. If the body panics, returns the error code `broken`.
 fn guarded(broken: c_int, body: impl FnOnce() -> c_int) -> c_int {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or(broken)
 }

@@ -1,10 +1,12 @@
-//! The replacement of NVRTC: it compiles for virtual architectures and returns the PTX instead of a cubin.
+//! The replacement of NVRTC: it compiles for virtual architectures (`compute_86`) and returns the
+//! resulting PTX instead of a cubin.
 //!
-//! `--gpu-architecture=sm_86` is passed to NVRTC as `compute_86`, so NVIDIA's assembler does not run. NVRTC then has no
-//! cubin, and this module returns the PTX in place of the cubin. If the caller passes `-dlto`, NVRTC produces linkable
-//! PTX instead of LTO-IR, and [`super::jitlink`] accepts this PTX. This module keeps no state for
-//! an `nvrtcProgram`, because it passes every query on to NVRTC. If NVRTC rejects the changed
-//! options, the caller's own options are used.
+//! `--gpu-architecture=sm_86` is passed to NVRTC as `compute_86`, so NVIDIA's assembler does not
+//! run. NVRTC then has no cubin, and this module returns the PTX in place of the cubin. If the
+//! caller passes `-dlto`, NVRTC produces linkable PTX instead of LTO-IR, and [`super::jitlink`]
+//! accepts this PTX. This module needs no state for an `nvrtcProgram`, because it passes every
+//! query on to NVRTC. If NVRTC rejects the changed options, this module calls NVRTC again with the
+//! caller's own options.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
@@ -25,7 +27,7 @@ const INVALID_OPTION: c_int = 5;
 /// `NVRTC_ERROR_INTERNAL_ERROR`.
 const INTERNAL: c_int = 11;
 
-/// The replacement functions for one slot.
+/// The replacement functions for the library copy in one slot.
 #[derive(Clone, Copy)]
 struct StandIns {
     compile: Compile,
@@ -35,8 +37,8 @@ struct StandIns {
     lto: Get,
 }
 
-/// The outputs of NVRTC that this module replaces by PTX. Each entry is the name of the function that copies the
-/// output.
+/// The outputs of NVRTC that this module replaces by PTX. Each entry is the name of the function
+/// that copies the output to the caller's memory.
 const OUTPUTS: [&str; 2] = ["nvrtcGetCUBIN", "nvrtcGetLTOIR"];
 
 macro_rules! for_slots {
@@ -53,7 +55,8 @@ macro_rules! for_slots {
 
 static STAND_INS: [StandIns; SLOTS] = for_slots!(0 1 2 3 4 5 6 7);
 
-/// Returns the replacement of a symbol for the library copy in a slot, or `None` if the symbol is not replaced.
+/// Returns the address of the function that replaces a symbol of the library copy in a slot, or
+/// `None` if the symbol is not replaced.
 pub fn stand_in(slot: usize, symbol: &str) -> Option<usize> {
     let ours = STAND_INS.get(slot)?;
     match symbol {
@@ -66,17 +69,17 @@ pub fn stand_in(slot: usize, symbol: &str) -> Option<usize> {
     }
 }
 
-/// Returns the original function of the library copy in a slot.
+/// Returns the library's own function `symbol` of the library copy in a slot.
 ///
 /// # Safety
-/// `F` is the type of the function.
+/// `F` must be the type of the C function `symbol`.
 unsafe fn own<F: Copy>(slot: usize, symbol: &str) -> Option<F> {
     // SAFETY: the caller guarantees the type.
     unsafe { real(Kind::Nvrtc, slot, symbol) }
 }
 
 /// # Safety
-/// The conditions of `nvrtcCompileProgram` apply.
+/// The caller must satisfy the conditions of `nvrtcCompileProgram`.
 unsafe extern "C" fn compile<const SLOT: usize>(
     program: Program,
     count: c_int,
@@ -104,7 +107,7 @@ unsafe extern "C" fn compile<const SLOT: usize>(
 /// Returns a copy of the options with changes that make NVRTC produce PTX, or `None` if no change is needed.
 ///
 /// # Safety
-/// `options` points to `count` C strings, or is null.
+/// `options` must be null or point to `count` C strings.
 unsafe fn virtual_options(count: c_int, options: *const *const c_char) -> Option<Vec<CString>> {
     let count = usize::try_from(count).ok()?;
     if options.is_null() {
@@ -137,13 +140,14 @@ const NAMES: [&[u8]; 2] = [b"--gpu-architecture", b"-arch"];
 
 /// The spellings of the option that requests LTO-IR (code for link-time optimisation).
 const LATER: [&[u8]; 4] = [b"-dlto", b"--dlto", b"-dlink-time-opt", b"--dlink-time-opt"];
-/// The option that NVRTC gets instead of an option in [`LATER`]. It requests linkable PTX, which the
-/// audit can read, instead of LTO-IR.
+/// The option that NVRTC gets instead of an option in [`LATER`]. It requests linkable PTX, which
+/// [`super::jitlink`] can read, instead of LTO-IR.
 const LINKABLE: &[u8] = b"--relocatable-device-code=true";
 
-/// Returns the replacement of an option, or `None` if the option stays unchanged. An architecture
-/// `sm_*` becomes `compute_*`. The architecture follows the option's name in the same argument, or
-/// is the next argument. An option for LTO-IR becomes the option for linkable PTX.
+/// Returns the option that NVRTC gets instead of `option`, or `None` if it gets `option` unchanged.
+/// An architecture `sm_*` becomes `compute_*`. The architecture is a part of the argument that
+/// names the option, or it is the next argument; `previous` is the argument before `option`. An
+/// option for LTO-IR becomes the option for linkable PTX.
 fn virtual_option(previous: &[u8], option: &[u8]) -> Option<Vec<u8>> {
     if LATER.contains(&option) {
         return Some(LINKABLE.to_vec());
@@ -167,10 +171,10 @@ fn virtual_option(previous: &[u8], option: &[u8]) -> Option<Vec<u8>> {
     Some([&option[..head], b"compute_", number].concat())
 }
 
-/// Returns the size of an output, and whether PTX replaces the output.
+/// Returns the size of an output ([`OUTPUTS`]) in bytes, and whether PTX replaces the output.
 ///
 /// # Safety
-/// The conditions of `nvrtcGetCUBINSize` apply.
+/// The caller must satisfy the conditions of `nvrtcGetCUBINSize`.
 unsafe fn sized(slot: usize, output: usize, program: Program) -> Result<(usize, bool), c_int> {
     let name = OUTPUTS.get(output).ok_or(INTERNAL)?;
     let mut bytes = 0;
@@ -192,7 +196,7 @@ unsafe fn sized(slot: usize, output: usize, program: Program) -> Result<(usize, 
 }
 
 /// # Safety
-/// The conditions of `nvrtcGetCUBINSize` apply.
+/// The caller must satisfy the conditions of `nvrtcGetCUBINSize`.
 unsafe extern "C" fn size<const SLOT: usize, const OUTPUT: usize>(
     program: Program,
     out: *mut usize,
@@ -214,7 +218,7 @@ unsafe extern "C" fn size<const SLOT: usize, const OUTPUT: usize>(
 }
 
 /// # Safety
-/// The conditions of `nvrtcGetCUBIN` apply.
+/// The caller must satisfy the conditions of `nvrtcGetCUBIN`.
 unsafe extern "C" fn get<const SLOT: usize, const OUTPUT: usize>(
     program: Program,
     out: *mut c_char,

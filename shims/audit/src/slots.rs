@@ -12,10 +12,11 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use super::symbols::{LinkMap, find};
 
-/// The number of slots for each library. If more copies of a library are loaded, the further copies are not audited.
+/// The number of slots for each library. If more copies of a library are loaded, the functions of
+/// the further copies are not replaced.
 pub const SLOTS: usize = 8;
 
-/// The libraries that are audited.
+/// The libraries of which this library replaces functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// NVRTC, the compiler of CUDA C++.
@@ -25,7 +26,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Returns the library of a file, determined by the file's name.
+    /// Returns which of the audited libraries a file contains, according to its name; `None` for
+    /// any other file.
     pub fn of_file(name: &[u8]) -> Option<Kind> {
         let is = |stem: &[u8]| {
             let rest = name.strip_prefix(stem);
@@ -54,8 +56,8 @@ fn maps(kind: Kind) -> &'static Maps {
     }
 }
 
-/// Assigns a slot to a copy that is being loaded, and returns the slot's number. Returns `None` if all slots are in
-/// use.
+/// Assigns a slot to a library copy that is being loaded, and returns the slot's number. Returns
+/// `None` if all slots are in use.
 pub fn open(kind: Kind, map: *mut LinkMap) -> Option<usize> {
     let free = |slot: &AtomicPtr<LinkMap>| {
         slot.compare_exchange(null_mut(), map, Ordering::AcqRel, Ordering::Relaxed)
@@ -68,7 +70,7 @@ pub fn open(kind: Kind, map: *mut LinkMap) -> Option<usize> {
     })
 }
 
-/// Releases the slot with this number.
+/// Releases the slot with the number `number`.
 pub fn close(number: usize) {
     let mut all = NVRTC.iter().chain(&JIT_LINK);
     if let Some(slot) = all.nth(number) {
@@ -76,8 +78,8 @@ pub fn close(number: usize) {
     }
 }
 
-/// Returns the address of the replacement of a symbol for the copy in the slot with this number, or `None` if the
-/// symbol is not replaced.
+/// Returns the address of the function that replaces a symbol of the library copy in the slot
+/// `number`, or `None` if the symbol is not replaced.
 pub fn stand_in(number: usize, symbol: &str) -> Option<usize> {
     match number.checked_sub(SLOTS) {
         None => super::nvrtc::stand_in(number, symbol),
@@ -85,10 +87,10 @@ pub fn stand_in(number: usize, symbol: &str) -> Option<usize> {
     }
 }
 
-/// Returns the original function of the library copy in a slot.
+/// Returns the library's own function `symbol` of the library copy in a slot.
 ///
 /// # Safety
-/// `F` is the type of the C function `symbol`.
+/// `F` must be the type of the C function `symbol`.
 pub unsafe fn real<F: Copy>(kind: Kind, slot: usize, symbol: &str) -> Option<F> {
     const { assert!(size_of::<F>() == size_of::<usize>()) };
     let map = maps(kind).get(slot)?.load(Ordering::Acquire);

@@ -1,4 +1,4 @@
-//! Lookup of a function in one loaded file.
+//! Looks up the address of a function in one loaded file.
 //!
 //! `dlsym` is unsuitable for two reasons. The dynamic linker also audits lookups by the auditing
 //! library itself, and a file that was loaded as a dependency of another file has no search scope
@@ -34,7 +34,7 @@ const GNU_HASH: i64 = 0x6fff_fef5;
 /// The section index of a symbol that the file does not define.
 const UNDEFINED: u16 = 0;
 
-/// Computes the hash of a name for `DT_GNU_HASH` tables.
+/// Computes the hash of a symbol's name for `DT_GNU_HASH` tables.
 fn hash(name: &[u8]) -> u32 {
     name.iter().fold(5381, |hash: u32, &byte| {
         hash.wrapping_mul(33).wrapping_add(u32::from(byte))
@@ -44,7 +44,7 @@ fn hash(name: &[u8]) -> u32 {
 /// Returns the address of the symbol `name` if the file itself defines it.
 ///
 /// # Safety
-/// `map` is the map of a loaded file.
+/// `map` must be the link map of a loaded file.
 pub(super) unsafe fn find(map: *const LinkMap, name: &CStr) -> Option<usize> {
     // SAFETY: the map and its dynamic section belong to the dynamic linker; a null tag ends the section.
     unsafe {
@@ -73,11 +73,12 @@ pub(super) unsafe fn find(map: *const LinkMap, name: &CStr) -> Option<usize> {
     }
 }
 
-/// Searches a GNU hash table. The table consists of a header, a filter of 64-bit words, the buckets, and the hash of
-/// each symbol. The last hash of each bucket has its lowest bit set.
+/// Searches a file's GNU hash table (`DT_GNU_HASH`) for the symbol `name`. The table consists of a
+/// header, a filter of 64-bit words, the buckets, and the hash of each symbol. The last hash of
+/// each bucket has its lowest bit set.
 ///
 /// # Safety
-/// The pointers belong to a loaded file.
+/// The pointers must point to the tables of a loaded file.
 unsafe fn in_table(
     table: *const u32,
     symbols: *const Symbol,

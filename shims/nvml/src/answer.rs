@@ -7,7 +7,7 @@ use crate::state::{Answer, Code};
 /// Writes a value to `out`; returns `INVALID_ARGUMENT` if `out` is null.
 ///
 /// # Safety
-/// `out` is null or points to memory for a value.
+/// `out` must be null or point to memory for a value.
 pub(crate) unsafe fn give<T>(out: *mut T, value: T) -> Answer {
     if out.is_null() {
         return Err(Code::INVALID_ARGUMENT);
@@ -17,10 +17,11 @@ pub(crate) unsafe fn give<T>(out: *mut T, value: T) -> Answer {
     Ok(())
 }
 
-/// Writes a text and its NUL, or returns `INSUFFICIENT_SIZE` if they do not fit.
+/// Writes a text and a final NUL to `out`; returns `INSUFFICIENT_SIZE` if they need more than
+/// `room` bytes.
 ///
 /// # Safety
-/// `out` is null or points to memory for `room` bytes.
+/// `out` must be null or point to memory for `room` bytes.
 pub(crate) unsafe fn give_text(out: *mut c_char, room: c_uint, text: &str) -> Answer {
     if out.is_null() {
         return Err(Code::INVALID_ARGUMENT);
@@ -36,7 +37,8 @@ pub(crate) unsafe fn give_text(out: *mut c_char, room: c_uint, text: &str) -> An
     Ok(())
 }
 
-/// Returns a text as a field of `N` bytes, truncated if necessary and padded with NULs.
+/// Returns a text as an array of `N` bytes. A longer text is truncated, and a shorter text is
+/// padded with NULs.
 pub(crate) fn field<const N: usize>(text: &str) -> [u8; N] {
     let mut bytes = [0; N];
     let len = text.floor_char_boundary(text.len().min(N - 1));

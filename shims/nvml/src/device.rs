@@ -1,4 +1,4 @@
-//! The functions for devices.
+//! The NVML functions that return devices or properties of a device.
 #![allow(non_snake_case, reason = "the names are NVIDIA's")]
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_ulonglong, c_void};
@@ -20,7 +20,7 @@ fn handle(facts: &Facts) -> Device {
     first.wrapping_add(facts.number() as usize).cast()
 }
 
-/// Returns the device of a handle.
+/// Returns the device that a handle refers to.
 fn device_of(device: Device) -> Result<Facts, Code> {
     let number = (device as usize).wrapping_sub(DEVICES.as_ptr() as usize);
     match number < Facts::count() as usize {
@@ -29,10 +29,10 @@ fn device_of(device: Device) -> Result<Facts, Code> {
     }
 }
 
-/// Writes the handle of the first device that `is` accepts.
+/// Writes to `out` the handle of the first device for which `is` returns true.
 ///
 /// # Safety
-/// `out` is null or points to memory for a handle.
+/// `out` must be null or point to memory for a handle.
 unsafe fn give_device(out: *mut Device, is: impl Fn(&Facts) -> bool) -> Answer {
     match Facts::all().iter().find(|facts| is(facts)) {
         // SAFETY: the caller guarantees the memory.
@@ -41,13 +41,14 @@ unsafe fn give_device(out: *mut Device, is: impl Fn(&Facts) -> bool) -> Answer {
     }
 }
 
-/// Checks the handle of a device, and runs the body of a function for this device.
+/// Runs `body`, the body of an NVML function, with the device that a handle refers to. Returns an
+/// error code if the handle is invalid.
 pub(crate) fn about(device: Device, body: impl FnOnce(Facts) -> Answer) -> c_int {
     serve(|| body(device_of(device)?)).0
 }
 
 /// # Safety
-/// `text` is null or a C string.
+/// `text` must be null or a C string.
 unsafe fn text<'a>(text: *const c_char) -> Result<&'a str, Code> {
     if text.is_null() {
         return Err(Code::INVALID_ARGUMENT);
@@ -61,7 +62,7 @@ unsafe fn text<'a>(text: *const c_char) -> Result<&'a str, Code> {
 /// Returns the number of devices.
 ///
 /// # Safety
-/// `count` is null or points to memory for a number.
+/// `count` must be null or point to memory for a number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetCount_v2(count: *mut c_uint) -> c_int {
     // SAFETY: the caller guarantees the memory.
@@ -71,7 +72,7 @@ pub unsafe extern "C" fn nvmlDeviceGetCount_v2(count: *mut c_uint) -> c_int {
 /// Returns the number of devices. This function is the first version of [`nvmlDeviceGetCount_v2`].
 ///
 /// # Safety
-/// The conditions of [`nvmlDeviceGetCount_v2`] apply.
+/// The caller must satisfy the conditions of [`nvmlDeviceGetCount_v2`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetCount(count: *mut c_uint) -> c_int {
     // SAFETY: the caller guarantees the memory.
@@ -81,7 +82,7 @@ pub unsafe extern "C" fn nvmlDeviceGetCount(count: *mut c_uint) -> c_int {
 /// Returns the device with this index.
 ///
 /// # Safety
-/// `device` is null or points to memory for a handle.
+/// `device` must be null or point to memory for a handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetHandleByIndex_v2(
     index: c_uint,
@@ -98,7 +99,7 @@ pub unsafe extern "C" fn nvmlDeviceGetHandleByIndex_v2(
 /// Returns the device with this index. This function is the first version of [`nvmlDeviceGetHandleByIndex_v2`].
 ///
 /// # Safety
-/// The conditions of [`nvmlDeviceGetHandleByIndex_v2`] apply.
+/// The caller must satisfy the conditions of [`nvmlDeviceGetHandleByIndex_v2`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetHandleByIndex(index: c_uint, device: *mut Device) -> c_int {
     // SAFETY: the caller guarantees the memory.
@@ -108,7 +109,7 @@ pub unsafe extern "C" fn nvmlDeviceGetHandleByIndex(index: c_uint, device: *mut 
 /// Returns the device with this UUID. The UUID has the text form of [`nvmlDeviceGetUUID`].
 ///
 /// # Safety
-/// `uuid` is null or a C string; `device` is null or points to memory for a handle.
+/// `uuid` must be null or a C string; `device` must be null or point to memory for a handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetHandleByUUID(
     uuid: *const c_char,
@@ -135,7 +136,8 @@ pub struct Uuid {
 /// Returns the device with this UUID. The UUID is a text (kind 1) or a sequence of bytes (kind 2).
 ///
 /// # Safety
-/// `uuid` is null or points to the structure; `device` is null or points to memory for a handle.
+/// `uuid` must be null or point to a structure; `device` must be null or point to memory for a
+/// handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetHandleByUUIDV(
     uuid: *const Uuid,
@@ -164,7 +166,7 @@ pub unsafe extern "C" fn nvmlDeviceGetHandleByUUIDV(
 /// the first colon) may have any length, or be absent.
 ///
 /// # Safety
-/// `place` is null or a C string; `device` is null or points to memory for a handle.
+/// `place` must be null or a C string; `device` must be null or point to memory for a handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetHandleByPciBusId_v2(
     place: *const c_char,
@@ -197,7 +199,7 @@ fn parse_place(text: &str) -> Option<(u32, u32, u32)> {
 /// Returns the device at a PCI location. This function is the first version of [`nvmlDeviceGetHandleByPciBusId_v2`].
 ///
 /// # Safety
-/// The conditions of [`nvmlDeviceGetHandleByPciBusId_v2`] apply.
+/// The caller must satisfy the conditions of [`nvmlDeviceGetHandleByPciBusId_v2`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetHandleByPciBusId(
     place: *const c_char,
@@ -210,7 +212,7 @@ pub unsafe extern "C" fn nvmlDeviceGetHandleByPciBusId(
 /// Returns the device's name.
 ///
 /// # Safety
-/// `name` is null or points to memory for `length` bytes.
+/// `name` must be null or point to memory for `length` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetName(
     device: Device,
@@ -226,7 +228,7 @@ pub unsafe extern "C" fn nvmlDeviceGetName(
 /// Returns the device's UUID as text.
 ///
 /// # Safety
-/// `uuid` is null or points to memory for `length` bytes.
+/// `uuid` must be null or point to memory for `length` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetUUID(
     device: Device,
@@ -251,7 +253,7 @@ pub struct Memory {
 /// Returns the total, free and used memory of the device.
 ///
 /// # Safety
-/// `memory` is null or points to memory for the structure.
+/// `memory` must be null or point to memory for the structure.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetMemoryInfo(device: Device, memory: *mut Memory) -> c_int {
     about(device, |facts| {
@@ -284,7 +286,7 @@ const MEMORY_V2: c_uint = size_of::<MemoryV2>() as c_uint | 2 << 24;
 /// Returns the total, free and used memory of the device. The reported reserved memory is 0.
 ///
 /// # Safety
-/// `memory` is null or points to the structure, with its version set.
+/// `memory` must be null or point to the structure, with its version set.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetMemoryInfo_v2(
     device: Device,
@@ -318,11 +320,11 @@ pub struct Utilization {
     memory: c_uint,
 }
 
-/// Returns the utilisation of the host's cores. The same value is reported as the utilisation of
-/// the device and as the utilisation of its memory.
+/// Returns the utilisation of the host's processor cores in percent, both as the utilisation of the
+/// device and as the utilisation of its memory.
 ///
 /// # Safety
-/// `out` is null or points to memory for the structure.
+/// `out` must be null or point to memory for the structure.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetUtilizationRates(
     device: Device,
@@ -339,10 +341,10 @@ pub unsafe extern "C" fn nvmlDeviceGetUtilizationRates(
     })
 }
 
-/// Returns the compute capability.
+/// Returns the device's compute capability.
 ///
 /// # Safety
-/// `major` and `minor` are null or point to memory for a number.
+/// `major` and `minor` must be null or point to memory for a number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetCudaComputeCapability(
     device: Device,
@@ -365,7 +367,7 @@ macro_rules! numbers {
             $(#[$about])*
             ///
             /// # Safety
-            /// `out` is null or points to memory for a number.
+            /// `out` must be null or point to memory for a number.
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name(device: Device, out: *mut c_uint) -> c_int {
                 // SAFETY: the caller guarantees the memory.
@@ -378,13 +380,14 @@ macro_rules! numbers {
 numbers! {
     /// Returns the device's index.
     nvmlDeviceGetIndex = |facts| facts.number();
-    /// Returns the device's index as the minor number, because the device has no device file.
+    /// Returns the device's index. On a GPU, the result is the minor number of the device file, but
+    /// Margay's devices have no device file.
     nvmlDeviceGetMinorNumber = |facts| facts.number();
     /// Returns `NVML_BRAND_UNKNOWN`.
     nvmlDeviceGetBrand = |_| 0;
     /// Returns `NVML_COMPUTEMODE_DEFAULT`: several processes can use the device at the same time.
     nvmlDeviceGetComputeMode = |_| 0;
-    /// Returns the number of CUDA cores of all multiprocessors.
+    /// Returns the total number of CUDA cores of the device's multiprocessors.
     nvmlDeviceGetNumGpuCores = |facts| facts.cores();
     /// Returns 0: the device is the only one on its board.
     nvmlDeviceGetMultiGpuBoard = |_| 0;
@@ -392,7 +395,8 @@ numbers! {
     nvmlDeviceGetDisplayMode = |_| 0;
     /// Returns 0: no display is active.
     nvmlDeviceGetDisplayActive = |_| 0;
-    /// Returns the GPU architecture that has the device's compute capability.
+    /// Returns the number of the GPU architecture that has the device's compute capability
+    /// (`NVML_DEVICE_ARCH_*`).
     nvmlDeviceGetArchitecture = |facts| architecture(facts.capability());
 }
 
@@ -412,10 +416,11 @@ fn architecture(capability: (u32, u32)) -> c_uint {
     }
 }
 
-/// Returns whether two devices are on one board. This is true only if they are the same device.
+/// Returns whether two devices are on the same board. In Margay, each device is on a board of its
+/// own, so this is true only if both handles refer to the same device.
 ///
 /// # Safety
-/// `same` is null or points to memory for a number.
+/// `same` must be null or point to memory for a number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceOnSameBoard(
     first: Device,
@@ -447,16 +452,17 @@ pub struct ProcessInfoV1 {
     memory: c_ulonglong,
 }
 
-/// The value that stands for an unknown memory size.
+/// The value that NVML uses for an unknown memory size.
 const NOT_AVAILABLE: c_ulonglong = c_ulonglong::MAX;
-/// The value of an instance ID if the process does not use an instance of a partitioned GPU.
+/// The value of the instance IDs of a process that does not use an instance of a partitioned GPU.
 const NO_INSTANCE: c_uint = c_uint::MAX;
 
 /// Writes a list into a buffer of `*count` elements, and writes the list's length to `count`. If
 /// the list is longer than the buffer, returns `INSUFFICIENT_SIZE`.
 ///
 /// # Safety
-/// `count` is null or valid; `out` is null or points to memory for `*count` elements.
+/// `count` must be null or point to a number. `out` must be null or point to memory for `*count`
+/// elements.
 unsafe fn give_list<T>(count: *mut c_uint, out: *mut T, list: Vec<T>) -> Answer {
     if count.is_null() {
         return Err(Code::INVALID_ARGUMENT);
@@ -475,10 +481,12 @@ unsafe fn give_list<T>(count: *mut c_uint, out: *mut T, list: Vec<T>) -> Answer 
     Ok(())
 }
 
-/// Returns the compute processes. The memory that each process uses is reported as unknown.
+/// Returns the processes that use the device for computations. The memory that each process uses is
+/// reported as unknown.
 ///
 /// # Safety
-/// `count` is null or valid; `out` is null or points to memory for `*count` elements.
+/// `count` must be null or point to a number. `out` must be null or point to memory for `*count`
+/// elements.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetComputeRunningProcesses_v3(
     device: Device,
@@ -497,10 +505,11 @@ pub unsafe extern "C" fn nvmlDeviceGetComputeRunningProcesses_v3(
     })
 }
 
-/// Returns the compute processes. This function is the second version of [`nvmlDeviceGetComputeRunningProcesses_v3`].
+/// Returns the processes that use the device for computations. This function is the second version
+/// of [`nvmlDeviceGetComputeRunningProcesses_v3`].
 ///
 /// # Safety
-/// The conditions of [`nvmlDeviceGetComputeRunningProcesses_v3`] apply.
+/// The caller must satisfy the conditions of [`nvmlDeviceGetComputeRunningProcesses_v3`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetComputeRunningProcesses_v2(
     device: Device,
@@ -511,11 +520,12 @@ pub unsafe extern "C" fn nvmlDeviceGetComputeRunningProcesses_v2(
     unsafe { nvmlDeviceGetComputeRunningProcesses_v3(device, count, out) }
 }
 
-/// Returns the compute processes as [`ProcessInfoV1`]. This function is the first version of
-/// [`nvmlDeviceGetComputeRunningProcesses_v3`].
+/// Returns the processes that use the device for computations, as [`ProcessInfoV1`]. This function
+/// is the first version of [`nvmlDeviceGetComputeRunningProcesses_v3`].
 ///
 /// # Safety
-/// The conditions of [`nvmlDeviceGetComputeRunningProcesses_v3`] apply, with elements of type [`ProcessInfoV1`].
+/// The caller must satisfy the conditions of [`nvmlDeviceGetComputeRunningProcesses_v3`]. The
+/// elements of `out` have the type [`ProcessInfoV1`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetComputeRunningProcesses(
     device: Device,
@@ -538,7 +548,7 @@ macro_rules! no_processes {
             /// Returns an empty list: there are no graphics processes and no processes of an MPS server.
             ///
             /// # Safety
-            /// `count` is null or points to memory for a number.
+            /// `count` must be null or point to memory for a number.
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name(device: Device, count: *mut c_uint, _out: *mut c_void) -> c_int {
                 // SAFETY: the caller guarantees the memory.

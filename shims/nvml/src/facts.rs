@@ -1,5 +1,5 @@
-//! Properties of the devices. Programs can query them without starting the runtime. `margay smi`
-//! prints the same properties.
+//! Properties of Margay's devices. Programs can query them without starting the runtime. `margay
+//! smi` prints the same properties.
 
 use std::fs;
 use std::sync::{Mutex, PoisonError};
@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use margay::device::attributes::{PCI_BUS, PCI_DEVICE, PCI_DOMAIN};
 use margay::device::{DeviceConfig, uuid_text};
 
-/// The number of CUDA cores of one multiprocessor. The number is correct for compute capability 8.6, and is used for
-/// every capability.
+/// The number of CUDA cores of one multiprocessor. This is the number for compute capability 8.6;
+/// Margay uses it for every compute capability.
 const CORES_PER_SM: u32 = 128;
 
 /// A device, with functions that return its properties and its current state.
@@ -19,12 +19,12 @@ pub struct Facts {
     number: u32,
 }
 
-/// The total and the free size of the device's memory in bytes.
+/// The size of the device's memory in bytes, and how much of it is free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
-    /// The total size of the device's memory.
+    /// The size of the device's memory, in bytes.
     pub total: u64,
-    /// The size of the free part of the device's memory.
+    /// The size of the free part of the device's memory, in bytes.
     pub free: u64,
 }
 
@@ -70,7 +70,7 @@ impl Facts {
         self.config.name_of(self.number as i32)
     }
 
-    /// Returns the compute capability as major and minor number.
+    /// Returns the device's compute capability: its major and its minor number.
     pub fn capability(&self) -> (u32, u32) {
         (self.config.capability.major, self.config.capability.minor)
     }
@@ -90,17 +90,17 @@ impl Facts {
         format!("{branch}.{}", self.config.driver_version)
     }
 
-    /// Returns the number of CUDA cores of all multiprocessors.
+    /// Returns the total number of CUDA cores of the device's multiprocessors.
     pub fn cores(&self) -> u32 {
         self.config.sms.saturating_mul(CORES_PER_SM)
     }
 
-    /// Returns the UUID as text.
+    /// Returns the device's UUID as text.
     pub fn uuid(&self) -> String {
         uuid_text(self.number)
     }
 
-    /// Returns PCI domain, bus and device.
+    /// Returns the device's PCI location: the numbers of domain, bus and device.
     pub fn pci(&self) -> (u32, u32, u32) {
         (
             PCI_DOMAIN as u32,
@@ -109,7 +109,8 @@ impl Facts {
         )
     }
 
-    /// Returns the PCI location as text. The domain has `domain_digits` digits: eight, or four in the older form.
+    /// Returns the device's PCI location as text. The domain has `domain_digits` digits: eight, or
+    /// four in the older form.
     pub fn bus_id(&self, domain_digits: usize) -> String {
         let (domain, bus, device) = self.pci();
         format!("{domain:0domain_digits$X}:{bus:02X}:{device:02X}.0")
@@ -151,7 +152,8 @@ fn ticks() -> Option<(u64, u64)> {
     Some((all.checked_sub(idle)?, all))
 }
 
-/// The shortest measurement period that gives a useful result.
+/// The minimum duration of a measurement of the utilisation; the result of a shorter measurement
+/// would be inaccurate.
 const PERIOD: Duration = Duration::from_millis(100);
 
 /// Returns the utilisation of the host's cores in percent, since the previous measurement. The first call measures for

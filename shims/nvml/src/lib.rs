@@ -1,4 +1,5 @@
-//! `libnvidia-ml.so.1`: the management library for a machine that only has Margay's devices.
+//! `libnvidia-ml.so.1`: Margay's replacement of NVIDIA's management library (NVML), for a machine
+//! whose only devices are Margay's.
 //!
 //! The library implements the queries that programs make before they choose a device: number of devices, name, UUID,
 //! memory, compute capability, versions, utilisation and compute processes. Functions for features that a CPU does not
@@ -8,8 +9,8 @@
 //! The memory of the device is memory of the host. The free memory of the host, up to the device's memory size, is
 //! reported as free. The rest of the device's memory is reported as used.
 //!
-//! Invariants: no panic propagates out of a function. A function never writes beyond the buffer length that the caller
-//! gives.
+//! Invariants: no panic propagates out of a function. No function writes beyond the end of the
+//! caller's buffer, whose length the caller passes.
 
 mod answer;
 mod device;

@@ -50,10 +50,10 @@ fn first(facts: &Facts) -> PciInfoV1 {
     }
 }
 
-/// Returns the PCI location as [`PciInfoV1`].
+/// Returns the device's PCI location as [`PciInfoV1`].
 ///
 /// # Safety
-/// `out` is null or points to memory for the structure.
+/// `out` must be null or point to memory for the structure.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetPciInfo(device: Device, out: *mut PciInfoV1) -> c_int {
     about(device, |facts| {
@@ -62,10 +62,10 @@ pub unsafe extern "C" fn nvmlDeviceGetPciInfo(device: Device, out: *mut PciInfoV
     })
 }
 
-/// Returns the PCI location as [`PciInfoV2`]. Reserved fields are 0.
+/// Returns the device's PCI location as [`PciInfoV2`]. Reserved fields are 0.
 ///
 /// # Safety
-/// `out` is null or points to memory for the structure.
+/// `out` must be null or point to memory for the structure.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetPciInfo_v2(device: Device, out: *mut PciInfoV2) -> c_int {
     about(device, |facts| {
@@ -79,10 +79,10 @@ pub unsafe extern "C" fn nvmlDeviceGetPciInfo_v2(device: Device, out: *mut PciIn
     })
 }
 
-/// Returns the PCI location as [`PciInfo`], the structure of the current header.
+/// Returns the device's PCI location as [`PciInfo`], the structure of the current header.
 ///
 /// # Safety
-/// `out` is null or points to memory for the structure.
+/// `out` must be null or point to memory for the structure.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetPciInfo_v3(device: Device, out: *mut PciInfo) -> c_int {
     about(device, |facts| {

@@ -1,13 +1,14 @@
-//! Lists the processes that use the device. A process counts if it has loaded a driver library
-//! (`libcuda.so`).
+//! Lists the processes that use the device. A process uses the device if it has loaded a driver
+//! library (`libcuda.so`).
 
 use std::fs;
 
-/// A part of the driver library's path in the list of a process's mappings.
+/// If the path of a file that a process has mapped contains this text, the file is a driver
+/// library.
 const LIBRARY: &str = "/libcuda.so";
 
-/// Returns the ids of the processes in ascending order. Processes of other users are absent, because their mappings are
-/// not readable.
+/// Returns the IDs of the processes that use the device, in ascending order. Processes of other
+/// users are absent, because their mappings are not readable.
 pub fn computing() -> Vec<u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());

@@ -1,7 +1,8 @@
 //! The functions of the library for features that a CPU does not have: fans, power, links, virtual devices and more.
 //!
 //! Each function returns `NVML_ERROR_NOT_SUPPORTED`, as NVIDIA's library does for GPUs without the
-//! feature. Before `nvmlInit`, it returns `NVML_ERROR_UNINITIALIZED`. The arguments are ignored.
+//! feature. Before `nvmlInit`, it returns `NVML_ERROR_UNINITIALIZED`. The functions do not use
+//! their arguments.
 
 use std::ffi::c_int;
 

@@ -15,7 +15,7 @@ macro_rules! codes {
         impl Code {
             $(#[doc = $text] pub const $name: Code = Code($number);)*
 
-            /// Returns the description of the code.
+            /// Returns a text that describes the result code.
             pub(crate) fn text(self) -> &'static std::ffi::CStr {
                 match self.0 {
                     $($number => {
@@ -67,7 +67,7 @@ codes! {
     UNKNOWN = 999, "Unknown Error";
 }
 
-/// The result of a function's body.
+/// The result of the body of an NVML function.
 pub(crate) type Answer = Result<(), Code>;
 
 /// The number of calls that have initialised the library minus the number of calls of `nvmlShutdown`.
@@ -78,8 +78,7 @@ pub(crate) fn begin() {
     USERS.fetch_add(1, Ordering::AcqRel);
 }
 
-/// Decrements the number of initialisations. Returns `UNINITIALIZED` if the library is not
-/// initialised.
+/// Decrements [`USERS`]. Returns `UNINITIALIZED` if the library is not initialised.
 pub(crate) fn end() -> Answer {
     USERS
         .fetch_update(Ordering::AcqRel, Ordering::Acquire, |users| {
@@ -89,8 +88,9 @@ pub(crate) fn end() -> Answer {
         .map_err(|_| Code::UNINITIALIZED)
 }
 
-/// Runs the body of a function that requires initialisation, and converts a panic to `UNKNOWN`.
-/// Other threads cannot cancel this thread (`pthread_cancel`) while the body runs.
+/// Runs the body of an NVML function that requires an initialised library, and converts a panic to
+/// the result code `UNKNOWN`. Other threads cannot cancel this thread (`pthread_cancel`) while the
+/// body runs.
 pub(crate) fn serve(body: impl FnOnce() -> Answer) -> Code {
     if USERS.load(Ordering::Acquire) == 0 {
         return Code::UNINITIALIZED;
@@ -103,7 +103,7 @@ pub(crate) fn serve(body: impl FnOnce() -> Answer) -> Code {
     }
 }
 
-/// Returns the result of an unsupported function.
+/// Returns the result of a function for a feature that the devices do not have.
 pub(crate) fn refuse() -> Code {
     serve(|| Err(Code::NOT_SUPPORTED))
 }

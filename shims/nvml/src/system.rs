@@ -1,4 +1,4 @@
-//! The functions that are not specific to a device.
+//! The NVML functions that do not concern a certain device.
 #![allow(non_snake_case, reason = "the names are NVIDIA's")]
 
 use std::ffi::{c_char, c_int, c_uint};
@@ -8,7 +8,7 @@ use crate::facts::Facts;
 use crate::processes;
 use crate::state::{Code, begin, end, serve};
 
-/// Initialises the library. Each call needs a matching [`nvmlShutdown`].
+/// Initialises the library. For each call, the program must call [`nvmlShutdown`] once.
 #[unsafe(no_mangle)]
 pub extern "C" fn nvmlInit_v2() -> c_int {
     begin();
@@ -28,7 +28,8 @@ pub extern "C" fn nvmlInitWithFlags(_flags: c_uint) -> c_int {
     nvmlInit_v2()
 }
 
-/// Ends one use of the library. Each call of this function matches one call of [`nvmlInit_v2`].
+/// Ends one use of the library, which a call of [`nvmlInit_v2`] began. The library is initialised
+/// until all uses have ended.
 #[unsafe(no_mangle)]
 pub extern "C" fn nvmlShutdown() -> c_int {
     end().map_or_else(|code| code.0, |()| Code::SUCCESS.0)
@@ -43,7 +44,7 @@ pub extern "C" fn nvmlErrorString(code: c_int) -> *const c_char {
 /// Returns the driver's version as text.
 ///
 /// # Safety
-/// `version` is null or points to memory for `length` bytes.
+/// `version` must be null or point to memory for `length` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlSystemGetDriverVersion(version: *mut c_char, length: c_uint) -> c_int {
     // SAFETY: the caller guarantees the buffer.
@@ -53,7 +54,7 @@ pub unsafe extern "C" fn nvmlSystemGetDriverVersion(version: *mut c_char, length
 /// Returns the library's version as text: the major CUDA version and the driver's version.
 ///
 /// # Safety
-/// `version` is null or points to memory for `length` bytes.
+/// `version` must be null or point to memory for `length` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlSystemGetNVMLVersion(version: *mut c_char, length: c_uint) -> c_int {
     serve(|| {
@@ -65,20 +66,21 @@ pub unsafe extern "C" fn nvmlSystemGetNVMLVersion(version: *mut c_char, length: 
     .0
 }
 
-/// Returns the CUDA version: 13050 for 13.5.
+/// Returns the CUDA version of the driver: 13050 for 13.5.
 ///
 /// # Safety
-/// `version` is null or points to memory for a number.
+/// `version` must be null or point to memory for a number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlSystemGetCudaDriverVersion(version: *mut c_int) -> c_int {
     // SAFETY: the caller guarantees the memory.
     serve(|| unsafe { give(version, Facts::of(0).cuda_version()) }).0
 }
 
-/// Returns the CUDA version. This function is the second version of [`nvmlSystemGetCudaDriverVersion`].
+/// Returns the CUDA version of the driver. This function is the second version of
+/// [`nvmlSystemGetCudaDriverVersion`].
 ///
 /// # Safety
-/// The conditions of [`nvmlSystemGetCudaDriverVersion`] apply.
+/// The caller must satisfy the conditions of [`nvmlSystemGetCudaDriverVersion`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlSystemGetCudaDriverVersion_v2(version: *mut c_int) -> c_int {
     // SAFETY: the caller guarantees the memory.
@@ -88,7 +90,7 @@ pub unsafe extern "C" fn nvmlSystemGetCudaDriverVersion_v2(version: *mut c_int) 
 /// Returns the path of the program that a process runs.
 ///
 /// # Safety
-/// `name` is null or points to memory for `length` bytes.
+/// `name` must be null or point to memory for `length` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlSystemGetProcessName(
     pid: c_uint,
@@ -103,10 +105,10 @@ pub unsafe extern "C" fn nvmlSystemGetProcessName(
     .0
 }
 
-/// Returns 0: there are no S-class units.
+/// Returns 0, the number of S-class units (enclosures with several GPUs).
 ///
 /// # Safety
-/// `count` is null or points to memory for a number.
+/// `count` must be null or point to memory for a number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlUnitGetCount(count: *mut c_uint) -> c_int {
     // SAFETY: the caller guarantees the memory.

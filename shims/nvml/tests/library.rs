@@ -35,7 +35,7 @@ fn text(get: impl FnOnce(*mut c_char, u32) -> i32) -> Result<String, i32> {
 /// Checks that each version of `nvmlDeviceGetPciInfo` writes exactly its own version of the structure.
 ///
 /// # Safety
-/// `device` is a handle of the library.
+/// `device` must be a device handle of the library.
 unsafe fn places_on_the_bus(device: *const c_void) {
     for (version, bytes) in [(1, 32), (2, 52), (3, 68)] {
         let mut place = [0xccu8; 80];
@@ -148,7 +148,8 @@ fn programs_get_what_they_ask_for() {
     }
 }
 
-/// The environment variable that marks the child process. The child's `CUDA_VISIBLE_DEVICES` hides devices.
+/// The environment variable that is set only in the child process, in which `CUDA_VISIBLE_DEVICES`
+/// hides devices.
 const CHILD: &str = "MARGAY_TEST_HIDDEN_DEVICES";
 
 /// Runs in the child process of the test [`all_devices_are_told_whatever_programs_see`] and
@@ -173,7 +174,8 @@ fn child() {
     println!("seen");
 }
 
-/// `CUDA_VISIBLE_DEVICES` hides devices from CUDA programs only, not from this library.
+/// Tests that `CUDA_VISIBLE_DEVICES` does not hide devices from this library; it hides them from
+/// CUDA programs.
 #[test]
 fn all_devices_are_told_whatever_programs_see() {
     for list in ["", "1", "2,0", "GPU-"] {

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 #[derive(Clone, Copy)]
 pub(crate) struct Function(usize);
 
-/// The driver library with a context.
+/// The loaded driver library, with the primary context of its first device.
 pub(crate) struct Driver {
     library: *mut c_void,
     context: *mut c_void,
@@ -40,7 +40,8 @@ fn beside() -> Option<CString> {
 }
 
 impl Driver {
-    /// Loads the driver library and retains the primary context of its first device.
+    /// Loads the driver library, and activates the primary context of its first device
+    /// (`cuDevicePrimaryCtxRetain`).
     pub(crate) fn load() -> Result<Driver, String> {
         // Kernels receive addresses of this process, so memory isolation must be off.
         if std::env::var_os("MARGAY_ISOLATE").is_none() {
@@ -73,7 +74,7 @@ impl Driver {
     }
 
     /// # Safety
-    /// `F` is the type of the function.
+    /// `F` must be the type of the C function `name`.
     unsafe fn function<F: Copy>(&self, name: &CStr) -> Result<F, String> {
         const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
         // SAFETY: the handle belongs to a loaded library.
@@ -103,7 +104,7 @@ impl Driver {
         Err(format!("{what}: {text}"))
     }
 
-    /// Makes the context current on the calling thread.
+    /// Makes the primary context the current context of the calling thread.
     pub(crate) fn make_current(&self) -> Result<(), String> {
         // SAFETY: the function has this type, and the context is valid.
         unsafe {
@@ -113,7 +114,7 @@ impl Driver {
         }
     }
 
-    /// Loads a PTX text and returns its first kernel.
+    /// Loads a PTX text as a module and returns its first kernel.
     pub(crate) fn kernel(&self, text: &CStr) -> Result<Function, String> {
         type Load = unsafe extern "C" fn(*mut *mut c_void, *const c_void) -> c_int;
         type Enumerate = unsafe extern "C" fn(*mut Function, c_uint, *mut c_void) -> c_int;
@@ -185,7 +186,8 @@ impl Driver {
         }
     }
 
-    /// Checks that there is an argument for each parameter, and that no parameter is larger than a word.
+    /// Returns an error if the kernel has more parameters than `given`, the number of arguments, or
+    /// if a parameter is larger than a word (8 bytes).
     fn check_parameters(&self, function: Function, given: usize) -> Result<(), String> {
         type Count = unsafe extern "C" fn(Function, *mut usize) -> c_int;
         type Info = unsafe extern "C" fn(Function, usize, *mut usize, *mut usize) -> c_int;

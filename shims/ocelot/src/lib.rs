@@ -27,7 +27,7 @@ struct Kernels {
     by_text: HashMap<Vec<u8>, Function>,
 }
 
-/// Runs the kernel in `source` and waits for it.
+/// Runs the kernel in the PTX text `source`, and waits until it has ended.
 ///
 /// `arguments` contains a word for each parameter: an address of this process or a number. A parameter uses the low
 /// bytes of its word. A block has `block_x` by `block_y` by `block_z` threads, and the grid has `grid_x` by `grid_y` by
@@ -75,7 +75,8 @@ pub unsafe extern "C" fn ptx_run(
     std::process::abort();
 }
 
-/// Runs the kernel in `text`. `size` contains the grid dimensions, then the block dimensions.
+/// Runs the kernel in the PTX text `text`, and waits until it has ended. `size` contains the grid
+/// dimensions, then the block dimensions.
 fn run(text: &CStr, words: &[*mut c_void], size: [c_int; 6], shared: c_int) -> Result<(), String> {
     let mut size = size.map(|n| u32::try_from(n).unwrap_or(0));
     // A dimension of 0 means 1, so a caller can set unused dimensions to 0.

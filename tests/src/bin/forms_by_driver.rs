@@ -37,7 +37,7 @@ use margay_tests::forms::{BYTES, THREADS, changes, initial_aux, inputs, left_out
 use margay_tests::gpu::{self, Run};
 use margay_tests::literal::literal_tests_for;
 
-/// Time limit of one kernel.
+/// Maximum running time of one kernel.
 const LIMIT: Duration = Duration::from_secs(4);
 /// Exit code of a child process that must be replaced by a new child process.
 const REPLACE: u8 = 99;
@@ -62,7 +62,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Records the runs whose results are equal in two files, and prints how many runs of each opcode differ.
+/// Records those runs that have the same result in the files `gpu` and `margay`, and prints how
+/// many runs of each opcode have different results.
 fn record_equal(gpu: &str, margay: &str) -> Result<ExitCode, String> {
     let read = |path: &str| fs::read_to_string(path).map_err(|e| format!("{path}: {e}"));
     let (gpu, margay) = (read(gpu)?, read(margay)?);
@@ -124,7 +125,7 @@ fn shard_of(shard: &str) -> Result<Vec<FormKernel>, String> {
     Ok(all.skip(first).step_by(count.max(1)).collect())
 }
 
-/// Starts child processes until all forms of the shard have results.
+/// Starts one child process after the other until all forms of the shard have results.
 fn record(library: &str, file: &str, shard: &str) -> Result<ExitCode, String> {
     let all = shard_of(shard)?;
     File::create(file).map_err(|e| format!("{file}: {e}"))?;
@@ -172,7 +173,7 @@ fn append(file: &str, text: &str) -> Result<(), String> {
         .map_err(|e| format!("{file}: {e}"))
 }
 
-/// Runs forms until a form fails.
+/// Runs the kernels of forms in this child process until a kernel fails.
 fn child(library: &str, file: &str, shard: &str, from: &str) -> Result<ExitCode, String> {
     let from: usize = from.parse().map_err(|e| format!("{from}: {e}"))?;
     let driver = Driver::open(Path::new(library))?;

@@ -1,8 +1,9 @@
 //! Runs many random kernels: `random_kernels [--count N] [--seed S] [--one KERNEL] [--print KERNEL]`.
 //!
-//! `cargo xtask generate` builds and starts this program. `--count` is the number of kernels (default: 1000). Without
-//! `--seed`, `MARGAY_SEED` is the seed (in CI: the commit's hash). `--one KERNEL` runs only the kernel with the seed
-//! KERNEL, which a report names, and `--print KERNEL` prints the kernel's text.
+//! `cargo xtask generate` builds and starts this program. `--count` is the number of kernels
+//! (default: 1000). Without `--seed`, `MARGAY_SEED` is the seed (in CI: the commit's hash). `--one
+//! KERNEL` runs only the kernel with the seed KERNEL, which the report of a failure names, and
+//! `--print KERNEL` prints the kernel's text.
 #![allow(
     clippy::print_stdout,
     reason = "a command line program talks on its standard output"
@@ -17,7 +18,7 @@ use margay_tests::random::{self, generate, write};
 
 /// Number of kernels between two lines of output that show progress.
 const STEP: usize = 1024;
-/// Maximum number of failing kernels that are reduced and printed.
+/// Maximum number of failing kernels that are made as short as possible and printed.
 const SHOWN: usize = 5;
 
 fn main() -> ExitCode {

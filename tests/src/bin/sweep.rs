@@ -1,4 +1,5 @@
-//! Sweeps numeric instructions: `sweep [--sample N] [--only PART] [--seed S] [--threads N] [--page FILE]`.
+//! Runs numeric instructions with very many inputs and checks their results: `sweep [--sample N]
+//! [--only PART] [--seed S] [--threads N] [--page FILE]`.
 //!
 //! `cargo xtask sweep` builds and starts this program. Without `--sample`, every input runs, which takes an hour on one
 //! core. With `--sample`, the program prints a hash of each row's results at the end, so that a caller can compare runs
@@ -73,7 +74,7 @@ impl Options {
     }
 }
 
-/// Runs the selected rows; returns the number of rows with wrong results.
+/// Runs the rows that the options select; returns the number of rows with wrong results.
 fn run() -> Result<usize, String> {
     let options = Options::parse()?;
     let chosen = rows()

@@ -1,4 +1,4 @@
-//! Reads the directives of a file.
+//! Reads the directives of a file of the corpus.
 
 use std::collections::BTreeMap;
 
@@ -6,18 +6,18 @@ use margay::checks::{Kind, Tool};
 
 use super::{Argument, Case, Contents, Expected, Launch, Part, Step};
 
-/// Consecutive directives and the code below them.
+/// Consecutive lines with directives, and the lines of code up to the next directives.
 #[derive(Default)]
 struct Region<'a> {
     directives: Vec<(u32, &'a str)>,
     code: Vec<(u32, &'a str)>,
 }
 
-/// Returns the cases of a file's text.
+/// Returns the cases that a file with the text `text` contains.
 ///
 /// # Errors
 ///
-/// Returns an error with the line of a wrong directive.
+/// Returns an error that names the line of a directive, if the directive is wrong.
 pub fn read(text: &str) -> Result<Vec<Case>, String> {
     let mut class = String::new();
     let mut cases: Vec<Case> = Vec::new();
@@ -55,7 +55,7 @@ fn regions(text: &str) -> Vec<Region<'_>> {
     regions
 }
 
-/// Returns the kernel of a region: the name after the first `KERNEL`.
+/// Returns the name of the kernel in a region's code: the name after the first `KERNEL`.
 fn kernel_of(region: &Region<'_>) -> Option<String> {
     region.code.iter().find_map(|(_, text)| {
         let rest = text.strip_prefix("KERNEL ")?;
@@ -64,7 +64,8 @@ fn kernel_of(region: &Region<'_>) -> Option<String> {
     })
 }
 
-/// Returns the words of the comments of a region, with their lines.
+/// Returns the words in the comments of a region's code, each with the numbers of the lines that
+/// contain it.
 fn marks<'a>(region: &Region<'a>) -> BTreeMap<&'a str, Vec<u32>> {
     let mut marks: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
     for &(line, text) in &region.code {

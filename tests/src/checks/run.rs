@@ -23,14 +23,14 @@ pub enum Order {
     Shuffled(u64),
 }
 
-/// How a case runs.
+/// The settings with which a case runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Setting {
     /// The engine that runs the kernels.
     pub engine: EngineChoice,
     /// Number of worker threads.
     pub workers: usize,
-    /// The order of the blocks.
+    /// The order in which the blocks of a grid start.
     pub order: Order,
     /// Whether the race detector runs. It requires one worker and a fixed order of blocks.
     pub races: bool,
@@ -47,8 +47,8 @@ const fn setting(engine: EngineChoice, workers: usize, order: Order) -> Setting 
 
 /// The settings with which each case runs. The findings must not depend on the setting. In the last
 /// setting, the race detector does not run, so that generated code examines more accesses itself
-/// instead of calling the host. This setting skips cases with races, because the outcome of a race
-/// determines values on which other findings can depend.
+/// instead of calling the host. Cases with races do not run with this setting, because other
+/// findings can depend on values that a race determines.
 pub const SETTINGS: [Setting; 4] = [
     setting(EngineChoice::Native, 1, Order::Grid),
     setting(EngineChoice::Interpreter, 1, Order::Grid),
@@ -78,12 +78,12 @@ pub fn all_settings(races: bool) -> Vec<Setting> {
     all
 }
 
-/// Runs a case, and returns its reports without threads, addresses and counts. Omits the findings
-/// that may be reported ([`Case::allowed`]), because they can depend on the order in which lanes
-/// run.
+/// Runs a case, and returns the texts of its findings, from which threads, addresses and counts are
+/// removed. Omits the findings that may be reported ([`Case::allowed`]), because they can depend on
+/// the order in which lanes run.
 ///
 /// # Errors
-/// Returns the text of an error that is not a fault of the case.
+/// Returns the text of an error, if an error other than a fault of the kernel occurs.
 pub fn reports(
     setting: Setting,
     file: &str,
@@ -108,7 +108,8 @@ pub fn reports(
     Ok(found.iter().filter_map(report).chain(fault).collect())
 }
 
-/// Runs a case of a file with every setting.
+/// Runs a case of a file with every setting, and returns the differences from the case's
+/// directives.
 pub fn run(file: &str, ptx: &str, case: &Case) -> Difference {
     let mut difference = Difference::default();
     let is_racy = case.stated().any(|one| one.tool == "racecheck");
@@ -167,8 +168,8 @@ fn compare(case: &Case, found: &BTreeSet<Expected>, difference: &mut Difference,
     }
 }
 
-/// Runs a case. Returns the findings in the form of the directives, and the fault if a fault ended
-/// the launch.
+/// Runs a case. Returns the findings as values that can be compared with the directives, and the
+/// fault if a fault ended the launch.
 fn findings(
     setting: Setting,
     file: &str,
@@ -357,7 +358,7 @@ fn launch(
     stream.launch(&kernel, config, space.as_slice())
 }
 
-/// Performs a step of the host.
+/// Performs a step of the host before or after the launch.
 fn take(
     context: &Context,
     module: &Module,

@@ -1,4 +1,4 @@
-//! Writes the kernel that executes the cases of an instruction, and its directives.
+//! Writes the kernel that executes all cases of an instruction, and the kernel's directives.
 //!
 //! The grid has a block for each case. Every thread executes the instruction twice (see [`Choice`])
 //! and stores its results in its own elements of the result buffers.
@@ -15,14 +15,14 @@ use super::{Instruction, Operand, place};
 /// Number of threads in a block: one warp.
 const LANES: usize = 32;
 
-/// All cases of an instruction.
+/// A kernel to be written: an instruction and all cases that it executes.
 pub(super) struct Kernel {
     pub(super) name: String,
     pub(super) instruction: Instruction,
     pub(super) cases: Vec<Case>,
 }
 
-/// Which case a thread executes.
+/// The rule that determines which case a thread executes.
 #[derive(Clone, Copy)]
 enum Choice {
     /// Every thread executes the case of its block, so the operands are uniform.
@@ -34,7 +34,7 @@ enum Choice {
 impl Choice {
     const ALL: [Choice; 2] = [Choice::Block, Choice::Lane];
 
-    /// Returns the prefix of the names of the buffers of results.
+    /// Returns the prefix of the names of the result buffers.
     fn name(self) -> &'static str {
         match self {
             Choice::Block => "block",
@@ -94,7 +94,7 @@ impl Kernel {
         })
     }
 
-    /// Writes the buffer of an operand.
+    /// Writes the directive of an operand's buffer, with the operand's value in each case.
     fn operand(&self, text: &mut String, index: usize, ty: OpType) -> Result {
         write!(text, "//@ buffer: b{}", 8 * bytes(ty))?;
         for case in &self.cases {
@@ -103,7 +103,7 @@ impl Kernel {
         writeln!(text)
     }
 
-    /// Writes the buffer of a result and its expected content.
+    /// Writes the directives of a result's buffer and of its expected content.
     fn result(&self, text: &mut String, index: usize, ty: OpType, choice: Choice) -> Result {
         let threads = self.cases.len() * LANES;
         let results = self.cases.iter().map(|case| values(&case.results)[index]);
@@ -125,7 +125,8 @@ impl Kernel {
         writeln!(text)
     }
 
-    /// Writes parameters, registers, and the code that reads the thread's position.
+    /// Writes the beginning of the kernel: its parameters, its registers, and the code that reads
+    /// the indices of block and thread.
     fn head(&self, text: &mut String) -> Result {
         let results = 0..self.instruction.results.len();
         let of = |choice: Choice| {
@@ -156,7 +157,7 @@ impl Kernel {
         writeln!(text, "    mad.lo.u32 %thread, %block, {LANES}, %lane;")
     }
 
-    /// Writes code that loads the operands of `%case`.
+    /// Writes code that loads the operands of the case with the number `%case`.
     fn load(&self, text: &mut String) -> Result {
         for (index, ty) in self.registers() {
             write!(text, "    ld.param.u64 %at, [a{index}]; ")?;
@@ -201,7 +202,7 @@ impl Kernel {
     }
 }
 
-/// Returns the type of registers for values of a type.
+/// Returns the PTX type of the registers for values of the type `ty`.
 fn class(ty: OpType) -> &'static str {
     match ty.held().lane_bits() {
         _ if ty == OpType::Pred => "pred",
@@ -213,12 +214,12 @@ fn class(ty: OpType) -> &'static str {
     }
 }
 
-/// Returns the size of a value in a buffer.
+/// Returns the size in bytes of a value of the type `ty` in a buffer.
 fn bytes(ty: OpType) -> usize {
     ty.held().lane_bytes() as usize
 }
 
-/// Returns the type of the elements of a result in its buffer.
+/// Returns the type of the elements of a result buffer for results of the type `ty`.
 fn element(ty: OpType) -> Type {
     let name = match ty {
         OpType::F16 | OpType::F16x2 => "f16",

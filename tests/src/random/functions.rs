@@ -5,8 +5,8 @@ use super::numbers::Random;
 use super::program::{Leaf, Level};
 use super::templates::{Operands, register, source};
 
-/// The functions. Each entry contains a word that occurs in every kernel that calls the function,
-/// and the function's text.
+/// All functions that generated kernels can call. Each entry contains a word that occurs in every
+/// kernel that calls the function, and the function's text.
 pub(super) const ALL: [(&str, &str); 8] = [
     (
         "mix",
@@ -220,8 +220,8 @@ shape: .callprototype (.reg .b32 _) _ (.reg .b64 _, .reg .b64 _, .reg .f32 _, .r
     ),
 ];
 
-/// Generates a call of a function in whose loops threads may wait. A value of the calling thread
-/// determines the depth of recursion.
+/// Generates a call of a function in whose loops threads may wait. The depth of the recursion
+/// depends on a value of the calling thread.
 pub(super) fn waiting(random: &mut Random, operands: &Operands<'_>) -> String {
     let (a, n) = (source('r', random, operands), source('r', random, operands));
     let to = register('r', random);
@@ -240,7 +240,7 @@ call (%t0), %u0, (%in, %u1, {x}, %t0), both<L>; mov.u32 {to}, %t0;"
     )
 }
 
-/// Generates a call in which the active lanes of the warp synchronise.
+/// Generates a call of a function in which the active lanes of the warp synchronise.
 pub(super) fn meeting(random: &mut Random, operands: &Operands<'_>) -> Leaf {
     let (a, depth) = (source('r', random, operands), 1 + random.below(3));
     let to = register('r', random);
@@ -252,7 +252,7 @@ pub(super) fn meeting(random: &mut Random, operands: &Operands<'_>) -> Leaf {
     }
 }
 
-/// Generates a call in which all threads of the CTA synchronise.
+/// Generates a call of a function in which all threads of the CTA synchronise.
 pub(super) fn rallying(random: &mut Random, operands: &Operands<'_>) -> Leaf {
     let (a, depth) = (source('r', random, operands), 1 + random.below(3));
     let to = register('r', random);

@@ -1,7 +1,8 @@
 //! Generates a kernel from a seed.
 //!
-//! Invariant: barriers and CTA-uniform code are placed only where all threads of a CTA are converged, and no two
-//! threads access the same cell between two barriers, so that results do not depend on the order of execution.
+//! Two invariants make the results independent of the order of execution. Barriers and code for
+//! CTA-uniform values occur only where all threads of a CTA are converged. Between two barriers, no
+//! two threads access the same memory cell.
 
 use margay::Dim3;
 
@@ -13,7 +14,7 @@ use super::program::{Condition, Counting, Kernel, Leaf, Level, Statement};
 use super::templates::{self, Operands, register, source};
 use super::warps;
 
-/// Shapes of blocks, many of which have partial warps.
+/// Shapes of blocks. In many of them, the last warp has fewer than 32 threads.
 const BLOCKS: [(u32, u32, u32); 28] = [
     (32, 1, 1),
     (64, 1, 1),
@@ -45,12 +46,13 @@ const BLOCKS: [(u32, u32, u32); 28] = [
     (17, 1, 3),
 ];
 
-/// Generates the kernel of `seed`.
+/// Generates the kernel that `seed` determines.
 pub fn kernel(seed: u64) -> Kernel {
     chosen(seed, Random::new(seed))
 }
 
-/// Generates a kernel from a stream of choices. `seed` is a part of the kernel's name and an argument of its launch.
+/// Generates a kernel from the choices that `random` makes. `seed` is a part of the kernel's name
+/// and an argument of its launch.
 pub fn chosen(seed: u64, mut random: Random) -> Kernel {
     let &(x, y, z) = random.pick(&BLOCKS);
     let threads = x * y * z;
@@ -90,12 +92,12 @@ pub fn chosen(seed: u64, mut random: Random) -> Kernel {
     kernel
 }
 
-/// The position of a statement in the kernel.
+/// The properties of a position in the kernel at which a statement is generated.
 #[derive(Clone, Copy)]
 struct StatementContext {
     level: Level,
     depth: usize,
-    /// Level of convergence of the innermost loop.
+    /// The threads that are converged in the innermost loop; `None` outside loops.
     looped: Option<Level>,
 }
 
@@ -115,12 +117,12 @@ struct Generator {
     meets: bool,
     /// Whether the kernel has loads and stores.
     memory: bool,
-    /// Whether threads may exit early.
+    /// Whether threads may exit before the end of the kernel.
     exits: bool,
     budget: u32,
     counters: Vec<String>,
     layout: Layout,
-    /// The kernel before statements are added to its body.
+    /// The kernel without the statements of its body.
     frame: Kernel,
 }
 
@@ -170,7 +172,7 @@ impl Generator {
         leaf(text)
     }
 
-    /// Generates a computation on values that are equal for all threads of a CTA.
+    /// Generates instructions that compute with values that are equal for all threads of a CTA.
     fn uniform(&mut self) -> Leaf {
         let random = &mut self.random;
         let to = register('w', random);
@@ -341,7 +343,8 @@ impl Generator {
         Statement::If(condition, then, other)
     }
 
-    /// Generates instructions that write a number to `<N>`. The number is at most about `most`.
+    /// Generates instructions that write a number to `<N>`. The maximum of the number is about
+    /// `most`.
     fn number(&mut self, most: u32) -> Condition {
         let operands = Operands {
             counters: &self.counters,
@@ -402,8 +405,9 @@ impl Generator {
         Statement::Switch { selector, arms }
     }
 
-    /// Generates a `break` or `continue`. If the generator can prove that the threads of the loop
-    /// are converged, they remain converged: all of them execute the statement, or none.
+    /// Generates a `break` or `continue` of the innermost loop. If the generator can prove that the
+    /// threads of the loop are converged, they remain converged: all of them execute the statement,
+    /// or none.
     fn leave(&mut self, place: StatementContext) -> Statement {
         let level = place.looped.unwrap_or(Level::Lane);
         if place.level < level {

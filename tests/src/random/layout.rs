@@ -12,7 +12,8 @@ pub const INPUT_SECTION: u32 = 16384;
 pub const INPUT_BYTES: u32 = 4 * INPUT_SECTION;
 /// Maximum number of threads of a launch. A section has at least eight bytes for each thread.
 pub const MOST_THREADS: u32 = 1536;
-/// Number of accumulators of each width.
+/// Number of 32-bit accumulators, and number of 64-bit accumulators. An accumulator is a cell that
+/// all threads change with atomic operations.
 pub const ACCUMULATORS: u32 = 16;
 
 /// The type of values in a section's cells.
@@ -28,8 +29,9 @@ pub enum Kind {
     F64,
 }
 
-/// Registers in which a kernel computes. Each entry contains the first letter of the registers'
-/// names, the number of registers, the size of a register in bytes, and the kind of its values.
+/// The registers in which a generated kernel computes. Each entry contains the first letter of the
+/// registers' names, the number of registers, the size of a register in bytes, and the kind of its
+/// values.
 pub const REGISTERS: [(char, u32, u32, Kind); 8] = [
     ('r', 5, 4, Kind::Bits),
     ('d', 3, 8, Kind::Bits),
@@ -42,7 +44,8 @@ pub const REGISTERS: [(char, u32, u32, Kind); 8] = [
     ('p', 1, 4, Kind::Bits),
 ];
 
-/// Atomic operations on 32-bit accumulators. Each operation has its own accumulator.
+/// The atomic operations on the 32-bit accumulators. Each operation changes an accumulator of its
+/// own.
 pub const REDUCTIONS: [(&str, &str); 8] = [
     ("add", "u32"),
     ("and", "b32"),
@@ -54,7 +57,8 @@ pub const REDUCTIONS: [(&str, &str); 8] = [
     ("max", "u32"),
 ];
 
-/// Atomic operations on 64-bit accumulators. Each operation has its own accumulator.
+/// The atomic operations on the 64-bit accumulators. Each operation changes an accumulator of its
+/// own.
 pub const WIDE_REDUCTIONS: [(&str, &str); 4] = [
     ("add", "u64"),
     ("xor", "b64"),
@@ -62,18 +66,18 @@ pub const WIDE_REDUCTIONS: [(&str, &str); 4] = [
     ("max", "u64"),
 ];
 
-/// A section of the results.
+/// A section of the result buffer.
 #[derive(Clone, Copy, Debug)]
 pub struct Section {
-    /// Offset of the section.
+    /// Offset in bytes of the section in the result buffer.
     pub offset: u32,
-    /// Size of the section.
+    /// Size of the section in bytes.
     pub bytes: u32,
     /// Kind of the section's values.
     pub kind: Kind,
 }
 
-/// The layout of the results of a launch.
+/// The layout of the result buffer of a launch.
 #[derive(Clone, Debug)]
 pub struct Layout {
     /// A section for each entry of [`REGISTERS`], with one cell for each register and thread. The cells of all threads
@@ -94,16 +98,16 @@ pub struct Layout {
     pub doubles: Section,
     /// Four f16 values for each thread; the cells of all threads are contiguous.
     pub halves: Section,
-    /// Accumulators of 32 bits.
+    /// The 32-bit accumulators.
     pub accumulators: Section,
-    /// Accumulators of 64 bits.
+    /// The 64-bit accumulators.
     pub wide_accumulators: Section,
-    /// Size of all sections.
+    /// Total size of all sections in bytes.
     pub bytes: u32,
 }
 
 impl Layout {
-    /// Returns the layout for `threads` threads.
+    /// Returns the layout of the results of a launch with `threads` threads.
     pub fn new(threads: u32) -> Layout {
         let mut end = 0u32;
         let mut section = |bytes: u32, kind| {
@@ -154,14 +158,15 @@ impl Layout {
         self.sections().find(inside).map_or(Kind::Bits, |s| s.kind)
     }
 
-    /// Returns the content of the results before the launch.
+    /// Returns the content of the result buffer before the launch.
     pub fn before(&self) -> Vec<u8> {
         (0..self.bytes)
             .map(|at| (at.wrapping_mul(0x9e37_79b9) >> 24) as u8)
             .collect()
     }
 
-    /// Describes the first difference between two results. All NaNs count as equal.
+    /// Returns a description of the first difference between two result buffers; `None` if they are
+    /// equal. All NaNs count as equal.
     pub fn difference(&self, left: &[u8], right: &[u8]) -> Option<String> {
         let mut at = 0;
         loop {
@@ -246,7 +251,7 @@ const EDGES_F32: [u32; 12] = [
 ];
 const EDGES_F16: [u16; 8] = [0, 0x8000, 0x0001, 0x03ff, 0x3c00, 0x7bff, 0xfc00, 0x7e00];
 
-/// Returns the inputs of all kernels.
+/// Returns the content of the input buffer, which is equal for all kernels.
 pub fn inputs() -> Vec<u8> {
     let mut random = Random::new(0x006d_6172_6761_7921);
     let mut bytes = Vec::with_capacity(INPUT_BYTES as usize);

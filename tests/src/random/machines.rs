@@ -1,7 +1,7 @@
 //! Runs generated kernels on machines that differ in engine, number of workers and order of CTAs and warps.
 //!
-//! The interpreter with one worker computes the expected contents of memory. On every other
-//! machine, the kernel must leave the same bytes in memory.
+//! The first machine, which runs the interpreter with one worker, computes the expected contents of
+//! memory. On every other machine, the kernel must leave the same bytes in memory.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::layout::{Layout, inputs};
 use super::program::Kernel;
 use super::write;
 
-/// The configuration of a machine.
+/// The settings of a machine: its engine, its number of workers and its order of execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setting {
     /// The engine.
@@ -35,7 +35,8 @@ impl Setting {
         }
     }
 
-    /// All settings. The machine with the first setting computes the expected results.
+    /// The settings of all machines. The machine with the first setting computes the expected
+    /// results.
     pub const ALL: [Setting; 16] = {
         const I: EngineChoice = EngineChoice::Interpreter;
         const N: EngineChoice = EngineChoice::Native;
@@ -71,11 +72,11 @@ impl fmt::Display for Setting {
     }
 }
 
-/// The outcome of a kernel.
+/// The outcome of a run of a kernel.
 #[derive(Debug)]
 enum Outcome {
     Bytes(Vec<u8>),
-    /// The kernel did not load, did not launch, or faulted.
+    /// The kernel could not be loaded or launched, or it faulted.
     Error(String),
 }
 
@@ -132,23 +133,24 @@ impl Machine {
         out.to_vec()
     }
 
-    /// Replaces this machine after a fault, because a fault is sticky in its context.
+    /// Replaces this machine by a new one after a fault, because all later calls in the context of
+    /// the faulting kernel fail.
     fn renew(&mut self) -> Result<(), Error> {
         *self = Machine::new(self.setting, &self.loader)?;
         Ok(())
     }
 }
 
-/// A kernel with a wrong result on one machine.
+/// A kernel whose result on one machine is wrong.
 #[derive(Clone, Debug)]
 pub struct Failure {
     /// The kernel that failed.
     pub kernel: Kernel,
     /// The setting of the machine with the wrong result.
     pub setting: Setting,
-    /// Description of the difference.
+    /// Description of the difference between the result and the expected result.
     pub what: String,
-    /// Whether the interpreter with one worker failed to run the kernel.
+    /// Whether the machine that computes the expected results failed to run the kernel.
     pub without_result: bool,
 }
 
@@ -159,11 +161,12 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// Creates all machines; machines with the same engine share its code.
+    /// Creates all machines. Machines with the same engine share the code that the engine has
+    /// compiled.
     ///
     /// # Errors
     ///
-    /// The errors of building a runtime.
+    /// Returns an error if a runtime cannot be created.
     pub fn new() -> Result<Bench, Error> {
         let native = built_in_loader(EngineChoice::Native);
         let interpreter = built_in_loader(EngineChoice::Interpreter);
@@ -180,11 +183,12 @@ impl Bench {
         })
     }
 
-    /// Runs each kernel in the reference interpreter, on all native machines, and on one other interpreter.
+    /// Runs each kernel on the machine that computes the expected results, on all machines with
+    /// native code, and on one other machine with the interpreter.
     ///
     /// # Errors
     ///
-    /// The errors of building a runtime.
+    /// Returns an error if a runtime cannot be created.
     pub fn run(&mut self, kernels: &[Kernel]) -> Result<Vec<Failure>, Error> {
         let count = Setting::ALL.len();
         let interpreters = Setting::ALL
@@ -198,11 +202,12 @@ impl Bench {
         self.compare(kernels, &others)
     }
 
-    /// Runs a kernel on the machine with this setting; returns the failure if the result is wrong.
+    /// Runs a kernel on the machine with the setting `setting`; returns the failure if the result
+    /// is wrong.
     ///
     /// # Errors
     ///
-    /// The errors of building a runtime.
+    /// Returns an error if a runtime cannot be created.
     pub fn fails(&mut self, kernel: &Kernel, setting: Setting) -> Result<Option<Failure>, Error> {
         let others: Vec<usize> = (0..self.machines.len())
             .filter(|&i| self.machines[i].setting == setting)
@@ -261,7 +266,8 @@ impl Bench {
     }
 }
 
-/// Compares two outcomes and describes the difference. No generated kernel may fail.
+/// Returns a description of the difference between two outcomes; `None` if they are equal. A kernel
+/// that fails counts as different, because no generated kernel may fail.
 fn difference(kernel: &Kernel, expected: &Outcome, found: &Outcome) -> Option<String> {
     match (expected, found) {
         (Outcome::Bytes(expected), Outcome::Bytes(found)) => {

@@ -1,14 +1,14 @@
 //! Generates loads, stores and atomics.
 //!
-//! A load can read any element of the inputs. A store writes only cells that belong to the thread. The results of the
-//! atomics do not depend on their order. Addresses are computed in various ways that real programs
-//! use. In some of them, intermediate values wrap.
+//! A load can read any element of the inputs. A store writes only cells that belong to the thread.
+//! The results of the atomics do not depend on their order. Addresses are computed in various ways
+//! that real programs use. In some of these ways, intermediate values wrap.
 
 use super::layout::{ACCUMULATORS, INPUT_SECTION, Layout, REDUCTIONS, Section, WIDE_REDUCTIONS};
 use super::numbers::Random;
 use super::templates::{Operands, register, source};
 
-/// The memory of a kernel.
+/// The memory that a generated kernel accesses.
 pub(super) struct Memory<'a> {
     /// The layout of the kernel's results.
     pub(super) layout: &'a Layout,
@@ -16,8 +16,8 @@ pub(super) struct Memory<'a> {
     pub(super) all_threads: u32,
 }
 
-/// A type of memory access: the suffix of `ld`, the number of bytes, the first letter of its
-/// registers' names, and the section of the inputs.
+/// A type of memory access: the suffix of the `ld` instruction, the number of bytes, the first
+/// letter of its registers' names, and the section of the inputs.
 type Access = (&'static str, u32, char, u32);
 
 const INTEGERS: [Access; 11] = [
@@ -100,7 +100,7 @@ fn index(random: &mut Random, operands: &Operands<'_>) -> (String, u32) {
 
 /// Generates instructions that write an address to `%u0`, and returns an immediate offset. The sum
 /// of the address and the offset is `base + index * step + from`. `bound` is an upper bound of the
-/// index before it was reduced.
+/// index, as [`index`] returned it.
 fn address(random: &mut Random, base: &str, from: u32, step: u32, bound: u32) -> (String, i64) {
     let shift = step.trailing_zeros();
     let from = i64::from(from);
@@ -147,7 +147,8 @@ fn address(random: &mut Random, base: &str, from: u32, step: u32, bound: u32) ->
     }
 }
 
-/// Generates a load whose address is equal for all threads, or a load from a table in constant memory.
+/// Generates a load from constant memory or from a parameter. The address is equal for all threads
+/// or, for a table in constant memory, different.
 pub(super) fn constant_load(random: &mut Random, operands: &Operands<'_>) -> String {
     let target = register('r', random);
     let r = source('r', random, operands);
@@ -232,7 +233,7 @@ impl Memory<'_> {
         (text, ty, letter, i64::from(self.layout.integers.offset))
     }
 
-    /// Generates an atomic operation on an accumulator of the grid.
+    /// Generates an atomic operation on an accumulator that all threads of the grid share.
     pub(super) fn reduce(&self, random: &mut Random, operands: &Operands<'_>) -> String {
         let cell = match random.below(4) {
             0 => format!("mov.u32 %t0, {}; ", random.below(ACCUMULATORS)),

@@ -1,10 +1,11 @@
-//! Random kernels, which must have the same results on every engine.
+//! Random kernels, which must have the same results in native code and in the interpreter.
 //!
 //! [`generate::kernel`] generates a kernel from a seed. Kernels contain nested divergence, loops,
-//! barriers, collectives, shared memory and all types. [`machines::Bench`] runs the kernel in both
-//! engines with several numbers of workers, in grid order and in reverse order, and compares all
-//! bytes. [`reduce::reduce`] reduces a failing kernel. `cargo xtask generate` runs many kernels;
-//! the tests run only a few kernels.
+//! barriers, collectives, shared memory and all types. [`machines::Bench`] runs the kernel with
+//! native code and with the interpreter, with several numbers of workers, in grid order and in
+//! reverse order, and compares all bytes of the results. [`reduce::reduce`] makes a failing kernel
+//! as short as possible. `cargo xtask generate` runs many kernels; the tests run only a few
+//! kernels.
 
 mod functions;
 pub mod generate;
@@ -21,19 +22,20 @@ pub mod write;
 use machines::{Bench, Failure};
 use program::Kernel;
 
-/// Number of kernels in a module.
+/// Number of kernels that are compiled together as one module.
 pub const BATCH: usize = 16;
 
-/// Returns the seed of the kernel with the index `index` in a run.
+/// Returns the seed of the kernel with the index `index` in the run with the seed `run`.
 pub fn seed_of(run: u64, index: u64) -> u64 {
     numbers::Random::new(run ^ index.wrapping_mul(0xd134_2543_de82_ef95)).bits()
 }
 
-/// Runs the kernels with the indices `first .. first + count` of a run and returns the failures.
+/// Runs the kernels with the indices `first .. first + count` of the run with the seed `run`, and
+/// returns the failures.
 ///
 /// # Errors
 ///
-/// The errors of building a runtime.
+/// Returns an error if a runtime cannot be created.
 pub fn run(
     bench: &mut Bench,
     run: u64,
@@ -49,7 +51,8 @@ pub fn run(
     Ok(failures)
 }
 
-/// Reduces the kernel of a failure, and formats it with a description.
+/// Makes the kernel of a failure as short as possible, and returns its text with a description of
+/// the failure.
 pub fn report(bench: &mut Bench, failure: &Failure) -> String {
     let mut last = failure.clone();
     reduce::reduce(&failure.kernel, |kernel| {

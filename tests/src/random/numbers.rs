@@ -4,12 +4,13 @@
 #[derive(Clone, Debug)]
 pub struct Random {
     state: u64,
-    /// The bytes of the chosen numbers in reverse order. Each number has two bytes.
+    /// The bytes of the numbers that the caller has chosen, in reverse order. Each number has two
+    /// bytes.
     chosen: Vec<u8>,
 }
 
 impl Random {
-    /// Returns the stream of `seed`.
+    /// Returns the stream of random numbers that `seed` determines.
     pub fn new(seed: u64) -> Random {
         Random {
             state: seed,
@@ -49,11 +50,11 @@ impl Random {
         self.below(100) < percent
     }
 
-    /// Returns one of the choices.
+    /// Returns a random element of `choices`.
     ///
     /// # Panics
     ///
-    /// Panics if there are no choices.
+    /// Panics if `choices` is empty.
     pub fn pick<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
         &choices[self.below(choices.len() as u32) as usize]
     }

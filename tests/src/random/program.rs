@@ -1,10 +1,10 @@
 //! The syntax tree of a generated kernel, and its launch.
 //!
-//! Invariant: if any statement is removed, or any compound statement is replaced by its content, the kernel is still
-//! valid. For this reason, registers are initialised before the first statement. Properties that
-//! depend on a statement's position (member masks, whether a barrier may count threads, the target
-//! of `break`) are determined when the text is written. The invariant makes it possible to reduce a
-//! failing kernel.
+//! Invariant: if any statement is removed, or any compound statement is replaced by its content,
+//! the kernel is still valid. For this reason, registers are initialised before the first
+//! statement. Properties that depend on a statement's position (member masks, whether a barrier may
+//! count threads, the target of `break`) are determined when the text is written. Because of this
+//! invariant, statements of a failing kernel can be removed until the kernel is short.
 
 use margay::Dim3;
 
@@ -13,33 +13,33 @@ use margay::Dim3;
 pub enum Level {
     /// The generator cannot prove that any threads are converged.
     Lane,
-    /// The threads of a warp.
+    /// All threads of a warp are converged.
     Warp,
-    /// The threads of a CTA.
+    /// All threads of a CTA are converged.
     Cta,
 }
 
-/// Text of instructions. `<M>` stands for the mask of the active lanes, and `<L>` stands for a
-/// number that makes labels unique. `<COUNT>` stands for the thread count of a barrier, if a count
-/// is permitted.
+/// Text of instructions that are removed only together. `<M>` stands for the mask of the active
+/// lanes, and `<L>` stands for a number that makes labels unique. `<COUNT>` stands for the thread
+/// count of a barrier, if a count is permitted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Leaf {
     /// The instructions.
     pub text: String,
-    /// The threads that synchronise in this code.
+    /// The threads that synchronise in these instructions; `None` if no threads synchronise.
     pub meets: Option<Level>,
 }
 
-/// A condition, as instructions that write a predicate to `<C>`.
+/// A condition: instructions that write a predicate to `<C>`, or a number to `<N>`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
     /// The instructions.
     pub leaf: Leaf,
-    /// The generator can prove that the condition is equal for these threads.
+    /// The threads for which the generator can prove that the condition is equal.
     pub level: Level,
 }
 
-/// How a loop counts its iterations.
+/// How the counter of a loop changes, and when the loop tests it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counting {
     /// The loop counts up and tests the counter before each iteration.
@@ -57,34 +57,35 @@ pub enum Counting {
 pub enum Statement {
     /// Straight-line code.
     Leaf(Leaf),
-    /// A condition with two alternatives.
+    /// An `if` statement: the condition, the statements if it is true, and the statements if it is
+    /// false.
     If(Condition, Vec<Statement>, Vec<Statement>),
-    /// A loop; `limit` writes the number of iterations to `<N>`.
+    /// A loop. The code `limit` writes the number of iterations to `<N>`.
     Loop {
-        /// How the iterations are counted.
+        /// How the counter of the loop changes, and when the loop tests it.
         counting: Counting,
         /// Instructions that compute the number of iterations.
         limit: Condition,
         /// The body of the loop.
         body: Vec<Statement>,
     },
-    /// A switch; `selector` writes a number below the number of arms to `<N>`.
+    /// A switch. The code `selector` writes a number below the number of arms to `<N>`.
     Switch {
         /// Instructions that compute the number of the arm.
         selector: Condition,
         /// The arms of the switch.
         arms: Vec<Vec<Statement>>,
     },
-    /// Ends the threads for which the condition holds.
+    /// Ends the threads for which the condition is true.
     Exit(Condition),
-    /// Leaves the innermost loop if the condition holds.
+    /// Leaves the innermost loop if the condition is true.
     Break(Condition),
-    /// Continues with the next iteration of the innermost loop if the condition holds.
+    /// Continues with the next iteration of the innermost loop if the condition is true.
     Continue(Condition),
 }
 
 impl Statement {
-    /// Returns the lists of statements inside this statement.
+    /// Returns the lists of statements that this statement contains: its branches, arms or body.
     pub fn bodies(&self) -> Vec<&Vec<Statement>> {
         match self {
             Statement::If(_, then, other) => vec![then, other],
@@ -94,7 +95,8 @@ impl Statement {
         }
     }
 
-    /// Returns mutable references to the lists of statements inside this statement.
+    /// Returns mutable references to the lists of statements that this statement contains
+    /// ([`Statement::bodies`]).
     pub fn bodies_mut(&mut self) -> Vec<&mut Vec<Statement>> {
         match self {
             Statement::If(_, then, other) => vec![then, other],
@@ -127,7 +129,7 @@ impl Statement {
             || self.bodies().into_iter().flatten().any(Statement::exits)
     }
 
-    /// Returns the number of statements, including nested ones.
+    /// Returns the number of statements: this statement and all statements nested in it.
     pub fn count(&self) -> usize {
         let inner = self.bodies().into_iter().flatten().map(Statement::count);
         1 + inner.sum::<usize>()
@@ -139,14 +141,14 @@ pub fn meets(body: &[Statement]) -> bool {
     body.iter().any(Statement::meets)
 }
 
-/// A kernel and its launch.
+/// A generated kernel, and the configuration with which it is launched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kernel {
     /// The seed of the kernel, which is also a part of its name.
     pub seed: u64,
-    /// Blocks in the grid.
+    /// Number of blocks of the grid in each dimension.
     pub grid: Dim3,
-    /// Threads in a block.
+    /// Number of threads of a block in each dimension.
     pub block: Dim3,
     /// The statements of the kernel.
     pub body: Vec<Statement>,
@@ -168,17 +170,17 @@ impl Kernel {
         self.threads() * self.grid.count() as u32
     }
 
-    /// Returns whether every warp is full and no thread exits early.
+    /// Returns whether every warp has 32 threads and no thread exits before the end of the kernel.
     pub fn full_warps(&self) -> bool {
         self.threads().is_multiple_of(32) && !self.body.iter().any(Statement::exits)
     }
 
-    /// Returns the number of statements.
+    /// Returns the number of statements of the kernel, including nested statements.
     pub fn len(&self) -> usize {
         self.body.iter().map(Statement::count).sum()
     }
 
-    /// Returns whether there are no statements.
+    /// Returns whether the kernel has no statements.
     pub fn is_empty(&self) -> bool {
         self.body.is_empty()
     }

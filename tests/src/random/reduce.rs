@@ -4,9 +4,9 @@ use margay::Dim3;
 
 use super::program::{Kernel, Statement};
 
-/// Reduces a failing kernel in steps and returns the result. A step removes a statement, replaces a
-/// compound statement by its content, or removes CTAs, and is kept if the kernel still fails.
-/// Reduction ends when no step is possible after which the kernel still fails.
+/// Makes a failing kernel shorter, in several steps, and returns the result. A step removes a
+/// statement, replaces a compound statement by its content, or removes CTAs, and is kept if the
+/// kernel still fails. The function returns when the kernel would not fail after any further step.
 pub fn reduce(kernel: &Kernel, mut fails: impl FnMut(&Kernel) -> bool) -> Kernel {
     let mut best = kernel.clone();
     for ctas in [1, 2] {
@@ -48,7 +48,9 @@ enum Step {
     Open,
 }
 
-/// Applies the step to statement number `at` in preorder; returns false if the step does not apply.
+/// Applies the step to the statement with the number `at`. The statements are numbered in preorder:
+/// a statement precedes the statements that it contains. Returns false if the step cannot be
+/// applied to this statement.
 fn apply(list: &mut Vec<Statement>, at: &mut usize, step: Step) -> bool {
     for index in 0..list.len() {
         if *at == 0 {

@@ -32,9 +32,9 @@ pub fn count() -> usize {
     templates().len()
 }
 
-/// The operands that a template can use, except registers.
+/// The operands, other than registers, that instructions from templates can use.
 pub struct Operands<'a> {
-    /// Loop counters, which may only be read.
+    /// Registers of loop counters, which generated instructions may read but not write.
     pub counters: &'a [String],
 }
 
@@ -56,7 +56,8 @@ pub fn nth(index: usize, random: &mut Random, operands: &Operands<'_>) -> String
     fill(templates()[index].text, random, operands)
 }
 
-/// Replaces the placeholders of a template with chosen alternatives and operands.
+/// Replaces the placeholders of a template by random alternatives and operands, and returns the
+/// resulting text.
 pub fn fill(text: &str, random: &mut Random, operands: &Operands<'_>) -> String {
     let text = choose(text, random);
     let mut out = String::with_capacity(text.len() + 16);
@@ -112,7 +113,7 @@ fn choose(text: &str, random: &mut Random) -> String {
     out + rest
 }
 
-/// Returns a register that the instruction may write.
+/// Returns a random register of the class `letter` that an instruction may write.
 pub fn register(letter: char, random: &mut Random) -> String {
     let count = match letter {
         'p' => 3,
@@ -124,8 +125,8 @@ pub fn register(letter: char, random: &mut Random) -> String {
     format!("%{letter}{}", random.below(count))
 }
 
-/// Returns a register that the instruction reads. If the letter is a capital letter, the result can
-/// also be a constant.
+/// Returns a random register of the class `letter` that an instruction may read. If the letter is a
+/// capital letter, the result can also be a constant.
 pub fn source(letter: char, random: &mut Random, operands: &Operands<'_>) -> String {
     const FIXED: [&str; 6] = ["%lin", "%gid", "%lane", "%w0", "%w1", "%n"];
     match letter {

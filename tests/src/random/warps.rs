@@ -1,4 +1,5 @@
-//! Generates code in which threads synchronise: collectives, barriers, and values that are exchanged through them.
+//! Generates code in which threads synchronise: collectives, barriers, and exchanges of values
+//! between threads.
 
 use super::numbers::Random;
 use super::program::{Kernel, Leaf, Level};
@@ -11,8 +12,8 @@ fn meeting(level: Level, text: String) -> Leaf {
     }
 }
 
-/// Generates a mask of the active lanes or of some of the active lanes. Returns the instructions
-/// that compute the mask, and the operand that contains it.
+/// Generates a mask of all or some of the active lanes. Returns the instructions that compute the
+/// mask, and the operand that contains the mask.
 fn mask(random: &mut Random, operands: &Operands<'_>) -> (String, &'static str) {
     let tile = |size: u32| {
         let lanes = (1u64 << size) - 1;
@@ -36,7 +37,7 @@ fn mask(random: &mut Random, operands: &Operands<'_>) -> (String, &'static str) 
     }
 }
 
-/// Generates an operation in which the active lanes of a warp take part.
+/// Generates a collective in which the active lanes of a warp take part.
 pub(super) fn collective(random: &mut Random, operands: &Operands<'_>, full: bool) -> Leaf {
     let (before, mask) = mask(random, operands);
     let r = source('r', random, operands);
@@ -66,7 +67,7 @@ pub(super) fn collective(random: &mut Random, operands: &Operands<'_>, full: boo
 
 /// Generates a shuffle. If the source lane of a lane is inactive, the generated code replaces the
 /// result by zero, because PTX does not specify it. If `full` is set, all lanes are active, so only
-/// the shuffle itself is generated.
+/// the shuffle instruction is generated.
 fn shuffle(random: &mut Random, operands: &Operands<'_>, mask: &str, full: bool) -> String {
     let mode = *random.pick(&["bfly", "down", "up", "idx"]);
     let width = *random.pick(&[32u32, 32, 32, 16, 8, 4]);
@@ -179,7 +180,8 @@ pub(super) fn exchange(random: &mut Random, operands: &Operands<'_>, kernel: &Ke
     meeting(Level::Cta, text)
 }
 
-/// Generates a tree reduction over the CTA's threads.
+/// Generates a reduction of the values of the CTA's threads in shared memory. The number of values
+/// halves in each step, and a barrier follows each step.
 fn tree(random: &mut Random, threads: u32, value: &str, to: &str, barrier: &str) -> String {
     let start = threads.next_power_of_two() / 2;
     let operation = random.pick(&["add.u32", "max.s32", "xor.b32"]);

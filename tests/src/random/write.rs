@@ -1,7 +1,8 @@
 //! Writes the text of generated kernels.
 //!
-//! The writer determines the properties that depend on a statement's position. If lanes diverge at a statement that
-//! contains statements in which threads synchronise, a ballot computes the mask of the lanes in each branch.
+//! When the text is written, the properties that depend on a statement's position are determined.
+//! If lanes diverge at a statement that contains statements in which threads synchronise, a ballot
+//! computes the mask of the lanes in each branch.
 
 use std::fmt::Write as _;
 
@@ -60,7 +61,7 @@ pub fn kernel(kernel: &Kernel) -> String {
     out
 }
 
-/// Returns whether a text contains the name of a register.
+/// Returns whether `text` contains the name of the register `register`.
 fn names(text: &str, register: &str) -> bool {
     text.match_indices(register).any(|(at, _)| {
         let part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
@@ -133,7 +134,7 @@ fn begin(kernel: &Kernel, body: &str, out: &mut String) {
     clear(kernel, body, out);
 }
 
-/// Writes code that initialises shared and local memory.
+/// Writes code that initialises the shared and local memory that the kernel uses.
 fn clear(kernel: &Kernel, body: &str, out: &mut String) {
     let threads = kernel.threads();
     let mut shared = false;
@@ -170,7 +171,8 @@ fn clear(kernel: &Kernel, body: &str, out: &mut String) {
     }
 }
 
-/// Writes code that stores all registers that the body uses.
+/// Writes the code at the end of the kernel, which stores all registers that the body uses to the
+/// result buffer.
 fn end(kernel: &Kernel, body: &str, layout: &Layout, out: &mut String) {
     let threads = kernel.all_threads();
     for ((letter, count, bytes, _), section) in REGISTERS.iter().zip(&layout.registers) {
@@ -214,7 +216,7 @@ fn end(kernel: &Kernel, body: &str, layout: &Layout, out: &mut String) {
     *out += "    ret;\n}\n";
 }
 
-/// A loop that encloses a statement.
+/// A loop that contains the statement that is written.
 #[derive(Clone)]
 struct Looped {
     level: Level,
@@ -227,7 +229,7 @@ struct Looped {
 #[derive(Clone)]
 struct Scope {
     level: Level,
-    /// The operand that is the mask of the active lanes.
+    /// The operand that contains the mask of the active lanes.
     mask: String,
     depth: usize,
     looped: Option<Looped>,
@@ -254,7 +256,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Replaces the placeholders in a leaf's text, such as the placeholder for the mask.
+    /// Returns the text of a leaf in which placeholders, such as the placeholder for the mask, are
+    /// replaced.
     fn leaf(&mut self, leaf: &Leaf, scope: &Scope) -> String {
         let mut text = leaf.text.replace("<M>", &scope.mask);
         if text.contains("<L>") {
@@ -294,8 +297,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Returns the scope of statements inside a statement whose condition has the level `level`, so
-    /// that lanes may have diverged.
+    /// Returns the scope of the statements inside a statement whose condition has the level
+    /// `level`. In this scope, lanes may have diverged.
     fn inside(scope: &Scope, level: Level) -> Scope {
         Scope {
             level: scope.level.min(level),

@@ -1,8 +1,10 @@
-//! Checks approximate functions of one operand against the exact function, the special values and the error bounds of
-//! the ISA.
+//! Checks the results of approximate instructions with one operand. A result must be within the
+//! error bound of the PTX ISA, and must be the ISA's result for special operands such as
+//! infinities.
 //!
-//! References are the host's `f64` functions, whose own errors are below 2^-50. An infinite result counts as the power
-//! of two above the largest number, so that overflow is measured like any other error.
+//! The exact results are those of the host's `f64` functions, whose own errors are below 2^-50. An
+//! infinite result counts as the power of two above the largest finite number, so that an overflow
+//! has a finite error.
 
 use std::f64::consts::{PI, TAU};
 
@@ -10,7 +12,7 @@ use super::Check;
 use super::format::Format;
 use super::tally::{Region, Tally, Unit};
 
-/// The result for a special operand.
+/// The result that the ISA states for a special operand.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Special {
     /// Not a number.
@@ -19,15 +21,15 @@ pub enum Special {
     Value(f64),
 }
 
-/// An approximate function. The compiler specialises the checker for each function, because
-/// checkers check billions of results.
+/// An approximate function. The function is a type parameter of its checker, so that the compiler
+/// optimises each checker. Checkers check billions of results.
 pub trait Function: Send + Sync + 'static {
     /// The function's name in PTX.
     const NAME: &'static str;
     /// Computes the exact function.
     fn exact(x: f64) -> f64;
-    /// If the operand is special, returns the result that the ISA's tables state. If that result is
-    /// zero, the sign of the computed result must also be equal.
+    /// If the operand is special, returns the result that the ISA's tables state. A computed zero
+    /// must also have the sign of this result.
     fn special(x: f64) -> Option<Special>;
     /// Returns the index of the region ([`Region`]) that contains an operand.
     fn region(_: f64) -> usize {
@@ -249,7 +251,7 @@ const fn region(about: &'static str, bound: f64, unit: Unit) -> Region {
     }
 }
 
-/// Returns `2^-n`, for the bounds that are powers of two.
+/// Returns `2^-n`.
 const fn power(n: i32) -> f64 {
     f64::from_bits(((1023 - n) as u64) << 52)
 }
@@ -274,7 +276,7 @@ const ANGLES: &[Region] = &[
     },
 ];
 
-/// Returns the bounds of a function in a format.
+/// Returns the regions of operands of the function `F` in a format, with their error bounds.
 pub fn regions<F: Function>(format: Format) -> &'static [Region] {
     match (F::NAME, format) {
         ("ex2", Format::F32) => const { &[region("all", 2.0, Unit::Ulp)] },
@@ -298,7 +300,7 @@ pub fn regions<F: Function>(format: Format) -> &'static [Region] {
     }
 }
 
-/// Converts a distance to units in the last place (ULP) of a number near `x`.
+/// Converts the difference `distance` to units in the last place (ULP) of numbers near `x`.
 #[inline(always)]
 pub(super) fn units(format: Format, distance: f64, x: f64) -> f64 {
     let least = format.value(format.least_normal());
@@ -307,7 +309,7 @@ pub(super) fn units(format: Format, distance: f64, x: f64) -> f64 {
     distance * f64::from_bits((2046 - exponent) << 52)
 }
 
-/// Returns the value of an operand, which may be infinite.
+/// Returns the value of the operand with the encoding `bits`. The value may be infinite.
 #[inline(always)]
 fn operand(format: Format, bits: u64) -> f64 {
     let value = format.signed(bits);
@@ -322,14 +324,15 @@ fn operand(format: Format, bits: u64) -> f64 {
 pub struct Approximation<F> {
     /// The approximated function.
     pub function: F,
-    /// Format of operand and result.
+    /// The format of the operand and of the result.
     pub format: Format,
-    /// Whether subnormal operands and results are flushed to zero.
+    /// Whether subnormal operands and results become zero (`.ftz`).
     pub flush: bool,
 }
 
 impl<F: Function> Approximation<F> {
-    /// Checks one element. `format` equals `self.format`; callers can pass a constant.
+    /// Checks one result `got` for the operand `bits`. `format` equals `self.format`. It is a
+    /// separate parameter so that callers can pass a constant.
     #[inline(always)]
     fn judge(&self, format: Format, bits: u64, got: u64, tally: &mut Tally) {
         let inputs = &[bits];
@@ -405,7 +408,7 @@ impl<F: Function> Approximation<F> {
         }
     }
 
-    /// Returns a checker of single elements.
+    /// Returns a checker of results that consist of a single number.
     pub fn check(self) -> Check {
         // Most results are in single precision; the constant format makes their checker faster.
         if self.format == Format::F32 {
@@ -418,7 +421,7 @@ impl<F: Function> Approximation<F> {
         })
     }
 
-    /// Returns a checker of pairs in 32 bits.
+    /// Returns a checker of results that consist of a pair of 16-bit numbers in 32 bits.
     pub fn check_pair(self) -> Check {
         Box::new(move |inputs: &[u64], got: u64, tally: &mut Tally| {
             self.judge(self.format, inputs[0] & 0xffff, got & 0xffff, tally);

@@ -19,7 +19,7 @@ fn quad(x: f64) -> Quad {
     wide.value
 }
 
-/// Multiplies two numbers whose product is exact.
+/// Multiplies two numbers whose product can be represented exactly.
 fn product(a: Quad, b: Quad) -> Quad {
     let product = a.mul_r(b, Round::TowardZero);
     debug_assert_eq!(product.status, Status::OK);
@@ -32,8 +32,8 @@ fn half_way(a: f64, b: f64) -> Quad {
     product(sum, half)
 }
 
-/// Returns whether the positive number `got` is the correctly rounded exact value. `compare`
-/// compares a number with the exact value.
+/// Returns whether the positive number `got` is the exact value, correctly rounded with the mode
+/// `mode`. `compare` compares a number with the exact value.
 fn is_right(mode: Mode, got: f64, compare: impl Fn(Quad) -> Ordering) -> bool {
     if got < 0.0 || !got.is_finite() {
         return false;
@@ -85,10 +85,11 @@ const fn ours(bound: f64, unit: Unit) -> Region {
     }
 }
 
-/// Error bound of the forms that read and write only the upper words of operands and results: 20 bits.
+/// Error bound of the forms that read and write only the upper words of operands and results: a
+/// relative error of 2^-20.
 pub const UPPER: &[Region] = &[ours(9.536_743_164_062_5e-7, Unit::Relative)];
-/// Error bound of `rsqrt.approx.f64`. Margay computes this function as a rounded square root
-/// followed by a rounded quotient.
+/// Error bound of `rsqrt.approx.f64`. Margay computes this function as a correctly rounded square
+/// root and then a correctly rounded quotient.
 pub const ROOT: &[Region] = &[ours(1.5, Unit::Ulp)];
 
 /// The NaN that is the result of forms that write only upper words.
@@ -123,8 +124,8 @@ pub fn upper_word(function: fn(f64) -> f64) -> Check {
     })
 }
 
-/// Returns a checker of `rsqrt.approx.f64`. The checker computes the residual of `y * y * x` with
-/// twice the precision.
+/// Returns a checker of `rsqrt.approx.f64`. The checker computes the difference between `y * y * x`
+/// and 1 with twice the precision, where `y` is the result for `x`.
 pub fn inverse_root() -> Check {
     Box::new(|inputs: &[u64], got: u64, tally: &mut Tally| {
         let x = f64::from_bits(inputs[0]);

@@ -1,9 +1,10 @@
-//! Checks instructions whose results are defined bit by bit: roots, reciprocals, quotients and conversions of `f32`.
+//! Checks instructions on `f32` for which the ISA defines every bit of the result: roots,
+//! reciprocals, quotients and conversions.
 //!
 //! To check a rounded result, the checker compares the exact value with the neighbours of the
-//! result. For a root, it compares squares; for a quotient, it compares products. The squares and
-//! products have at most 50 bits and are exact in `f64`. Conversions to integers are checked with
-//! shifts.
+//! result. For a root, the checker compares squares; for a quotient, it compares products. The
+//! squares and products have at most 50 bits and are exact in `f64`. For a conversion to an
+//! integer, the checker computes the exact result with shifts.
 
 use std::cmp::Ordering;
 
@@ -14,13 +15,13 @@ use super::tally::Tally;
 /// Modifiers that change the operand or the result.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Modifiers {
-    /// Subnormal operands, and subnormal results in `f32`, are flushed to zero.
+    /// `.ftz`: subnormal operands, and subnormal results in `f32`, become zero.
     pub ftz: bool,
-    /// Results are clamped to [0, 1], and NaN becomes 0.
+    /// `.sat`: results below 0 become 0, results above 1 become 1, and NaN becomes 0.
     pub sat: bool,
-    /// Negative results become 0, and NaN is canonical.
+    /// `.relu`: negative results become 0, and NaN becomes the canonical NaN.
     pub relu: bool,
-    /// Results beyond the largest number become the largest number.
+    /// `.satfinite`: results beyond the largest finite number become the largest finite number.
     pub satfinite: bool,
 }
 
@@ -49,7 +50,8 @@ fn single(mode: Mode, ftz: bool) -> Rounding {
     }
 }
 
-/// Checks that a result is the expected encoding of an `f32`. All NaNs count as equal.
+/// Records the result `got` as wrong unless it is the encoding of `wanted`. All NaNs count as
+/// equal.
 fn expect(wanted: f32, inputs: &[u64], got: u64, tally: &mut Tally) {
     let value = f32::from_bits(got as u32);
     let same = value.to_bits() == wanted.to_bits() || value.is_nan() && wanted.is_nan();
@@ -104,7 +106,7 @@ pub fn quotient(mode: Mode, ftz: bool) -> Check {
     })
 }
 
-/// A conversion of `f32` to a narrower format.
+/// A conversion of `f32` to a format with fewer bits, with its rounding direction and modifiers.
 #[derive(Clone, Copy, Debug)]
 pub struct Narrowing {
     /// The destination format.
@@ -116,7 +118,7 @@ pub struct Narrowing {
 }
 
 impl Narrowing {
-    /// Returns whether `got` is `x` converted to the format.
+    /// Returns whether `got` is the correct result of the conversion of `x`.
     #[inline]
     fn is_right(&self, x: f32, got: u64) -> bool {
         let Narrowing {
@@ -165,7 +167,8 @@ impl Narrowing {
         rounding.is_right(negative, got, |t| order(t, size))
     }
 
-    /// Returns a checker of `cvt` to one element that begins at bit `shift` of its register.
+    /// Returns a checker of `cvt` to a single number, which begins at bit `shift` of the result
+    /// register.
     pub fn check(self, shift: u32) -> Check {
         Box::new(move |inputs: &[u64], got: u64, tally: &mut Tally| {
             let x = f32::from_bits(inputs[0] as u32);
@@ -176,8 +179,8 @@ impl Narrowing {
         })
     }
 
-    /// Returns a checker of `cvt` to two elements of `width` bits. The first element is in the
-    /// upper half of the register.
+    /// Returns a checker of `cvt` to two numbers of `width` bits. The result for the first operand
+    /// is in the upper half of the register.
     pub fn check_pair(self, width: u32) -> Check {
         Box::new(move |inputs: &[u64], got: u64, tally: &mut Tally| {
             let mask = (1 << width) - 1;
@@ -213,8 +216,8 @@ pub fn widened(modifiers: Modifiers) -> Check {
     })
 }
 
-/// Rounds `|x|` to an integer. The given rounding direction applies to the magnitude and not to the
-/// signed number. Returns `None` if the integer has more than 65 bits.
+/// Rounds `|x|` to an integer. The rounding direction `mode` applies to the magnitude and not to
+/// the signed number. Returns `None` if the integer has more than 65 bits.
 #[inline]
 fn whole(x: f32, mode: Mode) -> Option<u128> {
     let bits = x.to_bits() & !SIGN;
@@ -292,7 +295,8 @@ pub fn integral(mode: Mode, modifiers: Modifiers) -> Check {
     })
 }
 
-/// Returns a checker of `cvt.f32.f32`, which only flushes and clamps.
+/// Returns a checker of `cvt.f32.f32`, which only applies `modifiers`: it replaces subnormal
+/// numbers by zero, and numbers outside [0, 1] by the nearest limit.
 pub fn same(modifiers: Modifiers) -> Check {
     Box::new(move |inputs: &[u64], got: u64, tally: &mut Tally| {
         let x = flushed(f32::from_bits(inputs[0] as u32), modifiers.ftz);

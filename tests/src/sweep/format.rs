@@ -1,4 +1,4 @@
-//! Floating-point formats as tables of values, and checks for correct rounding.
+//! Floating-point formats, and checks that a number is correctly rounded.
 //!
 //! A magnitude is an encoding without its sign. Consecutive magnitudes represent consecutive
 //! numbers, so the neighbours of a result have the previous and the next magnitude. The encoding
@@ -12,7 +12,7 @@ use std::cmp::Ordering;
 pub enum Top {
     /// Infinity, then NaNs.
     Infinity,
-    /// One NaN, whose bits are all ones.
+    /// The only such encoding is a NaN, whose bits are all ones.
     Nan,
     /// There are no such encodings: every encoding is a number.
     Numbers,
@@ -44,7 +44,8 @@ impl Format {
     pub const F16: Format = Format::new(5, 10, Top::Infinity);
     /// Brain float: the upper half of `f32`.
     pub const BF16: Format = Format::new(8, 7, Top::Infinity);
-    /// Ten fraction bits in the upper part of 32 bits.
+    /// The format `tf32`: a sign, eight exponent bits and ten fraction bits, in the upper bits of
+    /// 32 bits.
     pub const TF32: Format = Format::new(8, 10, Top::Infinity);
     /// Eight bits with four exponent bits, no infinity.
     pub const E4M3: Format = Format::new(4, 3, Top::Nan);
@@ -62,12 +63,13 @@ impl Format {
         self.exponent + self.fraction
     }
 
-    /// Returns the sign bit.
+    /// Returns the encoding in which only the sign bit is set.
     pub const fn sign(self) -> u64 {
         1 << self.magnitude_bits()
     }
 
-    /// Returns the encoding without its sign that follows the largest number. It is infinity if the format has one.
+    /// Returns the first magnitude above the largest number. If the format has an infinity, this is
+    /// the magnitude of infinity.
     pub const fn end(self) -> u64 {
         match self.top {
             Top::Infinity => ((1 << self.exponent) - 1) << self.fraction,
@@ -76,12 +78,12 @@ impl Format {
         }
     }
 
-    /// Returns the least normal magnitude.
+    /// Returns the magnitude of the smallest normal number.
     pub const fn least_normal(self) -> u64 {
         1 << self.fraction
     }
 
-    /// Returns whether a magnitude is NaN.
+    /// Returns whether `magnitude` is the magnitude of a NaN.
     #[inline]
     pub const fn is_nan(self, magnitude: u64) -> bool {
         match self.top {
@@ -91,7 +93,7 @@ impl Format {
         }
     }
 
-    /// Returns the value of a magnitude up to [`Format::end`].
+    /// Returns the value of a magnitude, which is at most [`Format::end`].
     #[inline(always)]
     pub fn value(self, magnitude: u64) -> f64 {
         if matches!((self.exponent, self.fraction), (8, 23)) && magnitude < self.end() {
@@ -149,7 +151,8 @@ impl Mode {
         (Mode::Up, "rp"),
     ];
 
-    /// Converts the rounding direction of a number to the rounding direction of its magnitude.
+    /// Returns the rounding direction that must be applied to the magnitude of a number so that the
+    /// number is rounded in this direction.
     const fn of_magnitude(self, negative: bool) -> Mode {
         match (self, negative) {
             (Mode::Down, false) | (Mode::Up, true) => Mode::Zero,
@@ -159,14 +162,14 @@ impl Mode {
     }
 }
 
-/// How an exact value is rounded to a number of a format.
+/// The rules by which an exact value is rounded to a number of a format.
 #[derive(Clone, Copy, Debug)]
 pub struct Rounding {
     /// The format of the result.
     pub format: Format,
     /// The rounding direction.
     pub mode: Mode,
-    /// Whether subnormal results are flushed to zero.
+    /// Whether subnormal results become zero.
     pub flush: bool,
     /// Whether results beyond the largest number become the largest number.
     pub clamp: bool,
@@ -204,8 +207,8 @@ impl Rounding {
         (self.format.value(magnitude) + self.format.value(magnitude + 1)) / 2.0
     }
 
-    /// Returns whether the exact value is at least the smallest value that is rounded to a
-    /// magnitude.
+    /// Returns whether the exact value is at least the smallest value that is rounded to
+    /// `magnitude`. `compare` compares a number with the exact value.
     #[inline(always)]
     fn above(&self, mode: Mode, magnitude: u64, compare: &impl Fn(f64) -> Ordering) -> bool {
         match mode {
@@ -224,7 +227,8 @@ impl Rounding {
         }
     }
 
-    /// Returns whether the exact value is at most the largest value that is rounded to a magnitude.
+    /// Returns whether the exact value is at most the largest value that is rounded to `magnitude`.
+    /// `compare` compares a number with the exact value.
     #[inline(always)]
     fn below(&self, mode: Mode, magnitude: u64, compare: &impl Fn(f64) -> Ordering) -> bool {
         let last = self.format.end() - 1;

@@ -7,7 +7,7 @@ use super::format::Format;
 pub struct Random(pub u64);
 
 impl Random {
-    /// Returns the next number.
+    /// Returns the next random number.
     pub fn word(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -16,14 +16,15 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Returns a number below `n`.
+    /// Returns a random number below `n`.
     pub fn below(&mut self, n: u64) -> u64 {
         self.word() % n
     }
 }
 
-/// Returns every exponent of `f32` with fractions at both ends and in the middle, and numbers near angles, integers and
-/// powers of two, with both signs.
+/// Returns encodings of `f32` numbers with both signs: for every exponent, the lowest, the highest
+/// and middle fractions; and numbers near multiples of pi/2, near multiples of 1/2 and near powers
+/// of two.
 pub fn limits() -> Vec<u32> {
     let fractions = [
         0, 1, 2, 0x3f_ffff, 0x40_0000, 0x40_0001, 0x7f_fffe, 0x7f_ffff,
@@ -79,7 +80,8 @@ pub fn pairs(random: &mut Random, count: usize) -> Vec<[u64; 2]> {
         .collect()
 }
 
-/// Returns operands whose quotient is as near to the midpoint between two numbers as 24 bits permit.
+/// Returns two operands whose quotient is as near to the midpoint between two neighbouring `f32`
+/// numbers as operands with 24-bit significands permit.
 ///
 /// The operands satisfy the equation `middle * b = a * 2^25 + rest` for a small odd `rest`. An odd
 /// `b` has an inverse modulo 2^25. Therefore, `b` and `rest` determine the midpoint `middle`, which

@@ -1,7 +1,7 @@
 //! Generates PTX kernels that execute an instruction for many inputs.
 //!
-//! The kernel `ramp` computes its operands as `start + step * i`, and the kernel `list` loads its
-//! operands. Both kernels store one word for each result.
+//! In the kernel `ramp`, thread `i` computes its operand as `start + step * i`. In the kernel
+//! `list`, each thread loads its operands from memory. Both kernels store each result as one word.
 
 /// The register type of an operand or result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ impl Held {
         }
     }
 
-    /// Returns the number of bytes of a word in memory.
+    /// Returns the number of bytes of the word in memory that contains the operand or result.
     pub const fn bytes(self) -> u32 {
         match self {
             Held::Float(64) | Held::Bits(64) => 8,
@@ -111,7 +111,7 @@ impl Instruction {
     }
 }
 
-/// Returns the code that moves a word to an operand.
+/// Returns the code that moves the loaded word to operand `i` of the instruction.
 fn move_in(operand: Held, i: usize) -> String {
     match operand {
         Held::Float(64) | Held::Bits(64) => format!("    mov.b64 %a{i}, %v;"),

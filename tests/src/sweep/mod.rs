@@ -1,9 +1,12 @@
-//! Sweeps: run a numeric instruction in native code with every input, or with a sample of difficult inputs.
+//! Sweeps. A sweep runs a numeric instruction in native code with every input, or with a sample of
+//! inputs that includes difficult inputs, and checks the results.
 //!
-//! Each row of [`mod@rows`] is an instruction with its inputs and a checker. Approximate functions are compared with
-//! the host's `f64` functions, and errors are measured in the unit of the PTX ISA's bound. Correctly rounded functions
-//! are checked by exact comparison with the neighbours of the result ([`mod@format`]). The checkers share no code with
-//! `margay_ops::meaning`. `cargo xtask sweep` runs all inputs and writes `docs/accuracy.md`; the tests run samples.
+//! Each row of the table in [`mod@rows`] contains an instruction, its inputs and a checker of its
+//! results. Approximate functions are compared with the host's `f64` functions, and errors are
+//! measured in the unit of the PTX ISA's bound. Correctly rounded functions are checked by exact
+//! comparison with the neighbours of the result ([`mod@format`]). The checkers share no code with
+//! `margay_ops::meaning`. `cargo xtask sweep` runs all inputs and writes `docs/accuracy.md`; the
+//! tests run samples.
 
 pub mod approx;
 pub mod doubles;
@@ -21,12 +24,12 @@ pub use rows::{Row, rows};
 pub use run::{Depth, Machine};
 pub use tally::Tally;
 
-/// Checks results, and records wrong results and errors.
+/// A checker of results. It records wrong results and the errors of approximate results.
 pub trait Judge: Send + Sync {
     /// Checks one result.
     fn one(&self, inputs: &[u64], got: u64, tally: &mut Tally);
 
-    /// Checks the results for the inputs `start`, `start + step` and so on.
+    /// Checks `results`, the results for the inputs `start`, `start + step` and so on.
     fn ramp(&self, start: u32, step: u32, results: &[u32], tally: &mut Tally);
 }
 
@@ -45,5 +48,5 @@ impl<F: Fn(&[u64], u64, &mut Tally) + Send + Sync> Judge for F {
     }
 }
 
-/// The checker of a row.
+/// The checker of the results of a row's instruction.
 pub type Check = Box<dyn Judge>;

@@ -1,4 +1,5 @@
-//! Checks operations on two or three `f32` or `f64` operands against the crate `rustc_apfloat`.
+//! Checks the results of operations on two or three `f32` or `f64` operands: compares them with the
+//! results of the crate `rustc_apfloat`.
 
 use rustc_apfloat::ieee::{Double, Single};
 use rustc_apfloat::{Float, Round};
@@ -80,12 +81,12 @@ fn check<F: Number>(operation: Operation, mode: Mode, ftz: bool) -> Check {
     })
 }
 
-/// Returns a checker of an operation on `f32`.
+/// Returns a checker of the results of an operation on `f32` numbers.
 pub fn single(operation: Operation, mode: Mode, ftz: bool) -> Check {
     check::<Single>(operation, mode, ftz)
 }
 
-/// Returns a checker of an operation on `f64`.
+/// Returns a checker of the results of an operation on `f64` numbers.
 pub fn double(operation: Operation, mode: Mode) -> Check {
     check::<Double>(operation, mode, false)
 }

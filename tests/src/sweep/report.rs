@@ -1,4 +1,5 @@
-//! Writes the page `docs/accuracy.md` after a full sweep, and the lines of output for the terminal.
+//! Creates the text of the page `docs/accuracy.md` after a full sweep, and the lines that are
+//! printed during a sweep.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -8,13 +9,13 @@ use super::tally::{Region, Tally, Unit, Worst};
 
 /// A row and the results of its sweep.
 pub struct Finding {
-    /// The row of the instruction.
+    /// The row of the table of swept instructions.
     pub row: Row,
-    /// The errors and wrong results.
+    /// The largest errors and the wrong results of the row.
     pub tally: Tally,
 }
 
-/// Formats a bound or an error with its unit.
+/// Returns the text of a bound or of an error, with its unit.
 fn amount(unit: Unit, value: f64) -> String {
     match unit {
         Unit::Ulp => format!("{value:.3} ulp"),
@@ -37,7 +38,7 @@ fn bound(region: &Region) -> String {
     }
 }
 
-/// Formats operands in PTX syntax, followed by their values.
+/// Returns the text of operands: their encodings in PTX syntax, and then their values.
 fn operands(row: &Row, worst: &Worst) -> String {
     let words = row.instruction.operands.iter().zip(worst.at);
     let shown: Vec<String> = words
@@ -58,7 +59,7 @@ fn inputs(row: &Row, tally: &Tally) -> String {
     }
 }
 
-/// Formats the result of a row in one line.
+/// Returns the result of a row's sweep as one line of text.
 pub fn line(finding: &Finding, took: Duration) -> String {
     let Finding { row, tally } = finding;
     let worst: Vec<String> = tally
@@ -80,7 +81,7 @@ pub fn line(finding: &Finding, took: Duration) -> String {
     )
 }
 
-/// Formats the wrong results of a row, with one line for each result.
+/// Returns a text with one line for each recorded wrong result of a row.
 pub fn wrong(tally: &Tally) -> String {
     let mut text = String::new();
     for wrong in &tally.wrong {

@@ -1,4 +1,4 @@
-//! The table of swept instructions.
+//! The table of the instructions that sweeps run.
 
 use super::approx::{self, Approximation, Function};
 use super::exact::{self, Modifiers, Narrowing};
@@ -8,12 +8,13 @@ use super::oracle::{self, Operation};
 use super::tally::{Region, Tally, Unit};
 use super::{Check, doubles};
 
-/// The inputs of a row.
+/// The inputs with which a row's instruction runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inputs {
-    /// Every `f32` value. Samples also include the rounding boundaries of a format.
+    /// Every `f32` value. If not all inputs run, the sample also includes the rounding boundaries
+    /// of this format.
     Every(Option<Format>),
-    /// The rounding boundaries of a format, the limits of ranges, and `f32` values at equal
+    /// The rounding boundaries of this format, the limits of ranges, and `f32` values at equal
     /// distances.
     Strided(Option<Format>),
     /// All 16-bit values.
@@ -26,7 +27,7 @@ pub enum Inputs {
     BoundaryPairs(Format),
     /// Triples of `f32`.
     Triples,
-    /// One to three `f64` operands.
+    /// One, two or three `f64` operands, as many as the instruction has.
     Doubles,
 }
 
@@ -76,7 +77,7 @@ const B16: Held = Held::Bits(16);
 const B32: Held = Held::Bits(32);
 const B64: Held = Held::Bits(64);
 
-/// The modifier `.ftz`, or none.
+/// Whether an instruction has the modifier `.ftz`, and the text of this modifier.
 const FLUSHING: [(bool, &str); 2] = [(false, ""), (true, ".ftz")];
 
 /// Returns all rows.
@@ -139,8 +140,8 @@ const QUOTIENT: &[Region] = &[Region {
     stated: true,
 }];
 
-/// Returns a checker of `div.approx` and `div.full`. If `limit` is true, the instruction may treat
-/// divisors greater than 2^126 as infinite.
+/// Returns a checker of `div.approx` and `div.full`. If `limit` is true, the result for a divisor
+/// greater than 2^126 may also be the result for an infinite divisor.
 fn quotient(ftz: bool, limit: bool) -> Check {
     Box::new(move |inputs: &[u64], got: u64, tally: &mut Tally| {
         let operand = |at: usize| {
@@ -273,7 +274,7 @@ fn integers() -> Vec<Row> {
     rows
 }
 
-/// Returns combinations of `.ftz` and `.sat` with their text.
+/// Returns all combinations of `.ftz` and `.sat`, each with its text in the instruction's name.
 fn clamping() -> Vec<(Modifiers, &'static str)> {
     let modifiers = |ftz, sat| Modifiers {
         ftz,
@@ -381,7 +382,8 @@ fn narrow() -> Vec<Row> {
     rows
 }
 
-/// Returns combinations of `.relu` and `.satfinite` with their text.
+/// Returns all combinations of `.relu` and `.satfinite`, each with its text in the instruction's
+/// name.
 fn finite() -> Vec<(Modifiers, &'static str)> {
     let modifiers = |relu, satfinite| Modifiers {
         relu,
@@ -476,7 +478,7 @@ fn arithmetic() -> Vec<Row> {
     rows
 }
 
-/// Returns a checker of `rcp.MODE.f64`, which is computed as a quotient.
+/// Returns a checker of `rcp.MODE.f64`. It compares the result with the quotient `1 / x`.
 fn reciprocal(mode: Mode) -> Check {
     let quotient = oracle::double(Operation::Div, mode);
     Box::new(move |inputs: &[u64], got: u64, tally: &mut Tally| {

@@ -1,4 +1,5 @@
-//! Runs rows: launches a kernel for each piece of the inputs, and passes the results to the checker.
+//! Runs the rows of the table: launches the kernel of a row for each piece of the inputs, and
+//! passes the results to the row's checker.
 
 use std::sync::mpsc::sync_channel;
 
@@ -9,15 +10,16 @@ use super::kernel::Held;
 use super::rows::{Inputs, Row};
 use super::tally::Tally;
 
-/// Number of inputs of one launch.
+/// Maximum number of inputs of one launch.
 const PIECE: usize = 1 << 19;
 /// Number of threads of a block.
 const BLOCK: u32 = 256;
 
-/// The number of inputs.
+/// How many of a row's inputs run.
 #[derive(Clone, Copy, Debug)]
 pub enum Depth {
-    /// All inputs. For instructions without a fast lowering, inputs at equal distances.
+    /// All inputs. Instructions that run slowly are an exception: their inputs have equal
+    /// distances.
     Full,
     /// Approximately this number of inputs for each row.
     Sample(usize),
@@ -80,11 +82,11 @@ enum Piece {
 }
 
 impl Machine {
-    /// Builds a machine with this engine and one worker.
+    /// Creates a machine with the engine `engine` and one worker.
     ///
     /// # Errors
     ///
-    /// The errors of building a runtime.
+    /// Returns an error if the runtime cannot be created.
     pub fn new(engine: EngineChoice, seed: u64) -> Result<Machine, Error> {
         let runtime = Runtime::builder().engine(engine).workers(1).build()?;
         Ok(Machine { runtime, seed })
@@ -94,7 +96,7 @@ impl Machine {
     ///
     /// # Errors
     ///
-    /// The errors of loading and launching.
+    /// Returns the error if the kernel cannot be loaded or launched.
     pub fn run(&self, row: &Row, depth: Depth) -> Result<Tally, Error> {
         let module = self.runtime.load_ptx(&row.instruction.module())?;
         let mut tally = Tally::new(row.regions);
@@ -154,8 +156,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Returns the listed inputs, divided into pieces. A piece contains one list for each operand.
-    /// The random inputs differ between rounds.
+    /// Returns the inputs that the kernel `list` loads, divided into pieces for one launch each. A
+    /// piece contains one list for each operand. The random inputs depend on the round `turn`.
     fn lists(&self, row: &Row, depth: Depth, turn: u64) -> Vec<Vec<Vec<u64>>> {
         let random = &mut Random(self.seed ^ turn << 32);
         let count = match depth {
@@ -236,7 +238,7 @@ impl Machine {
     }
 }
 
-/// Returns the number of rounds in which random operands are chosen.
+/// Returns the number of rounds of a row. In each round, other random operands are chosen.
 fn turns(row: &Row, depth: Depth) -> u64 {
     const FULL_TURNS: u64 = 16;
     match (row.inputs, depth) {
@@ -251,10 +253,11 @@ fn transposed(tuples: &[Vec<u64>]) -> Vec<Vec<u64>> {
     (0..operands).map(column).collect()
 }
 
-/// Returns the distance between inputs of a ramp; `None` if all inputs are listed.
+/// Returns the distance between consecutive inputs of the kernel `ramp`; `None` if only the kernel
+/// `list` runs.
 fn step(row: &Row, depth: Depth) -> Option<u32> {
-    /// The distance for slow instructions. All rounding boundaries of these instructions are also
-    /// tested, as listed inputs.
+    /// The distance for instructions that run slowly. The kernel `list` also runs these
+    /// instructions with all rounding boundaries.
     const FULL_STRIDE: u32 = 251;
     let sampled = |count: usize| ((1u64 << 32) / count as u64) as u32 | 1;
     match (row.inputs, depth) {
@@ -294,7 +297,8 @@ fn judge(row: &Row, piece: &Piece, words: &Words, count: usize, hashed: bool, ta
     tally.checked += count as u64;
 }
 
-/// Returns the result, with all NaNs replaced by one encoding, because the ISA does not specify the bits of NaNs.
+/// Returns the result `bits`, or a fixed encoding of NaN if it is a NaN, because the ISA does not
+/// specify the bits of NaNs.
 fn without_payload(held: Held, bits: u64) -> u64 {
     match held {
         Held::Float(32) if f32::from_bits(bits as u32).is_nan() => u64::MAX,
@@ -303,9 +307,9 @@ fn without_payload(held: Held, bits: u64) -> u64 {
     }
 }
 
-/// Checks the results of consecutive inputs that have the same exponent. If all results are equal,
-/// only some of them are checked. This is sufficient because the function is monotonic for these
-/// inputs, so the worst error occurs at the first or the last input. (Sine and cosine are not
+/// Checks the results of consecutive inputs that have the same exponent. If all these results are
+/// equal, only some of them are checked. This is sufficient because the function is monotonic for
+/// these inputs, so the worst error occurs at the first or the last input. (Sine and cosine are not
 /// monotonic. If their results are equal, only the magnitude of the results is checked.)
 fn ramp(row: &Row, start: u32, step: u32, results: &[u32], tally: &mut Tally) {
     const SAMPLED: usize = 4096;

@@ -1,11 +1,11 @@
-//! The results of a sweep: the worst errors with their operands, and wrong results.
+//! The results of a sweep of a row: the largest errors with their operands, and the wrong results.
 
 /// The unit of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Units in the last place of the exact result.
     Ulp,
-    /// The difference divided by the exact result.
+    /// The difference from the exact result, divided by the exact result.
     Relative,
     /// The difference from the exact result.
     Absolute,
@@ -16,9 +16,9 @@ pub enum Unit {
 /// A set of inputs that has its own error bound.
 #[derive(Clone, Copy, Debug)]
 pub struct Region {
-    /// Description of the inputs.
+    /// Description of the inputs that belong to the region.
     pub about: &'static str,
-    /// The largest permitted error.
+    /// The largest permitted error of results for these inputs.
     pub bound: f64,
     /// The unit of the bound.
     pub unit: Unit,
@@ -26,10 +26,10 @@ pub struct Region {
     pub stated: bool,
 }
 
-/// The worst error of a region, and the operands for which it occurs.
+/// The largest error in a region, and the operands for which it occurs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Worst {
-    /// The error in the region's unit.
+    /// The error, in the unit of the region's bound.
     pub error: f64,
     /// Encodings of the operands. The encodings of unused operands are 0.
     pub at: [u64; 3],
@@ -42,11 +42,11 @@ pub struct Wrong {
     pub inputs: Vec<u64>,
     /// The encoding of the result.
     pub got: u64,
-    /// Description of the defect.
+    /// Description of what is wrong with the result.
     pub why: String,
 }
 
-/// Maximum number of wrong results that are kept.
+/// Maximum number of wrong results that a tally contains in detail.
 const KEPT: usize = 8;
 
 /// The errors and wrong results of one row.
@@ -56,18 +56,19 @@ pub struct Tally {
     pub checked: u64,
     /// The regions and their bounds.
     pub regions: &'static [Region],
-    /// The worst error of each region.
+    /// The largest error in each region.
     pub worst: Vec<Worst>,
     /// Number of wrong results.
     pub wrong_count: u64,
-    /// The first wrong results.
+    /// The first few wrong results of the row.
     pub wrong: Vec<Wrong>,
-    /// A hash of all results in order. All NaNs of `f32` and `f64` have the same hash.
+    /// A hash of all results, in the order of the inputs. It does not depend on the bits of NaNs of
+    /// `f32` and `f64`.
     pub hash: u64,
 }
 
 impl Tally {
-    /// Returns an empty tally.
+    /// Returns a tally without results.
     pub fn new(regions: &'static [Region]) -> Tally {
         Tally {
             checked: 0,
@@ -79,7 +80,8 @@ impl Tally {
         }
     }
 
-    /// Records an error. If the error exceeds the region's bound, also records a wrong result.
+    /// Records the error of a result. If the error is larger than the bound of the region `region`,
+    /// also records the result as wrong.
     #[inline(always)]
     pub fn error(&mut self, region: usize, error: f64, inputs: &[u64], got: u64) {
         let worst = &mut self.worst[region];
@@ -100,7 +102,7 @@ impl Tally {
         self.wrong(inputs, got, &format!("error {error:e} ({what})"));
     }
 
-    /// Records a wrong result.
+    /// Records that the result `got` for the operands `inputs` is wrong.
     #[cold]
     pub fn wrong(&mut self, inputs: &[u64], got: u64, why: &str) {
         self.wrong_count += 1;
@@ -113,7 +115,7 @@ impl Tally {
         }
     }
 
-    /// Records a wrong result if `right` is false.
+    /// Records that the result `got` is wrong if `right` is false.
     #[inline(always)]
     pub fn expect(&mut self, right: bool, inputs: &[u64], got: u64, why: &str) {
         if !right {

@@ -1,4 +1,5 @@
-//! Tests threads that wait for other threads: at locks, at barriers over the grid, and in kernels that poll memory.
+//! Tests kernels whose threads wait for other threads: at locks, at barriers over the grid, and in
+//! kernels that poll memory.
 
 use margay::{LaunchConfig, StreamKind};
 

@@ -1,10 +1,10 @@
 //! Runs the kernels of `tests/cuda`, which NVIDIA's compiler has compiled, through the public
 //! interface of the runtime.
 //!
-//! Each test compares the results with a calculation in Rust. It runs with one worker, with three workers, and with
-//! blocks in reverse order. Buffers are initialised with a sentinel, so a test whose kernel does not run fails.
-//! `cargo xtask e2e` runs the same programs with their CUDA host code and needs NVIDIA's compiler; these tests need no
-//! other software.
+//! Each test compares the results with a calculation in Rust. Each test runs with one worker, with
+//! three workers, and with blocks in reverse order. Buffers are initialised with a sentinel, so a
+//! test whose kernel does not run fails. `cargo xtask e2e` runs the same programs with their CUDA
+//! host code, for which it needs NVIDIA's compiler. The tests in this file need no other software.
 
 mod data_parallel;
 mod device_functions;
@@ -41,7 +41,7 @@ impl Gpu {
         buffer
     }
 
-    /// Returns a buffer filled with the sentinel.
+    /// Returns a buffer for results that is filled with the sentinel.
     fn output<T: Plain>(&self, len: usize) -> DeviceBuffer<T> {
         let buffer = self.runtime.alloc(len).expect("there is memory");
         let stream = self.runtime.context().expect("a context").legacy_stream();
@@ -57,7 +57,7 @@ fn read<T: Plain + Default>(buffer: &DeviceBuffer<T>) -> Vec<T> {
     buffer.to_vec().expect("no kernel failed")
 }
 
-/// Compares two results element by element. The failure message contains the first difference.
+/// Fails if `got` and `want` differ. The failure message contains the first difference.
 #[track_caller]
 fn same<T: PartialEq + Debug>(what: &str, got: &[T], want: &[T]) {
     assert_eq!(got.len(), want.len(), "{what}: number of values");
@@ -80,7 +80,8 @@ fn ptx(program: &str) -> String {
     text
 }
 
-/// Runs `test` with the module of `program` on several machines.
+/// Runs `test` with the module of `program` on several runtimes, which differ in the number of
+/// workers and the order of blocks.
 fn on_machines(program: &str, test: impl Fn(&Gpu)) {
     let source = ptx(program);
     let builders = [
@@ -111,7 +112,7 @@ impl Random {
         self.next() % bound
     }
 
-    /// Returns `len` numbers below `bound`.
+    /// Returns `len` random numbers below `bound`.
     fn list(&mut self, len: usize, bound: u32) -> Vec<u32> {
         (0..len).map(|_| self.below(bound)).collect()
     }

@@ -1,10 +1,11 @@
-//! Tests atomics, and lanes of a warp that exchange values.
+//! Tests kernels with atomics, and kernels in which the lanes of a warp exchange values.
 
 use margay::LaunchConfig;
 
 use crate::{Random, on_machines, read, same};
 
-/// Computes one generation of Conway's game on a torus of 32 by 32 cells, one word for each row.
+/// Returns the next generation of Conway's Game of Life on a torus of 32 by 32 cells. A word
+/// contains the cells of a row.
 fn generation(rows: &[u32]) -> Vec<u32> {
     let alive = |y: usize, x: usize| rows[y % 32] >> (x % 32) & 1;
     let next = |y: usize, x: usize| {
@@ -35,7 +36,7 @@ fn game_of_life_by_shuffles() {
     });
 }
 
-/// Returns a mask whose bit `k` is set if `test(k)` holds, for lanes below `lanes`.
+/// Returns a mask whose bit `k` states whether `test(k)` is true, for each `k` below `lanes`.
 fn ballot(lanes: usize, test: impl Fn(usize) -> bool) -> i32 {
     (0..lanes).fold(0, |mask, k| mask | (u32::from(test(k)) << k)) as i32
 }

@@ -11,8 +11,9 @@ const HEADER: &str = ".version 8.0\n.target sm_80\n.address_size 64\n";
 /// Size in bytes of an allocation that has its own guard pages and ends at the end of a page.
 const LARGE: usize = 128 << 10;
 
-/// Computes `y[i] = x[i + shift] + 1` for `i < n` in types of several widths. `x` ends before a guard page, or begins
-/// after a guard page and is read downwards.
+/// Checks kernels that compute `y[i] = x[i + shift] + 1` for `i < n` with types of several widths.
+/// The array `x` ends before an inaccessible guard page, or begins after a guard page and is read
+/// from the end to the start.
 #[test]
 fn arrays_that_end_at_a_guard() {
     for (ty, bytes) in [("u8", 1), ("u16", 2), ("u32", 4), ("u64", 8)] {
@@ -62,8 +63,9 @@ end:
     }
 }
 
-/// CTAs write neighbouring elements of one array at the same time, and each CTA writes its own elements repeatedly. A
-/// store that also wrote neighbouring elements would overwrite values of other CTAs.
+/// Checks a kernel whose CTAs write neighbouring elements of one array at the same time. Each CTA
+/// writes its own elements repeatedly. If the code stored more than a CTA's own elements, it would
+/// overwrite values of other CTAs.
 #[test]
 fn stores_between_those_of_others() {
     for (ty, bytes, load) in [("u8", 1, "u8"), ("u16", 2, "u16"), ("u32", 4, "u32")] {

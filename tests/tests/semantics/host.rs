@@ -19,7 +19,8 @@ const TEXT: &str = r"
     ret;
 }";
 
-/// Changes the thread's control word; dropping this value restores the previous word.
+/// Changes the floating-point control word of the calling thread. When this value is dropped, it
+/// restores the previous control word.
 struct ControlWord(u32);
 
 impl ControlWord {
@@ -41,8 +42,8 @@ impl Drop for ControlWord {
     }
 }
 
-/// Simulates a host program that turns on flushing of subnormals and upward rounding before any
-/// worker starts. A program that is built with -ffast-math can do so.
+/// Simulates a host program that, before any worker starts, selects upward rounding and the
+/// replacement of subnormal numbers by zero. A program that is built with -ffast-math can do so.
 #[test]
 fn flushing_and_rounding_of_the_host() {
     const FLUSH: u32 = 1 << 15 | 1 << 6;

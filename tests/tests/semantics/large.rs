@@ -1,4 +1,4 @@
-//! Tests sizes at the limits of grids and registers.
+//! Tests grids with the maximum number of CTAs, and a kernel with very many registers.
 
 use margay::{DeviceBuffer, EngineChoice, LaunchConfig};
 
@@ -6,8 +6,8 @@ use super::machines;
 
 const HEADER: &str = ".version 8.0\n.target sm_80\n.address_size 64\n";
 
-/// Runs 3 x 65,535 CTAs of 1,024 threads, with and without a barrier; one thread of each CTA increments a counter. In
-/// the interpreter a CTA has only one warp.
+/// Runs grids of 3 x 65,535 CTAs of 1,024 threads, with and without a barrier; one thread of each
+/// CTA increments a counter. In the runs with the interpreter, a CTA has only one warp.
 #[test]
 fn grids_at_the_limit() {
     for barrier in ["", "bar.sync 0;"] {
@@ -46,7 +46,7 @@ end:
     }
 }
 
-/// Runs a kernel with 30,000 registers, all of them live at the same time.
+/// Tests a kernel with 30,000 registers that are all live at the same time.
 #[test]
 fn thirty_thousand_registers() {
     const REGISTERS: usize = 30_000;

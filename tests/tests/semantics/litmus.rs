@@ -15,9 +15,10 @@ use super::machines;
 const TURN: usize = 256;
 
 /// A litmus test: the code of each actor, and the forbidden results (`%a` and `%b` of each actor,
-/// in order). The code accesses the words `[%x]` and `[%y]` and writes its results to `%a` and
-/// `%b`. `SCOPE` stands for the scope, and `BAR` stands for the `membar` of that scope. If an actor
-/// begins with `EIGHT`, its code runs eight times, with `NUMBER` from 1 to 8.
+/// in order). The code of an actor accesses the memory words `[%x]` and `[%y]`, and writes its
+/// results to the registers `%a` and `%b`. `SCOPE` stands for the scope, and `BAR` stands for the
+/// `membar` of that scope. If an actor begins with `EIGHT`, its code runs eight times, with
+/// `NUMBER` from 1 to 8.
 struct Litmus {
     name: &'static str,
     actors: &'static [&'static str],
@@ -170,7 +171,8 @@ const TESTS: &[Litmus] = &[
     },
 ];
 
-/// Returns the kernel, in which actor `%who` runs its code in each round.
+/// Returns the text of the test's kernel, in which the actor with the number `%who` runs its code
+/// once in each round.
 fn text(litmus: &Litmus, scope: &str) -> String {
     let fence = match scope {
         "cta" => "membar.cta",
@@ -273,8 +275,8 @@ fn scope_sys() {
     check("sys");
 }
 
-/// Checks the cluster scope between CTAs: on the host, a release at cluster scope provides the same
-/// ordering as a release at device scope.
+/// Runs the litmus tests at cluster scope between CTAs. This is correct because, in Margay, a
+/// release at cluster scope provides the same ordering as a release at device scope.
 #[test]
 fn scope_cluster() {
     let machines = machines(&[2]);

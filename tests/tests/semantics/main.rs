@@ -1,8 +1,9 @@
 //! Tests those rules of docs/semantics.md that file tests cannot test. These are rules about
-//! threads that run at the same time, large grids, the end of memory, and the host's floating-point
-//! settings.
+//! threads that run at the same time, large grids, accesses at the end of an allocation, and the
+//! host's floating-point settings.
 //!
-//! Tests run in both engines, with several numbers of workers, in grid order and in reverse order.
+//! The tests run with native code and with the interpreter, with several numbers of workers, in
+//! grid order and in reverse order.
 
 mod edges;
 mod host;
@@ -16,14 +17,15 @@ use std::time::Duration;
 use margay::runtime::built_in_loader;
 use margay::{EngineChoice, Runtime};
 
-/// A machine with a label that describes it.
+/// A runtime with certain settings, and a text that describes these settings.
 struct Machine {
     label: String,
     engine: EngineChoice,
     runtime: Runtime,
 }
 
-/// Returns machines of both engines with these numbers of workers, in grid order and in reverse order.
+/// Returns a machine for each combination of an engine, a number in `workers`, and an order of CTAs
+/// (grid order or reverse order).
 fn machines(workers: &[usize]) -> Vec<Machine> {
     let mut machines = Vec::new();
     for engine in [EngineChoice::Auto, EngineChoice::Interpreter] {

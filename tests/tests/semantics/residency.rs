@@ -1,4 +1,5 @@
-//! Tests how many CTAs are resident: a grid barrier with the maximum number of CTAs, and with one more CTA.
+//! Tests how many CTAs can be resident at the same time: runs a grid barrier with the maximum
+//! number of CTAs, and with one more CTA.
 
 use margay::{DeviceBuffer, Error, LaunchConfig};
 

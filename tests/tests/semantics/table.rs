@@ -13,7 +13,8 @@ fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Returns the texts in backquotes in the last column of the rows: a file, and the names of tests in it.
+/// Returns the tests that the last column of the page's tables names in backquotes: a file and, if
+/// the column names them, tests in this file.
 fn named() -> Vec<(String, Option<String>)> {
     let mut named = Vec::new();
     for line in read(&root().join("docs/semantics.md")).lines() {

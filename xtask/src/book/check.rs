@@ -19,7 +19,7 @@ use super::links::{self, Link};
 /// Maximum number of lines of ARCHITECTURE.md.
 const MOST_LINES: usize = 300;
 
-/// Runs all checks and returns the problems.
+/// Runs all checks of the documentation and returns the problems as texts.
 pub(super) fn all(root: &Path, pages: &[PathBuf]) -> Result<Vec<String>, String> {
     let summary = links::read(&root.join("docs/SUMMARY.md"))?;
     let book = listed(&summary);
@@ -88,7 +88,8 @@ fn sources(folder: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(files)
 }
 
-/// Returns the string literals `"MARGAY_..."` of a source file that the page does not contain.
+/// Returns the names of environment variables (string literals `"MARGAY_..."`) in the source text
+/// `source` that the text `page` does not contain.
 fn variables(source: &str, page: &str) -> BTreeSet<String> {
     let texts = source
         .split("\"MARGAY_")
@@ -120,7 +121,7 @@ fn results(source: &str, page: &str) -> Vec<String> {
         .collect()
 }
 
-/// Checks that a link leads to an existing file, heading or symbol.
+/// Returns an error if a link leads to a file, heading or symbol that does not exist.
 fn follow(root: &Path, page: &Path, text: &str, link: &Link) -> Result<(), String> {
     let file = link.file(page);
     let target = match &file {
@@ -152,7 +153,7 @@ fn follow(root: &Path, page: &Path, text: &str, link: &Link) -> Result<(), Strin
     }
 }
 
-/// Returns the pages that the book's table of contents lists.
+/// Returns the paths of the pages that the book's table of contents lists.
 fn listed(summary: &str) -> Vec<PathBuf> {
     let page = Path::new("docs/SUMMARY.md");
     let links = links::of(summary);
@@ -185,8 +186,9 @@ fn contents(pages: &[PathBuf], book: &[PathBuf]) -> Vec<String> {
         .collect()
 }
 
-/// Compares ARCHITECTURE.md's table of crates (`folder`, `crate`, contents, `depends on`) with the manifests. Ignores
-/// crates without a row, and dependencies on crates of other projects.
+/// Compares ARCHITECTURE.md's table of crates (columns: `folder`, `crate`, contents, `depends on`)
+/// with the crates' manifests, and returns the differences. Crates without a row, and dependencies
+/// on crates of other projects, are not compared.
 fn dependencies(root: &Path, architecture: &str) -> Result<Vec<String>, String> {
     let mut rows = Vec::new();
     for line in architecture.lines() {

@@ -7,20 +7,21 @@ use std::path::{Component, Path, PathBuf};
 pub(super) struct Link {
     pub(super) text: String,
     pub(super) target: String,
-    /// Line of the link, from 1.
+    /// Number of the line that contains the link. The first line has the number 1.
     pub(super) line: usize,
 }
 
 impl Link {
-    /// Returns the file that the link on `page` leads to, relative to the repository's root; `None` if the link leads
-    /// out of the repository or to a heading of its own page.
+    /// Returns the path of the file to which the link on `page` leads, relative to the repository's
+    /// root; `None` if the link leads out of the repository or to a heading of its own page.
     pub(super) fn file(&self, page: &Path) -> Option<PathBuf> {
         let path = self.target.split('#').next().unwrap_or_default();
         let outside = path.contains("://") || path.starts_with("mailto:");
         (!path.is_empty() && !outside).then(|| join(page, path))
     }
 
-    /// Returns the anchor of the heading to which the link leads.
+    /// Returns the anchor of the heading to which the link leads; `None` if it leads to a whole
+    /// file.
     pub(super) fn anchor(&self) -> Option<&str> {
         let outside = self.target.contains("://");
         self.target
@@ -30,7 +31,8 @@ impl Link {
     }
 }
 
-/// Resolves a path relative to the folder of a page, and removes `..`.
+/// Returns the path to which `path` leads, relative to the folder of the page `page`. The result
+/// does not contain `..`.
 fn join(page: &Path, path: &str) -> PathBuf {
     let mut joined = page.parent().unwrap_or(Path::new("")).to_owned();
     for part in Path::new(path).components() {
@@ -45,12 +47,12 @@ fn join(page: &Path, path: &str) -> PathBuf {
     joined
 }
 
-/// Reads a page; an error message names the file.
+/// Returns the text of a page, or an error message that names the file.
 pub(super) fn read(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))
 }
 
-/// Returns the links of a page outside of code blocks.
+/// Returns the links in the text of a page, except links in code blocks.
 pub(super) fn of(text: &str) -> Vec<Link> {
     let mut links = Vec::new();
     let mut fenced = false;
@@ -80,7 +82,8 @@ pub(super) fn of(text: &str) -> Vec<Link> {
     links
 }
 
-/// Returns the position of the bracket that opens a link's text, which may itself contain pairs of brackets.
+/// Returns the position in `before` of the bracket at which a link's text begins. The text of the
+/// link may itself contain pairs of brackets.
 fn opening(before: &str) -> Option<usize> {
     let mut depth = 0usize;
     for (index, c) in before.char_indices().rev() {

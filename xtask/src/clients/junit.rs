@@ -4,7 +4,7 @@ use std::path::Path;
 
 use regex_lite::Regex;
 
-/// The results of a suite.
+/// The results of a test suite, or of a piece of it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Results {
     pub(super) tests: usize,
@@ -14,7 +14,7 @@ pub(super) struct Results {
 }
 
 impl Results {
-    /// Returns the result of a piece of the suite that wrote no results: one failure.
+    /// Returns the results for a piece of the suite that wrote no file of results: one failed test.
     pub(super) fn none(piece: &str) -> Results {
         Results {
             tests: 1,
@@ -31,13 +31,14 @@ impl Results {
     }
 }
 
-/// Reads a file of results.
+/// Reads the results from a file in JUnit's format.
 pub(super) fn read(path: &Path) -> Result<Results, String> {
     let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
     parse(&text)
 }
 
-/// Matches the XML element of a test, with its content if it has any.
+/// A regular expression that matches the XML element of a test, with the element's content if it
+/// has any.
 const CASE: &str = r#"(?s)<testcase\s([^>]*?)(/>|>(.*?)</testcase>)"#;
 
 fn parse(text: &str) -> Result<Results, String> {
@@ -72,7 +73,7 @@ fn parse(text: &str) -> Result<Results, String> {
     }
 }
 
-/// Returns the value of an attribute in a tag.
+/// Returns the value of the attribute `name` in the XML tag `head`.
 fn value(head: &str, name: &str) -> String {
     let mut rest = head;
     while let Some(at) = rest.find(name) {

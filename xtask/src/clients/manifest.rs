@@ -41,7 +41,7 @@ pub(super) struct Suite {
     pub(super) cost: u32,
 }
 
-/// Reads the manifest in a folder.
+/// Reads the manifest `manifest.toml` in the folder `folder`.
 pub(super) fn load(folder: &Path) -> Result<Vec<Client>, String> {
     let path = folder.join("manifest.toml");
     let text = std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;

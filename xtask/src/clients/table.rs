@@ -9,10 +9,10 @@ use super::manifest::Client;
 use crate::{Outcome, exec};
 
 const HEAD: &str = "client,version,what,tests,passed,skipped,apart,notes";
-/// The value of the column `what` for a suite.
+/// The value of the column `what` in the row of a test suite.
 const SUITE: &str = "suite";
 
-/// A row of the table: a program or a suite of a client.
+/// A row of the table: the results of a program or of a test suite of a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) client: String,
@@ -23,14 +23,14 @@ pub(super) struct Row {
     pub(super) passed: usize,
     pub(super) skipped: usize,
     /// Number of failed tests that cannot pass on a CPU or with these wheels. The percentage of
-    /// passed tests counts these tests as failed. The goal for this percentage does not take them
-    /// into account.
+    /// passed tests counts these tests as failed. The project's goal for passed tests does not
+    /// count these tests.
     pub(super) apart: usize,
     pub(super) notes: String,
 }
 
 impl Row {
-    /// Returns the row of a program.
+    /// Returns the row for a run of a program.
     pub(super) fn of_program(client: &Client, version: &str, program: &str, passed: bool) -> Row {
         Row {
             client: client.name.clone(),
@@ -42,7 +42,7 @@ impl Row {
         }
     }
 
-    /// Returns the row of a suite, without a version.
+    /// Returns the row for a run of a test suite, without the client's version.
     pub(super) fn of_suite(
         client: &Client,
         results: &Results,
@@ -61,7 +61,7 @@ impl Row {
         }
     }
 
-    /// Adds a note that part of the suite did not run.
+    /// Adds to the row a note that the part `what` of the suite did not run.
     pub(super) fn leave_out(&mut self, what: &str) {
         let what = what.replace(',', ";");
         self.notes = match self.notes.is_empty() {
@@ -70,7 +70,7 @@ impl Row {
         };
     }
 
-    /// Returns a summary of a suite in one line.
+    /// Returns the row of a suite as one line of text.
     pub(super) fn summary(&self) -> String {
         format!(
             "suite: {} of {} pass ({:.1} %), {} skipped, {} excluded",
@@ -92,8 +92,9 @@ impl Row {
         100.0 * self.passed as f64 / self.ran().max(1) as f64
     }
 
-    /// Returns the known failures, one line for each reason. In the column `notes`, the reasons are separated by
-    /// semicolons, and each reason begins with the number of tests that fail for it.
+    /// Returns the known failures of the row's suite, one line for each reason. In the column
+    /// `notes`, the reasons are separated by semicolons, and each reason begins with the number of
+    /// tests that fail for it.
     fn failures(&self) -> Vec<String> {
         let mut failures: Vec<String> = Vec::new();
         for part in self.notes.split("; ").filter(|part| !part.is_empty()) {
@@ -162,7 +163,8 @@ impl Table {
             .insert((row.client.clone(), row.what.clone()), row);
     }
 
-    /// Writes both files, without rows of clients that the manifest no longer lists.
+    /// Writes `docs/clients.csv` and `docs/clients.md`, without rows of clients that the manifest
+    /// no longer lists.
     pub(super) fn store(&mut self, clients: &[Client]) -> Outcome {
         self.rows
             .retain(|(name, _), _| clients.iter().any(|client| client.name == *name));

@@ -1,5 +1,5 @@
-//! Creates virtual environments with the wheels of a client, and downloads the sources of test suites that are not in
-//! the wheels.
+//! Creates Python virtual environments with the wheels of a client. Also downloads the source code
+//! of test suites, if the wheels do not contain it.
 //!
 //! Invariant: an environment contains the packages that its requirements file lists. If the file
 //! changes, this module creates the environment again.
@@ -14,7 +14,7 @@ use crate::{Outcome, exec};
 /// Python interpreters in order of preference. Python 3.11 is first, because all wheels support it.
 const PYTHONS: &[&str] = &["python3.11", "python3"];
 
-/// Returns the folder of the environments and sources.
+/// Returns the folder that contains all environments and all downloaded source code.
 fn folder() -> PathBuf {
     std::env::var_os("MARGAY_CLIENTS")
         .map_or_else(|| exec::root().join(".cache/clients"), PathBuf::from)
@@ -26,7 +26,7 @@ pub(super) struct Venv {
 }
 
 impl Venv {
-    /// Returns the environment of a client. Creates it first if it is missing.
+    /// Returns the virtual environment of a client. If it does not exist, creates it first.
     pub(super) fn get(client: &Client, manifest: &Path) -> Result<Venv, String> {
         let venv = Venv {
             folder: folder().join(&client.name),
@@ -91,7 +91,7 @@ impl Venv {
         Ok(path.trim().to_owned())
     }
 
-    /// Returns the version of an installed package.
+    /// Returns the version of a package that is installed in the environment.
     pub(super) fn version(&self, package: &str) -> Result<String, String> {
         let script = format!("import importlib.metadata as m; print(m.version('{package}'))");
         let version = exec::output(Command::new(self.python()).args(["-c", &script]))?;
@@ -99,7 +99,8 @@ impl Venv {
     }
 }
 
-/// Returns the folder of a repository's files at a tag or a commit, downloaded if necessary.
+/// Returns a folder that contains the files of a repository at a tag or a commit. If the folder
+/// does not exist, downloads the files first.
 pub(super) fn sources(repository: &str, revision: &str) -> Result<PathBuf, String> {
     let name = format!("{}-{revision}", repository.replace('/', "-"));
     let path = folder().join("sources").join(&name);

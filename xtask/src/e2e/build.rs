@@ -1,4 +1,4 @@
-//! Compiles the programs with nvcc.
+//! Compiles the CUDA programs of `tests/cuda` with NVIDIA's compiler nvcc.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -47,14 +47,15 @@ impl Variant {
     }
 }
 
-/// Returns the path of a built program.
+/// Returns the path of the executable file of a program that is built with the options `variant`.
 pub(super) fn binary(program: &Program, variant: Variant) -> PathBuf {
     exec::root()
         .join(".cache/e2e")
         .join(format!("{}{}", program.name, variant.suffix()))
 }
 
-/// Builds all programs that are missing or older than their sources, two at a time.
+/// Builds all programs whose executable file is missing or older than their sources. Two compilers
+/// run at the same time.
 pub(super) fn compile_all(
     toolchain: &Toolchain,
     programs: &[Program],
@@ -98,7 +99,8 @@ fn compile(toolchain: &Toolchain, program: &Program, variant: Variant) -> Outcom
     exec::output(&mut command).map(drop)
 }
 
-/// Returns an nvcc command with the program's source and flags, in the folder of the programs.
+/// Returns a command that runs nvcc in the folder of the programs, with the source file and the
+/// compiler options of `program`.
 fn nvcc(toolchain: &Toolchain, program: &Program) -> Command {
     let mut command = toolchain.tool("nvcc");
     command
@@ -108,7 +110,7 @@ fn nvcc(toolchain: &Toolchain, program: &Program) -> Command {
     command
 }
 
-/// Returns whether the binary is newer than all of its sources.
+/// Returns whether the executable file of a program is newer than all source files of the program.
 fn fresh(program: &Program, variant: Variant) -> bool {
     let changed = |path: &Path| fs::metadata(path).and_then(|m| m.modified()).ok();
     let folder = manifest::folder();

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::{Outcome, exec};
 
-/// Returns the folder of the programs.
+/// Returns the folder of the CUDA programs, `tests/cuda`.
 pub(super) fn folder() -> PathBuf {
     exec::root().join("tests/cuda")
 }
@@ -77,7 +77,8 @@ pub(super) fn load() -> Result<Vec<Program>, String> {
     Ok(manifest.program)
 }
 
-/// Checks that each pattern matches a line of `text`.
+/// Returns an error if one of `patterns` matches no line of `text`. `what` names the text in the
+/// error.
 pub(super) fn expect_lines(what: &str, patterns: &[String], text: &str) -> Outcome {
     for pattern in patterns {
         let regex = Regex::new(pattern).map_err(|e| format!("bad pattern {pattern}: {e}"))?;

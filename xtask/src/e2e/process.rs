@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use crate::exec;
 
-/// The line that a program prints when it is ready for its signal.
+/// The line that a program prints when it is ready to receive a signal.
 const READY: &str = "READY";
-/// Interval at which a running child is polled.
+/// Time between two tests whether the child process still runs.
 const POLL: Duration = Duration::from_millis(20);
 
 /// A running child process.
@@ -70,8 +70,8 @@ impl Process {
         Ok(Process { child, lines })
     }
 
-    /// Waits for the end of the process, and kills the process and its children after `limit`. Sends `signal` to the
-    /// process group as soon as the program has printed `READY`.
+    /// Waits until the process ends. After the time `limit`, kills the process and its children.
+    /// Sends `signal` to the process group as soon as the program has printed `READY`.
     pub(crate) fn wait(
         mut self,
         limit: Duration,
@@ -126,7 +126,7 @@ impl Process {
     }
 }
 
-/// Sends the lines of `from` to the channel until `from` closes.
+/// Sends each line that it reads from `from` to the channel `to`, until `from` is closed.
 fn read(from: impl Read + Send + 'static, stream: Stream, to: Sender<(Stream, String)>) {
     std::thread::spawn(move || {
         let mut from = BufReader::new(from);

@@ -1,10 +1,12 @@
-//! Parses and checks the declared order of each crate's modules.
+//! Parses the list of layers, and checks that each crate's modules import only modules that precede
+//! them in the list.
 
 use std::collections::BTreeMap;
 
 use super::Import;
 
-/// The modules of a crate, lowest first.
+/// A crate and its top-level modules, in the order of the list of layers: the lowest layer comes
+/// first.
 #[derive(Debug)]
 pub(super) struct Crate {
     /// The crate's folder.
@@ -36,7 +38,8 @@ pub(super) fn parse(text: &str) -> Result<Vec<Crate>, String> {
 }
 
 impl Crate {
-    /// Checks the modules and imports of a crate and returns the problems.
+    /// Compares the modules and imports of a crate with the list of layers, and returns the
+    /// problems.
     pub(super) fn faults(&self, modules: &[String], imports: &[Import]) -> Vec<String> {
         let mut at: BTreeMap<&str, usize> = BTreeMap::new();
         let mut wrong = Vec::new();

@@ -1,9 +1,10 @@
-//! Finds paths in Rust sources without a parser: replaces comments, strings and tests with spaces, and searches for
-//! `crate::`.
+//! Finds paths that begin with `crate::` in Rust source code, without a parser: replaces comments,
+//! strings and tests with spaces, and searches for `crate::`.
 
 use std::collections::BTreeMap;
 
-/// Returns the first name after each `crate::` in code outside of tests, with its line.
+/// Returns the first name after each `crate::` in code that is not in tests, with the number of its
+/// line.
 pub(super) fn of_crate(text: &str) -> Vec<(usize, String)> {
     let code = without_tests(&blanked(text));
     let mut found = Vec::new();
@@ -25,7 +26,8 @@ pub(super) fn of_crate(text: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// Returns the names that the root re-exports (`pub use module::...`), with their modules.
+/// Returns the names that the crate's root module re-exports (`pub use module::...`), with the
+/// modules that define them.
 pub(super) fn exports(text: &str) -> BTreeMap<String, String> {
     let code = blanked(text);
     let mut found = BTreeMap::new();
@@ -48,7 +50,7 @@ pub(super) fn exports(text: &str) -> BTreeMap<String, String> {
     found
 }
 
-/// Returns the first names of a use tree or path.
+/// Returns the first name of each path in a `use` tree (`{a::b, c}`) or of a single path.
 fn first_names(tree: &str) -> Vec<String> {
     let identifier = |text: &str| -> String {
         let text = text.trim_start();
@@ -78,7 +80,8 @@ fn first_names(tree: &str) -> Vec<String> {
     names
 }
 
-/// Replaces comments, strings and character literals with spaces, and preserves line breaks.
+/// Returns the text with spaces in place of comments, strings and character literals. Line breaks
+/// are preserved.
 fn blanked(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -143,7 +146,7 @@ fn raw_string(text: &str) -> Option<usize> {
     )
 }
 
-/// Replaces items under `#[cfg(test)]` with spaces.
+/// Returns the code with spaces in place of items under `#[cfg(test)]`.
 fn without_tests(code: &str) -> String {
     const MARK: &str = "#[cfg(test)]";
     let mut out = String::with_capacity(code.len());
@@ -159,7 +162,7 @@ fn without_tests(code: &str) -> String {
     out
 }
 
-/// Returns the end of an item: the position after its braces or its semicolon.
+/// Returns the position at which an item ends: after its closing brace or its semicolon.
 fn item_end(item: &str) -> usize {
     let mut depth = 0;
     for (at, c) in item.char_indices() {

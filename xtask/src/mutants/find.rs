@@ -1,8 +1,9 @@
-//! Finds possible mutations of a source text: changes of operators, numbers, conditions, flags and rounding modes.
+//! Finds all possible mutations of a source text: changes of operators, numbers, conditions, flags
+//! and rounding modes.
 //!
-//! The text is not parsed, so some mutated sources do not compile. Such mutations are skipped
-//! later. Comments, attributes, tests and tables of names are not mutated. Invariant: a mutation
-//! changes one place of one line.
+//! The text is not parsed, so some mutated sources do not compile. If a mutated source does not
+//! compile, no test runs for it. Comments, attributes, tests and tables of names are not mutated.
+//! Invariant: a mutation changes one place of one line.
 
 use std::fmt;
 use std::path::Path;
@@ -16,9 +17,9 @@ use crate::exec;
 pub(super) struct Mutation {
     /// The file, relative to the repository's root.
     pub(super) file: String,
-    /// The line number, from 1.
+    /// The line number. The first line has the number 1.
     pub(super) line: usize,
-    /// The text of the line.
+    /// The original text of the line.
     pub(super) line_text: String,
     /// Offset of the change in the line, in bytes.
     pub(super) at: usize,
@@ -43,7 +44,7 @@ impl fmt::Display for Mutation {
 }
 
 impl Mutation {
-    /// Returns the file's text with the change.
+    /// Returns `text`, the contents of the file, with the change.
     pub(super) fn apply(&self, text: &str) -> String {
         let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
         if let Some(line) = lines.get_mut(self.line - 1) {
@@ -53,7 +54,7 @@ impl Mutation {
     }
 }
 
-/// Operators and their replacements.
+/// Operators, each with the operators by which mutations replace it.
 const SWAPS: &[(&str, &[&str])] = &[
     (" + ", &[" - "]),
     (" - ", &[" + "]),

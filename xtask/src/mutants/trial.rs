@@ -1,7 +1,8 @@
-//! Builds a mutated source and runs the tests on it.
+//! Builds the crates with a mutation, and runs the tests.
 //!
-//! The workspace is a copy of the files that the tests need, in `target/mutants`; the repository itself is never
-//! changed. Invariant: between two trials the copy contains the original sources.
+//! The tests run in a workspace in `target/mutants`, which is a copy of the files that the tests
+//! need; the repository itself is never changed. Invariant: before and after each mutation is
+//! tried, the copy contains the original sources.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 use super::find::Mutation;
 use crate::{Outcome, exec};
 
-/// The result of trying a mutation.
+/// The result of building the crates with a mutation and running the tests.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Verdict {
     /// A test of the literal tables of `margay-ops` fails.
@@ -39,10 +40,11 @@ impl Verdict {
     }
 }
 
-/// Tests of `margay-ops` with literal values.
+/// The arguments that run the tests of `margay-ops` with literal tables.
 const TABLES: &[&str] = &["-p", "margay-ops", "--test", "meanings"];
 const FILES: &[&str] = &["-p", "margay-frontend", "--test", "file_tests"];
-/// Slower tests. They run only if no test that ran before them fails; for most mutations they run last.
+/// The slower tests of `margay-ops`. They run only if no test that ran before them fails; for most
+/// mutations, they run after all other tests.
 const OTHERS: &[&str] = &[
     "-p",
     "margay-ops",
@@ -94,7 +96,8 @@ pub(super) struct Workspace {
 }
 
 impl Workspace {
-    /// Copies the sources, builds the tests and checks that they pass.
+    /// Copies the sources into the workspace, builds the tests, and returns an error if they fail
+    /// without a mutation.
     pub(super) fn new() -> Result<Workspace, String> {
         let target = exec::release_dir();
         let root = target.parent().unwrap_or(&target).join("mutants");
@@ -116,7 +119,8 @@ impl Workspace {
         Ok(workspace)
     }
 
-    /// Writes the manifests. The front end's manifest omits the dependencies of tests that are not copied.
+    /// Writes the manifests of the copied workspace. The manifest of the front end omits
+    /// dependencies that only tests need, because these tests are not copied.
     fn manifests(&self) -> Outcome {
         let read = |name: &str| {
             let path = exec::root().join(name);
@@ -151,7 +155,7 @@ impl Workspace {
         write(&self.root.join("Cargo.lock"), &read("Cargo.lock")?)
     }
 
-    /// Applies the mutation, runs the tests, and restores the source.
+    /// Applies the mutation to the copy, runs the tests, and restores the original source text.
     pub(super) fn try_out(&self, mutation: &Mutation) -> Result<Verdict, String> {
         let path = self.root.join(&mutation.file);
         let original = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
@@ -221,7 +225,8 @@ enum Run {
     Failed,
 }
 
-/// Runs a command until it ends, or kills it and its children after the time `longest`.
+/// Runs a command until it ends, or kills it and its children after the time `longest`. Returns
+/// whether the command has succeeded.
 fn passes(command: &mut Command, longest: Duration) -> Result<bool, String> {
     use std::os::unix::process::CommandExt;
     let mut child = command
@@ -244,7 +249,7 @@ fn passes(command: &mut Command, longest: Duration) -> Result<bool, String> {
     }
 }
 
-/// Returns a section of a manifest with its heading.
+/// Returns the section of the manifest `text` that begins with `heading`, including the heading.
 fn section<'t>(text: &'t str, heading: &str) -> &'t str {
     let Some(start) = text.find(heading) else {
         return "";
@@ -256,7 +261,8 @@ fn section<'t>(text: &'t str, heading: &str) -> &'t str {
     &text[start..end]
 }
 
-/// Copies a file or a folder; files that are equal keep their modification time, so that they are not compiled again.
+/// Copies a file or a folder. A file that is equal to its copy is not written again, so that its
+/// modification time stays the same and it is not compiled again.
 fn copy(from: &Path, to: &Path) -> Outcome {
     let error = |e: std::io::Error| format!("{}: {e}", from.display());
     if from.is_dir() {

@@ -19,7 +19,8 @@ const LIBRARIES: [&str; 4] = [
     "libgpuocelot.so",
 ];
 
-/// Shells, and the path below `share` where each shell expects completion scripts.
+/// Each shell, and the path below the folder `share` at which the shell expects Margay's completion
+/// script.
 const COMPLETIONS: [(&str, &str); 3] = [
     ("bash", "bash-completion/completions/margay"),
     ("zsh", "zsh/site-functions/_margay"),
@@ -38,7 +39,7 @@ impl Data {
         Ok(data)
     }
 
-    /// Returns the libraries in the folder.
+    /// Returns the paths of the libraries in the folder.
     pub(super) fn libraries(&self) -> [PathBuf; 4] {
         LIBRARIES.map(|name| self.at("lib/margay").join(name))
     }

@@ -1,5 +1,6 @@
-//! Determines the oldest version of the C library with which a file runs. This is the newest version among the symbol
-//! versions that the file needs. PEP 600 requires this version in the tag of a wheel.
+//! Determines the oldest version of the C library with which a file runs. This is the newest of all
+//! versions of the C library's symbols that the file needs. PEP 600 requires this version in the
+//! tag of a wheel.
 
 use std::path::Path;
 
@@ -8,8 +9,8 @@ use object::read::elf::{FileHeader, SectionHeader};
 
 type Elf = FileHeader64<object::Endianness>;
 
-/// Libraries that, according to PEP 600, every system has. If a file needs any other library, this
-/// is an error.
+/// Libraries that, according to PEP 600, every system has. A file of the wheel must not need any
+/// other library.
 const ALLOWED: [&str; 7] = [
     "ld-linux-x86-64.so.2",
     "ld-linux-aarch64.so.1",
@@ -20,7 +21,7 @@ const ALLOWED: [&str; 7] = [
     "libpthread.so.0",
 ];
 
-/// Returns the version of the C library that a file needs, such as (2, 34).
+/// Returns the oldest version of the C library with which a file runs, such as (2, 34).
 pub(super) fn needed_by(path: &Path) -> Result<(u32, u32), String> {
     let problem = |what: &str| format!("{}: {what}", path.display());
     let bytes = std::fs::read(path).map_err(|e| problem(&e.to_string()))?;
@@ -78,7 +79,8 @@ mod tests {
         assert!(number("GLIBC_2.9") < number("GLIBC_2.34"));
     }
 
-    /// The test examines its own executable, which was linked with this machine's C library.
+    /// Tests the function with the executable of this test, which was linked with this machine's C
+    /// library.
     #[test]
     fn a_program_needs_no_newer_library_than_it_runs_with() {
         let own = std::env::current_exe().unwrap();

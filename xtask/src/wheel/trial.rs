@@ -1,4 +1,5 @@
-//! Installs a wheel into a fresh environment and runs programs that can access no other files of Margay.
+//! Installs a wheel into a new virtual environment and runs programs there. The programs can use
+//! only Margay's installed files, and no files of the repository.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,7 +11,7 @@ use crate::{Outcome, exec};
 /// Programs of `tests/clients` that the trial runs after it has installed their requirements.
 const PROGRAMS: [&str; 1] = ["numba"];
 
-/// Files that must be in the environment after installation.
+/// Files that the environment must contain after the wheel is installed.
 const FILES: [&str; 5] = [
     "bin/margay",
     "lib/margay/libcuda.so",
@@ -19,7 +20,8 @@ const FILES: [&str; 5] = [
     "share/fish/vendor_completions.d/margay.fish",
 ];
 
-/// Returns a command for the installed program, without this process's environment variables.
+/// Returns a command that runs the installed program `margay`. The program does not inherit the
+/// environment variables of this process.
 fn margay(venv: &Path) -> Command {
     let mut margay = Command::new(venv.join("bin/margay"));
     let path = format!("{}/bin:/usr/bin:/bin", venv.display());

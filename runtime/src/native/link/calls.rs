@@ -1,9 +1,11 @@
-//! Adapts calls in modules that declare the callee with a prototype that differs from its definition.
+//! Changes calls to functions whose declaration in the calling module has another prototype than
+//! their definition.
 //!
-//! Linkers match names, not prototypes. For example, an `.extern` declaration with a result can match a definition
-//! without a result, and `.b32` can match `.f32`. This module changes such calls to the types of the definition. Values
-//! of the same size keep their bits. If the definition has no result, the call's result is 0. If the call has no
-//! result, the result of the definition is ignored. If the number or the sizes of the parameters differ, linking fails.
+//! Linkers match names, not prototypes. For example, an `.extern` declaration with a result can
+//! match a definition without a result, and `.b32` can match `.f32`. This module changes such calls
+//! to the types of the definition. Values of the same size keep their bits. If the definition has
+//! no result, the call's result is 0. If the call has no result, the result of the definition is
+//! discarded. If the number or the sizes of the parameters differ, linking fails.
 
 use margay_ir::entity::{Block, FuncId, Inst, PrimaryMap, Value};
 use margay_ir::function::{Function, Signature, ValueDef, payload_func};
@@ -15,7 +17,7 @@ use margay_ops::types::{OpType, Type};
 
 use crate::error::{Error, Result};
 
-/// Adapts all direct calls to the signatures of their callees.
+/// Changes all direct calls in `module` so that they match the signatures of their callees.
 pub(super) fn adapt(module: &mut Module) -> Result<()> {
     let mut signatures: PrimaryMap<FuncId, (String, Signature)> = PrimaryMap::default();
     for callee in module.functions.values() {

@@ -1,4 +1,4 @@
-//! Decides whether a thread may access memory.
+//! Determines whether a thread of a CTA may access a range of memory.
 
 use margay_exec::FaultKind;
 use margay_ir::observe::{AccessMode, ObservedAccess};
@@ -14,9 +14,9 @@ use crate::memory::within;
 use crate::native::reach::is_in_workspace;
 
 impl Examiner<'_> {
-    /// Checks an access of a thread to contiguous bytes. Returns the kind of error, or `None` if
-    /// the thread may access the bytes. `whole` is the address of the whole access, whose alignment
-    /// is checked.
+    /// Checks an access of a thread to contiguous bytes. Returns the kind of finding for this
+    /// access, or `None` if the thread may access the bytes. `whole` is the address of the whole
+    /// access, whose alignment is checked.
     pub(super) fn problem(
         &mut self,
         at: &Observed<'_>,
@@ -36,7 +36,8 @@ impl Examiner<'_> {
         }
     }
 
-    /// Returns whether a thread may access all bytes of a range whose address is an address in `space`.
+    /// Returns whether a thread may access all bytes of a range. `address` is an address in the
+    /// state space `space`.
     fn holds(
         &mut self,
         space: StateSpace,
@@ -55,7 +56,7 @@ impl Examiner<'_> {
         }
     }
 
-    /// Returns the kind of finding that reports an access outside the memory that the thread may access.
+    /// Returns the kind of finding for an access to memory that the thread must not access.
     #[cold]
     fn kind_outside(&self, space: StateSpace, address: u64, writes: bool) -> Kind {
         const NULL_PAGES: u64 = 64 << 10;
@@ -72,9 +73,9 @@ impl Examiner<'_> {
         }
     }
 
-    /// Returns whether an access that is not permitted must end the launch. This is so if the
-    /// checking tool that reports such accesses (memcheck) does not run, and the same access would
-    /// end a launch without checks.
+    /// Returns whether an access that is not permitted must end the launch. The result is true if
+    /// the checking tool that reports such accesses (memcheck) does not run, and the access would
+    /// also end a launch outside a checking run.
     #[cold]
     pub(super) fn ends_unchecked(
         &self,
@@ -127,7 +128,7 @@ impl Examiner<'_> {
         (rank < u64::from(self.info.cluster_size()) && inside).then_some(offset)
     }
 
-    /// Returns the last shared variable that begins at or before an offset.
+    /// Returns the shared variable with the highest start that is at or before `offset`.
     fn shared_variable(&self, offset: u64) -> Option<&SharedVariable> {
         let variables = &self.launch.code.shared.variables;
         let next = variables.partition_point(|variable| variable.start <= offset);
@@ -202,13 +203,14 @@ impl Examiner<'_> {
         })
     }
 
-    /// Returns the rank of the CTA whose shared memory contains an address, and the offset in this shared memory.
+    /// Returns the rank of the CTA whose shared memory contains `address`, and the offset of
+    /// `address` in this shared memory.
     pub(super) fn shared_place(&self, address: u64) -> (u64, u64) {
         let offset = address.wrapping_sub(self.cta.shared_base);
         self.info.shared_place(offset)
     }
 
-    /// Returns whether an address is in the window of shared memory.
+    /// Returns whether an address is in the shared-memory window of the CTA.
     pub(super) fn is_in_shared_window(&self, address: u64) -> bool {
         self.info.is_shared(&self.cta, address, true)
     }
@@ -220,7 +222,8 @@ impl Examiner<'_> {
         within(&(start..start + bytes), address, 1)
     }
 
-    /// Returns the offset of the current CTA's shared memory in the shared memory of its cluster.
+    /// Returns the offset of the current CTA's shared memory from the start of its cluster's shared
+    /// memory.
     pub(super) fn shared_offset(&self) -> u64 {
         match self.info.cluster_size() {
             1 => 0,
@@ -238,8 +241,9 @@ impl Examiner<'_> {
         )
     }
 
-    /// Returns whether every thread of the CTA may access all bytes of a range whose address is an address in `space`.
-    /// Returns false for local memory, because each thread may access only its own local memory.
+    /// Returns whether every thread of the CTA may access all bytes of a range. `address` is an
+    /// address in the state space `space`. Returns false for local memory, because each thread may
+    /// access only its own local memory.
     pub(super) fn holds_for_all(
         &mut self,
         space: StateSpace,
@@ -256,7 +260,8 @@ impl Examiner<'_> {
         }
     }
 
-    /// Returns whether all bytes of a range are in memory that all CTAs share.
+    /// Returns whether all CTAs of the launch may access all bytes of a range. `writes` states
+    /// whether the access writes.
     fn is_device(&mut self, address: u64, bytes: u64, writes: bool) -> bool {
         let recent = &mut self.recent[usize::from(writes)];
         let found = recent.iter().position(|&(start, size)| {
@@ -316,7 +321,8 @@ impl Examiner<'_> {
     /// valid. Returns 0, which replaces the argument of the program's call of `free`.
     ///
     /// # Errors
-    /// Returns the fault of the call if the call is wrong and wrong calls end the launch.
+    /// Returns the fault of the call if the argument is invalid and an invalid argument ends the
+    /// launch.
     pub(super) fn release(&mut self, at: &Observed<'_>, address: u64) -> Result<u64, FaultKind> {
         let services = &self.launch.shape.services;
         let block = services.heap_block(address);

@@ -1,9 +1,9 @@
 //! Examines the accesses of the lanes of a chunk together.
 //!
 //! Usually all accesses are permitted. In this case, the examiner examines the lanes as a single
-//! range of addresses if possible, and otherwise lane by lane. It performs a lookup only once if
-//! all lanes need the same lookup. If an access is not permitted, the examiner examines each lane
-//! as a separate access.
+//! range of addresses if possible, and otherwise lane by lane. If all lanes need the same lookup,
+//! the examiner performs the lookup only once. If an access is not permitted, the examiner examines
+//! each lane as a separate access.
 
 use margay_ir::observe::{AccessMode, ObservedAccess};
 use margay_ops::meaning::Bits;
@@ -62,7 +62,7 @@ impl<'a> Addresses<'a> {
         }
     }
 
-    /// Returns the address of a lane.
+    /// Returns the host address that a lane accesses.
     pub(in crate::native) fn of(&self, lane: u32) -> u64 {
         match *self {
             Addresses::Strided {
@@ -81,15 +81,15 @@ impl<'a> Addresses<'a> {
     }
 }
 
-/// The accesses of the lanes of a chunk.
+/// The accesses that the lanes of a chunk perform with one instruction.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::native) struct Chunk<'a> {
-    /// The lanes that access memory.
+    /// Mask of the lanes that access memory.
     pub(in crate::native) active: u32,
     pub(in crate::native) addresses: Addresses<'a>,
     /// The values of the operands: a row for each operand, with a value for each lane.
     pub(in crate::native) operands: &'a [u8],
-    /// Number of bytes of an operand of a lane.
+    /// Number of bytes of one operand of one lane.
     pub(in crate::native) operand_bytes: usize,
     /// Number of lanes.
     pub(in crate::native) width: usize,
@@ -112,7 +112,7 @@ impl Chunk<'_> {
         .collect()
     }
 
-    /// Returns the mask of the lanes that store the same bytes that `values` records for their
+    /// Returns the mask of the lanes that store the bytes that `values` already records for their
     /// addresses.
     pub(super) fn equal_stores(&self, access: &ObservedAccess, values: &Values) -> u32 {
         if let Some((first, bytes)) = self.contiguous_operands(access)
@@ -145,7 +145,8 @@ impl Chunk<'_> {
         }
     }
 
-    /// Returns the bytes that a lane stores, if the access has only one operand.
+    /// If the access has only one operand, returns the bytes of `lane` in this operand, which the
+    /// lane stores.
     fn only_operand(&self, access: &ObservedAccess, lane: u32) -> Option<&[u8]> {
         let (bytes, at) = (access.bytes as usize, lane as usize * self.operand_bytes);
         let one = self.operands.len() == self.width * self.operand_bytes
@@ -170,8 +171,8 @@ impl Chunk<'_> {
         Some((first, self.operands.get(from..from + count)?))
     }
 
-    /// Returns the address that a lane accesses. This is the lane's address in `used`, or the
-    /// lane's original address if the examiner has not chosen addresses.
+    /// Returns the address that `lane` must access: its address in `used`, or its original address
+    /// if `used` is `None`.
     pub(in crate::native) fn used(&self, used: Option<&[u64; 32]>, lane: u32) -> u64 {
         match used {
             Some(used) => used[lane as usize],
@@ -207,7 +208,8 @@ impl Chunk<'_> {
         (a.abs_diff(b) == span).then(|| (a.min(b), span + u64::from(bytes)))
     }
 
-    /// Does the same as [`Chunk::hull`], but also supports lanes without a common stride.
+    /// Does the same as [`Chunk::hull`], but also returns the range if the lanes have no common
+    /// stride.
     pub(super) fn span(&self, bytes: u32) -> Option<(u64, u64)> {
         match self.addresses {
             Addresses::Strided { .. } => self.hull(bytes),
@@ -342,7 +344,8 @@ impl Examiner<'_> {
         })
     }
 
-    /// Reports reads of bytes that have not been written, and records the bytes that the lanes write.
+    /// Adds a finding for each read of bytes that have not been written, and records which bytes
+    /// the lanes write.
     fn initialisation_of_lanes(&mut self, at: &Observed<'_>, chunk: &Chunk<'_>) {
         let findings = self.findings;
         let Some(initialised) = &findings.shadow().initialised else {

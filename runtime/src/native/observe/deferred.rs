@@ -1,8 +1,9 @@
 //! Passes loads and stores that generated code has recorded to the race detector.
 //!
-//! An epoch is the time between two barriers of a CTA. In kernels that order accesses only with barriers, loads and
-//! stores may be passed to the detector later than they occur, if they are passed before the epoch ends. The detector
-//! then finds the same races. This has two advantages:
+//! An epoch is the time between two barriers of a CTA. In kernels that order accesses only with
+//! barriers, loads and stores may be passed to the detector later than they occur, if they are
+//! passed before the epoch ends. The detector then finds the same races. Passing them later has two
+//! advantages:
 //!
 //! - Accesses to shared memory cannot race with accesses of other epochs. Most epochs access shared memory in the same
 //!   way as an earlier epoch did. If no access of that earlier epoch raced, the accesses of the
@@ -30,7 +31,7 @@ pub(super) struct Epoch {
     /// Whether this examiner has received all accesses since the last barrier or, before the first
     /// barrier, since the start of the CTA.
     whole: bool,
-    /// Whether any of these accesses raced.
+    /// Whether the detector has found a race of any of these accesses.
     pub(super) raced: bool,
     /// A digest of the accesses that were passed to the detector when they occurred.
     immediate: u64,
@@ -41,7 +42,7 @@ pub(super) struct Epoch {
     digest: u64,
 }
 
-/// Maximum number of an epoch's accesses that are kept in [`Epoch::deferred`].
+/// Maximum number of accesses in [`Epoch::deferred`].
 const MOST_DEFERRED: usize = 1 << 17;
 
 fn mix(digest: u64, word: u64) -> u64 {
@@ -49,7 +50,7 @@ fn mix(digest: u64, word: u64) -> u64 {
     mixed ^ mixed >> 29
 }
 
-/// Adds an access to a digest.
+/// Returns `digest` with one more access added to it.
 fn add(digest: u64, [address, loc, access, lanes]: [u64; 4]) -> u64 {
     let kind = loc.wrapping_mul(0xff51_afd7_ed55_8ccd)
         ^ access.wrapping_mul(0xc4ce_b9fe_1a85_ec53).rotate_left(23)
@@ -105,7 +106,7 @@ impl<'a> Examiner<'a> {
         }
     }
 
-    /// Provides space for more accesses if the log is full: enlarges the log, or empties it if it has its maximum size.
+    /// If the log is nearly full, enlarges the log, or empties it if it has its maximum size.
     pub(super) fn make_space(&mut self) {
         if self.log.is_nearly_full() && !self.log.grow() {
             self.sort_deferred();
@@ -120,8 +121,8 @@ impl<'a> Examiner<'a> {
         self.end_epoch(over);
     }
 
-    /// Empties the log: keeps the accesses to shared memory for the end of the epoch, and passes the other accesses to
-    /// the detector.
+    /// Empties the log: moves the accesses to shared memory to [`Epoch::deferred`], and passes the
+    /// other accesses to the detector.
     fn sort_deferred(&mut self) {
         let mut log = std::mem::replace(&mut self.log, Log::new());
         self.sort(&log);
@@ -169,10 +170,10 @@ impl<'a> Examiner<'a> {
         }
     }
 
-    /// Passes the loads of a record to the detector, if the record contains an address for each
-    /// lane, all addresses are in global memory, and the launch has not written this memory.
-    /// Otherwise, returns false, and the caller must pass the record in another way. `held` keeps
-    /// the detector locked from one record to the next.
+    /// Passes the loads of a record to the detector and returns true, if the record contains an
+    /// address for each lane, all addresses are in global memory, and the launch has not written
+    /// this memory. Otherwise, returns false, and the caller must pass the record in another way.
+    /// `held` keeps the detector locked from one record to the next.
     fn keeps_loads(
         &mut self,
         held: &mut Option<MutexGuard<'a, Races>>,
@@ -204,9 +205,9 @@ impl<'a> Examiner<'a> {
         races.detector.read_lanes(id, first, what, lanes, address) == active
     }
 
-    /// Keeps accesses to shared memory until the epoch ends. `following` are the addresses and operands of the record.
-    /// `part` contains the accesses; it is `None` if the addresses of all lanes have a common
-    /// stride.
+    /// Stores accesses to shared memory in the current epoch, for use when the epoch ends.
+    /// `following` are the addresses and operands of the record. `part` contains the accesses; it
+    /// is `None` if the addresses of all lanes have a common stride.
     fn keep(&mut self, record: &AccessRecord, following: &[u8], part: Option<&Chunk<'_>>) {
         let epoch = &mut self.epoch;
         let words = [record.address, record.loc, record.access, record.lanes];
@@ -222,7 +223,7 @@ impl<'a> Examiner<'a> {
         }
     }
 
-    /// Passes those accesses to global memory to the detector that are not part of a run
+    /// Passes to the detector the accesses of `chunk` to global memory, which belong to no run
     /// ([`OpenRun`]).
     fn pass_part(&mut self, runs: &mut OpenRuns<'_>, record: &AccessRecord, chunk: &Chunk<'_>) {
         let access = ObservedAccess::from_bits(record.access);
@@ -285,9 +286,9 @@ impl<'a> Examiner<'a> {
         });
     }
 
-    /// Called before a new store to the addresses `low..high`. Of the runs in the mask `of`, passes
-    /// those that contain stores to some of these addresses, so that the detector receives stores
-    /// to the same bytes in program order.
+    /// The caller calls this function before it adds a new store to the addresses `low..high`. Of
+    /// the open runs in the mask `of`, passes to the detector those that contain stores to some of
+    /// these addresses, so that the detector receives stores to the same bytes in program order.
     fn pass_overlapped(&mut self, runs: &mut OpenRuns<'_>, of: u64, (low, high): (u64, u64)) {
         let mut rest = of;
         while rest != 0 {
@@ -560,7 +561,8 @@ impl Drop for Examiner<'_> {
     }
 }
 
-/// Returns the accesses of a record without their addresses. `access` is the unpacked [`AccessRecord::access`].
+/// Returns the description of a record's accesses, without their addresses. `access` is the
+/// unpacked [`AccessRecord::access`].
 fn observed<'a>(record: &AccessRecord, access: &'a ObservedAccess) -> Observed<'a> {
     Observed {
         access,
@@ -584,7 +586,7 @@ pub(super) fn chunk_of(address: u64, stride: i64, count: u32) -> Chunk<'static> 
     }
 }
 
-/// Returns the chunk of a record in which all lanes store.
+/// Returns the stores of a record as a chunk. All lanes of the record store.
 pub(super) fn chunk_of_stores<'a>(record: &AccessRecord, operands: &'a [u8]) -> Chunk<'a> {
     let (_, stride, width) = record.unpack();
     Chunk {

@@ -1,4 +1,4 @@
-//! Checks that the bytes that a thread reads have been written.
+//! Checks that threads read only bytes that have been written.
 
 use margay_ops::mods::StateSpace;
 use margay_shadow::init::Written;
@@ -35,7 +35,8 @@ impl Examiner<'_> {
         self.written.record(initialised, start, size)
     }
 
-    /// Reports a read of bytes that have not been written, and records the bytes that the thread writes.
+    /// Adds a finding if the access reads bytes that have not been written. If the access writes,
+    /// records that its bytes have been written.
     pub(super) fn initialisation(&mut self, at: &Observed<'_>, address: u64, bytes: u32) {
         let findings = self.findings;
         let Some(initialised) = &findings.shadow().initialised else {
@@ -74,7 +75,8 @@ impl Examiner<'_> {
         }
     }
 
-    /// Returns whether, in each element of a vector, either all bytes or no bytes have been written.
+    /// Returns whether each element of a vector is either completely written or completely
+    /// unwritten.
     fn is_element_written(&self, at: &Observed<'_>, address: u64, bytes: u32) -> bool {
         let element = u64::from(at.access.element.max(1));
         let Some(initialised) = &self.findings.shadow().initialised else {

@@ -2,10 +2,11 @@
 
 use margay_jit::abi::{AccessLog, AccessRecord};
 
-/// Number of records for which [`Log::open`] allocates space.
+/// Number of records for which [`Log::open`] first allocates space.
 const FIRST: usize = 1 << 10;
 
-/// Maximum number of records. They fit into the second-level cache of a core.
+/// Maximum number of records. This many records fit into the second-level cache of a processor
+/// core.
 const MOST: usize = 1 << 13;
 
 /// Maximum size of an access in the log, as a number of records. An access consists of a record, at
@@ -47,19 +48,20 @@ impl Log {
         }
     }
 
-    /// Returns the number of records.
+    /// Returns the number of records in the log.
     pub(super) fn len(&self) -> usize {
         let start = self.records.as_ptr().addr();
         let bytes = self.cursor.next.addr() - start;
         (bytes / size_of::<AccessRecord>()).min(self.records.len())
     }
 
-    /// Returns whether the log was opened and may have no space for another access.
+    /// Returns whether the log was opened ([`Log::open`]) and may have too little space for another
+    /// access.
     pub(super) fn is_nearly_full(&self) -> bool {
         !self.records.is_empty() && self.len() + LARGEST > self.records.len()
     }
 
-    /// Provides more space. Returns false if the log has its maximum size.
+    /// Allocates space for more records. Returns false if the log already has its maximum size.
     pub(super) fn grow(&mut self) -> bool {
         let size = self.records.len();
         if size >= MOST {

@@ -1,7 +1,7 @@
 //! Examines the accesses of CTAs in checking runs, and records events for tools ([`Recorder`]).
 //!
-//! An access that is not permitted is reported and suppressed: the thread accesses spare memory instead, from which
-//! loads and atomics read zeros.
+//! An access that is not permitted causes a finding and is suppressed: the thread accesses spare
+//! memory instead, from which loads and atomics read zeros.
 
 mod bounds;
 mod chunk;
@@ -38,7 +38,7 @@ use runs::GridRuns;
 /// of each thread. It consists of a part for loads, a part for other accesses, and padding for the alignment of the
 /// parts.
 pub(super) const SPARE: u32 = 2 * PART as u32 + ALIGN as u32;
-/// Size of each part of spare memory, in bytes. It is larger than any access.
+/// Size in bytes of each part of spare memory. No access is larger than a part.
 const PART: usize = 64;
 /// Alignment of spare memory: the largest alignment of an access.
 const ALIGN: u64 = 32;
@@ -48,7 +48,7 @@ const KNOWN_SITES: usize = 32;
 
 /// An access of one thread, without its address.
 pub(super) struct Observed<'a> {
-    /// The properties that all lanes share.
+    /// The properties of the access that are equal for all lanes.
     pub(super) access: &'a ObservedAccess,
     /// The position of the access in the source.
     pub(super) loc: SourceLoc,
@@ -56,7 +56,7 @@ pub(super) struct Observed<'a> {
     pub(super) thread: u32,
 }
 
-/// Returns the fault that a wrong access causes on a GPU.
+/// Returns the fault that an access with the error `kind` causes on a GPU.
 fn fault_of(kind: Kind, address: u64, mode: AccessMode) -> FaultKind {
     match kind {
         Kind::Misaligned => FaultKind::Misaligned {
@@ -73,7 +73,7 @@ fn fault_of(kind: Kind, address: u64, mode: AccessMode) -> FaultKind {
 /// the thread.
 type ReportKey = (Kind, u32, u32, u64);
 
-/// Examines the accesses of the CTAs that use one window.
+/// Examines the accesses of those CTAs that run one after the other in the same window.
 pub(super) struct Examiner<'a> {
     launch: &'a PtxLaunch,
     info: &'a LaunchInfo,
@@ -84,11 +84,12 @@ pub(super) struct Examiner<'a> {
     /// that were most recently written. Most accesses are to few allocations, so this cache usually
     /// avoids a lookup.
     recent: [[(u64, u64); 4]; 2],
-    /// The most recently used ranges of the record of written bytes.
+    /// A cache for the record of written bytes, with the most recently used ranges of this record.
     written: View,
     /// The linear index of the current CTA, and its index in the race detector.
     known_cta: Option<(u64, CtaId)>,
-    /// The most recently used access sites. The index is the PTX line modulo [`KNOWN_SITES`].
+    /// A cache of access sites (the instructions that access memory, as the race detector knows
+    /// them). The index is the PTX line modulo [`KNOWN_SITES`].
     known_sites: [Option<(SourceLoc, u64, Site)>; KNOWN_SITES],
     /// The ID of each finding that this examiner has reported ([`Findings::add`]).
     reported: FxHashMap<ReportKey, u64>,
@@ -97,8 +98,8 @@ pub(super) struct Examiner<'a> {
     /// The accesses that generated code has recorded.
     log: Log,
     epoch: Epoch,
-    /// Whether all accesses of the current CTA since its start have been recorded and its threads
-    /// have not yet synchronised.
+    /// Whether this examiner has received all accesses of the current CTA since its start, and the
+    /// CTA's threads have not yet synchronised.
     unsynchronised: bool,
     grid_runs: GridRuns,
     /// For source positions of loads: whether the loads are passed to the race detector separately
@@ -145,7 +146,8 @@ impl<'a> Examiner<'a> {
     /// in spare memory.
     ///
     /// # Errors
-    /// Returns the fault of the access if the access is wrong and wrong accesses end the launch.
+    /// Returns the fault of the access if the access is not permitted and such accesses end the
+    /// launch.
     pub(super) fn access(
         &mut self,
         cta: u64,
@@ -185,8 +187,9 @@ impl<'a> Examiner<'a> {
         }
     }
 
-    /// Examines an access to contiguous bytes. `address` is the address of the whole access.
-    /// Returns the kind of error, or `None` if the access is permitted.
+    /// Examines `part`, a part of an access that consists of contiguous bytes. `address` is the
+    /// address of the whole access. Returns the kind of finding, or `None` if the access is
+    /// permitted.
     fn part(
         &mut self,
         at: &Observed<'_>,
@@ -210,12 +213,13 @@ impl<'a> Examiner<'a> {
         None
     }
 
-    /// Removes and returns the fault and the thread of the first access of a chunk that ends the launch.
+    /// If accesses of the last examined chunk end the launch, removes and returns the fault and the
+    /// thread of the first such access.
     pub(super) fn take_wrong_access(&mut self) -> Option<(FaultKind, u32)> {
         self.wrong_access.take()
     }
 
-    /// Returns whether the launch must end because of a wrong access.
+    /// Returns whether an access with the error `kind` must end the launch.
     fn ends(&self, kind: Kind) -> bool {
         let selected = self.findings.tools().contains(kind.tool());
         selected && self.findings.ends(self.info.grid_id)

@@ -1,4 +1,5 @@
-//! Passes accesses and synchronisation of a CTA to the race detector, and reports the races that it finds.
+//! Passes the accesses and the synchronisation of a CTA's threads to the race detector, and adds a
+//! finding for each race that the detector finds.
 
 use margay_exec::{ClusterLanes, SyncEvent};
 use margay_ir::observe::{AccessMode, Asynchronous, ObservedAccess, PROXY_GLOBAL, PROXY_SHARED};
@@ -45,7 +46,8 @@ pub(super) fn described(access: &ObservedAccess, writes: bool, window: Window) -
     }
 }
 
-/// Returns the name that reports use for the synchronisation that two racing accesses lack.
+/// Returns the text that reports use for `missing`, the synchronisation that would order two racing
+/// accesses.
 fn missing_text(missing: Missing) -> &'static str {
     match missing {
         Missing::WarpBarrier => "warp barrier",
@@ -69,7 +71,7 @@ impl Examiner<'_> {
         self.findings.shadow().races.is_some()
     }
 
-    /// Passes an access to the race detector, and adds the races of the access to the findings.
+    /// Passes an access to the race detector, and adds a finding for each race of the access.
     pub(super) fn order(&mut self, at: &Observed<'_>, address: u64, bytes: u32, operands: &[Bits]) {
         let Some(races) = &self.findings.shadow().races else {
             return;
@@ -111,8 +113,8 @@ impl Examiner<'_> {
         }
     }
 
-    /// Passes the accesses of the lanes of a chunk to the race detector, and adds the races of the accesses to the
-    /// findings.
+    /// Passes the accesses of the lanes of a chunk to the race detector, and adds a finding for
+    /// each race of these accesses.
     pub(super) fn order_lanes(&mut self, at: &Observed<'_>, chunk: &Chunk<'_>) {
         let Some(races) = &self.findings.shadow().races else {
             return;
@@ -142,8 +144,8 @@ impl Examiner<'_> {
         self.order_weak(&mut races, (site, id), at, chunk);
     }
 
-    /// Passes weak accesses of the lanes of a chunk to the race detector, and adds their races to the findings. `id` is
-    /// the CTA.
+    /// Passes weak accesses of the lanes of a chunk to the race detector, and adds a finding for
+    /// each race of these accesses. `id` is the detector's index of the CTA.
     pub(super) fn order_weak(
         &mut self,
         races: &mut Races,
@@ -181,7 +183,9 @@ impl Examiner<'_> {
         }
     }
 
-    /// Adds the races of an access at `address` to the findings. `stored` are the bytes that the access stores.
+    /// Adds a finding for each race in `found`. These are races of the access `at` to `address`.
+    /// `stored` contains the bytes that the access stores; it is `None` if the access is not a
+    /// store.
     pub(super) fn add_races(
         &self,
         races: &mut Races,
@@ -217,7 +221,8 @@ impl Examiner<'_> {
         }
     }
 
-    /// Adds the races of the lanes of a chunk to the findings. `found` contains each race with its first lane.
+    /// Adds findings for the races of the lanes of a chunk. `found` contains each race with the
+    /// first lane that takes part in it.
     pub(super) fn add_races_of_lanes(
         &self,
         races: &mut Races,
@@ -265,7 +270,8 @@ impl Examiner<'_> {
         }
     }
 
-    /// Reports races between an access and the copies and fills that other streams perform.
+    /// Adds a finding for each race between an access of a kernel and a copy or fill in another
+    /// stream.
     fn order_with_host(
         &self,
         races: &mut Races,
@@ -287,9 +293,10 @@ impl Examiner<'_> {
         races.add_host_pair((site, host.work), launch, (finding, call));
     }
 
-    /// Returns whether an access that is about to be performed writes. A compare-and-swap writes only if its comparison
-    /// succeeds. The comparison takes into account the values that other lanes are about to write with the same
-    /// instruction ([`Examiner::swapped`]).
+    /// Returns whether an access that is about to be performed will write memory. A
+    /// compare-and-swap writes only if its comparison succeeds. The comparison takes into account
+    /// the values that other lanes are about to write with the same instruction
+    /// ([`Examiner::swapped`]).
     fn writes(&mut self, access: &ObservedAccess, address: u64, operands: &[Bits]) -> bool {
         if access.op != AtomOp::Cas || access.mode != AccessMode::Update {
             return true;
@@ -313,14 +320,14 @@ impl Examiner<'_> {
         writes
     }
 
-    /// Records that the accesses that were examined so far have been performed.
+    /// Records that all accesses that this examiner has examined have also been performed.
     pub(in crate::native) fn performed(&mut self) {
         self.swapped.clear();
     }
 
     /// Returns the detector's index of the current CTA. The first call for a CTA registers the CTA
-    /// with the detector. The detector then discards all earlier accesses to the same shared
-    /// memory, because other CTAs have performed them.
+    /// with the detector. The detector then discards its records of accesses to the CTA's shared
+    /// memory, because the accesses were performed by earlier CTAs that used the same memory.
     pub(super) fn cta_id(&mut self, races: &mut Races) -> CtaId {
         let linear = self.cta.linear;
         let launch = self.info.grid_id;

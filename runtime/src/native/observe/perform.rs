@@ -14,9 +14,9 @@ use crate::fault::{AccessFault, access};
 /// The lane whose access has caused a fault, and the fault.
 type Faulted = (u32, AccessFault);
 
-/// Loads the value of each active lane from the address that the lane uses ([`Chunk::used`]). Stores the value in
-/// `results`. `results` contains a row for each element of the access, and a row contains a cell for each lane.
-/// Elements that the program does not use are not loaded.
+/// For each active lane, loads a value from the lane's address ([`Chunk::used`]) and writes the
+/// value to `results`. `results` contains a row for each element of the access, and a row contains
+/// a cell for each lane. Elements whose values the program does not use are not loaded.
 pub(in crate::native) fn load(
     access: &ObservedAccess,
     what: PerformedAccess,
@@ -46,7 +46,7 @@ pub(in crate::native) fn load(
     Ok(())
 }
 
-/// Stores the operands of each active lane at the address that the lane uses ([`Chunk::used`]).
+/// For each active lane, stores the lane's operands at the lane's address ([`Chunk::used`]).
 pub(in crate::native) fn store(
     access: &ObservedAccess,
     what: PerformedAccess,
@@ -72,8 +72,8 @@ pub(in crate::native) fn store(
 
 /// If a single copy between memory and the cells can perform the accesses of all active lanes,
 /// returns the first active lane and the byte range of the cells of these lanes. Returns `None` if
-/// the values in memory do not have the same layout as the cells, or if the lanes must be accessed
-/// separately.
+/// the values in memory do not have the same layout as the cells, or if the memory of each lane
+/// must be accessed separately.
 fn adjacent(
     access: &ObservedAccess,
     what: PerformedAccess,
@@ -118,7 +118,8 @@ fn store_element(at: u64, bytes: u32, bits: Bits) -> Result<(), AccessFault> {
     }
 }
 
-/// Extends an element to the size of a value in a register.
+/// Extends a loaded element to the size of the register that receives it, with zeros or with copies
+/// of the sign bit.
 fn extended(bits: u64, what: PerformedAccess) -> u64 {
     let above = 64 - 8 * what.element.clamp(1, 8);
     let wide = match what.signed {

@@ -10,12 +10,12 @@ use smallvec::SmallVec;
 use crate::native::launch::PtxLaunch;
 use crate::observe::{CtaBuffer, LaunchSink, RawAccess, RawAddresses, RawEvent, Space};
 
-/// Records the events of the CTAs that use one window.
+/// Records the events of those CTAs that run one after the other in the same window.
 pub(in crate::native) struct Recorder<'a> {
     sink: &'a LaunchSink,
     info: &'a LaunchInfo,
     cta: CtaInfo,
-    /// The records of the CTA with this linear index.
+    /// The linear index of the current CTA, and the records of this CTA.
     current: Option<(u64, CtaBuffer)>,
 }
 
@@ -103,9 +103,10 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Records an access by strided lanes. The address of thread `first + n` in the state space is `base + n * stride`.
-    /// Bit `n` of `mask` states whether this thread accesses memory. Returns false if the lanes must be recorded with
-    /// [`Recorder::access`].
+    /// Records an access by lanes whose addresses have a common stride. In the state space of the
+    /// access, the address of thread `first + n` is `base + n * stride`. Bit `n` of `mask` states
+    /// whether this thread accesses memory. Returns false if the access was not recorded and the
+    /// caller must record it with [`Recorder::access`].
     pub(in crate::native) fn strided(
         &mut self,
         cta: u64,
@@ -212,7 +213,8 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Returns the memory that contains an offset in the shared window of the cluster, and the offset in this memory.
+    /// Returns the memory that contains the byte at `offset` in the shared-memory window of the
+    /// cluster, and the offset of the byte in this memory.
     fn in_window(&self, offset: u64) -> (Space, u64) {
         if self.info.cluster_size() == 1 {
             return (Space::Shared, offset);
@@ -253,7 +255,7 @@ impl Drop for Recorder<'_> {
     }
 }
 
-/// Returns the lanes of a mask that satisfy a condition.
+/// Returns the mask of those lanes in `mask` for which `condition` returns true.
 fn mask_of(mask: u32, condition: impl Fn(usize) -> bool) -> u32 {
     (0..32)
         .filter(|&lane| mask >> lane & 1 != 0 && condition(lane))

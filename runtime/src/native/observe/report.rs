@@ -1,4 +1,4 @@
-//! Creates the findings about accesses.
+//! Creates the findings of a checking run about accesses of kernels.
 
 use margay_ir::function::SourceLoc;
 use margay_ops::mods::StateSpace;
@@ -11,7 +11,7 @@ use crate::native::faults;
 use crate::native::kernel::KernelCode;
 
 impl Examiner<'_> {
-    /// Reports an access that is not permitted.
+    /// Adds a finding about an access that is not permitted.
     #[cold]
     pub(super) fn report_access(
         &mut self,
@@ -32,7 +32,7 @@ impl Examiner<'_> {
         });
     }
 
-    /// Reports a read of bytes that have not been written.
+    /// Adds a finding about a read of bytes that have not been written.
     #[cold]
     pub(super) fn report_initialisation(
         &mut self,
@@ -55,7 +55,8 @@ impl Examiner<'_> {
         });
     }
 
-    /// Reports a `free` of an address that `malloc` did not return, or of a block that is already free.
+    /// Adds a finding about a call of `free` with an address that `malloc` did not return, or with
+    /// a block that is already free.
     #[cold]
     pub(super) fn report_free(&mut self, at: &Observed<'_>, address: u64, kind: Kind) {
         self.report(at, kind, |examiner| {
@@ -71,7 +72,8 @@ impl Examiner<'_> {
         });
     }
 
-    /// Reports a finding about an access. The finding is created only if this examiner has not reported it before.
+    /// Adds the finding that `create` returns. `create` is called only if this examiner has not yet
+    /// added a finding of this kind for the same instruction.
     fn report(&mut self, at: &Observed<'_>, kind: Kind, create: impl FnOnce(&Self) -> Finding) {
         let key = (kind, at.loc.ptx_line, at.loc.loc, at.access.to_bits());
         if let Some(&known) = self.reported.get(&key)
@@ -86,7 +88,7 @@ impl Examiner<'_> {
         }
     }
 
-    /// Creates a finding about an access.
+    /// Creates a finding about the access `at`.
     fn finding(&self, kind: Kind, text: String, at: &Observed<'_>) -> Finding {
         let mut finding = Finding::new(kind, text);
         let code = &self.launch.code;
@@ -114,7 +116,7 @@ impl Examiner<'_> {
         finding
     }
 
-    /// Returns the text that describes which memory a wrong access refers to.
+    /// Returns a text that describes the memory to which an access that is not permitted refers.
     fn describe(&self, at: &Observed<'_>, address: u64, kind: Kind) -> String {
         let place = match self.space_of(at.access.space, address) {
             StateSpace::Shared | StateSpace::SharedCluster => self.shared_text(address),
@@ -135,7 +137,7 @@ impl Examiner<'_> {
         }
     }
 
-    /// Describes an address in shared memory.
+    /// Returns a text that describes an address in shared memory.
     pub(super) fn shared_text(&self, address: u64) -> String {
         let (_, offset) = self.shared_place(address);
         let variables = &self.launch.code.shared.variables;
@@ -173,7 +175,7 @@ impl Examiner<'_> {
     }
 }
 
-/// Converts a source position to the form that reports contain.
+/// Converts the source position `loc` to the type that findings contain.
 pub(super) fn place_of(code: &KernelCode, loc: SourceLoc) -> Place {
     Place {
         ptx_line: (loc.ptx_line != 0).then_some(loc.ptx_line),
@@ -181,7 +183,7 @@ pub(super) fn place_of(code: &KernelCode, loc: SourceLoc) -> Place {
     }
 }
 
-/// Returns the name of a state space in reports.
+/// Returns the name that reports use for a state space.
 pub(super) fn space_name(space: StateSpace) -> &'static str {
     match space {
         StateSpace::Shared | StateSpace::SharedCluster => "__shared__",

@@ -11,19 +11,19 @@ use super::{Chunk, Observed};
 /// Maximum number of open runs: runs to which later accesses can be added.
 const OPEN_RUNS: usize = 64;
 
-/// A run to which later accesses can be added.
+/// A run to which later accesses can still be added.
 pub(super) struct OpenRun<'l> {
     /// The first access.
     pub(super) first: &'l AccessRecord,
     /// Number of threads whose accesses the run contains so far.
     pub(super) threads: u32,
-    /// The operands of each access of the run.
+    /// The operands of each access of the run, as bytes.
     pub(super) operands: SmallVec<[&'l [u8]; 1]>,
 }
 
 impl OpenRun<'_> {
-    /// Returns the stores of each record of the run as a chunk, together with a copy of `at` that
-    /// names the thread of the chunk's first lane.
+    /// For each record of the run, returns its stores as a chunk, and a copy of `at` with the
+    /// thread of the chunk's first lane.
     pub(super) fn parts<'a>(
         &'a self,
         at: &'a Observed<'a>,
@@ -56,12 +56,12 @@ impl OpenRun<'_> {
     }
 }
 
-/// Runs to which later accesses can be added.
+/// The runs to which later accesses can still be added.
 pub(super) struct OpenRuns<'l> {
     pub(super) runs: [Option<OpenRun<'l>>; OPEN_RUNS],
-    /// The elements of `runs` that contain a run, as a mask.
+    /// Bit mask of the elements of `runs` that contain a run.
     pub(super) used: u64,
-    /// The elements of `runs` that contain stores, as a mask.
+    /// Bit mask of the elements of `runs` that contain a run of stores.
     pub(super) stores: u64,
 }
 
@@ -74,7 +74,7 @@ impl OpenRuns<'_> {
         }
     }
 
-    /// Returns the index in `runs` for the run of an instruction.
+    /// Returns the index in `runs` of the run for the instruction at the source position `loc`.
     pub(super) fn index(loc: u64) -> usize {
         hash(loc) as usize % OPEN_RUNS
     }
@@ -88,20 +88,21 @@ fn hash(word: u64) -> u64 {
 /// Number of entries of the table of grid runs ([`GridRun`]).
 const GRID_RUNS: usize = 1024;
 
-/// Loads of one instruction by the same threads of consecutive CTAs. The memory that a CTA reads
-/// begins directly after the memory that the previous CTA reads.
+/// A grid run: loads that the same threads of consecutive CTAs perform with one instruction. The
+/// memory that a CTA reads begins directly after the memory that the previous CTA reads.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GridRun {
-    /// The first access, of the first CTA.
+    /// The record of the first access that the first CTA performed.
     pub(super) first: AccessRecord,
-    /// Number of threads of each CTA that perform the accesses.
+    /// Number of threads that perform the loads in each CTA.
     pub(super) threads: u32,
     /// Number of CTAs.
     pub(super) ctas: u32,
 }
 
 impl GridRun {
-    /// Adds the loads of the next CTA. Returns false if they do not continue the run.
+    /// Adds the loads of the next CTA to the run. Returns false and adds nothing if the loads do
+    /// not continue the run.
     fn extend(&mut self, record: &AccessRecord, threads: u32) -> bool {
         let first = &self.first;
         let (_, stride, _) = first.unpack();
@@ -118,18 +119,20 @@ impl GridRun {
     }
 }
 
-/// Grid runs to which the loads of later CTAs can be added.
+/// The grid runs ([`GridRun`]) to which loads of later CTAs can be added.
 #[derive(Debug, Default)]
 pub(super) struct GridRuns {
-    /// The runs. A hash of the instruction and the first thread determines the index. The vector is
-    /// empty before the first run.
+    /// The runs. A hash of the instruction and of the first thread determines the index of a run.
+    /// The vector is empty before the first run.
     runs: Vec<Option<GridRun>>,
     /// The indices in `runs` that contain a run.
     used: Vec<u32>,
 }
 
 impl GridRuns {
-    /// Adds the loads of `threads` threads of a CTA. Returns a run that is complete and must be passed to the detector.
+    /// Adds the loads of `threads` threads of a CTA. If the loads do not continue the run in their
+    /// entry of the table, they replace this run; the function then returns the replaced run, which
+    /// the caller must pass to the detector.
     pub(super) fn add(&mut self, record: &AccessRecord, threads: u32) -> Option<GridRun> {
         if self.runs.is_empty() {
             self.runs = vec![None; GRID_RUNS];
@@ -153,7 +156,7 @@ impl GridRuns {
         })
     }
 
-    /// Removes and returns a run.
+    /// Removes a run and returns it; `None` if no run is left.
     pub(super) fn take(&mut self) -> Option<GridRun> {
         let index = self.used.pop()?;
         self.runs[index as usize].take()

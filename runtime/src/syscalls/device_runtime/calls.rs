@@ -1,4 +1,5 @@
-//! The functions of the device runtime. They decode their arguments, record requests and return results.
+//! The functions of CUDA's device runtime that device code calls. They decode their arguments,
+//! record requests for the host, and return results.
 //!
 //! Sources: `cuda_device_runtime_api.h` for the signatures; the CUDA programming guide for the semantics.
 
@@ -15,10 +16,11 @@ use crate::kernel::{FunctionAttribute, Kernel};
 use crate::launch::{Dim3, LaunchConfig};
 use crate::syscalls::LaunchServices;
 
-/// The stream handles `cudaStreamTailLaunch` and `cudaStreamFireAndForget`.
+/// The stream handle `cudaStreamTailLaunch`. The next constant is the stream handle
+/// `cudaStreamFireAndForget`.
 const TAIL_LAUNCH: u64 = 3;
 const FIRE_AND_FORGET: u64 = 4;
-/// The lowest handle of the streams for device-side graph launches.
+/// The lowest handle of the special streams to which device code launches graphs.
 const GRAPH_STREAMS: u64 = 1 << 56;
 /// `cudaStreamNonBlocking`, which device code must pass when it creates a stream.
 const NON_BLOCKING: u32 = 1;
@@ -67,10 +69,11 @@ fn word(bytes: &[u8], index: usize) -> u64 {
 }
 
 impl Call<'_> {
-    /// Executes a call and returns its result; returns `None` if `which` is not a device runtime function.
+    /// Executes the call of the function `which` and returns its result; returns `None` if `which`
+    /// is not a device runtime function.
     ///
     /// # Errors
-    /// Returns a fault if an address cannot be accessed.
+    /// Returns a fault if the call must access an address that cannot be accessed.
     pub(in crate::syscalls) fn answer(
         &self,
         which: Syscall,
@@ -261,8 +264,8 @@ impl Call<'_> {
         Ok(LaunchConfig::new(dims(grid)?, dims(block)?).with_shared(shared))
     }
 
-    /// Returns the kernel with the handle `func`. Returns an error if this grid must not launch the kernel with this
-    /// configuration.
+    /// Returns the kernel with the handle `func`. Returns an error if the calling grid must not
+    /// launch this kernel with the configuration `config`.
     fn launchable(&self, func: u64, config: &LaunchConfig) -> Done<Kernel> {
         let kernel = self.kernel(func)?;
         kernel.check_config(config)?;
@@ -343,7 +346,8 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// Returns the [`Line`] for requests to an ordinary stream; returns an error for the special streams.
+    /// Returns the [`Line`] for requests to the stream with the handle `stream`. Returns an error
+    /// for the special streams, such as `cudaStreamTailLaunch`.
     fn line(&self, stream: u64) -> Done<Line> {
         match stream {
             0..=2 => Ok(Line::Block(self.at.cta_number)),
@@ -421,7 +425,8 @@ impl Call<'_> {
         self.store(out, &value.to_le_bytes())
     }
 
-    /// Writes the first fields of `cudaFuncAttributes`, up to and including the cluster fields.
+    /// Writes the attributes of the kernel `func` to the address `out`: the first fields of a
+    /// `cudaFuncAttributes`, up to and including the cluster fields.
     fn function_attributes(&self, out: u64, func: u64) -> Done<()> {
         use FunctionAttribute as A;
         let kernel = self.kernel(func)?;
@@ -516,7 +521,8 @@ impl Call<'_> {
         self.submit(line, Job { to, from, extent })
     }
 
-    /// Requests a copy or fill. On a GPU, this operation is a launch, so the limit of pending launches applies.
+    /// Records a request for a copy or fill. On a GPU, such an operation is a launch, so it counts
+    /// towards the limit of pending launches.
     fn submit(&self, line: Line, job: Job) -> Done<()> {
         let pending = self.context()?.new_request();
         let pending = pending.ok_or(CudaError::PENDING_COUNT)?;

@@ -5,7 +5,8 @@ use crate::error::{Error, Fault, FaultKind, Result};
 use crate::fault::{AccessFault, AccessKind, access};
 use crate::memory::Visible;
 
-/// The location of rows and slices of bytes in memory. [`Job::extent`] contains the numbers of rows and slices.
+/// The location of a block of bytes in memory. The block consists of slices, and a slice consists
+/// of rows. [`Job::extent`] contains the numbers of rows and slices.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct PitchedBox {
     pub(crate) start: u64,
@@ -16,7 +17,7 @@ pub(crate) struct PitchedBox {
 }
 
 impl PitchedBox {
-    /// Returns the location of a single row.
+    /// Returns the location of a single row that begins at `start`.
     pub(crate) fn row(start: u64) -> PitchedBox {
         PitchedBox {
             start,
@@ -24,8 +25,9 @@ impl PitchedBox {
         }
     }
 
-    /// Returns whether rows or slices of this extent overlap. If they do not overlap, a copy has no
-    /// more bytes than the address range that contains its rows, so its running time is bounded.
+    /// Returns whether rows or slices of this extent overlap. If they do not overlap, a copy copies
+    /// at most as many bytes as the address range that contains its rows has, so its running time
+    /// is bounded.
     pub(super) fn overlaps(&self, [width, height, depth]: [u64; 3]) -> bool {
         let rows = height > 1 && self.pitch < width;
         let plane = self.pitch.checked_mul(height);
@@ -52,12 +54,13 @@ pub(crate) enum Source {
 pub(crate) struct Job {
     pub(crate) to: PitchedBox,
     pub(crate) from: Source,
-    /// Width in bytes, number of rows, number of slices.
+    /// Extent of the copy or fill: number of bytes in a row, number of rows in a slice, number of
+    /// slices.
     pub(crate) extent: [u64; 3],
 }
 
 impl Job {
-    /// Runs the copy or fill.
+    /// Performs the copy or fill.
     ///
     /// # Errors
     /// If an address cannot be accessed, returns a fault of `kernel` for the first such address.

@@ -6,8 +6,8 @@
 //! does not guarantee that a kernel's child grids run at the same time as the kernel. A grid is
 //! complete only after all its child grids are complete.
 //!
-//! A context limits the number of requests that are not complete ([`Pending`]), so device code cannot use an unlimited
-//! amount of host memory.
+//! A context limits the number of requests that are not complete ([`Pending`]), because device code
+//! could otherwise use an unlimited amount of host memory.
 //!
 //! Invariant: the requests of a stream are submitted in the order of the calls.
 
@@ -36,36 +36,36 @@ const LONGEST: u64 = 32_764;
 /// Number of bytes that are reserved for the parameters of each pending launch.
 const BUFFER: u64 = 4096;
 
-/// Maximum number of streams that one launch can create, and maximum number of events.
+/// Maximum number of streams, and also of events, that one launch can create.
 const MOST_OBJECTS: usize = 1 << 16;
 
-/// Maximum number of threads of a launch for which the runtime keeps the last error. In all other
+/// Maximum number of threads of a launch for which the runtime stores the last error. In all other
 /// threads, calls still return their errors.
 const MOST_ERRORS: usize = 1 << 20;
 
 /// Maximum nesting depth of grids (CUDA programming guide, "Nesting depth").
 const DEEPEST: u32 = 24;
 
-/// The stream in which a request runs, or its order relative to other requests.
+/// The stream of the device runtime in which a request runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Line {
-    /// The default stream of a block, by the block's linear index.
+    /// The default stream of the block with this linear index.
     Block(u64),
-    /// A stream that a thread has created, by its ID.
+    /// The stream with this ID, which a thread has created.
     Made(u64),
-    /// The request is not ordered relative to other requests (`cudaStreamFireAndForget`).
+    /// The request may run in any order relative to other requests (`cudaStreamFireAndForget`).
     Loose,
     /// The request runs after all other work of the grid (`cudaStreamTailLaunch`).
     Tail,
 }
 
-/// A grid to launch.
+/// A grid that device code has requested to launch.
 pub(crate) struct Child {
     pub(crate) kernel: Kernel,
     pub(crate) config: LaunchConfig,
     pub(crate) params: Params,
     pub(crate) depth: u32,
-    /// Time by which the grid must be complete.
+    /// Time by which the grid must be complete; `None` if there is no time limit.
     pub(crate) deadline: Option<Instant>,
     pub(crate) pending: Pending,
 }
@@ -74,15 +74,16 @@ pub(crate) struct Child {
 pub(crate) enum Wish {
     Launch(Box<Child>),
     Memory(Job, Pending),
-    /// Records the event with this ID.
+    /// A record of the event with this ID (`cudaEventRecord`).
     Record(u64, Pending),
-    /// Makes later work wait for the last record of the event with this ID.
+    /// A wait: later work of the stream waits for the last record of the event with this ID.
     Wait(u64, Pending),
 }
 
-/// A parameter buffer, which device code fills before it launches the kernel.
+/// A parameter buffer (`cudaGetParameterBuffer`), which device code fills before it launches a
+/// kernel.
 struct Configured {
-    /// The kernel and the shape; `None` if the launch call specifies them.
+    /// The kernel and the launch configuration; `None` if the later launch call specifies them.
     launch: Option<(Kernel, LaunchConfig)>,
 }
 
@@ -92,9 +93,9 @@ pub(crate) struct DeviceRuntime {
     /// Nesting depth of the grid: 0 if the host launched it, otherwise one more than the depth of
     /// its parent.
     depth: u32,
-    /// Time limit of the launch.
+    /// Maximum running time of the launch.
     limit: Option<Duration>,
-    /// Whether there are requests.
+    /// Whether device code has made requests that have not been taken ([`DeviceRuntime::take`]).
     some: AtomicBool,
     next: AtomicU64,
     state: Mutex<DeviceRuntimeState>,
@@ -149,7 +150,8 @@ impl DeviceRuntime {
         state.deadline
     }
 
-    /// Removes and returns the requests so far, in the order of the calls.
+    /// Removes the requests that device code has made so far, and returns them in the order of the
+    /// calls.
     pub(crate) fn take(&self) -> Vec<(Line, Wish)> {
         if !self.has_wishes() {
             return Vec::new();

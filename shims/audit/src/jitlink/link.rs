@@ -22,21 +22,22 @@ mod input {
     pub(super) const ANY: c_int = 10;
 }
 
-/// The architecture (86 means `sm_86`) that is used if the options name none.
+/// The target architecture (86 means `sm_86`) of a link whose options name no architecture.
 const DEFAULT_SM: u32 = 86;
 /// The first bytes of LLVM bitcode. If an input of the kind `ANY` begins with these bytes, it is
 /// linked as LTO-IR, the code for link-time optimisation.
 const BITCODE: &[u8] = b"BC\xc0\xde";
-/// The maximum number of errors that are reported for one text.
+/// The maximum number of errors in a PTX text that are written to the error log.
 const ERRORS_SHOWN: usize = 20;
 
-/// A link with its inputs and its result.
+/// A link: its options, its inputs and its result.
 pub(crate) struct Link {
     sm: u32,
     lto: bool,
     theirs: Option<Theirs>,
     texts: Vec<Vec<u8>>,
-    /// The PTX of `libcudadevrt`, for inputs that call functions of this library.
+    /// The PTX of the library `libcudadevrt`, if it is an input. It is linked only if other inputs
+    /// call its functions.
     device_runtime: Option<String>,
     /// The number of inputs that are LTO-IR.
     lto_inputs: usize,
@@ -45,7 +46,7 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Creates a link with these options.
+    /// Creates a link with the options that a client passed to `nvJitLinkCreate`.
     pub(super) fn new(options: &[CString]) -> Link {
         let options = options.iter().filter_map(|option| option.to_str().ok());
         let mut link = Link {
@@ -68,7 +69,7 @@ impl Link {
         link
     }
 
-    /// Attaches the handle of NVIDIA's linker.
+    /// Stores the handle of NVIDIA's linker in the link.
     pub(super) fn over(self, theirs: Theirs) -> Link {
         Link {
             theirs: Some(theirs),
@@ -81,13 +82,14 @@ impl Link {
         self.lto
     }
 
-    /// Appends a line to this link's error log.
+    /// Appends the line `text` to this link's error log.
     pub(super) fn complain(&mut self, text: &str) {
         self.log.push_str(text);
         self.log.push('\n');
     }
 
-    /// Adds an input. The kind and the content of the input determine how the link uses it.
+    /// Adds an input to the link. The kind and the content of the input determine what the link
+    /// does with it. Returns a result code.
     pub(super) fn add(&mut self, kind: c_int, bytes: &[u8], name: &CStr) -> c_int {
         if self.result.is_some() {
             self.complain("the link is complete; it takes no more inputs");
@@ -193,7 +195,8 @@ impl Link {
         }
     }
 
-    /// Returns the output that the client requests. A log that is not empty ends with a NUL.
+    /// Returns the output of the link that the client requests. A log that is not empty ends with a
+    /// NUL.
     pub(super) fn output(&self, output: Output) -> Result<Vec<u8>, c_int> {
         match output {
             Output::Cubin | Output::Ptx => self.result.clone().ok_or(code::INVALID_INPUT),
@@ -216,7 +219,7 @@ impl Link {
         log
     }
 
-    /// Destroys the handle of NVIDIA's linker.
+    /// Destroys the link and its handle of NVIDIA's linker.
     pub(super) fn end(self) {
         if let Some(theirs) = self.theirs {
             theirs.destroy();
@@ -224,7 +227,8 @@ impl Link {
     }
 }
 
-/// Returns the errors that Margay would report if it loaded a PTX text.
+/// Returns an error if the PTX text `text` is invalid. The error contains the messages that Margay
+/// would report if it loaded the text.
 fn check(name: &str, text: &str) -> Result<(), String> {
     let parsed = parse(SourceFile::new(name, text));
     let resolution = resolve::resolve(&parsed);

@@ -13,7 +13,7 @@ fn links() -> MutexGuard<'static, BTreeMap<usize, Link>> {
     LINKS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Stores a link and returns the handle for the client.
+/// Stores a link and returns the handle with which the client refers to it.
 pub(super) fn insert(link: Link) -> *mut c_void {
     let mut links = links();
     // Handles are spaced like addresses, because some clients treat them as pointers.
@@ -22,13 +22,13 @@ pub(super) fn insert(link: Link) -> *mut c_void {
     handle as *mut c_void
 }
 
-/// Removes a link and returns it.
+/// Removes the link of a handle and returns it.
 pub(super) fn remove(handle: *mut c_void) -> Option<Link> {
     links().remove(&(handle as usize))
 }
 
-/// Calls `act` with the link of a handle. The lock of the registry is held during the call, so only
-/// one thread at a time uses a link.
+/// Calls `act` with the link of a handle. The registry is locked during the call, so only one
+/// thread at a time uses a link.
 pub(super) fn with(handle: *mut c_void, act: impl FnOnce(&mut Link) -> c_int) -> c_int {
     match links().get_mut(&(handle as usize)) {
         Some(link) => act(link),
