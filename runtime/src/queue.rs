@@ -49,7 +49,7 @@ pub enum StreamKind {
 #[derive(Default)]
 struct Tail {
     task: Option<Arc<Task>>,
-    /// Whether the queue is in the list of busy queues ([`Queues::busy`]), or is about to be added
+    /// Whether the queue is in the list of busy queues (the field `busy` of [`Queues`]), or is about to be added
     /// to this list.
     is_listed: bool,
 }

@@ -32,7 +32,7 @@ const SHOWN: usize = 8;
 /// State of the search for launches that hang.
 #[derive(Default)]
 pub(super) struct Search {
-    /// Number of calls of [`Shared::note_progress`].
+    /// Number of calls of `note_progress`.
     progress: AtomicU64,
     suspicion: Mutex<Option<Suspicion>>,
 }
