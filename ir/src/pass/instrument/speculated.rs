@@ -195,9 +195,12 @@ fn plan(
     let mut work: Vec<Value> = dfg.results(load).to_vec();
     let mut derived: FxHashSet<Value> = work.iter().copied().collect();
     let mut conditions: SmallVec<[Condition; 2]> = SmallVec::new();
-    let next = next_block(function, block);
-    let is_next = |home: Option<Block>| home.is_some() && home == next.as_ref().map(|next| next.0);
     let from = blocks.origin(block);
+    // If the next block is the header of a loop around the load, its parameters carry the value to
+    // the next iteration, in which other conditions hold.
+    let next = next_block(function, block)
+        .filter(|next| !blocks.dominators.dominates(&blocks.cfg, next.0, from));
+    let is_next = |home: Option<Block>| home.is_some() && home == next.as_ref().map(|next| next.0);
     let starts = [Some(from), next.as_ref().map(|next| next.0)];
     let is_above = |home: Block| {
         blocks
