@@ -30,7 +30,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::flow::{Flow, Use};
 use crate::analysis::regions::is_param_load;
-use crate::analysis::{Cfg, Dominators};
+use crate::analysis::{Cfg, Dominators, Loops};
 use crate::entity::{Block, Inst, Value};
 use crate::function::{BlockCall, Function, ValueDef};
 use crate::pass::simplify::become_constant;
@@ -63,6 +63,7 @@ struct Plan {
 struct Blocks {
     cfg: Cfg,
     dominators: Dominators,
+    loops: Loops,
     /// For each block that the pass has created, the block of which it was a part.
     origin: FxHashMap<Block, Block>,
     /// For each block that the pass has split, its last part.
@@ -74,6 +75,7 @@ impl Blocks {
         let cfg = Cfg::new(function);
         Blocks {
             dominators: Dominators::new(&cfg),
+            loops: Loops::new(function, &cfg),
             cfg,
             origin: FxHashMap::default(),
             last: FxHashMap::default(),
@@ -92,6 +94,18 @@ impl Blocks {
         let origin = self.origin(block);
         self.origin.insert(tail, origin);
         self.last.insert(origin, tail);
+    }
+
+    /// Returns whether a block `to` to which `from` jumps runs only once after each time that `from`
+    /// runs, until `from` runs again: `to` is no header of a loop around `from`, and no loop that
+    /// contains `to` lacks `from`.
+    fn run_together(&self, from: Block, to: Block) -> bool {
+        let dominates = |a, b| self.dominators.dominates(&self.cfg, a, b);
+        let innermost = self.loops.innermost(to);
+        let mut around = self.loops.and_around(innermost);
+        !dominates(to, from)
+            && innermost == self.loops.innermost(from)
+            && around.all(|number| dominates(self.loops.header(number), to))
     }
 
     /// Searches for a branch that decides whether the block `home` runs after one of the blocks
@@ -196,10 +210,9 @@ fn plan(
     let mut derived: FxHashSet<Value> = work.iter().copied().collect();
     let mut conditions: SmallVec<[Condition; 2]> = SmallVec::new();
     let from = blocks.origin(block);
-    // If the next block is the header of a loop around the load, its parameters carry the value to
-    // the next iteration, in which other conditions hold.
-    let next = next_block(function, block)
-        .filter(|next| !blocks.dominators.dominates(&blocks.cfg, next.0, from));
+    // If the next block can run again before the load, the conditions of its first run do not decide
+    // whether the value matters.
+    let next = next_block(function, block).filter(|next| blocks.run_together(from, next.0));
     let is_next = |home: Option<Block>| home.is_some() && home == next.as_ref().map(|next| next.0);
     let starts = [Some(from), next.as_ref().map(|next| next.0)];
     let is_above = |home: Block| {
