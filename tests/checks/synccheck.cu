@@ -270,6 +270,14 @@ KERNEL shuffle_of_variable_width(int *out, int width) {
     out[threadIdx.x] = value + __shfl_up_sync(0xffffffff, value, 1, 16);
 }
 
+//@ case shuffle_of_a_computed_width: grid 1 block 32
+//@ arg buffer 128
+//@ arg i32 5
+//@ expect synccheck shuffle-width BUG1 warning
+KERNEL shuffle_of_width_3_and_twice_a_number(int *out, int number) {
+    out[threadIdx.x] = __shfl_sync(0xffffffff, (int)threadIdx.x, 3, 3 + 2 * number); // BUG1
+}
+
 // CUB reduces in this way: warps without valid elements pass a negative index of the last lane, here -225 and -238.
 //@ case shuffle_of_the_last_lane: grid 1 block 512
 //@ arg buffer 2048

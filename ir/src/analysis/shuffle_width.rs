@@ -14,9 +14,14 @@ use crate::function::Function;
 const DEPTH: u32 = 8;
 
 /// Returns whether the operand `c` of a shuffle can be the result of a computation from a width: it
-/// is a constant, or it is computed with a shift by 8 or a multiplication by 256.
+/// is a constant, or it is computed with a shift by at least 8 or a multiplication by a multiple of
+/// 256. The shift is greater than 8 if the compiler combines it with the computation of the width.
 pub fn can_be_width(function: &Function, c: Value) -> bool {
     function.dfg.constant(function.dfg.resolve(c)).is_some() || is_shifted(function, c, DEPTH)
+}
+
+fn is_multiple(factor: u32) -> bool {
+    factor != 0 && factor.is_multiple_of(256)
 }
 
 fn is_shifted(function: &Function, value: Value, depth: u32) -> bool {
@@ -31,10 +36,11 @@ fn is_shifted(function: &Function, value: Value, depth: u32) -> bool {
         args.any(|&arg| is_shifted(function, arg, depth - 1))
     };
     match (dfg.insts[inst].opcode, args) {
-        (Opcode::Shl, &[a, by]) => constant(by) == Some(8) || constant(a) == Some(0x100),
+        (Opcode::Shl, &[a, by]) => {
+            constant(by).is_some_and(|by| by >= 8) || constant(a).is_some_and(is_multiple)
+        }
         (Opcode::Mul | Opcode::Mad, &[a, b, ..]) => {
-            let is_256 = |value| matches!(constant(value), Some(0x100 | 0xffff_ff00));
-            is_256(a) || is_256(b)
+            [a, b].into_iter().filter_map(constant).any(is_multiple)
         }
         (Opcode::Or | Opcode::Add | Opcode::Sub | Opcode::Selp | Opcode::Cvt, _) => {
             any_is_shifted(args)
