@@ -10,7 +10,7 @@ use margay_ops::ops::Opcode;
 use crate::entity::Value;
 use crate::function::Function;
 
-/// Maximum number of operations between the shift by 8 and the shuffle.
+/// Maximum number of operations between the shift and the shuffle.
 const DEPTH: u32 = 8;
 
 /// Returns whether the operand `c` of a shuffle can be the result of a computation from a width: it
