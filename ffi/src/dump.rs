@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use margay::container::select_ptx;
-use margay::files::without_size_signal;
+use margay::files::without_write_signals;
 use margay::{Error, Image};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -187,7 +187,7 @@ impl Dump {
 
     /// Writes a file under a temporary name and renames it, so that no reader sees a partial file.
     fn write(&mut self, name: &str, bytes: &[u8]) {
-        if let Err(error) = without_size_signal(|| write_whole(&self.folder, name, bytes))
+        if let Err(error) = without_write_signals(|| write_whole(&self.folder, name, bytes))
             && !std::mem::replace(&mut self.broken, true)
         {
             warn(format_args!(

@@ -179,6 +179,18 @@ KERNEL maximum_by_swaps_after_a_volatile_read(int *most, int *out) {
     out[0] = 1; // BUG1
 }
 
+// The load is unconditional in the PTX text, so memcheck must examine it in all threads.
+//@ case: grid 1 block 128
+//@ arg buffer 256 iota
+//@ arg buffer 4
+//@ expect memcheck out-of-bounds BUG1
+KERNEL condition_is_outside(const int *p, int *out) {
+    int value;
+    asm volatile("ld.global.u32 %0, [%1];" : "=r"(value) : "l"(p + T)); // BUG1
+    asm volatile("{ .reg .pred a, b; setp.ne.u32 a, %1, 0; setp.eq.and.u32 b, %2, 5, a; @b st.global.u32 [%0], %1; }"
+                 :: "l"(out), "r"(value), "r"(T) : "memory");
+}
+
 // The barriers of the warp order the store after the swaps and before the additions, so the word is not a lock.
 //@ case: grid 1 block 32
 //@ arg buffer 128

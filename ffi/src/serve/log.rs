@@ -5,7 +5,7 @@
 use std::ffi::{c_char, c_uint, c_void};
 use std::io::Write;
 
-use margay::files::without_size_signal;
+use margay::files::without_write_signals;
 
 use crate::convert::{OptOut, Out, Text};
 use crate::error_log::{self, LogCallback};
@@ -82,7 +82,7 @@ pub(crate) fn logs_dump_to_file(
     let mut file = file.map_err(|_| CuResult::INVALID_VALUE)?;
     let mut write =
         || -> std::io::Result<()> { lines.iter().try_for_each(|line| writeln!(file, "{line}")) };
-    without_size_signal(&mut write).map_err(|_| CuResult::INVALID_VALUE)?;
+    without_write_signals(&mut write).map_err(|_| CuResult::INVALID_VALUE)?;
     // SAFETY: the caller of the entry point guarantees that the iterator is null or valid.
     unsafe { advance(iterator, end) };
     Ok(())

@@ -75,8 +75,8 @@ enum Wait {
     Strong,
 }
 
-/// Returns, for each loop, the strongest kind of operation in its blocks with which the loop may wait; `None` if
-/// there is no such operation.
+/// Returns how each loop may wait for memory: the greatest [`Wait`] of the operations in its blocks,
+/// or `None` if no operation can wait for memory.
 fn shared_state(function: &Function, module: &Module, loops: &Loops) -> Vec<Option<Wait>> {
     let mut called = Called {
         module,

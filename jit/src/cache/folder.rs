@@ -17,7 +17,7 @@ use std::time::{Duration, SystemTime};
 
 use super::digest::{self, Digest};
 use crate::code_memory::trusted_user;
-use crate::files::without_size_signal;
+use crate::files::without_write_signals;
 
 /// Number of parts (subfolders) of the cache folder.
 pub(super) const PARTS: u64 = 64;
@@ -120,7 +120,7 @@ impl Folder {
         let part = self.part_of(key);
         let written = make_folder(&part)
             .and_then(|()| make_room(&part, self.share() - size))
-            .and_then(|()| without_size_signal(|| self.put(&part, key, bytes)));
+            .and_then(|()| without_write_signals(|| self.put(&part, key, bytes)));
         if written.is_err() {
             self.broken.store(true, Ordering::Relaxed);
         }

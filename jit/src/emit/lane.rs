@@ -258,7 +258,8 @@ impl<'a, 'b> Lane<'a, 'b> {
         }
     }
 
-    /// Emits all code that a lane runs from `first` to its next sync points, beginning in the current block.
+    /// Emits the code that a lane runs from the IR block `first` to the next sync points. The code
+    /// begins in the current Cranelift block of the builder.
     pub(crate) fn emit_from(&mut self, first: Block, live_in: &[Value]) -> Result<(), EmitError> {
         self.several = Some(self.set_again(first, live_in));
         self.load_live(first, live_in);

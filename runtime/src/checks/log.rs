@@ -12,7 +12,7 @@ use std::mem::ManuallyDrop;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use margay_jit::files::without_size_signal;
+use margay_jit::files::without_write_signals;
 use parking_lot::Mutex;
 
 /// Returns the path of the marker file of the log `log`: the path of the log with `.complete`
@@ -78,7 +78,8 @@ impl Log {
         let mut last = self.last.lock();
         // The reader ignores empty lines.
         let separator = if last.is_partial { "\n" } else { "" };
-        let result = without_size_signal(|| self.append(format!("{separator}{lines}").as_bytes()));
+        let result =
+            without_write_signals(|| self.append(format!("{separator}{lines}").as_bytes()));
         last.is_partial = result.is_err();
         let Err(error) = result else {
             return true;

@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::atomic::AtomicU64;
 
-use margay_jit::files::without_size_signal;
+use margay_jit::files::without_write_signals;
 
 use super::MemoryError;
 use crate::visible_devices::{to_number, to_ordinal};
@@ -138,7 +138,7 @@ impl SharedMemory {
         // SAFETY: the descriptor is new, so nothing else owns it.
         let file = std::fs::File::from(above_streams(unsafe { OwnedFd::from_raw_fd(descriptor) })?);
         let descriptor = file.as_raw_fd();
-        without_size_signal(|| file.set_len(len)).map_err(|source| MemoryError::System {
+        without_write_signals(|| file.set_len(len)).map_err(|source| MemoryError::System {
             what: "ftruncate",
             source,
         })?;
@@ -255,7 +255,7 @@ impl SharedMemory {
 
     /// Writes `bytes` to the file, beginning at `offset`. All mappings of the file show the change.
     pub(super) fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MemoryError> {
-        without_size_signal(|| self.file.write_all_at(bytes, offset)).map_err(|source| {
+        without_write_signals(|| self.file.write_all_at(bytes, offset)).map_err(|source| {
             MemoryError::System {
                 what: "pwrite",
                 source,

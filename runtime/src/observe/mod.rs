@@ -66,7 +66,7 @@
 //! only after the tool has received the launch's last event. The results of a tool are therefore complete when the
 //! program has waited for the launch. Calls for different launches can run at the same time.
 //!
-//! Records wait in memory until all earlier CTAs have ended. If the records of a launch need more than 64 MiB
+//! The event records of a CTA stay in memory until all CTAs with lower indices have ended. If the records of a launch need more than 64 MiB
 //! ([`crate::RuntimeBuilder::tool_memory`]), further records wait in a temporary file, which has no name. Records are
 //! lost only if this file cannot be read.
 //!

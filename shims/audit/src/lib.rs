@@ -20,7 +20,8 @@
 //!
 //! The library runs in its own linker namespace with its own C library. It does not change bindings
 //! between all other libraries. Calls through changed bindings have no additional cost. It requires
-//! glibc. With other C libraries, `margay run` only sets environment variables.
+//! glibc. On systems with another C library, such as musl, `margay run` only sets environment
+//! variables.
 //!
 //! Invariants: no panic propagates out of a function of this library. The library does not affect
 //! programs that use neither of the two compilers.

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_uint, c_ulonglong};
 
-use margay::files::without_size_signal;
+use margay::files::without_write_signals;
 use margay::graph::{DotOptions, Edge, EdgeData, Graph, Node};
 
 use super::{answer_list, dependencies, edge_data_out, write_list};
@@ -305,5 +305,5 @@ pub(crate) fn graph_debug_dot_print(_: &Call, graph: Graph, path: Text, flags: c
         return Err(CuResult::INVALID_VALUE);
     }
     let text = graph.to_dot(dot_options(flags));
-    without_size_signal(|| std::fs::write(path.0, text)).map_err(|_| CuResult::OPERATING_SYSTEM)
+    without_write_signals(|| std::fs::write(path.0, text)).map_err(|_| CuResult::OPERATING_SYSTEM)
 }

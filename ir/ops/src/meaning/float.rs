@@ -1,9 +1,9 @@
 //! The reference functions of floating-point arithmetic, with all modifiers of PTX: `add`, `sub`,
 //! `mul`, `fma`, `mad`, `div`, `rcp`, `sqrt`, and operations on the sign.
 //!
-//! The functions replace subnormal operands by zero (`.ftz`), decode the operands, and round the
-//! exact result once. Then they replace a subnormal result by zero (`.ftz`), and limit the result
-//! to the range from 0 to 1 (`.sat`) or replace a negative result by 0 (`.relu`). Where PTX leaves
+//! Each function decodes the operands, computes the exact result and rounds it once. With `.ftz`, a
+//! function replaces subnormal operands and a subnormal result by zero. With `.sat`, it limits the
+//! result to the range from 0 to 1. With `.relu`, it replaces a negative result by 0. Where PTX leaves
 //! a choice, Margay follows these rules:
 //!
 //! - A NaN result is the format's canonical NaN (`0x7fffffff`, `0x7fff`). An `f64` operation returns its first NaN

@@ -5,7 +5,8 @@
 //! conditions with `and` or `or`. For `a ? b : c`, it loads both values and selects one. In the source program, a
 //! thread whose result does not depend on the loaded value does not execute the load. The load of this thread can
 //! therefore neither race nor read uninitialised memory. The pass moves such a load into a separate block that only the
-//! threads that need the value execute.
+//! threads that need the value execute. The other threads execute a second load, of which only the address is checked,
+//! because a GPU executes the load in all threads.
 //!
 //! The pass moves a load if two conditions hold. First, the loaded value, or a value computed from it by pure
 //! operations of the same block, is used only by `and`, `or`, `selp` and `setp` with a third operand. Second, the other
@@ -16,10 +17,7 @@
 //!
 //! The pass also treats a branch as such a condition if the value is used only in blocks that the
 //! branch guards, and if the branch's condition can be computed in front of the load. Triton, for
-//! example, loads a tensor in all threads of a block and stores the results in some of them. The
-//! other threads execute the load although they do not need its value. For them, the pass creates a
-//! second load, of which only the address is checked: it can be an invalid access, but it neither
-//! races nor reads uninitialised memory.
+//! example, loads a tensor in all threads of a block and stores the results in some of them.
 
 use margay_ops::meaning::Desc;
 use margay_ops::mods::{BoolOp, Mods, StateSpace};
@@ -55,8 +53,6 @@ struct Plan {
     copied: Vec<Inst>,
     /// The parameters of the next block, with the values that the load's block passes for them.
     passed: Vec<(Value, Value)>,
-    /// Whether the threads for which the value does not matter execute the load, too.
-    by_all: bool,
 }
 
 /// The blocks of a function as they were before the pass split them.
@@ -164,7 +160,7 @@ pub(super) fn run(function: &mut Function) -> FxHashSet<Inst> {
             } = split(function, here, index, plan);
             order.extend(created);
             order.push(tail);
-            unneeded.extend(load);
+            unneeded.insert(load);
             blocks.split(here, tail);
             for &inst in function.insts(tail) {
                 flow.home[inst] = Some(tail);
@@ -220,16 +216,8 @@ fn plan(
             .dominators
             .dominates(&blocks.cfg, blocks.origin(home), from)
     };
-    let is_available = |value: Value| {
-        is_available(
-            function,
-            flow,
-            &|home| is_next(Some(home)) || is_above(home),
-            value,
-            MOST,
-        )
-    };
-    let mut by_all = false;
+    let is_defined = |home| is_next(Some(home)) || is_above(home);
+    let is_available = |value| is_available(function, flow, is_defined, value);
     while let Some(value) = work.pop() {
         for user in flow.uses(value) {
             let inst = match *user {
@@ -248,10 +236,7 @@ fn plan(
             let home = flow.home[inst]?;
             if home != block && !is_next(Some(home)) {
                 match blocks.guard(function, (starts, home), is_available) {
-                    Some(condition) => {
-                        conditions.push(condition);
-                        by_all = true;
-                    }
+                    Some(condition) => conditions.push(condition),
                     None if function.effects(inst).is_pure() => {
                         let new = dfg.results(inst).iter().filter(|&&v| derived.insert(v));
                         work.extend(new);
@@ -338,34 +323,40 @@ fn plan(
         hoisted,
         copied,
         passed: passed.to_vec(),
-        by_all,
     })
 }
 
 /// Returns whether a value is defined in one of the blocks `is_defined`, or can be computed from such
-/// values by pure operations of other blocks. `depth` limits the number of nested operations.
+/// values by at most [`MOST`] pure operations of other blocks.
 fn is_available(
     function: &Function,
     flow: &Flow,
-    is_defined: &dyn Fn(Block) -> bool,
+    is_defined: impl Fn(Block) -> bool,
     value: Value,
-    depth: usize,
 ) -> bool {
     let dfg = &function.dfg;
-    match dfg.values[dfg.resolve(value)].def {
-        ValueDef::Result(inst, _) => {
-            let is_defined_in = |home: Block| {
-                let mut args = dfg.args(inst).iter();
-                let is_available =
-                    |&arg: &Value| is_available(function, flow, is_defined, arg, depth - 1);
-                is_defined(home)
-                    || depth != 0 && function.effects(inst).is_pure() && args.all(is_available)
-            };
-            flow.home[inst].is_some_and(is_defined_in)
+    let mut seen = FxHashSet::default();
+    let mut work: SmallVec<[Value; 8]> = smallvec![value];
+    while let Some(value) = work.pop() {
+        let inst = match dfg.values[dfg.resolve(value)].def {
+            ValueDef::Param(home, _) if is_defined(home) => continue,
+            ValueDef::Result(inst, _) => inst,
+            _ => return false,
+        };
+        match flow.home[inst] {
+            Some(home) if is_defined(home) => {}
+            Some(_) if function.effects(inst).is_pure() => {
+                if seen.insert(inst) {
+                    work.extend_from_slice(dfg.args(inst));
+                }
+                if seen.len() > MOST {
+                    return false;
+                }
+            }
+            _ => return false,
         }
-        ValueDef::Param(home, _) => is_defined(home),
-        ValueDef::Alias(_) | ValueDef::Pending => false,
     }
+    true
 }
 
 /// If a block ends with a jump to another block, returns the other block and its parameters, with the values that the
@@ -390,12 +381,12 @@ fn replaced(value: Value, by: &[(Value, Value)]) -> Value {
 
 /// The blocks that a block was split into, in their order, without its first part.
 struct Split {
-    /// The block with the load and, if the other threads execute a second load, the block of it.
-    created: SmallVec<[Block; 2]>,
+    /// The blocks of the load and of the second load, which the other threads execute.
+    created: [Block; 2],
     /// The block with the instructions after the load.
     tail: Block,
     /// The second load.
-    unneeded: Option<Inst>,
+    unneeded: Inst,
 }
 
 /// Moves the load at position `index` of a block into a new block, and the instructions after the load into another new
@@ -418,7 +409,7 @@ fn split(function: &mut Function, block: Block, index: usize, plan: Plan) -> Spl
         stands.extend(results.into_iter().zip(function.dfg.results(copy).to_vec()));
         insts.push(copy);
     }
-    let [on, tail] = std::array::from_fn(|_| function.dfg.blocks.push(Default::default()));
+    let [on, off, tail] = std::array::from_fn(|_| function.dfg.blocks.push(Default::default()));
     let values = function.dfg.results(load).to_vec();
     let types: Vec<_> = values.iter().map(|&value| function.dfg.ty(value)).collect();
     let data = function.dfg.insts[load];
@@ -476,24 +467,10 @@ fn split(function: &mut Function, block: Block, index: usize, plan: Plan) -> Spl
         [again, jump]
     };
     function.layout.insts[on] = loading(function, None).to_vec();
-    let mut created = smallvec![on];
-    let mut unneeded = None;
-    let otherwise = match plan.by_all {
-        false => BlockCall {
-            args: nothing.as_slice().into(),
-            ..BlockCall::to(tail)
-        },
-        true => {
-            let off = function.dfg.blocks.push(Default::default());
-            let insts = loading(function, Some(&nothing));
-            unneeded = Some(insts[0]);
-            function.layout.insts[off] = insts.to_vec();
-            created.push(off);
-            BlockCall::to(off)
-        }
-    };
+    let unneeded = loading(function, Some(&nothing));
+    function.layout.insts[off] = unneeded.to_vec();
     let branch = make(function, control(Opcode::Brif), matters.as_slice(), &[]);
-    let calls = smallvec![BlockCall::to(on), otherwise];
+    let calls = smallvec![BlockCall::to(on), BlockCall::to(off)];
     function.dfg.targets.insert(branch, calls);
     insts.push(branch);
     function.layout.insts[block] = insts;
@@ -503,8 +480,8 @@ fn split(function: &mut Function, block: Block, index: usize, plan: Plan) -> Spl
         function.dfg.values[value].def = ValueDef::Alias(param);
     }
     Split {
-        created,
+        created: [on, off],
         tail,
-        unneeded,
+        unneeded: unneeded[0],
     }
 }

@@ -97,8 +97,8 @@ struct Readers {
 }
 
 impl Readers {
-    /// Adds a reader, unless the list already contains enough readers. No other work may overlap
-    /// the reader's launch.
+    /// Adds a reader, unless the list already contains enough readers. The caller must know that no
+    /// other work can run at the same time as the reader's launch.
     fn add(&mut self, launch: u32, new: Reader) {
         if self.launch != launch {
             self.launch = launch;
