@@ -7,8 +7,6 @@ use std::thread::{Builder, scope};
 
 use parking_lot::Mutex;
 
-use crate::memory::stack_left;
-
 /// Number of bytes of stack that are sufficient for the work of each caller of [`run`].
 const NEEDED: u64 = 128 << 10;
 /// Size in bytes of the stack of the thread that runs the work if the calling thread has too little
@@ -35,6 +33,24 @@ pub(crate) fn run<T: Send>(work: impl FnOnce() -> T + Send) -> T {
         Some(Ok(done)) => done,
         Some(Err(panic)) => std::panic::resume_unwind(panic),
         None => take_and_run(),
+    }
+}
+
+/// Returns the number of unused bytes on the stack of the calling thread; `None` if the system does not report the
+/// stack.
+pub(crate) fn stack_left() -> Option<u64> {
+    // SAFETY: the first call initialises `attributes`, the second call reads the stack's location from them, and the
+    // last call destroys them.
+    unsafe {
+        let mut attributes = std::mem::zeroed::<libc::pthread_attr_t>();
+        if libc::pthread_getattr_np(libc::pthread_self(), &mut attributes) != 0 {
+            return None;
+        }
+        let (mut lowest, mut size) = (std::ptr::null_mut(), 0);
+        let failed = libc::pthread_attr_getstack(&attributes, &mut lowest, &mut size) != 0;
+        libc::pthread_attr_destroy(&mut attributes);
+        let here = (&raw const attributes).addr();
+        (!failed).then(|| here.saturating_sub(lowest.addr()) as u64)
     }
 }
 

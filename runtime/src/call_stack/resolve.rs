@@ -15,7 +15,7 @@ use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
 use parking_lot::Mutex;
 
 use super::HostFrame;
-use crate::demangle;
+use crate::{demangle, small_stack};
 
 /// Maximum total size of the DWARF sections that are read for one file.
 const MOST_DEBUG: u64 = 1 << 30;
@@ -194,9 +194,10 @@ static FILES: Mutex<Option<HashMap<String, Option<CodeFile>>>> = Mutex::new(None
 /// interpreter and `python` is not empty, the frames of `python` replace the first frame of the interpreter and all
 /// later frames.
 pub(super) fn frames(addresses: &[usize], python: &[HostFrame]) -> Vec<HostFrame> {
-    // Invalid debug information can cause a panic, which must not end the program.
-    let found = catch_unwind(AssertUnwindSafe(|| all_frames(addresses, python)));
-    found.unwrap_or_default()
+    // Invalid debug information can cause a panic, which must not end the program. Demangling a name
+    // of C++ needs much stack.
+    let resolve = || catch_unwind(AssertUnwindSafe(|| all_frames(addresses, python)));
+    small_stack::run(resolve).unwrap_or_default()
 }
 
 fn all_frames(addresses: &[usize], python: &[HostFrame]) -> Vec<HostFrame> {

@@ -63,24 +63,6 @@ pub(crate) fn most_threads(bytes: u64) -> usize {
     most.map_or(usize::MAX, |most| most as usize).max(1)
 }
 
-/// Returns the number of unused bytes on the stack of the calling thread; `None` if the system does not report the
-/// stack.
-pub(crate) fn stack_left() -> Option<u64> {
-    // SAFETY: the first call initialises `attributes`, the second call reads the stack's location from them, and the
-    // last call destroys them.
-    unsafe {
-        let mut attributes = std::mem::zeroed::<libc::pthread_attr_t>();
-        if libc::pthread_getattr_np(libc::pthread_self(), &mut attributes) != 0 {
-            return None;
-        }
-        let (mut lowest, mut size) = (std::ptr::null_mut(), 0);
-        let failed = libc::pthread_attr_getstack(&attributes, &mut lowest, &mut size) != 0;
-        libc::pthread_attr_destroy(&mut attributes);
-        let here = (&raw const attributes).addr();
-        (!failed).then(|| here.saturating_sub(lowest.addr()) as u64)
-    }
-}
-
 fn sysconf(name: i32) -> u64 {
     // SAFETY: sysconf has no preconditions.
     u64::try_from(unsafe { libc::sysconf(name) }).unwrap_or(0)

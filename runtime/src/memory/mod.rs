@@ -45,9 +45,7 @@ mod whose;
 mod windows;
 
 pub use arena::Arena;
-pub(crate) use limits::{
-    address_space_left, most_threads, private_memory_left, resource_limit, stack_left,
-};
+pub(crate) use limits::{address_space_left, most_threads, private_memory_left, resource_limit};
 pub use red_zones::{Overwritten, RedZones, ZoneSide};
 pub(crate) use rights::host_rights;
 pub use shared::{Address, Label, SharedKind, SharedMemory, SharedPage, start_of};

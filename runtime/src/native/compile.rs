@@ -18,7 +18,8 @@ use std::time::Instant;
 use parking_lot::{Condvar, Mutex};
 
 use crate::error::{Error, Result};
-use crate::memory::{private_memory_left, stack_left};
+use crate::memory::private_memory_left;
+use crate::small_stack::stack_left;
 
 /// Preferred stack size in bytes.
 const STACK: usize = 64 << 20;
