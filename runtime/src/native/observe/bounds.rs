@@ -86,16 +86,19 @@ impl Examiner<'_> {
         if self.findings.tools().contains(kind.tool()) {
             return false;
         }
-        let last = address.saturating_add(u64::from(bytes).saturating_sub(1));
         match self.space_of(at.access.space, address) {
             _ if kind == Kind::Misaligned => true,
             StateSpace::Shared | StateSpace::SharedCluster => {
                 self.shared_offset_of(address, bytes.into()).is_none()
             }
             StateSpace::Local => {
-                !(self.is_in_local_window(address) && self.is_in_local_window(last))
+                let stride = u64::from(self.cta.local_stride);
+                let start = self.cta.local_base + u64::from(at.thread) * stride;
+                let end = start + u64::from(self.launch.local_bytes).next_multiple_of(ALIGN);
+                !within(&(start..end), address, bytes.into())
             }
             _ => {
+                let last = address.saturating_add(u64::from(bytes).saturating_sub(1));
                 let is_there = |address| {
                     let mut byte = [0];
                     crate::fault::access::read(&mut byte, address).is_ok()
