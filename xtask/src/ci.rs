@@ -84,6 +84,12 @@ const STEPS: &[Step] = &[
         "sweeps, sampled",
         &["xtask", "sweep", "--sample", "200000", "--threads", "2"],
     ),
+    // A checking run must compute the same results as a normal run.
+    Step {
+        name: "PTX files, racecheck",
+        cargo: FILE_TESTS,
+        environment: Some(("MARGAY_CHECK", "racecheck")),
+    },
     Step::new("CUDA programs", CUDA_PROGRAMS),
     Step::new("clients", &["xtask", "clients", "--quick"]),
     // This step runs the tests with assertions, overflow checks and both verifiers.
