@@ -257,11 +257,10 @@ impl SyncCheck {
                 let absent = mask_of(lanes(active).filter(absent));
                 self.note(runner, Undefined::AbsentSource, (warp, sync_point), absent);
                 let unusual = |&lane: &u32| !is_shuffle_of_width(operand(lane, 2));
-                let unusual = match runner.has_width(sync_point) {
-                    true => mask_of(lanes(active).filter(unusual)),
-                    false => 0,
-                };
-                self.note(runner, Undefined::ShuffleWidth, (warp, sync_point), unusual);
+                let unusual = mask_of(lanes(active).filter(unusual));
+                if unusual != 0 && runner.has_width(sync_point) {
+                    self.note(runner, Undefined::ShuffleWidth, (warp, sync_point), unusual);
+                }
             }
             Opcode::Mma if active != u32::MAX => {
                 self.note(runner, Undefined::PartOfWarp, (warp, sync_point), active);

@@ -10,7 +10,7 @@ use margay_exec::{
 };
 use margay_ir::analysis::regions::FRAME_ALIVE;
 use margay_ir::analysis::shuffle_width::can_be_width;
-use margay_ir::entity::Value;
+use margay_ir::entity::{Inst, Value};
 use margay_ir::function::SourceLoc;
 use margay_jit::Specialisation;
 use margay_jit::abi::{NativeContext, PermittedRange, UNKNOWN_HANDLE, status};
@@ -520,6 +520,12 @@ fn data_of(kernel: &NativeKernel, sync_point: SyncPoint) -> SyncPointData {
         .unwrap_or_else(margay_exec::SyncPointData::exit)
 }
 
+/// Returns the instruction of a sync point; `None` for the start of the kernel and for its end.
+fn inst_of(kernel: &NativeKernel, sync_point: SyncPoint) -> Option<Inst> {
+    let resume_points = &kernel.compiled.regions.resume_points;
+    resume_points.get(sync_point.0 as usize)?.sync_point
+}
+
 fn read_operand(
     kernel: &NativeKernel,
     frames: &Frames,
@@ -528,12 +534,7 @@ fn read_operand(
 ) -> Bits {
     let (warp, lane, sync_point) = at;
     let function = &kernel.compiled.function;
-    let inst = kernel
-        .compiled
-        .regions
-        .resume_points
-        .get(sync_point.0 as usize)
-        .and_then(|resume_point| resume_point.sync_point);
+    let inst = inst_of(kernel, sync_point);
     let Some(&value) = inst.and_then(|inst| function.dfg.args(inst).get(index)) else {
         return 0;
     };
@@ -619,23 +620,15 @@ impl Runner for NativeRunner<'_, '_> {
 
     fn constant_operand(&self, sync_point: SyncPoint, index: usize) -> Option<Bits> {
         let function = &self.kernel.compiled.function;
-        let inst = self
-            .kernel
-            .compiled
-            .regions
-            .resume_points
-            .get(sync_point.0 as usize)?
-            .sync_point?;
+        let inst = inst_of(self.kernel, sync_point)?;
         let &value = function.dfg.args(inst).get(index)?;
         function.dfg.constant(value).map(Bits::from)
     }
 
     fn has_width(&self, sync_point: SyncPoint) -> bool {
-        let compiled = &self.kernel.compiled;
-        let resume_point = compiled.regions.resume_points.get(sync_point.0 as usize);
-        let inst = resume_point.and_then(|resume_point| resume_point.sync_point);
-        let c = inst.and_then(|inst| compiled.function.dfg.args(inst).get(2));
-        c.is_some_and(|&c| can_be_width(&compiled.function, c))
+        let function = &self.kernel.compiled.function;
+        let c = inst_of(self.kernel, sync_point).and_then(|inst| function.dfg.args(inst).get(2));
+        c.is_some_and(|&c| can_be_width(function, c))
     }
 
     fn operand(&self, warp: u32, lane: u32, sync_point: SyncPoint, index: usize) -> Bits {
@@ -651,13 +644,7 @@ impl Runner for NativeRunner<'_, '_> {
         value: Bits,
     ) {
         let function = &self.kernel.compiled.function;
-        let inst = self
-            .kernel
-            .compiled
-            .regions
-            .resume_points
-            .get(sync_point.0 as usize)
-            .and_then(|resume_point| resume_point.sync_point);
+        let inst = inst_of(self.kernel, sync_point);
         let Some(&result) = inst.and_then(|inst| function.dfg.results(inst).get(index)) else {
             return;
         };

@@ -61,10 +61,16 @@ impl Code {
         Some(cell.get_or_init(|| Body::new(function, sync_point_of)))
     }
 
+    /// Returns the instruction of a sync point, with its function; `None` for the start of the kernel
+    /// and for its end.
+    fn inst_of(&self, sync_point: SyncPoint) -> Option<(FuncId, Inst)> {
+        let index = (sync_point.0 as usize).checked_sub(1)?;
+        self.insts.get(index).copied()
+    }
+
     pub(super) fn sync_point_data(&self, module: &Module, sync_point: SyncPoint) -> SyncPointData {
-        let index = (sync_point.0 as usize).wrapping_sub(1);
-        match self.insts.get(index) {
-            Some(&(func, inst)) => {
+        match self.inst_of(sync_point) {
+            Some((func, inst)) => {
                 let dfg = &module.functions[func].dfg;
                 SyncPointData {
                     desc: dfg.insts[inst].desc(),
@@ -78,8 +84,7 @@ impl Code {
     /// Returns whether threads of a CTA can bypass the barrier at a sync point, and then execute
     /// code that follows the barrier.
     pub(super) fn is_skipped(&self, module: &Module, sync_point: SyncPoint) -> bool {
-        let index = (sync_point.0 as usize).wrapping_sub(1);
-        let Some(&(func, inst)) = self.insts.get(index) else {
+        let Some((func, inst)) = self.inst_of(sync_point) else {
             return false;
         };
         let skipped = self.skipped.get(func).map(|cell| {
@@ -97,7 +102,7 @@ impl Code {
         sync_point: SyncPoint,
         index: usize,
     ) -> Option<Bits> {
-        let &(func, inst) = self.insts.get((sync_point.0 as usize).wrapping_sub(1))?;
+        let (func, inst) = self.inst_of(sync_point)?;
         let dfg = &module.functions[func].dfg;
         let &value = dfg.args(inst).get(index)?;
         let bits = Bits::from(dfg.constant(value)?);
@@ -106,8 +111,7 @@ impl Code {
 
     /// Returns whether the operand `c` of a shuffle can be computed from a width.
     pub(super) fn has_width(&self, module: &Module, sync_point: SyncPoint) -> bool {
-        let index = (sync_point.0 as usize).wrapping_sub(1);
-        self.insts.get(index).is_some_and(|&(func, inst)| {
+        self.inst_of(sync_point).is_some_and(|(func, inst)| {
             let function = &module.functions[func];
             let c = function.dfg.args(inst).get(2);
             c.is_some_and(|&c| can_be_width(function, c))

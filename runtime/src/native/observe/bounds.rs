@@ -1,5 +1,7 @@
 //! Determines whether a thread of a CTA may access a range of memory.
 
+use std::ops::Range;
+
 use margay_exec::FaultKind;
 use margay_ir::observe::{AccessMode, ObservedAccess};
 use margay_jit::abi::PermittedRange;
@@ -92,10 +94,8 @@ impl Examiner<'_> {
                 self.shared_offset_of(address, bytes.into()).is_none()
             }
             StateSpace::Local => {
-                let stride = u64::from(self.cta.local_stride);
-                let start = self.cta.local_base + u64::from(at.thread) * stride;
-                let end = start + u64::from(self.launch.local_bytes).next_multiple_of(ALIGN);
-                !within(&(start..end), address, bytes.into())
+                let own = u64::from(self.launch.local_bytes).next_multiple_of(ALIGN);
+                !within(&self.local(at.thread, own), address, bytes.into())
             }
             _ => {
                 let last = address.saturating_add(u64::from(bytes).saturating_sub(1));
@@ -234,14 +234,15 @@ impl Examiner<'_> {
         }
     }
 
+    /// Returns the first `bytes` bytes of a thread's local memory.
+    fn local(&self, thread: u32, bytes: u64) -> Range<u64> {
+        let start = self.cta.local_base + u64::from(thread) * u64::from(self.cta.local_stride);
+        start..start + bytes
+    }
+
     fn is_local(&self, thread: u32, address: u64, bytes: u64) -> bool {
-        let stride = u64::from(self.cta.local_stride);
-        let start = self.cta.local_base + u64::from(thread) * stride;
-        within(
-            &(start..start + u64::from(self.launch.local_bytes)),
-            address,
-            bytes,
-        )
+        let own = self.local(thread, self.launch.local_bytes.into());
+        within(&own, address, bytes)
     }
 
     /// Returns whether every thread of the CTA may access all bytes of a range. `address` is an
