@@ -359,7 +359,7 @@ impl<M: Machine> View<'_, M> {
     }
 
     /// Calls [`Machine::observe_access`] for the accesses of the active lanes, so that the tools
-    /// that observe the launch are told about them.
+    /// that observe the launch receive them.
     fn observe_access(&mut self, pc: usize, data: &InstData, step: &Step) {
         let Some(access) = ObservedAccess::of(data) else {
             return;
@@ -383,7 +383,7 @@ impl<M: Machine> View<'_, M> {
     }
 
     /// Calls [`Machine::observe_event`] for an event in all active lanes, so that the tools that
-    /// observe the launch are told about it. The event is not an access.
+    /// observe the launch receive it. The event is not an access.
     pub(super) fn observe_event(&mut self, pc: usize, payload: u64, step: &Step) {
         let Some(event) = ObservedEvent::from_payload(payload) else {
             return;
