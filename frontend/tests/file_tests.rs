@@ -262,6 +262,7 @@ fn run(module: &Module, code: &Code, launch: &Launch) -> Result<Vec<Vec<u8>>, St
             shared_base: SHARED,
             local_base: LOCAL,
             local_stride: STRIDE,
+            stack_limit: STRIDE,
             sm: 0,
         };
         let mut state = CtaState::new(info.threads(), Order::Forward);

@@ -71,6 +71,8 @@ pub struct NativeContext {
     pub local_base: u64,
     /// Size in bytes of the local memory of a thread.
     pub local_stride: u32,
+    /// Number of bytes of `local_stride` that variables and stack frames may occupy.
+    pub stack_limit: u32,
     /// Remaining number of turns ([`TURNS`]). A lane in a waiting loop yields when no turns are left.
     pub turns: i32,
     /// The value of `turns` with which a CTA begins: at most [`TURNS`], and less if iterations of the kernel's waiting

@@ -48,6 +48,7 @@ fn run(kernel: &CompiledKernel, compiler: &Compiler, argument: u32) -> u32 {
     // SAFETY: all fields are integers or pointers, for which zero is valid. An addition reads none of the fields.
     let mut context: NativeContext = unsafe { std::mem::zeroed() };
     context.local_stride = 1 << 16;
+    context.stack_limit = 1 << 16;
     let mut cells = [Bits::from(argument); 2];
     // SAFETY: the code was compiled for this signature. The cells contain its operand and take its result.
     let status = unsafe {

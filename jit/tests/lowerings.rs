@@ -174,6 +174,7 @@ fn run(kernel: &CompiledKernel, compiler: &Compiler, args: &[Bits], results: usi
     let mut context: NativeContext = unsafe { std::mem::zeroed() };
     context.helpers = &helpers;
     context.local_stride = 1 << 16;
+    context.stack_limit = 1 << 16;
     let mut cells = [0 as Bits; 16];
     cells[..args.len()].copy_from_slice(args);
     // SAFETY: the code was compiled for this signature, and the cells contain its operands and take its

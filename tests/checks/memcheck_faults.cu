@@ -90,3 +90,23 @@ KERNEL access_and_trap(int *p, int goes_on) {
     p[threadIdx.x + 16] = 1; // BUG1
     if (!goes_on) __trap(); // BUG2
 }
+
+// All frames are inside the stack, so each access before the fault is permitted.
+//@ case stack_exhausted_by_arrays: grid 1 block 2
+//@ arg buffer 8
+//@ arg i32 1000000000
+//@ fault Stack
+//@ expect memcheck kernel-fault BUG1
+//@ case stack_suffices_for_arrays: grid 1 block 2
+//@ arg buffer 8
+//@ arg i32 5
+//@ expect clean
+__device__ __noinline__ int frames(volatile int *p, int n) {
+    volatile int own[8];
+    for (int i = 0; i < 8; i++) own[i] = p[0] + i;
+    return n < 1 ? own[p[0] & 7] : frames(p, n - 1) + own[n & 7]; // BUG1
+}
+
+KERNEL recursion_with_arrays(int *p, int n) {
+    p[threadIdx.x] = frames(p + threadIdx.x, n);
+}

@@ -183,6 +183,9 @@ pub struct CtaInfo {
     pub local_base: u64,
     /// Size in bytes of the local memory of each thread.
     pub local_stride: u32,
+    /// Number of bytes of `local_stride` that variables and stack frames may occupy. The rest is spare memory for
+    /// suppressed accesses of checking runs.
+    pub stack_limit: u32,
     /// Value of `%smid`.
     pub sm: u32,
 }

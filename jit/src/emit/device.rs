@@ -38,13 +38,13 @@ pub(crate) fn emit(parts: LaneParts<'_, '_>) -> Result<(), EmitError> {
 
     let size = slots::layout(function).1;
     let end = b.ins().iadd_imm_s(local, i64::from(size));
-    let stride = b.ins().load(
+    let limit = b.ins().load(
         types::I32,
         host(),
         ctx,
-        offset_of!(NativeContext, local_stride) as i32,
+        offset_of!(NativeContext, stack_limit) as i32,
     );
-    let full = b.ins().icmp(IntCC::UnsignedGreaterThan, end, stride);
+    let full = b.ins().icmp(IntCC::UnsignedGreaterThan, end, limit);
     let overflow = b.ins().iconst(types::I32, i64::from(status::STACK));
     b.ins()
         .brif(full, abort, &[BlockArg::Value(overflow)], body, &[]);

@@ -342,9 +342,9 @@ impl Lane<'_, '_> {
             types::I32 => end,
             _ => self.b.ins().ireduce(types::I32, end),
         };
-        let bytes = self.field(types::I32, offset_of!(NativeContext, local_stride));
+        let limit = self.field(types::I32, offset_of!(NativeContext, stack_limit));
         let beyond = ir::condcodes::IntCC::UnsignedGreaterThan;
-        let full = self.b.ins().icmp(beyond, end, bytes);
+        let full = self.b.ins().icmp(beyond, end, limit);
         self.abort_if(full, status::STACK);
     }
 

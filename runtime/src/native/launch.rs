@@ -80,6 +80,8 @@ pub(super) struct PtxLaunch {
     /// The specialisation of the native code that runs the launch's CTAs.
     pub(super) specialisation: Specialisation,
     pub(super) local_stride: u32,
+    /// Number of bytes of `local_stride` that variables and stack frames may occupy.
+    stack_limit: u32,
     /// Number of bytes of local memory that a thread may access. The rest of `local_stride` is padding, and in checking
     /// runs also spare memory.
     pub(super) local_bytes: u32,
@@ -124,10 +126,10 @@ impl PtxLaunch {
             0 => code.local_end,
             _ => code.local_bytes.saturating_add(stack),
         };
-        let local_stride = code.local_bytes.saturating_add(stack).saturating_add(15) & !15;
+        let stack_limit = code.local_bytes.saturating_add(stack).saturating_add(15) & !15;
         let local_stride = match spare {
-            0 => local_stride,
-            _ => local_stride.saturating_add(spare + 31) & !31,
+            0 => stack_limit,
+            _ => stack_limit.saturating_add(spare + 31) & !31,
         };
         let local = local_of_cta(local_stride, &info) * u64::from(info.cluster_size());
         if local > LOCAL_WINDOW {
@@ -158,6 +160,7 @@ impl PtxLaunch {
             tids,
             specialisation,
             local_stride,
+            stack_limit,
             local_bytes,
             turns: TurnBudget::new(is_measured),
             waits: Waits::default(),
@@ -240,6 +243,7 @@ impl PtxLaunch {
             shared_base: self.shared_base(window),
             local_base: window.local() + local,
             local_stride: self.local_stride,
+            stack_limit: self.stack_limit,
             sm: (linear % u64::from(self.info.sm_count.max(1))) as u32,
         }
     }

@@ -273,6 +273,7 @@ fn context(
         shared_base: cta.shared_base,
         local_base: cta.local_base,
         local_stride: cta.local_stride,
+        stack_limit: cta.stack_limit,
         turns: launch.turns.turns(),
         turn_budget: launch.turns.turns(),
         ctaid: cta.index,

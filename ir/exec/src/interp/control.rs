@@ -252,7 +252,7 @@ impl<'a, M: Machine> Interpreter<'a, M> {
         let state = &self.warps[warp as usize];
         let number = group.at.activation();
         let activation = &state.activations[number];
-        let limit = self.cta.local_stride.max(1 << 9);
+        let limit = self.cta.stack_limit.max(1 << 9);
         let growth = state.growth(callee);
         let is_full = |&lane: &u32| {
             let local = activation.stack[lane as usize];

@@ -422,7 +422,7 @@ impl<M: Machine> View<'_, M> {
                 return Ok(SmallVec::new());
             }
             Opcode::StackCheck => {
-                return match args[0] as u32 > self.cta.local_stride {
+                return match args[0] as u32 > self.cta.stack_limit {
                     true => Err(FaultKind::StackOverflow),
                     false => Ok(SmallVec::new()),
                 };
@@ -534,7 +534,7 @@ impl<M: Machine> View<'_, M> {
     }
 
     fn alloca(&mut self, lane: u32, size: Bits) -> Result<Bits, FaultKind> {
-        let limit = self.cta.local_stride;
+        let limit = self.cta.stack_limit;
         let stack = &mut self.activation.stack[lane as usize];
         let start = *stack;
         let size = u32::try_from(size).map_err(|_| FaultKind::StackOverflow)?;
