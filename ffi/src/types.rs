@@ -594,7 +594,8 @@ pub struct CUdevResource {
     pub next: *mut c_void,
 }
 
-/// The requested properties of one part of a split.
+/// The properties that a program requests for one group when it divides the multiprocessors of a
+/// device into groups (`cuDevSmResourceSplit`).
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CU_DEV_SM_RESOURCE_GROUP_PARAMS {

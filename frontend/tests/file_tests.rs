@@ -2,8 +2,8 @@
 //! Vectors of bytes represent the memory of the device. Because these tests need no code generator,
 //! they build fast enough for `cargo xtask mutants` to run them for every mutant.
 //!
-//! This test program does not run launches that have no expected values, and no launches of the
-//! files in `LEFT_OUT`. `tests/tests/file_tests.rs` runs all launches with the whole runtime.
+//! This test program runs only launches that have expected values, and omits the files in
+//! `LEFT_OUT`. `tests/tests/file_tests.rs` runs all launches with the whole runtime.
 
 #[allow(
     dead_code,

@@ -56,7 +56,7 @@
 //! - `name`: a scalar. Without a name (`>_`), only the sink is accepted.
 //! - `name|p`: a pair.
 //! - `name|?p`: a scalar or a pair.
-//! - `[name]`: an address in the state space that the instruction's state space modifier names.
+//! - `[name]`: an operand in brackets: an address in the state space that the instruction's state space modifier names.
 //! - `[name=space]`: an address in this space.
 //! - `[name=?]`: an address in any space.
 //! - `[a, b]`: several operands in brackets.

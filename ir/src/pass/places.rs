@@ -3,8 +3,9 @@
 //! A location (`place` in the code) is a base plus a constant offset. Invariant: the analysis treats two locations as
 //! overlapping unless it proves that they do not overlap. There is one assumption: if a lane accesses a location twice
 //! through the same address, no other lane of the warp accesses the location between these two accesses. For example,
-//! in the reduction `s[i] += s[i + n]`, reads and writes of different lanes use the same location only across a
-//! barrier, so the reduction needs no sync point.
+//! the statement `s[i] += s[i + n]` of a reduction reads and writes `s[i]`. Other lanes access `s[i]` only before the
+//! barrier in front of the statement or after the barrier that follows it, so no sync point is necessary between the
+//! read and the write.
 
 mod private;
 

@@ -1,5 +1,5 @@
-//! Checks that references between entities, the layout and the terminators of blocks are valid. The
-//! other checks rely on this.
+//! Checks that every referenced entity exists, that the layout contains every block and instruction
+//! at most once, and that every block ends with a valid terminator. The other checks rely on this.
 
 use rustc_hash::FxHashSet;
 

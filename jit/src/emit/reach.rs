@@ -343,7 +343,8 @@ impl Lane<'_, '_> {
 
 /// For an access at an offset of `low` to `high` bytes from its root, returns the offset of a
 /// context field. The field contains the size of the range of device memory with which generated
-/// code must compare the root. Returns `None` if the offsets are larger than every margin.
+/// code must compare the root. Returns `None` if the access can be more than [`MARGIN`] bytes away from
+/// the root.
 pub(crate) fn margin_of(low: i128, high: i128) -> Option<usize> {
     let within = |most: i128| -most <= low && high <= most;
     if within(NEAR) {

@@ -30,8 +30,8 @@ struct Key {
     access: Option<Access>,
     /// The place of the second access of a race.
     other: Option<Place>,
-    /// The address, the text and the stack of a finding that has no place in a kernel. If the
-    /// finding has a place, this field is `None`.
+    /// For a finding that refers to a call of the host and to no instruction of a kernel: the
+    /// memory address that the finding names, the message, and the call stack of the host.
     host: Option<(Option<u64>, String, Vec<usize>)>,
 }
 

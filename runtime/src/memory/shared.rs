@@ -61,9 +61,9 @@ pub struct Label {
 }
 
 const PREFIX: &str = "margay:";
-/// In `/proc`, Linux shows this text before the name of a memory file. The next constant is the text that Linux shows
-/// after the name of a file without a path.
+/// In `/proc`, Linux shows this text before the name of a memory file.
 const SYSTEM_PREFIX: &str = "/memfd:";
+/// In `/proc`, Linux shows this text after the name of a file without a path.
 const SYSTEM_SUFFIX: &str = " (deleted)";
 const SEALS: i32 = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
 

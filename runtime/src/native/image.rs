@@ -71,7 +71,8 @@ impl PtxLoader {
         PtxLoader { caching, ..self }
     }
 
-    /// Returns this loader with `request`, the checks that the checking tools request.
+    /// Returns a loader that compiles its kernels with the instrumentation in `request`. In a
+    /// checking run, the enabled checks determine `request`.
     pub(crate) fn observing(self, request: Request) -> PtxLoader {
         PtxLoader { request, ..self }
     }

@@ -28,7 +28,7 @@ pub(crate) struct LaunchSink {
     state: Mutex<State>,
     /// A condition that is signalled when records have been delivered.
     delivered: Condvar,
-    /// Whether records were lost because the temporary file of the storage could not be read.
+    /// Whether records were lost because the temporary file of `storage` could not be read.
     lost: AtomicBool,
 }
 

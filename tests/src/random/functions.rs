@@ -220,8 +220,8 @@ shape: .callprototype (.reg .b32 _) _ (.reg .b64 _, .reg .b64 _, .reg .f32 _, .r
     ),
 ];
 
-/// Generates a call of a function in whose loops threads may wait. The depth of the recursion
-/// depends on a value of the calling thread.
+/// Generates a call of a recursive function in whose loops threads may wait. The depth of the
+/// recursion depends on a value of the calling thread.
 pub(super) fn waiting(random: &mut Random, operands: &Operands<'_>) -> String {
     let (a, n) = (source('r', random, operands), source('r', random, operands));
     let to = register('r', random);

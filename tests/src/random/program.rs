@@ -30,7 +30,8 @@ pub struct Leaf {
     pub meets: Option<Level>,
 }
 
-/// A condition: instructions that write a predicate to `<C>`, or a number to `<N>`.
+/// A condition: PTX instructions that write a predicate to the register `<C>`, or a number to the
+/// register `<N>`. `<C>` and `<N>` are placeholders for the names of registers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
     /// The instructions.
@@ -60,7 +61,7 @@ pub enum Statement {
     /// An `if` statement: the condition, the statements if it is true, and the statements if it is
     /// false.
     If(Condition, Vec<Statement>, Vec<Statement>),
-    /// A loop. The code `limit` writes the number of iterations to `<N>`.
+    /// A loop. The instructions in `limit` write the number of iterations to the register `<N>`.
     Loop {
         /// How the counter of the loop changes, and when the loop tests it.
         counting: Counting,
@@ -69,7 +70,7 @@ pub enum Statement {
         /// The body of the loop.
         body: Vec<Statement>,
     },
-    /// A switch. The code `selector` writes a number below the number of arms to `<N>`.
+    /// A switch. The instructions in `selector` write the number of the arm to the register `<N>`.
     Switch {
         /// Instructions that compute the number of the arm.
         selector: Condition,

@@ -79,7 +79,7 @@ mod tests {
         assert!(number("GLIBC_2.9") < number("GLIBC_2.34"));
     }
 
-    /// Tests the function with the executable of this test, which was linked with this machine's C
+    /// Tests [`needed_by`] with the executable of this test, which was linked with this machine's C
     /// library.
     #[test]
     fn a_program_needs_no_newer_library_than_it_runs_with() {

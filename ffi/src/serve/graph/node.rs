@@ -18,8 +18,8 @@ use crate::types::{
     CUgraph, CUgraphNode,
 };
 
-/// Adds a node that depends on the nodes `before` to `graph`, and writes the node's handle to
-/// `out`.
+/// Adds a node with the operation `op` to `graph`, and writes the node's handle to `out`. The node
+/// depends on the nodes `before`.
 fn add(
     out: &Out<CUgraphNode>,
     graph: &Graph,

@@ -76,8 +76,8 @@ pub(super) fn bodies(
 /// Maximum number of comparisons of handles in a merged kernel. Each comparison becomes a block.
 const MAX_COMPARED: usize = 10_000;
 
-/// Returns the number of comparisons of handles that replace the calls through handles in a
-/// function: one for each such call and each function that the call may reach.
+/// Returns the number of comparisons with which calls through handles in `function` select the
+/// called function: one comparison for each such call and each function that the call may reach.
 fn compared(function: &Function, module: &Module) -> usize {
     let mut known: FxHashMap<SigId, usize> = FxHashMap::default();
     let insts = function.blocks().iter().flat_map(|&b| function.insts(b));

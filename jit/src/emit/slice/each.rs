@@ -178,7 +178,7 @@ impl Slice<'_, '_> {
         self.lane.b.ins().stack_addr(types::I64, slot, 0)
     }
 
-    /// Emits the load of the lane `number` from an array of lanes of type `ty`.
+    /// Emits the load of the value of lane `number` from `cells`, an array with one value of type `ty` per lane.
     pub(super) fn load_lane(
         &mut self,
         cells: ir::Value,

@@ -40,9 +40,9 @@ impl Thread {
 /// The time of an access.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Time {
-    /// The epoch of the thread's CTA.
+    /// The epoch of the thread's CTA during the access.
     pub(super) epoch: u32,
-    /// The interval of the thread's warp.
+    /// The number of the interval of the thread's warp during the access.
     pub(super) interval: u32,
 }
 
