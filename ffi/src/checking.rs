@@ -93,10 +93,16 @@ fn name() -> &'static str {
 
 /// Adds a finding about the current call to the findings of the checking run.
 fn found(kind: Kind, text: String, address: Option<u64>) {
-    let _ = IS_EXPLAINED.try_with(|explained| explained.set(true));
     let mut finding = Finding::new(kind, text);
     finding.address = address;
-    if let (Some(address), Ok(runtime)) = (address, Runtime::global()) {
+    record(finding);
+}
+
+/// Records a finding about the current call, and completes it with a description of the memory at
+/// its address.
+fn record(mut finding: Finding) {
+    let _ = IS_EXPLAINED.try_with(|explained| explained.set(true));
+    if let (Some(address), Ok(runtime)) = (finding.address, Runtime::global()) {
         finding.allocation = runtime.memory().describe(address);
     }
     report(finding, Some(&CallStack::capture()));
@@ -363,14 +369,23 @@ fn inaccessible(side: &str, name: &str, address: u64, span: u64) -> bool {
         return false;
     }
     let bytes = grouped_bytes(span);
-    let text = match have {
-        0 => format!("The {side} {address:#x} of {name} is not accessible memory"),
+    let mut finding = match have {
+        0 => {
+            let text = format!("The {side} {address:#x} of {name} is not accessible memory");
+            let mut finding = Finding::new(Kind::InvalidPointer, text);
+            finding.explanation = Some(format!("The call accesses {bytes} there"));
+            finding
+        }
         _ => {
             let have = grouped_bytes(have as u64);
-            format!("The {side} {address:#x} of {name} is {bytes}, of which {have} are accessible")
+            let text = format!(
+                "The {side} {address:#x} of {name} is {bytes}, of which {have} are accessible"
+            );
+            Finding::new(Kind::InvalidPointer, text)
         }
     };
-    found(Kind::InvalidPointer, text, Some(address));
+    finding.address = Some(address);
+    record(finding);
     true
 }
 

@@ -102,11 +102,19 @@ fn run(folder: &Folder, command: &mut Command, tools: &str) -> (bool, Vec<Value>
         .expect("a program");
     assert!(output.status.success(), "{output:?}");
     let text = fs::read_to_string(&log).unwrap_or_default();
-    let lines = text
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("JSON"));
-    let lines = lines.filter(|line: &Value| line.get("kind").is_some());
-    (output.stdout.ends_with(b"PASS\n"), lines.collect())
+    let mut found: Vec<Value> = Vec::new();
+    for line in text.lines() {
+        let line: Value = serde_json::from_str(line).expect("JSON");
+        if line.get("kind").is_some() {
+            found.push(line);
+        } else if let Some(known) = found
+            .iter_mut()
+            .find(|known| known["id"] == line["id"] && known["pid"] == line["pid"])
+        {
+            known["count"] = line["count"].clone();
+        }
+    }
+    (output.stdout.ends_with(b"PASS\n"), found)
 }
 
 /// Returns the number of the source line that ends with the comment `// @mark`.
@@ -175,6 +183,8 @@ fn what_is_not_freed_is_reported() {
     ] {
         let finding = take(&mut found, "leaked-object", mark, text);
         assert_eq!(finding["severity"], "warning");
+        let objects = if mark == "event" { 3 } else { 1 };
+        assert_eq!(finding["count"], objects, "{mark}");
     }
     assert!(found.is_empty(), "{found:#?}");
 }

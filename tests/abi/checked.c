@@ -34,12 +34,12 @@ static CUdeviceptr allocate(size_t bytes) {
     return pointer;
 }
 
-// Creates one object of each kind, and destroys them if `clean` is not 0.
+// Creates one object of each kind but three events, and destroys them if `clean` is not 0.
 static void leaks(int clean) {
     CUdeviceptr memory = allocate(12345), managed, pooled;
     void *pinned, *graph, *exec;
     CUstream stream;
-    CUevent event;
+    CUevent events[3];
     static char own[8192];
     CUresult cuMemHostRegister_v2(void *, size_t, unsigned);
     CUresult cuMemHostUnregister(void *);
@@ -47,7 +47,8 @@ static void leaks(int clean) {
     REQUIRE(cuMemHostAlloc(&pinned, 3000, 0));      // @pinned
     REQUIRE(cuMemHostRegister_v2(own, 4096, 0));    // @registered
     REQUIRE(cuStreamCreate(&stream, 0));            // @stream
-    REQUIRE(cuEventCreate(&event, 0));              // @event
+    for (int i = 0; i < 3; i++)
+        REQUIRE(cuEventCreate(&events[i], 0)); // @event
     REQUIRE(cuMemAllocAsync(&pooled, 5000, stream)); // @pooled
     REQUIRE(cuGraphCreate(&graph, 0));              // @graph
     REQUIRE(cuGraphInstantiateWithFlags(&exec, graph, 0)); // @exec
@@ -59,7 +60,8 @@ static void leaks(int clean) {
         REQUIRE(cuMemFreeHost(pinned));
         REQUIRE(cuMemHostUnregister(own));
         REQUIRE(cuStreamDestroy_v2(stream));
-        REQUIRE(cuEventDestroy_v2(event));
+        for (int i = 0; i < 3; i++)
+            REQUIRE(cuEventDestroy_v2(events[i]));
         REQUIRE(cuGraphExecDestroy(exec));
         REQUIRE(cuGraphDestroy(graph));
         REQUIRE(cuModuleUnload(module));

@@ -395,6 +395,10 @@ impl Frame<'_> {
                 }
                 (Some(file), None) => text.push_str(&format!(" in {}", self.file(file))),
                 (None, _) => {
+                    let at = frame.offset.map(|offset| format!("{offset:#x}"));
+                    // The name of a function without a symbol already contains the offset.
+                    let at = at.filter(|at| !frame.function.ends_with(at));
+                    text.extend(at.map(|at| format!(" [{at}]")));
                     let module = frame.module.as_ref();
                     text.extend(module.map(|module| format!(" in {}", self.file(module))));
                 }

@@ -101,6 +101,7 @@ fn host_frame(frame: &HostFrame) -> Value {
         "file": frame.file,
         "line": frame.line,
         "module": frame.module,
+        "offset": frame.offset,
     })
 }
 

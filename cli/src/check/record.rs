@@ -40,12 +40,13 @@ impl Spot {
 }
 
 /// A function on the host's stack.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct HostFrame {
     pub(crate) function: String,
     pub(crate) file: Option<String>,
     pub(crate) line: Option<u64>,
     pub(crate) module: Option<String>,
+    pub(crate) offset: Option<u64>,
 }
 
 /// One access of a race; the fields of the [`Record`] itself describe the other access.
@@ -97,13 +98,15 @@ impl Record {
     /// Returns a key of this finding. If findings of several processes have equal keys, reports
     /// list them as one finding.
     fn identity(&self) -> impl Eq + std::hash::Hash + use<> {
+        let names_object = self.kind != "leaked-object" || self.host.is_empty();
+        let described = || names_object.then(|| (self.address, self.message.clone()));
         let host = self.kernel.is_none();
         (
             self.kind.clone(),
             self.kernel.clone(),
             self.spot.clone(),
             self.other.as_ref().map(|other| other.spot.clone()),
-            host.then(|| (self.address, self.message.clone())),
+            host.then(|| (described(), self.host.clone())),
         )
     }
 
@@ -320,6 +323,7 @@ fn host_frame(value: &Value) -> Option<HostFrame> {
         file: text(value, "file"),
         line: number(value, "line"),
         module: text(value, "module"),
+        offset: number(value, "offset"),
     })
 }
 
@@ -383,6 +387,31 @@ pub(crate) mod tests {
         assert_eq!(log.damaged, 0);
         let one = parse(lines.as_bytes(), Some(42));
         assert_eq!(one.records[0].count, 128);
+    }
+
+    #[test]
+    fn calls_of_different_places_stay_apart() {
+        let stack = |pid: u32, offset: u32| {
+            let frames = format!(
+                r#""host":[{{"function":"main","module":"/bin/x","offset":{offset}}}],"id":2,"pid":{pid}"#
+            );
+            LEAK.replace(
+                r#""host":[{"function":"main","file":null,"line":null}],"id":2,"pid":41"#,
+                &frames,
+            )
+        };
+        let found = records(&[&stack(41, 8), &stack(42, 8), &stack(43, 16)]);
+        assert_eq!(
+            found.iter().map(|record| record.count).collect::<Vec<_>>(),
+            [2, 1]
+        );
+        // The addresses of objects are no part of the place.
+        let object = |pid: u32, address: u32| {
+            let line = stack(pid, 8).replace("28672", &address.to_string());
+            line.replace(r#""kind":"leak""#, r#""kind":"leaked-object""#)
+        };
+        let found = records(&[&object(41, 4096), &object(42, 8192)]);
+        assert_eq!(found.len(), 1);
     }
 
     #[test]

@@ -128,3 +128,16 @@ fn remove_old(base: &Path, own: &Path) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_embedded_libraries_are_those_of_this_build() {
+        for (name, bytes) in libraries() {
+            let built = fs::read(Path::new(env!("MARGAY_LIBRARIES")).join(name)).expect(name);
+            assert!(built == bytes, "{name} is from another build");
+        }
+    }
+}

@@ -119,6 +119,8 @@ fn frame(frame: &record::HostFrame) -> HostFrame {
         function: frame.function.clone(),
         file: frame.file.clone(),
         line: frame.line.and_then(|line| u32::try_from(line).ok()),
+        module: frame.module.clone(),
+        offset: frame.offset,
     }
 }
 

@@ -23,7 +23,7 @@ use std::sync::{Arc, OnceLock};
 use serde_json::{Value, json};
 
 /// A stack frame of the host program.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct HostFrame {
     /// The function's demangled name, or the name of its library and an offset.
     pub function: String,
@@ -31,6 +31,11 @@ pub struct HostFrame {
     pub file: Option<String>,
     /// The line in the source file, counted from 1.
     pub line: Option<u32>,
+    /// The path of the executable or library that contains the call.
+    pub module: Option<String>,
+    /// An address inside the call instruction: a virtual address as the segments of `module` define
+    /// it.
+    pub offset: Option<u64>,
 }
 
 /// Substrings of the paths of source files that do not belong to the program itself: CUDA's headers, code that CUDA's
@@ -71,7 +76,13 @@ const LIBRARIES: [&str; 17] = [
 
 impl HostFrame {
     pub(crate) fn to_json(&self) -> Value {
-        json!({"function": self.function, "file": self.file, "line": self.line})
+        json!({
+            "function": self.function,
+            "file": self.file,
+            "line": self.line,
+            "module": self.module,
+            "offset": self.offset,
+        })
     }
 
     /// Returns whether the frame's source line is known and belongs to a file of the program itself.
@@ -254,6 +265,7 @@ mod tests {
             function: function.to_owned(),
             file: file.map(str::to_owned),
             line,
+            ..HostFrame::default()
         }
     }
 

@@ -168,6 +168,7 @@ impl Interpreter {
             function: function?,
             file,
             line: u32::try_from(line).ok(),
+            ..HostFrame::default()
         })
     }
 

@@ -95,6 +95,7 @@ fn describe(frame: u64, types: &Types) -> Option<HostFrame> {
         function,
         file,
         line,
+        ..HostFrame::default()
     })
 }
 

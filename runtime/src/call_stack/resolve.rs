@@ -156,6 +156,7 @@ impl CodeFile {
                 },
                 file: file.map(str::to_owned),
                 line: place.and_then(|place| place.line).filter(|&line| line != 0),
+                ..HostFrame::default()
             });
         }
         (out.len() > first).then_some(())
@@ -209,8 +210,7 @@ fn all_frames(addresses: &[usize], python: &[HostFrame]) -> Vec<HostFrame> {
         let Some(mapping) = mappings.iter().find(|mapping| mapping.holds(address)) else {
             found.push(HostFrame {
                 function: format!("{address:#x}"),
-                file: None,
-                line: None,
+                ..HostFrame::default()
             });
             continue;
         };
@@ -226,16 +226,19 @@ fn all_frames(addresses: &[usize], python: &[HostFrame]) -> Vec<HostFrame> {
         let in_file = file.and_then(|file| Some((file, file.address(offset)?)));
         let first = found.len();
         let known = in_file.and_then(|(file, address)| file.add_frames(address, &mut found));
+        let shown = in_file.map_or(offset, |(_, address)| address);
         if known.is_none() {
             found.truncate(first);
             let symbol = in_file.and_then(|(file, address)| file.symbol(address));
-            let shown = in_file.map_or(offset, |(_, address)| address);
             let name = mapping.file.rsplit('/').next().unwrap_or_default();
             found.push(HostFrame {
                 function: symbol.unwrap_or_else(|| format!("{name}+{shown:#x}")),
-                file: None,
-                line: None,
+                ..HostFrame::default()
             });
+        }
+        for frame in &mut found[first..] {
+            frame.module = Some(mapping.file.clone());
+            frame.offset = Some(shown);
         }
         if found.last().is_some_and(|frame| frame.function == "main") {
             break;

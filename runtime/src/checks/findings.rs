@@ -31,7 +31,8 @@ struct Key {
     /// The place of the second access of a race.
     other: Option<Place>,
     /// For a finding that refers to a call of the host and to no instruction of a kernel: the
-    /// memory address that the finding names, the message, and the call stack of the host.
+    /// memory address that the finding names, the message, and the call stack of the host. For
+    /// objects that the program does not destroy, only the call stack that created them counts.
     host: Option<(Option<u64>, String, Vec<usize>)>,
 }
 
@@ -56,7 +57,13 @@ impl Key {
             other: finding.other.as_ref().map(|other| location(&other.place)),
             host: at_host.then(|| {
                 let addresses = call.map_or(&[][..], CallStack::addresses);
-                (finding.address, finding.text.clone(), addresses.to_vec())
+                match finding.kind {
+                    // A call in a loop can create thousands of objects.
+                    Kind::LeakedObject if !addresses.is_empty() => {
+                        (None, String::new(), addresses.to_vec())
+                    }
+                    _ => (finding.address, finding.text.clone(), addresses.to_vec()),
+                }
             }),
         }
     }
