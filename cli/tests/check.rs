@@ -677,3 +677,77 @@ fn checks_do_not_change_values_that_loops_carry() {
         }
     }
 }
+
+/// A kernel that reads unwritten memory, and that launches two more such kernels: one in the default
+/// stream, and one in the tail stream.
+const CHILD: &str = r"
+.version 8.0
+.target sm_90
+.address_size 64
+.extern .func (.param .b64 buffer) cudaGetParameterBufferV2
+    (.param .b64 function, .param .align 4 .b8 grid[12], .param .align 4 .b8 block[12], .param .b32 shared);
+.extern .func (.param .b32 result) cudaLaunchDeviceV2(.param .b64 buffer, .param .b64 stream);
+.global .u32 result;
+.shared .u32 unwritten;
+.visible .entry child() {
+    .reg .b32 %r;
+    ld.shared.u32 %r, [unwritten]; st.global.u32 [result], %r;
+    ret;
+}
+.visible .entry tail() {
+    .reg .b32 %r;
+    ld.shared.u32 %r, [unwritten]; st.global.u32 [result], %r;
+    ret;
+}
+.func launch(.reg .b64 %function, .reg .b64 %stream) {
+    .reg .b64 %buffer; .reg .b32 %result;
+    {
+        .param .b64 f; .param .align 4 .b8 g[12]; .param .align 4 .b8 b[12]; .param .b32 s; .param .b64 r;
+        st.param.b64 [f], %function; st.param.b32 [s], 0;
+        st.param.b32 [g], 1; st.param.b32 [g+4], 1; st.param.b32 [g+8], 1;
+        st.param.b32 [b], 1; st.param.b32 [b+4], 1; st.param.b32 [b+8], 1;
+        call.uni (r), cudaGetParameterBufferV2, (f, g, b, s);
+        ld.param.b64 %buffer, [r];
+    }
+    {
+        .param .b64 f; .param .b64 s; .param .b32 r;
+        st.param.b64 [f], %buffer; st.param.b64 [s], %stream;
+        call.uni (r), cudaLaunchDeviceV2, (f, s);
+        ld.param.b32 %result, [r];
+    }
+    ret;
+}
+.visible .entry parent() {
+    .reg .b64 %f; .reg .b32 %r;
+    ld.shared.u32 %r, [unwritten]; st.global.u32 [result], %r;
+    mov.u64 %f, child;
+    call.uni launch, (%f, 0);
+    mov.u64 %f, tail;
+    call.uni launch, (%f, 3);
+    ret;
+}
+";
+
+// Regression test: the report named frames of a thread of the library.
+#[test]
+fn findings_of_child_grids_name_the_launch_of_the_parent() {
+    let folder = Folder::new("check_child");
+    std::fs::write(folder.0.join("child.ptx"), CHILD).unwrap();
+    let options = "--tool initcheck --report r.json";
+    check(
+        &folder,
+        options,
+        "launch child.ptx -k parent --grid 1 --block 1",
+    );
+    let text = std::fs::read(folder.0.join("r.json")).unwrap();
+    let document: serde_json::Value = serde_json::from_slice(&text).unwrap();
+    let findings = document["findings"].as_array().unwrap();
+    let host = |kernel: &str| {
+        let found = findings.iter().find(|finding| finding["kernel"] == kernel);
+        &found.unwrap_or_else(|| panic!("no finding in {kernel}: {findings:#?}"))["host"]
+    };
+    let parent = host("parent");
+    assert!(parent.as_array().is_some_and(|frames| !frames.is_empty()));
+    assert_eq!(host("child"), parent);
+    assert_eq!(host("tail"), parent);
+}

@@ -110,7 +110,7 @@ impl LaunchedState {
                 self.last.push(*child);
                 return None;
             }
-            Wish::Launch(child) => launch(&**owner, *child)?,
+            Wish::Launch(child) => launch(&**owner, *child, launched.call.clone())?,
             Wish::Memory(job, pending) => {
                 let kernel = launched.kernel.clone();
                 let machine = kernel.module().context().machine();
@@ -170,10 +170,11 @@ fn marker(pending: Pending) -> Work {
     }
 }
 
-/// Creates the work of a child launch. Returns `None` if the context's work is cancelled, or if the
-/// kernel cannot be launched. If the kernel cannot be launched, the error becomes the sticky error
+/// Creates the work of a child launch. `call` is the stack of the host call that submitted the parent
+/// launch. Returns `None` if the context's work is cancelled, or if the kernel cannot be launched. If
+/// the kernel cannot be launched, the error becomes the sticky error
 /// of the context, because no call of the host could return it.
-fn launch(owner: &dyn Owner, child: Child) -> Option<Work> {
+fn launch(owner: &dyn Owner, child: Child, call: Option<CallStack>) -> Option<Work> {
     if owner.work_cancelled() {
         return None;
     }
@@ -184,7 +185,7 @@ fn launch(owner: &dyn Owner, child: Child) -> Option<Work> {
         child.params,
         child.depth,
         child.deadline,
-        Some(child.pending),
+        Some((child.pending, call)),
     ) {
         Ok(run) => Some(Work::Launch(run)),
         // The fault already contains the reason, such as the time limit.
@@ -209,16 +210,18 @@ impl Kernel {
 
 /// Checks and prepares a launch like [`Kernel::start`]. `depth` is the nesting depth of the launch:
 /// 0 for a launch by the host, and 1 more than the depth of the parent launch for a launch by
-/// device code. For a launch by device code, `by` is the time at which the launch must be complete,
-/// and `pending` counts the launch as pending.
+/// device code. For a launch by device code, `by` is the time at which the launch must be complete.
+/// `parent` then contains the object that counts the launch as pending, and the stack of the host
+/// call that submitted the parent launch.
 fn start_nested(
     kernel: &Kernel,
     config: LaunchConfig,
     params: Params,
     depth: u32,
     by: Option<Instant>,
-    pending: Option<Pending>,
+    parent: Option<(Pending, Option<CallStack>)>,
 ) -> Result<Launch> {
+    let (pending, call) = parent.unzip();
     let context = kernel.module().context();
     let machine = context.machine();
     let limit = context.time_limit();
@@ -256,7 +259,7 @@ fn start_nested(
         visible,
         services: Arc::clone(&services) as _,
         textures: machine.textures.now(),
-        call: findings.map(|_| CallStack::capture()),
+        call: findings.map(|_| call.flatten().unwrap_or_else(CallStack::capture)),
         findings: findings.cloned(),
     };
     let parameters = shape.params.bytes().len();
@@ -336,7 +339,7 @@ impl Launched {
         };
         let mut tasks = Vec::new();
         for child in last {
-            let Some(work) = launch(&*owner, child) else {
+            let Some(work) = launch(&*owner, child, self.call.clone()) else {
                 break;
             };
             let next = Task::submit(Arc::clone(&owner), task.priority(), work, before.iter());
