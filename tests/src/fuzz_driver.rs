@@ -4,8 +4,8 @@
 //! selects each argument. The type of the parameter, from Margay's table of entry points,
 //! determines the kind of the argument. Arguments are numbers from a list of edge values, handles
 //! from earlier calls (or null or invalid handles), and pointers to valid memory. The target
-//! therefore calls every implemented entry point without a separate list of them, and every failure
-//! is a defect of the library.
+//! therefore calls every implemented entry point without a separate list of them, except those in
+//! `LEFT_OUT` and those with floating-point parameters. Every failure is a defect of the library.
 //!
 //! The target fails if a call crashes, never ends, or returns `CUDA_ERROR_UNKNOWN`. The library
 //! returns this error if its code has panicked.

@@ -1,6 +1,7 @@
 //! The functions that implement the entry points.
 //!
-//! Each function receives the description of the call and the converted arguments ([`crate::convert`]). The table of
+//! Each function receives the properties of the entry point that was called ([`crate::guard::Call`]), and the converted
+//! arguments ([`crate::convert`]). The table of
 //! [`crate::api`] contains the function's name. The functions check arguments and look up handles; the runtime (crate
 //! `margay`) does the work.
 

@@ -59,7 +59,7 @@ fn inputs(row: &Row, tally: &Tally) -> String {
     }
 }
 
-/// Returns the result of a row's sweep as one line of text.
+/// Returns the result of the sweep of one instruction as one line of text.
 pub fn line(finding: &Finding, took: Duration) -> String {
     let Finding { row, tally } = finding;
     let worst: Vec<String> = tally

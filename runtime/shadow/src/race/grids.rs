@@ -184,8 +184,9 @@ mod tests {
     const THREADS: u32 = 64;
 
     /// Performs random reads of consecutive CTAs and random writes in two launches, and returns the cells in which
-    /// races are found. If `together` is true, the reads of the CTAs are passed together, and a CTA
-    /// is added only when it writes; it ends after the write.
+    /// races are found. If `together` is true, one call passes the reads of all CTAs, and the test
+    /// adds a CTA to the detector only when the CTA writes. About half of the CTAs end after their
+    /// write.
     fn races_of_grids(seed: u64, together: bool) -> BTreeSet<(u32, u64)> {
         let mut numbers = Numbers(seed);
         let mut detector = Detector::default();

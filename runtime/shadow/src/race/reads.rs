@@ -130,9 +130,10 @@ impl Readers {
     }
 }
 
-/// Runs of consecutive CTAs with equal [`GridKey`]s. The second part consists of the launch and the
-/// number of bytes of an element ([`GridReaders`]). The third part consists of the linear indices
-/// of the first CTA and of the CTA after the last CTA.
+/// Equal runs, one by each CTA of a range of consecutive CTAs. The first part is the [`GridKey`] of
+/// these runs. The second part consists of the launch and the number of bytes of an element
+/// ([`GridReaders`]). The third part consists of the linear indices of the first CTA and of the CTA
+/// after the last CTA.
 type GridRange = (GridKey, (u32, u8), (u64, u64));
 
 /// The recorded runs of a block of memory ([`BLOCK`] bytes), and the last launch that wrote the
@@ -396,8 +397,8 @@ impl Detector {
         }
     }
 
-    /// Moves a run of a reader into cells. `launch` and `element` are the values of these fields of
-    /// [`Readers`].
+    /// Moves a run that was removed from a [`Readers`] into cells. `launch` and `element` are the
+    /// launch that performed the reads, and the size of an element in bytes.
     fn move_run(
         &mut self,
         (site, cta): (Site, CtaId),
