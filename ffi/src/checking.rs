@@ -147,6 +147,14 @@ const QUESTIONS: [&str; 11] = [
     "cuPointerGetAttributes",
 ];
 
+/// Prefixes of the names of functions that launch kernels.
+const LAUNCHES: [&str; 4] = [
+    "cuLaunchKernel",
+    "cuLaunchCooperativeKernel",
+    "cuLaunchGrid",
+    "cuGraphLaunch",
+];
+
 /// The result of launches by NVIDIA's runtime with invalid dimensions. It is an error code of the runtime API, not of
 /// the driver API.
 const INVALID_CONFIGURATION: CuResult = CuResult(9);
@@ -174,8 +182,17 @@ fn is_reported(code: CuResult) -> bool {
 /// already has a finding, the options exclude the call, `code` is in [`NO_FAILURES`], or an earlier
 /// fault in a kernel explains the error. Also records nothing if NVIDIA's runtime called a function
 /// without a current context: the runtime then makes a context current and repeats the call.
+///
+/// If the call is a launch, and an earlier fault has ended a context, notes that the kernel did not
+/// run.
 #[cold]
 pub(crate) fn failed(name: &'static str, code: CuResult) {
+    if any()
+        && LAUNCHES.iter().any(|launch| name.starts_with(launch))
+        && let Ok(runtime) = Runtime::global()
+    {
+        runtime.note_skipped_kernel();
+    }
     if !selected(Tool::Api)
         || NO_FAILURES.contains(&code)
         || !name.starts_with("cu")

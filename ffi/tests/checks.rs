@@ -717,6 +717,30 @@ fn memory_is_not_examined_for_leaks_after_an_error_that_ends_its_context() {
 }
 
 #[test]
+fn kernels_that_do_not_run_after_an_error_are_reported_once() {
+    let folder = Folder::new("skipped-kernels");
+    let program = folder.compile();
+    for (what, times) in [
+        ("skipped-queued", 1),
+        ("skipped-refused", 1),
+        ("ends-context", 0),
+    ] {
+        let output = Command::new(&program)
+            .arg(what)
+            .env("LD_LIBRARY_PATH", &folder.0)
+            .env("MARGAY_CHECK", "memcheck")
+            .env("MARGAY_CHECK_AFTER_ERROR", "context")
+            .env("MARGAY_CACHE", "0")
+            .output()
+            .expect("a program");
+        assert!(output.stdout.ends_with(b"PASS\n"), "{output:?}");
+        let said = String::from_utf8_lossy(&output.stderr);
+        let text = "after an error did not run";
+        assert_eq!(said.matches(text).count(), times, "{what}: {said}");
+    }
+}
+
+#[test]
 fn findings_are_printed_if_the_log_cannot_be_written() {
     let folder = Folder::new("unwritable-log");
     let program = folder.compile();

@@ -484,6 +484,15 @@ impl Context {
         }
     }
 
+    /// In a checking run, reports that a kernel of the context did not run. Does nothing if the
+    /// context has no sticky fault.
+    pub(crate) fn note_skipped_kernel(&self) {
+        let findings = self.machine().findings.as_ref();
+        if let Some(findings) = findings.filter(|_| self.fault_status().is_err()) {
+            findings.note_skipped_kernels();
+        }
+    }
+
     /// Returns the result of a call that has waited for work. If the context was reset or destroyed
     /// after the life with the number `life`, the result is an error, because the work may have
     /// been dropped. If the context has a sticky fault, the result is this fault.

@@ -364,6 +364,10 @@ impl Started for Launched {
         // A run is submitted only once. If it were submitted twice, its second task would never complete.
         assert!(self.task.set(task).is_ok(), "a run starts once");
     }
+
+    fn skip(&self) {
+        self.kernel.module().context().note_skipped_kernel();
+    }
 }
 
 impl Launcher for Launched {

@@ -377,6 +377,14 @@ impl Runtime {
         findings.is_some_and(|findings| findings.explains(is))
     }
 
+    /// In a checking run, reports that a kernel did not run. Does nothing if no context has a sticky
+    /// fault. The message is written only once in a run.
+    pub fn note_skipped_kernel(&self) {
+        for context in Context::all_of(&self.inner.machine) {
+            context.note_skipped_kernel();
+        }
+    }
+
     /// Returns the number of devices that this process sees (`MARGAY_DEVICES`, `CUDA_VISIBLE_DEVICES`); it may be 0.
     pub fn device_count(&self) -> i32 {
         self.inner.machine.device_count()

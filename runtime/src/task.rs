@@ -51,6 +51,10 @@ pub(crate) trait Started: Send + Sync {
     /// Stores the task that completes when the launch is complete. The runtime calls this function once, before the
     /// launch begins.
     fn begin(&self, task: Arc<Task>);
+
+    /// Reports that the launch never begins, because its owner drops work. The runtime calls this
+    /// function instead of [`Started::begin`].
+    fn skip(&self);
 }
 
 /// The work of a task that launches a kernel.
@@ -315,7 +319,11 @@ impl Task {
         };
         let cancelled = owner.work_cancelled();
         match work {
-            Work::Launch(_) | Work::Device { .. } | Work::Wait(_) if cancelled => true,
+            Work::Launch(launch) if cancelled => {
+                launch.launched.skip();
+                true
+            }
+            Work::Device { .. } | Work::Wait(_) if cancelled => true,
             Work::Host(host) if cancelled && !host.always => true,
             work => owner.start(self, work, submitting),
         }

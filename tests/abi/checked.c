@@ -275,6 +275,25 @@ static void wrong_access(CUresult wanted, CUresult later) {
     REQUIRE(cuMemFree_v2(block));
 }
 
+static void pause_stream(void *unused) {
+    (void)unused;
+    usleep(100000);
+}
+
+// A kernel is launched after a kernel that ends the context: if `queued` is not 0, before the first kernel has
+// started.
+static void skipped(int queued) {
+    CUdeviceptr block = allocate(4096);
+    void *params[] = {&block}, *function = kernel("poke");
+    if (queued)
+        REQUIRE(cuLaunchHostFunc(NULL, pause_stream, NULL));
+    poke(block + 4108, NULL);
+    if (!queued)
+        EXPECT(cuCtxSynchronize(), ILLEGAL_ADDRESS);
+    EXPECT(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL), queued ? SUCCESS : ILLEGAL_ADDRESS);
+    EXPECT(cuCtxSynchronize(), ILLEGAL_ADDRESS);
+}
+
 // A launch is complete when the call returns.
 static void blocking(void) {
     CUdeviceptr block = allocate(4);
@@ -428,7 +447,6 @@ static void note_end(void *ended) {
 
 // Destroys a context whose stream still has to copy to an array of the context. The call waits for the copy.
 static void destroyed_before_copy(void) {
-    CUresult cuLaunchHostFunc(CUstream, void (*)(void *), void *);
     CUresult cuArrayCreate_v2(void **, const void *), cuMemcpyHtoAAsync_v2(void *, size_t, const void *, size_t, CUstream);
     struct {
         size_t width, height;
@@ -533,6 +551,10 @@ int main(int count, char **arguments) {
         wrong_access(SUCCESS, SUCCESS);
     else if (!strcmp(what, "ends-context"))
         wrong_access(ILLEGAL_ADDRESS, ILLEGAL_ADDRESS);
+    else if (!strcmp(what, "skipped-queued"))
+        skipped(1);
+    else if (!strcmp(what, "skipped-refused"))
+        skipped(0);
     else if (!strcmp(what, "trap"))
         faults("stop", LAUNCH_FAILED);
     else if (!strcmp(what, "trap-at-end"))

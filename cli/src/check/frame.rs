@@ -427,6 +427,9 @@ impl Frame<'_> {
                 words::counted(warnings, "warning", "warnings"),
             ));
         }
+        if summary.kernels_skipped {
+            self.line(words::SKIPPED);
+        }
         if summary.one_order && self.style.tools.contains(&Tool::Race) {
             self.line(
                 "Locks or queues order the threads of a kernel. Checked launches ran in one order; another order may \
@@ -599,6 +602,19 @@ mod tests {
         assert!(stated(true, Tool::Leak));
         assert!(!stated(false, Tool::Leak));
         assert!(!stated(true, Tool::Race));
+    }
+
+    #[test]
+    fn a_report_states_that_kernels_did_not_run() {
+        let stated = |kernels_skipped| {
+            let summary = Summary {
+                kernels_skipped,
+                ..Summary::default()
+            };
+            report_of(Tool::Race, summary).contains(words::SKIPPED)
+        };
+        assert!(stated(true));
+        assert!(!stated(false));
     }
 
     #[test]

@@ -77,6 +77,9 @@ impl Page {
                 "<p>Memory was not examined for leaks after the error that ended its context.</p>\n",
             );
         }
+        if summary.kernels_skipped {
+            self.add(&format!("<p>{}.</p>\n", words::SKIPPED));
+        }
         if summary.incomplete {
             self.add(&format!("<p>{}.</p>\n", words::INCOMPLETE));
         }

@@ -42,6 +42,7 @@ pub(crate) fn report<'a>(records: &'a [Record], summary: &Summary) -> impl Seria
             "complete": !summary.incomplete,
             "one_order": summary.one_order,
             "leaks_examined": !summary.leaks_unexamined,
+            "kernels_skipped": summary.kernels_skipped,
             "cuda_initialised": !summary.not_initialised,
         }),
     }
@@ -123,8 +124,14 @@ pub(crate) fn saved(log: &Log, records: &[Record]) -> String {
     let order = log.one_order.then(|| json!({"event": "order"}));
     let leaks = log.leaks_unexamined;
     let leaks = leaks.then(|| json!({"event": "leaks-unexamined"}));
+    let skipped = log.kernels_skipped;
+    let skipped = skipped.then(|| json!({"event": "kernels-skipped"}));
     let incomplete = log.incomplete.then(|| json!({"event": "incomplete"}));
-    let events = events.chain(order).chain(leaks).chain(incomplete);
+    let events = events
+        .chain(order)
+        .chain(leaks)
+        .chain(skipped)
+        .chain(incomplete);
     let lines = events.chain(log.launches.iter().map(launch));
     let lines = lines.chain(records.iter().map(finding));
     // Without this line, a file whose last lines are missing could not be recognised.
@@ -170,7 +177,7 @@ mod tests {
         let summary = json!({
             "errors": 2, "warnings": 0, "infos": 0, "hazards": 1, "leaked_bytes": 1024, "leaked_allocations": 1,
             "suppressed": 0, "other_memory": 0, "damaged_lines": 0, "complete": true,
-            "one_order": false, "leaks_examined": true, "cuda_initialised": true,
+            "one_order": false, "leaks_examined": true, "kernels_skipped": false, "cuda_initialised": true,
         });
         assert_eq!(report["summary"], summary);
     }
@@ -184,6 +191,7 @@ mod tests {
             r#"{"event":"start","pid":41}"#,
             r#"{"event":"order","pid":41}"#,
             r#"{"event":"leaks-unexamined","pid":41}"#,
+            r#"{"event":"kernels-skipped","pid":41}"#,
             r#"{"event":"incomplete"}"#,
             r#"{"event":"launch","pid":41,"kernel":"k","grid":[2,1,1],"block":[32,1,1],"shared":16}"#,
         ];
@@ -193,6 +201,7 @@ mod tests {
         assert_eq!(again.launches, log.launches);
         assert_eq!((again.started, again.damaged), (log.started, 0));
         assert!(again.one_order && again.leaks_unexamined && again.incomplete);
+        assert!(again.kernels_skipped);
         assert!(again.has_end && !log.has_end);
     }
 }

@@ -149,6 +149,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         incomplete: ended.log.incomplete,
         one_order: ended.log.one_order,
         leaks_unexamined: ended.log.leaks_unexamined,
+        kernels_skipped: ended.log.kernels_skipped,
         not_initialised: is_uninitialised(options, &ended, &selection),
         ..Summary::of(&selection)
     };

@@ -164,6 +164,8 @@ pub(crate) struct Log {
     /// Whether some memory was not examined for leaks because an error had ended the context of
     /// this memory.
     pub(crate) leaks_unexamined: bool,
+    /// Whether a kernel did not run because an error had ended its context.
+    pub(crate) kernels_skipped: bool,
     /// Number of lines that could not be read.
     pub(crate) damaged: u64,
     /// Whether lines are missing or damaged, for example because a process could not write them.
@@ -230,6 +232,7 @@ fn read_event(value: &Value, pid: u64, log: &mut Log) -> Option<()> {
         }
         "order" => log.one_order = true,
         "leaks-unexamined" => log.leaks_unexamined = true,
+        "kernels-skipped" => log.kernels_skipped = true,
         "incomplete" => log.incomplete = true,
         "end" => log.has_end = true,
         "launch" => log.launches.push(Launch {

@@ -24,6 +24,8 @@ pub(crate) struct Summary {
     /// Whether some memory was not examined for leaks because an error had ended the context of
     /// this memory.
     pub(crate) leaks_unexamined: bool,
+    /// Whether a kernel did not run because an error had ended its context.
+    pub(crate) kernels_skipped: bool,
     /// Number of lines of the log that could not be read.
     pub(crate) damaged: u64,
     /// Whether findings may be missing, because a process could not write a line of the log or had

@@ -58,6 +58,10 @@ pub(crate) fn coordinates([x, y, z]: Coordinates) -> String {
     format!("({x},{y},{z})")
 }
 
+/// States that an error has ended a context before all its kernels ran.
+pub(crate) const SKIPPED: &str = "Kernels that the program launched after an error did not run and were not \
+    examined (--destroy-on-device-error nothing: run them)";
+
 /// States that lines of the log or of the saved file are missing or damaged, or that the run had too many findings.
 pub(crate) const INCOMPLETE: &str = "The list of findings is incomplete: a process had more than 16,384 \
     different findings, or the file from which margay reads them lacks a part";

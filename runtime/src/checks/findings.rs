@@ -104,6 +104,9 @@ pub struct Findings {
     /// Whether the run has printed the message that memory was not examined for leaks
     /// ([`Findings::note_unexamined_leaks`]).
     unexamined_leaks: AtomicBool,
+    /// Whether the run has printed the message that kernels did not run
+    /// ([`Findings::note_skipped_kernels`]).
+    skipped_kernels: AtomicBool,
     /// Whether the run has printed the message that the race detector has stopped
     /// ([`Detector::has_given_up`]).
     ///
@@ -402,6 +405,16 @@ impl Findings {
             &self.unexamined_leaks,
             "leaks-unexamined",
             "leakcheck: memory was not examined, because an error has ended its context",
+        );
+    }
+
+    /// Reports that a kernel did not run, because an error had ended its context. The message is
+    /// written only once in a run.
+    pub(crate) fn note_skipped_kernels(&self) {
+        self.tell_once(
+            &self.skipped_kernels,
+            "kernels-skipped",
+            "kernels that the program launched after an error did not run and were not examined",
         );
     }
 

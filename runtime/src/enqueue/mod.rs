@@ -63,7 +63,8 @@ impl Stream {
         config: LaunchConfig,
         params: Params,
     ) -> Result<()> {
-        self.check()?;
+        self.check()
+            .inspect_err(|_| self.context().note_skipped_kernel())?;
         if kernel.module().context() != self.context() {
             return Err(Error::InvalidHandle(
                 "the kernel belongs to another context".into(),
