@@ -693,6 +693,21 @@ fn frames_of_python_code_replace_those_of_the_interpreter() {
     }
 }
 
+/// Runs the compiled program under memcheck and leakcheck without a log, and returns the text on
+/// standard error. `after` states what an error ends (`MARGAY_CHECK_AFTER_ERROR`).
+fn said(folder: &Folder, program: &Path, what: &str, after: &str) -> String {
+    let output = Command::new(program)
+        .arg(what)
+        .env("LD_LIBRARY_PATH", &folder.0)
+        .env("MARGAY_CHECK", "memcheck,leakcheck")
+        .env("MARGAY_CHECK_AFTER_ERROR", after)
+        .env("MARGAY_CACHE", "0")
+        .output()
+        .expect("a program");
+    assert!(output.stdout.ends_with(b"PASS\n"), "{output:?}");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
 #[test]
 fn memory_is_not_examined_for_leaks_after_an_error_that_ends_its_context() {
     let folder = Folder::new("unexamined-leaks");
@@ -701,16 +716,7 @@ fn memory_is_not_examined_for_leaks_after_an_error_that_ends_its_context() {
         ("ends-context", "context", 1),
         ("ends-nothing", "continue", 0),
     ] {
-        let output = Command::new(&program)
-            .arg(what)
-            .env("LD_LIBRARY_PATH", &folder.0)
-            .env("MARGAY_CHECK", "memcheck,leakcheck")
-            .env("MARGAY_CHECK_AFTER_ERROR", after)
-            .env("MARGAY_CACHE", "0")
-            .output()
-            .expect("a program");
-        assert!(output.stdout.ends_with(b"PASS\n"), "{output:?}");
-        let said = String::from_utf8_lossy(&output.stderr);
+        let said = said(&folder, &program, what, after);
         let text = "leakcheck: memory was not examined";
         assert_eq!(said.matches(text).count(), times, "{what}: {said}");
     }
@@ -725,16 +731,7 @@ fn kernels_that_do_not_run_after_an_error_are_reported_once() {
         ("skipped-refused", 1),
         ("ends-context", 0),
     ] {
-        let output = Command::new(&program)
-            .arg(what)
-            .env("LD_LIBRARY_PATH", &folder.0)
-            .env("MARGAY_CHECK", "memcheck")
-            .env("MARGAY_CHECK_AFTER_ERROR", "context")
-            .env("MARGAY_CACHE", "0")
-            .output()
-            .expect("a program");
-        assert!(output.stdout.ends_with(b"PASS\n"), "{output:?}");
-        let said = String::from_utf8_lossy(&output.stderr);
+        let said = said(&folder, &program, what, "context");
         let text = "after an error did not run";
         assert_eq!(said.matches(text).count(), times, "{what}: {said}");
     }
