@@ -203,7 +203,8 @@ pub enum CaptureError {
     /// The work depends on work outside of the capture [905 STREAM_CAPTURE_ISOLATION].
     #[error("a dependency would cross the capture's border")]
     Isolation,
-    /// The work depends on the legacy stream [906 STREAM_CAPTURE_IMPLICIT].
+    /// The call uses the legacy stream, which would have to wait for work that is being captured
+    /// [906 STREAM_CAPTURE_IMPLICIT].
     #[error("the operation implies a dependency on the legacy stream")]
     Implicit,
     /// The event was last recorded in a capture [907 CAPTURED_EVENT].

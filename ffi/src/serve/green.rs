@@ -47,7 +47,7 @@ const MAGIC: u32 = u32::from_le_bytes(*b"mrgR");
 const QUEUE_LIMIT: u32 = 32;
 
 /// Writes the private words of a resource structure: magic number, device, first multiprocessor and
-/// checksum.
+/// a checksum of the structure.
 fn seal(resource: &mut CUdevResource, device: c_int, first: u32) {
     resource.filler[..3].copy_from_slice(&[MAGIC, device as u32, first]);
     resource.filler[3] = check(resource);

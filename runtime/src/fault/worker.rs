@@ -118,7 +118,7 @@ impl WorkerGuard {
         });
     }
 
-    /// Returns a handle with which other threads stop this worker.
+    /// Returns a handle with which other threads stop the generated code that this worker runs.
     pub fn stop_handle(&self) -> StopHandle {
         StopHandle {
             shared: Arc::clone(&self.shared),

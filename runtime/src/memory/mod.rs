@@ -103,9 +103,9 @@ pub enum MemoryError {
     /// A CTA needs more shared or local memory than the size of a window.
     #[error("a window of {wanted} bytes exceeds the limit of {available}")]
     WindowTooLarge {
-        /// Number of bytes requested.
+        /// Number of bytes that the CTA needs.
         wanted: u64,
-        /// Number of bytes that are available.
+        /// Size of the window in bytes.
         available: u64,
     },
     /// The windows of all slots are in use. The field is the number of slots.

@@ -127,7 +127,8 @@ impl Pages {
         self.mappings.allow()
     }
 
-    /// Returns the length in bytes of a slab. If there are enough addresses, a slab of this length has a wide guard.
+    /// Returns the length in bytes of a slab: a piece that is divided into slots for small allocations. If there are
+    /// enough addresses, a piece of this length has a wide guard.
     pub(super) fn slab_len(&self) -> u64 {
         if self.grain == HUGE_PAGE {
             WIDE_FROM

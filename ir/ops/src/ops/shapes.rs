@@ -44,8 +44,8 @@ pub struct Shape {
     pub types: &'static [OpType],
     /// Whether an instruction may have no type although `types` is not empty.
     pub type_optional: bool,
-    /// The second types that an instruction may have. If the list is empty, instructions have no
-    /// second type.
+    /// The second types that an instruction may have, such as the source type of a conversion. If
+    /// the list is empty, instructions have no second type.
     pub sources: &'static [OpType],
     /// Whether an instruction may have no second type although `sources` is not empty.
     pub source_optional: bool,

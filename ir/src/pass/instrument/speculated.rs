@@ -390,7 +390,8 @@ struct Split {
 }
 
 /// Moves the load at position `index` of a block into a new block, and the instructions after the load into another new
-/// block.
+/// block. The instructions that the conditions need move in front of the load. Also creates the block of the second
+/// load.
 fn split(function: &mut Function, block: Block, index: usize, plan: Plan) -> Split {
     let mut insts = std::mem::take(&mut function.layout.insts[block]);
     let mut rest = insts.split_off(index + 1);
