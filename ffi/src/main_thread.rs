@@ -11,13 +11,16 @@
 //! Limit: nothing happens if the main thread has never called `cuInit`.
 
 use std::ffi::c_void;
-use std::fs;
 use std::sync::Once;
 use std::time::Duration;
+use std::{fs, io};
 
 /// The time between two examinations of the list of threads, each of which looks for threads of the
 /// program.
 const INTERVAL: Duration = Duration::from_millis(100);
+
+/// The errors with which reading a file of a thread fails if the thread has ended.
+const ENDED: [i32; 2] = [libc::ENOENT, libc::ESRCH];
 
 /// If the calling thread is the main thread of the process, registers the destructor that ends the
 /// process after the main thread has called `pthread_exit`.
@@ -40,8 +43,15 @@ pub(crate) fn watch() {
 
 extern "C" fn main_ends(_: *mut c_void) {
     extern "C" fn wait(_: *mut c_void) -> *mut c_void {
-        while has_threads_of_program().unwrap_or(true) {
+        // A thread of the program can start another one and end during an examination, so two
+        // examinations must agree.
+        let mut alone = 0;
+        while alone < 2 {
             std::thread::sleep(INTERVAL);
+            alone = match has_threads_of_program() {
+                Ok(false) => alone + 1,
+                _ => 0,
+            };
         }
         // The value with which a process ends whose last thread has called `pthread_exit`.
         // SAFETY: no other thread of the program runs.
@@ -57,21 +67,66 @@ extern "C" fn main_ends(_: *mut c_void) {
 }
 
 /// Returns whether the process has threads other than the main thread, the calling thread, and the
-/// threads of this library, whose names begin with `margay-`.
-fn has_threads_of_program() -> std::io::Result<bool> {
+/// threads of this library, whose names begin with `margay-`. Returns true if the list of threads
+/// is incomplete: when a thread ends while Linux writes the list, Linux leaves out the threads that
+/// follow it.
+fn has_threads_of_program() -> io::Result<bool> {
     // SAFETY: both functions have no preconditions.
-    let own = unsafe { [libc::gettid(), libc::getpid()] };
+    let own = unsafe { [libc::gettid(), libc::getpid()] }.map(|id| id.to_string());
+    let before = thread_count()?;
+    let mut listed = 0;
     for task in fs::read_dir("/proc/self/task")? {
         let task = task?;
-        let id = task.file_name();
-        if own.iter().any(|own| id.to_str() == Some(&own.to_string())) {
+        listed += 1;
+        if own.iter().any(|own| task.file_name() == own.as_str()) {
             continue;
         }
-        // A thread that has ended since the directory was read has no name.
-        let name = fs::read_to_string(task.path().join("comm")).unwrap_or_default();
-        if !name.is_empty() && !name.starts_with("margay-") {
-            return Ok(true);
+        match fs::read_to_string(task.path().join("comm")) {
+            Ok(name) if name.starts_with("margay-") => {}
+            Ok(_) => return Ok(true),
+            // The thread has ended since the directory was read.
+            Err(error) if ENDED.contains(&error.raw_os_error().unwrap_or_default()) => {}
+            Err(error) => return Err(error),
         }
     }
-    Ok(false)
+    Ok(before != listed || thread_count()? != listed)
+}
+
+/// Returns the number of threads of the process.
+fn thread_count() -> io::Result<usize> {
+    let status = fs::read_to_string("/proc/self/status")?;
+    let mut lines = status.lines();
+    let count = lines.find_map(|line| line.strip_prefix("Threads:")?.trim().parse().ok());
+    count.ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+    use std::thread;
+
+    use super::*;
+
+    // Regression test: threads that ended during an examination hid the threads that follow them in
+    // the list, and the process ended too early.
+    #[test]
+    fn threads_that_end_do_not_hide_a_thread_of_the_program() {
+        for _ in 0..300 {
+            let (end, last) = (Barrier::new(9), Barrier::new(2));
+            thread::scope(|scope| {
+                for _ in 0..8 {
+                    let ending = thread::Builder::new().name("margay-ends".to_owned());
+                    let ending = ending.spawn_scoped(scope, || end.wait());
+                    ending.expect("a thread");
+                }
+                scope.spawn(|| last.wait());
+                end.wait();
+                for _ in 0..20 {
+                    let known = has_threads_of_program();
+                    assert!(known.is_ok_and(|has_threads| has_threads));
+                }
+                last.wait();
+            });
+        }
+    }
 }
