@@ -55,6 +55,7 @@ int main(void) {
     if (ended == 0)
         kill(child, SIGKILL);
     CHECK(ended == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    close(pipes[1]);
     CHECK(read(pipes[0], &byte, 1) == 1);
     puts("PASS");
     return 0;
