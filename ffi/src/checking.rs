@@ -386,22 +386,16 @@ fn inaccessible(side: &str, name: &str, address: u64, span: u64) -> bool {
         return false;
     }
     let bytes = grouped_bytes(span);
-    let mut finding = match have {
-        0 => {
-            let text = format!("The {side} {address:#x} of {name} is not accessible memory");
-            let mut finding = Finding::new(Kind::InvalidPointer, text);
-            finding.explanation = Some(format!("The call accesses {bytes} there"));
-            finding
-        }
+    let text = match have {
+        0 => format!("The {side} {address:#x} of {name} is not accessible memory"),
         _ => {
             let have = grouped_bytes(have as u64);
-            let text = format!(
-                "The {side} {address:#x} of {name} is {bytes}, of which {have} are accessible"
-            );
-            Finding::new(Kind::InvalidPointer, text)
+            format!("The {side} {address:#x} of {name} is {bytes}, of which {have} are accessible")
         }
     };
+    let mut finding = Finding::new(Kind::InvalidPointer, text);
     finding.address = Some(address);
+    finding.explanation = (have == 0).then(|| format!("The call accesses {bytes} there"));
     record(finding);
     true
 }

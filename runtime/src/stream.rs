@@ -110,6 +110,13 @@ impl Stream {
         self.queue.set_watched(watched);
     }
 
+    /// Returns the error of [`Stream::check`], if any, for a call that launches kernels. In a checking
+    /// run, reports that the kernels do not run if an earlier fault is the reason.
+    pub(crate) fn check_launch(&self) -> Result<()> {
+        self.check()
+            .inspect_err(|_| self.context.note_skipped_kernel())
+    }
+
     pub(crate) fn check(&self) -> Result<()> {
         self.context.check(self.life)?;
         if self.queue.is_destroyed() {

@@ -121,17 +121,14 @@ fn launch(launch: &Launch) -> Value {
 pub(crate) fn saved(log: &Log, records: &[Record]) -> String {
     let start = |pid: &u64| json!({"event": "start", "pid": pid});
     let events = log.started.iter().map(start);
-    let order = log.one_order.then(|| json!({"event": "order"}));
-    let leaks = log.leaks_unexamined;
-    let leaks = leaks.then(|| json!({"event": "leaks-unexamined"}));
-    let skipped = log.kernels_skipped;
-    let skipped = skipped.then(|| json!({"event": "kernels-skipped"}));
-    let incomplete = log.incomplete.then(|| json!({"event": "incomplete"}));
-    let events = events
-        .chain(order)
-        .chain(leaks)
-        .chain(skipped)
-        .chain(incomplete);
+    let noted = [
+        (log.one_order, "order"),
+        (log.leaks_unexamined, "leaks-unexamined"),
+        (log.kernels_skipped, "kernels-skipped"),
+        (log.incomplete, "incomplete"),
+    ];
+    let noted = noted.into_iter().filter(|(is_noted, _)| *is_noted);
+    let events = events.chain(noted.map(|(_, event)| json!({"event": event})));
     let lines = events.chain(log.launches.iter().map(launch));
     let lines = lines.chain(records.iter().map(finding));
     // Without this line, a file whose last lines are missing could not be recognised.

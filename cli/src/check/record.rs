@@ -98,8 +98,9 @@ impl Record {
     /// Returns a key of this finding. If findings of several processes have equal keys, reports
     /// list them as one finding.
     fn identity(&self) -> impl Eq + std::hash::Hash + use<> {
-        let names_object = self.kind != "leaked-object" || self.host.is_empty();
-        let described = || names_object.then(|| (self.address, self.message.clone()));
+        // Objects that one place creates are one finding, so their addresses do not count.
+        let is_by_place = self.kind == "leaked-object" && !self.host.is_empty();
+        let described = || (!is_by_place).then(|| (self.address, self.message.clone()));
         let host = self.kernel.is_none();
         (
             self.kind.clone(),

@@ -57,13 +57,12 @@ impl Key {
             other: finding.other.as_ref().map(|other| location(&other.place)),
             host: at_host.then(|| {
                 let addresses = call.map_or(&[][..], CallStack::addresses);
-                match finding.kind {
+                let (address, text) = match finding.kind {
                     // A call in a loop can create thousands of objects.
-                    Kind::LeakedObject if !addresses.is_empty() => {
-                        (None, String::new(), addresses.to_vec())
-                    }
-                    _ => (finding.address, finding.text.clone(), addresses.to_vec()),
-                }
+                    Kind::LeakedObject if !addresses.is_empty() => (None, String::new()),
+                    _ => (finding.address, finding.text.clone()),
+                };
+                (address, text, addresses.to_vec())
             }),
         }
     }

@@ -14,9 +14,7 @@ impl GraphExec {
     /// [`Error::InvalidValue`](crate::Error::InvalidValue) if an allocation of the last launch was not freed, the graph
     /// has no node that frees it, and `InstantiateFlags::auto_free` is not set.
     pub fn launch(&self, stream: &Stream) -> Result<()> {
-        stream
-            .check()
-            .inspect_err(|_| stream.context().note_skipped_kernel())?;
+        stream.check_launch()?;
         match stream.is_watched() {
             true => capture::graph(stream, self),
             false => {

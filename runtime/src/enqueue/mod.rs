@@ -63,8 +63,7 @@ impl Stream {
         config: LaunchConfig,
         params: Params,
     ) -> Result<()> {
-        self.check()
-            .inspect_err(|_| self.context().note_skipped_kernel())?;
+        self.check_launch()?;
         if kernel.module().context() != self.context() {
             return Err(Error::InvalidHandle(
                 "the kernel belongs to another context".into(),

@@ -361,8 +361,7 @@ impl Examiner<'_> {
         let part = if reads { 0 } else { PART as u64 };
         let start = match access.space {
             StateSpace::Local => {
-                let stride = u64::from(self.cta.local_stride);
-                self.cta.local_base + (u64::from(thread) + 1) * stride - u64::from(SPARE)
+                self.local(thread, self.cta.local_stride.into()).end - u64::from(SPARE)
             }
             StateSpace::Shared | StateSpace::SharedCluster => {
                 let own = u64::from(self.info.static_shared) + u64::from(self.info.dynamic_shared);
