@@ -28,7 +28,10 @@ FILE may also be a module of IR, as printed by the first example. At most 2 GiB 
 
 /// The arguments of `margay dis`.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(
+    after_help = EXAMPLES,
+    override_usage = "margay dis [OPTIONS] FILE\n       margay dis --passes [--json]"
+)]
 pub(crate) struct Arguments {
     /// PTX text, a fat binary, a program or object that contains one, or IR.
     #[arg(required_unless_present = "passes")]
@@ -62,7 +65,7 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with_all = ["kernel", "after", "clif", "asm", "time", "fallbacks", "uniformity", "json"])]
     ast: bool,
     /// List the passes.
-    #[arg(long, conflicts_with_all = ["file", "kernel", "after", "clif", "asm", "time"])]
+    #[arg(long, conflicts_with_all = ["file", "kernel", "after", "clif", "asm", "time", "fallbacks", "uniformity", "ast"])]
     passes: bool,
     /// Print one JSON document.
     #[arg(long)]

@@ -36,8 +36,8 @@ fn facts() -> Vec<Fact> {
         .collect()
 }
 
-/// Exports that `data/procaddress.txt` does not contain, because the headers for the profiler and
-/// VDPAU declare them.
+/// Exports that `data/procaddress.txt` does not contain, because `cudaTypedefs.h` does not declare
+/// them: those of the headers for the profiler and VDPAU.
 const OTHERS: &[&str] = &[
     "cuProfilerInitialize",
     "cuProfilerStart",

@@ -15,7 +15,8 @@ use crate::{Outcome, exec};
 const TABLES: &[(&str, &str)] = &[("support-driver.md", "driver"), ("support-ptx.md", "ptx")];
 
 /// The arguments for the tests that check whether the underlying data is up to date. With `BLESS=1`, these tests write
-/// the data.
+/// the data. Cargo builds the whole workspace for them, so that it does not compile dependencies again with other
+/// features.
 const DATA: &[&str] = &[
     "test",
     "--release",

@@ -1,4 +1,5 @@
-//! Expands the names of report files, writes these files, and creates the log file of a checking run.
+//! Replaces placeholders such as `%p` in the names of report files, writes these files, and creates the log file of a
+//! checking run.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, BufWriter, Write};

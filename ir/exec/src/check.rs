@@ -290,10 +290,10 @@ impl SyncCheck {
     /// Checks the behaviour of a group of lanes that is about to execute its collective. `groups`
     /// are all groups of its warp, and `exited` are the lanes that have exited.
     ///
-    /// Different masks alone are no error: lanes that execute an instruction with different masks
-    /// may later execute the instruction again with equal masks. A lane that has exited cannot
-    /// execute the instruction again. Therefore, if lanes have waited for a lane that has exited,
-    /// the masks of the waiting lanes were wrong.
+    /// Different masks alone are no error: while lanes wait with one mask, a lane that has executed
+    /// the instruction with another mask may execute it again with the mask of the waiting lanes.
+    /// A lane that has exited cannot do this. Therefore, if lanes have waited for a lane that has
+    /// exited, the masks of the waiting lanes were wrong.
     pub(super) fn executes(
         &mut self,
         runner: &impl Runner,

@@ -2,8 +2,9 @@
 //!
 //! CUDA C++ has a width as the last argument of `__shfl_sync` and of similar functions. `nvcc`
 //! translates it to the operand `c` of `shfl`: `(32 - width) << 8 | 0x1f`, or without `| 0x1f` for
-//! `shfl.up`. Inline PTX can pass any number. CUB, for example, passes the index of the last lane,
-//! which is negative in warps without valid items, and may have the same bits as a wrong width.
+//! `shfl.up`. Inline PTX can pass any number. CUB, for example, passes the index of the last lane.
+//! In warps without valid items, this index is negative, and its bits can be equal to the operand
+//! that `nvcc` computes from a width that CUDA does not allow.
 
 use margay_ops::ops::Opcode;
 

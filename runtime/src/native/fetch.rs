@@ -1,7 +1,8 @@
 //! Texture fetches for generated code. One call fetches for one lane or for all lanes of a chunk.
-//! The most common fetches use the texture's plan: precomputed data from which
-//! [`margay_ops::texture::lanes`] fetches several lanes at once. That code uses AVX2 if the
-//! processor supports AVX2. All other texture accesses run for one lane after the other.
+//! The most common fetches use the texture's plan, which is data computed once for an image and a
+//! sampler. With a plan, [`margay_ops::texture::lanes`] fetches texels for several lanes at once.
+//! That code uses AVX2 if the processor supports AVX2. All other texture accesses run for one lane
+//! after the other.
 
 use margay_exec::FaultKind;
 use margay_ops::meaning::Bits;

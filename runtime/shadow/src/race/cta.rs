@@ -218,7 +218,8 @@ pub(super) struct Running {
     scheduled: FxHashSet<u32>,
     /// By number of the barrier and by [`Basis`], the clocks of the threads that have arrived without waiting.
     barriers: Vec<[Shared; 3]>,
-    /// The groups of asynchronous copies, by thread and sequence. Threads without asynchronous copies have no entry.
+    /// The groups of asynchronous copies, by thread and by [`Sequence`]: groups of `cp.async` or of bulk copies. Threads
+    /// without asynchronous copies have no entry.
     copies: FxHashMap<(u32, Sequence), Groups>,
     /// The asynchronous operations that threads are issuing.
     issues: FxHashMap<u32, Issue>,

@@ -127,7 +127,8 @@ impl Model {
         self.launched[number].extend(&after);
     }
 
-    /// Runs a graph and returns all runs that are complete when the graph is complete.
+    /// Executes a graph that waits for the runs in `before`. Returns the runs that must be complete when this execution
+    /// ends: those in `before` and those of the graph.
     fn graph(&mut self, graph: &ModelGraph, before: &Runs) -> Runs {
         let mut done: Vec<Runs> = Vec::new();
         let mut all = before.clone();
