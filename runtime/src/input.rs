@@ -46,7 +46,7 @@ pub fn read_image(path: &Path) -> io::Result<Vec<u8>> {
 /// Number of bytes of an image that are read at once.
 const IMAGE_PART: u64 = 1 << 20;
 
-/// Reads an image from a file whose length is probably `len`.
+/// Reads an image from a file. `len` is the length that the system states; the file may be longer or shorter.
 fn image_from(mut file: impl Read, len: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.by_ref()

@@ -230,8 +230,8 @@ mod tests {
         child.wait().expect("a child");
     }
 
-    /// If a process ends between the two steps of a record, other processes must not wait for this
-    /// record for ever.
+    /// If a process ends after it has increased the number of records and before it has written the
+    /// slot, other processes must not wait for this record for ever.
     #[test]
     fn a_slot_that_nobody_writes_is_complete() {
         let event = Arc::new(SharedEvent::create(0).expect("a page"));

@@ -48,13 +48,16 @@ pub fn cvt(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     });
 }
 
-/// The values of the operands that follow the converted values, and the index of the element that
-/// is being converted.
+/// What the conversion of one element needs in addition to the element's value.
 #[derive(Clone, Copy)]
 struct Extra {
+    /// The operand after the source operands, read as random bits for stochastic rounding.
     random: u32,
+    /// The index of the element.
     index: u32,
+    /// The number of elements that the instruction converts.
     lanes: u32,
+    /// This element's byte of the same operand, read as a scale factor. `None` if there is no such operand.
     scale: Option<u8>,
 }
 

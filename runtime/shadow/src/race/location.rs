@@ -54,9 +54,9 @@ pub(super) struct Location {
     /// For an mbarrier, the parity of the current phase that was last passed to
     /// [`Detector::note_parity`].
     parity: Option<bool>,
-    /// The accesses before `fence.sc` that happen before strong writes of device scope to the location
-    /// ([`super::sequenced`]). Unlike the other clocks, this clock also contains accesses that
-    /// happen before writes whose values have been overwritten.
+    /// The accesses that precede a `fence.sc`, if this fence happens before a strong write of device
+    /// scope to the location ([`super::sequenced`]). Unlike the other clocks, this clock also
+    /// contains accesses that happen before writes whose values have been overwritten.
     sequenced: Shared,
     /// The accesses that precede the strong writes, even if the writing threads have not released them
     /// ([`Basis::Suspected`]). While few threads synchronise, this clock contains all such
