@@ -1,10 +1,11 @@
 //! Replacements of NVIDIA's tools: this program acts as `ptxas` or `nvcc` if it is started under that name or by a
 //! replacement script.
 //!
-//! `margay run` puts a folder with scripts of these names first in `PATH`, for clients that start an assembler or a
-//! compiler. The replacements accept the tools' options and return the exit statuses of the tools. The replacements are
-//! scripts and not links to this program, because clients that follow links, such as CuPy, would start the program
-//! under its own name.
+//! Unless `--plain` is given, `margay run` puts a folder with a script `ptxas` first in `PATH`, for clients that start an
+//! assembler. If there is a CUDA toolkit, it also puts a mirror of the toolkit's `bin` folder there, in which `ptxas` and
+//! `nvcc` are scripts. The replacements accept the tools' options and return the exit statuses of the tools. The
+//! replacements are scripts and not links to this program, because clients that follow links, such as CuPy, would start
+//! the program under its own name.
 
 mod nvcc;
 mod ptxas;

@@ -319,8 +319,9 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Runs the launches of a test file. Returns the number of launches that ran, and adds a
-/// description of each wrong result to `wrong`.
+/// Runs, with the interpreter, the launches of a test file that must complete with expected values
+/// (not those that must fault or be unsupported). Returns the number of launches that ran, and adds
+/// a description of each wrong result to `wrong`.
 fn run_file(name: &str, text: &str, wrong: &mut Vec<String>) -> usize {
     let Ok(FileTest::Launches(launches)) = directive::read(text) else {
         return 0;

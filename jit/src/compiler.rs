@@ -651,19 +651,19 @@ pub struct Compiler {
 /// allocator is used.
 const MAX_ALLOCATED: usize = 60_000;
 
-/// Maximum value of [`CompiledKernel::stores_to_yield`] for which the backtracking register
-/// allocator is used. For a function of a hundred loops with twenty live values each, this
-/// allocator would take minutes.
+/// Maximum value of [`CompiledKernel::stores_to_yield`] for which scalar code uses the backtracking
+/// register allocator. (Vector code always uses it.) For a function of a hundred loops with twenty
+/// live values each, this allocator would take minutes.
 const MAX_STORES: usize = 3_000_000;
 
-/// Further limits for the backtracking register allocator: the number of loops (each nested loop
-/// counts), the number of blocks, and the number of values that are live at the start of a block,
-/// summed over all blocks.
+/// Further limits for the backtracking register allocator in scalar code: the number of loops (each
+/// nested loop counts), the number of blocks, and the number of values that are live at the start of
+/// a block, summed over all blocks.
 const MAX_LOOPS: usize = 400;
 const MAX_BLOCKS: usize = 6_000;
 const MAX_LIVE: usize = 400_000;
-/// Maximum number of values that branches pass to blocks, for functions that use the backtracking
-/// register allocator.
+/// Maximum number of values that branches pass to blocks, summed over the kernel's IR, for which
+/// scalar code uses the backtracking register allocator.
 const MAX_PASSED: usize = 20_000;
 
 /// Maximum value of [`pressure::of`] for vector code. For code with a larger value, the register

@@ -54,8 +54,8 @@ const FEW_TASKS: usize = 4096;
 struct LaunchedState {
     /// The last task of each stream that the threads of the launch use.
     tails: FxHashMap<Line, Arc<Task>>,
-    /// The tasks of requests in the stream `cudaStreamFireAndForget`, for which no later request
-    /// waits.
+    /// The tasks of requests in the stream `cudaStreamFireAndForget`. Only launches in
+    /// `cudaStreamTailLaunch` and the end of the launch wait for them.
     loose: Loose<Arc<Task>>,
     last: Vec<Child>,
     /// The task of each event's last record.

@@ -1,13 +1,14 @@
 //! Reads device images: the data that a program can pass to `cuModuleLoadData` and related functions.
 //!
 //! [`Image::parse`] recognises the format of an image by its first bytes. [`select_ptx`] extracts
-//! the PTX text to compile. If the image is PTX text, the extracted text is the image itself. If
-//! the image is a fat binary, the extracted text is the decompressed PTX entry that is best for the
-//! device. The code also calls a fat binary a *container*. For a cubin, [`select_ptx`] returns an
-//! error that lists the cubin's kernels. A CUDA *wrapper* is the structure through which a host
-//! program registers its fat binaries. A wrapper contains raw pointers, which only the driver
-//! library can dereference. [`wrapper`], [`container_len`], [`elf_tables_len`] and [`elf_len`] read
-//! only the bytes that they receive.
+//! the PTX text to compile. If the image is PTX text, the extracted text is the image up to its
+//! first NUL; the output of Margay's linkers is split into the texts that were linked. If the image
+//! is a fat binary, the extracted text is the decompressed PTX entry that is best for the device.
+//! The code also calls a fat binary a *container*. For a cubin, [`select_ptx`] returns an error that
+//! lists the cubin's kernels. A CUDA *wrapper* is the structure through which a host program
+//! registers its fat binaries. A wrapper contains raw pointers, which only the driver library can
+//! dereference. [`wrapper`], [`container_len`], [`elf_tables_len`] and [`elf_len`] read only the
+//! bytes that they receive.
 //!
 //! ```
 //! use margay_frontend::container::select_ptx;

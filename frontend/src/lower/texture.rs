@@ -1,5 +1,5 @@
 //! Lowers texture and surface instructions. Each instruction becomes one op. The payload of the op, a
-//! [`margay_ops::texture::Access`], encodes all modifiers and types.
+//! [`margay_ops::texture::Access`], encodes the types and all modifiers except cache operators, which have no effect.
 //!
 //! A variable of opaque type contains a 64-bit handle, which the runtime assigns when it loads the module.
 

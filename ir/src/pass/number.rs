@@ -123,8 +123,8 @@ fn is_shared(function: &Function, inst: Inst) -> bool {
     results && (opcode.effects().is_pure() || is_param_load(function, inst))
 }
 
-/// Returns whether code after a sync point always computes the result of an instruction again, so that the result is
-/// never stored in the frame.
+/// Returns whether code after a sync point always computes the result of an instruction again. The result is then
+/// stored in the frame only if it is an operand of a sync point.
 fn is_free(function: &Function, inst: Inst) -> bool {
     matches!(
         function.dfg.insts[inst].opcode,

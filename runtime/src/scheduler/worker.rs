@@ -95,8 +95,8 @@ const WAKINGS: u64 = 3;
 /// Maximum number of further attempts if not even one thread can be started. The time between
 /// attempts is one millisecond.
 const PATIENCE: u32 = 100;
-/// Minimum time between two checks of a worker. Each check tests whether Margay's signal handlers
-/// are still installed.
+/// Minimum time between two checks in one turn of a worker. Each check tests whether Margay's
+/// handlers of SIGSEGV and SIGILL are still installed.
 const KEEP_HANDLERS: Duration = Duration::from_micros(100);
 
 /// Number of bytes of memory that a worker needs for its stacks and its part of the heap.
@@ -259,7 +259,7 @@ struct Turn {
     progress: bool,
     /// Time when the last piece of work ended or, before the first piece, when the turn began.
     now: Instant,
-    /// Time of the last check of Margay's signal handlers ([`KEEP_HANDLERS`]).
+    /// Time of this turn's last check of Margay's signal handlers ([`KEEP_HANDLERS`]).
     kept: Option<Instant>,
 }
 

@@ -122,7 +122,7 @@ struct Generator {
     budget: u32,
     counters: Vec<String>,
     layout: Layout,
-    /// The kernel without the statements of its body.
+    /// The kernel with an empty body: its seed, and the sizes of its grid and blocks.
     frame: Kernel,
 }
 

@@ -1,11 +1,11 @@
 //! Random kernels, which must have the same results in native code and in the interpreter.
 //!
 //! [`generate::kernel`] generates a kernel from a seed. Kernels contain nested divergence, loops,
-//! barriers, collectives, shared memory and all types. [`machines::Bench`] runs the kernel with
-//! native code and with the interpreter, with several numbers of workers, in grid order and in
-//! reverse order, and compares all bytes of the results. [`reduce::reduce`] makes a failing kernel
-//! as short as possible. `cargo xtask generate` runs many kernels; the tests run only a few
-//! kernels.
+//! barriers, collectives and shared memory, and compute with integers of 8 to 64 bits and with
+//! `f16`, `f32` and `f64`. [`machines::Bench`] runs the kernel with native code and with the
+//! interpreter, with several numbers of workers, in grid order and in reverse order, and compares
+//! all bytes of the results. [`reduce::reduce`] makes a failing kernel as short as possible. `cargo
+//! xtask generate` runs many kernels; the tests run only a few kernels.
 
 mod functions;
 pub mod generate;

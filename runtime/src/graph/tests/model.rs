@@ -128,7 +128,7 @@ impl Model {
     }
 
     /// Executes a graph that waits for the runs in `before`. Returns the runs that must be complete when this execution
-    /// ends: those in `before` and those of the graph.
+    /// ends: those in `before`, those of the graph, and those for which the graph's event waits wait.
     fn graph(&mut self, graph: &ModelGraph, before: &Runs) -> Runs {
         let mut done: Vec<Runs> = Vec::new();
         let mut all = before.clone();

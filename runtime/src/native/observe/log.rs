@@ -1,4 +1,5 @@
-//! The log in which generated code records its loads and stores.
+//! The log to which vector code appends the loads and stores that it performs without a call of the
+//! host, if races are checked.
 
 use margay_jit::abi::{AccessLog, AccessRecord};
 
