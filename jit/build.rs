@@ -8,10 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Sources that determine the generated code: this crate, the IR with its operations, the CTA scheduler, and the
-/// versions of all dependencies.
-const SOURCES: [&str; 9] = [
+/// versions, features and profiles of all dependencies.
+const SOURCES: [&str; 11] = [
     "src",
     "build.rs",
+    "Cargo.toml",
+    "../Cargo.toml",
     "../ir/src",
     "../ir/Cargo.toml",
     "../ir/exec/src",

@@ -60,7 +60,7 @@ fn runtime(tools: &[Tool]) -> Result<Runtime, String> {
 /// compared with the expected results.
 ///
 /// # Errors
-/// Returns an error if a name is unknown, a runtime does not start or a kernel fails.
+/// Returns an error if no kernel's name contains one of `names`, a runtime does not start or a kernel fails.
 pub(crate) fn measure(scale: Scale, names: &[String]) -> Result<Vec<Checked>, String> {
     let normal = runtime(&[])?;
     let checking: Result<Vec<_>, String> = SETS

@@ -1,8 +1,9 @@
 //! `margay dis`: shows how a kernel is translated to native code.
 //!
-//! The command prints either the IR of the whole module after lowering, or the IR of functions
-//! after a pass, or the generated code. Output lines that are not IR begin with `//`, which starts
-//! a comment in the IR's text form, so the IR parser accepts a printed module.
+//! The command prints either the IR of the whole module after lowering, or, for each function, the
+//! IR after a pass, the generated code, or statistics. It can also print the syntax tree of a PTX
+//! text, and the list of passes. In listings of IR, lines that are not IR begin with `//`, which
+//! starts a comment in the IR's text form, so the IR parser accepts a printed module.
 
 use std::fmt::Write;
 use std::path::PathBuf;

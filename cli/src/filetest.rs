@@ -71,8 +71,9 @@
 //! never updates values, lines or faults, because these follow from the specification.
 //!
 //! The harness is in the library target of the crate `cli`, so that the program and the crate `tests` share it. The
-//! library target depends on no crate of Margay except the runtime. The modules `directive` and `value` depend only on
-//! the standard library, because the tests of the front end compile them without the code generator.
+//! library target depends on no crate of Margay except the runtime. The modules `directive`, `texels` and `value`
+//! depend only on the standard library and on each other, because the tests of the front end compile them without the
+//! code generator.
 
 pub mod directive;
 pub mod driver;

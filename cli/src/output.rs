@@ -84,7 +84,7 @@ pub(crate) fn complain(message: &str) {
 }
 
 /// Returns whether commands colour their output to `stream`: if it is a terminal and `NO_COLOR` is
-/// not set.
+/// empty or not set.
 pub(crate) fn colours(stream: &impl IsTerminal) -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()) && stream.is_terminal()
 }

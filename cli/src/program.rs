@@ -1,4 +1,5 @@
-//! Lists the libraries that the dynamic linker would load for a program. The program's ELF file contains their names.
+//! Lists the libraries that a program's ELF file names and that the dynamic linker therefore loads. (Libraries that
+//! only other libraries name are not listed.)
 //!
 //! Invariant: the functions do not panic if the file is damaged; instead, the list contains fewer
 //! names or none.

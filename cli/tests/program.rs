@@ -126,8 +126,20 @@ fn a_stopped_kernel_names_a_thread_of_its_block() {
 #[test]
 fn interrupting_ends_an_endless_kernel() {
     let folder = Folder::new("interrupt");
-    let args = ["launch", "k.ptx", "-k", "endless"];
-    let mut child = folder.command(&args).spawn().unwrap();
+    let command = folder.command(&["launch", "k.ptx", "-k", "endless"]);
+    // A process that a script started in the background ignores SIGINT, and so would its children.
+    let mut child = Command::new("env")
+        .arg("--default-signal=INT")
+        .arg(command.get_program())
+        .args(command.get_args())
+        .current_dir(command.get_current_dir().unwrap())
+        .envs(
+            command
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        )
+        .spawn()
+        .unwrap();
     std::thread::sleep(Duration::from_secs(2));
     assert!(child.try_wait().unwrap().is_none(), "the kernel is endless");
     let id = child.id().to_string();

@@ -147,7 +147,7 @@ const QUESTIONS: [&str; 11] = [
     "cuPointerGetAttributes",
 ];
 
-/// Prefixes of the names of functions that launch kernels.
+/// Prefixes of the names of functions that launch kernels. `cuLaunch` (before CUDA 4) is not among them.
 const LAUNCHES: [&str; 4] = [
     "cuLaunchKernel",
     "cuLaunchCooperativeKernel",

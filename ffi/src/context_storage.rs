@@ -1,8 +1,8 @@
 //! Context-local storage: values that NVIDIA's runtime stores for each context.
 //!
 //! NVIDIA's runtime looks up its entry in this storage before nearly every call. Each thread
-//! therefore caches the result of its last lookup. The cached result is valid until an entry of any
-//! context changes. A lookup that finds the cached result takes no lock.
+//! therefore caches the result of its last successful lookup. The cached result is valid until an
+//! entry of any context changes. A lookup that finds the cached result takes no lock.
 
 use std::cell::Cell;
 use std::collections::HashMap;

@@ -63,7 +63,8 @@ pub(crate) fn image<'e>(
     }
 }
 
-/// Adds an error of a call to the manifest, unless an error with the same text is in it.
+/// Adds an error of a call to the manifest, unless the manifest contains an error with the same text or already
+/// contains [`MAX_PROBLEMS`] errors.
 pub(crate) fn problem(error: &Error) {
     if let Some(dump) = dump() {
         dump.lock().problem(error);

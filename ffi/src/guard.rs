@@ -318,9 +318,10 @@ pub(crate) trait Traced {
 pub(crate) type Arguments<'a> = &'a [(&'static str, &'a dyn Traced)];
 
 /// Checks whether the library is initialised and whether a stream capture forbids the call, runs
-/// the body of the entry point, and returns the result. If the body panics, returns `UNKNOWN`.
-/// Writes a failed call to the driver's log. If environment variables request this, also traces the
-/// call, or writes it to the log of a checking run.
+/// the body of the entry point, and returns the result. If the body panics, returns `UNKNOWN`. If
+/// the body returns an error other than `NOT_READY`, writes the call to the driver's log. If
+/// environment variables request this, also traces the call, or writes it to the log of a checking
+/// run.
 #[inline]
 pub(crate) fn enter(
     call: &'static Call,

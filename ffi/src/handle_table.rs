@@ -1,9 +1,9 @@
 //! `HandleTable`: maps handles to objects.
 //!
 //! A handle is a word that contains slot index, kind and generation. The generation of a slot changes when its object
-//! is removed, so a stale handle never matches a newer object. Slots never move: each chunk of slots has twice the size
-//! of the previous chunk and is never freed. A lookup therefore takes only the read lock of the handle's slot, which is
-//! usually uncontended.
+//! is removed, so a stale handle does not match a newer object. (Generations repeat only after about 2^31 removals from
+//! the same slot.) Slots never move: each chunk of slots has twice the size of the previous chunk and is never freed. A
+//! lookup therefore takes only the read lock of the handle's slot, which is usually uncontended.
 //!
 //! Invariant: a handle is never 0, 1 or 2 (the handles of the default streams), is divisible by 8, and its top bit is
 //! 0.

@@ -129,7 +129,8 @@ unsafe fn plain<'a>(start: *const u8, kind: ImageKind) -> Result<&'a [u8], CuRes
     }
 }
 
-/// Returns the bytes of each fat binary container to which the wrapper at `start` points.
+/// Returns the bytes of the fat binary containers to which the wrapper at `start` points: if the wrapper has a list,
+/// the containers in the list, otherwise its single container.
 ///
 /// # Safety
 /// The safety conditions of [`Images::at`] must hold, and a wrapper must begin at `start`.

@@ -50,7 +50,10 @@ pub(crate) fn of_context(context: &Context) {
 }
 
 /// Records a finding for each object that is still in a handle table. If `of` is a context,
-/// considers only the objects that this context owns.
+/// considers only the objects that this context owns. Leaves out objects that the program cannot or
+/// need not destroy (such as modules of libraries and of NVIDIA's runtime, levels of mipmapped
+/// arrays, and default pools) and, if `of` is `None`, objects of contexts in which a fault occurred
+/// or that have ended.
 fn report_objects(of: Option<&Context>) {
     let owned = |context: &Context| match of {
         Some(wanted) => context == wanted,

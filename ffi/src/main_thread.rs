@@ -15,8 +15,7 @@ use std::sync::Once;
 use std::time::Duration;
 use std::{fs, io};
 
-/// The time between two examinations of the list of threads, each of which looks for threads of the
-/// program.
+/// The time between two examinations of the list of threads ([`has_threads_of_program`]).
 const INTERVAL: Duration = Duration::from_millis(100);
 
 /// The errors with which reading a file of a thread fails if the thread has ended.

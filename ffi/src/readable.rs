@@ -17,7 +17,7 @@ use crate::result::CuResult;
 
 /// The page size that the probes assume. No supported system has smaller pages.
 const PAGE: usize = 4096;
-/// The number of pages that one system call probes.
+/// The number of pages that one system call probes (one more if the range does not begin at a page).
 const BATCH: usize = 512;
 /// The size of the largest range of which every page is probed. For larger ranges,
 /// `/proc/self/maps` is read.
@@ -78,7 +78,8 @@ pub(crate) unsafe fn until_zero<'a>(start: *const u8) -> Result<&'a [u8], CuResu
 }
 
 /// Returns how many bytes from `address` on are readable without a gap: the number of bytes before
-/// the first unreadable byte, but at most `len`.
+/// the first unreadable byte, but at most `len`. Returns 0 for a range that extends beyond the
+/// address space.
 pub(crate) fn readable(address: usize, len: usize) -> usize {
     if address.checked_add(len).is_none() {
         return 0;

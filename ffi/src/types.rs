@@ -266,7 +266,7 @@ pub struct CUmemAllocationProp {
     pub location: CUmemLocation,
     /// Used on Windows only.
     pub win32_handle_meta_data: *mut c_void,
-    /// 1 requests compressible memory. This library does not use this field.
+    /// 1 requests compressible memory. This library accepts 0 and 1 and does not compress memory.
     pub compression_type: u8,
     /// Whether the memory can be accessed by RDMA.
     pub gpu_direct_rdma_capable: u8,
@@ -599,7 +599,8 @@ pub struct CUdevResource {
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CU_DEV_SM_RESOURCE_GROUP_PARAMS {
-    /// The number of multiprocessors in the part; 0 means all remaining multiprocessors.
+    /// The number of multiprocessors in the part; 0 means the largest permitted number of the remaining
+    /// multiprocessors.
     pub sm_count: c_uint,
     /// The size of the groups of multiprocessors that are scheduled together, for clusters. The
     /// number of multiprocessors must be a multiple of this size.

@@ -2,8 +2,9 @@
 //!
 //! `data/procaddress.txt` is generated from NVIDIA's headers. Each line contains a symbol, the CUDA
 //! version that introduced the export, and the name of the export. If the export uses the default
-//! stream of each thread, the line also contains a suffix (`ptsz` or `ptds`). For every line, the
-//! built library must contain this export, and `cuGetProcAddress` must return the export's address.
+//! stream of each thread, the line also contains a suffix (`ptsz` or `ptds`). The built library
+//! must contain the export of each line and, for each line without a suffix, `cuGetProcAddress`
+//! must return the export's address.
 
 mod common;
 

@@ -1,6 +1,5 @@
 //! Writes the driver's support table to a file that other programs read
-//! (`docs/support-driver.csv`), and checks that each entry point that always fails returns the
-//! result code that the table states.
+//! (`docs/support-driver.csv`), and checks the result code of each entry point that always fails.
 //!
 //! `cargo xtask support` writes the file from the table in the library's source code: it sets
 //! `BLESS=1` and runs the test `the_file_is_up_to_date`.
@@ -112,8 +111,8 @@ struct Descriptor3D {
     flags: u32,
 }
 
-/// Calls each entry point of a feature that Margay's device does not have. The arguments would be
-/// correct on a GPU that has the feature.
+/// Calls each entry point that checks its arguments and cannot succeed ([`Status::Refuses`]). The
+/// arguments would be correct on a GPU that has the feature.
 #[test]
 fn entry_points_that_refuse_fail_with_correct_arguments() {
     let driver = driver();

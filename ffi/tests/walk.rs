@@ -16,7 +16,7 @@ use std::process::{Command, Stdio};
 
 use common::Driver;
 
-/// The environment variable in which the child receives the index of the driver function that it calls first.
+/// The environment variable in which the child receives the index (in [`calls`]) of the first call that it makes.
 const FIRST_CALL: &str = "MARGAY_TEST_FIRST_CALL";
 /// A number that is never a valid handle or address.
 const BOGUS: usize = 0x5a5a_5a58;

@@ -1,6 +1,6 @@
 //! The errors and warnings (problems) that are found in a source text.
 //!
-//! The lexer, the parser, name resolution and lowering all represent problems as [`Diagnostic`]s. A
+//! The parser, name resolution and lowering all represent problems as [`Diagnostic`]s. A
 //! diagnostic contains facts only (code, spans, message). [`Diagnostic::render`] formats it as
 //! text, with the source lines and carets under the spans. Invariant: a span refers to the file
 //! that is passed to `render`.

@@ -13,7 +13,8 @@ const LZ4: &[u8] = include_bytes!("data/scale-speed.fatbin");
 const ZSTD: &[u8] = include_bytes!("data/scale-default.fatbin");
 const MANY: &[u8] = include_bytes!("data/scale-many.fatbin");
 const SASS: &[u8] = include_bytes!("data/scale-sass.fatbin");
-/// The empty fat binary that the linker adds to every program that has only one module.
+/// The fat binary with an empty cubin that the device linker of `nvcc` adds to a program without relocatable device
+/// code.
 const STUB: &[u8] = include_bytes!("data/linked-stub.fatbin");
 const ARCH_90A: &[u8] = include_bytes!("data/scale-90a.fatbin");
 const CUBIN: &[u8] = include_bytes!("data/scale-sm_80.cubin");
@@ -424,7 +425,7 @@ fn declared_sizes_are_not_believed() {
     );
 }
 
-/// Passes `image` to every function with which the driver library and the tools read images. The functions may fail but
+/// Passes `image` to the functions with which the driver library and the tools read images. The functions may fail but
 /// must not panic. Returns whether [`select_ptx`] succeeds.
 fn read_all(image: &[u8]) -> bool {
     if let Some(header) = image.first_chunk() {

@@ -1,6 +1,6 @@
 //! Runs the file tests of `tests/ptx` with only the parser, the lowering and the interpreter.
 //! Vectors of bytes represent the memory of the device. Because these tests need no code generator,
-//! they build fast enough for `cargo xtask mutants` to run them for every mutant.
+//! they build fast enough for `cargo xtask mutants` to run them for every mutant that its first tests do not detect.
 //!
 //! This test program runs only launches that have expected values, and omits the files in
 //! `LEFT_OUT`. `tests/tests/file_tests.rs` runs all launches with the whole runtime.
@@ -60,8 +60,7 @@ struct Bare {
     /// The start address and the contents of each area.
     pieces: Vec<(u64, Vec<u8>)>,
     time: u64,
-    /// The number of branches after which the launch is aborted, minus the branches that it has
-    /// executed.
+    /// The number of jumps and branches after which the launch is aborted, minus those that it has executed.
     patience: u64,
 }
 
@@ -131,8 +130,9 @@ impl Machine for Bare {
     }
 }
 
-/// Assigns addresses to a module's variables and writes their initial contents to `memory`. Addresses in shared memory
-/// start at 0. Returns the address of each variable and the size of shared memory.
+/// Assigns addresses to a module's variables, and adds the variables outside shared memory with their initial contents
+/// to `memory`. The addresses of variables in shared memory are offsets, and start after the reserved bytes. Returns
+/// the address of each variable, and the size of shared memory with the reserved bytes.
 fn place_symbols(
     module: &Module,
     reserved_shared: u32,
@@ -344,8 +344,8 @@ fn run_file(name: &str, text: &str, wrong: &mut Vec<String>) -> usize {
         }
     }
     ran += run_launches(name, &module, &launches, wrong);
-    // Some kernels call functions in which threads can wait. Run these kernels again after `pass::prepare`, which
-    // transforms them as for native code.
+    // `pass::prepare` transforms kernels as for native code. It merges functions in which threads can wait into the
+    // kernel that calls them. Run the kernels again for which it emits a check that the frame of such a function fits.
     let mut calls = Vec::new();
     for (id, _) in original.kernels() {
         let prepared = pass::prepare(&original, id, None);

@@ -480,7 +480,7 @@ fn debugging_sections() {
 }
 
 /// Checks that the parser accepts debugging sections in the syntax of PTX 1.5 and earlier versions,
-/// which had no `.section`.
+/// in which each line begins with `@@DWARF`.
 #[test]
 fn old_debugging_sections() {
     const LINES: &str = "@@DWARF .section .debug_info, \"\", @progbits\n@@DWARF .byte 0x01, 0x02\n\

@@ -1,5 +1,5 @@
-//! Property tests: for any text, parsing and resolution end without a panic, and all spans in the
-//! syntax tree are inside the text.
+//! Property tests: for any text, parsing and resolution end without a panic, and the spans of functions, instructions,
+//! operands and diagnostics are inside the text.
 
 use margay_frontend::ast::{Instruction, Statement};
 use margay_frontend::diagnostic::Style;

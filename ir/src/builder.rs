@@ -262,7 +262,7 @@ impl FunctionBuilder {
 
     /// Ends the current block with a branch to `table[index]`, or to `default` if the index is out of range. If the
     /// branch tables of the function have more than [`MAX_TABLE_TARGETS`] targets in total, marks the function as
-    /// unsupported.
+    /// unsupported and leaves the table out.
     pub fn br_table(&mut self, index: Value, default: Block, table: &[Block]) {
         self.table_targets += table.len();
         let is_over = self.table_targets > MAX_TABLE_TARGETS;
@@ -359,7 +359,7 @@ impl FunctionBuilder {
         }
         let mut params: SecondaryMap<Block, Vec<(Variable, Value)>> = SecondaryMap::default();
         let (mut joins, mut lives) = (Joins::new(cfg, dominators), Lives::new());
-        let mut passed = 0;
+        let (mut passed, mut many) = (0, false);
         for variable in self.variables.keys() {
             let reads = &read_in[variable];
             let writes = &self.writes[variable];
@@ -372,6 +372,13 @@ impl FunctionBuilder {
                 let value = self.function.dfg.append_param(join, ty);
                 params[join].push((variable, value));
                 passed += cfg.preds(join).len();
+                many |= params[join].len() > MAX_PARAMS;
+            }
+            if many {
+                let what =
+                    format!("more than {MAX_PARAMS} variables that merge at the start of a block");
+                self.function.unsupported.push((self.loc.ptx_line, what));
+                break;
             }
             if passed > MAX_PASSED {
                 let what = format!("more than {MAX_PASSED} values that branches pass to blocks");
@@ -509,6 +516,9 @@ impl FunctionBuilder {
 /// switch with `n` cases, the branches pass `n * n` values. Functions that compilers generate have fewer than a million
 /// such values.
 const MAX_PASSED: usize = 8 << 20;
+
+/// Maximum number of parameters of a block, whose indices have 16 bits.
+const MAX_PARAMS: usize = u16::MAX as usize;
 
 /// Maximum number of targets of all branch tables of a function. If several branches share a table of the PTX text,
 /// its targets count once for each of these branches.
@@ -690,6 +700,12 @@ mod tests {
         let large = switch(20_000, 20_000);
         assert!(passed(&large) <= MAX_PASSED + 20_000);
         assert_unsupported(&large, "values that branches pass");
+    }
+
+    #[test]
+    fn more_parameters_of_a_block_than_indices_are_unsupported() {
+        assert!(switch(2, MAX_PARAMS).unsupported.is_empty());
+        assert_unsupported(&switch(2, 70_000), "merge at the start of a block");
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! The parser is for tests and for people who write or change IR by hand. It stops at the first error and reports the
 //! line, the column and what was expected. It checks only what it needs to build a module: that the names of ops, types
-//! and modifiers exist, and that each value is defined once. [`crate::verify`] checks everything else.
+//! and modifiers exist, and that each value and each block to which the text refers is defined exactly once.
+//! [`crate::verify`] checks everything else.
 //!
 //! Invariant: the parser does not panic on any text, and its memory is bounded by the length of the text. The numbers
 //! of values and blocks may have gaps, but the parser limits the total number of values and blocks ([`MAX_GAPS`]).

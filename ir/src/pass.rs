@@ -101,8 +101,8 @@ passes! {
     "sync-points" Cut "splits blocks at sync points" |f, c| sync_points::run(f, c.module, &Acting::default());
 }
 
-/// Returns a kernel or function after all passes: calls are inlined where possible, and only a jump follows each sync
-/// point in its block. If `after` is given, stops after the pass with this name.
+/// Returns a kernel or function after all passes: calls are inlined within the limits of [`inline`], and only a jump
+/// follows each sync point in its block. If `after` is given, stops after the pass with this name.
 pub fn prepare(module: &Module, id: FuncId, after: Option<&str>) -> Function {
     prepare_watched(module, id, after, |_, _, _| {})
 }

@@ -25,8 +25,9 @@
 //! [`Module::locs`](crate::module::Module::locs) plus 1. `//` begins a comment. The printer does
 //! not renumber values and blocks, so that a reader can compare the texts before and after a pass.
 //!
-//! Invariant: the text of a module that passes [`crate::verify`] is complete. If it is parsed and printed again,
-//! the result is the same text.
+//! Invariant: the text of a module that passes [`crate::verify`] is complete. If it is parsed and printed again, the
+//! result is the same text. The text does not contain `Layout::in_program_order` and
+//! [`Module::instructions`](crate::module::Module::instructions).
 
 mod module;
 pub(crate) mod words;

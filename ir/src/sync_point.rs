@@ -20,8 +20,8 @@ impl SyncPoint {
     pub const EXIT: SyncPoint = SyncPoint(u32::MAX);
 }
 
-/// Returns whether an operation without a member mask acts on all lanes that execute it together:
-/// `activemask`, and `shfl`, `vote` and `match` without `.sync`.
+/// Returns whether an operation without a member mask acts on all lanes that execute it together: `activemask`, and
+/// `shfl` and `vote` without `.sync`. (PTX has no `match` without `.sync`.)
 pub fn acts_on_present_lanes(desc: &Desc) -> bool {
     match desc.opcode {
         Opcode::ActiveMask => true,

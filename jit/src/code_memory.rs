@@ -3,8 +3,8 @@
 use memmap2::{Mmap, MmapMut};
 
 /// Returns the effective user of this process. The process may execute code from files of this user. Returns `None` if
-/// the process runs with another user's rights (set-user-ID): the environment variables, which can name the cache
-/// folder, then come from a less privileged user.
+/// the process has more rights than the user who started it (set-user-ID, set-group-ID or file capabilities): the
+/// environment variables, which can name the cache folder, then come from a less privileged user.
 pub(crate) fn trusted_user() -> Option<u32> {
     // SAFETY: getauxval has no preconditions.
     let raised = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;

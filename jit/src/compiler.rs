@@ -198,7 +198,8 @@ impl CompiledKernel {
     }
 
     /// Checks that native code supports the stack operations of the function. Compiling one form of the kernel does not
-    /// check this for all of its instructions: the form may end at a sync point that only the CTA scheduler can complete.
+    /// check this for all of its instructions: the form may end at a sync point that only the CTA scheduler can
+    /// complete.
     ///
     /// # Errors
     /// Returns [`CompileError::Unsupported`] with the name of the first operation that is not supported.
@@ -356,8 +357,9 @@ impl CompiledKernel {
     }
 
     /// Compiles vector code. If the code for the kernel's chunk width is too large, compiles code for narrower chunks.
-    /// Compiles scalar code instead if the specialisation is scalar, or if compiling vector code fails and no tool
-    /// observes whole warps.
+    /// Compiles scalar code instead if the specialisation is scalar, or if vector code is too large for every width,
+    /// contains an unsupported operation, or is rejected by Cranelift. If a tool observes whole warps, compiles only
+    /// vector code for the kernel's chunk width.
     fn in_slices(
         &self,
         compiler: &Compiler,
@@ -879,8 +881,8 @@ impl Compiler {
                 || pressure::fixed(&context.func) > MAX_FIXED
                 || insts >= LARGE && pressure::of(&context.func) > MAX_PRESSURE)
         {
-            // The simple register allocator would give every vector its own stack slot, so the stack frame would have
-            // megabytes.
+            // The single-pass register allocator would give every vector its own stack slot, so the stack frame would
+            // have megabytes.
             return Err(CompileError::Budget("vector code".into()));
         }
         if context.func.dfg.num_insts() > MAX_FORM {

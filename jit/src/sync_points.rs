@@ -56,8 +56,8 @@ impl Completion {
         match desc.opcode {
             Opcode::Converge => Completion::Nothing,
             Opcode::BarWarp if constant(0).is_some() => Completion::Nothing,
-            // The member mask of a lane that waits here may include lanes that wait at other sync points, so the host
-            // must check the masks.
+            // The host computes the results and checks the member masks. A mask may differ between the lanes, or
+            // include lanes that wait at other sync points.
             Opcode::BarWarp
             | Opcode::Shfl
             | Opcode::Vote
@@ -171,8 +171,9 @@ impl SyncPointTable {
     }
 
     /// Returns whether all threads of a CTA that reach the sync point with index `index` together also continue
-    /// together. This is true in three cases: the threads continue without waiting, all threads of the CTA wait for
-    /// each other, or the lanes of each warp wait for each other with a member mask that contains all lanes.
+    /// together. This is true in three cases: the host need not act (`converge`, or `bar.warp.sync` with a constant
+    /// mask), all threads of the CTA wait for each other, or the lanes of each warp execute a collective that has no
+    /// member mask or a constant mask of all lanes.
     pub(crate) fn continues_together(&self, index: usize) -> bool {
         let places = &self.0[index];
         let mask = mask_operand(&places.desc).and_then(|index| places.args.get(index));

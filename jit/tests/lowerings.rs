@@ -24,7 +24,8 @@ use margay_ops::ops::{Opcode, Pattern};
 use margay_ops::types::{OpType, Type};
 
 /// Lines of the table of literal cases for which the IR verifier refuses the function of the test,
-/// because no instruction has their type, or because the type of an operand differs from [`shape`]. Builds without debug assertions do not call the verifier, so they run these lines too.
+/// because no instruction has their type, or because the type of an operand differs from [`Opcode::shape`]. Builds
+/// without debug assertions do not call the verifier, so they run these lines too.
 const REFUSED: [&str; 15] = [
     "abs.ue8m0",
     "cvt.pack.sat.s4.s32.b32",

@@ -1,6 +1,6 @@
 //! Device memory that has an owner and an element type.
 //!
-//! Invariant: a [`DeviceBuffer`] frees its memory exactly once, in the context that allocated the memory.
+//! A [`DeviceBuffer`] frees its memory when it is dropped.
 
 use std::marker::PhantomData;
 
@@ -175,7 +175,8 @@ impl<T> KernelArg for &mut DeviceBuffer<T> {
 
 impl<T> Drop for DeviceBuffer<T> {
     fn drop(&mut self) {
-        // If the context was reset or destroyed, the memory is already freed.
+        // If the context was reset or destroyed, the memory is already freed, and this call returns an error unless a
+        // later allocation has the same address.
         let _ = self.context.free(self.ptr);
     }
 }

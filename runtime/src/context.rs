@@ -351,11 +351,12 @@ pub struct PointerInfo {
     pub base: u64,
     /// Requested size of the allocation in bytes.
     pub size: u64,
-    /// The context that owns the memory.
+    /// The context that owns the memory. If no context owns the memory, this is the primary context of its device.
     pub context: Context,
     /// The flags of the memory, if it is pinned or registered host memory.
     pub flags: HostFlags,
-    /// The ID of the allocation, which is unique in the process and never reused (`CU_POINTER_ATTRIBUTE_BUFFER_ID`).
+    /// The ID of the allocation, which is unique in the address space and never reused
+    /// (`CU_POINTER_ATTRIBUTE_BUFFER_ID`). All mappings of a physical allocation have the same ID.
     pub id: u64,
     /// Whether the memory comes from a stream-ordered pool.
     pub pooled: bool,
@@ -365,7 +366,8 @@ pub struct PointerInfo {
     pub mapped: bool,
     /// Whether the memory belongs to another process.
     pub imported: bool,
-    /// Whether the memory belongs to a module or the runtime, so that the program cannot free it.
+    /// Whether the memory belongs to a module, an array, a graph, the runtime or another process, so that functions
+    /// such as `cuMemFree` do not free it.
     pub internal: bool,
 }
 
@@ -745,7 +747,7 @@ impl Context {
             Limit::PrintfFifoSize => value.clamp(4 << 10, 1 << 30),
             Limit::MallocHeapSize => {
                 let (total, _) = self.inner.machine.memory.device_info(self.ordinal());
-                value.clamp(4 << 10, total)
+                value.clamp(4 << 10, total.max(4 << 10))
             }
             Limit::MaxL2FetchGranularity => value.min(128),
             Limit::PersistingL2CacheSize => 0,

@@ -180,10 +180,11 @@ impl Drop for Staged {
     }
 }
 
-/// Submits a copy, and passes it as an event to the tools that observe the runtime
-/// ([`crate::observe`]). Waits for the copy if `manner` and the kinds of memory require this, or if
-/// the staged bytes would exceed [`MOST_STAGED`]. In a host function, returns
-/// [`Error::NotPermitted`] instead of waiting. Returns whether it has waited.
+/// Submits a copy, and passes it as an event to the tools that observe the runtime ([`crate::observe`]). Waits for the
+/// copy if `manner` and the kinds of memory require this, or if the staged bytes would exceed [`MOST_STAGED`]. In a
+/// host function, returns [`Error::NotPermitted`] instead of waiting. If the source is pageable and the stream is idle,
+/// copies on the calling thread at once. Returns whether the copy was performed on the calling thread after a wait for
+/// the stream's earlier work, so that it is complete.
 pub(crate) fn submit(stream: &Stream, transfer: Transfer, manner: Manner) -> Result<bool> {
     let has_waited = submit_unobserved(stream, transfer, manner)?;
     let tools = &stream.context().machine().tools;
@@ -394,8 +395,9 @@ impl Transfer {
             .ok_or_else(overflow)
     }
 
-    /// Returns the kinds of memory of the destination and the source. Returns an error if the
-    /// direction states that one of them is device memory, and it is not inside an allocation.
+    /// Returns the kinds of memory of the destination and the source. Returns an error if memory that the direction
+    /// states to be device memory, or that is in the address range of device memory, is not inside an allocation, and
+    /// for a null pointer.
     fn sides(&self, context: &Context) -> Result<(Side, Side)> {
         use Direction as D;
         self.bytes().ok_or_else(overflow)?;

@@ -140,7 +140,8 @@ pub enum Error {
     /// An executable graph cannot be updated with these changes [910 GRAPH_EXEC_UPDATE_FAILURE].
     #[error("graph update: {0}")]
     GraphUpdate(String),
-    /// The operation is not permitted now, for example an API call in a host function [800 NOT_PERMITTED].
+    /// The operation is not permitted now, for example a call that waits for work in a host function [800
+    /// NOT_PERMITTED].
     #[error("not permitted: {0}")]
     NotPermitted(String),
     /// Margay does not support the feature that `what` names [801 NOT_SUPPORTED].

@@ -22,7 +22,7 @@ const LEAST: u64 = 4 << 10;
 /// Number of unused bytes after each block in runs that examine accesses.
 const RED_ZONE: u64 = 32;
 
-/// The heap of a context.
+/// A heap of a context. A context has one heap for `malloc` and one for the parameters of child launches.
 pub struct DeviceHeap {
     machine: Weak<Machine>,
     device: i32,
@@ -79,7 +79,7 @@ impl DeviceHeap {
     }
 
     /// Allocates `bytes` bytes, aligned to 16. Returns 0 when no free block is large enough or the region cannot be
-    /// created. The first successful call creates the region, with at most `limit` bytes.
+    /// created. The first call creates the region, with at most `limit` bytes.
     pub fn allocate(&self, bytes: u64, limit: u64) -> u64 {
         let mut state = self.state.lock();
         if state.base == 0 {

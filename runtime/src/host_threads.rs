@@ -1,7 +1,7 @@
 //! Counts the threads of the program that use the driver, and how many of these threads wait for work.
 //!
-//! If all threads that use the driver wait, no call of the program can change device memory before the work is
-//! complete.
+//! If all threads that have used the driver wait, no call of these threads can change device memory before the work is
+//! complete. (A thread that has not used the driver yet is not counted.)
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -170,10 +170,9 @@ fn marker(pending: Pending) -> Work {
     }
 }
 
-/// Creates the work of a child launch. `call` is the stack of the host call that submitted the parent
-/// launch. Returns `None` if the context's work is cancelled, or if the kernel cannot be launched. If
-/// the kernel cannot be launched, the error becomes the sticky error
-/// of the context, because no call of the host could return it.
+/// Creates the work of a child launch. `call` is the stack of the host call that submitted the parent launch. Returns
+/// `None` if the context's work is cancelled, or if the kernel cannot be launched. If the kernel cannot be launched,
+/// the error becomes the sticky error of the context, because no call of the host could return it.
 fn launch(owner: &dyn Owner, child: Child, call: Option<CallStack>) -> Option<Work> {
     if owner.work_cancelled() {
         return None;
@@ -202,7 +201,8 @@ fn launch(owner: &dyn Owner, child: Child, call: Option<CallStack>) -> Option<Wo
 }
 
 impl Kernel {
-    /// Checks a launch and prepares it.
+    /// Checks a launch and prepares it. The instantiation of a graph also calls this method, only to check its kernels;
+    /// the launch is submitted when its task is ([`Task::submit`]).
     pub(crate) fn start(&self, config: LaunchConfig, params: Params) -> Result<Launch> {
         start_nested(self, config, params, 0, None, None)
     }

@@ -35,7 +35,8 @@ pub(crate) struct Allocation {
     pub(crate) mapped: bool,
     /// Whether the memory belongs to another process.
     pub(crate) imported: bool,
-    /// Whether the memory belongs to a module or the runtime, so that the program cannot free it.
+    /// Whether the memory belongs to a module, an array, a graph, the runtime or another process, so that functions
+    /// such as `cuMemFree` do not free it.
     pub(crate) internal: bool,
 }
 

@@ -190,8 +190,8 @@ impl MemOp {
                 value,
                 width,
             } => {
-                // SAFETY: the address was just looked up as memory that device work may write. If it has been freed
-                // since, the access faults, and the fault is returned as an error.
+                // SAFETY: the address was just looked up as memory of this runtime or as registered memory. If it has
+                // been freed since, the access faults, and the fault is returned as an error.
                 let written = unsafe {
                     match width {
                         Width::W32 => access::store32(address, value as u32),

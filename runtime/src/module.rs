@@ -1,8 +1,8 @@
 //! Modules: images loaded into a context, with their kernels and variables.
 //!
-//! Invariant: a kernel keeps its module's code alive. The variables of a module exist until
-//! [`Module::unload`]. After a call of [`Module::unload`], launches return an error, and so do
-//! searches for kernels and variables.
+//! Invariant: a kernel keeps its module's code alive. The variables of a module exist until [`Module::unload`], until
+//! the last reference to the module is dropped, or until the context is reset or destroyed. After a call of
+//! [`Module::unload`], launches return an error, and so do searches for kernels and variables.
 
 use std::fmt;
 use std::sync::Arc;

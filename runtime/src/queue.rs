@@ -6,10 +6,10 @@
 //! blocking streams waits for the legacy stream. Non-blocking streams are independent of the legacy
 //! stream. Each host thread has a *per-thread default stream*, which is a blocking stream.
 //!
-//! Invariants: the tail of a [`Queue`] is the last task submitted to it, unless that task is
-//! complete. A queue whose tail is not complete is in the list of busy queues. A submission to the
-//! legacy stream holds the order lock exclusively, so no tail of a blocking queue changes while the
-//! submission reads all of these tails.
+//! Invariants: the tail of a [`Queue`] is the last task submitted to it, unless that task is complete. A queue whose
+//! tail is not complete is in the list of busy queues, except the queue of the legacy stream. A submission to the
+//! legacy stream holds the order lock exclusively, so no tail of a blocking queue changes while the submission reads
+//! all of these tails.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -171,8 +171,8 @@ struct Order {
     /// proportional to the number of queues that remained after the last removal, so the amortised
     /// cost of a new queue is constant.
     remove_at: usize,
-    /// Every queue whose last task is not complete, and some queues whose last task is complete. A program can have
-    /// tens of thousands of streams, most of them idle.
+    /// Every queue whose last task is not complete, except the queue of the legacy stream, and some queues whose last
+    /// task is complete. A program can have tens of thousands of streams, most of them idle.
     busy: Mutex<Vec<Arc<Queue>>>,
     per_thread: FxHashMap<u64, Arc<Queue>>,
     /// A task for which the first work of every new queue waits (`cuCtxWaitEvent`).

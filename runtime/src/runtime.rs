@@ -93,8 +93,8 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Sets the number of worker threads. The default is the value of `MARGAY_WORKERS` or, if the
-    /// variable is not set, one worker per core.
+    /// Sets the number of worker threads. The default is the value of `MARGAY_WORKERS` or, if the variable is not set,
+    /// one worker per core. A deterministic runtime and a run with racecheck use one worker.
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = Some(workers);
         self
@@ -114,14 +114,15 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Makes the runtime run CTAs and warps in reverse order, for testing. `MARGAY_ORDER=reverse`
-    /// makes this the default.
+    /// Makes the runtime run CTAs and warps in reverse order, for testing. `MARGAY_ORDER=reverse` makes this the
+    /// default. Has no effect in a run with racecheck.
     pub fn reverse(mut self) -> Self {
         self.reverse = true;
         self
     }
 
-    /// Makes the runtime run CTAs in an order that `seed` determines, for testing.
+    /// Makes the runtime run CTAs in an order that `seed` determines, for testing. Has no effect in a run with
+    /// racecheck.
     pub fn shuffle(mut self, seed: u64) -> Self {
         self.shuffle = Some(seed);
         self
@@ -333,6 +334,7 @@ impl Runtime {
         memory.report_unused(None);
         if let Some(findings) = &self.inner.machine.findings {
             findings.log_counts();
+            findings.log_exit();
         }
     }
 
@@ -502,7 +504,7 @@ impl Runtime {
         self.context()?.synchronize()
     }
 
-    /// Prepares the exit of the process: waits until all work is complete, for at most a second,
+    /// Prepares the exit of the process: for each context, waits until all work is complete, for at most a second,
     /// stops the remaining work, and writes the text that completed launches have printed.
     pub fn end_at_exit(&self) {
         if check_fork().is_ok() {

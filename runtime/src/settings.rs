@@ -2,9 +2,8 @@
 //! value.
 //!
 //! Invariant: [`VARIABLES`] and the table of `docs/environment.md` name the same variables, except
-//! `CUDA_VISIBLE_DEVICES`, which accepts every value. A test checks this. An invalid value has no
-//! effect, with two exceptions: a number of workers above [`MAX_WORKERS`] is reduced to that
-//! number, and a stack size outside its range is replaced by the nearest size in the range.
+//! `CUDA_VISIBLE_DEVICES`, which accepts every value. A test checks this. An invalid value has no effect, with one
+//! exception: a number of workers above [`MAX_WORKERS`] is reduced to that number.
 
 use std::ffi::OsStr;
 use std::sync::Once;

@@ -79,7 +79,7 @@ struct Slot {
     bound: Option<(Bound, u64)>,
 }
 
-/// A snapshot of the table: the object of each handle at a certain time.
+/// The object of each handle. A launch uses the table as it was when the launch was submitted.
 #[derive(Debug, Clone, Default)]
 pub struct TextureTable {
     slots: Vec<Slot>,

@@ -1,5 +1,5 @@
-//! Tests that link several PTX texts into one module. A function or variable is declared in one
-//! text and defined differently in another.
+//! Tests that link several PTX texts into one module, in which a function or variable is declared in
+//! one text and defined differently in another, and tests of external variables without a definition.
 
 use margay::{EngineChoice, Error, FaultKind, Image, LaunchConfig, LoadOptions, Runtime};
 

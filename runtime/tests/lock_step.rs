@@ -2,8 +2,7 @@
 //! barrier.
 //!
 //! CUDA does not guarantee that such programs work. They work on GPUs, and published programs rely
-//! on this (`docs/semantics.md`). Each kernel runs with one warp, with native code and with the
-//! interpreter.
+//! on this (`docs/semantics.md`). Each kernel runs with native code and with the interpreter.
 
 use std::time::Duration;
 

@@ -808,8 +808,8 @@ fn calls_in_the_interpreter_have_a_limit_of_memory() {
     assert_eq!(fault.kind, FaultKind::Stack);
 }
 
-/// Kernels of two blocks. The first block waits in a loop for the flag that the last block sets.
-/// The loop contains a barrier of the block; in some kernels, it also contains other operations at
+/// Names and bodies of loops in which all blocks except the last block wait for the flag that the last
+/// block sets. Each loop contains a barrier of the block; some loops also contain other operations at
 /// which threads wait.
 const POLL_AT_BARRIERS: [(&str, &str); 4] = [
     (

@@ -980,3 +980,95 @@ KERNEL order_through_third_warp(int *out) {
     else if (T < 64) { BAR("bar.sync 1, 64"); out[T] = 1; BAR("bar.arrive 2, 64"); }
     else { BAR("bar.sync 2, 64"); out[T] = s[95 - T]; }
 }
+
+//@ class: volatile variables
+//@ case: grid 1 block 64
+//@ arg buffer 128
+//@ expect racecheck race BUG1 BUG2 warning
+KERNEL volatile_written_again(int *out) {
+    __shared__ volatile int s[64];
+    s[T] = 1;
+    __syncthreads();
+    if (T < 32)
+        out[T] = s[T + 32]; // BUG1
+    else
+        s[T] = 2; // BUG2
+}
+
+//@ case: grid 1 block 64
+//@ arg buffer 128
+//@ expect clean
+KERNEL volatile_written_again_behind_a_barrier(int *out) {
+    __shared__ volatile int s[64];
+    s[T] = 1;
+    __syncthreads();
+    if (T < 32) out[T] = s[T + 32];
+    __syncthreads();
+    s[T] = 2;
+}
+
+//@ case: grid 1 block 32
+//@ arg buffer 128
+//@ arg i32 9
+//@ expect racecheck race BUG1 BUG2 warning
+//@ may racecheck race BUG1 BUG3 warning
+KERNEL volatile_searched(int *out, int n) {
+    // The loop searches an array. It does not wait for a flag.
+    __shared__ volatile int s[32];
+    s[T] = T * 2; // BUG1
+    int i = 0;
+#pragma unroll 1
+    while (s[i] < n) i++; // BUG2
+    out[T] = s[i]; // BUG3
+}
+
+//@ case: grid 1 block 32
+//@ arg buffer 128
+//@ arg i32 9
+//@ expect clean
+KERNEL volatile_searched_behind_a_barrier(int *out, int n) {
+    __shared__ volatile int s[32];
+    s[T] = T * 2;
+    __syncthreads();
+    int i = 0;
+#pragma unroll 1
+    while (s[i] < n) i++;
+    out[T] = s[i];
+}
+
+//@ case: grid 1 block 32
+//@ arg buffer 4 zero
+//@ arg buffer 4096
+//@ arg i32 3
+//@ expect racecheck race BUG1 BUG2 warning
+KERNEL volatile_index(unsigned *counter, unsigned *out, int n) {
+    __shared__ volatile unsigned start;
+#pragma unroll 1
+    for (int block = 0; block < n; block++) {
+        if (T == 0) start = atomicAdd(counter, 32u); // BUG1
+        unsigned s = start; // BUG2
+        if (s + 32 <= 1024)
+#pragma unroll
+            for (unsigned j = 0; j < 40; j++) out[((s ^ j) * 32 + T) % 1024] = block + j;
+        __syncwarp();
+    }
+}
+
+//@ case: grid 1 block 32
+//@ arg buffer 4 zero
+//@ arg buffer 4096
+//@ arg i32 3
+//@ expect clean
+KERNEL volatile_index_behind_a_barrier(unsigned *counter, unsigned *out, int n) {
+    __shared__ volatile unsigned start;
+#pragma unroll 1
+    for (int block = 0; block < n; block++) {
+        if (T == 0) start = atomicAdd(counter, 32u);
+        __syncwarp();
+        unsigned s = start;
+        if (s + 32 <= 1024)
+#pragma unroll
+            for (unsigned j = 0; j < 40; j++) out[((s ^ j) * 32 + T) % 1024] = block + j;
+        __syncwarp();
+    }
+}

@@ -1,6 +1,6 @@
 //! Fuzz targets that generate whole kernels. Small kernels must have the same results on all
-//! engines. Large kernels must have the same results in native code as in the interpreter, unless
-//! the compiler cannot compile them, so that the interpreter runs them in any case.
+//! engines. Large kernels must have the same results with the engine `Auto` (native code, or the
+//! interpreter if the compiler cannot compile the kernel) as with the interpreter.
 
 use std::fmt::Write;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -31,7 +31,7 @@ use support::{Case, cases, values};
 const TARGETS: [&str; 4] = ["sm_100a", "sm_107a", "sm_90a", "sm_120a"];
 const VERSION: (u16, u16) = (9, 5);
 
-/// A file test of the cases of one table.
+/// A file test of the cases of one table that use the same target.
 #[derive(Debug)]
 pub struct LiteralTest {
     /// The name of the table, such as `meanings/bits`.

@@ -4,8 +4,9 @@
 //! cases.
 //!
 //! To determine the coverage, this module lowers the files; the names of the files do not matter.
-//! Invariant: an instruction counts as covered only if the file expects values or a fault from a
-//! launch of the instruction's function.
+//! Invariant: an engine counts as running an instruction only if the file expects values or a fault
+//! from a launch of the instruction's function or, if the file does not launch this function, from
+//! a launch of another function.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -194,7 +195,7 @@ fn improve<K: Ord>(known: &mut BTreeMap<K, Shown>, key: K, shown: &Shown) {
     }
 }
 
-/// Returns the names of all file tests.
+/// Returns the names of all file tests in `tests/ptx`.
 pub fn names() -> BTreeSet<String> {
     let all = files(&root()).expect("there are file tests");
     let name = |path: PathBuf| {

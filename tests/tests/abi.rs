@@ -609,8 +609,10 @@ fn reading_past_a_buffer_names_the_place() {
 fn an_interrupt_ends_the_whole_group() {
     for kernel in ["count_for_ever", "poll_for_ever"] {
         let program = compile("stops", &format!("interrupted-{kernel}"));
-        let mut child = Command::new("sh")
-            .args(["-c", "\"$0\" wait \"$1\"; exit 9"])
+        // A process that a script started in the background ignores SIGINT, and so would its children.
+        let mut child = Command::new("env")
+            .args(["--default-signal=INT", "sh", "-c"])
+            .arg("\"$0\" wait \"$1\"; exit 9")
             .arg(&program)
             .arg(kernel)
             .envs(environment())

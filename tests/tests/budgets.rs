@@ -418,8 +418,8 @@ fn branch_tables(n: usize) -> String {
     kernel("", &format!("{text}END:"))
 }
 
-/// The number of basic blocks that a thread executes in a kernel whose basic blocks begin with
-/// [`step`].
+/// The maximum number of basic blocks that a thread executes in a kernel whose basic blocks begin
+/// with [`step`].
 const STEPS: u32 = 300;
 
 /// Returns the start of basic block `i`. This code ends the kernel after a thread has executed
@@ -542,8 +542,7 @@ st.global.u32 [%rd1], %r2; ret;
     )
 }
 
-/// Runs the kernel of `case` with the size `size` in this process, and prints its processor time
-/// and memory.
+/// Runs the kernel of `case` with the size `size` in this process, and checks its results.
 fn child(case: &Case, size: usize) -> Result<(), String> {
     let fail = |error: margay::Error| error.to_string();
     let engine = match INTERPRETED.contains(&case.name) {

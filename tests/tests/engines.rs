@@ -37,7 +37,7 @@ fn run(machine: &mut Machine, form: &FormKernel, inputs: &[u8]) -> Outcome {
     }
 }
 
-/// Number of forms with each kind of outcome.
+/// Number of runs with each kind of outcome. A form that [`left_out`] excludes counts as one run.
 #[derive(Default)]
 struct Counts {
     kinds: BTreeMap<String, usize>,

@@ -126,8 +126,8 @@ replay!(lexer parser lower container ir_text driver_calls image_sizes kernels la
 #[test]
 fn random_driver_calls() {
     const CALLS: usize = 64;
-    /// Maximum number of input bytes that describe a call: two bytes for the entry point, and one
-    /// byte for each argument.
+    /// Number of random input bytes for each call. A call uses two bytes for the entry point and
+    /// one byte for each argument.
     const BYTES: usize = 12;
     let seed = std::env::var("MARGAY_SEED").unwrap_or_default();
     let seed = seed.bytes().fold(0x9e37_79b9_u32, |sum, byte| {

@@ -17,8 +17,8 @@ use margay_tests::random::program::Kernel;
 use margay_tests::random::{seed_of, write};
 
 /// For each CTA and each of its threads or warps: a list of events, with the PTX line and a hash of
-/// each event. The hash does not contain addresses in global memory, because they differ between
-/// runtimes.
+/// each event. The hash does not contain addresses in global and constant memory, because they
+/// differ between runtimes.
 type Table = BTreeMap<(u64, u32), Vec<(u32, u64)>>;
 
 #[derive(Default)]

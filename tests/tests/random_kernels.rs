@@ -15,7 +15,7 @@ use margay_tests::random::templates::{self, Operands};
 use margay_tests::random::{self, generate, reduce, write};
 
 /// A lock with which the tests in one process run one after the other. It is needed because each
-/// [`Bench`] reserves the address space of a dozen devices.
+/// [`Bench`] reserves the address space of many devices.
 static TURN: Mutex<()> = Mutex::new(());
 
 fn turn() -> MutexGuard<'static, ()> {

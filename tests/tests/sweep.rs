@@ -30,8 +30,8 @@ fn native_results_are_right() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Checks that native code and the interpreter have the same results, bit for bit, except the bits
-/// of NaNs. The test compares a hash of all results.
+/// Checks that native code and the interpreter have the same results of approximate functions, bit
+/// for bit, except the bits of NaNs. The test compares a hash of all results.
 #[test]
 fn the_interpreter_gives_the_same_bits() {
     let machine = |engine| Machine::new(engine, sample_seed()).unwrap();
@@ -46,8 +46,8 @@ fn the_interpreter_gives_the_same_bits() {
     }
 }
 
-/// Checks that the table of sweeps contains every instruction with one operand that rounds an
-/// `f32`.
+/// Checks that the table of sweeps contains the approximate functions, the rounded arithmetic, and
+/// the conversions of `f32` to integers and to `f16`.
 #[test]
 fn the_table_is_complete() {
     let rows = rows();

@@ -1,9 +1,10 @@
 //! `cargo xtask sweep [--threads N]`: compares the results of the numeric instructions in `tests/src/sweep/rows.rs`
 //! with independent references.
 //!
-//! A run over all inputs takes an hour on one core and writes `docs/accuracy.md`. `--sample N` runs about N inputs of
-//! each instruction three times: with code that processes 1, 8 and 32 lanes of a warp at once. With
-//! this option, the command also checks that the three runs have the same results, bit for bit.
+//! A run over all inputs takes an hour on one core and writes `docs/accuracy.md`, unless `--only` selects a part of the
+//! instructions. `--sample N` runs about N inputs of each instruction three times: with code that processes 1, 8 and 32
+//! lanes of a warp at once. With this option, the command also checks that the three runs have the same results, bit
+//! for bit.
 
 use std::process::Command;
 

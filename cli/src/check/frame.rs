@@ -25,7 +25,7 @@ pub(crate) struct Style {
     pub(crate) callers: [usize; 2],
     /// Whether names of files are printed without their folders.
     pub(crate) strips: bool,
-    /// Whether only findings are printed.
+    /// Whether the report has no first line and no summary.
     pub(crate) quiet: bool,
     /// The text with which each line of the report begins.
     pub(crate) prefix: String,
@@ -38,7 +38,8 @@ pub(crate) struct Content<'a> {
     pub(crate) records: &'a [Record],
     pub(crate) launches: &'a [Launch],
     pub(crate) summary: Summary,
-    /// States how the program ended, if it did not end with exit code 0.
+    /// States how the program ended, if a signal ended it or if its exit code is not 0 and `--check-exit-code` is not
+    /// `no`.
     pub(crate) end: Option<String>,
     /// The program's process ID and command line, if they are printed.
     pub(crate) session: Option<(u32, String)>,
@@ -326,7 +327,8 @@ impl Frame<'_> {
         self.line("");
     }
 
-    /// Returns the position of an access, as `at KERNEL in FILE:LINE`.
+    /// Returns the position of an access, as `at KERNEL+OFFSET in FILE:LINE` without the parts that are unknown, or as
+    /// `of the host`.
     fn position(&self, kernel: Option<&str>, spot: &Spot) -> String {
         let kernel = kernel.map(|kernel| words::kernel_name(kernel, self.style.demangle));
         let mut text = match kernel {
@@ -410,8 +412,8 @@ impl Frame<'_> {
     fn summary(&mut self, summary: &Summary) {
         if self.style.tools.contains(&Tool::Leak) {
             let unexamined = match summary.leaks_unexamined {
-                true => " (memory was not examined after the error that ended its context)",
-                false => "",
+                true => format!(" ({})", words::UNEXAMINED),
+                false => String::new(),
             };
             self.line(&format!(
                 "LEAK SUMMARY: {} bytes leaked in {} allocations{unexamined}",
@@ -474,8 +476,8 @@ impl Frame<'_> {
     }
 }
 
-/// Returns the two accesses of a race in the order of the source; if `writes_first` is set, a write precedes
-/// a read.
+/// Returns the two accesses of a race: if `writes_first` is set, a write before a read; otherwise in the order of their
+/// lines in the PTX.
 fn sides(record: &Record, writes_first: bool) -> Vec<Side<'_>> {
     let mut sides = Vec::new();
     if let Some(other) = &record.other {
@@ -502,7 +504,7 @@ fn sides(record: &Record, writes_first: bool) -> Vec<Side<'_>> {
     sides
 }
 
-/// Returns the hazard of a race, which depends on the kinds of the first and of the second access in the source: read
+/// Returns the hazard of a race, which depends on the kinds of the first and of the second access in `sides`: read
 /// after write (`RAW`), write after read (`WAR`) or write after write (`WAW`).
 fn hazard(sides: &[Side<'_>]) -> &'static str {
     let reads = |side: Option<&Side<'_>>| side.is_some_and(|side| side.access == "read");

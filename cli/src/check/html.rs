@@ -73,9 +73,7 @@ impl Page {
             self.add("<p>The program ended before it initialised CUDA.</p>\n");
         }
         if summary.leaks_unexamined {
-            self.add(
-                "<p>Memory was not examined for leaks after the error that ended its context.</p>\n",
-            );
+            self.add(&format!("<p>Leaks: {}.</p>\n", words::UNEXAMINED));
         }
         if summary.kernels_skipped {
             self.add(&format!("<p>{}.</p>\n", words::SKIPPED));

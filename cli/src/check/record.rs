@@ -159,11 +159,13 @@ pub(crate) struct Log {
     pub(crate) launches: Vec<Launch>,
     /// The processes that have initialised the library.
     pub(crate) started: BTreeSet<u64>,
+    /// The processes that have examined what they examine when they exit.
+    pub(crate) exited: BTreeSet<u64>,
     /// Whether the order in which threads ran determined which threads synchronised with each
     /// other. If so, the reported races are those of this order only.
     pub(crate) one_order: bool,
-    /// Whether some memory was not examined for leaks because an error had ended the context of
-    /// this memory.
+    /// Whether some memory was not examined for leaks, because an error had ended its context, or because its process
+    /// ended without exit handlers.
     pub(crate) leaks_unexamined: bool,
     /// Whether a kernel did not run because an error had ended its context.
     pub(crate) kernels_skipped: bool,
@@ -230,6 +232,9 @@ fn read_event(value: &Value, pid: u64, log: &mut Log) -> Option<()> {
     match text(value, "event")?.as_str() {
         "start" => {
             log.started.insert(pid);
+        }
+        "exit" => {
+            log.exited.insert(pid);
         }
         "order" => log.one_order = true,
         "leaks-unexamined" => log.leaks_unexamined = true,

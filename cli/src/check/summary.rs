@@ -21,8 +21,8 @@ pub(crate) struct Summary {
     /// Whether the order in which threads ran determined which threads synchronised with each
     /// other. If so, the reported races are those of this order only.
     pub(crate) one_order: bool,
-    /// Whether some memory was not examined for leaks because an error had ended the context of
-    /// this memory.
+    /// Whether some memory was not examined for leaks, because an error had ended its context, or because its process
+    /// ended without exit handlers.
     pub(crate) leaks_unexamined: bool,
     /// Whether a kernel did not run because an error had ended its context.
     pub(crate) kernels_skipped: bool,

@@ -62,9 +62,14 @@ pub(crate) fn coordinates([x, y, z]: Coordinates) -> String {
 pub(crate) const SKIPPED: &str = "Kernels that the program launched after an error did not run and were not \
     examined (--destroy-on-device-error nothing: run them)";
 
-/// States that lines of the log or of the saved file are missing or damaged, or that the run had too many findings.
-pub(crate) const INCOMPLETE: &str = "The list of findings is incomplete: a process had more than 16,384 \
-    different findings, or the file from which margay reads them lacks a part";
+/// States that lines of the log or of the saved file are missing or damaged, that the run had too many findings, or that
+/// a process has not ended.
+pub(crate) const INCOMPLETE: &str = "The list of findings is incomplete: a process of the program still ran, a process \
+    had more than 16,384 different findings, or the file from which margay reads them lacks a part";
+
+/// States that some memory was not examined for leaks.
+pub(crate) const UNEXAMINED: &str = "some memory was not examined, because an error ended its context or its process \
+    ended without exit handlers";
 
 /// Returns a count with its noun: `one` if the count is 1, and `many` otherwise.
 pub(crate) fn counted(count: u64, one: &str, many: &str) -> String {

@@ -10,7 +10,7 @@ pub(crate) struct Element {
     pub(crate) children: Vec<Element>,
 }
 
-/// The maximum nesting depth of elements that the parser accepts.
+/// The maximum number of nested open elements, including the document itself.
 const DEEPEST: usize = 64;
 
 impl Element {

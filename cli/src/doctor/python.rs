@@ -14,7 +14,7 @@ use crate::output::{Outcome, Paint, Report, paint};
 
 /// A Python package that uses CUDA and whose behaviour with Margay is known.
 struct Known {
-    /// The package's name, without the CUDA version if the name ends with one.
+    /// The package's name, or its beginning before the CUDA version if the name contains one.
     package: &'static str,
     works: Works,
     /// What the client needs, or the reason why it does not work.

@@ -1,8 +1,8 @@
 //! Parses the directives of a file test; [the harness](super) describes the notation.
 //!
 //! Invariants: for every line that begins like a directive, the parser either accepts the line or returns an error, and
-//! a returned test has expectations. This module depends only on the standard library, because the tests of the front
-//! end also compile it.
+//! a returned test has expectations. This module depends only on the standard library and the modules `texels` and
+//! `value`, because the tests of the front end also compile it.
 
 use super::texels::{Kind, Texels};
 use super::value::{Expected, Tolerance, Type, list};

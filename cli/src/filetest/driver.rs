@@ -1,11 +1,11 @@
 //! Runs file tests with another driver library: the `libcuda` of a real GPU, or any replacement.
 //!
 //! The files, arguments and expected values are the same as in [`super::Bench`], but a driver reports fewer details.
-//! For a PTX module with errors, the harness checks only that the driver does not load the module,
-//! and compares no diagnostics. For a fault, the harness compares only the error code. Invariant: a
-//! launch whose results cannot be compared is counted as not compared, and never as passed. There
-//! are two such kinds of launches: launches that must fail because Margay does not support a
-//! feature, and launches with a wait that would never end on a GPU.
+//! For a PTX module with errors, the harness checks only that the driver refuses the module with an error code for
+//! wrong modules, and compares no diagnostics. For a fault, the harness compares only the error code. Invariant: a
+//! launch whose results cannot be compared is counted as not compared, and never as passed. There are two such kinds of
+//! launches: launches that must fail because Margay does not support a feature, and launches with a wait that would
+//! never end on a GPU.
 
 #![expect(
     unsafe_code,
@@ -156,7 +156,8 @@ fn symbol(library: *mut c_void, name: &CStr) -> Result<*mut c_void, String> {
 pub struct Verdict {
     /// The expectations that the driver did not meet.
     pub failures: Vec<Failure>,
-    /// Number of launches whose results were compared with the expectations.
+    /// Number of launches whose results were compared with the expectations, and of modules that the driver must
+    /// refuse.
     pub judged: usize,
     /// Number of launches that were not compared, because a driver cannot run them or reports too
     /// little.
@@ -296,8 +297,8 @@ impl Driver {
     }
 
     fn unload(&self, module: *mut c_void) {
-        // SAFETY: this driver loaded the module, and the module is not used again. If the call fails, the context is
-        // destroyed, and the module is destroyed with it.
+        // SAFETY: this driver loaded the module, and the module is not used again. A failure is ignored: the module is
+        // then destroyed together with its context.
         let _ = unsafe { (self.api.unload)(module) };
     }
 

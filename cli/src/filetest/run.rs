@@ -134,8 +134,8 @@ impl Bench {
         Ok(Bench { machines, bless })
     }
 
-    /// Runs the file test at `path` with every setting. Returns an empty list if the file meets all
-    /// expectations.
+    /// Runs the file test at `path`: launches with every setting, and a module that must be refused
+    /// with the first setting only. Returns an empty list if the file meets all expectations.
     pub fn run(&self, path: &Path) -> Vec<Failure> {
         let general = |line, what| {
             vec![Failure {
@@ -214,7 +214,7 @@ fn blessed(text: &str, expected: &[Rejection], found: &[Rejection]) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Returns the line number and the title of each diagnostic in `log`, which contains diagnostics as
+/// Returns the line number and the title of each error in `log`, which contains diagnostics as
 /// text.
 fn diagnostics(log: &str) -> Vec<Rejection> {
     let mut found: Vec<Rejection> = Vec::new();

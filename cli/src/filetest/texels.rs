@@ -64,8 +64,8 @@ pub struct Texels {
     pub buffer: Buffer,
 }
 
-/// Name, `CUarray_format` and size in bytes of a component. For normalised integers, the `CUarray_format` is the format
-/// of a texel with one component.
+/// Name, `CUarray_format` and size in bytes of a component. For normalised integers of 8 and 16 bits, the
+/// `CUarray_format` is the format of a texel with one component. `unorm10` texels have four components in 4 bytes.
 const FORMATS: [(&str, u32, u64); 13] = [
     ("u8", 0x01, 1),
     ("u16", 0x02, 2),

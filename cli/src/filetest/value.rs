@@ -239,7 +239,7 @@ fn exponent_of(value: f64) -> i32 {
     biased - 1023
 }
 
-/// Returns the number that `bits` represent in a floating-point format with fewer than 32 bits.
+/// Returns the number that `bits` represent in a floating-point format with at most 32 bits.
 /// `exponent` and `fraction` are the numbers of bits of the format's exponent and fraction.
 fn widen(bits: u64, exponent: u32, fraction: u32) -> f64 {
     let sign = if bits >> (exponent + fraction) & 1 == 1 {

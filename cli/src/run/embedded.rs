@@ -2,8 +2,8 @@
 //!
 //! `cargo install` installs only the program. On first use, each build of the program writes its libraries to a
 //! separate folder in the user's cache. Whenever the program creates such a folder, it removes folders of other builds
-//! that are over a month old. Invariant: a library gets its final name only when it is complete. Each start of the
-//! program writes the libraries that are missing or do not have the expected size.
+//! that are over a month old. Invariant: a library gets its final name only when it is complete. Each command that uses
+//! the libraries writes those that are missing or do not have the expected size.
 
 use std::arch::global_asm;
 use std::fs;

@@ -6,8 +6,8 @@
 //! exports.
 //!
 //! `(refuses function)` marks a function that checks its arguments and can never succeed. A row without a function
-//! names the result of every call: `unsupported`, or the result that CUDA documents for a missing feature
-//! (`no_such_handle` where no handle is valid, `no_such_value`, `no_graphics`, `no_system_support`). [`Status`]
+//! names the result of every call after `cuInit`: `unsupported`, or the result that CUDA documents for a missing
+//! feature (`no_such_handle` where no handle is valid, `no_such_value`, `no_graphics`, `no_system_support`). [`Status`]
 //! distinguishes these three kinds of rows. `tests/support_table.rs` calls the exports that cannot succeed and compares
 //! the results with the table.
 //!
@@ -51,7 +51,7 @@ pub enum Status {
     /// The export checks its arguments but cannot succeed: every call fails, with a result that
     /// depends on the arguments.
     Refuses,
-    /// The export is not implemented: every call fails with this result.
+    /// The export is not implemented: every call after `cuInit` fails with this result.
     Fails(CuResult),
 }
 

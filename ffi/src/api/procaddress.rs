@@ -1,9 +1,9 @@
 //! `cuGetProcAddress`: finds the address of an export by name, version and flags.
 //!
 //! The search considers those exports of a symbol whose version is at most the requested version and at most the
-//! driver's own version. The search returns the newest of these exports. With the flag for
-//! per-thread default streams it prefers the variant that uses the per-thread default stream.
-//! Without this flag it never returns such a variant. All data comes from the table of [`super`].
+//! driver's own version. It returns the newest of these exports that uses the legacy default stream. With the flag for
+//! per-thread default streams, it returns the variant of this export that uses the per-thread default stream, if the
+//! variant exists. Without this flag, it never returns such a variant. All data comes from the table of [`super`].
 
 use std::collections::HashMap;
 use std::ffi::{c_int, c_uint, c_void};

@@ -3,8 +3,8 @@
 //! The runtime assigns an ID to each graph and to each node, and never reuses an ID. A handle contains this ID and the
 //! kind of object, and becomes invalid when the object is destroyed. The program owns every graph that no node owns,
 //! except a graph that a capture in progress has created. The program owns such a graph after the capture has
-//! succeeded. A list in this module contains the graphs that the program owns; the program removes
-//! a graph from it by destroying the graph.
+//! succeeded. A list in this module contains the graphs that the program owns. A graph leaves the list when the program
+//! destroys the graph or a node becomes its owner.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;

@@ -1,7 +1,8 @@
 //! The objects that handles of the driver API denote, and each thread's stack of contexts.
 //!
-//! Invariant: entry points find an object only through the table of its kind. When a context is destroyed, the objects
-//! that it owns are removed from their tables, so their handles become invalid.
+//! Invariant: entry points find an object only by looking up its handle: in the table of its kind or, for graphs and
+//! nodes, in the runtime. When a context is destroyed, the objects that it owns are removed from their tables, so their
+//! handles become invalid.
 
 /// Declares functions that return the handle tables, one for each kind of object.
 macro_rules! tables {

@@ -14,7 +14,8 @@ use crate::handles::{
 use crate::result::{CuResult, Served};
 use crate::types::*;
 
-/// Returns the descriptor of an array without depth and flags. Only `cuArray3DCreate` can set `CUDA_ARRAY3D_*` flags.
+/// Returns the descriptor of an array without depth and flags. Only `cuArray3DCreate` and `cuMipmappedArrayCreate` can
+/// set `CUDA_ARRAY3D_*` flags.
 fn plain(width: usize, height: usize, format: c_uint, channels: c_uint) -> ArrayDescriptor {
     ArrayDescriptor {
         width: width as u64,

@@ -1,5 +1,5 @@
-//! Implements the copies between arrays and memory whose parameters give positions in arrays as
-//! byte offsets.
+//! Implements the copies between arrays and memory, and between two arrays, whose parameters give
+//! positions in arrays as byte offsets.
 
 use std::ffi::{c_uint, c_void};
 use std::sync::Arc;

@@ -2,7 +2,8 @@
 //!
 //! The copies of a batch may run in any order. This module submits them in the order of the list. Location hints have
 //! no effect, because all memory is memory of the host. If the attributes of a copy declare that its source is valid
-//! only during the call, the source is read before the call returns, out of stream order.
+//! only during the call, the source is read before the call returns; memory that the runtime manages is then read out
+//! of stream order.
 
 use std::ffi::{c_uint, c_ulonglong};
 
@@ -382,7 +383,8 @@ fn known(context: CUcontext) -> Result<Context, CuResult> {
 
 pub(crate) fn memcpy_3d_peer(call: &Call, copy: In<CUDA_MEMCPY3D_PEER>) -> Served {
     let plain = of_peers(&copy.0)?;
-    // A side in host memory or in an array names no context. The current context is used for such a side.
+    // A side in host memory or in an array need not name a context. If it names none, the current context is used for
+    // this side.
     let here = stream(CUstream(0), call)?.context().clone();
     let side = |context: CUcontext| known(context).unwrap_or_else(|_| here.clone());
     let sides = [side(copy.0.dst_context), side(copy.0.src_context)];

@@ -18,7 +18,8 @@ const DEVICE: u32 = 2;
 const ARRAY: u32 = 3;
 const UNIFIED: u32 = 4;
 
-/// Whether the caller waits until a copy is complete.
+/// Whether the call is synchronous. A synchronous copy between device memory can return before it is complete
+/// ([`Stream::copy`]).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wait {
     Yes,
@@ -44,7 +45,7 @@ pub(super) fn run(stream: &Stream, transfer: Transfer, wait: Wait) -> Served {
     Ok(())
 }
 
-/// Runs a copy in the default stream of the entry point and waits until it is complete.
+/// Runs a synchronous copy ([`Wait::Yes`]) in the default stream of the entry point.
 pub(super) fn run_here(call: &Call, transfer: Transfer) -> Served {
     run(&stream(CUstream(0), call)?, transfer, Wait::Yes)
 }

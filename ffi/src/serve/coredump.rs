@@ -25,7 +25,7 @@ const PIPE: c_uint = 6;
 const FLAGS: c_uint = 7;
 /// All defined flags of `CUCoredumpGenerationFlags`.
 const KNOWN_FLAGS: u32 = 0x1ff | 1 << 30 | 1 << 31;
-/// The maximum number of characters of a path, including its NUL.
+/// The maximum number of bytes of a path, including its NUL.
 const LONGEST: usize = 1024;
 
 #[derive(Debug, Clone, PartialEq, Eq)]

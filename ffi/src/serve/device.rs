@@ -167,7 +167,7 @@ pub(crate) fn device_can_access_peer(
     Ok(())
 }
 
-/// Returns the same attributes for every pair of devices: all kinds of access are supported.
+/// Returns the same attributes for every pair of different devices: all kinds of access are supported.
 pub(crate) fn device_get_p2p_attribute(
     _: &Call,
     value: Out<c_int>,

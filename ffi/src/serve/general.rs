@@ -1,4 +1,4 @@
-//! Implements the entry points for initialisation, versions, error texts and the profiler.
+//! Implements the entry points for initialisation, versions, error texts, the module loading mode and the profiler.
 
 use std::ffi::{c_char, c_int, c_uint};
 use std::sync::{Once, OnceLock};

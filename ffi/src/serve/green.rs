@@ -6,7 +6,8 @@
 //! scheduler decides which core runs a block.
 //!
 //! Invariant: the parts of one split have disjoint multiprocessors. If the program passes a
-//! resource that it created itself or changed, the call returns an error.
+//! resource that it created itself, or of which it changed a field that the checksum ([`check`])
+//! covers, the call returns an error.
 
 use std::collections::HashMap;
 use std::ffi::{c_int, c_uint, c_ulonglong};
@@ -46,8 +47,8 @@ const MAGIC: u32 = u32::from_le_bytes(*b"mrgR");
 /// The number of work queues that a device has according to its resource queries.
 const QUEUE_LIMIT: u32 = 32;
 
-/// Writes the private words of a resource structure: magic number, device, first multiprocessor and
-/// a checksum of the structure.
+/// Writes the private words of a resource structure: magic number, device, first multiprocessor,
+/// and a checksum of these words, of the kind, and of the first three words of the union.
 fn seal(resource: &mut CUdevResource, device: c_int, first: u32) {
     resource.filler[..3].copy_from_slice(&[MAGIC, device as u32, first]);
     resource.filler[3] = check(resource);
@@ -123,7 +124,7 @@ pub(crate) fn device_get_dev_resource(
     Ok(())
 }
 
-/// Returns the green context that `handle` denotes; `None` if it denotes another context.
+/// Returns the green context that `handle` denotes; `None` if `handle` is invalid or denotes another kind of context.
 fn green_of(handle: CUcontext) -> Option<Arc<GreenObject>> {
     contexts().get(handle.0)?.green
 }

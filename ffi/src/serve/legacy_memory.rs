@@ -1,8 +1,8 @@
 //! The memory functions from before CUDA 3.2, whose device addresses and sizes have 32 bits.
 //!
-//! Allocations through these functions always fail with `OUT_OF_MEMORY`, because this library usually allocates memory
-//! above 4 GiB. The other functions can access only memory below 4 GiB: registered host memory and, with
-//! `MARGAY_ADDRESS_SIZE=32`, device memory. For every other address, they return `INVALID_VALUE`.
+//! Allocations of device memory with valid arguments always fail with `OUT_OF_MEMORY`, because this library usually
+//! allocates memory above 4 GiB. The other functions can access only memory below 4 GiB: registered host memory and,
+//! with `MARGAY_ADDRESS_SIZE=32`, device memory. For every other address, they return `INVALID_VALUE`.
 
 use std::ffi::{c_uchar, c_uint, c_ushort, c_void};
 

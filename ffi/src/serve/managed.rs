@@ -32,8 +32,7 @@ const NODE: c_uint = 3;
 const THIS_NODE: c_uint = 4;
 /// The page size. Advice applies to whole pages.
 const PAGE: u64 = 4096;
-/// The number of allocations with advice from which on the advice for freed allocations is removed
-/// when the program gives advice for another allocation.
+/// The minimum of [`Advice::limit`].
 const NOTES_KEPT: usize = 4096;
 
 /// A location that advice or a prefetch names: a device, the host, or a NUMA node of the host.
@@ -44,7 +43,7 @@ struct MemoryLocation {
 }
 
 impl MemoryLocation {
-    /// Returns the ordinal of the device that this location is, or -1 for the host.
+    /// Returns the ordinal of the device that this location is, or -1 for the host and for its NUMA node.
     fn device(self) -> c_int {
         match self.kind {
             DEVICE => self.id,
@@ -88,8 +87,8 @@ type Stretches = BTreeMap<u64, Notes>;
 struct Advice {
     /// The page ranges of each allocation, by the allocation's ID.
     ranges: HashMap<u64, Stretches>,
-    /// If `ranges` contains this number of allocations, the ranges of freed allocations are removed
-    /// before another allocation is added.
+    /// If `ranges` contains at least this number of allocations, the ranges of freed allocations
+    /// are removed before the next advice is stored.
     limit: usize,
 }
 

@@ -13,7 +13,8 @@ use crate::types::CUstreamBatchMemOpParams;
 
 /// `CU_STREAM_WAIT_VALUE_FLUSH`. It has no effect, because remote writes are visible immediately.
 const FLUSH: c_uint = 1 << 30;
-/// `CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER`, which the `_v2` entry points do not accept.
+/// `CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER`, which `cuStreamWriteValue32_v2` and `cuStreamWriteValue64_v2` do not
+/// accept.
 const NO_BARRIER: c_uint = 1;
 /// The maximum number of operations in a batch.
 const MOST_OPS: c_uint = 256;

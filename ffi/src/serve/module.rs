@@ -98,9 +98,9 @@ fn load(images: &Images<'_>, options: &JitOptions) -> Result<CUmodule, CuResult>
     }
 }
 
-/// Writes the reason why a load failed to the caller's error log, or to standard error if the
-/// caller has none. An error about an image without PTX is written to both. Returns the result code
-/// of the error.
+/// Writes the reason why a load failed to the caller's error log, or passes it to
+/// [`crate::errors::report`] if the caller has none. An error about an image without PTX goes to
+/// both. Returns the result code of the error.
 pub(crate) fn load_failed(error: Error, options: &JitOptions, seconds: f32) -> CuResult {
     let text = match &error {
         Error::InvalidPtx { log } => log.clone(),

@@ -194,8 +194,8 @@ fn synchronous() -> &'static Mutex<HashSet<u64>> {
     SYNCHRONOUS.get_or_init(Mutex::default)
 }
 
-/// Stores the attribute for later queries. The attribute has no other effect: CUDA documents that it makes copies to
-/// the host synchronous, and in this implementation such copies are always synchronous.
+/// Stores the attribute for later queries. The attribute has no other effect. Copies from and to the host are
+/// synchronous without it; fills of device memory and copies between device memory stay asynchronous.
 pub(crate) fn pointer_set_attribute(
     _: &Call,
     value: *const c_void,

@@ -185,7 +185,8 @@ pub(crate) fn launch_host_func_v2(
     launch_host_func(call, stream, function, user_data)
 }
 
-/// Checks the arguments and has no other effect, because every device and the host can always access managed memory.
+/// Checks the flags and the address, but not the length. Has no other effect, because every device and the host can
+/// always access managed memory.
 pub(crate) fn stream_attach_mem_async(
     _: &Call,
     _stream: Stream,

@@ -1,6 +1,6 @@
-//! Checks PTX instructions against the syntax table. Reads lines `target<TAB>version<TAB>text` from
-//! standard input, and writes `OK` or an error message for each line to standard output. This
-//! program can compare the table with another assembler for many instructions.
+//! Checks PTX instructions against the syntax table. Reads lines `target<TAB>version<TAB>text` from standard input, and
+//! writes `OK` or an error message for each such line to standard output. Lines with fewer fields are ignored. The
+//! output can be compared with the results of another assembler.
 
 #[path = "../tests/judge/mod.rs"]
 mod judge;

@@ -5,13 +5,15 @@
 //! A line of the table has one of these formats:
 //!
 //! ```text
-//! class NAME field = a b c@80/7.0        // a named set of modifiers or types; a slot `NAME` accepts one of them
-//! let NAME = {CLASS} {x} ...             // shorthand for several slots, used as $NAME
+//! class NAME field = a b c@80/7.0
+//! let NAME = {CLASS} {x} ...
 //! head.prefix slots types @req : operands -> Opcode field=value
 //! // a comment
 //! ```
 //!
-//! A line that begins with white space continues the previous line.
+//! A `class` is a named set of modifiers or types; a slot `NAME` accepts one of them. A `let` is a shorthand for
+//! several slots, which a line uses as `$NAME`. A comment must have its own line. A line that begins with white space
+//! continues the previous line.
 //!
 //! A *slot* is a position that accepts one modifier. PTX accepts most modifiers in any order. The
 //! table writes modifiers in this notation:
@@ -36,11 +38,11 @@
 //! - `both=order,scope` means that an instruction must have both a memory order and a scope, or neither.
 //!
 //! *Operands* are separated by commas. Each operand consists of flags, a core (the shape of the
-//! operand), `:type` and conditions. The flags are:
+//! operand), `:type` and conditions.
 //!
 //! Flags:
 //!
-//! - `>`: the instruction writes the operand.
+//! - `>`: the instruction writes the operand. Constants are not accepted.
 //! - `_`: the sink `_`, which discards a result, is accepted.
 //! - `%`: constants are not accepted.
 //! - `#`: registers are not accepted.
@@ -54,9 +56,10 @@
 //! Cores:
 //!
 //! - `name`: a scalar. Without a name (`>_`), only the sink is accepted.
-//! - `name|p`: a pair.
-//! - `name|?p`: a scalar or a pair.
-//! - `[name]`: an operand in brackets: an address in the state space that the instruction's state space modifier names.
+//! - `name|p`: a pair of a scalar and a predicate.
+//! - `name|?p`: a scalar, or such a pair. A vector can have the suffixes `|p` and `|?p` too.
+//! - `[name]`: an operand in brackets: an address in the state space that the instruction's state space modifier names,
+//!   or a generic address if there is no such modifier.
 //! - `[name=space]`: an address in this space.
 //! - `[name=?]`: an address in any space.
 //! - `[a, b]`: several operands in brackets.
@@ -68,9 +71,10 @@
 //! - `&name`: a function.
 //! - `(name)`: a list in parentheses.
 //!
-//! Types: `0` (the instruction's first type; the default), `0+` (the instruction's first type, but
-//! the register may be wider), `0*2` (the type with twice the size of the first type), `u32`, `int`
-//! (any integer), `any`.
+//! Types: `0` (the instruction's first type; the default for operands without brackets), `1` (the second type, and so
+//! on), `0+` (the instruction's first type, but the register may be wider), `0*2` (the type with twice the size of the
+//! first type), `u32`, `int` (an integer constant, or a register with 32 or 64 bits of an integer type; the default for
+//! operands in brackets), `any`.
 //!
 //! Conditions: `<lo..hi/step>` (the range of a constant), `?` (the operand is optional), `if mod` (the operand is
 //! present if and only if the instruction has this modifier).
@@ -79,8 +83,8 @@
 //!
 //! - `-> Opcode`: the instruction becomes this op.
 //! - `-> *`: the instruction becomes the op that has the same name as the head, apart from a capital first letter.
-//! - `-> lowering`: the instruction is lowered by the [`Lowering`] of this name, because the
-//!   instruction is control flow or becomes several ops.
+//! - `-> lowering`: the instruction is lowered by the [`Lowering`] of this name, because it does not simply become one
+//!   op with the same operands.
 //! - `-> nothing`: no op is generated for the instruction. If the instruction writes operands, the
 //!   operands become 0.
 //! - `-| family`: the instruction is unsupported. Error messages contain `family`, the name of a
@@ -138,8 +142,8 @@ impl Lines {
     }
 }
 
-/// Splits the text of a file into lines. A continuation line is joined to the line before it, and
-/// comments and empty lines are removed.
+/// Splits the text of a file into lines. A continuation line is joined to the line before it. Comment lines and empty
+/// lines are removed, but they must not stand between a line and its continuation.
 fn logical_lines(text: &'static str) -> Vec<&'static str> {
     let mut lines: Vec<&'static str> = Vec::new();
     let mut start = None;
@@ -441,7 +445,7 @@ fn action(line: &'static str, text: &'static str, form: &mut Form) {
     }
 }
 
-/// Splits `text` at each comma that is not inside brackets.
+/// Splits `text` at each comma that is not inside brackets, braces or parentheses. Removes empty pieces.
 fn split_operands(text: &'static str) -> Vec<&'static str> {
     let mut pieces = Vec::new();
     let mut depth = 0;
@@ -534,8 +538,8 @@ fn flags(text: &'static str, allow: &mut Allow) -> &'static str {
     }
 }
 
-/// Splits `core:type` at the first colon after the last closing bracket or brace. If there is no such colon, the
-/// returned type is `None`.
+/// Splits `core:type` at the first colon after the last closing bracket, brace or parenthesis. If there is no such
+/// colon, the returned type is `None`.
 fn split_type(text: &'static str) -> (&'static str, Option<&'static str>) {
     let close = text.rfind([']', '}', ')']).unwrap_or(0);
     match text[close..].find(':') {

@@ -38,13 +38,14 @@ pub enum FormErrorKind {
     Operand(usize),
     /// The operand with this index is a variable that is not in the state space of the instruction.
     StateSpace(usize),
-    /// The operand with this index is a constant outside the range that the instruction accepts.
+    /// The operand with this index is a constant outside the range that the instruction accepts, or not a multiple of
+    /// the required number.
     Range(usize),
-    /// The module's `.version` is too low. The field contains the lowest version that supports the
-    /// instruction.
+    /// The module's `.version` is too low. The field contains the lowest version that supports the first form of the
+    /// table that matches the instruction.
     Version(Version),
-    /// The instruction does not exist on the module's `.target`. The field contains the lowest targets on which it
-    /// exists.
+    /// The instruction does not exist on the module's `.target`. The field contains the lowest targets that the first
+    /// matching form or one of its modifiers requires.
     Target(SmallVec<[Target; 2]>),
     /// PTX has removed the instruction for the module's version and target.
     Withdrawn,

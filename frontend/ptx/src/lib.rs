@@ -5,15 +5,15 @@
 //! [`compile`](self) describes the notation. The lines of a head (the first word of an instruction)
 //! are compiled when the head is first used.
 //!
-//! ptxas accepts the modifiers after the head in nearly any order, but types must be in the right order. Therefore, the
-//! matcher treats an instruction as a head, a multiset of modifiers and a list of types. [`spell`] finds the forms that
-//! fit these three parts, and [`match_operands`] checks the operands against one of the forms. [`Forms`] caches the
-//! results of [`spell`], because a module of a million instructions has only a few hundred different spellings.
+//! ptxas accepts most modifiers after the head in any order, but types must be in the right order. Therefore, the
+//! matcher treats an instruction as a head, a list of types and a set of modifiers, of which only a few have a fixed
+//! order. [`spell`] finds the forms that fit these three parts, and [`match_operands`] checks the operands against one
+//! of the forms. [`Forms`] caches the results of [`spell`], because a module of a million instructions has only a few
+//! hundred different spellings.
 //!
-//! The [`Action`] of a form states how the instruction is lowered: to one op, by a [`Lowering`] to
-//! several ops or control flow, to nothing because the instruction has no effect on results, or not
-//! at all because the instruction is unsupported. A module with unsupported instructions still
-//! loads.
+//! The [`Action`] of a form states how the instruction is lowered: to one op with the same operands, by a [`Lowering`]
+//! to other ops or control flow, to nothing because the instruction has no effect on results, or not at all because the
+//! instruction is unsupported. A module with unsupported instructions still loads.
 //!
 //! Invariant: matching never panics and takes time linear in the number of operands.
 

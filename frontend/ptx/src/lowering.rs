@@ -1,10 +1,11 @@
-//! The names of the lowering functions for instructions that become control flow or several ops.
+//! The names of the lowering functions for instructions that do not simply become one op with the same operands.
 
 /// Declares [`Lowering`]. Each row contains a variant of the enum and the variant's name in the
 /// syntax table.
 macro_rules! lowerings {
     ($($(#[$doc:meta])* $variant:ident = $name:literal;)*) => {
-        /// The lowering function for an instruction that does not become a single op.
+        /// The lowering function for an instruction that becomes control flow, a call, several ops, or one op with
+        /// other operands.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub enum Lowering {
             $($(#[$doc])* $variant,)*

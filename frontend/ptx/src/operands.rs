@@ -28,8 +28,9 @@ pub enum OperandShape {
     Special(OpType),
     /// The name of a variable or parameter, with its state space.
     Symbol(StateSpace),
-    /// `variable + constant`, with the variable's state space. Where no address is expected, this shape is accepted
-    /// like an integer constant.
+    /// `variable + constant`, with the variable's state space. Where the instruction does not expect an address in a
+    /// certain state space, this shape is accepted if the operand has an integer type and may be a constant or the
+    /// address of a variable.
     SymbolOffset(StateSpace),
     /// `variable[index]`, with the variable's state space: the address of the element. `ld`, `ldu` and `st` accept this
     /// shape as their memory operand.
@@ -101,7 +102,8 @@ impl OperandShapes {
             .unwrap_or_default()
     }
 
-    /// Removes all elements of `top` and `nested`, whose allocated memory remains for later use.
+    /// Removes all elements of `top` and `nested`, whose allocated memory remains for later use, and sets `narrow` to
+    /// false.
     pub fn clear(&mut self) {
         self.top.clear();
         self.nested.clear();
@@ -118,8 +120,8 @@ pub type Roles = SmallVec<[Role; 6]>;
 pub struct Role {
     /// The pattern that the operand matched.
     pub pattern: &'static OperandPattern,
-    /// The type with which the instruction uses the operand. The type is `OpType::None` for addresses, for operands
-    /// that may be any integer, and for operands whose type is not checked.
+    /// The type with which the instruction uses the operand. The type is `OpType::None` for addresses, and for other
+    /// operands with the type rule `Integer` or `Any`.
     pub ty: OpType,
 }
 
@@ -687,8 +689,8 @@ pub fn register_fits(register: OpType, want: OpType, wider: bool) -> bool {
     }
 }
 
-/// Whether a `mov` of type `want` may read a special register of type `register`. A 16-bit `mov` may read a wider
-/// register, because some special registers had 16 bits in early versions of PTX.
+/// Whether an instruction that expects the integer type `want` may read a special register of type `register`. A 16-bit
+/// `mov` may read a wider register, because some special registers had 16 bits in early versions of PTX.
 fn special_fits(register: OpType, want: OpType) -> bool {
     register.bits() == want.bits() || want.bits() < register.bits() && want.bits() == 16
 }

@@ -1,7 +1,7 @@
 //! The compiled representation of a line of the syntax table: a [`Form`] with its modifier slots and operand patterns.
 //!
-//! Invariant: forms are never freed. Every `&'static str` in a form is a part of the table's text or a leaked string.
-//! Ranges such as `<8..24/8>` expand to leaked strings.
+//! Invariant: forms are never freed. Every `&'static str` in a form is a part of the table's text, a literal or a
+//! leaked string. Ranges such as `<8..24/8>` expand to leaked strings.
 
 use crate::lowering::Lowering;
 use crate::target::{Requirement, Target, Version};
@@ -46,7 +46,8 @@ pub struct Form {
 pub enum Action {
     /// The instruction becomes this op.
     Becomes(Opcode),
-    /// The instruction becomes control flow, a call, or several ops. The field selects the lowering function.
+    /// The instruction becomes control flow, a call, several ops, or one op with other operands. The field selects the
+    /// lowering function.
     Lowers(Lowering),
     /// No op is generated for the instruction, because the instruction does not affect the results
     /// of a program. Operands that the instruction writes, such as a cache policy, become 0.
@@ -192,7 +193,7 @@ pub enum TypeRule {
     Doubled(u8),
     /// A fixed type.
     Fixed(OpType),
-    /// Any integer register or constant, as for addresses and sizes.
+    /// An integer constant, or a register of an integer type with 32 or 64 bits, as for addresses and sizes.
     Integer,
     /// Any type.
     Any,

@@ -14,8 +14,9 @@ pub fn state_space(text: &str) -> Option<StateSpace> {
     }
 }
 
-/// Returns a [`Mods`] in which `field` has the value that `text` names, or `None` if `text` is not a value of this
-/// field. If `field` is `None`, `text` names a flag, and an unknown name gives an empty [`Mods`].
+/// Returns a [`Mods`] in which `field` has the value that `text` names, or `None` if there is no such field or `text`
+/// is not a value of this field. If `field` is `None`, `text` names a flag, and an unknown name gives an empty
+/// [`Mods`].
 pub(super) fn set(field: Option<&str>, text: &str) -> Option<Mods> {
     let none = Mods::NONE;
     Some(match field {

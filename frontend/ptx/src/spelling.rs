@@ -21,7 +21,7 @@ pub struct Spelling {
     pub desc: Desc,
     /// All types that the instruction specifies, in order.
     pub types: SmallVec<[OpType; 4]>,
-    /// The modifiers that are not types, spelled as in the syntax table.
+    /// The modifiers that are not types, spelled as in the syntax table, without repeated ones.
     pub modifiers: SmallVec<[&'static str; 6]>,
     numbers: Numbers,
 }
@@ -60,10 +60,11 @@ impl Spelling {
     }
 }
 
-/// The reason why a form does not match. If no form matches, the error describes the miss with the
-/// greatest `progress`. `progress` is the number of modifiers that matched, plus 1 if all types and
-/// all other modifiers with a fixed order are present. If the form matches but needs another
-/// version or target, `progress` is the greatest `usize`.
+/// The reason why a form does not match. If no form matches, and every modifier is a modifier of some form with this
+/// head, the error describes the first miss with the greatest `progress`. `progress` is the number of modifiers before
+/// the first one that does not match. If all modifiers match, and only an unordered modifier or one of memory order and
+/// scope is missing, `progress` is greater by 1. If the form matches but needs another version or target, `progress` is
+/// the greatest `usize`.
 struct Miss {
     progress: usize,
     kind: FormErrorKind,
@@ -74,8 +75,8 @@ struct Miss {
 ///
 /// # Errors
 ///
-/// If there is no such form, returns an error that states which modifier is wrong or missing, or which version or
-/// target the instruction needs.
+/// If there is no such form, returns an error: the head is unknown, a certain modifier is wrong or missing, the
+/// instruction needs another version or target, or PTX has removed the instruction.
 pub fn spell(
     head: &str,
     modifiers: &[&str],
@@ -284,7 +285,7 @@ impl Fill {
     }
 }
 
-/// Whether an opcode is a video operation with three types.
+/// Whether an opcode is a video operation. The range ends before `Vset4`, which has no third type.
 fn is_video(opcode: Opcode) -> bool {
     Opcode::Vadd <= opcode && opcode <= Opcode::Vmax4
 }

@@ -6,8 +6,8 @@ use crate::pattern::{Form, Slot};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::{LazyLock, OnceLock};
 
-/// The files of the syntax table, in the order in which the matcher tries their forms. A file can
-/// only use classes that this file or an earlier file defines.
+/// The files of the syntax table, in the order in which the matcher tries their forms. The definition of a class can
+/// only use classes that are defined before it, in the same file or in an earlier one.
 const FILES: &[&str] = &[
     include_str!("../tables/classes.forms"),
     include_str!("../tables/arithmetic.forms"),

@@ -211,6 +211,7 @@ impl Arena {
 
     /// Adds one node. If memory for the node cannot be allocated and the arena has a node of this kind, the returned ID
     /// refers to another node of the same kind, and [`Arena::take_failure`] returns the size of the failed allocation.
+    /// If the arena has no node of this kind, a failed allocation aborts the process.
     pub(crate) fn add<T: Node>(&mut self, node: T) -> Id<T> {
         let nodes = T::nodes_mut(self);
         let last = nodes.len();

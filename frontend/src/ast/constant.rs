@@ -1,9 +1,10 @@
 //! Constants: literals, and the values of constant expressions.
 //!
 //! PTX computes constant expressions of integers with 64 bits, and those of floating-point numbers
-//! in f64. Integers are signed unless a `U` suffix, an unsigned operand or a cast makes them
-//! unsigned. Invariant: a constant has the exact value that the text specifies. The code that uses
-//! the constant truncates it to the width of the operand or variable.
+//! in f64. Integers are signed unless a `U` suffix, a value above 2^63 - 1, an unsigned operand or
+//! a cast makes them unsigned. Invariant: a constant does not depend on the width of the operand or
+//! variable for which the text specifies it. The code that uses the constant truncates it to this
+//! width.
 
 /// A constant.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

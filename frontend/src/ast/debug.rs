@@ -67,7 +67,7 @@ pub struct Section {
     pub span: Span,
 }
 
-/// One line of a DWARF section or of `@@dwarf`.
+/// One line of a DWARF section or of `@@DWARF`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum DwarfLine {
     /// `label:`
@@ -79,7 +79,7 @@ pub enum DwarfLine {
         /// The values.
         values: List<DwarfValue>,
     },
-    /// `@@dwarf .section .name, "flags", @progbits`. The field contains the name, the flags and the word `progbits`.
+    /// `@@DWARF .section .name, "flags", @progbits`. The field contains the name, the flags and the word `progbits`.
     Words(List<Ident>),
 }
 

@@ -78,7 +78,7 @@ pub enum Item {
     File(Id<FileEntry>),
     /// A DWARF section: `.section name { ... }`.
     Section(Id<Section>),
-    /// One `@@dwarf` line.
+    /// One `@@DWARF` line.
     Dwarf(Id<DwarfLine>),
 }
 

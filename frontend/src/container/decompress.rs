@@ -1,12 +1,12 @@
 //! Decompresses the payloads of a fat binary's entries, which are LZ4 blocks or Zstandard frames,
 //! up to the size that the entry's header declares.
 //!
-//! Invariant: the output never exceeds the size that the entry's header declares, and this size
-//! never exceeds [`MAX_UNCOMPRESSED`]. The buffer for a Zstandard frame grows with the actual
-//! output. In addition to this buffer, the decoder needs memory for the frame's window (the earlier
-//! output to which the compressed data may refer) and for [`PIECE`] bytes of output. The buffer for
-//! an LZ4 block has the declared size, so a size that the block cannot produce is rejected before
-//! the buffer is allocated.
+//! Invariant: the result of [`exactly`] has the size that the entry's header declares, and this size
+//! never exceeds [`MAX_UNCOMPRESSED`]. The result of [`prefix`] has at most the requested size. The
+//! buffer for a Zstandard frame grows with the actual output. In addition to this buffer, the decoder
+//! needs memory for the frame's window (the earlier output to which the compressed data may refer)
+//! and for [`PIECE`] bytes of output. The buffer for an LZ4 block has the declared size, so a size
+//! that the block cannot produce is rejected before the buffer is allocated.
 
 use std::fmt;
 use std::io::{ErrorKind, Read};

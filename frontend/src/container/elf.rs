@@ -1,8 +1,8 @@
 //! Reads ELF files. For a cubin, the caller gets the facts for an error message, such as the names
 //! of the kernels. A host program, library or object file is searched for fat binaries.
 //!
-//! Invariant: this module never executes or trusts machine code. It only reads the SM number and the kernel
-//! names of a cubin.
+//! Invariant: this module never executes or trusts machine code. It only reads the SM number, the kernel names and the
+//! section names of a cubin.
 
 use object::elf::{FileHeader64, SHT_NOBITS};
 use object::read::elf::{FileHeader, SectionHeader};
@@ -203,8 +203,8 @@ pub fn host_containers(elf: &[u8]) -> Result<Vec<HostContainer<'_>>, ImageError>
     Ok(found)
 }
 
-/// Whether a cubin has neither functions nor variables. The linker (`nvcc -rdc=true`) adds an empty
-/// cubin to a program that has only one module.
+/// Whether a cubin has neither functions nor variables. The device linker of `nvcc` adds such an empty cubin to a
+/// program without relocatable device code (without `-rdc=true`).
 pub(super) fn is_empty_cubin(cubin: &[u8]) -> bool {
     const CONTENT: [&str; 4] = [".text.", ".nv.global", ".nv.constant", ".nv.shared"];
     let Ok(file) = object::File::parse(cubin) else {

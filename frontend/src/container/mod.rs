@@ -53,7 +53,7 @@ pub const DETECT_LEN: usize = 8;
 /// A PTX text and, if the text is from a fat binary, the description of the fat binary's entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PtxText {
-    /// The PTX text, without the closing NUL. Bytes that are not UTF-8, which can only occur in
+    /// The PTX text, without the closing NUL. Bytes that are not UTF-8, which PTX allows only in
     /// comments and strings, are replaced by U+FFFD.
     pub text: String,
     /// The description of the fat binary's entry that contained the text; `None` if the text was

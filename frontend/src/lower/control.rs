@@ -74,7 +74,7 @@ impl FunctionLowering<'_, '_> {
                 None => blocks.push(self.label(target.name.name, target.name.span)?),
                 Some(count) => {
                     let base = self.ast.text(target.name.name);
-                    for number in 0..count.min(1 << 16) {
+                    for number in 0..count {
                         let text = format!("{base}{number}");
                         let name = self
                             .ast

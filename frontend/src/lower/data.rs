@@ -19,8 +19,8 @@ pub(super) fn element_bytes(variable: &Variable) -> u64 {
 }
 
 /// Returns the size of a variable in bytes. If the first dimension has no length, the number of values in the
-/// initialiser is used, or 0 if there is no initialiser. For global memory, a size that does not fit in 64 bits becomes
-/// the largest `u64`, and loading the module then fails for lack of memory.
+/// initialiser is used (1 if the initialiser is not a list), or 0 if there is no initialiser. For global memory, a size
+/// that does not fit in 64 bits becomes the largest `u64`, and loading the module then fails for lack of memory.
 pub(super) fn size(module: &Module, variable: &Variable) -> Lowered<u64> {
     let mut size = element_bytes(variable);
     for (i, dimension) in module[variable.dimensions].iter().enumerate() {
@@ -115,7 +115,10 @@ impl<'m> Contents<'m> {
         match init.kind {
             InitializerKind::List(list) => {
                 let inner = lengths.get(1..).unwrap_or_default();
-                let step = inner.iter().product::<u64>().saturating_mul(self.element);
+                // The inner dimensions of an array of unknown length can be of any size if the list is empty.
+                let step = inner
+                    .iter()
+                    .fold(self.element, |step, &length| step.saturating_mul(length));
                 let module = self.module;
                 for (i, part) in module.values(list).enumerate() {
                     let offset = at.saturating_add(step.saturating_mul(i as u64));

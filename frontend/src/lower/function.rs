@@ -40,8 +40,9 @@ pub(super) struct FunctionLowering<'a, 'p> {
     carry: Option<Variable>,
     /// Names of the `.param` variables that are stored in local memory; see [`FunctionLowering::find_memory_params`].
     in_memory: FxHashSet<Name>,
-    /// For each name of a `.param` variable in any scope of the function, the variable's size in
-    /// bits. The size is 0 if several variables with the same name have different sizes.
+    /// For each name of a `.param` variable in any scope of the function, the size in bits of the
+    /// variable's scalar type. The size is 0 if several variables with the same name have different
+    /// sizes.
     param_bits: FxHashMap<Name, u32>,
     /// The value of the pragma `used_bytes_mask` before the instruction that is being lowered. Bit
     /// `i` states whether the program uses byte `i` of the loaded vector.
@@ -158,7 +159,7 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
         }
     }
 
-    /// Fills `param_bits` with the sizes of the function's `.param` variables.
+    /// Fills `param_bits` with the sizes of the scalar types of the function's `.param` variables.
     fn find_param_bits(&mut self, body: &[Statement]) {
         let ast = self.ast;
         let in_body = body.iter().filter_map(|statement| match statement {
@@ -179,8 +180,8 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
         }
     }
 
-    /// Returns the size in bits of the `.param` variable with this name in any scope of the function. Returns 0 if
-    /// several such variables have different sizes, and `None` if there is no such variable.
+    /// Returns the size in bits of the scalar type of the `.param` variable with this name in any scope of the
+    /// function. Returns 0 if several such variables have different sizes, and `None` if there is no such variable.
     pub(super) fn param_bits(&self, name: Name) -> Option<u32> {
         self.param_bits.get(&name).copied()
     }

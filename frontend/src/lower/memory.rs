@@ -219,7 +219,7 @@ impl FunctionLowering<'_, '_> {
     }
 
     /// Emits the conversion of a value to the IR type for `ty`. A value that is wider than `ty` is
-    /// truncated.
+    /// truncated; a narrower value keeps its width.
     pub(super) fn cut_to(&mut self, value: Value, ty: OpType) -> Value {
         let from = self.b.function.dfg.ty(value);
         if from.lane_bits() <= ty.held().lane_bits() {

@@ -8,7 +8,7 @@
 //!
 //! A scalar parameter of a device function, or a scalar `.param` variable in a body, becomes an SSA
 //! variable if every access reads or writes the whole variable. Otherwise, it is in local memory.
-//! A `.param` array is in local memory, and calls pass its generic address.
+//! A `.param` array or vector is in local memory, and calls pass its generic address.
 
 mod asynchronous;
 mod bulk;

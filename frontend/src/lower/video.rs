@@ -52,8 +52,8 @@ fn mask(selector: &str) -> u8 {
 }
 
 impl FunctionLowering<'_, '_> {
-    /// Replaces each source in `args` by the parts that its selector selects, and stores the mask
-    /// of the lanes that the op writes in `desc`.
+    /// Replaces each source in `args` by the parts that its selector selects, and stores in `desc`
+    /// the mask of the lanes that the op writes.
     pub(super) fn select_lanes(
         &mut self,
         lanes: u32,

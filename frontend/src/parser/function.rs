@@ -63,7 +63,7 @@ impl Parser<'_> {
     }
 
     /// Parses the body or the semicolon after a function's head. Like ptxas, accepts a declaration of a
-    /// device function without a semicolon if another item follows.
+    /// device function without a semicolon if another item follows or the text ends.
     fn function_end(&mut self, function: Function) -> Parse<()> {
         let is_func = function.kind == FunctionKind::Func;
         let start = function.span.start;

@@ -25,7 +25,8 @@ pub(super) enum DeclarationSite {
 /// The code and the message of the diagnostic for a declaration that violates a rule.
 type Problem = (Code, String);
 
-/// The maximum size of a variable in bytes, which is larger than the memory of any real device.
+/// The maximum size of a variable in bytes, which is larger than the memory of any real device. There is no limit for
+/// `.global` variables at module scope.
 const MAX_OBJECT_SIZE: u64 = 1 << 47;
 
 /// The maximum alignment that a parameter of a device function may have, in bytes.

@@ -31,8 +31,8 @@ impl ResolvedInstruction {
         self.matched.get()
     }
 
-    /// Returns the IR operation of the instruction. The result is only meaningful if [`ResolvedInstruction::action`] is
-    /// `Becomes`.
+    /// Returns the IR operation of the instruction. Its opcode is only meaningful if [`ResolvedInstruction::action`] is
+    /// `Becomes`. Its types and modifiers are those of the instruction for every action.
     pub fn desc(&self) -> Desc {
         self.spelling().desc
     }

@@ -171,8 +171,9 @@ impl<'m> Names<'m> {
         Some(Diagnostic::error(Code::WRONG_SYMBOL_KIND, span, message))
     }
 
-    /// Creates the error for a name that is not declared. If a special register has a similar name,
-    /// the error suggests it.
+    /// Creates the error for a name that is not declared at its use. If the module declares the name later, the error
+    /// refers to this declaration. Otherwise, the error suggests a special register with a similar name, if there is
+    /// one.
     pub(super) fn unknown(&self, name: Name, span: Span) -> Diagnostic {
         let text = self.module.text(name);
         let diagnostic = unknown_text(Code::UNKNOWN_SYMBOL, text, span);

@@ -222,7 +222,7 @@ impl<'m> Scopes<'m> {
             match hidden {
                 Hidden::Name(name, binding) => {
                     self.names[name.index()] = binding;
-                    if let Split::Number(base, _) = self.split(name) {
+                    if let Some((base, _)) = self.compared_number(name) {
                         self.numbered.get_mut(&base).map(Vec::pop);
                     }
                 }
@@ -307,13 +307,7 @@ impl<'m> Scopes<'m> {
             depth,
             span: name.span,
         };
-        // A name with leading zeros such as `z02` is not compared with later ranges `z<n>`, although it is a member of
-        // an earlier range.
-        let text = self.module.text(name.name);
-        let digits = text.len() - text.trim_end_matches(|c: char| c.is_ascii_digit()).len();
-        if let Split::Number(base, number) = self.split(name.name)
-            && number.to_string().len() == digits
-        {
+        if let Some((base, number)) = self.compared_number(name.name) {
             let numbered = Numbered {
                 number,
                 depth,
@@ -327,6 +321,19 @@ impl<'m> Scopes<'m> {
         match same_scope {
             Some(earlier) => Err(Duplicate { name, earlier }),
             None => Ok(()),
+        }
+    }
+
+    /// Splits a name into its base and the number at its end, if the name is compared with later ranges. A name with
+    /// leading zeros such as `z02` is not compared with later ranges `z<n>`, although it is a member of an earlier range.
+    fn compared_number(&self, name: Name) -> Option<(Name, u64)> {
+        let text = self.module.text(name);
+        let digits = text.len() - text.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+        match self.split(name) {
+            Split::Number(base, number) if number.to_string().len() == digits => {
+                Some((base, number))
+            }
+            _ => None,
         }
     }
 
@@ -583,6 +590,10 @@ mod tests {
             [""; 0]
         );
         assert_eq!(duplicates(".reg .b32 z<3>; .reg .f32 z<5>;"), ["z"]);
+        assert_eq!(
+            duplicates(".reg .b32 z1; { .reg .b32 z02; } .reg .b32 z<3>;"),
+            ["z"]
+        );
         assert_eq!(duplicates("L: L: ret;"), ["L"]);
         assert_eq!(duplicates("x: .reg .b32 x;"), ["x"]);
         assert_eq!(duplicates("x: { .reg .b32 x; x1: }"), [""; 0]);

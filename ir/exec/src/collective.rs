@@ -1,10 +1,10 @@
 //! Collectives of a warp: determines which lanes execute a collective together, and computes the
 //! results of these lanes (`docs/semantics.md`, "Warps").
 //!
-//! Lanes that wait at collectives with the same op, the same modifiers and the same member mask
-//! form a group, even if they are at different instructions. A group is complete when every lane in
-//! its member mask has arrived or exited. If the mask of a lane does not contain the lane itself,
-//! Margay treats the lane as if the mask contained it.
+//! Lanes that wait at collectives with the same op, the same modifiers and the same member mask form a group, even if
+//! they are at different instructions. A group is complete when every lane in its member mask has arrived or exited. If
+//! all waiting lanes have the same mask, Margay treats a lane that its mask does not contain as if the mask contained
+//! it. For lanes with different masks, see [`has_outsiders`] and [`perform_apart`].
 
 use smallvec::{SmallVec, smallvec};
 

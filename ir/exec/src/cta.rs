@@ -371,9 +371,9 @@ impl CtaState {
         }
     }
 
-    /// Performs the operations at which lanes of a warp wait and that can be performed now, except
-    /// operations that depend on other warps. The lanes of these operations become ready. Returns
-    /// whether any lane became ready.
+    /// Performs all collectives of complete groups. If there is none, lets the lanes at one sync point continue whose
+    /// operation does not wait for other lanes. The lanes of these operations become ready. Returns whether any lane
+    /// became ready.
     fn resolve_warp(&mut self, runner: &mut impl Runner, warp: usize) -> bool {
         let state = &mut self.warps[warp];
         let candidates = state.waiting & !state.yielded & !state.at_barrier;
@@ -469,7 +469,7 @@ impl CtaState {
                 rest &= !lanes;
             }
         }
-        // The remaining lanes have executed a collective without a member mask, together.
+        // The remaining lanes have together executed a collective without a member mask, or have passed a `converge`.
         if rest != 0 {
             let sync_points = &self.warps[warp as usize].sync_points;
             let sync_point = sync_points[rest.trailing_zeros() as usize % 32];
@@ -719,7 +719,7 @@ fn lanes_at(sync_point: SyncPoint, sync_points: &[SyncPoint; 32]) -> u32 {
 }
 
 /// Returns whether lanes that are stopped at an operation can continue without waiting for other lanes of the warp.
-/// This is true for `converge`, for `activemask`, and for `shfl`, `vote` and `match` without `.sync`.
+/// This is true for `converge`, for `activemask`, and for `shfl` and `vote` without `.sync`.
 fn waits_for_nobody(desc: &Desc) -> bool {
     desc.opcode == Opcode::Converge || acts_on_present_lanes(desc)
 }

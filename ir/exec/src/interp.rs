@@ -63,8 +63,8 @@ pub trait Machine {
         bytes: u32,
         new: &mut dyn FnMut(Bits) -> Bits,
     ) -> Result<Bits, FaultKind>;
-    /// The interpreter calls this function at every jump and branch, so that the host can stop a launch. An error ends
-    /// the launch.
+    /// The interpreter calls this function at every jump and branch, and after each checked access, so that the host
+    /// can stop a launch. An error ends the launch.
     fn poll(&mut self) -> Result<(), FaultKind> {
         Ok(())
     }

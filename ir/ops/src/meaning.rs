@@ -7,14 +7,13 @@
 //! Tests compare fast lowerings with the reference functions. Invariant: a reference function does
 //! not panic for any operands, and the upper bits of its results are zero.
 //!
-//! The modules have these contents. [`arith`] implements the ops that accept both integer and
-//! floating-point types. It calls the functions for integers ([`int`], [`carry`]) or for floating
-//! point ([`float`], [`minmax`], [`approx`]). [`bits`], [`compare`], [`cvt`], [`data`] and
-//! [`video`] implement the other ops that compute each lane separately. [`atomic`] and [`mbarrier`]
-//! implement read-modify-writes, [`warp`] implements collectives, and [`matrix`] implements the
-//! matrix products of a warp. All exact floating-point arithmetic uses [`soft`]. For a [`Desc`]
-//! that no PTX instruction has (such as a sine of integers), a reference function returns zeros;
-//! the verifier rejects such a `Desc`.
+//! The modules have these contents. [`arith`] implements the ops that accept both integer and floating-point types. It
+//! calls the functions for integers ([`int`], [`carry`]) or for floating point ([`float`], [`minmax`], [`approx`]).
+//! [`bits`], [`compare`], [`cvt`], [`data`] and [`video`] implement the other ops that compute each lane separately.
+//! [`atomic`] and [`mbarrier`] implement read-modify-writes, [`warp`] implements collectives, and [`matrix`] implements
+//! the matrix products of a warp. [`soft`] implements exact floating-point arithmetic. For a [`Desc`] that no PTX
+//! instruction has (such as a sine of integers), a reference function returns zeros; the verifier rejects such a
+//! `Desc`.
 
 pub mod approx;
 pub mod arith;

@@ -269,8 +269,9 @@ macro_rules! for_each_op {
                 [shape(&[F16, F32, F64, S32], "", "").from(FACTORS).operands(Product).results(Product).mods(PRODUCT_MODS)];
             ActiveMask "activemask" (SYNC_WARP | CONVERGENT | TIME) (warp warp::activemask) [shape(&[B32], "", "b")];
             // Makes the lanes of a warp that wait at this op continue together. A lane does not wait for lanes that
-            // have not arrived. The pass `sync-points` inserts this op before volatile accesses, and between accesses
-            // of different lanes of a warp to the same shared memory.
+            // have not arrived. The pass `sync-points` inserts this op before volatile accesses, between accesses of
+            // different lanes of a warp to the same shared memory and, for targets below sm_70, before every access to
+            // shared memory.
             Converge "converge" (SYNC_WARP | FENCE | CONVERGENT) (none) [NOTHING];
             // Marks the header of a loop that may wait for memory. A lane may be suspended at this op.
             Yield "yield" (YIELDS | FENCE) (none) [NOTHING.mods(&["flag"])];

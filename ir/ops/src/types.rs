@@ -357,8 +357,8 @@ impl OpType {
         }
     }
 
-    /// Returns the type of the same class with twice the number of bits, which is the type of the
-    /// result of an operation with `.wide`.
+    /// Returns the type of the same class with twice the number of bits, which is the type of the result of an
+    /// operation with `.wide`. Returns other types unchanged.
     pub const fn widened(self) -> OpType {
         match self {
             OpType::U8 => OpType::U16,

@@ -30,8 +30,8 @@ pub fn callees(module: &Module, function: &Function) -> Vec<FuncId> {
     found
 }
 
-/// Returns, in ascending order of their IDs, all functions with a body and this signature. An indirect call with this
-/// signature may reach every one of these functions, because Margay does not compute which
+/// Returns, in ascending order of their IDs, all functions that have a body and this signature and are not kernels. An
+/// indirect call with this signature may reach every one of these functions, because Margay does not compute which
 /// functions' handles an indirect call can receive.
 pub fn with_handles<'a>(
     module: &'a Module,

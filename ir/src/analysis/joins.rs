@@ -3,13 +3,13 @@
 //! Gao: "A Linear Time Algorithm for Placing phi-Nodes").
 //!
 //! The dominance frontiers themselves are not computed, because for nested loops their total size is quadratic in the
-//! number of loops. Instead, a walk over the dominator tree starts at each write and ends at a
-//! block where the variable is dead. If the variable is live again in a descendant of that block in
-//! the tree, a write lies between the two blocks, and the walk that starts at this write visits the
-//! descendant.
+//! number of loops. Instead, a walk over the dominator tree starts at each write and at each block that has been found.
+//! A walk ends at a block where the variable is dead. If the variable is live again in a descendant of that block in
+//! the tree, a write lies between the two blocks, and the walk that starts at this write visits the descendant.
 //!
-//! Invariant: the time of a query ([`Joins::of`]) is at most proportional to the number of blocks
-//! where the variable is live and their edges.
+//! Invariant: a query ([`Joins::of`]) visits only blocks that write the variable and blocks where the variable is live,
+//! each once. Its time is proportional to the number of these blocks and their edges, apart from a logarithmic factor
+//! for the queue.
 
 use std::collections::BinaryHeap;
 

@@ -26,9 +26,9 @@ impl Range<'_> {
     }
 }
 
-/// For each block for which `wanted` returns true, returns the values that are live at the start of
-/// the block, in the order of their indices. The result does not contain values for which `skip`
-/// returns true. Calls `each` with the live range of every other value.
+/// For each block for which `wanted` returns true, returns the values that are live at the start of the block, in the
+/// order of their indices. The result does not contain values for which `skip` returns true. Calls `each` with the live
+/// range of every other value that has a use.
 pub fn live_in(
     function: &Function,
     cfg: &Cfg,

@@ -48,8 +48,8 @@ const STEP: i128 = 1 << 36;
 /// value of a counter times its factor; and the distance from the sum of a pointer and a counter to
 /// the access that must run before a step of the counter.
 const COUNTED: i128 = 1 << 35;
-/// The maximum distance in bytes from a pointer that is a block parameter to the start or the end
-/// of an access. If the pointer is a kernel parameter, the limit is [`FAR_FROM_PARAM`].
+/// The maximum distance in bytes from a pointer that is a block parameter, or from the sum of a pointer and a counter,
+/// to the start or the end of an access. If the pointer is a kernel parameter, the limit is [`FAR_FROM_PARAM`].
 const FAR: i128 = 1 << 36;
 const FAR_FROM_PARAM: i128 = MARGIN as i128 - 4096;
 const _: () = assert!(2 * STEP + COUNTED + FAR <= FAR_FROM_PARAM);

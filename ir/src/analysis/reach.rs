@@ -21,6 +21,9 @@ use margay_ops::sreg::SpecialReg;
 /// The maximum length of a path of operations, backwards from a value, that the analysis considers.
 const DEPTH: u32 = 10;
 
+/// Maximum number of warps that can be resident on a multiprocessor, for all architectures (`%nwarpid`).
+const MAX_SM_WARPS: i128 = 64;
+
 /// An interval of integers, from `low` to `high`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Interval {
@@ -155,9 +158,9 @@ impl<'a> Reach<'a> {
         root
     }
 
-    /// Returns the root of an address, like [`Reach::of`], but the search goes backwards only
-    /// through additions of constants. Therefore, the distance between two addresses with the same
-    /// root is constant.
+    /// Returns the root of an address, like [`Reach::of`], but the search goes backwards only through operations that
+    /// add a constant (0 for conversions). Therefore, the distance between two addresses with the same root is
+    /// constant.
     pub fn by_constants(&self, address: Value, here: &dyn Fn(Inst) -> bool) -> Root {
         let mut root = Root {
             value: address,
@@ -316,8 +319,7 @@ impl<'a> Reach<'a> {
                 Some(Interval::new(0, i128::from(mask)))
             }
             (Opcode::Rem, 2) if !ty.is_signed() => {
-                // The divisor must not be zero: a remainder by zero is the dividend or has all bits set, so it has no
-                // bound.
+                // The divisor must not be zero: a remainder by zero has all bits set, so it has no bound.
                 let by = constant(1)
                     .map(|by| by & low_bits(bits))
                     .filter(|&by| by != 0)?;
@@ -386,7 +388,8 @@ impl<'a> Reach<'a> {
             R::NtidZ => self.threads.min(64),
             R::Laneid => 31,
             R::Warpid => (self.threads - 1) / 32,
-            R::Nwarpid => (self.threads + 31) / 32,
+            // The number of warps of the multiprocessor, not of the CTA.
+            R::Nwarpid => MAX_SM_WARPS,
             R::CtaidX | R::CtaidY | R::CtaidZ => self.blocks? - 1,
             R::NctaidX | R::NctaidY | R::NctaidZ => self.blocks?,
             _ => return None,

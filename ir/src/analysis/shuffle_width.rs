@@ -14,9 +14,9 @@ use crate::function::Function;
 /// Maximum number of operations between the shift and the shuffle.
 const DEPTH: u32 = 8;
 
-/// Returns whether the operand `c` of a shuffle can be the result of a computation from a width: it
-/// is a constant, or it is computed with a shift by at least 8 or a multiplication by a multiple of
-/// 256. The shift is greater than 8 if the compiler combines it with the computation of the width.
+/// Returns whether the operand `c` of a shuffle can be the result of a computation from a width: it is a constant, or
+/// it is computed with a left shift by at least 8, a left shift of a multiple of 256, or a multiplication by a multiple
+/// of 256. The shift is greater than 8 if the compiler combines it with the computation of the width.
 pub fn can_be_width(function: &Function, c: Value) -> bool {
     function.dfg.constant(function.dfg.resolve(c)).is_some() || is_shifted(function, c, DEPTH)
 }

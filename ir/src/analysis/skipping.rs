@@ -153,8 +153,8 @@ impl Graph<'_> {
         self.function.successors(block).is_empty()
     }
 
-    /// Returns whether a thread that starts `block` only exits: the code contains only jumps and
-    /// instructions without another effect.
+    /// Returns whether a thread that starts `block` only exits: the code contains only `jump`, `exit`, `ret`,
+    /// `converge` and `observe.event`.
     fn only_exits(&self, mut block: Block) -> bool {
         let is_trivial = |inst: &Inst| {
             let opcode = self.function.dfg.insts[*inst].opcode;

@@ -19,10 +19,10 @@
 //! - Special registers: the class that [`SpecialReg::uniformity`] returns; `%laneid` is affine.
 //! - `%tid`: varying, unless each warp is inside one row of the block ([`Assumptions::whole_rows`]). Then `%tid.x`
 //!   is affine, and `%tid.y` and `%tid.z` are equal for the warp.
-//! - Pure operations: the class of the least uniform operand. If an operand is affine, these
-//!   results are affine: a sum, a difference, a product with a constant, and a selection with a
-//!   uniform condition between values with equal strides. Any other result of an affine operand
-//!   varies.
+//! - Pure operations: the class of the least uniform operand. If an operand is affine, these results are affine: a sum,
+//!   a difference, a negation, a product with a constant, a left shift by a constant, a narrowing, a bitcast between
+//!   integers, and a selection with a uniform condition between values with equal strides. A difference or sum whose
+//!   strides cancel is equal for the warp. Any other result of an affine operand varies, except the conversions below.
 //! - Widening of an affine value: affine if no lane wraps. No lane wraps if the base is a multiple of a power of two
 //!   that is larger than `stride * lane` of the last lane.
 //! - Weak loads from a uniform address: loads of constant or parameter memory and loads with `.nc` have the class of
@@ -30,7 +30,8 @@
 //!   vary. Other loads are equal for the warp, but not for the CTA, because other threads may write
 //!   between the loads of two warps.
 //! - Strong and volatile loads, and atomics: varying, because each lane makes its own access.
-//! - `vote`, `redux`, `match.all` with a uniform member mask: equal for the warp.
+//! - `vote`, `redux` and the first result of `match.all`, with a uniform member mask: equal for the warp. The predicate
+//!   of `match.all`, and these ops without `.sync`: varying.
 //! - `shfl`, `match.any`, `elect`, `activemask`, clocks: varying. A shuffle varies even if all lanes read the same
 //!   source lane: if that lane has exited, the result of each lane is its own operand.
 //! - `bar.red` in which all threads of the CTA take part, with a uniform barrier operand: equal for
@@ -236,8 +237,9 @@ impl Uniformity {
         !self.control.leaving(function, value, block).is_uniform()
     }
 
-    /// Returns whether the analysis proves that lanes of a warp (or of a chunk, if `Assumptions::width` is less than 32)
-    /// which have reached `block` the same number of times are in the same iteration of every loop around the block.
+    /// Returns whether the analysis proves that lanes of a warp (or of a chunk, if `Assumptions::width` is less than
+    /// 32) which have reached `block` the same number of times are in the same iteration of every loop around the
+    /// block.
     pub fn is_converged(&self, cfg: &Cfg, dominators: &Dominators, block: Block) -> bool {
         self.control.is_converged(cfg, dominators, block)
     }

@@ -10,17 +10,17 @@
 //!
 //! A merged function has two additional parameters: the index of the continuation to which it returns, and the *stack
 //! pointer*. The stack pointer is a generic address in the local memory of the thread, where the frame of the function
-//! begins. This frame contains the function's slots and then the values that are live across its calls ([`frame`]). A
-//! call saves these values ([`saves`]), checks that the callee's frame fits (`stack.check`) and jumps to the callee's
-//! entry with the arguments. `ret` jumps to the continuation with the given index; the arguments of this jump are the
-//! results and the callee's stack pointer ([`merge`]). After a call, each value that was live across the call is loaded
-//! from the frame, or is rematerialised if it is cheap to compute. Where control flow joins, block
-//! parameters merge each such loaded or rematerialised value with the original value. The frame of
-//! the kernel is its last slot, and the stack begins at the end of that slot.
+//! begins. This frame contains the function's slots and then those values that are live across its calls and that are
+//! not cheap to compute again ([`frame`]). A call saves these values ([`saves`]), checks that the callee's frame fits
+//! (`stack.check`) and jumps to the callee's entry with the arguments. `ret` jumps to the continuation with the given
+//! index; the arguments of this jump are the results and the callee's stack pointer ([`merge`]). After a call, each
+//! value that was live across the call is loaded from the frame, or is rematerialised. Where control flow joins, block
+//! parameters merge each such loaded or rematerialised value with the original value. The frame of the kernel is its
+//! last slot, and the stack begins at the end of that slot.
 //!
-//! A call through a handle becomes a comparison of the handle with the handles of all functions that have the signature
-//! of the call. If the handle equals none of these handles, the launch fails with `invalid.pc`. All functions of a
-//! signature that is called through handles return through one common block.
+//! A call through a handle becomes a binary search among the handles of all functions that have a body and the
+//! signature of the call. If the handle equals none of these handles, the launch fails with `invalid.pc`. All functions
+//! of a signature that is called through handles return through one common block.
 //!
 //! Invariants: after the pass, either the kernel contains no call or the pass has not changed it. If it has changed the
 //! kernel, the layout has the order of the program (`Layout::in_program_order`): a function follows its first call. The

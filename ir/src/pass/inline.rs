@@ -3,11 +3,11 @@
 //! [`Inlining::of`] chooses a limit for a kernel and all functions that it calls: the maximum size of a function that
 //! is inlined. The size of a function includes the functions that are inlined into it. The limit is the first of
 //! [`LIMITS`] with which the kernel and the functions that are not inlined together have at most [`MAX_TOTAL`]
-//! instructions. If a called function contains sync points, only the first limit, 40 and 0 are tried. The size of the
-//! code therefore stays in proportion to the length of the text, even if the functions form a long chain in which each
-//! function calls the next one twice. Recursive calls, calls through handles and calls of functions without a body are
-//! never inlined. The pass removes a call if its results are unused and the called function is known to return always
-//! and to have no other effect.
+//! instructions, or the last one if there is no such limit. If a called function contains sync points, only the first
+//! limit, 40 and 0 are tried. The size of the code is therefore limited, even if the functions form a long chain in
+//! which each function calls the next one twice. Calls of recursive functions, calls through handles and calls of
+//! functions without a body are never inlined. The pass removes a call if its results are unused and the called
+//! function is known to return always and to have no other effect.
 //!
 //! Invariant: after this pass a function has at most [`MAX_INSTS`] instructions, unless it had more before.
 

@@ -1,6 +1,7 @@
 //! Inserts a `check.access` in front of each access that a checking run examines, and an `observe.access` in front of
-//! each access that a tool observes. A checked access uses the address that `check.access` returns. An observed access
-//! keeps its address.
+//! each access that a tool observes. Also inserts a `check.fence` for fences, and an `observe.event` for other events
+//! that tools observe. A checked access uses the address that `check.access` returns. An observed access keeps its
+//! address.
 //!
 //! The pass runs on functions as they were lowered, so that the interpreter and native code examine the same accesses.
 //! Accesses to a local variable at a constant offset inside the variable are not examined, because they are always
@@ -32,8 +33,8 @@ use crate::syscall::Syscall;
 pub struct Request {
     /// Whether to insert a `check.access` in front of accesses.
     pub accesses: bool,
-    /// Whether to detect races. If so, each `check.access` passes the access of every lane to the
-    /// race detector, with the operands of the access, and each fence gets a `check.fence`.
+    /// Whether to detect races. If so, each `check.access` passes the access of every lane to the race detector, with
+    /// the operands of the access, and each fence except proxy fences gets a `check.fence`.
     pub order: bool,
     /// Whether to check that the bytes that a thread reads have been written.
     pub initialisation: bool,
@@ -243,8 +244,8 @@ fn observation(function: &mut Function, inst: Inst, access: ObservedAccess) -> I
     observe(function, inst, (data.ty, mods), &[address])
 }
 
-/// Creates the observation of a barrier, collective, fence or operation on groups of copies; returns `None` for an
-/// event that is not selected.
+/// Creates the observation of a barrier, collective, fence or operation on groups of copies. Returns `None` for other
+/// instructions and for events that are not selected.
 fn observed_event(function: &mut Function, inst: Inst, selection: Selection) -> Option<Inst> {
     let data = function.dfg.insts[inst];
     let (event, operands) = match data.opcode {
@@ -422,9 +423,10 @@ fn uses_low_half(function: &Function, inst: Inst, whole: &FxHashSet<Value>) -> b
     data.opcode == Opcode::Ld && data.mods.is_weak() && is_word && !whole.contains(result)
 }
 
-/// Returns the elements of a vector load that no operation uses, one bit for each. Compilers load whole vectors even
-/// if the program reads only some of the elements. All elements count as used if none is used, or if the load is not
-/// weak. For an atomic exchange, returns 1 if no operation uses the old value: the exchange is then an atomic store.
+/// Returns the elements of a vector load that no operation uses, one bit for each. Compilers load whole vectors even if
+/// the program reads only some of the elements. All elements count as used if none is used, if the load is not weak, or
+/// if it has more than eight elements. For an atomic exchange, returns 1 if no operation uses the old value: the
+/// exchange is then an atomic store.
 fn unused_elements(function: &Function, inst: Inst, used: &FxHashSet<Value>) -> u8 {
     let data = &function.dfg.insts[inst];
     let results = function.dfg.results(inst);

@@ -1,13 +1,12 @@
 //! Keeps the lanes of a warp in the same iteration of a loop, if the program can observe whether
 //! they are in the same iteration.
 //!
-//! `activemask`, and `shfl`, `vote` and `match` without `.sync`, act on the lanes that execute them together. On GPUs,
-//! lanes that skip such an operation in one iteration wait for the other lanes at the end of the
-//! iteration. Programs such as `if (x == bin) atomicAggInc(&count[bin])` in a loop over bins rely
-//! on this: otherwise lanes would act together with lanes of earlier or later iterations. The pass
-//! gives each loop with such an operation a single back edge with a sync point. Lanes at this sync
-//! point continue when no lane waits at a lower sync point of the loop. Calls of functions that may
-//! execute such an operation count as such operations ([`Acting`]).
+//! `activemask`, and `shfl` and `vote` without `.sync`, act on the lanes that execute them together. On GPUs, lanes
+//! that skip such an operation in one iteration wait for the other lanes at the end of the iteration. Programs such as
+//! `if (x == bin) atomicAggInc(&count[bin])` in a loop over bins rely on this: otherwise lanes would act together with
+//! lanes of earlier or later iterations. The pass gives each loop with such an operation a single back edge with a sync
+//! point. Lanes at this sync point continue when no lane waits at a lower sync point of the loop. Calls of functions
+//! that may execute such an operation count as such operations ([`Acting`]).
 
 use rustc_hash::{FxHashMap, FxHashSet};
 

@@ -84,7 +84,7 @@ fn integer_result(function: &Function, inst: Inst) -> Option<(Value, u32)> {
     }
 }
 
-/// Returns the largest value of a special register; `None` if it is not known.
+/// Returns an upper bound of the values of a special register; `None` if no bound is known.
 fn limit(register: SpecialReg) -> Option<u64> {
     use SpecialReg as R;
     Some(match register {

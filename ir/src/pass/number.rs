@@ -5,9 +5,9 @@
 //! parameter at a constant offset, which therefore counts as a pure operation here. In a function without sync points,
 //! the pass replaces an operation by an equal operation that dominates it. In a function with sync points, it does so
 //! only for operations that cost nothing to compute again. It replaces any other operation only if the equal operation
-//! is in the same block, and no sync point lies between the two. If a sync point were between the
-//! two, the result of the first operation would have to be stored while a lane waits at the sync
-//! point. If warps run in lock-step, accesses to shared memory count as sync points.
+//! is in the same block, and no sync point lies between the two. If a sync point were between the two, the result of
+//! the first operation would have to be stored while a lane waits at the sync point. If warps run in lock-step,
+//! accesses to shared memory and accesses at generic addresses count as sync points.
 //!
 //! A load is replaced if the same block has loaded or stored the same type at the same address and nothing in between
 //! may have changed the memory. Between the two accesses there must be no write to the same space or to a generic
@@ -38,6 +38,8 @@ const MOST_EQUAL: usize = 8;
 struct Number {
     desc: Desc,
     args: SmallVec<[Value; 4]>,
+    /// The types of the results. A load of 32 bits has a result of type `b32`, `b64` or `f32`, as the register has.
+    results: SmallVec<[Type; 2]>,
 }
 
 /// The known contents of memory at some point in a block. For each state space, the key of the inner map consists of
@@ -55,16 +57,18 @@ pub fn run(function: &mut Function, module: &Module) -> bool {
     let mut changed = false;
     for &block in cfg.rpo() {
         let mut known = Known::default();
-        // The operations since the last sync point before the current instruction, in this block.
+        // The operations of this block between the last sync point and the current instruction.
         let mut behind: FxHashMap<Number, Inst> = FxHashMap::default();
         let mut gone: FxHashSet<Inst> = FxHashSet::default();
         for inst in function.insts(block).to_vec() {
             function.dfg.resolve_args(inst);
             let data = function.dfg.insts[inst];
             if is_shared(function, inst) {
+                let results = function.dfg.results(inst).iter();
                 let number = Number {
                     desc: data.desc(),
                     args: function.dfg.args(inst).into(),
+                    results: results.map(|&value| function.dfg.ty(value)).collect(),
                 };
                 let free = is_free(function, inst);
                 let first = if cut && !free {

@@ -1,8 +1,8 @@
 //! Local promotion: replaces pieces of `.local` memory by SSA values if the addresses of all accesses to these pieces
 //! are known.
 //!
-//! The pass splits a slot into pieces if the function uses the address of the slot in three ways only: it adds
-//! constants, converts the address between local and generic, and makes weak loads and stores inside the slot
+//! The pass splits a slot into pieces if the function uses the address of the slot in three ways only: it adds or
+//! subtracts constants, converts the address between local and generic, and makes weak loads and stores inside the slot
 //! ([`accesses`]). Each piece whose accesses all have the same offset and size becomes a variable. Block parameters at
 //! iterated dominance frontiers turn the variables into values ([`values`]). Pieces of different sizes that overlap
 //! stay in memory. If a slot has a volatile or misaligned access, the whole slot stays in memory.

@@ -1,4 +1,4 @@
-//! Folds constants and removes redundant block parameters and dead code.
+//! Folds constants, and removes redundant block parameters, unreachable blocks and dead code.
 //!
 //! The constant folder computes results with the reference functions of the op table (meanings), so its results equal
 //! the results of the interpreter.
@@ -13,7 +13,8 @@ use margay_ops::mods::{Mods, StateSpace};
 use margay_ops::ops::{Effects, Opcode};
 use margay_ops::types::{Kind, OpType};
 
-/// Simplifies a function until nothing changes, in at most four rounds.
+/// Simplifies a function in at most four rounds. Stops after a round that has neither folded an instruction nor removed
+/// a redundant block parameter.
 pub fn run(function: &mut Function) {
     for _ in 0..4 {
         let mut changed = fold(function);

@@ -71,7 +71,8 @@ fn by_first_latch(function: &Function, cfg: &Cfg, loops: &Loops) -> Vec<usize> {
 enum Wait {
     /// Weak loads, surface loads and system calls.
     Reads,
-    /// Atomics, fences, barriers, strong loads, sleeps, clocks, and calls of functions without a body.
+    /// Atomics, fences, barriers, strong loads, sleeps, clocks, calls of functions without a body, and other ops that
+    /// read memory, such as `cp.async`.
     Strong,
 }
 

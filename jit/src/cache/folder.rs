@@ -72,7 +72,8 @@ impl Folder {
         found.clone()
     }
 
-    /// Reads an entry if it exists, belongs to this process's user, and no other user may write to it.
+    /// Reads an entry if it is a regular file of this process's user, no other user may write to it, and it is not
+    /// larger than the limit of its part.
     pub(super) fn read(&self, key: &Digest) -> Option<Vec<u8>> {
         let user = self.rights().ok()?.user;
         // `O_NONBLOCK`: a pipe with the name of an entry must not block this process.
@@ -101,7 +102,7 @@ impl Folder {
         self.rights().is_ok() && self.path_of(key).is_file()
     }
 
-    /// Deletes the entry of a key, because its file is damaged or not trusted.
+    /// Deletes the entry of a key, because the content of its file is damaged or belongs to another key.
     pub(super) fn remove(&self, key: &Digest) {
         // If the file cannot be deleted, the next read rejects it again.
         let _ = fs::remove_file(self.path_of(key));

@@ -158,8 +158,9 @@ impl Lane<'_, '_> {
         }
     }
 
-    /// Returns how many low bits of a module variable's address are zero. Windows of memory are aligned to more than 32
-    /// bytes, so this number is the same for offsets in a window and for host addresses.
+    /// Returns how many low bits of the result of a `symbol.addr` are known to be zero. The result is the address of a
+    /// module variable plus a constant. Windows of memory are aligned to more than 32 bytes, so this number is the same
+    /// for offsets in a window and for host addresses.
     fn alignment_of_variable(&self, def: Inst) -> LowPart {
         let (symbol, addend) = split_symbol_payload(self.function.dfg.insts[def].payload());
         match self.symbols.get(&symbol) {

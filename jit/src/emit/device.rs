@@ -1,8 +1,8 @@
 //! Native code of device functions that are not inlined: recursive functions, functions that are called through
 //! handles, and functions that are too large to inline.
 //!
-//! Each call runs one thread. The caller passes an array of 16-byte cells, which contains first the arguments and then
-//! the results.
+//! Each call runs one thread. The caller passes an array of 16-byte cells. At the start of the call, the cells contain
+//! the arguments; when the function returns, they contain the results.
 
 use std::mem::offset_of;
 

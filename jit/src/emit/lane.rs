@@ -310,8 +310,8 @@ impl<'a, 'b> Lane<'a, 'b> {
         }
     }
 
-    /// Emits loads from the frame of the values that a region uses. Values that are only used after
-    /// the region are not loaded.
+    /// Emits loads from the frame of the values that a region uses, or must store at a sync point at its end. All other
+    /// values that are used only after the region stay in the frame and are not loaded.
     fn load_live(&mut self, first: Block, live_in: &[Value]) {
         let Some(regions) = self.regions.filter(|_| !live_in.is_empty()) else {
             return;

@@ -162,7 +162,7 @@ impl Lane<'_, '_> {
     }
 
     /// Emits code that loads an element from memory and converts it to the bits of an IR value. A
-    /// `strong` load is a single atomic access.
+    /// `strong` load is a single access of the host.
     pub(crate) fn load_element(
         &mut self,
         element: ir::Type,
@@ -171,7 +171,12 @@ impl Lane<'_, '_> {
         (value, data): (Value, &InstData),
     ) -> ir::Value {
         let to = clif_type(self.function.dfg.ty(value));
-        if strong && element.bits() <= 64 {
+        if strong && element == types::I128 {
+            let at = self.b.ins().iadd_imm_s(address, i64::from(offset));
+            let halves = self.load_whole(types::I64, at, 2);
+            let bits = self.b.ins().iconcat(halves[0], halves[1]);
+            self.convert_loaded(bits, to, data.ty)
+        } else if strong && element.bits() <= 64 {
             let at = self.b.ins().iadd_imm_s(address, i64::from(offset));
             let bits = self.b.ins().atomic_load(element, device(), at);
             self.convert_loaded(bits, to, data.ty)
@@ -245,8 +250,8 @@ impl Lane<'_, '_> {
         Ok(())
     }
 
-    /// Emits the store of the low bits of a value to an element in memory. A `strong` store is a
-    /// single atomic access.
+    /// Emits the store of the low bits of a value to an element in memory. A `strong` store is a single access of the
+    /// host.
     pub(crate) fn store_element(
         &mut self,
         element: ir::Type,
@@ -255,7 +260,11 @@ impl Lane<'_, '_> {
         bits: ir::Value,
     ) {
         let from = self.b.func.dfg.value_type(bits);
-        if strong && element.bits() <= 64 {
+        if strong && element == types::I128 {
+            let (low, high) = self.b.ins().isplit(bits);
+            let at = self.b.ins().iadd_imm_s(address, i64::from(offset));
+            self.store_whole(types::I64, at, &[low, high]);
+        } else if strong && element.bits() <= 64 {
             let bits = self.narrowed(bits, element);
             let at = self.b.ins().iadd_imm_s(address, i64::from(offset));
             self.b.ins().atomic_store(device(), bits, at);
@@ -289,7 +298,8 @@ impl Lane<'_, '_> {
     }
 }
 
-/// Returns whether only the worker that runs the CTA accesses the CTA's memory of a state space.
+/// Returns whether accesses to a state space need not be atomic: either only the worker that runs the CTA (or its whole
+/// cluster) accesses this memory, or no thread writes it (kernel parameters).
 pub(crate) fn is_private(space: StateSpace) -> bool {
     matches!(
         space,

@@ -7,11 +7,12 @@
 //!
 //! The function returns [`status::GENERAL`] if the CTA scheduler ([`margay_exec`]) must continue
 //! the CTA. The causes are: lanes that yield, barriers whose number is not constant or that do not
-//! wait for all threads, lanes or warps that wait at different barriers, and lanes that may still
-//! reconverge with lanes that have yielded. Invariant: when the function returns `GENERAL`, the
-//! headers of the frames record where each lane waits and which lanes have exited. The context
-//! field `phase` then contains the resume point at which the phase began, and the field `moved`
-//! contains the number of warps that have run in this phase.
+//! wait for all threads, lanes or warps that wait at different barriers, collectives that the host cannot complete at
+//! once, and lanes that may still reconverge with lanes that have yielded. In checking runs that examine
+//! synchronisation or the order of accesses, the CTA scheduler also continues CTAs with diverged warps. Invariant: when
+//! the function returns `GENERAL`, the headers of the frames record where each lane waits and which lanes have exited.
+//! The context field `phase` then contains the resume point at which the phase began, and the field `moved` contains
+//! the number of warps that have run in this phase.
 
 mod completions;
 
@@ -68,7 +69,7 @@ struct Driver<'a> {
     warp_converged: Variable,
     /// The barrier that warps have reached in this phase; [`SyncPoint::EXIT`] if no warp has reached a barrier yet.
     agreed: Variable,
-    /// Nonzero if two warps have reached different sync points.
+    /// Nonzero if two warps have reached different barriers in this phase.
     disagreed: Variable,
     /// For each resume point, the block at which its code begins.
     resume_points: Vec<ir::Block>,
@@ -560,7 +561,8 @@ impl<'a> Driver<'a> {
         self.general(b, moved);
     }
 
-    /// Emits the block `sort_out`, which calls the host to decide which lanes of the warp continue.
+    /// Emits the block `sort_out`, which calls the host to decide which lanes of the warp continue. In checking runs
+    /// that examine synchronisation or the order of accesses, the CTA scheduler decides instead.
     fn sort(&self, b: &mut FunctionBuilder<'_>) {
         b.switch_to_block(self.sort_out);
         if self.request.watches() {
@@ -607,7 +609,7 @@ impl<'a> Driver<'a> {
         self.resume_points.len() <= 32
     }
 
-    /// Emits the switch with which a warp jumps to the resume point at which the phase begins.
+    /// Emits the jump of a warp to the resume point at which the phase begins.
     fn enter_phase(&self, b: &mut FunctionBuilder<'_>, phase: ir::Value) {
         if !self.continues_directly() {
             b.ins().jump(self.enter, &[BlockArg::Value(phase)]);

@@ -13,7 +13,8 @@
 //! If the host refuses the access, the host records the fault, and generated code executes a trap
 //! instruction.
 //!
-//! Accesses that [`Reach`] proves to be inside a variable are not tested.
+//! Accesses that [`Reach`] proves to be inside a variable are not tested. In a trusted specialisation
+//! ([`crate::Specialisation::trusted`]), most other accesses are not tested either.
 //!
 //! [`Helpers::verify`]: crate::abi::Helpers::verify
 
@@ -91,7 +92,8 @@ impl Lane<'_, '_> {
         }
     }
 
-    /// Returns the root of an access's address, and whether the access is proved to be valid and needs no test.
+    /// Returns the root of an access's address, and whether the access needs no test: because it is proved to be valid
+    /// or, in a trusted specialisation, because an invalid access would fault.
     pub(crate) fn root_of(&self, inst: Inst, data: &InstData) -> (Root, bool) {
         let space = data.mods.space();
         let reach = Reach::new(self.function);

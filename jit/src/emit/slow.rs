@@ -335,7 +335,8 @@ impl Lane<'_, '_> {
         self.helper("check_fence", offset_of!(Helpers, check_fence), &args, None);
     }
 
-    /// Emits code that leaves the native function if a local address is beyond the end of the thread's local memory.
+    /// Emits code that leaves the native function if a local address is beyond the part of local memory that stack
+    /// frames may occupy ([`NativeContext::stack_limit`]).
     pub(crate) fn check_stack(&mut self, inst: Inst) {
         let end = self.arg(inst, 0);
         let end = match self.b.func.dfg.value_type(end) {

@@ -194,10 +194,10 @@ impl View {
 
     /// Returns the address of the bits of `len` bytes at `start`: bit `i % 8` of byte `i / 8` states whether byte `i`
     /// has been written. Returns 0 if no tracked range contains any of the bytes, because all of them are then treated
-    /// as written, or if all bytes of the tracked range have been written. Returns `None` on big-endian hosts, or if
-    /// the bit of the byte at `start` is not bit 0 of a byte of the record. The memory of the bits is not freed while
-    /// this view exists. The [`Initialised`] uses these bits until [`Initialised::track`] or
-    /// [`Initialised::forget`] replaces or removes the range.
+    /// as written, or if all bytes of the tracked range have been written. Returns `None` on big-endian hosts, if some
+    /// of the bytes are tracked but no single range contains all of them, or if the bit of the byte at `start` is not
+    /// bit 0 of a byte of the record. The memory of the bits is not freed while this view exists. The [`Initialised`]
+    /// uses these bits until [`Initialised::track`] or [`Initialised::forget`] replaces or removes the range.
     pub fn record(&mut self, of: &Initialised, start: u64, len: u64) -> Option<u64> {
         let Some(range) = self.range(of, start, len) else {
             return of.is_untracked(start, len).then_some(0);

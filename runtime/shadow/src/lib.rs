@@ -5,8 +5,9 @@
 //! - [`trie`] contains the maps of which vector clocks consist.
 //! - [`values`] records the bytes that threads have stored.
 //!
-//! This crate does not depend on the runtime. Its inputs are only numbers: addresses, indices of CTAs and threads, and
-//! indices of instructions in kernels ([`race::Site`]). It accesses no memory of the program.
+//! This crate does not depend on the runtime. Its inputs are only addresses, indices of launches, CTAs and threads,
+//! indices of instructions in kernels ([`race::Site`]), properties of accesses, and copies of the bytes that threads
+//! store. It accesses no memory of the program.
 
 #![forbid(unsafe_code)]
 

@@ -179,7 +179,8 @@ fn without_own(mut frames: Vec<HostFrame>) -> Vec<HostFrame> {
 }
 
 struct Captured {
-    /// An address inside the call instruction of each frame, innermost first, without the frames of this library.
+    /// An address inside the call instruction of each frame, innermost first. If this library is a separate file, its
+    /// frames are omitted.
     addresses: Vec<usize>,
     /// The frames of Python code, innermost first.
     python: Vec<HostFrame>,
@@ -198,7 +199,7 @@ struct Captured {
 pub struct CallStack(Arc<Captured>);
 
 impl CallStack {
-    /// Captures the stack of the calling thread, without the frames of this library.
+    /// Captures the stack of the calling thread. [`CallStack::frames`] omits the frames of this library.
     pub fn capture() -> CallStack {
         CallStack(Arc::new(Captured {
             addresses: unwind::return_addresses(),

@@ -1,4 +1,4 @@
-//! Reads the frames of Python code on the calling thread's stack, for CPython 3.9 and later.
+//! Reads the frames of Python code on the calling thread's stack, for CPython 3.10 and later (`PyGC_IsEnabled`).
 //!
 //! Invariant: functions of the interpreter that need the interpreter's lock are called only on a thread that holds the
 //! lock. Most extension modules release the lock before a call of CUDA. The frames of a thread that has released the
@@ -15,9 +15,10 @@ const MOST: usize = 64;
 
 type Object = *mut c_void;
 
-/// Declares the functions of the interpreter that this module calls.
+/// Declares the functions of the interpreter that this module calls. If several symbols are given, a function has
+/// different names in different versions.
 macro_rules! interpreter {
-    ($($name:ident: $symbol:literal ($($parameter:ty),*) $(-> $result:ty)?;)*) => {
+    ($($name:ident: $($symbol:literal)|+ ($($parameter:ty),*) $(-> $result:ty)?;)*) => {
         struct Interpreter {
             $($name: unsafe extern "C" fn($($parameter),*) $(-> $result)?,)*
         }
@@ -28,7 +29,7 @@ macro_rules! interpreter {
             fn find() -> Option<Interpreter> {
                 Some(Interpreter {
                     $($name: {
-                        let found = symbol($symbol)?;
+                        let found = [$($symbol),+].into_iter().find_map(symbol)?;
                         // SAFETY: the symbol is CPython's function with this documented type.
                         unsafe { mem::transmute::<*mut c_void, unsafe extern "C" fn($($parameter),*) $(-> $result)?>(found) }
                     },)*
@@ -42,7 +43,7 @@ interpreter! {
     is_initialized: c"Py_IsInitialized" () -> c_int;
     holds_lock: c"PyGILState_Check" () -> c_int;
     thread: c"PyGILState_GetThisThreadState" () -> Object;
-    current_thread: c"_PyThreadState_UncheckedGet" () -> Object;
+    current_thread: c"PyThreadState_GetUnchecked" | c"_PyThreadState_UncheckedGet" () -> Object;
     error: c"PyErr_Occurred" () -> Object;
     clear_error: c"PyErr_Clear" ();
     frame: c"PyEval_GetFrame" () -> Object;

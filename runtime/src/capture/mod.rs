@@ -314,9 +314,9 @@ impl Stream {
     /// # Errors
     /// [`Error::IllegalState`] if the stream is not capturing; [`CaptureError::WrongThread`] if the capture began in
     /// another thread and the capture's mode is not [`CaptureMode::Relaxed`]; [`CaptureError::Unmatched`] if the
-    /// capture began in another stream. The following errors also end the capture: [`CaptureError::Invalidated`] after
-    /// an earlier error, and [`CaptureError::Unjoined`] if another stream of the capture has not been joined to this
-    /// stream.
+    /// capture began in another stream, which also invalidates the capture. The following errors also end the capture:
+    /// [`CaptureError::Invalidated`] after an earlier error, and [`CaptureError::Unjoined`] if another stream of the
+    /// capture has not been joined to this stream.
     pub fn end_capture(&self) -> Result<Graph> {
         self.check()?;
         let mut sequences = SEQUENCES.lock();

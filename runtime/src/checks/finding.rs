@@ -98,7 +98,8 @@ pub(crate) fn more_specific(
 /// The second access of a race. The fields of the [`Finding`] describe the first access.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Other {
-    /// The (mangled) name of the kernel that performs the access.
+    /// The (mangled) name of the kernel that performs the access; `None` if the host, a copy or a fill accesses the
+    /// memory.
     pub kernel: Option<String>,
     /// The place of this access in the kernel.
     pub place: Place,

@@ -115,8 +115,8 @@ pub struct Findings {
     tools: Tools,
     options: Options,
     filter: LaunchFilter,
-    /// Two addresses of device memory that suppressed accesses use instead of their own addresses:
-    /// one address for loads, and one for other accesses.
+    /// Two addresses of device memory that suppressed accesses use instead of their own addresses: one address for
+    /// accesses with the mode `Load`, and one for all other accesses.
     spare: OnceLock<[u64; 2]>,
     /// The launches that a finding has ended.
     ended: Mutex<FxHashSet<u64>>,
@@ -267,12 +267,13 @@ impl Findings {
         let _ = self.spare.set(spare);
     }
 
-    /// Returns the address that a suppressed access uses instead of its own address. Loads and other accesses get
-    /// different addresses. Nothing ever writes at the address for loads, so a suppressed load reads zeros.
+    /// Returns the address that a suppressed access uses instead of its own address. Accesses with the mode `Load` and
+    /// all other accesses get different addresses. Nothing ever writes at the address for loads, so a suppressed load
+    /// reads zeros. The caller must zero the other address before an atomic access.
     pub(crate) fn spare(&self, mode: AccessMode) -> u64 {
         let [loads, others] = self.spare.get().copied().unwrap_or_default();
         match mode {
-            AccessMode::Load => loads,
+            AccessMode::Load | AccessMode::Copy => loads,
             _ => others,
         }
     }
@@ -423,6 +424,12 @@ impl Findings {
         if !told.swap(true, Ordering::Relaxed) && !self.log_event(json!({"event": event})) {
             crate::error::tell(&text);
         }
+    }
+
+    /// Writes to the log that the process has examined everything that it examines when it exits. A process that a
+    /// signal ends, or that calls `_exit`, does not write this.
+    pub(crate) fn log_exit(&self) {
+        self.log_event(json!({"event": "exit"}));
     }
 
     /// Writes an event of the process to the log. Returns false if there is no log or writing to it

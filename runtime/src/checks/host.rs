@@ -18,8 +18,8 @@ use crate::memory::{AddressSpace, Overwritten, ZoneSide, grouped_bytes};
 
 /// The memory and the findings of each checking run.
 static RUNS: RwLock<Vec<(Weak<AddressSpace>, Weak<Findings>)>> = RwLock::new(Vec::new());
-/// Whether the process has started a checking run that records initialised memory, records accesses
-/// for the race detector, or uses red zones.
+/// Whether the process has ever started a checking run that records initialised memory, records accesses for the race
+/// detector, or uses red zones.
 static ANY: AtomicBool = AtomicBool::new(false);
 
 /// Minimum number of contiguous unwritten bytes for which a copy to the host is reported as an
@@ -75,8 +75,8 @@ thread_local! {
     static SUBMITTED: RefCell<Option<CallStack>> = const { RefCell::new(None) };
 }
 
-/// Captures and returns the stack of the calling thread. Returns `None` if no checking run of the
-/// process can report findings about copies.
+/// Captures and returns the stack of the calling thread. Returns `None` if the process has never started a checking run
+/// that can report findings about copies.
 pub(crate) fn submission() -> Option<CallStack> {
     ANY.load(Ordering::Relaxed).then(CallStack::capture)
 }

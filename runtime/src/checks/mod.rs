@@ -16,10 +16,10 @@
 //! - leakcheck: the program frees its memory and destroys its objects.
 //! - apicheck: calls of the driver API have correct arguments and succeed.
 //!
-//! All occurrences of a defect with the same kind, kernel, access and place form one [`Finding`],
-//! which is reported once. The finding is written to the file that `MARGAY_CHECK_LOG` names or, if
-//! this variable is not set, to standard error. [`crate::Runtime::take_findings`] removes and
-//! returns all findings.
+//! All occurrences of a defect with the same kind, kernel, access and place form one [`Finding`], which is reported
+//! once. (For a race, this includes the place of the second access; for a defect in a call of the host, the call stack
+//! and the address.) The finding is written to the file that `MARGAY_CHECK_LOG` names or, if this variable is not set,
+//! to standard error. [`crate::Runtime::take_findings`] removes and returns all findings.
 
 mod filter;
 mod finding;

@@ -61,7 +61,7 @@ pub struct Options {
     pub init_global: bool,
     /// Whether reads of unwritten bytes of shared memory are reported.
     pub init_shared: bool,
-    /// An allocation is reported if at least this percentage of its bytes is unwritten. If the
+    /// An allocation with unwritten bytes is reported if at least this percentage of its bytes is unwritten. If the
     /// option is `None`, unwritten bytes are not reported.
     pub unused_memory: Option<u8>,
     /// See [`StreamOrder`].

@@ -14,7 +14,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use super::streams::HostAccess;
 use super::{CallStack, Finding, Place, Severity, ThreadPlace, Tool, Tools};
 
-/// The shadow memory of a checking run. If no tool of the run uses a part of it, the part is
+/// The shadow memory of a checking run. If no tool of the run uses the field `initialised` or `races`, this field is
 /// `None`.
 #[derive(Debug, Default)]
 pub(crate) struct Shadow {
@@ -337,9 +337,9 @@ impl Races {
     }
 
     /// Adds an access of a copy or a fill. Calls `report` for the races with accesses of earlier work that may overlap
-    /// this access. Races with a kernel are reported once for each instruction. For races with
-    /// copies and fills, `report` is called once for each first address that a row of this access
-    /// and a row of an earlier access have in common, separately for reads and writes.
+    /// this access. Races with a kernel are reported once for each instruction, separately for its reads and its
+    /// writes. For races with copies and fills, `report` is called once for each first address that a row of this
+    /// access and a row of an earlier access have in common, separately for reads and writes.
     pub(crate) fn add_host(
         &mut self,
         host: HostAccess,

@@ -40,8 +40,8 @@ impl Context {
     }
 }
 
-/// Reports all memory that the program has not freed. For a context with a fault, the function only
-/// reports that the memory of the context was not examined.
+/// Reports all memory that the program has not freed. If any context has a fault, the function examines no memory, and
+/// only reports this.
 pub(crate) fn report_all(machine: &Machine) {
     let Some(findings) = finder(machine) else {
         return;

@@ -16,9 +16,9 @@ use crate::environment::{MAX_SMS, env, number};
 use crate::memory::{affordable_slots, default_device_memory};
 use crate::visible_devices;
 
-/// Bounds of the default number of SMs. The default is the number of cores, limited to these
-/// bounds. Because of the upper bound, the windows of all resident CTAs together occupy less than 8
-/// TiB of address space.
+/// Bounds of the default number of SMs. The default is the number of cores, limited to these bounds. With the upper
+/// bound and the default compute capability, the windows of CTAs occupy about 8 TiB of address space, in addition to
+/// two windows for each worker.
 const DEFAULT_SMS: (u32, u32) = (28, 48);
 
 /// The configuration of all devices of a machine.
@@ -43,7 +43,8 @@ pub struct DeviceConfig {
     pub devices: u32,
     /// Which devices programs see, in the form of `CUDA_VISIBLE_DEVICES`. `None` means all devices.
     pub visible: Option<String>,
-    /// Size of the memory of each device in bytes. `None` means an equal share of the memory that this process may use.
+    /// Size of the memory of each device in bytes. `None` means an equal share of four fifths of the memory that this
+    /// process may use.
     pub memory: Option<u64>,
     /// Reported name. If there are several devices, each device appends its number to this name.
     pub name: String,

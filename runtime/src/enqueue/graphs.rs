@@ -25,8 +25,8 @@ impl GraphExec {
     }
 
     /// Prepares the graph for a launch into a stream. An executable graph is always prepared, so this function only
-    /// submits a marker to the stream. After this call, the number of used bytes of the device
-    /// includes the memory of the graph's allocations.
+    /// submits a marker to the stream. After this call, the amounts in [`GraphMemory`](crate::graph::GraphMemory)
+    /// include the memory of the graph's allocations.
     ///
     /// # Errors
     /// Returns an error if work cannot be submitted to the stream.

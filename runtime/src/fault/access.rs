@@ -1,14 +1,13 @@
 //! Accesses to memory that may be unmapped. If an access faults, these functions (copies, fills, loads, stores and
 //! compare-and-swap) return `Err` instead of ending the process.
 //!
-//! All helpers of generated code and all copies between host and device use these functions. Any
-//! thread may call them after [`super::install`]. Before the call of `install`, a fault in one of
-//! these functions ends the program.
+//! Helpers of generated code and copies between host and device use these functions. Any thread may call them after
+//! [`super::install`]. Before the call of `install`, a fault in one of these functions ends the program.
 //!
 //! Loads and stores of up to 8 bytes are single accesses. Loads and stores of 16 bytes are single accesses only if the
 //! CPU does not split 16-byte accesses. Loads and stores do not order memory: use [`std::sync::atomic::fence`] around
-//! them. Compare-and-swap is sequentially consistent. Copies and fills access each byte once or twice, in an
-//! unspecified order.
+//! them. Compare-and-swap is sequentially consistent. Copies and fills access each byte at least once, in an
+//! unspecified order, and can write a byte several times.
 //!
 //! Loads are safe functions, because they change no memory and every bit pattern is a valid result.
 
@@ -19,8 +18,8 @@ use super::{AccessKind, TrapKind};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{kind:?} on {access:?} at address {address:#x}")]
 pub struct AccessFault {
-    /// Address of the first byte that could not be accessed. If the CPU does not report this
-    /// address, the field contains the address of the operand.
+    /// Address of a byte that could not be accessed. If the CPU does not report this address, the field contains the
+    /// address of the operand.
     pub address: u64,
     /// Direction of the access: read or write.
     pub access: AccessKind,

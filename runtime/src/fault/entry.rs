@@ -216,7 +216,7 @@ pub unsafe fn leave_with(trap: Trap) -> ! {
 extern "C" fn leave() -> ! {
     let save = thread::with(|state| state.current.load(Ordering::Relaxed));
     if save.is_null() {
-        // Only a bug in the compiler causes a call outside `enter`. No save area exists, so a return is impossible.
+        // Only a bug in Margay causes a call outside `enter`. No save area exists, so a return is impossible.
         std::process::abort();
     }
     // SAFETY: `current` is the save area of a running `enter`. The dropped frames are those of generated code and of

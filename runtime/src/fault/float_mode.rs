@@ -18,9 +18,9 @@ pub struct FloatMode {
 }
 
 impl FloatMode {
-    /// If the program has set a different mode on this thread, for example with `feenableexcept`,
-    /// sets the mode of device code; otherwise returns `None`. Dropping the returned value restores
-    /// the previous mode and the exception flags.
+    /// If the program has set a different mode on this thread, for example with `feenableexcept`, sets the mode of
+    /// device code; otherwise returns `None`. Dropping the returned value restores the previous mode and, on x86-64,
+    /// the exception flags.
     pub fn replacing_other() -> Option<FloatMode> {
         let other = control() & !STATUS_FLAGS != RUN_FP_CONTROL;
         other.then(FloatMode::of_device)

@@ -63,10 +63,11 @@ fn install_now() -> Result<(), FaultError> {
 /// function makes one system call for each signal.
 ///
 /// Threads that wait for a task call this function when they begin to wait, and again from time to time. Service
-/// threads call this function before each job. Workers call [`keep_frequent`] before they run
-/// pieces of a launch. Our handler therefore receives each fault of device code, except in one
-/// case: a thread of the program that does not wait for the launch installs a handler while the
-/// faulting piece of the launch runs.
+/// threads call this function before each job. Workers call [`keep_frequent`] when they begin to run pieces of
+/// launches, and then at most once in 100 microseconds. Our handler therefore receives SIGSEGV and SIGILL for each
+/// fault of device code, except in one case: a thread of the program that does not wait for the launch installs a
+/// handler while the faulting piece of the launch runs, or shortly before. It receives SIGBUS and SIGFPE only if a
+/// thread has called this function since the program installed its handler.
 pub(crate) fn keep() {
     keep_signals(&forward::SIGNALS);
 }
@@ -251,7 +252,7 @@ fn free_signal() -> Option<i32> {
         .or_else(|| { signals }.find(unused))
 }
 
-/// Returns the signal that stops workers; 0 before [`install`].
+/// Returns the signal that stops workers; 0 before [`install`] has succeeded.
 pub fn stop_signal() -> i32 {
     STOP_SIGNAL.load(Ordering::Acquire)
 }
@@ -271,7 +272,7 @@ pub(super) fn signal_thread(thread: libc::pid_t) -> bool {
         // If this call fails, the program's handler remains installed, and the next stop request tries again.
         let _ = set_action(stop, on_stop, STOP_FLAGS);
     }
-    // SAFETY: tgkill only sends a signal, and its handler ignores threads that are not workers.
+    // SAFETY: tgkill only sends a signal. On a thread that is not a worker, its handler only forwards the signal.
     unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, stop_signal()) == 0 }
 }
 
@@ -346,7 +347,8 @@ impl Fault {
     }
 }
 
-/// Recovers from a fault in generated code or an access routine; returns false for any other fault.
+/// Recovers from a fault in generated code or an access routine, and from a failed call by generated code; returns
+/// false for any other fault.
 fn recover(fault: &Fault, context: &mut Context) -> bool {
     if !fault.is_synchronous() {
         return false;
@@ -367,10 +369,10 @@ fn recover(fault: &Fault, context: &mut Context) -> bool {
     recover_fetch(fault, context, pc)
 }
 
-/// Recovers from a failed instruction fetch at `pc`, if generated code has called or jumped to
-/// `pc`. Returns false for any other fault.
+/// Recovers from a failed instruction fetch at `pc`, if generated code has called `pc`, that is, if the return address
+/// is in generated code. Returns false for any other fault.
 fn recover_fetch(fault: &Fault, context: &mut Context, pc: u64) -> bool {
-    // Emulators do not report the kind of the access, so an instruction fetch is assumed.
+    // Some emulators do not report the kind of the access, so an instruction fetch is assumed.
     let kind = context.access_kind().unwrap_or(AccessKind::Execute);
     if !fault.is_memory() || kind != AccessKind::Execute || fault.address != pc {
         return false;

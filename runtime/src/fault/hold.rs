@@ -2,8 +2,8 @@
 //! range faults and sleeps in the signal handler. After the pages have been replaced, the thread repeats the write.
 //!
 //! A write can fault just before the range is released, and the signal handler can start just after the release. The
-//! module therefore keeps the bounds of a released range. For a limited number of later faults in
-//! this range, the faulting thread repeats the access, and the fault does not count as an error.
+//! module therefore keeps the bounds of a released range until the next range is held. For a limited number of later
+//! faults in this range, the faulting thread repeats the access, and the fault does not count as an error.
 //!
 //! Invariant: at most one range is held at any time. All static variables of this module that a
 //! signal handler reads are atomic.

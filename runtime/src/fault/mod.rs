@@ -5,13 +5,13 @@
 //!
 //! - [`enter`] calls generated code through an assembly trampoline. The trampoline saves the registers that are needed
 //!   to return to the host at any time. A fault, a stop or a [`raise`]d trap ends the call with `Err(`[`Trap`]`)`.
-//! - [`install`] installs one signal handler for SIGSEGV, SIGBUS, SIGFPE and SIGILL. The handler
-//!   recovers from a fault only if the program counter is in code that was registered with
-//!   [`register_code`], is in a routine of [`access`], or is an invalid address that registered
-//!   code called or jumped to. To recover, the handler edits the saved context and returns; it
-//!   never jumps.
-//! - [`WorkerGuard`] creates the alternate signal stack of a worker thread, and its stack for
-//!   generated code, which has a guard. Other threads stop the worker through a [`StopHandle`].
+//! - [`install`] installs one signal handler for SIGSEGV, SIGBUS, SIGFPE and SIGILL, and another one for the stop
+//!   signal. The handler of faults recovers from a fault only if the program counter is in code that was registered
+//!   with [`register_code`], is in a routine of [`access`], or is an invalid address that registered code called. (It
+//!   also repeats writes to memory whose pages are being replaced, see `hold`.) To recover, the handler edits the saved
+//!   context and returns; it never jumps.
+//! - [`WorkerGuard`] creates the two stacks of a worker thread: the alternate signal stack, and the stack for generated
+//!   code. Each has a guard. Other threads stop the worker through a [`StopHandle`].
 //!
 //! Invariant: **no Rust frame with resources is ever skipped.** If a fault or a stop ends a call of
 //! [`enter`], only frames of generated code and of the trampoline are dropped. These frames own no
@@ -26,14 +26,14 @@
 //! (`forward`) in the same way as if Linux had delivered it. This holds whether the program
 //! installed its handler before or after our handler was installed.
 //!
-//! If the program installs a handler after our handler was installed, the program's handler
-//! replaces our handler until the next piece of a launch begins. At that time, [`keep`] reinstalls
-//! our handler, which then forwards faults outside device code to the program's handler. Until our
-//! handler is reinstalled, the program's handler receives all signals, that is, faults of the
-//! program and also faults of device code in those pieces of a launch that are already running. If
-//! the program queries its signal action, `sigaction` can return our handler. If the program later
-//! calls or reinstalls the returned handler, our handler forwards the signal to the action that it
-//! had replaced at the time of the query.
+//! If the program installs a handler after our handler was installed, the program's handler replaces our handler until
+//! a thread calls [`keep`], [`keep_frequent`] or [`keep_for_copy`]. For SIGSEGV and SIGILL, this is usually when the
+//! next piece of a launch begins; for SIGBUS and SIGFPE, it is when a thread waits for a task or a service thread
+//! begins a job. Our handler then forwards faults outside device code to the program's handler. Until our handler is
+//! reinstalled, the program's handler receives all signals, that is, faults of the program and also faults of device
+//! code in those pieces of a launch that are already running. If the program queries its signal action, `sigaction` can
+//! return our handler. If the program later calls or reinstalls the returned handler, our handler forwards the signal
+//! to the action that it had replaced at the time of the query.
 //!
 //! On hosts without an implementation (see `arch`), [`install`] and [`WorkerGuard::new`] return
 //! [`FaultError::Unsupported`].
@@ -95,7 +95,7 @@ pub enum TrapKind {
     IllegalInstruction,
     /// Another thread stopped this thread ([`StopHandle::stop`]).
     Stopped,
-    /// A helper ended the call with [`raise`] and this code.
+    /// A helper ended the call with [`raise`] or [`leave_with`] and this code.
     Raised(u32),
 }
 
@@ -106,7 +106,7 @@ pub enum AccessKind {
     Read,
     /// A store or an atomic.
     Write,
-    /// An instruction fetch: generated code jumped to or called the address.
+    /// An instruction fetch: generated code called the address.
     Execute,
 }
 
@@ -115,9 +115,11 @@ pub enum AccessKind {
 pub struct Trap {
     /// Kind of the trap.
     pub kind: TrapKind,
-    /// The number of the signal that ended the call; 0 for [`TrapKind::Raised`].
+    /// The number of the signal that ended the call; 0 for [`TrapKind::Raised`]. A trap that was created from an
+    /// [`AccessFault`] contains SIGSEGV.
     pub signal: i32,
-    /// The value `si_code` that Linux passed to the handler of this signal.
+    /// The value `si_code` that Linux passed to the handler of this signal; 0 unless the signal handler created the
+    /// trap because of a fault.
     pub code: i32,
     /// Address of the access, if the system reports it or the instruction could be decoded.
     pub address: Option<u64>,
@@ -164,7 +166,7 @@ pub enum FaultError {
     /// A system call failed.
     #[error("{what}: {source}")]
     System {
-        /// Name of the system call.
+        /// Name of the system call, or of the size that overflows.
         what: &'static str,
         /// The error that the system returned.
         source: std::io::Error,

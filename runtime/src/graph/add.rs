@@ -81,6 +81,9 @@ impl Graph {
         op.check()?;
         let op = match op {
             NodeOp::Child(child) => return self.add_copy_of(&child, dependencies),
+            NodeOp::Conditional(node) if node.bodies().iter().any(Graph::is_owned) => {
+                return Err(Error::invalid("the conditional node belongs to a graph"));
+            }
             op => op,
         };
         self.insert(op, dependencies)
@@ -251,10 +254,10 @@ impl Graph {
     /// Adds a node that frees an allocation of this or another graph.
     ///
     /// # Errors
-    /// Returns the same errors as [`Graph::add`], and [`Error::InvalidValue`] if no allocation of a
-    /// graph begins at `ptr`. Also returns [`Error::InvalidValue`] if a node of this graph, or a
-    /// node of the graph that contains the allocation node, already frees the allocation. If this
-    /// graph contains the allocation node, no node of any graph may free the allocation already.
+    /// Returns the same errors as [`Graph::add`], and [`Error::InvalidValue`] if no allocation of a graph begins at
+    /// `ptr`. Also returns [`Error::InvalidValue`] if a node of this graph, or a node of the graph that contains the
+    /// allocation node, already frees the allocation. If this graph contains the allocation node, the function also
+    /// returns this error if a node of any other graph already frees the allocation.
     pub fn add_free(&self, dependencies: &[Node], ptr: DevicePtr) -> Result<Node> {
         self.add_free_behind(&plain(dependencies), ptr)
     }

@@ -4,7 +4,7 @@
 //!
 //! Source: CUDA programming guide, "Conditional Graph Nodes". After the dependencies of the node are complete, the
 //! launch reads the value and submits the tasks of the graph that the value selects. The node is complete when these
-//! tasks are complete. A loop repeats these steps as long as the value is not 0.
+//! tasks are complete. A loop ([`ConditionalKind::While`]) repeats these steps as long as the value is not 0.
 
 use std::any::Any;
 use std::fmt;

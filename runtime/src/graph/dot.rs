@@ -58,7 +58,8 @@ impl DotOptions {
 }
 
 impl Graph {
-    /// Returns the graph in the DOT language of Graphviz. Nested graphs become `subgraph cluster` boxes.
+    /// Returns the graph in the DOT language of Graphviz. Each graph, including nested graphs, becomes a subgraph whose
+    /// name begins with `cluster`, which Graphviz draws as a box.
     pub fn to_dot(&self, options: DotOptions) -> String {
         let mut text = String::from("digraph dot {\n");
         self.write_dot(options, &mut text);

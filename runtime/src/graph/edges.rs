@@ -128,7 +128,7 @@ impl Node {
         let removed = state.nodes.remove(&self.id);
         registry::NODES.remove(&self.id);
         drop(state);
-        // The nested graph that the node may own is dropped here, while no lock is held.
+        // The nested graphs that the node may own are dropped here, while no lock is held.
         drop((node, removed));
         Ok(())
     }

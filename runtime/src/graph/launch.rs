@@ -133,9 +133,9 @@ fn end_work<K: Send + 'static>(keep: Option<K>) -> Work {
 }
 
 impl Plan {
-    /// Prepares the kernels of a graph and of its nested graphs, in the order in which the kernels' tasks are created.
-    /// The kernels in bodies of conditional nodes are prepared when a body is chosen. If `own` is
-    /// true, each kernel gets the priority of its node.
+    /// Prepares the enabled kernels of a graph and of its child graphs, in the order in which the kernels' tasks are
+    /// created. The kernels in bodies of conditional nodes are prepared when a body is chosen. If `own` is true, each
+    /// kernel gets the priority of its node.
     fn runs(&self, graph: usize, own: bool) -> Result<Runs> {
         let mut runs = Runs::new();
         self.add_runs(graph, own, &mut runs)?;

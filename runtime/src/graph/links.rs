@@ -3,9 +3,8 @@
 //! A node can have very many edges, so lookups and removals take constant time on average. A
 //! removal does not change the order of the remaining edges.
 //!
-//! Invariants: no two entries contain the same node. The number of empty entries is less than half
-//! of the number of entries plus [`FEW`]. If there are more than [`FEW`] entries, `places` maps
-//! each node to its entry.
+//! Invariants: no two entries contain the same node. There are at most [`FEW`] more empty entries than other entries.
+//! If there are more than [`FEW`] entries, `places` maps each node to its entry.
 
 use rustc_hash::FxHashMap;
 

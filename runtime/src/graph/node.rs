@@ -413,7 +413,7 @@ pub struct HostNode {
 /// # Ok::<(), margay::Error>(())
 /// ```
 pub struct MemOpsNode {
-    /// The operations, at least one.
+    /// The operations. [`Graph::add`] requires at least one.
     pub ops: Vec<MemOp>,
     /// The context in which the operations run.
     pub context: Context,
@@ -439,14 +439,14 @@ pub struct EdgeData {
     /// Always 0.
     pub to_port: u8,
     /// Kind of the dependency: 0 is an ordinary dependency, 1 is a programmatic dependency, which only two kernels can
-    /// have.
+    /// have and for which `from_port` must be 1 or 2.
     pub kind: u8,
 }
 
 impl EdgeData {
     const PROGRAMMATIC: u8 = 1;
 
-    /// Returns whether the edge is an ordinary dependency.
+    /// Returns whether all fields are 0: the second node starts when the first node is complete.
     pub fn is_plain(self) -> bool {
         self == EdgeData::default()
     }

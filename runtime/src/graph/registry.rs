@@ -1,7 +1,7 @@
 //! Tables of graphs, nodes and conditional handles by ID.
 //!
-//! IDs are unique in the process. The destructor of a graph, node or handle removes the entry of
-//! this object, so lookups find only objects that exist.
+//! IDs are unique in the process. When a graph, node or handle is destroyed, its entry is removed, so lookups find only
+//! objects that exist.
 
 use super::Inner;
 use super::conditional::ConditionalHandle;

@@ -174,6 +174,21 @@ fn an_endless_loop_ends_at_the_time_limit() {
     }
 }
 
+/// A conditional node that already belongs to a graph cannot be added again: a graph would contain itself.
+#[test]
+fn a_conditional_node_is_added_only_once() {
+    let bench = Bench::new(1, Vec::new());
+    let graph = Graph::new();
+    let handle = graph.conditional_handle(&bench.context, 1, true);
+    let (added, node) = graph
+        .add_conditional(&[], &handle, ConditionalKind::If, 1)
+        .expect("added");
+    let body = &node.bodies()[0];
+    let op = added.op().expect("the node exists");
+    assert!(body.add(op.clone(), &[]).is_err());
+    assert!(graph.add(op, &[]).is_err());
+}
+
 /// A reset of the context must end a running loop of a graph, and the thread that waits for the
 /// loop must get an error.
 #[test]

@@ -1,12 +1,11 @@
 //! Device memory, and the windows of resident CTAs.
 //!
-//! Device memory is host memory in one reserved address range ([`AddressSpace`]), which is
-//! inaccessible at first. An allocation *opens* a part of the range, that is, makes it accessible.
-//! The pages between allocations remain inaccessible (closed). If device code accesses such a page,
-//! the access faults (`crate::fault`) and does not reach other data. Two kinds of unallocated
-//! memory are nevertheless accessible: the rest of an allocation's last page, and the free slots of
-//! slabs. Freed parts of the range are made inaccessible before the next launch runs, and are kept
-//! for reuse. The range is unmapped only when the address space is dropped.
+//! Device memory is host memory in one reserved address range ([`AddressSpace`]), which is inaccessible at first. An
+//! allocation *opens* a part of the range, that is, makes it accessible. The pages between allocations remain
+//! inaccessible (closed). If device code accesses such a page, the access faults (`crate::fault`) and does not reach
+//! other data. Some unallocated memory is nevertheless accessible: the rest of an allocation's last page, all unused
+//! bytes of slabs, and red zones. Freed pieces (ranges of whole pages) are made inaccessible before the next launch
+//! runs, and are kept for reuse. The range is unmapped only when the address space is dropped.
 //!
 //! - `reservation` reserves address ranges from the system. It also changes the access rights of parts of a range and
 //!   discards their contents. `pages` allocates guarded pieces of a range and keeps the pages of freed pieces for
@@ -65,13 +64,15 @@ pub use windows::{CtaWindow, WindowGeometry, Windows};
 use crate::error::Error;
 use crate::fault::AccessFault;
 
-/// Alignment of every allocation, in bytes. CUDA guarantees an alignment of 256 bytes, but programs rely on 512.
+/// Alignment in bytes of every allocation except registered and imported memory. CUDA guarantees an alignment of 256
+/// bytes, but programs rely on 512.
 pub const ALIGNMENT: u64 = 512;
 
 /// The reason why a request for memory failed.
 #[derive(Debug, thiserror::Error)]
 pub enum MemoryError {
-    /// The size or the alignment is invalid, or [`AddressSpace::alloc`] does not allocate this kind of memory.
+    /// The size, the address or the alignment is invalid, or [`AddressSpace::alloc`] does not allocate this kind of
+    /// memory.
     #[error("invalid size {0}")]
     InvalidSize(u64),
     /// The request exceeds a limit, or the process has no more addresses or mappings.
@@ -111,13 +112,14 @@ pub enum MemoryError {
     /// The windows of all slots are in use. The field is the number of slots.
     #[error("all {0} windows are in use")]
     NoWindow(usize),
-    /// A descriptor or an [`Address`] does not refer to a memory file that this library created.
+    /// A descriptor or an [`Address`] does not refer to a memory file that this library created, or the file has
+    /// another kind or size than the caller requires.
     #[error("not shared memory, or no longer available")]
     NotShared,
     /// A system call failed.
     #[error("{what}: {source}")]
     System {
-        /// Name of the system call.
+        /// Name of the system call, or of the command of `fcntl`.
         what: &'static str,
         /// The error that the system returned.
         source: std::io::Error,

@@ -284,8 +284,8 @@ impl Pages {
     /// [`Pages::wake`] is called.
     pub(super) fn rest(&mut self, start: u64, len: u64) {
         if let Some(len) = self.rounded(len) {
-            // If one of these calls fails, the pages keep their content or remain accessible. This is harmless, because
-            // their addresses are not reused yet.
+            // If one of these calls fails, the pages keep their content or remain accessible until their addresses are
+            // reused.
             let _ = self.reservation.discard(start, len);
             let _ = self.reservation.protect(start, len, Rights::None);
         }

@@ -153,8 +153,8 @@ impl SharedMemory {
     /// to the program, which must close it.
     ///
     /// # Errors
-    /// [`MemoryError::NotShared`] if the descriptor is invalid or does not refer to a memory file that this library
-    /// created.
+    /// [`MemoryError::NotShared`] if the descriptor is invalid, does not refer to a memory file that this library
+    /// created, or cannot be duplicated because the process has too many descriptors.
     pub fn from_descriptor(descriptor: RawFd) -> Result<SharedMemory, MemoryError> {
         // SAFETY: the call reports an invalid descriptor as an error.
         let copy = unsafe { libc::fcntl(descriptor, libc::F_DUPFD_CLOEXEC, 3) };

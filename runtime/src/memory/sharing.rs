@@ -35,8 +35,8 @@ impl AddressSpace {
     /// Makes the device memory that starts at `base` accessible to other processes. Later calls return the same file.
     ///
     /// # Errors
-    /// [`MemoryError::NotAllocated`] unless an allocation of kind `Device` starts at `base`; [`MemoryError::System`] if
-    /// a system call fails.
+    /// [`MemoryError::NotAllocated`] unless an allocation of kind `Device` starts at `base`; [`MemoryError::System`] or
+    /// [`MemoryError::Access`] if the memory cannot be moved to a file.
     pub fn export(&self, base: u64) -> Result<Export, MemoryError> {
         self.exported.store(true, Ordering::SeqCst);
         // The lock of the index is held, so that the allocation cannot be freed during the export.

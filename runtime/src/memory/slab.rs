@@ -1,8 +1,8 @@
 //! Slabs, which contain small allocations. A slab is an address range, followed by a guard, that is
 //! divided into slots of equal size.
 //!
-//! If each small allocation had its own pages, the process would reach the system's limit on mappings at about 32,000
-//! allocations. A slab needs two mappings for up to 2,048 slots.
+//! If each small allocation had its own pages, the process would reach the system's usual limit on mappings at about
+//! 32,000 allocations. A slab needs two mappings for up to 2,048 slots.
 //!
 //! Invariant: the bit of a slot in `free` is set if and only if the slot is free. `live` is the
 //! number of slots in use.

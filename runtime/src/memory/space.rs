@@ -1,14 +1,14 @@
 //! The address space of all devices: allocates and frees memory, looks up allocations, and counts the memory in use.
 //!
-//! The *index* maps addresses to allocations; every lookup takes the lock of the index for reading.
-//! The *books* contain the free ranges and the slabs; every allocation and every free takes the
-//! lock of the books. No thread takes the lock of the index while it holds the lock of the books,
-//! so the two locks cannot deadlock. A third lock protects the ranges and mappings of the virtual
-//! memory interface. A thread that needs the third lock takes it before the locks of the index and
-//! the books. The counters of memory in use are atomic.
+//! The *index* maps addresses to allocations; every lookup takes the lock of the index for reading. The *books* (the
+//! structure [`Books`]) contain the free ranges and the slabs; every allocation and every free takes the lock of the
+//! books. No thread takes the lock of the index while it holds the lock of the books, so the two locks cannot deadlock.
+//! A third lock protects the ranges and mappings of the virtual memory interface. A thread that needs the third lock
+//! takes it before the locks of the index and the books. The counters of memory in use are atomic.
 //!
-//! Invariant: an allocation is in the index if and only if the program may use its memory. Only the
-//! thread that has removed an allocation from the index frees its memory.
+//! Invariant: an allocation is in the index if and only if the program may use its memory. (Memory of a graph is also
+//! in the index while it has the flag [`UNALLOCATED`].) Only the thread that has removed an allocation from the index
+//! frees its memory.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -110,9 +110,11 @@ pub struct Allocation {
     pub device: i32,
     /// ID of the context that owns the memory, from [`Request::owner`].
     pub owner: u64,
-    /// The flags of the [`Request`] with which the memory was allocated.
+    /// The flags of the [`Request`] or of the registration. [`AddressSpace::set_allocated`] changes the flag
+    /// [`UNALLOCATED`].
     pub flags: u32,
-    /// ID of the allocation: unique in the process, never 0 and never reused.
+    /// ID of the allocation: unique in the address space, never 0 and never reused. All mappings of a physical
+    /// allocation have the ID of this physical allocation.
     pub id: u64,
 }
 
@@ -151,8 +153,8 @@ pub struct MemoryConfig {
     pub low: bool,
     /// Number of devices.
     pub devices: usize,
-    /// Size in bytes of the memory of each device. With `None`, each device gets an equal share of four fifths of the
-    /// memory that this process may use.
+    /// Size in bytes of the memory of each device. The size is reduced if the reserved range is too small for it. With
+    /// `None`, each device gets an equal share of four fifths of the memory that this process may use.
     pub device_limit: Option<u64>,
     /// Limit in bytes of pinned and managed memory together. With `None`, the limit is the memory that this process may
     /// use.
@@ -164,10 +166,11 @@ pub struct MemoryConfig {
     /// memory that was never written. With `None`, new memory contains zeroes or the bytes of an
     /// earlier allocation.
     pub fresh: Option<u8>,
-    /// Minimum number of bytes between two allocations. If this number is not 0, freed memory is quarantined: its
-    /// addresses are not reused until [`QUARANTINED`] further allocations have been freed, or until no other addresses
-    /// are left. Checking runs use the distance to find accesses after the end of an allocation, and the quarantine to
-    /// find accesses to freed memory.
+    /// Minimum number of bytes between two allocations. If this number is not 0, memory that [`AddressSpace::free`]
+    /// frees is quarantined: its addresses are not reused until [`QUARANTINED`] further allocations have been freed,
+    /// until a call of [`AddressSpace::retire`] shortens the quarantine, or until no other addresses are left. Checking
+    /// runs use the distance to find accesses after the end of an allocation, and the quarantine to find accesses to
+    /// freed memory.
     pub red_zone: u64,
     /// Red zones around each allocation; `None` for no red zones. New memory with red zones contains zeroes.
     pub zones: Option<RedZones>,
@@ -216,7 +219,8 @@ pub struct MemoryInfo {
 /// The location of the bytes of an allocation.
 #[derive(Clone, Debug)]
 pub(super) enum Backing {
-    /// A separate piece (a range of whole pages) of this length.
+    /// A separate piece (a range of whole pages). The field is the length of the allocation, which is not rounded up to
+    /// pages.
     Piece(u64),
     /// A slot of the slab at this address.
     Slab(u64),
@@ -239,7 +243,7 @@ pub(super) struct Record {
     pub(super) place: Backing,
     /// Number of bytes that are reserved before the allocation for a red zone; 0 if the allocation has no red zones.
     pub(super) front: u64,
-    /// Whether a free of the allocation has been submitted to a stream and not yet executed
+    /// Whether a free of the allocation, which is memory of a pool, has been submitted to a stream and not yet executed
     /// ([`AddressSpace::promise`]).
     pub(super) promised: bool,
     /// The name of the module variable that the allocation contains ([`AddressSpace::name`]). Only runs that store call
@@ -278,8 +282,8 @@ pub(super) struct Books {
     small_pieces: usize,
     /// The most recently freed allocations.
     pub(super) freed: Freed,
-    /// Freed ranges and slots whose addresses are not reused yet ([`AddressSpace::retire`]), oldest
-    /// first.
+    /// Freed pieces and slots whose addresses are not reused yet ([`AddressSpace::retire`], and quarantined memory),
+    /// oldest first.
     resting: VecDeque<(u64, Backing)>,
 }
 
@@ -291,8 +295,7 @@ pub struct AddressSpace {
     pub(super) virtual_memory: Mutex<Virtual>,
     pub(super) usage: Arc<Usage>,
     next_id: AtomicU64,
-    /// Start of the reserved address range. The next field is the length of the range in bytes.
-    /// Both fields never change.
+    /// Start of the reserved address range. The next field is the length of the range in bytes. Neither field changes.
     base: u64,
     len: u64,
     has_margins: bool,
@@ -302,7 +305,7 @@ pub struct AddressSpace {
     red_zone: u64,
     pub(super) zones: Option<RedZones>,
     keeps_calls: bool,
-    /// Whether the program has ever exported an allocation to other processes ([`AddressSpace::export`]).
+    /// Whether the program has ever called [`AddressSpace::export`], even if the call failed.
     pub(super) exported: AtomicBool,
 }
 
@@ -530,7 +533,7 @@ impl AddressSpace {
         records.len()
     }
 
-    /// Returns whether an allocation was made accessible to other processes.
+    /// Returns whether the program has ever tried to make an allocation accessible to other processes.
     pub(super) fn is_exported(&self) -> bool {
         self.exported.load(Ordering::SeqCst)
     }
@@ -583,8 +586,8 @@ impl AddressSpace {
         true
     }
 
-    /// Returns whether `address` is in a recently freed allocation and in no current allocation, or in memory of a graph
-    /// that is not allocated.
+    /// Returns whether `address` is in a recently freed allocation and in no current allocation, or in memory of a
+    /// graph that has the flag [`UNALLOCATED`].
     pub fn was_freed(&self, address: u64) -> bool {
         match self.find(address) {
             Some(found) => found.flags & UNALLOCATED != 0,
@@ -600,9 +603,9 @@ impl AddressSpace {
     /// Registers host memory that the program allocated itself.
     ///
     /// # Errors
-    /// [`MemoryError::InvalidSize`] for 0 bytes or a null address; [`MemoryError::NotMapped`] if part of the memory is
-    /// not mapped or is memory of this library other than pinned memory; [`MemoryError::AlreadyRegistered`] if part of
-    /// the memory is registered or was allocated as pinned memory.
+    /// [`MemoryError::InvalidSize`] for 0 bytes, a null address or a range that overflows; [`MemoryError::NotMapped`]
+    /// if part of the memory is not mapped or is memory of this library other than pinned memory;
+    /// [`MemoryError::AlreadyRegistered`] if part of the memory is registered or was allocated as pinned memory.
     pub fn register(
         &self,
         base: u64,
@@ -685,7 +688,8 @@ impl AddressSpace {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Makes freed memory inaccessible, so that accesses of the next launch to this memory fault.
+    /// Makes freed pieces inaccessible, so that accesses of the next launch to these pieces fault. (Freed slots of
+    /// slabs stay accessible.)
     pub(crate) fn close_freed(&self) {
         if self.idle.load(Ordering::Relaxed) != 0 {
             self.books.lock().pages.close_idle();

@@ -23,8 +23,8 @@ use super::space::{Backing, Record};
 use super::usage::Charge;
 use super::{AddressSpace, Allocation, MemoryError, MemoryKind};
 
-/// The granularity of the virtual memory interface, in bytes. All sizes and addresses that are
-/// passed to the interface must be multiples of the granularity.
+/// The granularity of the virtual memory interface, in bytes. The sizes of reserved ranges and of physical allocations,
+/// and the addresses and sizes of mappings, must be multiples of the granularity.
 pub const GRANULARITY: u64 = 2 << 20;
 
 /// Rights of a device or of the host for a mapping.
@@ -60,17 +60,18 @@ impl Physical {
         self.memory.label().device
     }
 
-    /// Returns the ID of the allocation, which is unique among all allocations, never 0 and never reused.
+    /// Returns the ID of the allocation, which is unique among all allocations of the address space, never 0 and never
+    /// reused.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// Returns whether the allocation was created for export to other processes.
+    /// Returns whether the allocation can be exported to other processes: it was created for export, or was imported.
     pub fn is_exportable(&self) -> bool {
         self.exportable
     }
 
-    /// Returns the flags that the creator stored with the allocation.
+    /// Returns the flags that the creator stored with the allocation; 0 for an imported allocation.
     pub fn flags(&self) -> u64 {
         self.flags
     }

@@ -45,12 +45,12 @@ impl Visible {
         self.space.find(address).map(|found| found.kind)
     }
 
-    /// Returns whether any device memory was exported to other processes.
+    /// Returns whether the program has ever tried to export device memory to other processes.
     pub fn is_exported(&self) -> bool {
         self.space.is_exported()
     }
 
-    /// Returns whether `is_known` returns true for the kinds of all allocations.
+    /// Returns whether `is_known` returns true for the kinds of all allocations and registrations.
     pub fn holds_only(&self, is_known: impl Fn(MemoryKind) -> bool) -> bool {
         self.space.kinds().into_iter().all(is_known)
     }
@@ -92,8 +92,8 @@ impl Visible {
         self.constant(address, 1).is_some()
     }
 
-    /// Returns whether an address is in a recently freed allocation and in no current allocation, or in memory of a graph
-    /// that is not allocated.
+    /// Returns whether an address is in a recently freed allocation and in no current allocation, or in memory of a
+    /// graph that no node has allocated.
     pub fn was_freed(&self, address: u64) -> bool {
         self.space.was_freed(address)
     }

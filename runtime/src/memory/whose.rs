@@ -19,7 +19,7 @@ const REMEMBERED: usize = 4096;
 pub(super) enum FreedBy {
     /// The program freed this allocation with a call.
     Call,
-    /// The allocation was freed because its owner was destroyed.
+    /// The allocation was freed because its owner (a context) was destroyed or reset.
     Owner,
 }
 
@@ -239,7 +239,8 @@ impl AddressSpace {
         record.allocation.holds(address, 1).then(|| record.clone())
     }
 
-    /// Returns the nearest live allocation. Returns `None` if the distance is 2 MiB or more.
+    /// Returns the live allocation that is nearest to an address in no live allocation. Returns `None` if the distance
+    /// is 2 MiB or more.
     fn neighbour(&self, address: u64) -> Option<Found> {
         const NEAR: u64 = 2 << 20;
         let index = self.index.read();

@@ -6,10 +6,10 @@
 //! memory or faults, so generated code need not test offsets. If the system does not grant enough
 //! addresses, windows are *narrow*, and generated code must test every offset.
 //!
-//! Accessible sizes of windows are powers of two (*size classes*). The accessible size of a window
-//! is the largest size class that was ever requested for this window. Checking runs reduce the
-//! accessible size for each CTA ([`CtaWindow::close_beyond`]). At the start of a CTA, its windows
-//! contain the bytes that the previous CTA in the slot wrote, as on a GPU.
+//! Accessible sizes of windows are powers of two (*size classes*). The accessible size of a window is the largest size
+//! class that was ever requested for this window. Exception: checking runs reduce the accessible size for each CTA to
+//! the size that the CTA needs, rounded up to pages ([`CtaWindow::close_beyond`]). At the start of a CTA, its windows
+//! contain the bytes that the previous CTA in the slot wrote, as on a GPU, or zeroes.
 //!
 //! A cluster of CTAs also uses one slot. The shared memories of its CTAs are in one window. The offset of a CTA's
 //! shared memory is the CTA's rank times a constant.
@@ -63,9 +63,9 @@ const NARROWEST: WindowGeometry = GEOMETRIES[GEOMETRIES.len() - 1];
 /// Returns the maximum number of slots to reserve under `ulimit -v`, so that enough addresses
 /// remain for device memory and the program. Returns `None` if this limit is not set.
 ///
-/// Device memory takes up to half of the addresses, and the threads take up to half of the rest.
-/// [`Windows::new`] takes up to half of the addresses that remain, which is at least an eighth of
-/// all addresses. The result leaves a reserve: the slots need at most a twelfth of all addresses.
+/// Device memory takes up to half of the addresses, and the threads take up to half of the rest. At least a quarter of
+/// all addresses remains, and [`Windows::new`] takes up to half of it: an eighth of all addresses. This function leaves
+/// a reserve: the slots need at most a twelfth of all addresses.
 pub(crate) fn affordable_slots() -> Option<u64> {
     Some(limits::address_space_left()? / 12 / NARROWEST.stride())
 }

@@ -1,8 +1,9 @@
 //! The functions of a loaded image. A function is lowered when its body is first needed.
 //!
 //! Invariant: an IR entity (function, symbol or signature) has the same ID in every [`Snapshot`]. A
-//! later snapshot contains all function bodies and source positions of the earlier snapshots. New
-//! source positions have higher indices than the source positions of the earlier snapshots.
+//! later snapshot of the same lowering contains all function bodies and source positions of the
+//! earlier snapshots. New source positions have higher indices than the source positions of the
+//! earlier snapshots. (If tools select instructions, there is a second lowering.)
 
 use std::sync::{Arc, OnceLock};
 
@@ -25,9 +26,9 @@ pub(super) struct Bodies(Mutex<BodiesState>);
 struct BodiesState {
     /// The parsed module, from which further functions are lowered; `None` if all functions are lowered.
     source: Option<Box<LazyModule>>,
-    /// The IR module with all its functions, or `None` if functions are not lowered yet. The module
-    /// is kept only if tools may need further snapshots, that is, instrumented copies for other
-    /// selections of events. If they cannot, this field is also `None`.
+    /// The IR module with all its functions, or `None` if functions are not lowered yet. If tools
+    /// cannot need further snapshots, that is, instrumented copies for other selections of events,
+    /// the first snapshot that contains all functions takes the module, and this field is `None`.
     whole: Option<Module>,
     /// The latest snapshot for each selection of events by tools.
     latest: Vec<(Selection, Arc<Snapshot>)>,

@@ -1,7 +1,8 @@
-//! Runs each compilation on a thread of its own.
+//! Runs the parsing of each image, and the compilation for the first launch of each kernel, on a thread of its own.
+//! (Code that a running launch needs later, such as vector code, is compiled by the worker that needs it.)
 //!
 //! Programs can launch kernels from threads with small stacks, but parsing and compiling deeply nested input needs
-//! large stacks. This work therefore runs on a thread with a stack of [`STACK`] bytes; only pages
+//! large stacks. This work therefore runs on a thread with a stack of at most [`STACK`] bytes; only pages
 //! of the stack that have been accessed use memory. The thread that needs the result waits for it
 //! without a limit ([`run`]) or until a deadline ([`Slot`]). After the deadline, the work
 //! continues, and the next call that needs the result gets it. If no thread can be started, the

@@ -14,7 +14,7 @@ const LIMIT: u64 = 256 << 20;
 /// Whether a compiler uses the disk cache: loads native code from it and stores native code in it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Caching {
-    /// Environment variables state whether the disk cache is used. If they are not set, it is used.
+    /// Environment variables determine whether the disk cache is used ([`configured`]).
     #[default]
     Configured,
     /// The disk cache is not used.
@@ -27,7 +27,8 @@ pub(crate) enum Caching {
 /// compile than to read (for tests). `MARGAY_CACHE_BYTES` is the maximum size of the cache in bytes; the suffixes K, M
 /// and G are allowed. The folder of the cache is the value of `MARGAY_CACHE_DIR`. If that variable is not set, the
 /// folder is `margay` in the folder that `XDG_CACHE_HOME` specifies, or else `.cache/margay` in the folder that `HOME`
-/// specifies. If none of these variables is set, the cache is disabled.
+/// specifies. Relative paths in `XDG_CACHE_HOME` and `HOME` are ignored. If no variable determines a folder, the cache
+/// is disabled.
 pub(super) fn configured() -> Option<DiskCache> {
     let which = env("MARGAY_CACHE").unwrap_or_default();
     if which == "0" {

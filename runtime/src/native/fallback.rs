@@ -1,8 +1,9 @@
 //! Messages about fallbacks, which are slower than the code that the compiler normally generates.
 //!
-//! If the interpreter runs a kernel, a message about this kernel is printed once, unless
-//! `MARGAY_LOG=off`. With `MARGAY_LOG=fallback`, messages about all fallbacks that code generation
-//! counts ([`margay_jit::Fallback`]) are also printed.
+//! If the interpreter runs a kernel because native code cannot be generated, a message about this
+//! kernel is printed before its first launch, unless `MARGAY_LOG=off`. With `MARGAY_LOG=fallback`,
+//! messages about all fallbacks that code generation counts ([`margay_jit::Fallback`]) are also
+//! printed.
 
 use std::sync::OnceLock;
 
@@ -30,9 +31,9 @@ pub(super) fn tell_interpreted(kernel: &str, why: &CompileError) {
 }
 
 /// Prints the fallbacks in the native code of a kernel if `MARGAY_LOG=fallback`. Each further call
-/// for the same kernel prints only the fallbacks that have been added since the previous call,
-/// because a kernel's code for another block shape is compiled later, when a launch first uses that
-/// shape.
+/// for the same kernel prints only the fallbacks that are new or whose count has changed since the
+/// previous call. Fallbacks are added later because some code of a kernel is compiled later, for
+/// example when a launch first uses another block shape.
 pub(super) fn tell_all(name: &str, kernel: &NativeKernel) {
     if log() == "fallback" {
         for line in kernel.printed.lines(name, kernel.fallbacks()) {

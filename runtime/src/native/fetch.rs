@@ -85,7 +85,7 @@ fn plan_of<'t>(
 }
 
 /// Performs a texture fetch for one lane with the texture's plan. `access` is the payload of the fetch op. Returns
-/// `None` if the texture has no plan or its plan does not support the access.
+/// `None` if the texture has no plan, if its plan does not support the access, or if the access has a separate sampler.
 pub(super) fn one(
     table: &TextureTable,
     reach: Option<&Reach<'_>>,

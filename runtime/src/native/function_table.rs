@@ -3,7 +3,8 @@
 //! Generated code finds a function by its ID in the module. A module can have very many kernels and
 //! functions, and each kernel has code of its own for the functions that it calls. The table of a
 //! kernel therefore contains only entries for the IDs from the lowest to the highest ID of a
-//! function that the kernel calls, and is empty if the kernel calls no function.
+//! function that the kernel calls, and is empty if the kernel calls no function. If the kernel calls
+//! functions through handles, the table begins with ID 0.
 
 use margay_ir::entity::{Entity, FuncId};
 use margay_jit::abi::FunctionEntry;

@@ -2,8 +2,8 @@
 //! launch only poll memory, and which addresses they poll.
 //!
 //! If the run checks races, the observed accesses show whether the threads only poll memory. In any
-//! other run, this module assumes that the threads only poll memory if the loops in which they wait
-//! contain no stores.
+//! other run, this module assumes that the threads only poll memory if the loops in which they wait,
+//! and the loops around them, write no memory except with atomic exchanges and compare-and-swaps.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -33,7 +33,7 @@ const MOST: usize = 16;
 #[derive(Debug, Default)]
 pub(super) struct Waits {
     is_observed: AtomicBool,
-    /// Whether a thread has changed memory.
+    /// Whether a thread may have changed memory, or the threads have read more than [`MOST`] addresses.
     changed: AtomicBool,
     polls: Mutex<Vec<Poll>>,
 }
@@ -88,13 +88,13 @@ impl Waits {
                 thread: at.thread,
             });
         } else if !polls.iter().any(is_known) {
-            // Threads that read more than `MOST` addresses do not only wait.
+            // Threads that read more than `MOST` addresses probably do more than wait.
             self.changed.store(true, Ordering::SeqCst);
         }
     }
 }
 
-/// Returns whether a write that is about to be performed changes the contents of memory.
+/// Returns whether a write that is about to be performed may change the contents of memory.
 fn changes(at: &Observed<'_>, address: u64, operands: &[Bits]) -> bool {
     let access = at.access;
     let mut bytes = [0; 16];

@@ -59,10 +59,11 @@ impl TidTable {
     }
 }
 
-/// The data that helpers use for the running CTA. The native context contains a pointer to this
-/// data ([`erase`]).
+/// The data that helpers use during a native call, which runs one or more CTAs. The native context
+/// contains a pointer to this data ([`erase`]).
 pub(super) struct HostData<'a> {
     info: &'a LaunchInfo,
+    /// The first CTA of the native call.
     cta: CtaInfo,
     services: &'a dyn Services,
     module: &'a Module,
@@ -70,7 +71,7 @@ pub(super) struct HostData<'a> {
     reach: Option<Reach<'a>>,
     examiner: Option<Examiner<'a>>,
     pub(super) recorder: Option<Recorder<'a>>,
-    /// The fault of the first helper call that failed for the CTA.
+    /// The fault of the first helper call that failed during the native call.
     pub(super) fault: Option<FaultKind>,
     /// In a checking run: the thread and the source position of the access that ends the launch.
     pub(super) wrong_access: Option<(u32, SourceLoc)>,

@@ -155,12 +155,13 @@ const COOPERATIVE_PTX: &str = include_str!("cooperative.ptx");
 enum Loaded {
     /// A module from a single PTX text; each of its functions is lowered when it is needed.
     Lazy(Box<LazyModule>),
-    /// A module that was linked from several texts; all its functions are lowered.
+    /// A module that was linked from several texts, or from one text and the device runtime; all its functions are
+    /// lowered.
     Whole(Box<Module>),
 }
 
-/// Reads the modules of one or several images. If the images contain a single PTX text, each of its
-/// functions is lowered when it is needed.
+/// Reads the modules of one or several images. If the images contain a single PTX text and no device
+/// runtime, each function of the text is lowered when it is needed.
 fn loaded(
     images: &[&[u8]],
     options: &LoadOptions,
@@ -402,8 +403,8 @@ impl PtxImage {
         }
     }
 
-    /// Returns the address of each symbol. The address of a shared symbol is 0, because each kernel assigns its own
-    /// offsets to shared symbols.
+    /// Returns the address of each symbol. The address is 0 for an undefined symbol, and for a shared symbol, because
+    /// each kernel assigns its own offsets to shared symbols.
     pub(super) fn addresses(&self, variables: &[u64]) -> Vec<u64> {
         let mut all = vec![0; self.contents.len()];
         for (symbol, &address) in self.symbols.iter().zip(variables) {

@@ -386,7 +386,8 @@ fn has_yields(function: &Function) -> bool {
 }
 
 /// Returns whether a function synchronises threads only with barriers of the whole CTA and with
-/// warp barriers. Such a function has no fences and no ordered loads or stores, and its atomics do
+/// warp barriers. Such a function has no fences, no ordered loads or stores, no yields, no asynchronous
+/// copies, no library calls ([`Opcode::Syscall`]) and no calls through handles, and its atomics do
 /// not order other accesses ([`orders_nothing`]).
 fn only_barriers_order(function: &Function) -> bool {
     let dfg = &function.dfg;
@@ -434,7 +435,7 @@ fn orders_nothing(function: &Function, inst: Inst, used: &SecondaryMap<Value, bo
 /// What a thread's stack contains.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum StackUse {
-    /// The stack is not used, because the kernel calls no function.
+    /// The stack is not used: after inlining, the code calls no function, and it does not execute `alloca`.
     None,
     /// The stack contains the local variables of functions.
     Slots,
@@ -465,7 +466,7 @@ pub(super) struct KernelCode {
     pub(super) native: Result<Arc<NativeKernel>, CompileError>,
     /// Whether the kernel's code allows a thread to wait until memory changes.
     pub(super) may_park: bool,
-    /// Whether the kernel contains an atomic update of memory outside its CTA's shared memory.
+    /// Whether the kernel contains an atomic update of memory that can be outside shared memory.
     pub(super) contends: bool,
     /// Whether the kernel synchronises threads only with barriers of the whole CTA and with warp barriers.
     pub(super) barriers_only: bool,
@@ -552,7 +553,7 @@ pub(super) struct PtxKernel {
     /// The kernel with its compiled code; the first launch sets this field.
     ready: Slot<Arc<KernelCode>>,
     /// The kernel for the interpreter. Launches with clusters use it if tools observe whole warps, because native code
-    /// runs the CTAs of a cluster lane by lane.
+    /// runs the CTAs of a cluster region by region, and a region runs the lanes of a warp one after the other.
     interpreted: Slot<Arc<KernelCode>>,
 }
 

@@ -41,13 +41,13 @@ const FRAME_FACTOR: u64 = 8;
 /// not raise the stack limit.
 const LEAST_FRAMES: u64 = 64 << 10;
 /// Number of bytes that are added to the size of a thread's stack if the stack holds all values that live across calls
-/// ([`StackUse::Frames`]). Without these bytes, the distance between the stacks of neighbouring threads would often be a
-/// power of two, and the stacks would compete for the same cache sets.
+/// ([`StackUse::Frames`]). Without these bytes, the distance between the stacks of neighbouring threads would often be
+/// a power of two, and the stacks would compete for the same cache sets.
 const SKEW: u64 = 208;
 
-/// Returns the size of a thread's stack in bytes. The size is 0 if the kernel calls no function, else at least the
-/// stack limit. As in CUDA, calls without recursion may use more stack than the limit; the limit
-/// restricts only the depth of recursion.
+/// Returns the size of a thread's stack in bytes. The size is 0 if the kernel does not use the stack
+/// ([`StackUse::None`]), else at least the stack limit. As in CUDA, calls without recursion may use more stack than the
+/// limit; the limit restricts only the depth of recursion.
 fn stack_bytes(code: &KernelCode, shape: &LaunchShape, info: &LaunchInfo) -> u32 {
     let limit = shape.stack_bytes;
     let need = u64::from(code.stack_need.bytes);
@@ -363,7 +363,8 @@ impl PtxLaunch {
         }
     }
 
-    /// Returns whether every CTA must run region by region under the CTA scheduler, and never in phases.
+    /// Returns whether every CTA of a kernel with sync points must run region by region under the CTA scheduler, and
+    /// never in phases.
     pub(super) fn goes_by_sync_points(&self) -> bool {
         self.shape.reverse && !self.splits_no_warps()
     }

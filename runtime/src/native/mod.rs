@@ -2,11 +2,13 @@
 //! interpreter.
 //!
 //! [`PtxLoader`] reads images, lowers them and provides one [`Engine`](crate::engine::Engine) for
-//! each kernel. A kernel without sync points runs in the CTA form. Any other kernel runs in phases
-//! while the threads of each warp stay converged. After the threads have diverged,
-//! [`margay_exec::CtaState`] schedules the native regions of the kernel ([`native_cta`]). If the
-//! compiler does not support a kernel, [`margay_exec::CtaState`] schedules the threads that the
-//! interpreter runs ([`interpreted`]).
+//! each kernel. In launches without clusters, a kernel without sync points runs in the CTA form, and
+//! any other kernel runs in phases. [`margay_exec::CtaState`] schedules the native regions of the
+//! kernel ([`native_cta`]) if a CTA cannot continue in phases, for example because its threads have
+//! diverged or wait for memory, if the kernel has no code for phases, if the runtime reverses the
+//! order of threads, and at the beginning of the CTAs of clusters. If the compiler does not support a
+//! kernel, [`margay_exec::CtaState`] schedules the threads that the interpreter runs
+//! ([`interpreted`]).
 //!
 //! Invariant: generated code is registered with [`crate::fault::register_code`] before it is entered, and is entered
 //! only through [`crate::fault::enter`].

@@ -115,10 +115,12 @@ impl Frames {
     }
 }
 
-/// Number of times that the threads of a CTA may converge before the worker runs other CTAs.
+/// Number of times that the threads of a CTA may converge before the worker runs other CTAs, if threads of the kernel
+/// can wait for memory.
 const ROUNDS: u64 = 1000;
 
-/// A CTA that runs region by region: the frames of its warps, and the state of its threads for the CTA scheduler.
+/// A CTA that the CTA scheduler runs region by region, and in phases while the CTA is converged: the frames of its
+/// warps, and the state of its threads for the CTA scheduler.
 pub(super) struct NativeCta {
     state: CtaState,
     frames: Frames,
@@ -180,8 +182,8 @@ impl NativeCta {
                     Ok(None) => return Ok(Turn::Done),
                     Ok(Some(state)) => {
                         self.state = state;
-                        // If the waiting loop contains a barrier, its threads converge in each iteration, so
-                        // `CtaState::run` does not end although they have yielded.
+                        // If the waiting loop contains a barrier, its threads converge in each iteration.
+                        // `CtaState::run` then returns `Converged` and not `Parked`, although threads have yielded.
                         let many = round >= ROUNDS && launch.code.may_park;
                         if many || self.state.any_yielded() {
                             break;
@@ -218,7 +220,8 @@ fn frames(launch: &PtxLaunch) -> Frames {
     Frames::new(launch.info.warps(), bytes)
 }
 
-/// Runs CTAs `first .. first + count` in phases. If the threads of a CTA diverge, the function
+/// Runs CTAs `first .. first + count` in phases. If a CTA cannot continue in phases
+/// ([`status::GENERAL`]), for example because its threads have diverged or yielded, the function
 /// stops and returns this CTA, and the CTA scheduler must continue the CTA.
 pub(super) fn run_phases(
     launch: &PtxLaunch,
@@ -429,7 +432,7 @@ struct NativeRunner<'a, 'b> {
 
 impl NativeRunner<'_, '_> {
     /// Continues a CTA in phases; all its threads are about to resume after `sync_point`. Returns the CTA's state if
-    /// its threads diverge again.
+    /// the CTA again cannot continue in phases.
     fn go_on(
         &mut self,
         state: &CtaState,
@@ -441,8 +444,8 @@ impl NativeRunner<'_, '_> {
         self.phases(sync_point, 1)
     }
 
-    /// Runs `count` CTAs in phases. The first CTA resumes after `sync_point`. If the threads of a
-    /// CTA diverge, returns their state; the context then contains the index of this CTA.
+    /// Runs `count` CTAs in phases. The first CTA resumes after `sync_point`. If a CTA cannot continue
+    /// in phases, returns the state of its threads; the context then contains the index of this CTA.
     fn phases(&mut self, sync_point: SyncPoint, count: u64) -> Result<Option<CtaState>, IrFault> {
         let entry = self
             .kernel
@@ -568,8 +571,8 @@ impl Runner for NativeRunner<'_, '_> {
         sync_points: &mut [SyncPoint; 32],
     ) -> Result<(), IrFault> {
         let entry = self.kernel.region_entry(from).map_err(unsupported)?;
-        // The turns (loop iterations until the next yield) are not reset at every sync point. Otherwise a loop that
-        // polls with a collective, a volatile access or a barrier would never yield.
+        // The turns are not reset at every sync point. Otherwise a loop that polls with a collective, a volatile
+        // access or a barrier would never yield.
         if from == SyncPoint::START || self.is_yield(from) {
             self.set_turns();
         }
@@ -607,8 +610,8 @@ impl Runner for NativeRunner<'_, '_> {
         };
         // SAFETY: the frame belongs to this warp, and the sync point to its kernel.
         let frame = unsafe { sync_points::Frame::new(self.frames.warp_mut(warp)) };
-        // The deprecated forms without `.sync` have no member mask. Their last operand selects the lanes that take
-        // part; `active` contains only these lanes.
+        // `active` contains only the lanes that take part, also for the deprecated forms without `.sync`, which have no
+        // member mask.
         sync_points::perform(frame, places, active);
         true
     }

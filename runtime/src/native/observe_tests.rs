@@ -8,7 +8,7 @@ use crate::engine::{EngineChoice, Image, KernelInfo, LoadOptions};
 use crate::launch::Dim3;
 use crate::observe::{AccessKind, Events, Launch, Request, Space, Tool, Tools};
 
-/// Two kernels that differ in their names only.
+/// The kernel `first`. [`code`] adds the kernel `second`, which differs only in its name.
 const TEXT: &str = ".version 8.0 .target sm_80 .address_size 64
 .visible .entry first(.param .u64 to) {
     .reg .b32 %t; .reg .b64 %a, %o; .shared .b32 s[32];

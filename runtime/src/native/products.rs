@@ -89,8 +89,8 @@ thread_local! {
 }
 
 /// Computes a matrix product for the lanes in `active`. The registers of inactive lanes count as
-/// zero. If the plan does not support the product, returns false and changes nothing; the op's
-/// reference function must then compute the product.
+/// zero. If the sync point has no plan or the plan does not support the product, returns false and
+/// changes nothing; the op's reference function must then compute the product.
 pub(super) fn perform(frame: Frame, sync_point: &SyncPointPlaces, active: u32) -> bool {
     let Some(plan) = &sync_point.plan else {
         return false;

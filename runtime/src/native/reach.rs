@@ -39,8 +39,8 @@ impl<'a> Reach<'a> {
     /// Returns whether `thread` may access `bytes` bytes at a generic address. If `thread` is `None`, returns whether
     /// any thread of the CTA may access them.
     ///
-    /// The result is false for writes to parameters. Parameters are read-only (PTX ISA 5.1.6.1), so
-    /// native code tests the pointers in them only once per launch.
+    /// The result is false for writes to parameters. Parameters are read-only (PTX ISA 5.1.6.1). The
+    /// engine relies on this, because it tests the pointers in them only once per launch.
     pub(super) fn generic(
         &self,
         address: u64,

@@ -35,7 +35,7 @@ pub(super) struct SharedLayout {
 /// Cooperative groups of CUDA C++ read these registers for tiles of several warps.
 const RESERVED: u32 = 1024;
 
-/// A static variable in shared memory.
+/// A static variable in shared memory, or the reserved memory.
 #[derive(Clone, Debug)]
 pub(super) struct SharedVariable {
     pub(super) name: String,
@@ -135,8 +135,8 @@ fn reads_reserved(module: &Module, functions: &[FuncId]) -> bool {
 /// The addresses of a module's symbols in a context.
 #[derive(Debug, Default)]
 pub(super) struct Symbols {
-    /// The table that several kernels of the module share. If kernels use different offsets for a
-    /// shared variable, the table contains the offset in the first kernel that used the variable.
+    /// The table that several kernels of the module share. A kernel that uses other offsets for shared
+    /// variables than the table contains has a table of its own.
     common: SymbolTable,
     /// For each shared variable in `common`, the index of its symbol and its offset.
     placed: Mutex<FxHashMap<usize, u32>>,
@@ -174,7 +174,8 @@ impl Symbols {
         if offsets.all(|(index, offset)| placed.get(index).is_none_or(|known| known == offset)) {
             for &(index, offset) in &shared.offsets {
                 if placed.insert(index, offset).is_none() {
-                    // No earlier kernel uses this variable, so the shared table does not yet contain its offset.
+                    // No earlier kernel with this table uses the variable, so the table does not yet contain its
+                    // offset.
                     self.common.set(index, u64::from(offset));
                 }
             }
@@ -191,8 +192,8 @@ impl Symbols {
 
 /// Assigns offsets to the shared variables of `functions`, the functions that a kernel can run. If
 /// one of the functions uses reserved memory, the variables begin after this memory. All `.extern`
-/// arrays have the same offset, which follows the other variables. After each variable are at least
-/// `gap` unused bytes.
+/// variables and all variables of size 0 have the same offset, which follows the other variables.
+/// After each of the other variables are at least `gap` unused bytes.
 pub(super) fn layout(module: &Module, functions: &[FuncId], gap: u64) -> SharedLayout {
     let symbol = |index: usize| module.symbols.get(SymbolId::new(index));
     let is_shared = |index| symbol(index).is_some_and(|s| s.space == StateSpace::Shared);

@@ -1,10 +1,10 @@
 //! Completes sync points for generated code: collectives of warps, and barriers with a reduction.
 //!
-//! Generated code calls [`collective`] when all lanes of a warp wait at a sync point, [`sort_out`] when the lanes of a
-//! warp have diverged, and [`reduce`] when all threads of a CTA wait at a barrier. If the
-//! CTA scheduler completes a collective instead of generated code, [`super::native_cta`] calls [`perform`] for the lanes
-//! that take part. The functions read operands from the warp's frame and write results to it, one array for each operand
-//! or result.
+//! Generated code calls [`collective`] when all lanes of a warp wait at a collective, [`sort_out`] when the lanes of a
+//! warp have diverged, [`reduce`] when all threads of a CTA wait at a barrier with a reduction, and [`settle`] when
+//! other code continues after the uniform path. If the CTA scheduler completes a collective instead of generated code,
+//! [`super::native_cta`] calls [`perform`] for the lanes that take part. The functions read operands from the warp's
+//! frame and write results to it, one array for each operand or result.
 
 use std::ops::Range;
 
@@ -289,7 +289,7 @@ fn operands_of(frame: Frame, sync_point: &SyncPointPlaces, count: usize) -> [Lan
 
 /// Returns whether the lanes in `standing`, which wait at a collective, can complete it. They
 /// cannot complete it if one of their member masks contains a live lane that has another mask or
-/// waits at another sync point.
+/// waits at another sync point, or if their masks differ and a mask does not contain its own lane.
 fn is_complete(frame: Frame, sync_point: &SyncPointPlaces, standing: u32, alive: u32) -> bool {
     match mask_place(sync_point) {
         LaneStorage::Absent => true,
@@ -331,8 +331,8 @@ fn groups(masks: &Lanes, active: u32) -> impl Iterator<Item = (u32, u32)> {
 
 /// Selects the lanes that run next in a diverged warp. Lanes at the same sync point form a group.
 /// Of the groups that need not wait for other lanes, the group with the lowest sync point number
-/// runs next. Returns a constant of `sorted`, which states whether a group runs next, all live
-/// lanes wait at a barrier, or the CTA scheduler must choose the lanes.
+/// runs next. Returns a constant of `sorted`, which states whether a group runs next, all live lanes
+/// wait at the same barrier (or no lane is live), or the CTA scheduler must choose the lanes.
 pub(super) unsafe extern "C" fn sort_out(
     context: *mut NativeContext,
     frame: *mut u8,

@@ -108,7 +108,8 @@ fn surface<'t>(
 }
 
 /// Returns the sampler for an access that has a separate sampler `other`. `own` is the texture's
-/// sampler. The result has the read mode of `own` and all other properties of `other`.
+/// sampler. The result has the read mode, the sRGB conversion and the kind of coordinates (normalised or
+/// not) of `own`, and all other properties of `other`.
 fn combined(own: &Sampler, other: &Sampler) -> Sampler {
     Sampler {
         normalized: own.normalized,

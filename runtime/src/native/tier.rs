@@ -131,14 +131,15 @@ impl TierSelection {
         }
     }
 
-    /// Shortens the compile budget, because vector code is available without compilation. The
-    /// measurement run then begins after scalar code has run for the time [`MEASUREMENT`].
+    /// Shortens the compile budget, because the disk cache contains the vector code. The
+    /// measurement run then begins after scalar code has run for at most the time [`MEASUREMENT`].
     pub(super) fn hurry(&mut self) {
         self.compile_budget = self.compile_budget.min(MEASUREMENT.as_nanos() as u64);
     }
 
     /// Returns the specialisation that runs next: `wanted` or, if scalar code must run, the
-    /// specialisation for scalar code.
+    /// specialisation for scalar code. During a measurement run, the result is `wanted`, and
+    /// [`TieredLaunch::part`] chooses.
     pub(super) fn now(&self, wanted: Specialisation) -> Specialisation {
         let single = Specialisation::SINGLE.trusted(wanted.is_trusted());
         match self.verdict.load(Ordering::Relaxed) {
@@ -273,12 +274,12 @@ impl<'a> TieredLaunch<'a> {
         let selection = &self.kernel.tier_selection;
         if selection.is_over() {
             selection.goes_on(began.elapsed());
-            self.part *= 2;
+            self.part = self.part.saturating_mul(2);
         } else if selection.has_begun() {
             selection.note(self.specialisation, began.elapsed(), ctas);
         } else {
             selection.wait(began.elapsed());
-            self.part *= 2;
+            self.part = self.part.saturating_mul(2);
         }
     }
 }

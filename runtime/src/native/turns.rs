@@ -1,10 +1,10 @@
 //! Limits the time for which a lane waits in a loop before other lanes run.
 //!
-//! A turn is a unit of the iteration budget of waiting loops. A lane in a waiting loop yields after
-//! a number of turns ([`TURNS`]). If each iteration takes long, because the loop also computes, the
-//! lane may yield only after seconds. The lane that it waits for may be the last of all lanes to
-//! run. This module reduces the number of turns of a launch so that a lane yields after about
-//! [`PERIOD`].
+//! A turn is a unit of the iteration budget of waiting loops. The lanes of a CTA share a number of
+//! turns, at first [`TURNS`]; a lane in a waiting loop yields when no turns are left. If each
+//! iteration takes long, because the loop also computes, the lane may yield only after seconds. The
+//! lane that it waits for may be the last of all lanes to run. This module adapts the number of turns
+//! of a launch so that a lane yields after about [`PERIOD`].
 
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
@@ -55,8 +55,8 @@ impl TurnBudget {
     }
 }
 
-/// Returns whether a CTA that began to run at `begun` has run for so long that other CTAs should run if some of its lanes
-/// wait.
+/// Returns whether a CTA that began to run at `begun` has run for so long that other CTAs should run if some of its
+/// lanes wait.
 pub(super) fn is_overdue(begun: Instant) -> bool {
     begun.elapsed() > 2 * PERIOD
 }

@@ -68,9 +68,9 @@ struct Round {
 }
 
 impl PtxLaunch {
-    /// Runs the CTAs of a unit one after the other, in several rounds, until all CTAs are done, or
-    /// until the unit must wait for memory to change. Returns a deadlock fault if no CTA can
-    /// continue and no thread waits for memory.
+    /// Runs the CTAs of a unit one after the other, in several rounds, until all CTAs are done. Parks the unit if it
+    /// has lanes that yielded, and it makes no progress, has only one CTA left or has used all [`ROUNDS`]. Returns a
+    /// deadlock fault if no CTA can continue and no thread waits for memory.
     pub(super) fn drive(&self, worker: &mut dyn Worker, mut resident: Resident) -> RunOutcome {
         let mut progressed = false;
         let mut rounds = 0;

@@ -28,10 +28,9 @@ impl Storage {
         }
     }
 
-    /// Returns whether the chunks in memory have reached the limit, so that further chunks are
-    /// stored in the file.
+    /// Returns whether a further chunk of the usual size would be stored in the file.
     pub(super) fn is_full(&self) -> bool {
-        self.used.load(Ordering::Relaxed) >= self.limit
+        self.used.load(Ordering::Relaxed) + CHUNK > self.limit
     }
 
     /// Stores the words of a chunk: in memory if the limit permits, otherwise in the file. If the file cannot be
@@ -128,6 +127,17 @@ mod tests {
         assert_eq!(storage.take(first).unwrap(), [1, 2]);
         assert_eq!(storage.used.load(Ordering::Relaxed), 0);
         assert!(matches!(storage.keep(vec![5]), Chunk::Memory(_)));
+    }
+
+    #[test]
+    fn the_storage_is_full_if_the_next_chunk_goes_to_the_file() {
+        let storage = Storage::new(2 * CHUNK);
+        assert!(matches!(storage.keep(vec![0; CHUNK]), Chunk::Memory(_)));
+        assert!(!storage.is_full());
+        let second = storage.keep(vec![0; CHUNK]);
+        assert!(matches!(second, Chunk::Memory(_)) && storage.is_full());
+        assert!(matches!(storage.keep(vec![0; CHUNK]), Chunk::File(_)));
+        storage.take(second).unwrap();
         assert!(!storage.is_full());
     }
 }

@@ -6,8 +6,8 @@ use crate::engine::KernelInfo;
 /// of a free in stream order can also occur on a thread of the runtime.
 ///
 /// A tool that returns true from [`super::Tool::observes_host`] receives these events of all contexts of the runtime.
-/// Waits, CUDA events, host functions, arrays and mappings of virtual memory cause no events for
-/// tools.
+/// Waits, CUDA events, host functions, the creation of arrays and mappings of virtual memory cause no
+/// events for tools.
 ///
 /// ```
 /// use margay::observe::HostEvent;

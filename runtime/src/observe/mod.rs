@@ -66,9 +66,9 @@
 //! only after the tool has received the launch's last event. The results of a tool are therefore complete when the
 //! program has waited for the launch. Calls for different launches can run at the same time.
 //!
-//! The event records of a CTA stay in memory until all CTAs with lower indices have ended. If the records of a launch need more than 64 MiB
-//! ([`crate::RuntimeBuilder::tool_memory`]), further records wait in a temporary file, which has no name. Records are
-//! lost only if this file cannot be read.
+//! The event records of a CTA wait until all CTAs with lower indices have ended. They wait in memory. If the records of
+//! a launch need more than 64 MiB ([`crate::RuntimeBuilder::tool_memory`]), further records wait in a temporary file,
+//! which has no name. Records are lost only if this file cannot be read.
 //!
 //! If a tool panics, the tool receives no further events, a message goes to standard error, and
 //! [`crate::Runtime::tool_failures`] returns the reason. The kernel continues.

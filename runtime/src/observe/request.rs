@@ -212,7 +212,7 @@ impl Request {
     }
 }
 
-/// Returns the PTX state spaces of those instructions that can access `space`.
+/// Returns the PTX state spaces of those instructions that can access `space`, without the generic space.
 fn state_spaces(space: Space) -> &'static [StateSpace] {
     match space {
         Space::Global => &[StateSpace::Global],

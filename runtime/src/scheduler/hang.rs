@@ -1,15 +1,16 @@
 //! Finds launches that can never end: all their threads poll memory that nothing will change.
 //!
-//! A launch *hangs* if all of these conditions are true:
+//! The active launches *hang* if all of these conditions are true:
 //! - No unit of any launch has made progress for the time [`PATIENCE`], and no unit can start.
 //! - All threads of the program that have used the driver wait, and no copy or host function runs
 //!   ([`super::Scheduler::set_host_test`]).
-//! - For the further time [`OBSERVATION`], the engine has observed that the threads change no
-//!   memory and read no clock, and that the threads poll only memory that neither the host nor
+//! - After the further time [`OBSERVATION`], the engine finds for each launch that the threads
+//!   change no memory and read no clock, and that they poll only memory that neither the host nor
 //!   another process can write without the driver
-//!   ([`PreparedLaunch::hang`](crate::engine::PreparedLaunch::hang)).
+//!   ([`PreparedLaunch::hang`](crate::engine::PreparedLaunch::hang)). In runs that check races, the
+//!   engine observes the accesses for this time. In all other runs, it examines the kernel's loops.
 //!
-//! If the program runs with the checking tool synccheck, the runtime ends such a launch. Otherwise,
+//! If the program runs with the checking tool synccheck, the runtime ends such launches. Otherwise,
 //! the runtime prints a warning.
 
 use std::sync::Arc;

@@ -7,13 +7,16 @@
 //! changes to the next run when its time slice is over or when all remaining units of the run wait.
 //!
 //! Invariants:
-//! - While a launch has units that can start, no unit of a launch with lower priority starts. Units that have already
-//!   started continue.
-//! - Units start in grid order. Residency is reserved for a unit when the unit is claimed.
+//! - While a listed launch ([`active`]) has units that can start, no worker begins a turn to start units of a launch
+//!   with lower priority. Units that have already started continue, and a turn that has begun can start units until
+//!   the turn ends.
+//! - Units start in grid order, unless the settings reorder them ([`Run::reordered`]). If the units of a run may park,
+//!   residency is reserved for a unit when the unit is claimed.
 //!   Therefore a resident unit never waits for an earlier unit that cannot become resident.
 //! - At each moment, at most one worker runs a certain unit. A lock protects a parked unit while it
 //!   passes from one worker to another.
-//! - No worker ever waits for another worker, for a host function or for a copy.
+//! - No worker waits for another worker, for a host function or for a copy, except that a worker can wait until another
+//!   worker has delivered records to tools (`observe::sink`).
 
 mod active;
 mod claim;

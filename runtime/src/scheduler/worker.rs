@@ -189,18 +189,19 @@ fn work(shared: &Arc<Shared>, options: WorkerOptions) {
     }
 }
 
-/// Two numbers since a unit last made progress: how often a resumed unit still had to wait, and how
-/// often the worker has slept.
+/// Two numbers that are 0 after a unit has made progress.
 #[derive(Default)]
 struct Waits {
+    /// How often a resumed unit still had to wait, since the worker last yielded the processor or slept.
     turns: usize,
+    /// How often the worker has yielded the processor or slept.
     naps: u32,
 }
 
 impl Waits {
     /// If all parked units have been resumed and still had to wait, yields the processor to other
     /// threads. When this happens for the third time, and each time after that, sleeps instead, and
-    /// longer each time.
+    /// longer each time, up to [`LONGEST_NAP`].
     fn after_turn(&mut self, shared: &Arc<Shared>, epoch: u64, progress: Progress) {
         match progress {
             Progress::Made => {

@@ -1,8 +1,8 @@
 //! Arrays, textures and surfaces: the objects of the host program, and the handles that kernels use.
 //!
 //! An array ([`Array`], [`MipmappedArray`]) is device memory with texels. The texels of a row are
-//! contiguous in memory, and so are the rows of a slice, the slices of a mipmap level, and the
-//! levels of an array. A texture or surface object is an entry of the machine's [`TextureTable`];
+//! contiguous in memory, and so are the rows of a slice and the slices of a mipmap level. Each level
+//! begins at a multiple of 512 bytes. A texture or surface object is an entry of the machine's [`TextureTable`];
 //! kernels refer to it by its handle. A launch uses a snapshot of the table from the time when the
 //! launch was submitted. Therefore the launch needs no lock to look up a handle, and objects that
 //! the program destroys later continue to exist until the launch is complete.

@@ -380,8 +380,8 @@ pub(super) fn surface_texels(array: &Array) -> Result<Arc<Texels>> {
     Ok(Arc::clone(array.texels()))
 }
 
-/// Returns `sampler` with a permitted maximum anisotropy: a value outside the permitted range is
-/// replaced by the nearest value in the range.
+/// Returns `sampler` with a permitted maximum anisotropy: a value outside the permitted range (1 to 16, and
+/// only 1 without linear filtering) is replaced by the nearest value in the range.
 pub(super) fn sampler_for(sampler: Sampler) -> Sampler {
     let max_anisotropy = match sampler.filter {
         Filter::Point => 1,

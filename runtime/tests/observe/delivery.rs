@@ -2,6 +2,7 @@
 //! need a file.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use margay::observe::{AccessKind, Event, EventKind, Events, Launch, Request, Space, Tool};
 use margay::{KernelInfo, LaunchConfig, Runtime};
@@ -108,4 +109,53 @@ fn records_beyond_the_limit_are_kept_in_a_file() {
     let expected = count(Runtime::builder().workers(1));
     let limited = Runtime::builder().workers(2).reverse().tool_memory(1000);
     assert!(count(limited) == expected);
+}
+
+/// A tool that counts the launches that ran to their end.
+#[derive(Default)]
+struct Ends(Mutex<u32>);
+
+impl Tool for Ends {
+    fn name(&self) -> &str {
+        "ends"
+    }
+
+    fn request(&self, _: &KernelInfo) -> Request {
+        Request::none().launches()
+    }
+
+    fn events(&self, _: &Launch, events: Events<'_>) {
+        let is_end = |event: &Event<'_>| {
+            matches!(
+                event,
+                Event::KernelEnd {
+                    completed: true,
+                    ..
+                }
+            )
+        };
+        *self.0.lock() += events.filter(is_end).count() as u32;
+    }
+}
+
+/// Regression test: native code runs few CTAs at once if a tool observes the launch. The number of CTAs that it was to
+/// run next was doubled after each such part; after about 60 parts it overflowed, and the launch did not end.
+#[test]
+fn a_launch_of_many_small_ctas_ends() {
+    let tool = Arc::new(Ends::default());
+    let runtime = Runtime::builder()
+        .workers(1)
+        .time_limit(Duration::from_secs(60))
+        .tool(tool.clone())
+        .build()
+        .expect("a runtime");
+    let text = ".version 7.0 .target sm_80 .address_size 64 .visible .entry kernel() { ret; }";
+    let module = runtime.load_ptx(text).expect("a module");
+    let kernel = module.kernel("kernel").expect("a kernel");
+    for _ in 0..3 {
+        runtime
+            .launch(&kernel, LaunchConfig::new(1 << 18, 1), ())
+            .expect("a launch");
+    }
+    assert_eq!(*tool.0.lock(), 3);
 }

@@ -1,5 +1,5 @@
-//! Tests that a kernel has the same output, and each thread the same recorded accesses, for both
-//! engines, all chunk widths and all numbers of workers.
+//! Tests that a kernel has the same output, and each thread the same recorded events, for both
+//! engines, all chunk widths and several numbers of workers.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::process::Command;

@@ -56,8 +56,8 @@ impl<F: Fn(&Launch, &Access<'_>) + Send + Sync> Tool for Each<F> {
     }
 }
 
-/// Tests the records of two instructions: a compare-and-swap with release semantics on the first
-/// word of shared memory, with a generic address, and a volatile load of two 8-byte elements.
+/// Tests the records of two instructions: a compare-and-swap with release semantics on the word at
+/// offset 8 of shared memory, with a generic address, and a volatile load of two 8-byte elements.
 #[test]
 fn properties_are_those_of_the_instruction() {
     let text = module(

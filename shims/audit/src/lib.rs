@@ -18,10 +18,9 @@
 //! - The client Taichi is loaded with `RTLD_DEEPBIND`. Its symbols are then not bound to functions
 //!   of `LD_PRELOAD`, but an audit library can still change the bindings.
 //!
-//! The library runs in its own linker namespace with its own C library. It does not change bindings
-//! between all other libraries. Calls through changed bindings have no additional cost. It requires
-//! glibc. On systems with another C library, such as musl, `margay run` only sets environment
-//! variables.
+//! The library runs in its own linker namespace with its own C library. It does not change bindings between other
+//! libraries. Calls through changed bindings have no additional cost. It requires glibc. On systems with another C
+//! library, such as musl, `margay run` only sets environment variables.
 //!
 //! Invariants: no panic propagates out of a function of this library. The library does not affect
 //! programs that use neither of the two compilers.

@@ -32,7 +32,8 @@ pub struct Setting {
     pub workers: usize,
     /// The order in which the blocks of a grid start.
     pub order: Order,
-    /// Whether the race detector runs. It requires one worker and a fixed order of blocks.
+    /// Whether the race detector runs. With the race detector, the runtime uses one worker and starts the blocks in
+    /// grid order, whatever `workers` and `order` are.
     pub races: bool,
 }
 

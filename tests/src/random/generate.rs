@@ -2,7 +2,9 @@
 //!
 //! Two invariants make the results independent of the order of execution. Barriers and code for
 //! CTA-uniform values occur only where all threads of a CTA are converged. Between two barriers, no
-//! two threads access the same memory cell.
+//! two threads access the same memory cell, except inputs, which no thread changes, and
+//! accumulators, which threads change with atomic operations whose order has no effect on the
+//! results.
 
 use margay::Dim3;
 
@@ -343,8 +345,7 @@ impl Generator {
         Statement::If(condition, then, other)
     }
 
-    /// Generates instructions that write a number to `<N>`. The maximum of the number is about
-    /// `most`.
+    /// Generates instructions that write a number below `most` to `<N>`.
     fn number(&mut self, most: u32) -> Condition {
         let operands = Operands {
             counters: &self.counters,

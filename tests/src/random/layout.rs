@@ -10,10 +10,10 @@ use super::numbers::Random;
 pub const INPUT_SECTION: u32 = 16384;
 /// Size of the inputs in bytes. The inputs have four sections: for integers, f32, f64 and f16.
 pub const INPUT_BYTES: u32 = 4 * INPUT_SECTION;
-/// Maximum number of threads of a launch. A section has at least eight bytes for each thread.
+/// Maximum number of threads of a launch. An input section has at least eight bytes for each thread.
 pub const MOST_THREADS: u32 = 1536;
-/// Number of 32-bit accumulators, and number of 64-bit accumulators. An accumulator is a cell that
-/// all threads change with atomic operations.
+/// Number of accumulators of each atomic operation. An accumulator is a cell that all threads
+/// change with this operation.
 pub const ACCUMULATORS: u32 = 16;
 
 /// The type of values in a section's cells.
@@ -44,8 +44,7 @@ pub const REGISTERS: [(char, u32, u32, Kind); 8] = [
     ('p', 1, 4, Kind::Bits),
 ];
 
-/// The atomic operations on the 32-bit accumulators. Each operation changes an accumulator of its
-/// own.
+/// The atomic operations on the 32-bit accumulators. Each operation has accumulators of its own.
 pub const REDUCTIONS: [(&str, &str); 8] = [
     ("add", "u32"),
     ("and", "b32"),
@@ -57,8 +56,7 @@ pub const REDUCTIONS: [(&str, &str); 8] = [
     ("max", "u32"),
 ];
 
-/// The atomic operations on the 64-bit accumulators. Each operation changes an accumulator of its
-/// own.
+/// The atomic operations on the 64-bit accumulators. Each operation has accumulators of its own.
 pub const WIDE_REDUCTIONS: [(&str, &str); 4] = [
     ("add", "u64"),
     ("xor", "b64"),
@@ -166,7 +164,7 @@ impl Layout {
     }
 
     /// Returns a description of the first difference between two result buffers; `None` if they are
-    /// equal. All NaNs count as equal.
+    /// equal. In a section of floating-point values, all NaNs count as equal.
     pub fn difference(&self, left: &[u8], right: &[u8]) -> Option<String> {
         let mut at = 0;
         loop {

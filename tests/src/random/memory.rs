@@ -99,8 +99,9 @@ fn index(random: &mut Random, operands: &Operands<'_>) -> (String, u32) {
 }
 
 /// Generates instructions that write an address to `%u0`, and returns an immediate offset. The sum
-/// of the address and the offset is `base + index * step + from`. `bound` is an upper bound of the
-/// index, as [`index`] returned it.
+/// of the address and the offset is `base + index * step + from` or, only if `bound` is less than
+/// `u32::MAX`, the address of another element of the input section that begins at `base + from`.
+/// `bound` is an upper bound of the index, as [`index`] returned it.
 fn address(random: &mut Random, base: &str, from: u32, step: u32, bound: u32) -> (String, i64) {
     let shift = step.trailing_zeros();
     let from = i64::from(from);
@@ -274,7 +275,7 @@ impl Memory<'_> {
     }
 }
 
-/// Generates an atomic operation on the CTA's accumulator, or a load or store of the thread's own shared or local
+/// Generates an atomic operation on an accumulator of the CTA, or a load or store of the thread's own shared or local
 /// memory.
 pub(super) fn window(random: &mut Random, operands: &Operands<'_>) -> String {
     let r = source('r', random, operands);

@@ -61,11 +61,11 @@ pub enum Statement {
     /// An `if` statement: the condition, the statements if it is true, and the statements if it is
     /// false.
     If(Condition, Vec<Statement>, Vec<Statement>),
-    /// A loop. The instructions in `limit` write the number of iterations to the register `<N>`.
+    /// A loop. The instructions in `limit` write the limit of the loop's counter to the register `<N>`.
     Loop {
         /// How the counter of the loop changes, and when the loop tests it.
         counting: Counting,
-        /// Instructions that compute the number of iterations.
+        /// Instructions that compute the number at which the counter ends or, if the loop counts down, begins.
         limit: Condition,
         /// The body of the loop.
         body: Vec<Statement>,

@@ -4,9 +4,10 @@ use margay::Dim3;
 
 use super::program::{Kernel, Statement};
 
-/// Makes a failing kernel shorter, in several steps, and returns the result. A step removes a
-/// statement, replaces a compound statement by its content, or removes CTAs, and is kept if the
-/// kernel still fails. The function returns when the kernel would not fail after any further step.
+/// Makes a failing kernel shorter, in several steps, and returns the result. The first step removes
+/// CTAs. Each other step removes a statement or replaces a compound statement by its content. A
+/// step is kept if the kernel still fails. The function returns when the kernel would not fail
+/// after the removal or replacement of any further statement.
 pub fn reduce(kernel: &Kernel, mut fails: impl FnMut(&Kernel) -> bool) -> Kernel {
     let mut best = kernel.clone();
     for ctas in [1, 2] {

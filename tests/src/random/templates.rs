@@ -32,7 +32,7 @@ pub fn count() -> usize {
     templates().len()
 }
 
-/// The operands, other than registers, that instructions from templates can use.
+/// The operands that instructions from templates can use in addition to the registers that all kernels have.
 pub struct Operands<'a> {
     /// Registers of loop counters, which generated instructions may read but not write.
     pub counters: &'a [String],
@@ -125,8 +125,9 @@ pub fn register(letter: char, random: &mut Random) -> String {
     format!("%{letter}{}", random.below(count))
 }
 
-/// Returns a random register of the class `letter` that an instruction may read. If the letter is a
-/// capital letter, the result can also be a constant.
+/// Returns a random operand of the class `letter` that an instruction may read. The operand is a
+/// register or, for a capital letter and for `s`, a register or a constant; for `b`, it is always a
+/// constant.
 pub fn source(letter: char, random: &mut Random, operands: &Operands<'_>) -> String {
     const FIXED: [&str; 6] = ["%lin", "%gid", "%lane", "%w0", "%w1", "%n"];
     match letter {

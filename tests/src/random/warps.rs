@@ -66,8 +66,8 @@ pub(super) fn collective(random: &mut Random, operands: &Operands<'_>, full: boo
 }
 
 /// Generates a shuffle. If the source lane of a lane is inactive, the generated code replaces the
-/// result by zero, because PTX does not specify it. If `full` is set, all lanes are active, so only
-/// the shuffle instruction is generated.
+/// result by zero, because PTX does not specify it. If `full` is set and `mask` is `<M>`, all lanes
+/// take part, so only the shuffle instruction is generated.
 fn shuffle(random: &mut Random, operands: &Operands<'_>, mask: &str, full: bool) -> String {
     let mode = *random.pick(&["bfly", "down", "up", "idx"]);
     let width = *random.pick(&[32u32, 32, 32, 16, 8, 4]);
@@ -117,7 +117,8 @@ fn shuffle(random: &mut Random, operands: &Operands<'_>, mask: &str, full: bool)
     )
 }
 
-/// Generates instructions that write the number of another thread to `%t1`; this number is less than `%t6`.
+/// Generates instructions that write the number of a thread, usually of another thread, to `%t1`; this number is less
+/// than `%t6`.
 fn other_thread(random: &mut Random, operands: &Operands<'_>) -> String {
     match random.below(5) {
         0 => format!(

@@ -2,7 +2,7 @@
 //!
 //! When the text is written, the properties that depend on a statement's position are determined.
 //! If lanes diverge at a statement that contains statements in which threads synchronise, a ballot
-//! computes the mask of the lanes in each branch.
+//! (for a switch, `match.any`) computes the mask of the lanes in each branch.
 
 use std::fmt::Write as _;
 
@@ -61,7 +61,7 @@ pub fn kernel(kernel: &Kernel) -> String {
     out
 }
 
-/// Returns whether `text` contains the name of the register `register`.
+/// Returns whether `text` contains the name `register` of a register, variable or function as a whole word.
 fn names(text: &str, register: &str) -> bool {
     text.match_indices(register).any(|(at, _)| {
         let part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
@@ -237,8 +237,8 @@ struct Scope {
 
 struct Writer<'a> {
     kernel: &'a Kernel,
-    /// Whether a barrier can specify a thread count, because no thread exits before the end of the
-    /// kernel.
+    /// Whether a barrier can specify a thread count, because every warp has 32 threads and no
+    /// thread exits before the end of the kernel.
     counts: bool,
     out: String,
     labels: u32,
@@ -429,7 +429,7 @@ impl Writer<'_> {
         self.line(d, &format!("end{number}:"));
     }
 
-    /// Writes a `break` or `continue`, unless threads that must synchronise would diverge.
+    /// Writes a `break` or `continue`, unless no loop contains it or threads that must synchronise would diverge.
     fn leave(&mut self, condition: &Condition, scope: &Scope, ends: bool) {
         let Some(looped) = &scope.looped else {
             return;

@@ -1,7 +1,8 @@
-//! Checks functions of `f64`: roots and reciprocals rounded in each direction, and the approximate forms.
+//! Checks functions of `f64`: roots rounded in each direction, and the approximate forms of reciprocals and of inverse
+//! roots.
 //!
-//! The checkers compute in quadruple precision, in which squares and products of numbers with 54
-//! bits are exact.
+//! The checker of roots computes in quadruple precision, in which squares and products of numbers
+//! with 54 bits are exact.
 
 use std::cmp::Ordering;
 

@@ -216,8 +216,8 @@ pub fn widened(modifiers: Modifiers) -> Check {
     })
 }
 
-/// Rounds `|x|` to an integer. The rounding direction `mode` applies to the magnitude and not to
-/// the signed number. Returns `None` if the integer has more than 65 bits.
+/// Rounds `x` to an integer and returns the magnitude of the integer. The rounding direction `mode`
+/// applies to the signed number and not to the magnitude. Returns `None` if `|x|` is at least 2^87.
 #[inline]
 fn whole(x: f32, mode: Mode) -> Option<u128> {
     let bits = x.to_bits() & !SIGN;
@@ -249,7 +249,8 @@ fn whole(x: f32, mode: Mode) -> Option<u128> {
     Some(floor + u128::from(up))
 }
 
-/// Returns a checker of `cvt.MODEi.INT.f32`: an integer of `width` bits, sign-extended to `register` bits.
+/// Returns a checker of `cvt.MODEi.INT.f32`: an integer of `width` bits, sign-extended or, if it is unsigned,
+/// zero-extended to `register` bits.
 pub fn integer(width: u32, signed: bool, register: u32, mode: Mode, ftz: bool) -> Check {
     let (least, most) = match signed {
         true => (-(1i128 << (width - 1)), (1i128 << (width - 1)) - 1),

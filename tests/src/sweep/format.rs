@@ -1,9 +1,10 @@
 //! Floating-point formats, and checks that a number is correctly rounded.
 //!
 //! A magnitude is an encoding without its sign. Consecutive magnitudes represent consecutive
-//! numbers, so the neighbours of a result have the previous and the next magnitude. The encoding
-//! after the largest number represents the next power of two, which is also the value of infinity
-//! for the purpose of rounding. All values and all midpoints between neighbours are exact in `f64`.
+//! numbers, so the neighbours of a result have the previous and the next magnitude. In a format
+//! with an infinity, the encoding after the largest number represents the next power of two, which
+//! is also the value of infinity for the purpose of rounding. All values and all midpoints between
+//! neighbours are exact in `f64`.
 
 use std::cmp::Ordering;
 

@@ -80,8 +80,8 @@ pub fn pairs(random: &mut Random, count: usize) -> Vec<[u64; 2]> {
         .collect()
 }
 
-/// Returns two operands whose quotient is as near to the midpoint between two neighbouring `f32`
-/// numbers as operands with 24-bit significands permit.
+/// Returns two operands whose quotient is very near to the midpoint between two neighbouring `f32`
+/// numbers.
 ///
 /// The operands satisfy the equation `middle * b = a * 2^25 + rest` for a small odd `rest`. An odd
 /// `b` has an inverse modulo 2^25. Therefore, `b` and `rest` determine the midpoint `middle`, which

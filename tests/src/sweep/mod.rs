@@ -4,9 +4,9 @@
 //! Each row of the table in [`mod@rows`] contains an instruction, its inputs and a checker of its
 //! results. Approximate functions are compared with the host's `f64` functions, and errors are
 //! measured in the unit of the PTX ISA's bound. Correctly rounded functions are checked by exact
-//! comparison with the neighbours of the result ([`mod@format`]). The checkers share no code with
-//! `margay_ops::meaning`. `cargo xtask sweep` runs all inputs and writes `docs/accuracy.md`; the
-//! tests run samples.
+//! comparison with the neighbours of the result ([`mod@format`]) or compared with the crate
+//! `rustc_apfloat` ([`mod@oracle`]). The checkers share no code with `margay_ops::meaning`. `cargo
+//! xtask sweep` runs all inputs and writes `docs/accuracy.md`; the tests run samples.
 
 pub mod approx;
 pub mod doubles;

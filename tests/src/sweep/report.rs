@@ -38,7 +38,7 @@ fn bound(region: &Region) -> String {
     }
 }
 
-/// Returns the text of operands: their encodings in PTX syntax, and then their values.
+/// Returns the text of operands: their encodings and, for `f32` and `f64`, their values.
 fn operands(row: &Row, worst: &Worst) -> String {
     let words = row.instruction.operands.iter().zip(worst.at);
     let shown: Vec<String> = words

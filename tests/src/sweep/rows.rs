@@ -140,8 +140,8 @@ const QUOTIENT: &[Region] = &[Region {
     stated: true,
 }];
 
-/// Returns a checker of `div.approx` and `div.full`. If `limit` is true, the result for a divisor
-/// greater than 2^126 may also be the result for an infinite divisor.
+/// Returns a checker of `div.approx` and `div.full`. If `limit` is true, the result for a finite
+/// divisor whose magnitude is greater than 2^126 must be the result for an infinite divisor.
 fn quotient(ftz: bool, limit: bool) -> Check {
     Box::new(move |inputs: &[u64], got: u64, tally: &mut Tally| {
         let operand = |at: usize| {
@@ -382,8 +382,8 @@ fn narrow() -> Vec<Row> {
     rows
 }
 
-/// Returns all combinations of `.relu` and `.satfinite`, each with its text in the instruction's
-/// name.
+/// Returns all combinations of `.relu` and `.satfinite` that have at least one of them, each with
+/// its text in the instruction's name.
 fn finite() -> Vec<(Modifiers, &'static str)> {
     let modifiers = |relu, satfinite| Modifiers {
         relu,

@@ -18,8 +18,9 @@ const BLOCK: u32 = 256;
 /// How many of a row's inputs run.
 #[derive(Clone, Copy, Debug)]
 pub enum Depth {
-    /// All inputs. Instructions that run slowly are an exception: their inputs have equal
-    /// distances.
+    /// All inputs. The exceptions are instructions that run slowly, whose inputs have equal
+    /// distances, and instructions with several operands or with `f64` operands, which run with
+    /// many selected and random inputs.
     Full,
     /// Approximately this number of inputs for each row.
     Sample(usize),

@@ -63,7 +63,7 @@ pub struct Tally {
     /// The first few wrong results of the row.
     pub wrong: Vec<Wrong>,
     /// A hash of all results, in the order of the inputs. It does not depend on the bits of NaNs of
-    /// `f32` and `f64`.
+    /// `f32` and `f64`. It is computed only if a sample of the inputs runs.
     pub hash: u64,
 }
 

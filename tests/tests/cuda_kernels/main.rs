@@ -2,9 +2,10 @@
 //! interface of the runtime.
 //!
 //! Each test compares the results with a calculation in Rust. Each test runs with one worker, with
-//! three workers, and with blocks in reverse order. Buffers are initialised with a sentinel, so a
-//! test whose kernel does not run fails. `cargo xtask e2e` runs the same programs with their CUDA
-//! host code, for which it needs NVIDIA's compiler. The tests in this file need no other software.
+//! three workers, and with blocks in reverse order. Buffers for results are filled with a sentinel
+//! or with initial values, so a test whose kernel does not run fails. `cargo xtask e2e` runs the
+//! same programs with their CUDA host code, for which it needs NVIDIA's compiler. The tests in this
+//! file need no other software.
 
 mod data_parallel;
 mod device_functions;

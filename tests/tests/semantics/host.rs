@@ -42,8 +42,9 @@ impl Drop for ControlWord {
     }
 }
 
-/// Simulates a host program that, before any worker starts, selects upward rounding and the
-/// replacement of subnormal numbers by zero. A program that is built with -ffast-math can do so.
+/// Simulates a host program that, before any worker starts, selects a rounding direction other than
+/// to nearest, and the replacement of subnormal numbers by zero. A program that is built with
+/// -ffast-math can do so.
 #[test]
 fn flushing_and_rounding_of_the_host() {
     const FLUSH: u32 = 1 << 15 | 1 << 6;

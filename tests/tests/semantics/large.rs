@@ -1,4 +1,4 @@
-//! Tests grids with the maximum number of CTAs, and a kernel with very many registers.
+//! Tests grids with the maximum extent in the second dimension, and a kernel with very many registers.
 
 use margay::{DeviceBuffer, EngineChoice, LaunchConfig};
 

@@ -275,7 +275,7 @@ fn scope_sys() {
     check("sys");
 }
 
-/// Runs the litmus tests at cluster scope between CTAs. This is correct because, in Margay, a
+/// Runs the first litmus test at cluster scope between CTAs. This is correct because, in Margay, a
 /// release at cluster scope provides the same ordering as a release at device scope.
 #[test]
 fn scope_cluster() {

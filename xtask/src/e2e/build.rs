@@ -54,8 +54,8 @@ pub(super) fn binary(program: &Program, variant: Variant) -> PathBuf {
         .join(format!("{}{}", program.name, variant.suffix()))
 }
 
-/// Builds all programs whose executable file is missing or older than their sources. Two compilers
-/// run at the same time.
+/// Builds all programs whose executable file is missing or older than their sources. As many
+/// compilers run at the same time as the machine has cores.
 pub(super) fn compile_all(
     toolchain: &Toolchain,
     programs: &[Program],
@@ -110,7 +110,7 @@ fn nvcc(toolchain: &Toolchain, program: &Program) -> Command {
     command
 }
 
-/// Returns whether the executable file of a program is newer than all source files of the program.
+/// Returns whether no source file of a program is newer than the program's executable file.
 fn fresh(program: &Program, variant: Variant) -> bool {
     let changed = |path: &Path| fs::metadata(path).and_then(|m| m.modified()).ok();
     let folder = manifest::folder();

@@ -1,5 +1,5 @@
-//! Installs a wheel into a new virtual environment and runs programs there. The programs can use
-//! only Margay's installed files, and no files of the repository.
+//! Installs a wheel into a new virtual environment and runs programs there. The programs use
+//! Margay's installed files, and no files of Margay from the repository.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,4 +1,5 @@
-//! Launches kernels outside file tests. The parameters of these kernels are buffers of bytes.
+//! Launches kernels outside file tests. The parameters of these kernels are buffers of bytes, followed by one parameter
+//! that is passed by value.
 
 use std::ffi::{CString, c_void};
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
-//! Implements the entry points for user objects: objects of the program that exist as long as
-//! graphs have references to them.
+//! Implements the entry points for user objects: objects of the program that exist as long as the
+//! program or a graph has references to them.
 
 use std::ffi::{c_uint, c_void};
 use std::sync::Arc;

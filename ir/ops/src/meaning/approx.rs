@@ -1,13 +1,12 @@
 //! The reference functions of the ops for which PTX permits approximate results: division, roots,
 //! sines, logarithms, exponentials.
 //!
-//! PTX specifies error bounds and special cases for these functions. Within these bounds, Margay
-//! defines the exact bits of the results, which are the same in every engine. A quotient, a
-//! reciprocal or a square root is one correctly rounded operation of [`soft`]. Host processors have
-//! instructions for these three operations. `rsqrt` consists of two such operations (`1 / sqrt`,
-//! each rounded to nearest). [`functions`] contains the other functions, which are generic over
-//! [`Arithmetic`]: the reference function computes them for one value, and the code generator emits
-//! the same operations for vector registers.
+//! PTX specifies error bounds and special cases for these functions. Within these bounds, Margay defines the exact bits
+//! of the results, which are the same in every engine. A quotient, a reciprocal or a square root of `f32` values is one
+//! correctly rounded operation of [`float`]; [`div`] states the one exception. Host processors have instructions for
+//! these three operations. `rsqrt` consists of two such operations (`1 / sqrt`, each rounded to nearest). [`functions`]
+//! contains the other functions, which are generic over [`Arithmetic`]: the reference function computes them for one
+//! value, and the code generator emits the same operations for vector registers.
 //!
 //! For a type of 16 bits, a function converts the operand exactly to `f32`, computes in `f32`, and
 //! rounds the result to nearest even.

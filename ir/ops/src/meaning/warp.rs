@@ -3,9 +3,10 @@
 //!
 //! The engine calls these functions for one *group* at a time: the lanes that execute a collective together.
 //! [`WarpLanes::active`] contains the lanes of the group. All these lanes have the same member mask, and the mask
-//! contains all of them. The functions never read the operands of lanes outside the group. If the
-//! source lane of a `shfl` is outside the group, PTX leaves the result undefined. In Margay, the
-//! result of the reading lane is then its own operand.
+//! contains all of them, unless the program executes a collective with undefined behaviour (`margay_exec::collective`
+//! then chooses the lanes). The functions never read the operands of lanes outside the group. If the source lane of a
+//! `shfl` is outside the group, PTX leaves the result undefined. In Margay, the result of the reading lane is then its
+//! own operand.
 
 use super::soft::Format;
 use super::{Bits, Desc, WarpLanes, atomic, mask, minmax};

@@ -13,7 +13,8 @@
 //! | `m` | the register type of `src` if given, otherwise of `ty` |
 //! | `w` | the register type of `ty`, or twice as wide if `half` is `wide` |
 //! | `x` | an integer or a floating-point register with as many bits as `ty` |
-//! | `T`, `S` | the register type of `ty` (`T`) or `src` (`S`), or a wider integer |
+//! | `T` | any register with as many bits as the register type of `ty`, or a wider integer |
+//! | `S` | the register type of `src`, or an integer with at least as many bits |
 //! | `p`, `b`, `q` | `pred`, `b32`, `b64` |
 //! | `a` | an address: `b32` or `b64` |
 //! | `c` | a carry of type `pred`, present only with `.cc` |

@@ -158,7 +158,7 @@ impl Format {
         }
     }
 
-    /// Encodes the values of a texel's components, and stores them in `texel`. A value outside the
+    /// Encodes the values of a texel's components, and stores them in `texel`. In integer formats, a value outside the
     /// range of the format is replaced by the nearest value in the range.
     pub fn pack(&self, values: &[Component; 4], texel: &mut [u8]) {
         if self.channel == Channel::Packed10 {

@@ -21,7 +21,8 @@
 //!   base level, which is the first level of the texture's resource view, without bias and clamps.
 //! - The level that is computed from gradients is `log2(longer / n)`. Here, `longer` and `shorter` are the lengths of
 //!   the two gradients, and `n` is the number of probes along the longer gradient. If the sampler allows anisotropy,
-//!   `n` is the lesser of `ceil(longer / shorter)` and the sampler's limit; otherwise, `n` is 1.
+//!   the texture has two dimensions, and its texels are read as numbers, `n` is the lesser of `ceil(longer / shorter)`
+//!   and the sampler's limit; otherwise, `n` is 1.
 //! - Components that a format does not have are 0. This includes the fourth component, as on an
 //!   H100.
 //! - The face of a cube is determined by the component of the direction with the largest absolute

@@ -3,9 +3,9 @@
 //! The module [`super::lanes`] performs the fetches with a plan; their results have the same bits
 //! as the results of [`super::sample`].
 //!
-//! Plans cannot be used for cubes, gathers, levels that an instruction specifies, offsets, results
-//! in half precision, or formats with several components in one word. [`super::sample`] performs
-//! such fetches.
+//! Plans cannot be used for cubes, gathers, levels or gradients that an instruction specifies, offsets, results in half
+//! precision, instructions with a result for residency, or formats with several components in one word.
+//! [`super::sample`] performs such fetches.
 
 use super::{
     AddressMode, Channel, Filter, Format, Geometry, Image, Layout, Operation, ReadMode, Sampler,

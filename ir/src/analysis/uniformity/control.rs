@@ -208,7 +208,8 @@ struct Spread<'a> {
 }
 
 impl<'a> Spread<'a> {
-    /// Propagates a different label along each edge, until only one label is still being propagated.
+    /// Propagates a different label along each edge, until no block is left or all paths have met at a block outside of
+    /// the loops around the edges' sources.
     fn run(
         control: &'a Control,
         function: &Function,

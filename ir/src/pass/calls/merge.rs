@@ -250,8 +250,8 @@ impl Merger<'_> {
         let mut blocks: Vec<(Class, Block)> = self.returns.iter().map(|(&c, &b)| (c, b)).collect();
         blocks.sort_unstable_by_key(|&(_, block)| block);
         for (class, block) in blocks {
-            // The target that a depth-first walk visits first is last in reverse postorder. This target is the
-            // continuation of the kernel's last call.
+            // The target that a depth-first walk visits first is last in reverse postorder. If the kernel itself calls
+            // functions of the class, this target is the continuation of the last of these calls.
             let tails = calls.iter().filter(|call| call.class == class);
             let mut tails: Vec<Block> = tails.map(|call| call.tail).collect();
             tails.sort_by_key(key);

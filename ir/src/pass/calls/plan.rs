@@ -73,11 +73,12 @@ pub(super) fn bodies(
     Ok(Some(found))
 }
 
-/// Maximum number of comparisons of handles in a merged kernel. Each comparison becomes a block.
+/// Maximum number of possible targets of calls through handles in a merged kernel, counted at each call. Each target
+/// adds at most four blocks.
 const MAX_COMPARED: usize = 10_000;
 
-/// Returns the number of comparisons with which calls through handles in `function` select the
-/// called function: one comparison for each such call and each function that the call may reach.
+/// Returns the total number of functions that the calls through handles in `function` may reach. A function that
+/// several of these calls may reach counts once for each of them.
 fn compared(function: &Function, module: &Module) -> usize {
     let mut known: FxHashMap<SigId, usize> = FxHashMap::default();
     let insts = function.blocks().iter().flat_map(|&b| function.insts(b));

@@ -1,5 +1,6 @@
-//! Inserts code that, before each call, saves the values that are live across the call. After the call, the code loads
-//! or rematerialises these values as new SSA values.
+//! Inserts code that, before each call, saves the values that are live across the call. The code does not save a value
+//! that is rematerialised, or that a call which dominates this call has already saved. After the call, the code loads
+//! or rematerialises the values as new SSA values.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;

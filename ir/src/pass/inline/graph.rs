@@ -95,8 +95,8 @@ impl Graph {
     }
 
     /// Returns whether a function is known to return always and to have no effect except its results. This is the case
-    /// if the function has no loop and consists of pure ops, branches, returns, and calls of such functions. The
-    /// callees of the function must be in the graph already.
+    /// if the function has no loop and consists of pure ops, jumps, branches with two targets, returns, and calls of
+    /// such functions. The callees of the function must be in the graph already.
     fn is_silent(&self, module: &Module, id: FuncId) -> bool {
         let Some(function) = module.functions.get(id).filter(|f| f.has_body()) else {
             return false;

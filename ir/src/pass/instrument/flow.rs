@@ -66,8 +66,8 @@ impl Flow {
         self.uses.get(&value).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns whether the innermost loop around an access exits depending on the result of the access. Such a loop
-    /// waits for a value in memory. If the search follows too many values, returns true.
+    /// Returns whether the innermost loop around an access exits depending on the result of the access, and can read the
+    /// same address again. Such a loop waits for a value in memory. If the search follows too many values, returns false.
     pub(super) fn is_polled(&self, function: &Function, loops: &Loops, access: Inst) -> bool {
         let Some(number) = self.home[access].and_then(|block| loops.innermost(block)) else {
             return false;
@@ -83,7 +83,7 @@ impl Flow {
                     Use::Operand(inst) => {
                         let mut targets = function.dfg.targets(inst).iter();
                         if targets.any(|call| !is_inside(&call.block)) {
-                            return true;
+                            return !self.moves(function, loops, (number, access));
                         }
                         match function.effects(inst).is_pure() {
                             true => function.dfg.results(inst),
@@ -94,11 +94,87 @@ impl Flow {
                 let new = reached.iter().filter(|&&value| seen.insert(value));
                 work.extend(new);
                 if seen.len() > MOST {
-                    return true;
+                    return false;
                 }
             }
         }
         false
+    }
+
+    /// Returns whether the address of an access in a loop changes with each iteration: it is computed from a parameter
+    /// of the loop's header to which each iteration adds a constant. Such a loop searches memory and does not wait.
+    fn moves(&self, function: &Function, loops: &Loops, (number, access): (usize, Inst)) -> bool {
+        let dfg = &function.dfg;
+        let Some(&address) = dfg.args(access).first() else {
+            return false;
+        };
+        let header = loops.order[loops.loops[number].start as usize];
+        let mut work = vec![dfg.resolve(address)];
+        let mut seen: FxHashSet<Value> = work.iter().copied().collect();
+        while let Some(value) = work.pop() {
+            if let Some(index) = dfg.blocks[header]
+                .params
+                .iter()
+                .position(|&param| param == value)
+            {
+                if self.steps(
+                    function,
+                    |block| loops.contains(number, block),
+                    (header, index),
+                ) {
+                    return true;
+                }
+                continue;
+            }
+            let Some(inst) = dfg.def_inst(value) else {
+                continue;
+            };
+            let is_inside = self.home[inst].is_some_and(|block| loops.contains(number, block));
+            let opcode = dfg.insts[inst].opcode;
+            if is_inside && (opcode == Opcode::CheckAccess || function.effects(inst).is_pure()) {
+                let args = dfg.args(inst).iter().map(|&value| dfg.resolve(value));
+                work.extend(args.filter(|&value| seen.insert(value)));
+            }
+            if seen.len() > MOST {
+                return false;
+            }
+        }
+        false
+    }
+
+    /// Returns whether each branch from inside a loop to its header passes the parameter with this index plus a constant
+    /// other than 0.
+    fn steps(
+        &self,
+        function: &Function,
+        is_inside: impl Fn(Block) -> bool,
+        (header, index): (Block, usize),
+    ) -> bool {
+        let dfg = &function.dfg;
+        let param = dfg.blocks[header].params[index];
+        let mut any = false;
+        for &block in function.blocks().iter().filter(|&&block| is_inside(block)) {
+            let calls = function
+                .insts(block)
+                .iter()
+                .flat_map(|&inst| dfg.targets(inst));
+            for call in calls.filter(|call| call.block == header) {
+                let next = dfg.resolve(call.args[index]);
+                let stepped = dfg.def_inst(next).is_some_and(|inst| {
+                    dfg.insts[inst].opcode == Opcode::Add
+                        && matches!(dfg.args(inst), &[a, b] if {
+                            let (a, b) = (dfg.resolve(a), dfg.resolve(b));
+                            let by = if a == param { dfg.constant(b) } else { dfg.constant(a) };
+                            (a == param || b == param) && by.is_some_and(|by| by != 0)
+                        })
+                });
+                if !stepped {
+                    return false;
+                }
+                any = true;
+            }
+        }
+        any
     }
 
     /// Returns whether a compare-and-swap at the address of a load uses the loaded value as its expected value. If

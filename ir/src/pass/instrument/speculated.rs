@@ -92,9 +92,9 @@ impl Blocks {
         self.last.insert(origin, tail);
     }
 
-    /// Returns whether a block `to` to which `from` jumps runs only once after each time that `from`
-    /// runs, until `from` runs again: `to` is no header of a loop around `from`, and no loop that
-    /// contains `to` lacks `from`.
+    /// Returns whether `to`, a block to which `from` jumps, runs at most once between two executions of `from`: `to` is
+    /// not the header of a loop around `from`, and every loop that contains `to` also contains `from` and is entered
+    /// only at its header.
     fn run_together(&self, from: Block, to: Block) -> bool {
         let dominates = |a, b| self.dominators.dominates(&self.cfg, a, b);
         let innermost = self.loops.innermost(to);

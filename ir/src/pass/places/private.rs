@@ -1,10 +1,13 @@
 //! Finds arrays in shared memory of which each thread uses only its own element, as in `state[threadIdx.x].stack[n]`.
 //!
 //! Accesses of different threads to such a private array never overlap, so they need no sync points. Invariant: an
-//! array is private only if every access that may refer to the array is inside the element of `stride` bytes at the
-//! address `array + tid.x * stride`. An access with a variable offset is assumed to stay in the element if the element
-//! has at least [`LEAST_ELEMENT`] times the bytes of the access. If an access to an array does not meet these
-//! conditions, the analysis assumes that threads share the array.
+//! array is private only if every access of the function in the state space `.shared` that may refer to the array is
+//! inside the element of `stride` bytes at the address `array + start + tid.x * stride`, with the same constants
+//! `stride` and `start` for all accesses. Accesses at generic addresses are not examined. An access with a variable
+//! offset is assumed to stay in the element if the element has at least [`LEAST_ELEMENT`] times the bytes of the
+//! access. If an access to an array does not meet these conditions, the analysis assumes that threads share the array.
+//! A function that reads `tid.y` or `tid.z`, or that accesses shared memory at an address whose array is not known, has
+//! no private arrays.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 

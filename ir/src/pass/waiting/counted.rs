@@ -161,7 +161,7 @@ fn latches(cfg: &Cfg, dominators: &Dominators, loops: &Loops, number: usize) -> 
 const DEPTH: u32 = 4;
 
 /// Maximum number of values that the analysis examines for a loop. If a loop needs more, the analysis does not classify
-/// the loop as counted.
+/// the loop as counted, and may classify it as a loop that polls.
 const MOST_STEPS: u32 = 100_000;
 /// Maximum number of values that the analysis examines for all loops of a function.
 const MOST_STEPS_OF_ALL: u32 = 10_000_000;
@@ -187,7 +187,8 @@ impl Test<'_> {
         self.loops.contains(self.number, block)
     }
 
-    /// Returns whether the analysis proves that a condition has the result `value` in some iteration.
+    /// Returns whether `condition` is or contains an exit test as the documentation of this module describes. The loop
+    /// exits if the condition has the result `value`.
     fn bounds(&self, condition: Value, value: bool, depth: u32) -> bool {
         let dfg = &self.function.dfg;
         let Some(inst) = dfg.def_inst(condition).filter(|_| depth > 0) else {
@@ -220,11 +221,11 @@ impl Test<'_> {
     }
 
     /// Returns whether an exit with this condition polls memory that other threads can write, at an address that does
-    /// not change in the loop. `wait` is the strongest kind of operation in the loop. If the loop
-    /// only reads memory, an exit does not poll if its condition depends on a value that is
-    /// computed from the same value in an earlier iteration. (Such conditions are typical of
-    /// searches and of numeric iterations, which compare a loaded value with a value that changes
-    /// in each iteration.) If the analysis would need too many steps, this function returns true.
+    /// not change in the loop. `wait` is the strongest kind of operation in the loop. If the loop only reads memory, an
+    /// exit does not poll if its condition depends on a value that is computed from the same value in an earlier
+    /// iteration. It does not poll either if its condition depends on a load whose address changes in the loop. (Such
+    /// conditions are typical of searches and of numeric iterations, which compare a loaded value with a value that
+    /// changes in each iteration.) If the analysis would need too many steps, this function returns true.
     fn is_polled(&self, condition: Value, wait: Wait, depth: u32) -> bool {
         let dfg = &self.function.dfg;
         let inst = dfg.def_inst(condition).filter(|_| depth > 0);
@@ -347,9 +348,9 @@ impl Test<'_> {
         }
     }
 
-    /// Returns whether a value is a parameter of the header that changes by the same step in each
-    /// iteration. Also returns true for this parameter plus its step, and for both of these values
-    /// widened to a larger type.
+    /// Returns whether a value is a parameter of the header that changes by the same step in each iteration. Also
+    /// returns true for the result of an addition, a subtraction or a shift of this parameter by a loop-invariant
+    /// amount, and for both of these values widened to a larger type.
     fn steps(&self, value: Value) -> bool {
         let dfg = &self.function.dfg;
         let header = self.loops.header(self.number);
@@ -380,8 +381,9 @@ impl Test<'_> {
             .map(move |(_, call)| call.args[usize::from(index)])
     }
 
-    /// Returns whether `value` is the header's parameter plus the step of the search, on every path that leads to the
-    /// definition of `value`. If the search has no step yet, the first step that this function finds becomes its step.
+    /// Returns whether `value` is the result of applying the step of the search to the header's parameter, on every
+    /// path that leads to the definition of `value`. If the search has no step yet, the first step that this function
+    /// finds becomes its step.
     fn is_next(&self, value: Value, search: &mut Search, depth: u32) -> bool {
         if search.found.contains(&value) {
             return true;
@@ -429,7 +431,8 @@ impl Test<'_> {
             .unwrap_or(value)
     }
 
-    /// Returns the operand to which `inst` applies a loop-invariant, non-zero step, and the step.
+    /// Returns the operand to which `inst` applies a loop-invariant step, and the step. The step is not the constant
+    /// zero.
     fn step_of(&self, inst: Inst) -> Option<(Value, Step)> {
         let dfg = &self.function.dfg;
         let data = &dfg.insts[inst];

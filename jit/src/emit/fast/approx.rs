@@ -1,9 +1,9 @@
-//! Approximate functions of f32, by the algorithms of [`margay_ops::meaning::approx`].
+//! Approximate functions of f32, and `rsqrt` of f64, by the algorithms of [`margay_ops::meaning::approx`].
 //!
 //! The reference functions for sines, logarithms and exponentials are generic over the arithmetic. This module
 //! instantiates them with an arithmetic that emits Cranelift instructions. Quotients, reciprocals and roots use the
 //! same correctly rounded operations as the reference functions. Native code and the interpreter therefore compute the
-//! same bits.
+//! same bits, except for NaNs.
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder, Value, types};

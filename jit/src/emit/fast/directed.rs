@@ -2,8 +2,8 @@
 //!
 //! CUDA compilers use `fma.rm` in exponentials. The exact result is represented as a sum of two f64 values: a product
 //! of two f32 values is exact in f64, and Knuth's two-sum computes the rounding error of an f64 addition. The f32
-//! nearest to the exact result is either the result of directed rounding or the adjacent f32 on the other side of the
-//! exact result. A comparison with the exact result distinguishes the two cases.
+//! nearest to the f64 sum is either the result of directed rounding or the adjacent f32 on the other side of the exact
+//! result. A comparison with the exact result distinguishes the two cases.
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder, Value, types};

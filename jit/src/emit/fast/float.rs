@@ -1,6 +1,6 @@
-//! f32 and f64 arithmetic that rounds to nearest even. `directed` contains the other roundings of
-//! f32, and `halves` contains the 16-bit formats. Generated code calls the reference functions for
-//! all other operations.
+//! f32 and f64 arithmetic that rounds to nearest even. `directed` contains sums, products and fused products of f32
+//! with other roundings, `approx` contains the approximate functions, and `halves` contains the 16-bit formats.
+//! Generated code calls the reference functions for all other floating-point arithmetic.
 
 use cranelift_codegen::ir::condcodes::FloatCC;
 use cranelift_codegen::ir::{InstBuilder, Type, Value, types};

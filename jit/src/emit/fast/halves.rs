@@ -1,10 +1,10 @@
 //! `f16` and `bf16`: conversions to and from f32, and sums, products and fused products, both scalar and packed.
 //!
-//! Widening an operand to f32 is exact. f32 has more than twice the digits of either format, so rounding a sum or
-//! product first to f32 and then to the format gives the same result as one rounding. For a fused product, this does
-//! not hold, because the exact value has too many digits. Generated code therefore computes a fused product exactly in
-//! f64 and rounds it to f32 *to odd* (the last digit of an inexact result is odd), so that the second rounding gives
-//! the correct result.
+//! Widening an operand to f32 is exact. f32 has 24 digits, at least two more than twice the digits of either format
+//! (11 and 8), so rounding a sum or product first to f32 and then to the format gives the same result as one rounding.
+//! For a fused product, this does not hold, because the exact value has too many digits. Generated code therefore
+//! computes a fused product exactly, as a sum of two f64 values, and rounds it to f32 *to odd* (the last digit of an
+//! inexact result is odd), so that the second rounding gives the correct result.
 
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use margay_ir::entity::Inst;

@@ -74,8 +74,8 @@ fn widened(lane: &mut Lane<'_, '_>, ty: OpType, value: Value) -> Option<Value> {
     })
 }
 
-/// Recognises a multiplication by a constant power of two. Returns the index of the other factor, and the exponent. The
-/// sign bit of a signed type does not count as a power of two, because the constant has the operation's type.
+/// Recognises a multiplication by a constant power of two. Returns the index of the other factor, and the exponent. If
+/// the type is signed, a constant with only the sign bit set is negative and does not count as a power of two.
 pub(crate) fn doubled(function: &Function, inst: Inst, data: &InstData) -> Option<(usize, u32)> {
     let args = function.dfg.args(inst);
     let highest = data.ty.bits() - u32::from(data.ty.is_signed());

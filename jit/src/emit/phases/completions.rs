@@ -49,8 +49,8 @@ impl Driver<'_> {
         let Some(place) = barrier.filter(|_| self.request.watches()) else {
             return true;
         };
-        // The CTA scheduler examines member masks that are not constant, and masks that contain lanes which have
-        // exited.
+        // The CTA scheduler examines member masks that are not constant, and masks that lack a lane of the warp that
+        // has not exited. If synchronisation is checked, it also examines masks that contain lanes which have exited.
         let Some(&LaneStorage::Constant(mask)) = place.args.first() else {
             b.ins().jump(self.leave_here, &[]);
             return false;

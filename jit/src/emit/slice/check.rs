@@ -1,9 +1,10 @@
 //! Checks of the accesses of a chunk: the host examines all lanes in one call.
 //!
 //! If the addresses are inside a range that the host has permitted ([`crate::emit::permitted`]), the code after the
-//! check accesses the memory. Otherwise, the code of the check calls the host, which also performs the loads and stores of
-//! chunks of which at least one lane's access is not permitted. If the order of accesses is checked, the code appends
-//! permitted accesses to a log, which the host examines later.
+//! check accesses the memory. Otherwise, the code of the check calls the host. The host also performs the load or store
+//! if it does not permit the access of at least one lane, or if generated code leaves the access to the host
+//! ([`PerformedAccess::always`]). If the order of accesses is checked, the code appends permitted accesses to a log,
+//! which the host examines later.
 
 use std::mem::offset_of;
 
@@ -200,9 +201,9 @@ impl Slice<'_, '_> {
     }
 
     /// Emits the check of strided lanes. The code compares the addresses with the range that the host has permitted at
-    /// an earlier check, tests or sets the record of written bytes, and appends the accesses to the log. It calls the host
-    /// only if one of these steps is not possible. Returns a value that is nonzero if the code after the check must
-    /// perform the access, and 0 if the host has performed the access.
+    /// an earlier check, tests or sets the record of written bytes, and appends the accesses to the log. It calls the
+    /// host only if one of these steps is not possible. Returns a value that is nonzero if the code after the check
+    /// must perform the access, and 0 if the host has performed the access.
     fn examined(&mut self, what: Examined<'_>, places: &Places) -> Result<ir::Value, EmitError> {
         let access = what.access;
         let &Places::Strided {
@@ -543,9 +544,9 @@ impl Slice<'_, '_> {
             .take_if(|pending| pending.result == address)
     }
 
-    /// Emits a load or store together with its check. `run` emits the access to strided addresses, without any tests.
-    /// If the addresses are not strided at run time, or if the check fails, the host performs the
-    /// access.
+    /// Emits a load or store together with its check. `run` emits the access without any tests. The host performs the
+    /// access if the check fails, if speculatively affine addresses are not affine at run time, or if the code of the
+    /// access would be long ([`Slice::is_short`]). [`Slice::check_of_each`] handles varying addresses.
     pub(super) fn checked_access(
         &mut self,
         pending: Pending,
@@ -670,8 +671,8 @@ impl Slice<'_, '_> {
 
     /// Emits an access whose lanes have no common stride, together with its check. If all active lanes access one range
     /// that the host has permitted, the code accesses memory lane by lane; otherwise the host performs the access.
-    /// The host also performs every access if the kernel does not use all elements of a vector load, or if the
-    /// addresses are 32-bit addresses outside shared memory.
+    /// The host also performs every access if the kernel does not use all elements of a vector load, if the addresses
+    /// are 32-bit addresses outside shared memory, or if the access is strong and the order of accesses is checked.
     fn check_of_each(
         &mut self,
         inst: Inst,

@@ -294,7 +294,7 @@ impl Slice<'_, '_> {
             self.set(value, &moved)?;
         }
         if let Some(&value) = results.get(1) {
-            // The source is always a lane of the warp.
+            // The source is always a lane of the same segment, so the second result is true in all lanes.
             let all = self.all_lanes();
             self.set(value, &all)?;
         }

@@ -3,8 +3,9 @@
 //!
 //! If an affine value does not wrap within a chunk, the result of its ordered comparison with a uniform value changes
 //! at most once from the first lane to the last. If the comparison gives the same result for the first and the last
-//! lane, it gives this result for all lanes. Only if the two results differ does the code compute the comparison for
-//! each lane.
+//! lane, it gives this result for all lanes. For `==` and `!=`, the test decides only that the uniform value is outside
+//! the range from the first to the last lane. If the test decides nothing, the code computes the comparison for each
+//! lane.
 
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{self, InstBuilder, types};

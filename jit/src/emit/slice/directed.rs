@@ -1,8 +1,8 @@
 //! f32 sums, products and fused products, rounded towards zero, down or up, on whole vectors.
 //!
 //! [`crate::emit::fast`] contains the scalar lowering, which explains the method: the exact result is a sum of two f64
-//! values, and the f32 nearest to it is either the result of directed rounding or the adjacent f32 on the other side of
-//! the exact result. A vector of four f32 lanes becomes two vectors of f64 lanes.
+//! values, and the f32 nearest to the first of them is either the result of directed rounding or the adjacent f32 on
+//! the other side of the exact result. A vector of four f32 lanes becomes two vectors of f64 lanes.
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{self, InstBuilder, types};

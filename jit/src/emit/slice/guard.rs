@@ -1,10 +1,10 @@
 //! Speculatively affine values, which are affine if a check holds. The code that computes such a value also computes
 //! its check.
 //!
-//! If the check holds, the code needs only the value of the first lane. If it does not hold, the code needs the values of
-//! all lanes. If no other
-//! block needs a value, the lanes of the value are computed where they are used. The lanes of other values are kept in
-//! memory. Code for whole chunks writes this memory only if the check does not hold; masked code always writes it.
+//! If the check holds, the code needs only the value of the first lane. If it does not hold, the code needs the values
+//! of all lanes. If no other block needs a value, the lanes of the value are computed where they are used. The lanes of
+//! other values are kept in memory. Code for whole chunks writes this memory only if the check does not hold; masked
+//! code always writes it.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, StackSlotData, StackSlotKind, types};

@@ -1,8 +1,8 @@
 //! `f16` and `bf16` on whole vectors: conversions to and from f32; sums, products and fused products, both scalar and
 //! packed; splitting 32-bit words into halves and combining them.
 //!
-//! As in the lowering of the same operations in [`crate::emit::fast`], operands are widened exactly and results are
-//! rounded once. Lanes of 16 bits are stored in 32 bits.
+//! As in the lowering of the same operations in [`crate::emit::fast`], operands are widened exactly, and results have
+//! the same bits as if they were rounded once. Lanes of 16 bits are stored in 32 bits.
 
 use cranelift_codegen::ir::{self, InstBuilder, types};
 use margay_ir::entity::Inst;

@@ -1,8 +1,8 @@
 //! Loads and stores of a chunk.
 //!
-//! If the addresses of the lanes are contiguous, the code accesses whole vectors. For other addresses, the code
-//! accesses memory once for each lane, in the order of the lanes. For inactive lanes, it accesses a scratch cell
-//! instead.
+//! If the addresses of the lanes are contiguous, the code accesses whole vectors. If all lanes of a whole chunk access
+//! one address, the code accesses it once. For other addresses, the code accesses memory once for each lane, in the
+//! order of the lanes. For inactive lanes, it accesses a scratch cell instead.
 
 use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, types};
 use margay_ir::analysis::uniformity::Class;
@@ -715,8 +715,8 @@ impl Slice<'_, '_> {
         for &value in values {
             lanes.push((self.get(value)?, function.dfg.ty(value).kind()));
         }
-        // If all lanes write to one address, only the highest lane is stored, because its value would overwrite the
-        // others.
+        // If all lanes of a whole chunk write to one address, only the highest lane is stored, because its value would
+        // overwrite the others.
         let first = if together && self.mask.is_none() {
             self.view.width - 1
         } else {

@@ -8,8 +8,8 @@
 //! The code of an IR block can be emitted twice ([`control`]): once with real branches, for chunks
 //! whose lanes are all active, and once as masked code, in the order of [`Linear`]. A branch at
 //! which the lanes diverge leads from the code with real branches to the masked code. Where all
-//! lanes have reconverged, the masked code branches back. Lanes stop at a sync point, except if a
-//! whole warp can complete it in registers ([`collective`]).
+//! lanes have reconverged, the masked code branches back. Lanes stop at a sync point, except at a `yield` while turns
+//! are left, and except if a whole warp can complete the sync point in registers ([`collective`]).
 //!
 //! Invariant: inactive lanes access no memory except a scratch cell of the function.
 

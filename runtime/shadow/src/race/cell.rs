@@ -227,7 +227,7 @@ type Marks = [Mark; PAGE_CELLS / MARKED];
 /// The recorded accesses to the memory of a page.
 #[derive(Debug, Default)]
 struct Page {
-    /// The cells; `None` if no cell has an access.
+    /// The cells; `None` if no cell was used so far.
     cells: Option<Box<[Cell; PAGE_CELLS]>>,
     /// For each line, the recorded accesses that cover all cells of the line.
     lines: Option<Box<[Line; PAGE_CELLS / LINE]>>,
@@ -459,7 +459,7 @@ impl Cells {
         self.cell(index).set_list(list);
     }
 
-    /// Calls `f` for each cell that contains a byte from `from` up to `to`, if the cell's page has been used. The
+    /// Calls `f` for each cell that contains a byte from `from` up to `to`, if the cell's page stores cells. The
     /// arguments are the index of the cell, the cell, and its further accesses.
     pub(super) fn for_each(&mut self, from: u64, to: u64, mut f: impl FnMut(u64, &Cell, &[Entry])) {
         let bytes = 4 * PAGE_CELLS as u64;

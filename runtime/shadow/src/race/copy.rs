@@ -79,7 +79,7 @@ impl Place {
     }
 }
 
-/// Maximum number of waits that the detector stores for a thread.
+/// Maximum number of waits that the detector stores in a list of waits of a thread.
 const WAITS: usize = 256;
 
 /// The waits of a thread, oldest first. For each wait, the number of groups that are complete after the wait, and the

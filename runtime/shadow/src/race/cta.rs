@@ -218,8 +218,8 @@ pub(super) struct Running {
     scheduled: FxHashSet<u32>,
     /// By number of the barrier and by [`Basis`], the clocks of the threads that have arrived without waiting.
     barriers: Vec<[Shared; 3]>,
-    /// The groups of asynchronous copies, by thread and by [`Sequence`]: groups of `cp.async` or of bulk copies. Threads
-    /// without asynchronous copies have no entry.
+    /// The groups of asynchronous copies, by thread and by [`Sequence`]: groups of `cp.async` or of bulk copies. The
+    /// first commit or wait of a thread creates its entry.
     copies: FxHashMap<(u32, Sequence), Groups>,
     /// The asynchronous operations that threads are issuing.
     issues: FxHashMap<u32, Issue>,
@@ -240,8 +240,8 @@ pub(super) struct Running {
     /// The current group of an instruction in a warp. The key consists of the warp, the instruction, and whether the
     /// accesses write.
     groups: FxHashMap<(u32, Site, bool), GroupId>,
-    /// For instructions whose accesses were recorded as runs, the groups of all warps: the group of warp `w` is the first
-    /// group plus `w`.
+    /// For instructions whose accesses were recorded as runs, the groups of all warps: the group of warp `w` is the
+    /// first group plus `w`.
     run_groups: SmallVec<[(Site, GroupId); 2]>,
 }
 
@@ -360,13 +360,13 @@ impl Running {
         sizes.iter().flatten().map(|&size| u64::from(size)).sum()
     }
 
-    /// Returns the number of barriers so far.
+    /// Returns the current epoch of the CTA.
     pub(super) fn epoch(&self) -> u32 {
         self.epoch
     }
 
-    /// Returns whether threads have begun asynchronous copies. Whether a later access races with such a copy depends on
-    /// the waits of these threads.
+    /// Returns whether threads have committed groups of asynchronous copies or waited for copies. Whether a later
+    /// access races with such a copy depends on the waits of these threads.
     pub(super) fn has_copied(&self) -> bool {
         !self.copies.is_empty()
     }
@@ -616,8 +616,8 @@ impl Running {
         }
     }
 
-    /// Returns the lanes of the warp of `reader` whose accesses in an interval of the current epoch happen before the next
-    /// access of `reader`, because of warp barriers or because `reader` itself made them.
+    /// Returns the lanes of the warp of `reader` whose accesses in an interval of the current epoch happen before the
+    /// next access of `reader`, because of warp barriers or because `reader` itself made them.
     fn lanes_in_order(&self, reader: u32, interval: u32) -> u32 {
         let warp = &self.warps[reader as usize / 32];
         if interval <= warp.common {
@@ -787,8 +787,8 @@ impl Running {
         }
     }
 
-    /// Does the same as [`Running::acquire`] for [`Basis::Suspected`]. If the thread's clock is larger than `most`, `clock`
-    /// replaces it instead of being added to it. Returns the total size of the clocks that were joined.
+    /// Does the same as [`Running::acquire`] for [`Basis::Suspected`]. If the thread's clock is larger than `most`,
+    /// `clock` replaces it instead of being added to it. Returns the total size of the clocks that were joined.
     pub(super) fn acquire_suspected(&mut self, thread: u32, clock: &Shared, most: u64) -> u64 {
         if clock.is_none() {
             return 0;

@@ -14,7 +14,7 @@ pub(super) struct Cta {
     /// The linear index of the CTA's cluster in the grid.
     pub(super) cluster: u64,
     /// `None` before [`Cta::begin`] and after [`Cta::end`], except if the threads of the ended CTA
-    /// have begun asynchronous copies.
+    /// have committed or awaited asynchronous copies ([`Running::has_copied`]).
     running: Option<Box<Running>>,
     /// The launch that the CTA belongs to.
     pub(super) launch: u32,

@@ -1,5 +1,5 @@
-//! Lines of memory. A line is 64 adjacent bytes (16 cells). This module records accesses of neighbouring lanes that cover
-//! a whole line.
+//! Lines of memory. A line is 64 adjacent bytes (16 cells). This module records accesses of neighbouring lanes that
+//! cover a whole line.
 //!
 //! Most accesses of warps cover whole lines: each lane accesses the same number of cells, directly after the cells of
 //! the previous lane. Such accesses are recorded once for a line instead of in each of its 16 cells, which have 20
@@ -70,9 +70,9 @@ impl Line {
         }
     }
 
-    /// Records a weak access to all 64 bytes of the line, unless `Detector::touch` must compare this access with the earlier
-    /// accesses. Returns whether the access was recorded. `about` returns how the accesses of a group are ordered with
-    /// the new access.
+    /// Records a weak access to all 64 bytes of the line, unless `Detector::touch` must compare this access with the
+    /// earlier accesses. Returns whether the access was recorded. `about` returns how the accesses of a group are
+    /// ordered with the new access.
     pub(super) fn record(
         &mut self,
         new: Whole,

@@ -13,7 +13,7 @@ struct Released {
     /// The clock that strong writes have released to all threads of the device.
     device: Shared,
     /// The clocks that strong writes have released to the threads of one CTA or cluster. Each entry contains the
-    /// scope, the [`CtaId`], [`ALL_CTAS`] or the index of the cluster, and the clock.
+    /// scope; the CTA (its [`CtaId`] or [`ALL_CTAS`]) or the index of the cluster; and the clock.
     narrow: SmallVec<[(Scope, u64, Shared); 1]>,
 }
 
@@ -65,7 +65,7 @@ pub(super) struct Location {
     pub(super) suspected: Shared,
     /// Number of strong writes since the last strong store, including this store.
     updates: u32,
-    /// The number of the last strong write, counted over all locations.
+    /// The value of [`Detector::versions`] at the last strong write or, for an mbarrier, at the last completed phase.
     version: u64,
     /// The thread of the last strong write.
     pub(super) writer: Option<Thread>,
@@ -175,8 +175,13 @@ impl Detector {
         let (Some(location), Some(scope)) = (self.locations.get(&address), access.strong) else {
             return;
         };
-        let writer = location.writer;
-        let other = writer.is_some_and(|by| (by.cta, by.index) != (id, thread));
+        let launch = |id: CtaId| self.ctas[id as usize].launch;
+        // If the launches of the two threads are ordered, the thread reads this value in every schedule.
+        let concurrent = |by: Thread| {
+            launch(by.cta) == launch(id) || self.may_overlap(launch(by.cta), launch(id))
+        };
+        let other = (location.writer)
+            .is_some_and(|by| (by.cta, by.index) != (id, thread) && concurrent(by));
         if other && access.polls {
             self.flags.insert(address);
         }

@@ -1,12 +1,12 @@
 //! Finds races. Two accesses to the same byte race if at least one of them is a write, they are not both strong with
-//! sufficient scope, and neither happens before the other (PTX ISA 8, memory consistency model).
+//! sufficient scope and the same size, and neither happens before the other (PTX ISA 8, memory consistency model).
 //!
 //! The detector receives all accesses and all operations that order accesses, one at a time, in an order in which the
 //! program can execute them. Whether two accesses race depends only on the operations that order them, and not on the
 //! time at which they occur.
 //!
-//! The accesses of a warp between two synchronising operations form an *interval*. The detector records the accesses to
-//! each group of four bytes of memory in a *cell*. A cell stores all accesses of an interval,
+//! The time between two synchronising operations of a warp is an *interval*. The detector records the accesses to
+//! each aligned group of four bytes of memory in a *cell*. A cell stores the accesses of an interval
 //! separately for each instruction. The reported pairs of instructions therefore do not depend on
 //! the order in which an engine runs the lanes of a warp.
 
@@ -283,8 +283,8 @@ const MOST: usize = 64;
 /// If the list of a cell has more than this number of accesses, the detector keeps only some of them.
 const KEPT: usize = 8;
 
-/// Maximum number of accesses of the latest CTA by one instruction that are kept in a list of more than [`KEPT`]
-/// accesses.
+/// Maximum number of accesses of the latest CTA by one instruction to the same bytes that are kept in a list of more
+/// than [`KEPT`] accesses.
 const OF_KIND: usize = 6;
 
 /// Maximum number of accesses by the same warp among the accesses that [`OF_KIND`] limits.
@@ -314,7 +314,7 @@ pub struct Detector {
     /// Reads that are recorded as runs instead of in cells.
     blocks: Blocks,
     locations: FxHashMap<u64, Location>,
-    /// Number of strong writes so far, counted over all locations.
+    /// Number of strong writes and of completed phases of mbarriers so far, counted over all locations.
     versions: u64,
     /// The locations from which a strong access in a loop has read a value that another thread had written with a
     /// strong access.
@@ -678,9 +678,11 @@ impl Detector {
             }
             let group = &self.groups[entry.group as usize - 1];
             let one_size = access.strong.is_none() || u32::from(group.element) == access.element;
+            // Volatile accesses are not atomic in CUDA C++, so coherence order does not excuse two of them.
+            let ordered = updated && !(group.volatile && access.volatile);
             if group.strong.is_some()
                 && one_size
-                && (on_object || updated && self.scope_includes(group, by))
+                && (on_object || ordered && self.scope_includes(group, by))
             {
                 continue;
             }

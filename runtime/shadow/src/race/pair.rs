@@ -217,8 +217,9 @@ impl Detector {
         if own.address != theirs.address || holder == by || other.launch != cta.launch {
             return None;
         }
-        // If the earlier thread has not released the location with a write other than a compare-and-swap, the location
-        // is not a lock.
+        // The set contains no pair if the earlier thread has not released the location with a write other than a
+        // compare-and-swap (the location is then not a lock), or if the thread had acquired the lock with device scope
+        // before each access (the lock then orders the accesses).
         if !self.released.contains(&(holder, own.address)) {
             return None;
         }

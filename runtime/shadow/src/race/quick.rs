@@ -537,8 +537,9 @@ impl Detector {
         recorded
     }
 
-    /// Records a weak access of one thread if the access cannot race with earlier accesses (the
-    /// short path). Returns whether the access was recorded.
+    /// Records a weak access of one thread, on the short path where possible, and calls `report` for
+    /// each race. Returns false and records nothing if the access is not weak, or if threads of the CTA
+    /// hold locks or are issuing asynchronous operations.
     pub(super) fn access_shortly(
         &mut self,
         by: Thread,

@@ -23,8 +23,8 @@ pub(super) struct Unused {
 impl Detector {
     /// Searches for unused groups if three conditions hold: no group can be reused, there are at
     /// least [`FIRST`] groups, and there are at least twice as many groups as were in use after the
-    /// last search. All searches together therefore take a time that is at most proportional to the
-    /// number of groups that are created. The search frees every group that no recorded access
+    /// last search. Between two searches, therefore, at least as many groups are created as were in use
+    /// after the first of the two. The search frees every group that no recorded access
     /// belongs to and that is not the current group of an instruction and a warp. The function must
     /// therefore not be called while a caller uses such a group.
     pub(super) fn sweep_groups(&mut self) {

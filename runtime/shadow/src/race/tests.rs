@@ -526,6 +526,24 @@ fn volatile_accesses_are_reported_apart() {
     assert!(run.detector.is_flag(X));
 }
 
+/// A thread that has written a volatile variable must not write it again while another thread reads it.
+#[test]
+fn a_volatile_variable_that_its_writer_writes_again_races() {
+    let volatile = |access| Access {
+        strong: Some(Scope::Device),
+        volatile: true,
+        element: 4,
+        ..access
+    };
+    let mut run = Run::new();
+    run.access(0, 40, volatile(Access::WRITE), X, 4);
+    run.barrier(0);
+    run.access(0, 3, volatile(Access::READ), X, 4);
+    run.access(0, 40, volatile(Access::WRITE), X, 4);
+    assert_eq!(run.missing(), [Missing::Barrier]);
+    assert!(run.races[0].volatile && !run.races[0].both_write);
+}
+
 #[test]
 fn asynchronous_copies_end_with_a_wait_of_their_thread() {
     let copy = Access {
@@ -619,6 +637,25 @@ fn launches_are_ordered() {
     let later = run.detector.add_cta(1, 0, 0, 64);
     run.write(later, 5);
     assert_eq!(run.races, []);
+}
+
+/// If two launches are ordered, the order of their atomic operations is the same in every schedule.
+#[test]
+fn ordered_launches_do_not_depend_on_the_schedule() {
+    let acquiring = Access {
+        acquires: true,
+        releases: true,
+        ..ATOMIC
+    };
+    let mut run = Run::new();
+    run.access(0, 0, acquiring, X, 4);
+    let later = run.detector.add_cta(1, 0, 0, 64);
+    run.access(later, 5, acquiring, X, 4);
+    assert!(!run.detector.depends_on_schedule());
+    let beside = run.detector.add_cta(2, 0, 0, 64);
+    run.detector.add_overlaps(1, &[2]);
+    run.access(beside, 5, acquiring, X, 4);
+    assert!(run.detector.depends_on_schedule());
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! x86-64 routines with which helpers and host copies access device memory.
 //!
-//! All routines are between the labels `margay_access_begin` and `margay_access_end`. After a fault
-//! in this range, the signal handler continues at the routine's *landing*: code that returns to the
-//! routine's caller. Large copies use `rep movsb`, which is faster than vector loops on every CPU
-//! with ERMS and causes no read-for-ownership traffic. Smaller copies move 64 bytes per iteration.
+//! All routines are between the labels `margay_access_begin` and `margay_access_end`. After a fault in this range, the
+//! signal handler continues at the routine's *landing*: code that returns to the routine's caller. Large copies use
+//! `rep movsb`, which is faster than vector loops on every CPU with ERMS and causes no read-for-ownership traffic. All
+//! other copies of more than 64 bytes move 64 bytes per iteration, and run backward if a forward copy would be slow
+//! because of the addresses (label 25).
 
 use std::arch::global_asm;
 
@@ -436,8 +437,8 @@ unsafe extern "C" {
     ) -> RoutineResult;
 }
 
-/// Returns the smallest size in bytes of a copy or fill for which the routines use `rep movsb` or
-/// `rep stosb`.
+/// Returns the smallest size in bytes of a copy or fill for which the routines use `rep movsb` or `rep stosq`. Returns
+/// `u64::MAX` if these instructions are slow on this CPU.
 fn rep_from() -> u64 {
     // CPUID leaf 7, EBX bit 9: enhanced rep movsb/stosb.
     static FROM: std::sync::OnceLock<u64> = std::sync::OnceLock::new();

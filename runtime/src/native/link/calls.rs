@@ -5,7 +5,8 @@
 //! match a definition without a result, and `.b32` can match `.f32`. This module changes such calls
 //! to the types of the definition. Values of the same size keep their bits. If the definition has
 //! no result, the call's result is 0. If the call has no result, the result of the definition is
-//! discarded. If the number or the sizes of the parameters differ, linking fails.
+//! discarded. If the number or the sizes of the parameters differ, or the call and the definition have
+//! results of different sizes, linking fails.
 
 use margay_ir::entity::{Block, FuncId, Inst, PrimaryMap, Value};
 use margay_ir::function::{Function, Signature, ValueDef, payload_func};

@@ -199,6 +199,9 @@ impl Chunk<'_> {
         let Addresses::Strided { stride, .. } = self.addresses else {
             return None;
         };
+        if self.active == 0 {
+            return None;
+        }
         let (low, high) = (
             self.active.trailing_zeros(),
             31 - self.active.leading_zeros(),
@@ -230,8 +233,8 @@ impl Chunk<'_> {
         }
     }
 
-    /// Returns the start and length of the range that the active lanes access, if their accesses are adjacent without
-    /// gaps.
+    /// Returns the start and length of the range that the active lanes access, if their addresses are equal, or if
+    /// their accesses are adjacent without gaps.
     fn range(&self, access: &ObservedAccess) -> Option<(u64, u64)> {
         let Addresses::Strided { stride, .. } = self.addresses else {
             return None;
@@ -263,7 +266,7 @@ fn span(each: &[u64], active: u32, bytes: u32) -> Option<(u64, u64, u64)> {
 impl Examiner<'_> {
     /// Examines the accesses of a chunk. `at` contains the thread of its first lane. Returns the
     /// address that each lane must use; `None` if each lane uses its original address. If the
-    /// access has unused elements, the result is never `None`.
+    /// access has unused elements and a lane is active, the result is never `None`.
     pub(in crate::native) fn chunk(
         &mut self,
         cta: u64,
@@ -287,7 +290,7 @@ impl Examiner<'_> {
                 let address = chunk.addresses.of(lane);
                 used[lane as usize] = match self.access(cta, &own, address, &operands) {
                     Ok(address) => address,
-                    // The launch ends when the native function returns.
+                    // The launch ends after all lanes of the chunk have been examined (`helpers::check_lanes`).
                     Err(kind) => {
                         self.wrong_access.get_or_insert((kind, own.thread));
                         self.spare(own.thread, own.access)

@@ -171,9 +171,10 @@ impl<'a> Examiner<'a> {
     }
 
     /// Passes the loads of a record to the detector and returns true, if the record contains an
-    /// address for each lane, all addresses are in global memory, and the launch has not written
-    /// this memory. Otherwise, returns false, and the caller must pass the record in another way.
-    /// `held` keeps the detector locked from one record to the next.
+    /// address for each lane, all addresses are in global memory, and the detector accepts the loads as
+    /// reads of memory that the launch has not written ([`margay_shadow::race::Detector::read_lanes`]).
+    /// Otherwise, returns false, and the caller must pass the record in another way. `held` keeps the
+    /// detector locked from one record to the next.
     fn keeps_loads(
         &mut self,
         held: &mut Option<MutexGuard<'a, Races>>,
@@ -264,8 +265,8 @@ impl<'a> Examiner<'a> {
             let next = first
                 .address
                 .wrapping_add((stride as u64).wrapping_mul(u64::from(run.threads)));
-            // A run must not cross the boundary of a 4 KiB block, because the detector's memory is divided into such
-            // blocks.
+            // All records of a run begin in the same 4 KiB of memory (a page of the detector's cells). This limits the
+            // length of a run.
             let near = first.address >> 12 == record.address >> 12;
             if same && stride > 0 && near && next == record.address && start + run.threads == thread
             {
@@ -482,8 +483,8 @@ impl<'a> Examiner<'a> {
         true
     }
 
-    /// Passes a run of loads of the CTA `id` to the detector. Returns false if the caller must pass the loads of the run
-    /// separately for each warp instead.
+    /// Passes a run of loads of the CTA `id` to the detector. Returns false if the caller must pass the loads of the
+    /// run separately for each warp instead.
     fn keeps_run(
         &mut self,
         races: &mut Races,

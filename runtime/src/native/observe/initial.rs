@@ -26,8 +26,9 @@ impl Examiner<'_> {
     }
 
     /// For generated code, returns the address of the record that states which bytes of a range
-    /// have been written, or 0 if all bytes have been written. Returns `None` if generated code
-    /// cannot use the record. The address is valid as long as this examiner exists.
+    /// have been written, or 0 if all bytes have been written or the run does not check initialisation.
+    /// Returns `None` if generated code cannot use the record. The address is valid as long as this
+    /// examiner exists.
     pub(super) fn record_of(&mut self, (start, size): (u64, u64)) -> Option<u64> {
         let Some(initialised) = &self.findings.shadow().initialised else {
             return Some(0);
@@ -75,8 +76,8 @@ impl Examiner<'_> {
         }
     }
 
-    /// Returns whether each element of a vector is either completely written or completely
-    /// unwritten.
+    /// Returns whether the access has several elements, and each of them is either completely written
+    /// or completely unwritten.
     fn is_element_written(&self, at: &Observed<'_>, address: u64, bytes: u32) -> bool {
         let element = u64::from(at.access.element.max(1));
         let Some(initialised) = &self.findings.shadow().initialised else {

@@ -6,8 +6,8 @@ use margay_jit::abi::{AccessLog, AccessRecord};
 /// Number of records for which [`Log::open`] first allocates space.
 const FIRST: usize = 1 << 10;
 
-/// Maximum number of records. This many records fit into the second-level cache of a processor
-/// core.
+/// Maximum number of records. This many records (384 KiB) fit into the second-level cache of most
+/// processor cores.
 const MOST: usize = 1 << 13;
 
 /// Maximum size of an access in the log, as a number of records. An access consists of a record, at
@@ -150,7 +150,8 @@ mod tests {
     fn addresses_and_operands_follow_a_record() {
         let mut log = Log::new();
         log.open();
-        // Four bytes of an address and two operands of four bytes for each of eight lanes take the place of two records.
+        // Four bytes of an address and two operands of four bytes for each of eight lanes take the place of two
+        // records.
         let shape = AccessRecord::shape(8, 8).expect("a short stride");
         let lanes = AccessRecord::fixed(shape, 2, 4) | 96;
         let words = |first: u64| AccessRecord {

@@ -1,7 +1,7 @@
 //! Examines the accesses of CTAs in checking runs, and records events for tools ([`Recorder`]).
 //!
-//! An access that is not permitted causes a finding and is suppressed: the thread accesses spare
-//! memory instead, from which loads and atomics read zeros.
+//! An access that is not permitted causes a finding, and it ends the launch or is suppressed. If it is
+//! suppressed, the thread accesses spare memory instead, from which loads and atomics read zeros.
 
 mod bounds;
 mod chunk;

@@ -144,8 +144,9 @@ impl Examiner<'_> {
         self.order_weak(&mut races, (site, id), at, chunk);
     }
 
-    /// Passes weak accesses of the lanes of a chunk to the race detector, and adds a finding for
-    /// each race of these accesses. `id` is the detector's index of the CTA.
+    /// Passes weak accesses, or atomic updates that order nothing, of the lanes of a chunk to the race
+    /// detector, and adds a finding for each race of these accesses. `id` is the detector's index of
+    /// the CTA.
     pub(super) fn order_weak(
         &mut self,
         races: &mut Races,
@@ -270,8 +271,8 @@ impl Examiner<'_> {
         }
     }
 
-    /// Adds a finding for each race between an access of a kernel and a copy or fill in another
-    /// stream.
+    /// Adds a finding if an access of a kernel races with a copy or fill in another stream and no earlier
+    /// access at the same site has raced with it.
     fn order_with_host(
         &self,
         races: &mut Races,
@@ -485,8 +486,8 @@ impl Examiner<'_> {
         }
     }
 
-    /// Passes the recorded accesses and then a fence of a thread to the race detector. `is_sc` states whether the fence is
-    /// a `fence.sc`.
+    /// Passes the recorded accesses and then a fence of a thread to the race detector. `is_sc` states whether the fence
+    /// is a `fence.sc`.
     pub(in crate::native) fn fence(
         &mut self,
         cta: u64,

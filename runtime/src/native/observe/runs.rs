@@ -17,7 +17,7 @@ pub(super) struct OpenRun<'l> {
     pub(super) first: &'l AccessRecord,
     /// Number of threads whose accesses the run contains so far.
     pub(super) threads: u32,
-    /// The operands of each access of the run, as bytes.
+    /// For a run of stores, the operands of each record of the run, as bytes; empty for a run of loads.
     pub(super) operands: SmallVec<[&'l [u8]; 1]>,
 }
 
@@ -108,7 +108,8 @@ impl GridRun {
         let (_, stride, _) = first.unpack();
         let before = stride as u64 * u64::from(self.threads) * u64::from(self.ctas);
         let next = first.address.wrapping_add(before);
-        // A run must not cross the boundary of a 64 KiB block, because the detector's runs are in such blocks.
+        // The loads of all CTAs of a run begin in the same 64 KiB block, because the detector stores a grid run only
+        // if it lies in one block.
         let continues = (first.loc, first.access, first.lanes, self.threads)
             == (record.loc, record.access, record.lanes, threads)
             && next == record.address

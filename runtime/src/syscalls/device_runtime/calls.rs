@@ -73,7 +73,8 @@ impl Call<'_> {
     /// is not a device runtime function.
     ///
     /// # Errors
-    /// Returns a fault if the call must access an address that cannot be accessed.
+    /// Returns a fault if the call must access an address that cannot be accessed, or if it frees an address that
+    /// `malloc` did not return.
     pub(in crate::syscalls) fn answer(
         &self,
         which: Syscall,

@@ -36,7 +36,7 @@ const LONGEST: u64 = 32_764;
 /// Number of bytes that are reserved for the parameters of each pending launch.
 const BUFFER: u64 = 4096;
 
-/// Maximum number of streams, and also of events, that one launch can create.
+/// Maximum number of streams, and also of events, that one launch can have at the same time.
 const MOST_OBJECTS: usize = 1 << 16;
 
 /// Maximum number of threads of a launch for which the runtime stores the last error. In all other
