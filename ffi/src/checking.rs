@@ -51,6 +51,15 @@ pub(crate) fn creation() -> Option<CallStack> {
     (selected(Tool::Leak) || selected(Tool::Api)).then(CallStack::capture)
 }
 
+/// In a checking run, writes to the log that this process examines memory and objects when it exits.
+pub(crate) fn announce_exit() {
+    if any()
+        && let Ok(runtime) = Runtime::global()
+    {
+        runtime.announce_exit();
+    }
+}
+
 /// Records a finding.
 pub(crate) fn report(finding: Finding, call: Option<&CallStack>) {
     if let Ok(runtime) = Runtime::global() {

@@ -283,6 +283,7 @@ pub(crate) fn set_ready() -> Served {
         unsafe { libc::pthread_atfork(None, None, Some(forked)) };
     });
     STATE.store(READY, Ordering::Release);
+    checking::announce_exit();
     Ok(())
 }
 

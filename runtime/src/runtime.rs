@@ -324,6 +324,14 @@ impl Runtime {
         }
     }
 
+    /// In a checking run, writes to the log that the process will call [`Runtime::finish_checks`] when it exits. If it
+    /// then ends without this call, the report states that memory was not examined.
+    pub fn announce_exit(&self) {
+        if let Some(findings) = &self.inner.machine.findings {
+            findings.log_exits();
+        }
+    }
+
     /// In a checking run, examines the red zones (the unused bytes around allocations), adds
     /// findings about memory that was not freed or never written (if the tools and options request
     /// this), and completes the log. Call this function when the process exits.

@@ -233,7 +233,7 @@ fn execute(arguments: &Arguments) -> Result<Ended, Failure> {
             "process {running} still runs; it prints the findings that it does not report here"
         ));
     }
-    log.leaks_unexamined |= !log.started.is_subset(&log.exited);
+    log.leaks_unexamined |= !log.exits.is_subset(&log.exited);
     Ok(Ended {
         log,
         pid,

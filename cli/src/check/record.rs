@@ -159,7 +159,9 @@ pub(crate) struct Log {
     pub(crate) launches: Vec<Launch>,
     /// The processes that have initialised the library.
     pub(crate) started: BTreeSet<u64>,
-    /// The processes that have examined what they examine when they exit.
+    /// The processes that examine memory and objects when they exit.
+    pub(crate) exits: BTreeSet<u64>,
+    /// The processes of `exits` that have done this.
     pub(crate) exited: BTreeSet<u64>,
     /// Whether the order in which threads ran determined which threads synchronised with each
     /// other. If so, the reported races are those of this order only.
@@ -232,6 +234,9 @@ fn read_event(value: &Value, pid: u64, log: &mut Log) -> Option<()> {
     match text(value, "event")?.as_str() {
         "start" => {
             log.started.insert(pid);
+        }
+        "exits" => {
+            log.exits.insert(pid);
         }
         "exit" => {
             log.exited.insert(pid);

@@ -426,6 +426,11 @@ impl Findings {
         }
     }
 
+    /// Writes to the log that the process will call [`Findings::log_exit`] when it exits.
+    pub(crate) fn log_exits(&self) {
+        self.log_event(json!({"event": "exits"}));
+    }
+
     /// Writes to the log that the process has examined everything that it examines when it exits. A process that a
     /// signal ends, or that calls `_exit`, does not write this.
     pub(crate) fn log_exit(&self) {

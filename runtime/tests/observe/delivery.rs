@@ -157,5 +157,6 @@ fn a_launch_of_many_small_ctas_ends() {
             .launch(&kernel, LaunchConfig::new(1 << 18, 1), ())
             .expect("a launch");
     }
+    runtime.synchronize().expect("the launches end");
     assert_eq!(*tool.0.lock(), 3);
 }

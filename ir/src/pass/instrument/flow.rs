@@ -22,6 +22,8 @@ pub(super) enum Use {
 #[derive(Debug)]
 pub(super) struct Flow {
     uses: FxHashMap<Value, Vec<Use>>,
+    /// For each block parameter, the values that branches pass to it, each with the block of the branch.
+    passed: FxHashMap<Value, Vec<(Block, Value)>>,
     /// The block of each instruction.
     pub(super) home: SecondaryMap<Inst, Option<Block>>,
     /// The position of each instruction in its block, at the time when this `Flow` was created.
@@ -36,6 +38,7 @@ impl Flow {
         let dfg = &function.dfg;
         let mut flow = Flow {
             uses: FxHashMap::default(),
+            passed: FxHashMap::default(),
             home: SecondaryMap::default(),
             position: SecondaryMap::default(),
         };
@@ -50,6 +53,8 @@ impl Flow {
                     let params = &dfg.blocks[call.block].params;
                     for (&value, &param) in call.args.iter().zip(params) {
                         flow.add(dfg.resolve(value), Use::Parameter(param));
+                        let passed = flow.passed.entry(param).or_default();
+                        passed.push((block, dfg.resolve(value)));
                     }
                 }
             }
@@ -66,8 +71,9 @@ impl Flow {
         self.uses.get(&value).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns whether the innermost loop around an access exits depending on the result of the access, and can read the
-    /// same address again. Such a loop waits for a value in memory. If the search follows too many values, returns false.
+    /// Returns whether the innermost loop around an access exits depending on the result of the
+    /// access, and can read the same address again. Such a loop waits for a value in memory. If the
+    /// search follows too many values, returns false.
     pub(super) fn is_polled(&self, function: &Function, loops: &Loops, access: Inst) -> bool {
         let Some(number) = self.home[access].and_then(|block| loops.innermost(block)) else {
             return false;
@@ -112,16 +118,8 @@ impl Flow {
         let mut work = vec![dfg.resolve(address)];
         let mut seen: FxHashSet<Value> = work.iter().copied().collect();
         while let Some(value) = work.pop() {
-            if let Some(index) = dfg.blocks[header]
-                .params
-                .iter()
-                .position(|&param| param == value)
-            {
-                if self.steps(
-                    function,
-                    |block| loops.contains(number, block),
-                    (header, index),
-                ) {
+            if dfg.blocks[header].params.contains(&value) {
+                if self.steps(function, |block| loops.contains(number, block), value) {
                     return true;
                 }
                 continue;
@@ -142,39 +140,16 @@ impl Flow {
         false
     }
 
-    /// Returns whether each branch from inside a loop to its header passes the parameter with this index plus a constant
-    /// other than 0.
-    fn steps(
-        &self,
-        function: &Function,
-        is_inside: impl Fn(Block) -> bool,
-        (header, index): (Block, usize),
-    ) -> bool {
-        let dfg = &function.dfg;
-        let param = dfg.blocks[header].params[index];
-        let mut any = false;
-        for &block in function.blocks().iter().filter(|&&block| is_inside(block)) {
-            let calls = function
-                .insts(block)
-                .iter()
-                .flat_map(|&inst| dfg.targets(inst));
-            for call in calls.filter(|call| call.block == header) {
-                let next = dfg.resolve(call.args[index]);
-                let stepped = dfg.def_inst(next).is_some_and(|inst| {
-                    dfg.insts[inst].opcode == Opcode::Add
-                        && matches!(dfg.args(inst), &[a, b] if {
-                            let (a, b) = (dfg.resolve(a), dfg.resolve(b));
-                            let by = if a == param { dfg.constant(b) } else { dfg.constant(a) };
-                            (a == param || b == param) && by.is_some_and(|by| by != 0)
-                        })
-                });
-                if !stepped {
-                    return false;
-                }
-                any = true;
-            }
-        }
-        any
+    /// Returns whether each branch from inside a loop passes to a parameter of the loop's header the
+    /// value of the parameter plus a constant other than 0.
+    fn steps(&self, function: &Function, is_inside: impl Fn(Block) -> bool, param: Value) -> bool {
+        let passed = self.passed.get(&param).into_iter().flatten();
+        let mut next = passed.filter(|(block, _)| is_inside(*block)).peekable();
+        next.peek().is_some()
+            && next.all(|&(_, value)| {
+                let (base, by) = place(function, value);
+                base == param && by != 0
+            })
     }
 
     /// Returns whether a compare-and-swap at the address of a load uses the loaded value as its expected value. If
