@@ -1,24 +1,58 @@
-//! Compares the times of checking runs with those of normal runs. Both kinds of runs execute the
-//! same kernels with the same data on one worker.
+//! Compares the times of checking runs and of profiled runs with those of normal runs. All kinds of
+//! runs execute the same kernels with the same data on one worker.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Instant;
 
 use margay::checks::Tool;
 use margay::{Runtime, RuntimeBuilder};
+use margay_profile::{Options, Profiler};
 use serde::Serialize;
 
 use crate::case::{Case, Scale};
 use crate::comparison::{Prepared, chosen};
 use crate::measure::{self, Time};
 
-/// The sets of checking tools with which kernels are measured, each set with its name.
-const SETS: [(&str, &[Tool]); 5] = [
-    ("memcheck", &[Tool::Memory]),
-    ("initcheck", &[Tool::Initialisation]),
-    ("racecheck", &[Tool::Race]),
-    ("synccheck", &[Tool::Synchronisation]),
-    ("all", &Tool::ALL),
+/// What observes kernels in a run.
+#[derive(Clone, Copy)]
+enum Observers {
+    /// Checking tools.
+    Checks(&'static [Tool]),
+    /// The profiler.
+    Profiler(Options),
+}
+
+/// What the profiler counts in the fastest of its measured runs.
+const INSTRUCTIONS: Options = Options {
+    instructions: true,
+    accesses: false,
+    reuse: false,
+};
+
+/// The sets of tools with which kernels are measured, each set with its name.
+const SETS: [(&str, Observers); 8] = [
+    ("memcheck", Observers::Checks(&[Tool::Memory])),
+    ("initcheck", Observers::Checks(&[Tool::Initialisation])),
+    ("racecheck", Observers::Checks(&[Tool::Race])),
+    ("synccheck", Observers::Checks(&[Tool::Synchronisation])),
+    ("all", Observers::Checks(&Tool::ALL)),
+    ("instructions", Observers::Profiler(INSTRUCTIONS)),
+    (
+        "profile",
+        Observers::Profiler(Options {
+            accesses: true,
+            ..INSTRUCTIONS
+        }),
+    ),
+    (
+        "reuse",
+        Observers::Profiler(Options {
+            accesses: true,
+            reuse: true,
+            ..INSTRUCTIONS
+        }),
+    ),
 ];
 
 /// Number of measured runs of a kernel with each set of tools.
@@ -47,11 +81,17 @@ pub(crate) fn sets() -> impl Iterator<Item = &'static str> {
     SETS.iter().map(|&(name, _)| name)
 }
 
-fn runtime(tools: &[Tool]) -> Result<Runtime, String> {
+fn runtime(observers: Observers) -> Result<Runtime, String> {
     let builder = Runtime::builder().workers(1);
-    let builder = tools
-        .iter()
-        .fold(builder, |b, &tool| RuntimeBuilder::check(b, tool));
+    let builder = match observers {
+        Observers::Checks(tools) => tools
+            .iter()
+            .fold(builder, |b, &tool| RuntimeBuilder::check(b, tool)),
+        Observers::Profiler(options) => {
+            let tools = Arc::new(Profiler::new(options)).tools();
+            tools.into_iter().fold(builder, RuntimeBuilder::tool)
+        }
+    };
     builder.build().map_err(|e| e.to_string())
 }
 
@@ -62,10 +102,10 @@ fn runtime(tools: &[Tool]) -> Result<Runtime, String> {
 /// # Errors
 /// Returns an error if no kernel's name contains one of `names`, a runtime does not start or a kernel fails.
 pub(crate) fn measure(scale: Scale, names: &[String]) -> Result<Vec<Checked>, String> {
-    let normal = runtime(&[])?;
+    let normal = runtime(Observers::Checks(&[]))?;
     let checking: Result<Vec<_>, String> = SETS
         .iter()
-        .map(|&(name, tools)| Ok((name, runtime(tools)?)))
+        .map(|&(name, observers)| Ok((name, runtime(observers)?)))
         .collect();
     let checking = checking?;
     let one = |case: &Case| {

@@ -2,6 +2,8 @@
 //!
 //! Invariant: the bytes of a value are little-endian on every machine.
 
+use std::cmp::Ordering;
+
 use half::f16;
 
 /// The type of a scalar or of a buffer's elements.
@@ -88,7 +90,7 @@ impl Element {
             Element::F16 | Element::F32 | Element::F64 => {
                 let value: f64 = text.parse().map_err(|_| wrong())?;
                 Ok(match self {
-                    Element::F16 => f16::from_f64(value).to_le_bytes().to_vec(),
+                    Element::F16 => half(text).ok_or_else(wrong)?.to_le_bytes().to_vec(),
                     // The text is parsed again as f32, because a conversion from f64 would round twice.
                     Element::F32 => {
                         let value: f32 = text.parse().map_err(|_| wrong())?;
@@ -189,6 +191,51 @@ impl Element {
     }
 }
 
+/// Parses a number and rounds it once, to the nearest half-precision value.
+///
+/// The number is first rounded to *odd*: if it is not a single-precision value, the result is that one of its two
+/// neighbours whose lowest bit is 1. This value is never in the middle between two half-precision values, so rounding
+/// it gives the same result as rounding the number itself.
+fn half(text: &str) -> Option<f16> {
+    let nearest: f32 = text.parse().ok()?;
+    let bits = nearest.to_bits();
+    let order = match nearest.is_finite() {
+        true => decimal(text).cmp(&decimal(&format!("{nearest:.EXACT$e}"))),
+        false => Ordering::Equal,
+    };
+    // The order of the bits of positive numbers is the order of the numbers.
+    let odd = match order {
+        Ordering::Less if bits & 1 == 0 => bits - 1,
+        Ordering::Greater => bits | 1,
+        _ => bits,
+    };
+    Some(f16::from_f32(f32::from_bits(odd)))
+}
+
+/// Number of digits after the point with which every single-precision value can be written exactly.
+const EXACT: usize = 120;
+
+/// Returns the absolute value of a decimal number as `0.DIGITS * 10^exponent`, without leading or trailing zeros in
+/// DIGITS. The results have the order of the numbers.
+fn decimal(text: &str) -> (i64, String) {
+    let text = text.trim_start_matches(['+', '-']).to_ascii_lowercase();
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = [whole, fraction].concat();
+    let significant = digits.trim_start_matches('0');
+    let leading = (digits.len() - significant.len()) as i64;
+    let huge = if exponent.starts_with('-') { -1 } else { 1 } << 40;
+    let exponent: i64 = exponent.parse().unwrap_or(huge);
+    let significant = significant.trim_end_matches('0').to_owned();
+    match significant.is_empty() {
+        true => (i64::MIN, significant),
+        false => (
+            exponent.saturating_add(whole.len() as i64 - leading),
+            significant,
+        ),
+    }
+}
+
 /// Parses a decimal or hexadecimal (`0x`) number.
 fn integer(text: &str) -> Option<i128> {
     let (negative, digits) = match text.strip_prefix('-') {
@@ -238,6 +285,36 @@ mod tests {
         assert_eq!(Element::F32.parse("1").unwrap(), [0, 0, 0x80, 0x3f]);
         assert!(Element::U8.parse("256").is_err());
         assert!(Element::I8.parse("-129").is_err());
+    }
+
+    #[test]
+    fn half_precision_values_are_rounded_once() {
+        let bits = |text: &str| {
+            let bytes = Element::F16.parse(text).unwrap();
+            u16::from_le_bytes([bytes[0], bytes[1]])
+        };
+        // 1.00048828125 is in the middle between 1 and the next value; the nearest single-precision value and the
+        // nearest double-precision value of the other texts are this middle.
+        assert_eq!(bits("1.00048828125"), 0x3c00);
+        assert_eq!(bits("1.0004882813"), 0x3c01);
+        assert_eq!(bits("-1.0004882813"), 0xbc01);
+        assert_eq!(bits("1.00048828125000000000000000000001"), 0x3c01);
+        assert_eq!(bits("100048828125000000000000000000001e-32"), 0x3c01);
+        assert_eq!(bits("1.00048828124999999999999999999999"), 0x3c00);
+        // 1.00146484375 is in the middle, too; the value with an even last bit is above it.
+        assert_eq!(bits("1.00146484375"), 0x3c02);
+        assert_eq!(bits("1.0014648437499999999999999999999"), 0x3c01);
+        // The largest value is 65504; 65520 and greater numbers are rounded to infinity.
+        assert_eq!(bits("65519.99999999999999999999999"), 0x7bff);
+        assert_eq!(bits("65520"), 0x7c00);
+        assert_eq!(bits("1e99999999999999999999"), 0x7c00);
+        // The smallest value is 2^-24; half of it is rounded to zero.
+        assert_eq!(bits("2.98023223876953125e-8"), 0);
+        assert_eq!(bits("2.98023223876953125000000000001e-8"), 1);
+        assert_eq!(bits("-1e-99999999999999999999"), 0x8000);
+        assert_eq!([bits("0"), bits("-0.0"), bits("0.5")], [0, 0x8000, 0x3800]);
+        assert_eq!([bits("inf"), bits("-Infinity")], [0x7c00, 0xfc00]);
+        assert_eq!(bits("NaN") & 0x7e00, 0x7e00);
     }
 
     #[test]

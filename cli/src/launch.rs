@@ -134,17 +134,17 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let runtime = runtime(arguments)?;
     let module = load(&runtime, arguments)?;
     let kernel = kernel_of(&module, arguments)?;
-    let mut packed: Vec<Vec<u8>> = Vec::new();
+    let mut packed: Vec<Packed> = Vec::new();
     let mut buffers: Vec<Option<Buffer>> = Vec::new();
     for argument in parsed {
         match argument {
             Argument::Scalar(bytes) => {
-                packed.push(bytes);
+                packed.push(Packed::Scalar(bytes));
                 buffers.push(None);
             }
             Argument::Buffer { array, save_to } => {
                 let memory = runtime.upload(&array.bytes)?;
-                packed.push(memory.ptr().address().to_le_bytes().to_vec());
+                packed.push(Packed::Address(memory.ptr().address()));
                 buffers.push(Some(Buffer {
                     memory,
                     array,
@@ -234,12 +234,33 @@ fn kernel_of(module: &Module, arguments: &Arguments) -> Result<Kernel, Failure> 
     }
 }
 
+/// The value of an argument.
+enum Packed {
+    Scalar(Vec<u8>),
+    /// The address of a buffer.
+    Address(u64),
+}
+
+impl Packed {
+    /// Returns the bytes of the value for a parameter of `size` bytes. A parameter can hold an address in 4 bytes if
+    /// the address is below 4 GiB, as in modules with `.address_size 32`.
+    fn bytes(&self, size: usize) -> Vec<u8> {
+        match *self {
+            Packed::Scalar(ref bytes) => bytes.clone(),
+            Packed::Address(address) => {
+                let is_narrow = size == 4 && address >> 32 == 0;
+                address.to_le_bytes()[..if is_narrow { 4 } else { 8 }].to_vec()
+            }
+        }
+    }
+}
+
 /// Packs the arguments at the offsets of the kernel's parameters, and runs the kernel to its end.
 fn launch(
     runtime: &Runtime,
     kernel: &Kernel,
     arguments: &Arguments,
-    packed: &[Vec<u8>],
+    packed: &[Packed],
 ) -> Result<Duration, Failure> {
     let params = kernel.params();
     if params.len() != packed.len() {
@@ -252,7 +273,8 @@ fn launch(
         .into());
     }
     let mut space = vec![0u8; kernel.info().param_bytes as usize];
-    for (index, (param, bytes)) in params.iter().zip(packed).enumerate() {
+    for (index, (param, packed)) in params.iter().zip(packed).enumerate() {
+        let bytes = packed.bytes(param.size as usize);
         if bytes.len() != param.size as usize {
             return Err(format!(
                 "argument {index} has {} bytes, the parameter {}",
@@ -265,7 +287,7 @@ fn launch(
         let place = space.get_mut(start..start + bytes.len());
         place
             .ok_or_else(|| format!("parameter {index} is outside of the parameter buffer"))?
-            .copy_from_slice(bytes);
+            .copy_from_slice(&bytes);
     }
     let config = LaunchConfig {
         grid: arguments.grid,

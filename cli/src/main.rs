@@ -15,6 +15,7 @@ mod launch;
 mod man;
 mod npy;
 mod output;
+mod profile;
 mod program;
 mod run;
 mod smi;
@@ -41,6 +42,7 @@ const EXAMPLES: &str = "\
 Examples:
   margay run -- ./vector_add 1000000
   margay check -- ./vector_add 1000000
+  margay profile --report profile.html -- ./vector_add 1000000
   margay waste -t=1 ./vector_add 1000000
   margay launch saxpy.ptx --grid 4 --block 256 --arg u32:1000 --arg f32:2 \\
       --arg iota:f32:1000 --arg zeros:f32:1000 --print 3
@@ -65,6 +67,8 @@ enum Command {
     Run(run::Arguments),
     /// Run a CUDA program and report undefined behaviour of its threads.
     Check(Box<check::Arguments>),
+    /// Run a CUDA program and count exactly what its kernels do.
+    Profile(Box<profile::Arguments>),
     /// Run a CUDA program with red zones, and report wrong calls.
     Waste(waste::Arguments),
     /// Launch one kernel of a PTX file or image on your own data.
@@ -109,6 +113,7 @@ fn run_command() -> ExitCode {
     let result = match Arguments::parse_from(waste::canonical(std::env::args_os())).command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
+        Command::Profile(arguments) => profile::run(&arguments),
         Command::Waste(arguments) => waste::run(&arguments),
         Command::Launch(arguments) => launch::run(&arguments),
         Command::Test(arguments) => test::run(&arguments),

@@ -34,6 +34,27 @@ fn launch_prints_and_compares() {
 }
 
 #[test]
+fn launch_passes_buffers_with_32_bit_addresses() {
+    let folder = Folder::new("launch-narrow");
+    let text = ".version 3.1\n.target sm_30\n.address_size 32
+.entry add(.param .u32 out) {
+    .reg .u32 %r<4>;
+    mov.u32 %r1, %tid.x; ld.param.u32 %r2, [out];
+    shl.b32 %r3, %r1, 2; add.u32 %r2, %r2, %r3;
+    ld.global.u32 %r3, [%r2]; add.u32 %r3, %r3, 100; st.global.u32 [%r2], %r3; exit;
+}
+";
+    std::fs::write(folder.0.join("narrow.ptx"), text).unwrap();
+    let line = "launch narrow.ptx --block 3 -a iota:u32:3 --print 0";
+    let arguments: Vec<&str> = line.split(' ').collect();
+    let mut command = folder.command(&arguments);
+    let output = command.env("MARGAY_ADDRESS_SIZE", "32").output().unwrap();
+    assert_eq!(out(&output), "0: u32[3] 100 101 102\n", "{}", err(&output));
+    let refused = folder.command(&arguments).output().unwrap();
+    assert!(err(&refused).contains("set MARGAY_ADDRESS_SIZE=32"));
+}
+
+#[test]
 fn launch_reads_and_writes_files() {
     let folder = Folder::new("files");
     let written = folder.margay(&format!("{ARGS} -a out:f32:2x3:y.npy"));

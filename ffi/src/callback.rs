@@ -6,6 +6,10 @@
 //! information. When the C library reaches this routine, it stops unwinding and ends the thread, without unwinding the
 //! frames of the callers. If a callback ends a thread of this library, `margay::service` starts another thread for the
 //! remaining work.
+//!
+//! While a thread of this library executes a function of the program, its name does not begin with `margay-`
+//! ([`ProgramName`]). A thread that the function starts inherits the name, and [`crate::main_thread`] recognises the
+//! threads of this library by their names.
 
 use std::arch::global_asm;
 use std::ffi::{c_char, c_int, c_uint, c_void};
@@ -56,6 +60,46 @@ unsafe extern "C" {
     ) -> usize;
 }
 
+/// While this value exists, the calling thread has the name of a thread of the program.
+struct ProgramName {
+    /// The name of a thread of this library, with a NUL at its end; `None` if the thread belongs to the program.
+    own: Option<[u8; 16]>,
+}
+
+impl ProgramName {
+    fn begin() -> ProgramName {
+        let mut name = [0u8; 16];
+        // SAFETY: Linux writes at most 16 bytes, the last of which is a NUL.
+        let failed = unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) } != 0;
+        let own = (!failed && name.starts_with(b"margay-")).then_some(name);
+        if own.is_some() {
+            // SAFETY: the name is a C string.
+            unsafe { libc::prctl(libc::PR_SET_NAME, c"host-function".as_ptr()) };
+        }
+        ProgramName { own }
+    }
+}
+
+impl Drop for ProgramName {
+    fn drop(&mut self) {
+        if let Some(name) = &self.own {
+            // SAFETY: the name is a C string.
+            unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
+        }
+    }
+}
+
+/// Calls `function` with four arguments, and returns its result. `function` may take fewer arguments: a C function may
+/// be called with more arguments than it takes if all arguments are passed in registers.
+///
+/// # Safety
+/// `function` must be a C function for which the arguments are valid. Each of its parameters must fit in one register.
+unsafe fn call(function: *const c_void, [a, b, c, d]: [usize; 4]) -> usize {
+    let _name = ProgramName::begin();
+    // SAFETY: the caller guarantees the function and its arguments.
+    unsafe { margay_call_program(function, a, b, c, d) }
+}
+
 /// Calls `function`, a function of the program, with the argument `pointer`.
 ///
 /// # Safety
@@ -64,8 +108,8 @@ pub(crate) unsafe fn with_pointer(
     function: unsafe extern "C" fn(*mut c_void),
     pointer: *mut c_void,
 ) {
-    // SAFETY: a C function may be called with more arguments than it takes if all arguments are passed in registers.
-    unsafe { margay_call_program(function as *const c_void, pointer as usize, 0, 0, 0) };
+    // SAFETY: the caller guarantees the function and its argument.
+    unsafe { call(function as *const c_void, [pointer as usize, 0, 0, 0]) };
 }
 
 /// Calls `function`, a stream callback of the program.
@@ -81,12 +125,9 @@ pub(crate) unsafe fn of_stream(
     let (stream, status) = (stream.0, status.0 as usize);
     // SAFETY: as for `with_pointer`; each argument fits in one register.
     unsafe {
-        margay_call_program(
+        call(
             function as *const c_void,
-            stream,
-            status,
-            pointer as usize,
-            0,
+            [stream, status, pointer as usize, 0],
         )
     };
 }
@@ -100,7 +141,7 @@ pub(crate) unsafe fn of_block_size(
     block: c_int,
 ) -> usize {
     // SAFETY: as for `with_pointer`; an `int` is passed in a register's lower half.
-    unsafe { margay_call_program(function as *const c_void, block as usize, 0, 0, 0) }
+    unsafe { call(function as *const c_void, [block as usize, 0, 0, 0]) }
 }
 
 /// Calls `function`, which the program registered for new entries of the driver's log. `text` ends
@@ -116,5 +157,50 @@ pub(crate) unsafe fn of_log(
 ) {
     let (data, level, text) = (data as usize, level as usize, text as usize);
     // SAFETY: as for `with_pointer`; an `unsigned` is passed in a register's lower half.
-    unsafe { margay_call_program(function as *const c_void, data, level, text, length) };
+    unsafe { call(function as *const c_void, [data, level, text, length]) };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::read_to_string;
+
+    use super::*;
+
+    fn name() -> String {
+        read_to_string("/proc/thread-self/comm").expect("a name")
+    }
+
+    /// Stores the name of the calling thread, and the name of a thread that it starts.
+    unsafe extern "C" fn names(pointer: *mut c_void) {
+        extern "C" fn inherited(pointer: *mut c_void) -> *mut c_void {
+            // SAFETY: the test passes a vector, and the thread that started this one waits.
+            unsafe { &mut *pointer.cast::<Vec<String>>() }.push(name());
+            std::ptr::null_mut()
+        }
+        inherited(pointer);
+        // SAFETY: the vector lives longer than the thread.
+        unsafe {
+            let mut thread = 0;
+            libc::pthread_create(&mut thread, std::ptr::null(), inherited, pointer);
+            libc::pthread_join(thread, std::ptr::null_mut());
+        }
+    }
+
+    #[test]
+    fn functions_of_the_program_do_not_run_under_the_name_of_this_library() {
+        let seen = |thread: &str| {
+            let body = || {
+                let mut seen = Vec::new();
+                // SAFETY: the function takes a vector.
+                unsafe { with_pointer(names, (&raw mut seen).cast()) };
+                seen.push(name());
+                seen
+            };
+            let thread = std::thread::Builder::new().name(thread.to_owned());
+            thread.spawn(body).expect("a thread").join().expect("names")
+        };
+        let expected = ["host-function\n", "host-function\n", "margay-callback\n"];
+        assert_eq!(seen("margay-callback"), expected);
+        assert_eq!(seen("of-the-program"), ["of-the-program\n"; 3]);
+    }
 }

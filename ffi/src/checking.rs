@@ -85,11 +85,13 @@ thread_local! {
 }
 
 /// Stores that a call of the function `name` begins on this thread, and forgets what the checks
-/// know about the thread's previous call. Does nothing if the run does not check the API.
+/// know about the thread's previous call.
 pub(crate) fn begin(name: &'static str) {
+    if any() {
+        let _ = ALLOCATED.try_with(|address| address.set(0));
+    }
     if selected(Tool::Api) {
         debugger::stop_once();
-        let _ = ALLOCATED.try_with(|address| address.set(0));
         let _ = NAME.try_with(|current| current.set(name));
         let _ = IS_EXPLAINED.try_with(|explained| explained.set(false));
         let _ = STALE.try_with(|stale| stale.take());

@@ -28,6 +28,7 @@ mod images;
 mod jit_options;
 mod leaks;
 mod main_thread;
+mod profiling;
 mod readable;
 mod result;
 mod serve;

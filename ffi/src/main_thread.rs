@@ -66,7 +66,8 @@ extern "C" fn main_ends(_: *mut c_void) {
 }
 
 /// Returns whether the process has threads other than the main thread, the calling thread, and the
-/// threads of this library, whose names begin with `margay-`. Returns true if the list of threads
+/// threads of this library, whose names begin with `margay-` unless they execute a function of the program
+/// ([`crate::callback`]). Returns true if the list of threads
 /// is incomplete: when a thread ends while Linux writes the list, Linux leaves out the threads that
 /// follow it.
 fn has_threads_of_program() -> io::Result<bool> {

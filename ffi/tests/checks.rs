@@ -161,6 +161,35 @@ fn is_clean(what: &str) {
     assert!(found.is_empty(), "{found:#?}");
 }
 
+/// Regression test: without apicheck, each call after an allocation was listed with the address of the allocation.
+#[test]
+fn only_allocations_are_listed_with_an_address() {
+    let folder = Folder::new("listed");
+    let mut command = Command::new(folder.compile());
+    command.env("MARGAY_CHECK_LIST_CALLS", "2");
+    let (passes, _) = run(&folder, command.arg("no-leaks"), "memcheck");
+    assert!(passes);
+    let log = fs::read_to_string(folder.0.join("log")).expect("a log");
+    let calls = log
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"));
+    let results = |name: &str| -> Vec<String> {
+        let named = calls.clone().filter(|call: &Value| call["name"] == name);
+        named.map(|call| call["result"].to_string()).collect()
+    };
+    let allocated = results("cuMemAlloc_v2");
+    assert!(!allocated.is_empty());
+    for result in &allocated {
+        assert!(result.contains("CUDA_SUCCESS, memory at 0x"), "{result}");
+    }
+    let freed = results("cuMemFree_v2");
+    assert!(!freed.is_empty());
+    assert!(
+        freed.iter().all(|result| result == "\"CUDA_SUCCESS\""),
+        "{freed:?}"
+    );
+}
+
 #[test]
 fn what_is_not_freed_is_reported() {
     let mut found = findings("leaks", "leakcheck");

@@ -17,7 +17,7 @@ pub mod source;
 
 pub use code::Code;
 pub use diagnostic::{Diagnostic, Severity};
-pub use lower::{LazyModule, lower};
+pub use lower::{LazyModule, lower, lower_observed};
 pub use parser::parse;
 pub use source::{LineColumn, SourceFile, Span};
 

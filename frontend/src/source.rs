@@ -129,7 +129,9 @@ impl SourceFile {
     /// and line tables need them.
     fn line_starts(&self) -> &[u32] {
         self.line_starts.get_or_init(|| {
-            let newlines = self.text.bytes().enumerate().filter(|&(_, b)| b == b'\n');
+            // No message refers to the bytes that the parser does not read.
+            let read = self.text.bytes().take(SourceFile::MAX_LEN);
+            let newlines = read.enumerate().filter(|&(_, b)| b == b'\n');
             std::iter::once(0)
                 .chain(newlines.map(|(i, _)| i as u32 + 1))
                 .collect()

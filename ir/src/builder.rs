@@ -91,6 +91,11 @@ impl FunctionBuilder {
         self.loc = loc;
     }
 
+    /// Returns the source position that [`Builder::set_loc`] has set.
+    pub fn loc(&self) -> SourceLoc {
+        self.loc
+    }
+
     /// Creates a block at the end of the layout, without making it the current block.
     pub fn create_block(&mut self) -> Block {
         self.function.append_block()

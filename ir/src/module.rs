@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::entity::{FuncId, PrimaryMap, SigId, SymbolId};
-use crate::function::{Function, Linkage, Signature};
+use crate::function::{Function, Linkage, Signature, SourceLoc};
 use margay_ops::mods::StateSpace;
 use margay_ops::texture::Reference;
 
@@ -98,6 +98,15 @@ pub struct Target {
     pub debug: bool,
 }
 
+/// An instruction of the PTX text.
+#[derive(Clone, Debug)]
+pub struct TextInstruction {
+    /// The opcode with its modifiers, such as `fma.rn.f32`.
+    pub opcode: Box<str>,
+    /// The position in the source.
+    pub loc: SourceLoc,
+}
+
 /// A module: the variables and functions of one PTX text.
 #[derive(Clone, Debug, Default)]
 pub struct Module {
@@ -115,9 +124,9 @@ pub struct Module {
     pub files: Vec<String>,
     /// Source positions.
     pub locs: Vec<Loc>,
-    /// The opcodes, with modifiers, of a function's PTX instructions, in the order of the text. Only functions that
-    /// were lowered for tools that observe instructions have an entry.
-    pub instructions: FxHashMap<FuncId, Vec<Box<str>>>,
+    /// The PTX instructions of a function, in the order of the text. Only functions that were lowered for tools that
+    /// observe instructions have an entry.
+    pub instructions: FxHashMap<FuncId, Vec<TextInstruction>>,
     /// The functions by name.
     pub by_name: FxHashMap<String, FuncId>,
     /// The variables at module scope by name.

@@ -135,11 +135,15 @@ impl fmt::Display for Problem {
 /// The problems that the verifier has found so far.
 #[derive(Debug, Default)]
 struct Report {
+    /// The first [`MAX_PROBLEMS`] problems.
     problems: Vec<Problem>,
+    /// Whether the verifier has found a problem of [`Rule::Structure`], which `problems` contains only if it had room.
+    is_unsound: bool,
 }
 
 impl Report {
     fn add(&mut self, place: ProblemSite, rule: Rule, message: impl Into<String>) {
+        self.is_unsound |= rule == Rule::Structure;
         if self.problems.len() < MAX_PROBLEMS {
             self.problems.push(Problem {
                 function: None,
@@ -163,8 +167,7 @@ pub fn function(module: &Module, function: &Function, stage: Stage) -> Vec<Probl
         return report.problems;
     }
     structure::check(function, &mut report);
-    let sound = |problem: &Problem| problem.rule != Rule::Structure;
-    if !report.problems.iter().all(sound) {
+    if report.is_unsound {
         // The other checks require that all references are valid.
         return report.problems;
     }

@@ -625,3 +625,24 @@ fn many_problems_are_reported_but_not_without_end() {
     let text = problems[0].to_string();
     assert!(text.contains("`sub` has no type e4m3"), "{text}");
 }
+
+/// Problems of structure are found after [`MAX_PROBLEMS`] other problems, too: the checks that follow would index
+/// missing entities.
+#[test]
+fn many_problems_do_not_hide_a_problem_of_structure() {
+    let (module, id) = sound();
+    let mut function = module.functions[id].clone();
+    for _ in 0..MAX_PROBLEMS {
+        function.slots.push(SlotData {
+            name: "crooked".into(),
+            size: 4,
+            align: 3,
+        });
+    }
+    let sub = find(&function, Opcode::Sub);
+    let list = function.dfg.insts[sub].args;
+    function.dfg.pool.get_mut(list)[0] = Value(u32::MAX);
+    let problems = verify::function(&module, &function, Stage::Lowered);
+    assert_eq!(problems.len(), MAX_PROBLEMS);
+    assert!(problems.iter().all(|problem| problem.rule == Rule::Slot));
+}

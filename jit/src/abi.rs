@@ -111,7 +111,8 @@ pub struct NativeContext {
     /// sets it to the resume point at which the function begins. When the function returns
     /// `GENERAL`, the field contains the resume point at which the current phase of the CTA began.
     pub phase: u32,
-    /// Number of warps that the function had run in the current phase when it returned `GENERAL`.
+    /// When the function returns [`status::GENERAL`], the number of warps that have run in the
+    /// current phase, including the warp that caused the return.
     pub moved: u32,
     /// Mask of the warp's lanes that have not exited: argument and result of `sort_out`.
     pub alive: u32,
@@ -273,7 +274,8 @@ pub struct Helpers {
     /// Reports to tools an event of several lanes other than a memory access. Arguments: context, payload of the
     /// `observe.event`, source position as for [`Helpers::check_access`], memory for operands, and [`CheckedLanes`]
     /// with the active lanes and the thread of the first lane. The memory for operands contains, for each operand, an
-    /// element for each lane.
+    /// element for each lane. If [`CheckedLanes::narrow`] is set, the argument is not a pointer but a mask of the lanes
+    /// whose operand is not 0.
     pub observe_event: unsafe extern "C" fn(*mut NativeContext, u64, u64, *const u8, u64),
     /// Reports a `check.group` to the checking tools: the begin or end of an asynchronous operation, an operation on
     /// groups, or a fence between proxies. Arguments: context, mode (a `margay_ops::mods::Mode` as `u32`), operand of
@@ -475,7 +477,8 @@ pub struct CheckedLanes {
     pub width: u32,
     /// Whether the addresses of neighbouring lanes have a constant distance.
     pub strided: bool,
-    /// Whether addresses in the state space have 32 bits.
+    /// Whether addresses in the state space have 32 bits. For an event: whether the operand is a
+    /// mask ([`Helpers::observe_event`]).
     pub narrow: bool,
     /// Whether the helper writes to the memory for addresses, for each lane, the address that the
     /// lane must use.

@@ -15,7 +15,7 @@ const MAX_INSTS: usize = 200_000;
 /// Maximum number of blocks of a function.
 const MAX_BLOCKS: usize = 50_000;
 /// Maximum number of edges between blocks: the number of edges of [`MAX_BLOCKS`] blocks with two successors each. A
-/// branch table may have many more edges, and the code generator creates a block for most of these edges.
+/// branch table may have many more edges, and the code generator can create a block for each of these edges.
 const MAX_EDGES: usize = 2 * MAX_BLOCKS;
 /// Maximum number of values that are live at the start of a block, summed over all blocks.
 const MAX_LIVE: usize = 4_000_000;

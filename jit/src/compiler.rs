@@ -433,14 +433,16 @@ impl CompiledKernel {
     }
 
     /// Returns whether the analyses prove, for all block shapes, that all threads of a CTA reach each sync point
-    /// together and continue together.
+    /// together and continue together. Ignores `converge`, at which lanes of code in chunks of 32 lanes do not stop.
     fn syncs_together(&self) -> bool {
         let cfg = Cfg::new(&self.function);
         let uniformity = Uniformity::new(&self.function, Assumptions::default());
         let mut synchronises: SecondaryMap<Block, bool> = SecondaryMap::default();
         let insts = self.regions.resume_points.iter().enumerate();
         for (index, resume_point) in insts {
-            let Some(inst) = resume_point.sync_point else {
+            let inst = resume_point.sync_point;
+            let waits = |&inst: &Inst| self.function.dfg.insts[inst].opcode != Opcode::Converge;
+            let Some(inst) = inst.filter(waits) else {
                 continue;
             };
             if !self.sync_points.continues_together(index) {

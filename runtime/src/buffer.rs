@@ -50,6 +50,8 @@ impl<const N: usize, T: Plain> Plain for [T; N] {}
 pub struct DeviceBuffer<T> {
     context: Context,
     ptr: DevicePtr,
+    /// ID of the allocation. It differs from the ID of a later allocation at the same address.
+    id: u64,
     len: usize,
     element: PhantomData<T>,
 }
@@ -86,10 +88,11 @@ impl<T: Plain> DeviceBuffer<T> {
         let bytes = len
             .checked_mul(size_of::<T>())
             .ok_or_else(|| Error::invalid("the buffer's size overflows"))?;
-        let ptr = context.alloc(bytes.max(1) as u64)?;
+        let (ptr, id) = context.alloc_with_id(bytes.max(1) as u64)?;
         Ok(DeviceBuffer {
             context: context.clone(),
             ptr,
+            id,
             len,
             element: PhantomData,
         })
@@ -175,8 +178,27 @@ impl<T> KernelArg for &mut DeviceBuffer<T> {
 
 impl<T> Drop for DeviceBuffer<T> {
     fn drop(&mut self) {
-        // If the context was reset or destroyed, the memory is already freed, and this call returns an error unless a
-        // later allocation has the same address.
-        let _ = self.context.free(self.ptr);
+        // If the context was reset or destroyed, or the program freed the address, the memory is already freed. A later
+        // allocation can have the same address.
+        let _ = self.context.free_by_id(self.ptr, self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Runtime;
+
+    #[test]
+    fn a_buffer_does_not_free_a_later_allocation_at_its_address() {
+        let runtime = Runtime::new().expect("a runtime");
+        // Large allocations reuse the addresses that were freed last.
+        let alloc = || runtime.alloc::<u32>(1 << 20).expect("room");
+        let old = alloc();
+        let context = runtime.context().expect("a context");
+        context.free(old.ptr()).expect("allocated");
+        let new = alloc();
+        assert_eq!(new.ptr(), old.ptr());
+        drop(old);
+        assert!(context.address_range(new.ptr()).is_ok());
     }
 }

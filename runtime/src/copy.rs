@@ -526,6 +526,9 @@ fn side(
     must_be_ours: bool,
     writes: bool,
 ) -> Result<Side> {
+    if address.checked_add(span).is_none() {
+        return Err(overflow());
+    }
     let memory = &context.machine().memory;
     // An address in freed device memory is an error too: an access to this memory could cause a signal that reaches the
     // program's own handlers.
@@ -542,4 +545,24 @@ fn copy_bytes(dst: u64, src: u64, bytes: u64) -> Result<()> {
     // SAFETY: device memory was looked up; the caller of `Stream::copy` guarantees that host memory is valid; a fault
     // is returned as an error.
     unsafe { access::copy(dst, src, bytes as usize) }.map_err(inaccessible)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Runtime;
+
+    #[test]
+    fn host_memory_must_end_before_the_last_address() {
+        let runtime = Runtime::new().expect("a runtime");
+        let buffer = runtime.upload(&[0u32; 16]).expect("room");
+        let context = runtime.context().expect("a context");
+        let check = |distance: u64| {
+            let source = distance.wrapping_neg() as *const u8;
+            Transfer::to_device(buffer.ptr(), source, 64).check(&context)
+        };
+        assert!(matches!(check(65), Ok(true)));
+        let error = check(64).expect_err("past the last address");
+        assert_eq!(error.to_string(), overflow().to_string());
+    }
 }

@@ -29,4 +29,11 @@ impl Context {
         // dropped.
         self.wait_and_release(ptr.address(), Allocation::is_freeable)
     }
+
+    /// Frees the device memory at `ptr` like [`Context::free`], but only if it is the allocation with this ID.
+    pub(crate) fn free_by_id(&self, ptr: DevicePtr, id: u64) -> Result<()> {
+        check_fork()?;
+        let accept = |found: &Allocation| found.id == id && found.is_freeable();
+        self.wait_and_release(ptr.address(), accept)
+    }
 }

@@ -69,7 +69,6 @@ mod mem;
 mod object_table;
 #[cfg(test)]
 mod object_tests;
-mod occupancy;
 #[cfg(test)]
 mod ordering_tests;
 mod output;
@@ -113,6 +112,7 @@ pub mod module;
 mod names;
 mod native;
 pub mod observe;
+pub mod occupancy;
 mod params;
 pub mod pointer;
 pub mod runtime;

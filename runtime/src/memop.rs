@@ -12,7 +12,7 @@ use std::sync::atomic::{Ordering, fence};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::fault::access;
-use crate::memory::AddressSpace;
+use crate::memory::{AddressSpace, Allocation, MemoryKind, READ_ONLY};
 use crate::task::Work;
 
 /// The condition that ends a wait.
@@ -135,6 +135,11 @@ impl Width {
 }
 
 impl MemOp {
+    /// Returns the address of the value in memory; `None` for a barrier.
+    pub(crate) fn address(&self) -> Option<u64> {
+        self.place().map(|(address, _)| address)
+    }
+
     fn place(&self) -> Option<(u64, Width)> {
         match *self {
             MemOp::Wait { address, width, .. }
@@ -144,10 +149,12 @@ impl MemOp {
         }
     }
 
-    /// Returns an error unless the address is aligned and the value is inside an allocation.
+    /// Returns an error unless the address is aligned and the value is inside an allocation that the operation may
+    /// access.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when the address is misaligned or not inside an allocation.
+    /// [`Error::InvalidValue`] when the address is misaligned or not inside an allocation, and for a write to memory
+    /// that is registered as read-only.
     pub fn check(&self, context: &Context) -> Result<()> {
         self.check_in(context.machine().memory.space())
     }
@@ -162,7 +169,11 @@ impl MemOp {
                 "{address:#x} is not aligned to {bytes} bytes"
             )));
         }
+        let writes = !matches!(self, MemOp::Wait { .. });
         match space.find(address) {
+            Some(found) if writes && is_read_only(&found) => Err(Error::invalid(format!(
+                "the memory at {address:#x} is registered as read-only"
+            ))),
             Some(found) if found.holds(address, bytes) => Ok(()),
             _ => Err(Error::invalid(format!("no device memory at {address:#x}"))),
         }
@@ -218,6 +229,11 @@ impl MemOp {
         fence(Ordering::SeqCst);
         Ok(done)
     }
+}
+
+/// Returns whether the program registered the memory as read-only.
+fn is_read_only(found: &Allocation) -> bool {
+    found.kind == MemoryKind::Registered && found.flags & READ_ONLY != 0
 }
 
 fn load(address: u64, width: Width) -> Result<u64> {
@@ -299,5 +315,47 @@ mod tests {
         assert_eq!(holds(C::And, 6, 9), [false, false]);
         assert_eq!(holds(C::Nor, 0xffff_0000, 0xffff), [false, true]);
         assert_eq!(holds(C::Nor, 0xffff_0000, 0xfffe), [true, true]);
+    }
+
+    #[test]
+    fn writes_need_memory_that_may_be_written_now() {
+        let runtime = crate::Runtime::new().expect("a runtime");
+        let context = runtime.context().expect("a context");
+        let stream = context.legacy_stream();
+        let width = Width::W32;
+        let write = |address: u64| {
+            let value = 1;
+            let op = MemOp::Write {
+                address,
+                value,
+                width,
+            };
+            stream.memory_ops(&[op])
+        };
+        let mut words = vec![7u32; 4096];
+        let flags = crate::HostFlags {
+            read_only: true,
+            ..crate::HostFlags::default()
+        };
+        let host = words.as_mut_ptr().cast();
+        context.register_host(host, 16384, flags).expect("mapped");
+        let wait = MemOp::Wait {
+            address: host as u64,
+            value: 7,
+            width,
+            until: Comparison::Equal,
+        };
+        stream.memory_ops(&[wait]).expect("readable");
+        assert!(matches!(write(host as u64), Err(Error::InvalidValue(_))));
+        context.unregister_host(host).expect("registered");
+        // Memory of a graph that no launch has allocated.
+        let graph = crate::graph::Graph::new();
+        let (_, memory) = graph.add_alloc(&[], &context, 4096).expect("room");
+        let address = memory.address();
+        assert!(matches!(write(address), Err(Error::InvalidValue(_))));
+        let exec = graph.instantiate(Default::default()).expect("valid");
+        exec.launch(&stream).expect("launched");
+        write(address).expect("allocated");
+        runtime.synchronize().expect("no fault");
     }
 }

@@ -1,7 +1,79 @@
 //! Computes how many CTAs can be resident on a multiprocessor, according to the rules of CUDA's
 //! occupancy calculation.
 
+use crate::device_config::Capability;
 use crate::device_config::capability::SmLimits;
+
+/// The resource that limits how many CTAs can be resident on a multiprocessor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Limiter {
+    /// The maximum number of resident CTAs.
+    Ctas,
+    /// The maximum number of resident warps.
+    Warps,
+    /// The registers.
+    Registers,
+    /// The shared memory.
+    SharedMemory,
+}
+
+impl Limiter {
+    /// Returns the name of the resource, for messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Limiter::Ctas => "blocks",
+            Limiter::Warps => "warps",
+            Limiter::Registers => "registers",
+            Limiter::SharedMemory => "shared memory",
+        }
+    }
+}
+
+/// How well CTAs of a kernel fill a multiprocessor of a GPU.
+///
+/// ```
+/// use margay::occupancy::{Limiter, Occupancy};
+///
+/// // On a GPU with compute capability 8.6, 6 blocks of 256 threads fill all 48 warps.
+/// let of = Occupancy::of("8.6", 256, 32, 0).unwrap();
+/// assert_eq!((of.ctas, of.warps, of.max_warps, of.limiter), (6, 48, 48, Limiter::Warps));
+/// assert_eq!(Occupancy::of("none", 256, 32, 0), None);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Occupancy {
+    /// Number of resident CTAs; 0 if not even one CTA fits.
+    pub ctas: u32,
+    /// Number of resident warps.
+    pub warps: u32,
+    /// The maximum number of resident warps.
+    pub max_warps: u32,
+    /// The resource that permits the fewest CTAs. If several permit equally few, the first of
+    /// [`Limiter`]'s variants.
+    pub limiter: Limiter,
+}
+
+impl Occupancy {
+    /// Computes the occupancy of a multiprocessor. `capability` is the compute capability of the GPU, such as `8.6`;
+    /// `registers` the number of registers of a thread, 0 if it is unknown; `shared` the number of bytes of static and
+    /// dynamic shared memory of a CTA together. Returns `None` if `capability` is not a compute capability.
+    pub fn of(capability: &str, threads: u32, registers: u32, shared: u64) -> Option<Occupancy> {
+        let limits = Capability::parse(capability)?.limits();
+        let cta = Footprint {
+            threads,
+            registers,
+            shared,
+        };
+        let by = by_resource(&limits, &cta);
+        let (ctas, limiter) = by.into_iter().min_by_key(|&(ctas, _)| ctas)?;
+        Some(Occupancy {
+            ctas,
+            warps: ctas * threads.div_ceil(32).max(1),
+            max_warps: limits.threads / 32,
+            limiter,
+        })
+    }
+}
 
 /// The resources of a multiprocessor that a CTA needs.
 #[derive(Debug, Clone, Copy)]
@@ -22,11 +94,23 @@ const PARTITIONS: u32 = 4;
 
 /// Returns how many CTAs can be resident on one SM; 0 if not even one CTA fits.
 pub(crate) fn resident(limits: &SmLimits, cta: &Footprint) -> u32 {
+    let by = by_resource(limits, cta);
+    by.into_iter().map(|(ctas, _)| ctas).min().unwrap_or(0)
+}
+
+/// Returns how many CTAs each resource permits.
+fn by_resource(limits: &SmLimits, cta: &Footprint) -> [(u32, Limiter); 4] {
     let warps = cta.threads.div_ceil(32).max(1);
-    let by_warps = limits.threads / 32 / warps;
     let by_registers = resident_by_registers(limits, warps, cta.registers);
-    let by_shared = resident_by_shared(limits, cta.shared);
-    limits.ctas.min(by_warps).min(by_registers).min(by_shared)
+    [
+        (limits.ctas, Limiter::Ctas),
+        (limits.threads / 32 / warps, Limiter::Warps),
+        (by_registers, Limiter::Registers),
+        (
+            resident_by_shared(limits, cta.shared),
+            Limiter::SharedMemory,
+        ),
+    ]
 }
 
 fn resident_by_registers(limits: &SmLimits, warps: u32, registers: u32) -> u32 {

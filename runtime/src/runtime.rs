@@ -285,7 +285,16 @@ impl Runtime {
         check_fork()?;
         let made = match GLOBAL.get() {
             Some(made) => made,
-            None => small_stack::run(|| GLOBAL.get_or_init(Runtime::new)),
+            None => small_stack::run(|| {
+                GLOBAL.get_or_init(|| {
+                    let tools = observe::global_tools();
+                    let builder = RuntimeBuilder::default();
+                    tools
+                        .into_iter()
+                        .fold(builder, RuntimeBuilder::tool)
+                        .build()
+                })
+            }),
         };
         made.as_ref().map_err(Error::clone)
     }

@@ -163,10 +163,17 @@ impl Rest {
 
 impl Drop for OnExit {
     fn drop(&mut self) {
-        let rest = Rest {
+        let mut rest = Rest {
             completions: std::mem::take(&mut self.0.completions),
             service: self.0.service.take(),
         };
+        if let Some((_, queue)) = &rest.service {
+            // The thread ended during a job, which has therefore not been subtracted from the open jobs. This job is
+            // complete after the other completions.
+            let queue = Arc::clone(queue);
+            let end = move || queue.waiting.lock().open -= 1;
+            rest.completions.insert(0, Box::new(end));
+        }
         if rest.completions.is_empty() && rest.service.is_none() {
             return;
         }
@@ -227,4 +234,28 @@ thread_local! {
 /// thread, calls that wait for work are not permitted, because the work may be waiting for this thread.
 pub fn in_host_function() -> bool {
     ON_SERVICE_THREAD.get()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    /// If a host function ends its thread, the thread cannot count the job of this function as done.
+    #[test]
+    fn a_job_that_ends_its_thread_does_not_stay_open() {
+        let queue = Arc::new(Queue::default());
+        queue.waiting.lock().open = 1;
+        let service = Some(("margay-test", Arc::clone(&queue)));
+        let thread = std::thread::spawn(|| REST.with_borrow_mut(|rest| rest.0.service = service));
+        thread.join().expect("ended");
+        let begin = Instant::now();
+        while queue.waiting.lock().open != 0 {
+            assert!(begin.elapsed() < Duration::from_secs(20));
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        queue.waiting.lock().closed = true;
+        queue.changed.notify_one();
+    }
 }

@@ -43,7 +43,7 @@ fn within(text: &str, least: u64, most: u64) -> bool {
     parse(text).is_some_and(|number| (least..=most).contains(&number))
 }
 
-static VARIABLES: [Variable; 51] = [
+static VARIABLES: [Variable; 53] = [
     row("MARGAY_WORKERS", "a number from 1 to 256", |text| {
         within(text, 1, MAX_WORKERS as u64)
     }),
@@ -104,6 +104,12 @@ static VARIABLES: [Variable; 51] = [
         |text| text == "0" || Tools::named(text).is_some(),
     ),
     row("MARGAY_CHECK_LOG", "a file", anything),
+    row("MARGAY_PROFILE", "a folder", anything),
+    row(
+        "MARGAY_PROFILE_COUNTS",
+        "launches, instructions, all or reuse",
+        |text| matches!(text, "launches" | "instructions" | "all" | "reuse"),
+    ),
     row("MARGAY_CHECK_LABEL", "a text", anything),
     row(
         "MARGAY_CHECK_KERNELS",

@@ -54,6 +54,30 @@ again:
 done:
     ret;
 }
+.func (.param .b64 t) time_of_call() {
+    .reg .b64 %t;
+    mov.u64 %t, %globaltimer;
+    st.param.b64 [t], %t;
+    ret;
+}
+.visible .entry poll_until_time_of_call(.param .u64 p) {
+    .reg .pred %p<3>; .reg .b32 %r; .reg .b64 %rd<5>;
+    .param .b64 t;
+    ld.param.u64 %rd1, [p];
+    call (t), time_of_call, ();
+    ld.param.b64 %rd2, [t];
+    add.u64 %rd3, %rd2, 2000000000;
+again:
+    ld.volatile.global.u32 %r, [%rd1];
+    setp.ne.u32 %p1, %r, 0;
+    @%p1 bra done;
+    call (t), time_of_call, ();
+    ld.param.b64 %rd4, [t];
+    setp.lt.u64 %p2, %rd4, %rd3;
+    @%p2 bra again;
+done:
+    ret;
+}
 .visible .entry half_a_grid_barrier(.param .u64 p) {
     .reg .pred %p; .reg .b32 %r<5>; .reg .b64 %rd<4>;
     mov.u32 %r1, %ctaid.x;
@@ -257,5 +281,9 @@ fn loops_with_a_time_limit_or_a_counter_end() -> Result<(), Error> {
         program.launch(name, program.memory.address())?;
         program.stream.synchronize()?;
     }
+    // The interpreter does not inline the function that reads the clock.
+    let program = Program::new(true, EngineChoice::Interpreter)?;
+    program.launch("poll_until_time_of_call", program.memory.address())?;
+    program.stream.synchronize()?;
     Ok(())
 }

@@ -208,6 +208,52 @@ fn of_common_variables_the_largest_is_used() {
     assert_eq!(linked(&[larger, kernel]).unwrap(), 7);
 }
 
+/// NVIDIA's linker (nvJitLink 13) reports the same pairs.
+#[test]
+fn variables_of_one_name_have_one_size_and_one_space() {
+    let load = |first: &str, second: &str| {
+        let texts = [first, second].map(|variable| format!("{HEAD}{variable} ;\n"));
+        let rt = Runtime::new().expect("a runtime");
+        let parts: Vec<&[u8]> = texts.iter().map(String::as_bytes).collect();
+        let loaded = rt.load_image(Image::Linked(&parts), &LoadOptions::default());
+        loaded.map(|_| ()).map_err(|error| error.to_string())
+    };
+    let defined = ".visible .global .b8 x[16]";
+    for (other, wanted) in [
+        (".extern .global .b8 x[16]", None),
+        (".extern .global .u32 x[4]", None),
+        (".extern .global .b8 x[]", None),
+        (
+            ".extern .global .b8 x[32]",
+            Some("`x` has 16 bytes in one module and 32 in another"),
+        ),
+        (
+            ".extern .global .b8 x[8]",
+            Some("`x` has 16 bytes in one module and 8 in another"),
+        ),
+        (
+            ".weak .global .b8 x[32]",
+            Some("`x` has 16 bytes in one module and 32 in another"),
+        ),
+        (
+            ".common .global .b8 x[32]",
+            Some("`x` has 16 bytes in one module and 32 in another"),
+        ),
+        (
+            ".extern .const .b8 x[16]",
+            Some("`x` is in `.global` in one module and in `.const` in another"),
+        ),
+    ] {
+        match (load(defined, other), wanted) {
+            (Ok(()), None) => {}
+            (Err(said), Some(wanted)) => assert!(said.contains(wanted), "{other}: {said}"),
+            (got, _) => panic!("{other}: {got:?}"),
+        }
+    }
+    let unsized_first = ".extern .shared .b8 s[]";
+    assert_eq!(load(unsized_first, ".extern .shared .b8 s[16]"), Ok(()));
+}
+
 /// A PTX text whose kernel stores the second word of the external variable `there`, plus 100 if the
 /// variable's address is not 0.
 const USES_THERE: &str = "

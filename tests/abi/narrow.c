@@ -57,6 +57,21 @@ static const char GENERIC_21[] = GENERIC(".version 2.1\n.target sm_20\n");
 static const char GENERIC_23[] = GENERIC(".version 2.3\n.target sm_20\n.address_size 32\n");
 static const char GENERIC_31[] = GENERIC(".version 3.1\n.target sm_30\n.address_size 32\n");
 
+// Calls through 32-bit handles of functions.
+static const char CALLS[] =
+    ".version 3.1\n.target sm_30\n.address_size 32\n"
+    ".func (.param .b32 r) twice (.param .b32 x) {\n"
+    ".reg .u32 %a;\n ld.param.u32 %a, [x];\n add.u32 %a, %a, %a;\n st.param.b32 [r], %a;\n ret;\n}\n"
+    ".func (.param .b32 r) next (.param .b32 x) {\n"
+    ".reg .u32 %a;\n ld.param.u32 %a, [x];\n add.u32 %a, %a, 1;\n st.param.b32 [r], %a;\n ret;\n}\n"
+    ".global .u32 chosen = next;\n"
+    ".entry k (.param .u32 out) {\n"
+    ".reg .u32 %r<12>; .reg .pred %p;\n kind: .callprototype (.param .b32 _) _ (.param .b32 _);\n"
+    "mov.u32 %r1, %tid.x;\n mov.u32 %r2, twice;\n ld.global.u32 %r3, [chosen];\n"
+    "and.b32 %r4, %r1, 1;\n setp.eq.u32 %p, %r4, 0;\n selp.u32 %r5, %r2, %r3, %p;\n"
+    "{ .param .b32 a, b;\n st.param.b32 [a], %r1;\n call (b), %r5, (a), kind;\n ld.param.b32 %r6, [b]; }\n"
+    "ld.param.u32 %r7, [out];\n shl.b32 %r8, %r1, 2;\n add.u32 %r7, %r7, %r8;\n st.global.u32 [%r7], %r6;\n exit;\n}\n";
+
 static CUfunction load(CUmodule *module, const char *text) {
     CUfunction function;
     REQUIRE(cuModuleLoadData(module, text));
@@ -132,6 +147,19 @@ static void generic(const char *text) {
     REQUIRE(cuMemFree_v2(out));
 }
 
+static void calls(void) {
+    unsigned result[64];
+    CUdeviceptr out;
+    CUmodule module;
+    CUfunction function = load(&module, CALLS);
+    REQUIRE(cuMemAlloc_v2(&out, sizeof result));
+    launch(function, (void *[]){&out});
+    REQUIRE(cuMemcpyDtoH_v2(result, out, sizeof result));
+    for (unsigned i = 0; i < 64; ++i)
+        CHECK(result[i] == (i % 2 ? i + 1 : 2 * i));
+    REQUIRE(cuMemFree_v2(out));
+}
+
 int main(int count, char **arguments) {
     start();
     if (count > 1 && !strcmp(arguments[1], "refused")) {
@@ -148,6 +176,7 @@ int main(int count, char **arguments) {
     generic(GENERIC_21);
     generic(GENERIC_23);
     generic(GENERIC_31);
+    calls();
     first();
     return finish();
 }

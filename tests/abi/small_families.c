@@ -304,6 +304,11 @@ static void green(CUcontext primary) {
     CUstream stream, other;
     EXPECT(cuDevResourceGenerateDesc(&description, &made_up, 1), BAD_TYPE);
     EXPECT(cuDevResourceGenerateDesc(&description, parts, 0), INVALID_VALUE);
+    // The resources of one description do not overlap.
+    Resource twice[2] = {parts[0], parts[0]}, whole[2] = {parts[1], all};
+    EXPECT(cuDevResourceGenerateDesc(&description, twice, 2), BAD_CONFIGURATION);
+    EXPECT(cuDevResourceGenerateDesc(&description, whole, 2), BAD_CONFIGURATION);
+    EXPECT(cuDevResourceGenerateDesc(&description, parts, 2), SUCCESS);
     REQUIRE(cuDevResourceGenerateDesc(&description, parts, 1));
     EXPECT(cuGreenCtxCreate(&green, description, 0, 8), INVALID_VALUE);
     REQUIRE(cuGreenCtxCreate(&green, description, 0, 1));

@@ -17,11 +17,11 @@ pub(crate) mod record;
 pub(crate) mod runtime_api;
 mod sarif;
 pub(crate) mod signals;
-mod source;
+pub(crate) mod source;
 mod summary;
 mod suppressions;
 pub(crate) mod words;
-mod xml;
+pub(crate) mod xml;
 
 use std::ffi::OsString;
 use std::fs;

@@ -102,7 +102,7 @@ impl Writer<'_> {
             "ruleIndex": rule,
             "level": level,
             "message": {"text": message(record)},
-            "locations": [self.location(record)],
+            "locations": Vec::from_iter(self.location(record)),
             "partialFingerprints": {"margayPlace/v1": self.fingerprint(record)},
             "occurrenceCount": record.count,
         });
@@ -114,8 +114,9 @@ impl Writer<'_> {
     }
 
     /// Returns the location of a finding: the source line in the kernel or, if this is unknown, the
-    /// source line of the innermost function on the host's stack whose file is known.
-    fn location(&self, record: &Record) -> Value {
+    /// source line of the innermost function on the host's stack whose file is known. If no source line is known, the
+    /// location contains only the name of the kernel; without a kernel, there is no location.
+    fn location(&self, record: &Record) -> Option<Value> {
         let mut location = json!({});
         if let Some(kernel) = &record.kernel {
             let name = words::kernel_name(kernel, Demangle::Full);
@@ -131,7 +132,7 @@ impl Writer<'_> {
         if let Some((file, line)) = device.or_else(host) {
             location["physicalLocation"] = self.physical(file, line);
         }
-        location
+        (location != json!({})).then_some(location)
     }
 
     /// Returns the related locations of a finding: the other access of a race, the calls of inlined functions, and the
@@ -239,10 +240,12 @@ fn message(record: &Record) -> String {
         add(format!(", PTX line {line}"));
     }
     if let Some(other) = &record.other {
-        add(format!("; the other access is a [{}](1)", other.access));
-        if other.spot.file.is_none() {
-            text = text.replace(&format!("[{}](1)", other.access), &other.access);
-        }
+        // If the source line of the other access is known, it is the first related location.
+        let access = match other.spot.stack().is_empty() {
+            true => other.access.clone(),
+            false => format!("[{}](1)", other.access),
+        };
+        add(format!("; the other access is a {access}"));
     }
     let memory = words::address_sentences(record).join(" ");
     if !memory.is_empty() {
@@ -337,6 +340,19 @@ mod tests {
     }
 
     #[test]
+    fn a_link_leads_to_a_line_of_the_other_access() {
+        let line = RACE.replace(r#""file":"f.cu","line":41"#, r#""file":"f.cu","line":null"#);
+        let race = &results(&[&line])[0];
+        let text = race["message"]["text"].as_str().expect("a text");
+        assert!(text.contains("the other access is a write. "), "{text}");
+        assert_eq!(race.get("relatedLocations"), None);
+        let line = line.replace(r#""file":"f.cu","line":51"#, r#""file":null,"line":null"#);
+        let kernel = json!({"fullyQualifiedName": "k", "decoratedName": "k", "kind": "function"});
+        let only_kernel = json!([{"logicalLocations": [kernel]}]);
+        assert_eq!(results(&[&line])[0]["locations"], only_kernel);
+    }
+
+    #[test]
     fn files_are_relative_to_the_folder() {
         let uri = |file: &str| {
             let line = ACCESS.replace("no/such/fill.cu", file);
@@ -364,7 +380,7 @@ mod tests {
             "Called by main"
         );
         let nowhere = &results(&[LEAK])[0];
-        assert_eq!(nowhere["locations"], json!([{}]));
+        assert_eq!(nowhere["locations"], json!([]));
         assert_eq!(nowhere["message"]["text"], "Leaked 1,024 bytes at 0x7000.");
     }
 

@@ -28,7 +28,7 @@ pub(crate) fn keep_statuses() -> io::Result<()> {
 /// # Errors
 /// Returns the system's error if the handlers cannot be installed or the process cannot wait for
 /// the program.
-pub(super) fn wait(child: &mut Child) -> io::Result<ExitStatus> {
+pub(crate) fn wait(child: &mut Child) -> io::Result<ExitStatus> {
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM])?;
     let handle = signals.handle();
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);

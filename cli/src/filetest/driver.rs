@@ -28,8 +28,8 @@ const SUCCESS: c_int = 0;
 /// Result codes for a module with errors: `INVALID_IMAGE`, `INVALID_PTX`, `UNSUPPORTED_PTX_VERSION`.
 const REFUSED: [c_int; 3] = [200, 218, 222];
 
-/// Returns the error codes that a driver may return for the fault with the name `fault`. Returns `None` for `Timeout`
-/// and `Deadlock`, because the wait of such a launch never ends on a GPU.
+/// Returns the error codes that a driver may return for the fault with the name `fault`. Returns `None` for `Timeout`,
+/// `Deadlock` and `Hang`, because the wait of such a launch never ends on a GPU.
 fn codes_of(fault: &str) -> Option<&'static [c_int]> {
     Some(match fault {
         "IllegalAddress" => &[700],
@@ -39,7 +39,8 @@ fn codes_of(fault: &str) -> Option<&'static [c_int]> {
         "Assert" => &[710],
         "InvalidAddressSpace" => &[717],
         "Stack" => &[714, 719],
-        "Timeout" | "Deadlock" => return None,
+        "OutOfResources" => &[701],
+        "Timeout" | "Deadlock" | "Hang" => return None,
         _ => &[719],
     })
 }
@@ -497,4 +498,24 @@ fn loader_error() -> String {
     unsafe { CStr::from_ptr(text) }
         .to_string_lossy()
         .into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use margay::FaultKind;
+
+    #[test]
+    fn faults_have_the_numbers_of_the_documentation() {
+        let codes = |kind: FaultKind| codes_of(&format!("{kind:?}"));
+        assert_eq!(codes(FaultKind::IllegalAddress), Some(&[700][..]));
+        assert_eq!(codes(FaultKind::OutOfResources), Some(&[701][..]));
+        assert_eq!(codes(FaultKind::Assert), Some(&[710][..]));
+        assert_eq!(codes(FaultKind::Stack), Some(&[714, 719][..]));
+        assert_eq!(codes(FaultKind::InvalidPc), Some(&[718][..]));
+        assert_eq!(codes(FaultKind::LaunchFailed), Some(&[719][..]));
+        for endless in [FaultKind::Timeout, FaultKind::Deadlock, FaultKind::Hang] {
+            assert_eq!(codes(endless), None, "{endless:?}");
+        }
+    }
 }

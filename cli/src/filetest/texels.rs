@@ -82,6 +82,9 @@ const FORMATS: [(&str, u32, u64); 13] = [
     ("unorm10", 0x50, 1),
 ];
 
+/// Maximum number of levels. An array of the largest size that CUDA permits has fewer.
+const MAX_LEVELS: u32 = 32;
+
 const LAYERED: u32 = 1;
 const SURFACE: u32 = 2;
 const CUBE: u32 = 4;
@@ -180,7 +183,10 @@ impl Texels {
             "trilinear" => self.filters[1] = 1,
             "buffer" => self.place = TexelMemory::Buffer,
             "pitch" => self.place = TexelMemory::Rows(number(value)?),
-            "levels" => self.place = TexelMemory::Mipmapped(number(value)?),
+            "levels" => match number(value)? {
+                count @ 1..=MAX_LEVELS => self.place = TexelMemory::Mipmapped(count),
+                count => return Err(format!("{count} levels; 1 to {MAX_LEVELS} are possible")),
+            },
             "bias" => self.levels[0] = number(value)?,
             "clamp" => {
                 let [least, greatest] = numbers(value, 100.0)?;
@@ -221,16 +227,17 @@ impl Texels {
 
     /// Returns the number of bytes of a level.
     pub fn level_bytes(&self, level: u32) -> u64 {
-        self.level_size(level).iter().product::<u64>() * self.texel
+        let size = self.level_size(level);
+        size.into_iter().fold(self.texel, u64::saturating_mul)
     }
 
     /// Returns the number of bytes of all texels.
     fn bytes(&self) -> u64 {
         match self.place {
-            TexelMemory::Rows(pitch) => pitch * self.size[1],
+            TexelMemory::Rows(pitch) => pitch.saturating_mul(self.size[1]),
             _ => (0..self.level_count())
                 .map(|level| self.level_bytes(level))
-                .sum(),
+                .fold(0, u64::saturating_add),
         }
     }
 }
@@ -268,5 +275,15 @@ mod tests {
         assert_eq!(texels.level_bytes(1), 16);
         assert!(Texels::read(Kind::Texture, false, "f32 4 = f32 0*5").is_err());
         assert!(Texels::read(Kind::Texture, false, "f32 4 sharp = f32 0*4").is_err());
+        let read = |text| Texels::read(Kind::Texture, false, text).map(|_| ());
+        let said = |text: &str| Err(text.to_owned());
+        assert_eq!(
+            read("f32 1,1 levels=65 = f32 0*65"),
+            said("65 levels; 1 to 32 are possible")
+        );
+        assert_eq!(
+            read("f32 4294967296,4294967296 = f32 0*4"),
+            said("16 bytes for texels of 18446744073709551615")
+        );
     }
 }

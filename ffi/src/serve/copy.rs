@@ -5,6 +5,7 @@ use std::ffi::c_void;
 
 use margay::{Context, Direction, Stream, Transfer};
 
+use super::pointer::is_synchronous;
 use crate::checking;
 use crate::convert::In;
 use crate::guard::Call;
@@ -45,9 +46,15 @@ pub(super) fn run(stream: &Stream, transfer: Transfer, wait: Wait) -> Served {
     Ok(())
 }
 
-/// Runs a synchronous copy ([`Wait::Yes`]) in the default stream of the entry point.
+/// Runs a synchronous copy ([`Wait::Yes`]) in the default stream of the entry point. If the program has set
+/// `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS` for the source or the destination, waits until the copy is complete.
 pub(super) fn run_here(call: &Call, transfer: Transfer) -> Served {
-    run(&stream(CUstream(0), call)?, transfer, Wait::Yes)
+    let stream = stream(CUstream(0), call)?;
+    run(&stream, transfer, Wait::Yes)?;
+    if [transfer.src, transfer.dst].into_iter().any(is_synchronous) {
+        stream.synchronize()?;
+    }
+    Ok(())
 }
 
 fn linear(dst: u64, src: u64, bytes: usize, direction: Direction) -> Transfer {

@@ -2,6 +2,7 @@
 
 use margay::{DevicePtr, PointerKind, Runtime, Stream};
 
+use super::pointer::is_synchronous;
 use crate::checking;
 use crate::guard::Call;
 use crate::handles::stream;
@@ -56,15 +57,17 @@ impl Fill {
     }
 
     /// Submits the fill to the default stream of the entry point. If the memory is managed, pinned
-    /// or registered memory, waits until the fill is complete.
+    /// or registered memory, or if the program has set `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS`, waits until the fill is
+    /// complete.
     fn run_here(self, call: &Call) -> Served {
         let stream = stream(CUstream(0), call)?;
         self.run(&stream)?;
         let info = Runtime::global()?.pointer_info(self.dst);
-        match info {
-            Some(info) if info.kind != PointerKind::Device => Ok(stream.synchronize()?),
-            _ => Ok(()),
+        let is_device = info.is_none_or(|info| info.kind == PointerKind::Device);
+        if !is_device || is_synchronous(self.dst) {
+            stream.synchronize()?;
         }
+        Ok(())
     }
 }
 

@@ -297,22 +297,27 @@ pub(crate) fn dev_resource_generate_desc(
 ) -> Served {
     // SAFETY: the caller guarantees `count` elements.
     let resources = unsafe { read_array(resources.cast_const(), count as usize) }?;
-    let mut found: Option<(c_int, u32, u32)> = None;
+    let mut found = None;
+    // The multiprocessors of each resource: the first one and their number.
+    let mut parts: Vec<(u32, u32)> = Vec::new();
     for resource in &resources {
         let (device, first) = unseal(resource)?;
-        let sms = match resource.kind {
-            SMS => resource.words[0],
-            _ => 0,
-        };
-        found = Some(match found {
-            Some((known, ..)) if known != device => {
-                return Err(CuResult::INVALID_RESOURCE_CONFIGURATION);
-            }
-            Some((_, start, total)) => (device, start.min(first), total + sms),
-            None => (device, first, sms),
-        });
+        if *found.get_or_insert(device) != device {
+            return Err(CuResult::INVALID_RESOURCE_CONFIGURATION);
+        }
+        if resource.kind == SMS {
+            parts.push((first, resource.words[0]));
+        }
     }
-    let (ordinal, first, total) = found.ok_or(CuResult::INVALID_VALUE)?;
+    parts.sort_unstable();
+    let mut pairs = parts.windows(2);
+    if pairs.any(|pair| pair[0].0 + pair[0].1 > pair[1].0) {
+        // Resources that overlap are not parts of one split.
+        return Err(CuResult::INVALID_RESOURCE_CONFIGURATION);
+    }
+    let ordinal = found.ok_or(CuResult::INVALID_VALUE)?;
+    let first = parts.first().map_or(0, |&(first, _)| first);
+    let total: u32 = parts.iter().map(|&(_, count)| count).sum();
     let device = margay::Runtime::global()?.device(ordinal)?;
     let resource = match total {
         0 => resource_of(&device, SMS)?,

@@ -194,8 +194,19 @@ fn synchronous() -> &'static Mutex<HashSet<u64>> {
     SYNCHRONOUS.get_or_init(Mutex::default)
 }
 
-/// Stores the attribute for later queries. The attribute has no other effect. Copies from and to the host are
-/// synchronous without it; fills of device memory and copies between device memory stay asynchronous.
+/// Returns whether the program has set `SYNC_MEMOPS` for the allocation that contains `address`. Synchronous fills and
+/// copies of such memory wait until they are complete. (Without the attribute, fills of device memory and copies
+/// between device memory return earlier.)
+pub(super) fn is_synchronous(address: u64) -> bool {
+    if synchronous().lock().is_empty() {
+        return false;
+    }
+    let runtime = Runtime::global().ok();
+    let info = runtime.and_then(|runtime| runtime.pointer_info(address));
+    info.is_some_and(|info| synchronous().lock().contains(&info.id))
+}
+
+/// Sets or clears `SYNC_MEMOPS` ([`is_synchronous`]).
 pub(crate) fn pointer_set_attribute(
     _: &Call,
     value: *const c_void,

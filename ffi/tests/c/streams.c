@@ -1,5 +1,6 @@
 /* Order in and between streams, events and host functions. */
 #include "driver.h"
+#include <unistd.h>
 
 static int order[8];
 static int steps;
@@ -8,6 +9,13 @@ static void step(void *number) { order[steps++] = (int)(size_t)number; }
 
 static void told(CUstream stream, CUresult status, void *wanted) {
     order[steps++] = status == 0 && stream == *(CUstream *)wanted ? 100 : -1;
+}
+
+static volatile int finished;
+
+static void later(void *counter) {
+    usleep(100000);
+    ++*(volatile int *)counter;
 }
 
 int main(void) {
@@ -49,6 +57,24 @@ int main(void) {
     OK(cuMemcpyDtoHAsync_v2(pinned + 1, memory, 4, a));
     OK(cuStreamSynchronize(a));
     CHECK(pinned[0] == 6 && pinned[1] == 5);
+
+    /* With SYNC_MEMOPS, fills and copies of device memory wait for the work before them. */
+    CUdeviceptr other;
+    unsigned on = 1, off = 0;
+    OK(cuMemAlloc_v2(&other, 8));
+    OK(cuPointerSetAttribute(&on, 6, memory));
+    OK(cuLaunchHostFunc(0, later, (void *)&finished));
+    OK(cuMemsetD8_v2(memory, 1, 8));
+    CHECK(finished == 1);
+    OK(cuLaunchHostFunc(0, later, (void *)&finished));
+    OK(cuMemcpyDtoD_v2(other, memory, 8));
+    CHECK(finished == 2);
+    OK(cuPointerSetAttribute(&off, 6, memory));
+    OK(cuLaunchHostFunc(0, later, (void *)&finished));
+    OK(cuMemsetD8_v2(memory, 1, 8));
+    CHECK(finished == 2);
+    OK(cuCtxSynchronize());
+    CHECK(finished == 3);
 
     OK(cuEventDestroy_v2(start));
     OK(cuEventDestroy_v2(end));

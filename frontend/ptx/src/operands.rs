@@ -160,7 +160,7 @@ pub fn match_operands(spelling: &Spelling, shapes: &OperandShapes) -> Result<Rol
     let is_narrow = spelling.form.head == "cvta" && spelling.types.first() == Some(&OpType::U32);
     if is_narrow && !shapes.narrow {
         return Err(FormError::new(
-            FormErrorKind::IllegalModifier(spelling.modifiers.len()),
+            FormErrorKind::IllegalModifier(spelling.first_type),
             "`cvta` does not take the modifier `.u32`".to_owned(),
         ));
     }

@@ -23,6 +23,8 @@ pub struct Spelling {
     pub types: SmallVec<[OpType; 4]>,
     /// The modifiers that are not types, spelled as in the syntax table, without repeated ones.
     pub modifiers: SmallVec<[&'static str; 6]>,
+    /// Index of the first type among all modifiers of the instruction, or 0 if the instruction specifies no type.
+    pub(super) first_type: usize,
     numbers: Numbers,
 }
 
@@ -164,6 +166,7 @@ struct Fill {
     ordered: usize,
     mods: u64,
     types: SmallVec<[OpType; 4]>,
+    first_type: usize,
     texts: SmallVec<[&'static str; 6]>,
     requirements: Requirements,
 }
@@ -176,6 +179,7 @@ impl Fill {
             ordered: 0,
             mods: form.base.0,
             types: SmallVec::new(),
+            first_type: 0,
             texts: SmallVec::new(),
             requirements: SmallVec::new(),
         }
@@ -208,6 +212,9 @@ impl Fill {
             && let Some(choice) = slot.find(modifier)
         {
             self.requirements.extend(&choice.requirement);
+            if self.types.is_empty() {
+                self.first_type = at;
+            }
             self.types
                 .push(OpType::from_name(modifier).unwrap_or_default());
             return true;
@@ -279,6 +286,7 @@ impl Fill {
             desc,
             types: self.types,
             modifiers: self.texts,
+            first_type: self.first_type,
             numbers,
         };
         Ok((spelling, self.requirements))

@@ -49,7 +49,25 @@ use crate::{Code, Diagnostic, Parsed, Span};
 /// Returns the errors in `resolution`, if there are any. Otherwise, returns the errors that
 /// lowering finds.
 pub fn lower(parsed: &Parsed, resolution: &Resolution) -> Result<Module, Vec<Diagnostic>> {
+    lower_all(parsed, resolution, false)
+}
+
+/// Does the same as [`lower`], but also emits an op `observe.event` for each instruction.
+///
+/// # Errors
+///
+/// Returns the same errors as [`lower`].
+pub fn lower_observed(parsed: &Parsed, resolution: &Resolution) -> Result<Module, Vec<Diagnostic>> {
+    lower_all(parsed, resolution, true)
+}
+
+fn lower_all(
+    parsed: &Parsed,
+    resolution: &Resolution,
+    observes: bool,
+) -> Result<Module, Vec<Diagnostic>> {
     let mut lowering = begin(parsed, resolution)?;
+    lowering.state.observes = observes;
     let functions: Vec<FuncId> = lowering.module.functions.keys().collect();
     let mut errors = Vec::new();
     for function in functions {

@@ -4,7 +4,7 @@ use std::ops::{Deref, DerefMut};
 
 use margay_ir::entity::{FuncId, SymbolId};
 use margay_ir::function::{Function, KernelData, KernelParam, Linkage, Signature};
-use margay_ir::module::{self as ir, Loc, Module, RelocTarget, Symbol};
+use margay_ir::module::{self as ir, Loc, Module, RelocTarget, Symbol, TextInstruction};
 use margay_ops::mods::StateSpace as Space;
 use margay_ops::texture::{Reference, ReferenceKind};
 use margay_ops::types::{OpType, Type};
@@ -78,9 +78,9 @@ impl ModuleState {
         }
     }
 
-    /// Returns the list of the texts of those instructions of `function` that have been lowered.
-    /// Observing tools need these texts.
-    pub(super) fn instructions_of(&mut self, function: FuncId) -> &mut Vec<Box<str>> {
+    /// Returns the list of those instructions of `function` that have been lowered. Observing tools
+    /// need this list.
+    pub(super) fn instructions_of(&mut self, function: FuncId) -> &mut Vec<TextInstruction> {
         self.module.instructions.entry(function).or_default()
     }
 

@@ -1,6 +1,7 @@
 //! Emits ops that tell observing tools which PTX instructions are executed.
 
 use margay_ir::entity::Value;
+use margay_ir::module::TextInstruction;
 use margay_ir::observe::ObservedEvent;
 use margay_ops::meaning::Desc;
 use margay_ops::mods::Mods;
@@ -22,11 +23,12 @@ impl FunctionLowering<'_, '_> {
         resolved: &ResolvedInstruction,
         guard: Option<Value>,
     ) {
-        let spelling = self.ast.spelling(instruction);
+        let opcode = self.ast.spelling(instruction).into();
+        let loc = self.b.loc();
         let id = self.id;
         let known = self.m.instructions_of(id);
         let index = known.len() as u32;
-        known.push(spelling.into());
+        known.push(TextInstruction { opcode, loc });
         // After an unconditional branch or `exit`, the instructions before the next label are unreachable.
         if !self.b.is_open() {
             return;

@@ -376,6 +376,8 @@ fn addresses_have_a_width_and_a_space() {
         ("add.u64 %rd1, g, 4;", "E0305", 15),
         ("cvt.u64.u64 %rd1, g;", "E0305", 19),
         ("cvta.global.u32 %r1, %r2;", "E0307", 12),
+        ("cvta.to.global.u32 %r1, %r2;", "E0307", 15),
+        ("cvta.u32.global %r1, %r2;", "E0307", 5),
         ("ld.u32 %r1, [c];", "E0308", 13),
         ("st.u32 [c], %r1;", "E0308", 8),
         ("atom.add.u32 %r1, [c], %r2;", "E0308", 19),

@@ -681,10 +681,11 @@ fn describe(
             None => opcode.name().to_owned(),
         },
     };
-    format!(
-        "warp {warp}, lanes {lanes:#010x}: {what} at PTX line {}",
-        data.loc.ptx_line
-    )
+    let place = match data.loc.ptx_line {
+        0 => String::new(),
+        line => format!(" at PTX line {line}"),
+    };
+    format!("warp {warp}, lanes {lanes:#010x}: {what}{place}")
 }
 
 /// Returns the lowest sync point at which ready lanes are, and the ready lanes that are about to

@@ -26,18 +26,42 @@ impl Cfg {
     /// Computes the control-flow graph of a function, which must have a body. The graph does not
     /// contain unreachable blocks.
     pub fn new(function: &Function) -> Cfg {
+        let count = function.blocks().len();
+        Cfg::of(function.entry(), count, |block, index| {
+            let call = function.successors(block).get(index)?;
+            Some(call.block)
+        })
+    }
+
+    /// Returns the graph with the edges reversed. Its entry is a new block, which is not in `function`; edges lead from
+    /// it to all blocks without successors. The graph does not contain the blocks from which no path leads to such a
+    /// block. [`Cfg::incoming`] must not be called for this graph.
+    pub fn reversed(&self, function: &Function) -> Cfg {
+        let exit = Block::new(function.dfg.blocks.len());
+        let is_end = |block: &Block| function.successors(*block).is_empty();
+        let ends: Vec<Block> = self.rpo.iter().copied().filter(is_end).collect();
+        Cfg::of(exit, self.rpo.len() + 1, |block, index| {
+            let successors = match block == exit {
+                true => &ends,
+                false => self.preds(block),
+            };
+            successors.get(index).copied()
+        })
+    }
+
+    /// Computes the graph of the blocks that are reachable from `entry`. `successor` returns the successor of a block
+    /// with an index. The graph has about `count` blocks.
+    fn of(entry: Block, count: usize, successor: impl Fn(Block, usize) -> Option<Block>) -> Cfg {
         // The edges in the order of the search: target, source, and index in the source's list of successors.
-        let mut found: Vec<(Block, Block, u32)> = Vec::with_capacity(2 * function.blocks().len());
+        let mut found: Vec<(Block, Block, u32)> = Vec::with_capacity(2 * count);
         let mut parts: SecondaryMap<Block, (u32, u32)> = SecondaryMap::default();
-        let mut postorder = Vec::with_capacity(function.blocks().len());
+        let mut postorder = Vec::with_capacity(count);
         let mut seen: SecondaryMap<Block, bool> = SecondaryMap::default();
-        let mut stack = vec![(function.entry(), 0usize)];
-        seen[function.entry()] = true;
+        let mut stack = vec![(entry, 0usize)];
+        seen[entry] = true;
         while let Some((block, next)) = stack.last_mut() {
-            let successors = function.successors(*block);
-            if let Some(call) = successors.get(*next) {
-                let (from, to) = (*block, call.block);
-                found.push((to, from, *next as u32));
+            if let Some(to) = successor(*block, *next) {
+                found.push((to, *block, *next as u32));
                 parts[to].1 += 1;
                 *next += 1;
                 if !seen[to] {
@@ -60,7 +84,7 @@ impl Cfg {
             parts[block] = (start, start);
             start += count;
         }
-        let mut preds = vec![function.entry(); found.len()];
+        let mut preds = vec![entry; found.len()];
         let mut edges = vec![0; found.len()];
         for (to, from, edge) in found {
             let at = parts[to].1 as usize;

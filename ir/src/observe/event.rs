@@ -35,6 +35,17 @@ pub enum ObservedEvent {
         /// The index of the instruction in the function, in the order of the text.
         index: u32,
     },
+    /// The lanes execute instructions of the PTX text that follow one another, without a branch, a label or a barrier
+    /// between them. If the event has an operand, the run contains one instruction, which only the lanes in which the
+    /// operand is not 0 execute.
+    InstructionRun {
+        /// The ID of the function that contains the instructions.
+        function: u32,
+        /// The index of the first instruction in the function, less than [`ObservedEvent::RUN_END`].
+        first: u32,
+        /// The number of instructions, at most [`ObservedEvent::LONGEST_RUN`].
+        count: u32,
+    },
     /// The lanes execute a branch. If the event has an operand, only the lanes in which the operand is not 0 take the
     /// branch.
     Branch,
@@ -42,8 +53,15 @@ pub enum ObservedEvent {
 
 /// Number of bits of the function's ID in a payload.
 const FUNCTION_BITS: u32 = 28;
+/// Number of bits of the first index of a run in a payload.
+const FIRST_BITS: u32 = 20;
 
 impl ObservedEvent {
+    /// The largest number of instructions of a run.
+    pub const LONGEST_RUN: u32 = (1 << (32 - FIRST_BITS)) - 1;
+    /// Runs contain no instructions with this index or larger ones.
+    pub const RUN_END: u32 = 1 << FIRST_BITS;
+
     /// Returns the payload of an `observe.event`. If the ID of a function has more than [`FUNCTION_BITS`] bits, the
     /// payload contains the largest ID with this number of bits instead.
     pub fn to_payload(self) -> u64 {
@@ -58,6 +76,15 @@ impl ObservedEvent {
                 3 | u64::from(function) << 4 | u64::from(index) << 32
             }
             ObservedEvent::Branch => 4,
+            ObservedEvent::InstructionRun {
+                function,
+                first,
+                count,
+            } => {
+                let function = function.min((1 << FUNCTION_BITS) - 1);
+                let (first, count) = (u64::from(first), u64::from(count));
+                5 | u64::from(function) << 4 | first << 32 | count << (32 + FIRST_BITS)
+            }
         }
     }
 
@@ -80,6 +107,11 @@ impl ObservedEvent {
                 index: (payload >> 32) as u32,
             },
             4 => ObservedEvent::Branch,
+            5 => ObservedEvent::InstructionRun {
+                function: field(4, FUNCTION_BITS) as u32,
+                first: field(32, FIRST_BITS) as u32,
+                count: (payload >> (32 + FIRST_BITS)) as u32,
+            },
             _ => return None,
         })
     }
@@ -121,6 +153,11 @@ mod tests {
                 index: u32::MAX,
             },
             ObservedEvent::Branch,
+            ObservedEvent::InstructionRun {
+                function: 7,
+                first: ObservedEvent::RUN_END - 1,
+                count: ObservedEvent::LONGEST_RUN,
+            },
         ];
         for event in events {
             assert_eq!(ObservedEvent::from_payload(event.to_payload()), Some(event));

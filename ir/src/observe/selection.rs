@@ -21,6 +21,8 @@ pub struct Selection {
     pub synchronisation: bool,
     /// Whether instructions of the PTX text are selected.
     pub instructions: bool,
+    /// Whether runs of instructions of the PTX text are selected.
+    pub instruction_runs: bool,
     /// Whether branches are selected.
     pub branches: bool,
     /// Whether each record describes all lanes of a warp that execute an instruction together. If
@@ -62,6 +64,7 @@ impl Selection {
             fences: self.fences | other.fences,
             synchronisation: self.synchronisation | other.synchronisation,
             instructions: self.instructions | other.instructions,
+            instruction_runs: self.instruction_runs | other.instruction_runs,
             branches: self.branches | other.branches,
             whole_warps: self.whole_warps | other.whole_warps,
         }
@@ -74,7 +77,7 @@ impl Selection {
 
     /// Returns whether any selected event requires the front end to create `observe.event` operations.
     pub fn needs_lowering(self) -> bool {
-        self.instructions || self.branches
+        self.instructions || self.instruction_runs || self.branches
     }
 
     /// Returns whether an event is selected.
@@ -84,6 +87,7 @@ impl Selection {
             ObservedEvent::Fence { .. } => self.fences,
             ObservedEvent::CopyGroup { .. } => self.copies,
             ObservedEvent::Instruction { .. } => self.instructions,
+            ObservedEvent::InstructionRun { .. } => self.instruction_runs,
             ObservedEvent::Branch => self.branches,
         }
     }

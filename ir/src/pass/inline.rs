@@ -21,7 +21,7 @@ use smallvec::SmallVec;
 use self::graph::{Fate, Graph, Plan};
 use super::copy::{Copier, jump, new_block};
 use crate::entity::{Block, FuncId, Inst, Value};
-use crate::function::{Function, ValueDef, payload_func};
+use crate::function::{Function, SourceLoc, ValueDef, payload_func};
 use crate::module::Module;
 use margay_ops::ops::Opcode;
 
@@ -135,7 +135,8 @@ fn calls_in<'a>(function: &'a Function, blocks: &'a [Block]) -> impl Iterator<It
 }
 
 /// Appends to `block` a jump to a copy of `callee`. The jump replaces a call, which the caller of this function has
-/// removed from the end of `block`. Returns the copied blocks, and the block for the instructions after the call.
+/// removed from the end of `block`. Copied instructions without a source position get the position of the call. Returns
+/// the copied blocks, and the block for the instructions after the call.
 fn expand(
     caller: &mut Function,
     block: Block,
@@ -153,6 +154,11 @@ fn expand(
     copy.copy_blocks();
     let entry = copy.blocks[&callee.entry()];
     let copied: Vec<Block> = callee.blocks().iter().map(|b| copy.blocks[b]).collect();
+    for &inst in copied.iter().flat_map(|&b| &caller.layout.insts[b]) {
+        if caller.dfg.locs[inst] == SourceLoc::default() {
+            caller.dfg.locs[inst] = caller.dfg.locs[call];
+        }
+    }
     jump(caller, block, entry, &args);
     let unsupported = callee.unsupported.iter().cloned();
     caller.unsupported.extend(unsupported);

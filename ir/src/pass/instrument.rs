@@ -9,6 +9,7 @@
 //! SSA value. Accesses to parameters are not examined either.
 
 mod flow;
+mod runs;
 mod speculated;
 
 use std::ops::Range;
@@ -60,7 +61,11 @@ impl Request {
 }
 
 /// Removes each `check.group` and `observe.event` that the front end created and that neither checks nor tools need.
+/// If tools observe runs of instructions, first creates the events of the runs.
 pub fn strip(function: &mut Function, request: Request) {
+    if request.selection.instruction_runs {
+        runs::insert(function);
+    }
     for block in function.blocks().to_vec() {
         let insts = &function.dfg.insts;
         let is_kept = |inst: &Inst| {
@@ -271,19 +276,24 @@ fn observed_event(function: &mut Function, inst: Inst, selection: Selection) -> 
     }
     let operands = function.dfg.args(inst).get(operands);
     let operands = operands.unwrap_or_default().to_vec();
-    let desc = Desc {
-        opcode: Opcode::ObserveEvent,
-        ty: OpType::None,
-        src: OpType::None,
-        mods: Mods(event.to_payload()),
-    };
     let operands: Vec<Value> = operands
         .into_iter()
         .map(|value| function.dfg.resolve(value))
         .collect();
-    let observation = function.dfg.make_inst(desc, &operands, &[]);
+    let observation = function
+        .dfg
+        .make_inst(described_event(event), &operands, &[]);
     function.dfg.locs[observation] = function.dfg.locs[inst];
     Some(observation)
+}
+
+fn described_event(event: ObservedEvent) -> Desc {
+    Desc {
+        opcode: Opcode::ObserveEvent,
+        ty: OpType::None,
+        src: OpType::None,
+        mods: Mods(event.to_payload()),
+    }
 }
 
 /// Returns the range of the operands of a barrier or collective that tools receive: the barrier's number and thread

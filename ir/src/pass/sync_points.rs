@@ -65,11 +65,23 @@ pub(super) fn is_lock_step(module: &Module) -> bool {
 /// `acting` contains functions with this property: the lanes of a warp must execute each call of
 /// such a function in the same iteration of a loop.
 pub fn run(function: &mut Function, module: &Module, acting: &Acting) {
+    insert(function, module, acting, true);
+}
+
+/// Does the same as [`run`] for code that runs all lanes of a warp together until they diverge, and
+/// joins them at the immediate post-dominator of the branch. Such code needs no `converge`.
+pub fn run_for_whole_warps(function: &mut Function, module: &Module, acting: &Acting) {
+    insert(function, module, acting, false);
+}
+
+fn insert(function: &mut Function, module: &Module, acting: &Acting, has_implicit: bool) {
     // The pass that merges functions into a kernel has joined the iterations of their loops.
     if !function.layout.in_program_order {
         iterations::run(function, acting);
     }
-    add_implicit(function, module);
+    if has_implicit {
+        add_implicit(function, module);
+    }
     split(function);
 }
 

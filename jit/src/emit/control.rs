@@ -11,10 +11,26 @@ use margay_ir::function::{
 };
 use margay_ops::ops::Opcode;
 use margay_ops::types::Kind;
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::lane::{EmitError, Lane, fixed, host};
 use crate::abi::{CHECKED_TURN, NativeContext, WAITING_TURN, status};
+
+/// Returns the edges of a branch table without repetitions, and for each entry of the table the index of its edge. Many
+/// entries of a table can lead to the same block, with the same arguments.
+pub(crate) fn distinct(targets: &[BlockCall]) -> (Vec<&BlockCall>, Vec<usize>) {
+    let mut edges = Vec::new();
+    let mut known: FxHashMap<&BlockCall, usize> = FxHashMap::default();
+    let entries = targets.iter().map(|call| {
+        *known.entry(call).or_insert_with(|| {
+            edges.push(call);
+            edges.len() - 1
+        })
+    });
+    let entries = entries.collect();
+    (edges, entries)
+}
 
 impl Lane<'_, '_> {
     pub(crate) fn terminate(&mut self, inst: Inst) -> Result<(), EmitError> {
@@ -72,10 +88,12 @@ impl Lane<'_, '_> {
     }
 
     fn branch_table(&mut self, inst: Inst, targets: &[BlockCall]) {
-        let edges: Vec<ir::Block> = targets.iter().map(|call| self.edge(call)).collect();
+        let (calls, entries) = distinct(targets);
+        let edges: Vec<ir::Block> = calls.iter().map(|call| self.edge(call)).collect();
+        let table: Vec<ir::Block> = entries.iter().map(|&entry| edges[entry]).collect();
         let index = self.function.dfg.args(inst)[0];
-        self.table_jump(index, &edges);
-        for (&edge, call) in edges.iter().zip(targets) {
+        self.table_jump(index, &table);
+        for (&edge, call) in edges.iter().zip(calls) {
             self.fill_edge(edge, call);
         }
     }
@@ -347,5 +365,30 @@ impl Lane<'_, '_> {
             self.b.ins().ireduce(ty, wide)
         };
         self.set(value, bits);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use margay_ir::entity::Entity;
+
+    use super::*;
+
+    #[test]
+    fn entries_of_a_table_share_equal_edges() {
+        let call = |block: usize, args: &[u32]| BlockCall {
+            block: Block::new(block),
+            args: args.iter().copied().map(Value).collect(),
+        };
+        let table = [
+            call(1, &[]),
+            call(2, &[7, 8]),
+            call(1, &[]),
+            call(2, &[7, 9]),
+            call(2, &[7, 8]),
+        ];
+        let (edges, entries) = distinct(&table);
+        assert_eq!(edges, [&table[0], &table[1], &table[3]]);
+        assert_eq!(entries, [0, 1, 0, 2, 1]);
     }
 }

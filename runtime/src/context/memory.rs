@@ -29,12 +29,16 @@ impl Context {
     }
 
     fn allocate(&self, request: Request) -> Result<DevicePtr> {
+        self.allocate_with_id(request).map(|(ptr, _)| ptr)
+    }
+
+    fn allocate_with_id(&self, request: Request) -> Result<(DevicePtr, u64)> {
         self.status()?;
         if request.size == 0 {
             return Err(Error::invalid("an allocation of 0 bytes"));
         }
         let allocation = self.machine().memory.allocate(request)?;
-        Ok(DevicePtr::new(allocation.base))
+        Ok((DevicePtr::new(allocation.base), allocation.id))
     }
 
     /// Allocates device memory.
@@ -43,6 +47,11 @@ impl Context {
     /// [`Error::InvalidValue`] for 0 bytes, [`Error::OutOfMemory`].
     pub fn alloc(&self, bytes: u64) -> Result<DevicePtr> {
         self.allocate(self.request(bytes, PointerKind::Device))
+    }
+
+    /// Allocates device memory. Returns the address and the ID of the allocation, which is never reused.
+    pub(crate) fn alloc_with_id(&self, bytes: u64) -> Result<(DevicePtr, u64)> {
+        self.allocate_with_id(self.request(bytes, PointerKind::Device))
     }
 
     /// Allocates memory of a stream-ordered pool. `kind` is the kind of the memory. The allocation
@@ -225,9 +234,9 @@ impl Context {
         base: u64,
         accept: impl FnOnce(&Allocation) -> bool,
     ) -> Result<()> {
-        let mut pooled = false;
+        let (mut pooled, mut id) = (false, 0);
         let owner = self.owner_of(base, |found| {
-            pooled = found.pooled;
+            (pooled, id) = (found.pooled, found.id);
             accept(found)
         })?;
         match pooled {
@@ -238,7 +247,14 @@ impl Context {
             }
             false => owner.wait_for_everything(),
         }
-        self.release(base)
+        // During the wait, another thread can free the memory, and a later allocation can then have its address.
+        let memory = &self.machine().memory;
+        match memory.lookup(base) {
+            Some(found) if found.id == id => self.release(base),
+            _ => Err(Error::invalid(format!(
+                "{base:#x} was freed during the call"
+            ))),
+        }
     }
 
     /// Returns a guard that frees the allocation at `base` when the guard is dropped. The memory is therefore freed

@@ -414,7 +414,8 @@ impl Stream {
     /// functions for single operations.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] if an address is misaligned or not inside an allocation.
+    /// [`Error::InvalidValue`] if an address is misaligned or not inside an allocation, if it is in an allocation of a
+    /// graph that is not live, or if an operation writes to memory that is registered as read-only.
     pub fn memory_ops(&self, ops: &[MemOp]) -> Result<()> {
         self.memory_ops_of(ops, || None)
     }
@@ -431,6 +432,9 @@ impl Stream {
         }
         if self.is_watched() {
             return capture::memory_ops(self, ops, origin());
+        }
+        for address in ops.iter().filter_map(MemOp::address) {
+            check_live(self.context(), address)?;
         }
         if !ops.is_empty() {
             self.open_order();

@@ -130,13 +130,22 @@ impl SharedEvent {
     /// Completes a record if the process that made it has ended or executes another program. A process keeps the page
     /// mapped until all its records are complete.
     fn complete_if_orphaned(&self, record: u64) {
-        let word = |index| self.word(record, index).load(Ordering::SeqCst);
-        let (process, started) = (word(PROCESS) as i32, word(STARTED));
-        let is_gone =
-            || start_of(process) != Some(started) || self.page.is_mapped_by(process) == Some(false);
-        if self.is_written(record) && is_gone() {
+        let is_gone = |(process, started): (i32, u64)| {
+            start_of(process) != Some(started) || self.page.is_mapped_by(process) == Some(false)
+        };
+        if self.owner(record).is_some_and(is_gone) {
             self.complete(record);
         }
+    }
+
+    /// Returns the ID of the process that made a record or a later record in the same slot, and the time when that
+    /// process started. Returns `None` if the slot does not contain such a record, or if a process writes the slot
+    /// during the call.
+    fn owner(&self, record: u64) -> Option<(i32, u64)> {
+        let word = |index| self.word(record, index).load(Ordering::SeqCst);
+        let before = word(RECORD);
+        let owner = (word(PROCESS) as i32, word(STARTED));
+        (before >= record && word(RECORD) == before).then_some(owner)
     }
 
     /// Waits until the work before a record is complete or the recording process has ended.
@@ -239,6 +248,30 @@ mod tests {
         assert!(!event.query());
         event.wait(1);
         assert!(event.query());
+    }
+
+    /// While a thread reads the process of a record, another process can reuse the slot. A mixture of both processes
+    /// would look like a process that has ended.
+    #[test]
+    fn the_owner_of_a_slot_is_never_a_mixture() {
+        const LAST: u64 = 10_000_000;
+        let event = SharedEvent::create(0).expect("a page");
+        let write = |number: u64| {
+            let word = |index| event.word(SLOTS as u64 * number, index);
+            word(RECORD).store(0, Ordering::SeqCst);
+            word(PROCESS).store(number, Ordering::SeqCst);
+            word(STARTED).store(number, Ordering::SeqCst);
+            word(RECORD).store(SLOTS as u64 * number, Ordering::SeqCst);
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| (1..=LAST).for_each(write));
+            let mut seen = 0;
+            while (seen as u64) < LAST {
+                let (process, started) = event.owner(SLOTS as u64).unwrap_or((seen, seen as u64));
+                assert_eq!(process as u64, started);
+                seen = process;
+            }
+        });
     }
 
     #[test]

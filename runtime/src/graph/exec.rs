@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 use super::plan::{Plan, StepOp};
 use super::user_object::References;
-use super::{Graph, GraphAllocation, Node, NodeOp};
+use super::{EdgeData, Graph, GraphAllocation, Node, NodeOp};
 use crate::error::{Error, Result};
 use crate::process::next_id;
 use crate::task::Task;
@@ -289,10 +289,15 @@ impl Plan {
         let mut nodes: Vec<Option<Node>> = vec![None; steps.len()];
         for &at in &self.graphs[number].order {
             let step = &steps[at];
+            // Only edges between kernels can have data, and a disabled kernel becomes an empty node.
+            let data_of = |from: usize, data| match step.enabled && steps[from].enabled {
+                true => data,
+                false => EdgeData::default(),
+            };
             let dependencies: Vec<_> = step
                 .dependencies
                 .iter()
-                .filter_map(|(from, data)| Some((nodes[*from].clone()?, *data)))
+                .filter_map(|&(from, data)| Some((nodes[from].clone()?, data_of(from, data))))
                 .collect();
             let added = match &step.op {
                 _ if !step.enabled => graph.add(NodeOp::Empty, &dependencies),

@@ -250,7 +250,7 @@ impl GraphAllocation {
         }
     }
 
-    /// Returns whether a node of the graph that contains the allocation node frees the allocation.
+    /// Returns whether the graph that allocates the memory also frees it.
     pub(super) fn is_freed_inside(&self) -> bool {
         self.state.lock().freed_inside == Some(true)
     }

@@ -126,6 +126,38 @@ fn memory_of_a_gone_graph_is_not_the_next_allocation() {
     }
 }
 
+/// A graph in which disabled kernels are empty nodes must have no edges that only kernels can have.
+#[test]
+fn a_disabled_kernel_has_ordinary_edges_in_a_captured_launch() {
+    let bench = Bench::new(1, vec![kernel("nothing", 0, false, |_| Step::Done)]);
+    let kernel = bench.kernel("nothing");
+    let config = LaunchConfig::new(1, 1);
+    let graph = Graph::new();
+    let node = || graph.add_kernel(&[], &kernel, config, ()).expect("added");
+    let nodes = [node(), node(), node()];
+    let programmatic = EdgeData {
+        from_port: 1,
+        to_port: 0,
+        kind: 1,
+    };
+    let edge = |from: usize| (nodes[from].clone(), nodes[from + 1].clone(), programmatic);
+    graph.add_edges(&[edge(0), edge(1)]).expect("valid");
+    let exec = graph
+        .instantiate(InstantiateFlags::default())
+        .expect("valid");
+    let data = || -> Vec<EdgeData> {
+        let copy = exec.to_graph().expect("a graph");
+        copy.edges().into_iter().map(|(.., data)| data).collect()
+    };
+    let plain = EdgeData::default();
+    assert_eq!(data(), [programmatic, programmatic]);
+    exec.set_enabled(&nodes[0], false).expect("a kernel");
+    assert_eq!(data(), [plain, programmatic]);
+    exec.set_enabled(&nodes[0], true).expect("a kernel");
+    exec.set_enabled(&nodes[1], false).expect("a kernel");
+    assert_eq!(data(), [plain, plain]);
+}
+
 /// If graphs are nested too deeply, the call that adds a graph must return an error, so that no recursive operation
 /// overflows the stack.
 #[test]

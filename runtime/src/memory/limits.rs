@@ -57,6 +57,7 @@ const ARENA: u64 = 64 << 20;
 /// process ends if a thread starts when no memory is left: neither glibc nor Rust handles this
 /// error.
 pub(crate) fn most_threads(bytes: u64) -> usize {
+    let bytes = bytes.max(1);
     let by_addresses = address_space_left().map(|left| left / 2 / (bytes + ARENA));
     let by_data = data_left().map(|left| left / 2 / bytes);
     let most = by_addresses.into_iter().chain(by_data).min();
@@ -130,6 +131,7 @@ mod tests {
         assert!(physical_memory() > 64 << 20);
         assert!(physical_memory() < 1 << 47);
         assert!(page_size().is_power_of_two());
+        assert!(most_threads(0) >= 1);
         let local = 0u8;
         assert!(is_mapped(&raw const local as u64, 1));
         assert!(!is_mapped(0, 1));

@@ -191,7 +191,7 @@ impl Pages {
                 return None;
             }
         }
-        let start = self.take(footprint)?;
+        let start = self.take(footprint, len)?;
         let opened = self.reservation.protect(start, len, Rights::ReadWrite);
         if opened.is_err() {
             self.flush();
@@ -208,7 +208,9 @@ impl Pages {
         Some(start)
     }
 
-    fn take(&mut self, footprint: u64) -> Option<u64> {
+    /// Removes a warm piece with this footprint or, if there is none, free addresses. Returns the first address. The
+    /// pages after the first `len` bytes have no content.
+    fn take(&mut self, footprint: u64, len: u64) -> Option<u64> {
         let least = match footprint < RESTS_BELOW {
             true => RESTING,
             false => 0,
@@ -220,8 +222,13 @@ impl Pages {
             0 => pieces.and_then(VecDeque::pop_back),
             _ => pieces.and_then(VecDeque::pop_front),
         };
-        if let Some((start, len)) = found {
-            self.warm_bytes -= len;
+        if let Some((start, old)) = found {
+            self.warm_bytes -= old;
+            if old > len {
+                // The new piece does not contain these pages, so its free would not discard them. If this call fails,
+                // the pages keep their content, which only costs memory.
+                let _ = self.reservation.discard(start + len, old - len);
+            }
             return Some(start);
         }
         self.take_cold(footprint)

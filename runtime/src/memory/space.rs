@@ -167,10 +167,9 @@ pub struct MemoryConfig {
     /// earlier allocation.
     pub fresh: Option<u8>,
     /// Minimum number of bytes between two allocations. If this number is not 0, memory that [`AddressSpace::free`]
-    /// frees is quarantined: its addresses are not reused until [`QUARANTINED`] further allocations have been freed,
-    /// until a call of [`AddressSpace::retire`] shortens the quarantine, or until no other addresses are left. Checking
-    /// runs use the distance to find accesses after the end of an allocation, and the quarantine to find accesses to
-    /// freed memory.
+    /// frees is quarantined: its addresses are not reused until [`QUARANTINED`] further allocations have been freed, or
+    /// until no other addresses are left. Checking runs use the distance to find accesses after the end of an
+    /// allocation, and the quarantine to find accesses to freed memory.
     pub red_zone: u64,
     /// Red zones around each allocation; `None` for no red zones. New memory with red zones contains zeroes.
     pub zones: Option<RedZones>,
@@ -390,14 +389,25 @@ impl AddressSpace {
     pub(super) fn enter(&self, mut record: Record) -> Result<Allocation, MemoryError> {
         let allocation = record.allocation;
         record.calls.allocated = self.call();
+        if let Err(error) = self.fill_new(&record) {
+            self.books
+                .lock()
+                .release(&record, &self.usage, FreedBy::Call);
+            return Err(error);
+        }
+        self.index.write().insert(allocation.base, record);
+        Ok(allocation)
+    }
+
+    /// Writes the initial contents of a new allocation, and its red zones.
+    fn fill_new(&self, record: &Record) -> Result<(), MemoryError> {
+        let allocation = &record.allocation;
         if allocation.kind != MemoryKind::Imported
             && let Some(byte) = self.fresh
         {
             self.fill8(allocation.base, byte, allocation.size)?;
         }
-        self.fill_zones(&record)?;
-        self.index.write().insert(allocation.base, record);
-        Ok(allocation)
+        self.fill_zones(record)
     }
 
     /// Frees the allocation that starts at `base` if `kinds` contains the kind of the allocation.
@@ -506,14 +516,19 @@ impl AddressSpace {
     /// Frees the allocation that starts at `base`, of any kind. The addresses of the allocation are
     /// reused only after this function has freed [`RESTING`] other allocations, or if all other
     /// addresses are in use. Exceptions are memory files and registrations, whose addresses can be
-    /// reused immediately.
+    /// reused immediately. If freed memory is quarantined ([`MemoryConfig::red_zone`]), this memory
+    /// is quarantined too.
     ///
     /// # Errors
     /// [`MemoryError::NotAllocated`] if no allocation starts at `base`.
     pub fn retire(&self, base: u64) -> Result<(), MemoryError> {
         let record = self.index.write().remove(&base);
         let record = record.ok_or(MemoryError::NotAllocated(base))?;
-        self.books.lock().retire(record, &self.usage, RESTING);
+        let most = match self.red_zone {
+            0 => RESTING,
+            _ => QUARANTINED,
+        };
+        self.books.lock().retire(record, &self.usage, most);
         Ok(())
     }
 

@@ -278,6 +278,41 @@ fn addresses_of_retired_memory_rest() {
 }
 
 #[test]
+fn retired_memory_does_not_shorten_the_quarantine() {
+    let space = space(MemoryConfig {
+        red_zone: 256,
+        ..MemoryConfig::default()
+    });
+    let size = 1 << 20;
+    let alloc = || space.alloc(&device(size)).expect("room").base;
+    let old = alloc();
+    let last = alloc();
+    space.free(old, DEVICE).expect("allocated");
+    for _ in 0..2 * RESTING {
+        space.free(alloc(), DEVICE).expect("allocated");
+    }
+    space.retire(last).expect("allocated");
+    assert!((0..8).all(|_| alloc() != old));
+}
+
+/// A large piece can be reused for a slightly smaller allocation with the same footprint.
+#[test]
+fn the_end_of_a_reused_piece_is_released() {
+    let space = small_space();
+    let (long, short) = (6656 << 10, 5 << 20);
+    let base = space.alloc(&device(long)).expect("room").base;
+    space.fill8(base, 7, long).expect("accessible");
+    space.free(base, DEVICE).expect("allocated");
+    space.close_freed();
+    assert_eq!(space.alloc(&device(short)).expect("room").base, base);
+    space.free(base, DEVICE).expect("allocated");
+    space.trim();
+    assert_eq!(space.alloc(&device(long)).expect("room").base, base);
+    assert_eq!(access::load8(base), Ok(0));
+    assert_eq!(access::load8(base + long - 1), Ok(0));
+}
+
+#[test]
 fn resting_addresses_are_used_when_none_are_left() {
     let space = space(MemoryConfig {
         reserve: 256 << 20,

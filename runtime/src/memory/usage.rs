@@ -17,7 +17,8 @@ pub(super) struct Usage {
     /// For each device, the number of promised bytes. Pools may allocate this amount in addition to the limit.
     promised: Vec<AtomicU64>,
     device_limit: u64,
-    pinned: AtomicU64,
+    /// Number of bytes of pinned and managed memory together, to which `host_limit` applies.
+    host: AtomicU64,
     managed: AtomicU64,
     host_limit: u64,
 }
@@ -28,7 +29,7 @@ impl Usage {
             devices: (0..devices).map(|_| AtomicU64::new(0)).collect(),
             promised: (0..devices).map(|_| AtomicU64::new(0)).collect(),
             device_limit,
-            pinned: AtomicU64::new(0),
+            host: AtomicU64::new(0),
             managed: AtomicU64::new(0),
             host_limit,
         }
@@ -47,7 +48,8 @@ impl Usage {
     }
 
     pub(super) fn pinned(&self) -> u64 {
-        self.pinned.load(Ordering::Relaxed)
+        let managed = self.managed();
+        self.host.load(Ordering::Relaxed).saturating_sub(managed)
     }
 
     pub(super) fn managed(&self) -> u64 {
@@ -56,32 +58,34 @@ impl Usage {
 
     /// Returns the number of bytes of this kind that can still be allocated.
     pub(super) fn free(&self, kind: MemoryKind, device: i32) -> u64 {
-        let (sum, others, limit) = self.place(kind, device);
-        let used = sum.load(Ordering::Relaxed) + others.map_or(0, |o| o.load(Ordering::Relaxed));
-        limit.saturating_sub(used)
+        let (sum, limit) = self.place(kind, device);
+        limit.saturating_sub(sum.load(Ordering::Relaxed))
     }
 
     /// Adds `bytes` to the memory in use unless the sum would exceed the limit. Returns whether the bytes were added.
     pub(super) fn take(&self, kind: MemoryKind, device: i32, bytes: u64) -> bool {
-        let (sum, others, limit) = self.place(kind, device);
-        let others = others.map_or(0, |others| others.load(Ordering::Relaxed));
-        let promised = match self.promises(device) {
-            Some(promised) if kind == MemoryKind::Pool => promised.load(Ordering::Relaxed),
-            _ => 0,
-        };
-        let limit = limit.saturating_add(promised);
+        let (sum, limit) = self.place(kind, device);
+        let promised = self.promises(device).filter(|_| kind == MemoryKind::Pool);
         let fits = |used: u64| {
+            // When a promised free is executed, `promised` decreases before `sum`. It is therefore read after `sum`.
+            let promised = promised.map_or(0, |promised| promised.load(Ordering::Relaxed));
             let after = used.checked_add(bytes)?;
-            (after.checked_add(others)? <= limit).then_some(after)
+            (after <= limit.saturating_add(promised)).then_some(after)
         };
-        let order = Ordering::Relaxed;
-        sum.fetch_update(order, order, fits).is_ok()
+        let taken = sum.fetch_update(Ordering::Acquire, Ordering::Acquire, fits);
+        if taken.is_ok() && kind == MemoryKind::Managed {
+            self.managed.fetch_add(bytes, Ordering::Relaxed);
+        }
+        taken.is_ok()
     }
 
-    /// Subtracts `bytes` from the memory in use.
+    /// Subtracts `bytes` from the memory in use. For promised bytes, the caller calls [`Usage::keep`] first.
     pub(super) fn give(&self, kind: MemoryKind, device: i32, bytes: u64) {
-        let (sum, ..) = self.place(kind, device);
-        sum.fetch_sub(bytes, Ordering::Relaxed);
+        if kind == MemoryKind::Managed {
+            self.managed.fetch_sub(bytes, Ordering::Relaxed);
+        }
+        let (sum, _) = self.place(kind, device);
+        sum.fetch_sub(bytes, Ordering::Release);
     }
 
     /// Adds `bytes` to the promised bytes. The caller has submitted a free of `bytes` bytes of a
@@ -104,19 +108,17 @@ impl Usage {
         self.promised.get(usize::try_from(device).ok()?)
     }
 
-    /// Returns the counter for a kind of memory, and the limit. If the limit applies to the sum of
-    /// two counters, also returns the second counter. Memory of a device that does not exist is
-    /// counted as pinned host memory.
-    fn place(&self, kind: MemoryKind, device: i32) -> (&AtomicU64, Option<&AtomicU64>, u64) {
+    /// Returns the counter to which the limit for a kind of memory applies, and the limit. Memory of
+    /// a device that does not exist is counted as pinned host memory.
+    fn place(&self, kind: MemoryKind, device: i32) -> (&AtomicU64, u64) {
         let found = usize::try_from(device)
             .ok()
             .and_then(|d| self.devices.get(d));
         match (kind, found) {
-            (MemoryKind::Managed, _) => (&self.managed, Some(&self.pinned), self.host_limit),
             (MemoryKind::Device | MemoryKind::Pool | MemoryKind::Mapped, Some(sum)) => {
-                (sum, None, self.device_limit)
+                (sum, self.device_limit)
             }
-            _ => (&self.pinned, Some(&self.managed), self.host_limit),
+            _ => (&self.host, self.host_limit),
         }
     }
 }
@@ -171,6 +173,31 @@ mod tests {
         drop(host);
         usage.give(MemoryKind::Device, 0, 60);
         assert_eq!(usage.device(0), (100, 100));
+    }
+
+    #[test]
+    fn kinds_of_host_memory_share_their_limit_when_threads_allocate_at_once() {
+        let usage = Usage::new(1, 100, 50);
+        // There is room for one block of 30 bytes.
+        let (held, most) = (AtomicU64::new(0), AtomicU64::new(0));
+        let both = std::sync::Barrier::new(2);
+        let use_repeatedly = |kind| {
+            both.wait();
+            for _ in 0..5_000_000 {
+                while !usage.take(kind, 0, 30) {
+                    std::thread::yield_now();
+                }
+                most.fetch_max(1 + held.fetch_add(1, Ordering::SeqCst), Ordering::SeqCst);
+                held.fetch_sub(1, Ordering::SeqCst);
+                usage.give(kind, 0, 30);
+            }
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| use_repeatedly(MemoryKind::Managed));
+            use_repeatedly(MemoryKind::Pinned);
+        });
+        assert_eq!(most.into_inner(), 1);
+        assert_eq!((usage.pinned(), usage.managed()), (0, 0));
     }
 
     #[test]

@@ -254,7 +254,10 @@ impl AddressSpace {
             }
             let reservation = books.pages.reservation();
             reservation.map_shared(base, len, &physical.memory, 0)?;
-            reservation.protect(base, len, Rights::None)?;
+            if let Err(error) = reservation.protect(base, len, Rights::None) {
+                reservation.reset(base, len)?;
+                return Err(error);
+            }
         }
         let access = vec![Access::None; self.usage.devices() + 1];
         let physical = Arc::clone(physical);
@@ -284,17 +287,20 @@ impl AddressSpace {
     /// Removes the mappings that together cover exactly `len` bytes at `base`.
     ///
     /// # Errors
-    /// [`MemoryError::NotAllocated`] if no mappings cover exactly these addresses.
+    /// [`MemoryError::NotAllocated`] if no mappings cover exactly these addresses; [`MemoryError::System`] if a system
+    /// call fails. In the latter case, the mapping for which the call failed and all later mappings remain.
     pub fn unmap(&self, base: u64, len: u64) -> Result<(), MemoryError> {
         let mut all = self.virtual_memory.lock();
         let starts = all.exactly(base, len);
         let starts = starts.ok_or(MemoryError::NotAllocated(base))?;
         for start in starts {
+            let Some(mapping) = all.mappings.get(&start) else {
+                continue;
+            };
+            let len = mapping.len;
+            self.books.lock().pages.reservation().reset(start, len)?;
             self.index.write().remove(&start);
-            if let Some(mapping) = all.mappings.remove(&start) {
-                let books = self.books.lock();
-                books.pages.reservation().reset(start, mapping.len)?;
-            }
+            all.mappings.remove(&start);
         }
         Ok(())
     }
@@ -303,7 +309,8 @@ impl AddressSpace {
     /// together cover exactly `len` bytes at `base`.
     ///
     /// # Errors
-    /// [`MemoryError::NotAllocated`] if no mappings cover exactly these addresses.
+    /// [`MemoryError::NotAllocated`] if no mappings cover exactly these addresses; [`MemoryError::System`] if a system
+    /// call fails. In the latter case, the mapping for which the call failed and all later mappings keep their rights.
     pub fn set_access(
         &self,
         base: u64,
@@ -319,10 +326,11 @@ impl AddressSpace {
                 continue;
             };
             let place = usize::try_from(device).unwrap_or(mapping.access.len() - 1);
-            if let Some(slot) = mapping.access.get_mut(place) {
+            let mut changed = mapping.access.clone();
+            if let Some(slot) = changed.get_mut(place) {
                 *slot = access;
             }
-            let rights = match mapping.access.iter().max() {
+            let rights = match changed.iter().max() {
                 Some(Access::ReadWrite) => Rights::ReadWrite,
                 Some(Access::Read) => Rights::Read,
                 _ => Rights::None,
@@ -330,6 +338,7 @@ impl AddressSpace {
             let books = self.books.lock();
             let reservation = books.pages.reservation();
             reservation.protect(start, mapping.len, rights)?;
+            mapping.access = changed;
         }
         Ok(())
     }

@@ -361,3 +361,17 @@ fn random_mappings_look_like_the_model() {
         model.check(base);
     }
 }
+
+#[test]
+fn rights_that_cannot_be_set_are_not_recorded() {
+    let space = space(1);
+    let base = space.reserve(G, 0, 0).expect("addresses");
+    let physical = space.create_physical(G, 0, false, 0).expect("room");
+    space.map(base, G, &physical).expect("mapped");
+    // SAFETY: the pages belong to the mapping, and nothing uses them.
+    assert_eq!(unsafe { libc::munmap(base as *mut _, G as usize) }, 0);
+    assert!(space.set_access(base, G, 0, Access::Read).is_err());
+    assert_eq!(space.access(base, 0), Some(Access::None));
+    space.unmap(base, G).expect("mapped");
+    space.unreserve(base, G).expect("reserved");
+}

@@ -246,7 +246,9 @@ impl AddressSpace {
         let index = self.index.read();
         let before = index.range(..=address).next_back();
         let behind = index.range(address..).next();
-        let beyond = before.map(|(_, found)| (address - found.allocation.end(), found));
+        // The subtraction fails if another thread has allocated the address since the caller looked for it.
+        let beyond = before
+            .and_then(|(_, found)| Some((address.checked_sub(found.allocation.end())?, found)));
         let ahead = behind.map(|(_, found)| (found.allocation.base - address, found));
         let near = |side: Option<(u64, &Record)>| {
             let side = side.filter(|&(distance, _)| distance < NEAR);

@@ -46,7 +46,8 @@ struct BodiesState {
 
 impl Bodies {
     /// Creates a `Bodies` for a module in which all functions are lowered. `varies` states whether
-    /// the events that tools select may differ between kernels.
+    /// the events that tools select may differ between kernels. If it is true, the functions must
+    /// contain an observation operation for each PTX instruction.
     pub(super) fn whole(module: Module, request: Request, varies: bool) -> Bodies {
         Bodies(Mutex::new(BodiesState {
             source: None,
@@ -76,11 +77,10 @@ impl Bodies {
     /// bodies. The bodies contain operations that record the events in `selection`.
     ///
     /// # Errors
-    /// [`Error::InvalidPtx`] if one of these functions is not valid PTX, [`Error::Unsupported`] if a tool selects
-    /// instructions of a linked module.
+    /// [`Error::InvalidPtx`] if one of these functions is not valid PTX.
     pub(super) fn with(&self, function: FuncId, selection: Selection) -> Result<Arc<Snapshot>> {
         let mut state = self.0.lock();
-        if selection.needs_lowering() {
+        if selection.needs_lowering() && state.text.is_some() {
             return state.observed(function, selection);
         }
         let BodiesState {
@@ -129,9 +129,8 @@ impl BodiesState {
         let lazy = match &mut self.observed {
             Some(lazy) => lazy,
             none => {
-                let what = "instructions that a tool observes in a linked image";
                 let text = self.text.as_deref();
-                let text = text.ok_or_else(|| Error::unsupported(what))?;
+                let text = text.ok_or_else(|| Error::Internal("no text".into()))?;
                 none.insert(super::image::observed(text)?)
             }
         };
@@ -180,8 +179,8 @@ impl Snapshot {
     }
 
     /// Returns the module for the interpreter, and the interpreter's precomputed data. The first
-    /// call creates both. The module contains the sync points that are implicit in PTX, and the
-    /// sync points in loops that wait for memory. The compiler of native code inserts its own sync
+    /// call creates both. The module contains the sync points that are implicit in PTX, unless a
+    /// tool observes whole warps, and the sync points in loops that wait for memory. The compiler of native code inserts its own sync
     /// points, after inlining.
     pub(super) fn interpreted(&self) -> (Arc<Module>, Arc<Code>) {
         let made = self.interpreted.get_or_init(|| {
@@ -191,7 +190,11 @@ impl Snapshot {
                 if function.has_body() {
                     pass::merge::run(&mut made.functions[id]);
                     pass::waiting::run(&mut made.functions[id], &self.module);
-                    pass::sync_points::run(&mut made.functions[id], &self.module, &acting);
+                    let run = match self.request.selection.whole_warps {
+                        true => pass::sync_points::run_for_whole_warps,
+                        false => pass::sync_points::run,
+                    };
+                    run(&mut made.functions[id], &self.module, &acting);
                 }
             }
             let code = Code::new(&made);

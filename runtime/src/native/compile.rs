@@ -1,5 +1,6 @@
 //! Runs the parsing of each image, and the compilation for the first launch of each kernel, on a thread of its own.
-//! (Code that a running launch needs later, such as vector code, is compiled by the worker that needs it.)
+//! (Code that a running launch needs later, such as vector code, is compiled when a worker needs it. The worker starts
+//! a thread for the compilation and waits for it: [`on_large_stack`].)
 //!
 //! Programs can launch kernels from threads with small stacks, but parsing and compiling deeply nested input needs
 //! large stacks. This work therefore runs on a thread with a stack of at most [`STACK`] bytes; only pages
@@ -29,6 +30,10 @@ const SMALL_STACK: usize = 8 << 20;
 
 /// Minimum stack size in bytes.
 const LEAST_STACK: usize = 2 << 20;
+
+/// A compilation needs no new thread if at least this number of bytes of stack are unused. The stacks of workers are
+/// smaller.
+const LARGE_ENOUGH: u64 = 4 << 20;
 
 /// Returns the stack sizes to try, largest first. Each size is at most an eighth of the memory that the limits of the
 /// process still permit. The limits of the process apply to the whole stack, including pages that
@@ -63,6 +68,31 @@ pub(super) fn run<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T>
         }
     }
     run_here(&work)
+}
+
+/// Runs `work` on the calling thread if at least [`LARGE_ENOUGH`] bytes of its stack are unused, and otherwise on a new
+/// thread. If no thread can be started, runs `work` on the calling thread in any case.
+pub(super) fn on_large_stack<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    let is_small = || stack_left().is_some_and(|left| left < LARGE_ENOUGH);
+    let work = Mutex::new(Some(work));
+    let take_and_run = || {
+        let work = work.lock().take().expect("the work runs once");
+        work()
+    };
+    let body = || {
+        crate::fault::prepare_service_thread();
+        take_and_run()
+    };
+    let mut sizes = is_small().then(stacks).into_iter().flatten();
+    let done = scope(|scope| {
+        let thread = sizes.find_map(|stack| builder(stack).spawn_scoped(scope, body).ok());
+        thread.map(|thread| thread.join())
+    });
+    match done {
+        Some(Ok(done)) => done,
+        Some(Err(panic)) => std::panic::resume_unwind(panic),
+        None => take_and_run(),
+    }
 }
 
 /// Runs `work` on the calling thread if the stack of that thread is large enough; otherwise returns an error.
@@ -184,6 +214,22 @@ mod tests {
         let deep = std::thread::Builder::new().stack_size(64 << 10);
         let thread = deep.spawn(|| run(|| Ok(depth(100_000))).unwrap());
         assert_eq!(thread.unwrap().join().unwrap(), 100_000);
+    }
+
+    #[test]
+    fn a_thread_with_a_small_stack_gets_a_large_one() {
+        let on_a_stack = |bytes: usize| {
+            let body = || {
+                let here = std::thread::current().id();
+                on_large_stack(|| (std::thread::current().id() == here, stack_left()))
+            };
+            let thread = Builder::new().stack_size(bytes).spawn(body);
+            thread.unwrap().join().unwrap()
+        };
+        let (same, left) = on_a_stack(2 << 20);
+        assert!(!same);
+        assert!(left > Some(LARGE_ENOUGH), "{left:?}");
+        assert!(on_a_stack(16 << 20).0);
     }
 
     #[test]

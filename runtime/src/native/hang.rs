@@ -3,19 +3,24 @@
 //!
 //! If the run checks races, the observed accesses show whether the threads only poll memory. In any
 //! other run, this module assumes that the threads only poll memory if the loops in which they wait,
-//! and the loops around them, write no memory except with atomic exchanges and compare-and-swaps.
+//! and the loops around them, write no memory except with atomic exchanges and compare-and-swaps. It
+//! examines the loops of the kernel and of all functions that the kernel may call. A call counts as
+//! a write.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use margay_ir::analysis::Cfg;
+use margay_ir::analysis::callees::callees;
 use margay_ir::analysis::loops::Loops;
 use margay_ir::entity::Block;
 use margay_ir::function::{Function, SourceLoc};
+use margay_ir::module::Module;
 use margay_ir::observe::AccessMode;
 use margay_ops::meaning::Bits;
 use margay_ops::mods::AtomOp;
 use margay_ops::ops::{Effects, Opcode};
 use parking_lot::Mutex;
+use rustc_hash::FxHashSet;
 
 use super::faults;
 use super::launch::PtxLaunch;
@@ -132,15 +137,16 @@ impl PtxLaunch {
             Ok(kernel) => &kernel.compiled.function,
             Err(_) => &self.code.module.functions[self.code.id],
         };
+        let functions = with_callees(function, &self.code.module);
         let examines = self.info.spare_shared != 0;
         let findings = self.shape.findings.as_ref();
         let orders = findings.is_some_and(|findings| findings.shadow().races.is_some());
         let visible = self.shape.visible.as_ref()?;
         let is_quiet = match examines && orders {
             true => !self.waits.changed.load(Ordering::SeqCst),
-            false => writes_nothing_while_waiting(function),
+            false => functions.iter().copied().all(writes_nothing_while_waiting),
         };
-        if !is_quiet || reads_time(function) {
+        if !is_quiet || functions.iter().copied().any(reads_time) {
             return None;
         }
         let polls = self.waits.polls.lock().clone();
@@ -188,14 +194,30 @@ impl PtxLaunch {
             false => "shared memory".to_owned(),
         });
         let place = match faults::source_of(&self.code, poll.loc) {
-            Some(source) => format!("at {source}, PTX line {}", poll.loc.ptx_line),
-            None => format!("at PTX line {}", poll.loc.ptx_line),
+            Some(source) => format!(", at {source}, PTX line {}", poll.loc.ptx_line),
+            // The functions of the runtime have no positions.
+            None if poll.loc.ptx_line == 0 => String::new(),
+            None => format!(", at PTX line {}", poll.loc.ptx_line),
         };
         format!(
-            "block ({x},{y},{z}), thread ({a},{b},{c}) polls {:#x} ({memory}){value}, {place}",
+            "block ({x},{y},{z}), thread ({a},{b},{c}) polls {:#x} ({memory}){value}{place}",
             poll.address
         )
     }
+}
+
+/// Returns a function, and all functions of its module that it may call.
+fn with_callees<'a>(function: &'a Function, module: &'a Module) -> Vec<&'a Function> {
+    let mut seen = FxHashSet::default();
+    let mut found = vec![function];
+    let mut at = 0;
+    while let Some(&caller) = found.get(at) {
+        let new = callees(module, caller).into_iter();
+        let new = new.filter(|&id| seen.insert(id));
+        found.extend(new.map(|id| &module.functions[id]));
+        at += 1;
+    }
+    found
 }
 
 /// Returns whether a function reads a clock.

@@ -1,6 +1,7 @@
 //! Loads images: reads modules from bytes, and creates kernels from modules and the addresses of their variables.
 
 use std::fmt::Write as _;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -8,7 +9,7 @@ use margay_frontend::container::{self, Selection, select_ptx};
 use margay_frontend::diagnostic::Style;
 use margay_frontend::resolve::Resolution;
 use margay_frontend::{Diagnostic, LazyModule, Parsed, SourceFile};
-use margay_ir::entity::{Entity, FuncId, PrimaryMap, SymbolId};
+use margay_ir::entity::{Entity, FuncId, PrimaryMap, SecondaryMap, SymbolId};
 use margay_ir::function::Linkage;
 use margay_ir::module::{Module, RelocTarget, Symbol};
 use margay_ir::pass::instrument::Request;
@@ -34,13 +35,25 @@ use crate::observe::Tools;
 /// The first handle that is assigned to a function. Handles are non-canonical addresses, so they
 /// differ from all data pointers.
 const FUNCTION_BASE: u64 = 0x7ff0_0000_0000_0000;
+/// The range of the handles that fit in 32-bit addresses ([`narrow_addresses`]). No 32-bit address of global, shared
+/// or local memory is in this range.
+const NARROW_HANDLES: Range<u64> = 0x10_0000..0x100_0000;
 
 /// Reserves the handles of the `count` functions of a module, and returns the handle of the function with ID 0. The
 /// handle of each further function is 16 larger than that of the function before it. No other module of the process has
 /// these handles, so a call through a handle of another module is an error.
 fn reserve_handles(count: usize) -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(FUNCTION_BASE);
-    NEXT.fetch_add(16 * (count as u64 + 1), Ordering::Relaxed)
+    static NEXT_NARROW: AtomicU64 = AtomicU64::new(NARROW_HANDLES.start);
+    let bytes = 16 * (count as u64 + 1);
+    if narrow_addresses() {
+        let after = |next: u64| Some(next + bytes).filter(|end| *end <= NARROW_HANDLES.end);
+        let order = Ordering::Relaxed;
+        if let Ok(base) = NEXT_NARROW.fetch_update(order, order, after) {
+            return base;
+        }
+    }
+    NEXT.fetch_add(bytes, Ordering::Relaxed)
 }
 
 /// Loads images that contain PTX: PTX text, fat binaries and linked images.
@@ -123,13 +136,16 @@ impl PtxLoader {
             let _mode = FloatMode::of_device();
             let mut log = String::new();
             let name = options.name.clone().unwrap_or_else(|| "image.ptx".into());
+            let observes = !self.tools.is_empty();
             let loaded = match image {
                 Image::Ptx(text) => lazy(SourceFile::new(name, text), Externals::Define, &mut log)?,
                 Image::Bytes(bytes) => {
-                    loaded(&[bytes], options, (&name, Externals::Define), &mut log)?
+                    let name = (&*name, Externals::Define);
+                    loaded(&[bytes], options, name, observes, &mut log)?
                 }
                 Image::Linked(images) => {
-                    loaded(images, options, (&name, Externals::Keep), &mut log)?
+                    let name = (&*name, Externals::Keep);
+                    loaded(images, options, name, observes, &mut log)?
                 }
             };
             let kind = Kind {
@@ -161,11 +177,13 @@ enum Loaded {
 }
 
 /// Reads the modules of one or several images. If the images contain a single PTX text and no device
-/// runtime, each function of the text is lowered when it is needed.
+/// runtime, each function of the text is lowered when it is needed. Otherwise, if `observes` is
+/// true, the functions contain an observation operation for each PTX instruction.
 fn loaded(
     images: &[&[u8]],
     options: &LoadOptions,
     (name, externals): (&str, Externals),
+    observes: bool,
     log: &mut String,
 ) -> Result<Loaded> {
     let mut selection = select_ptx(images, options.capability).map_err(image_error)?;
@@ -179,7 +197,7 @@ fn loaded(
             )
         }
         _ => {
-            let module = link_selection(selection, name, log, check_addresses)?;
+            let module = link_selection(selection, name, log, (check_addresses, observes))?;
             Ok(Loaded::Whole(Box::new(module)))
         }
     }
@@ -194,17 +212,19 @@ pub(crate) fn linked(
 ) -> Result<Module> {
     let selection = select_ptx(images, options.capability).map_err(image_error)?;
     // The linked module is not run, so 32-bit addresses are accepted.
-    link_selection(selection, name, log, |_| Ok(()))
+    link_selection(selection, name, log, (|_| Ok(()), false))
 }
 
 /// A function that returns an error if a module must not be loaded.
 type Check = fn(&Resolution) -> Result<()>;
 
+/// Reads and links modules. `observes` states whether the functions of the program contain an
+/// observation operation for each PTX instruction.
 fn link_selection(
     selection: Selection<'_>,
     name: &str,
     log: &mut String,
-    check: Check,
+    (check, observes): (Check, bool),
 ) -> Result<Module> {
     let mut modules = Vec::new();
     let count = selection.texts.len();
@@ -214,14 +234,17 @@ fn link_selection(
         } else {
             format!("{name}#{index}")
         };
-        modules.push(module_of(SourceFile::new(name, text.text), log, check)?);
+        let source = SourceFile::new(name, text.text);
+        modules.push(module_of(source, log, (check, observes))?);
     }
     let mut module = link::link(modules)?;
     if let Some(entry) = &selection.device_runtime
         && !link::unresolved(&module).is_empty()
     {
         let text = entry.text().map_err(image_error)?;
-        let runtime = module_of(SourceFile::new("libcudadevrt.ptx", text.text), log, check)?;
+        let source = SourceFile::new("libcudadevrt.ptx", text.text);
+        let runtime = module_of(source, log, (check, false))?;
+        let runtime = without_positions(runtime);
         module = link::link(vec![module, runtime])?;
     }
     if link::unresolved(&module)
@@ -231,11 +254,20 @@ fn link_selection(
         let ours = module_of(
             SourceFile::new("cooperative.ptx", COOPERATIVE_PTX),
             log,
-            check,
+            (check, false),
         )?;
-        module = link::link(vec![module, ours])?;
+        module = link::link(vec![module, without_positions(ours)])?;
     }
     Ok(module)
+}
+
+/// Removes the source positions of all instructions of a device runtime. Reports then name the instruction of the
+/// program that calls the runtime, because inlined instructions without a position get the position of the call.
+fn without_positions(mut module: Module) -> Module {
+    for function in module.functions.values_mut() {
+        function.dfg.locs = SecondaryMap::default();
+    }
+    module
 }
 
 fn image_error(error: container::ImageError) -> Error {
@@ -329,10 +361,18 @@ pub(super) fn observed(text: &SourceFile) -> Result<Box<LazyModule>> {
 }
 
 /// Parses and lowers one PTX text.
-fn module_of(source: SourceFile, log: &mut String, check: Check) -> Result<Module> {
+fn module_of(
+    source: SourceFile,
+    log: &mut String,
+    (check, observes): (Check, bool),
+) -> Result<Module> {
     let (parsed, resolution) = read(source, log)?;
     check(&resolution)?;
-    margay_frontend::lower(&parsed, &resolution).map_err(|errors| invalid(&errors, &parsed.source))
+    let lowered = match observes {
+        true => margay_frontend::lower_observed(&parsed, &resolution),
+        false => margay_frontend::lower(&parsed, &resolution),
+    };
+    lowered.map_err(|errors| invalid(&errors, &parsed.source))
 }
 
 /// Returns the error for a failed allocation of `requested` bytes of host memory.

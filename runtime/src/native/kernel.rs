@@ -25,7 +25,7 @@ use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::bodies::Bodies;
-use super::compile::Slot;
+use super::compile::{Slot, on_large_stack};
 use super::disk::Caching;
 use super::fallback;
 use super::function_table::{Callee, FunctionTable};
@@ -291,9 +291,8 @@ impl NativeKernel {
     /// Returns the function that runs whole CTAs of a kernel without sync points. The first call compiles the function.
     pub(super) fn cta_entry(&self, specialisation: Specialisation) -> Result<Entry, CompileError> {
         let made = self.cta[specialisation.index()].get_or_init(|| {
-            self.compiled
-                .cta(self.compiler, specialisation)
-                .map(|made| register(made, self.owner))
+            let made = on_large_stack(|| self.compiled.cta(self.compiler, specialisation));
+            made.map(|made| register(made, self.owner))
         });
         made.clone()
     }
@@ -304,9 +303,8 @@ impl NativeKernel {
         specialisation: Specialisation,
     ) -> Result<Entry, CompileError> {
         let made = self.phases[specialisation.index()].get_or_init(|| {
-            self.compiled
-                .phases(self.compiler, specialisation)
-                .map(|made| register(made, self.owner))
+            let made = on_large_stack(|| self.compiled.phases(self.compiler, specialisation));
+            made.map(|made| register(made, self.owner))
         });
         made.clone()
     }
@@ -326,9 +324,8 @@ impl NativeKernel {
             ));
         };
         let made = cell.get_or_init(|| {
-            self.compiled
-                .region(self.compiler, sync_point)
-                .map(|made| register(made, self.owner))
+            let made = on_large_stack(|| self.compiled.region(self.compiler, sync_point));
+            made.map(|made| register(made, self.owner))
         });
         made.clone()
     }

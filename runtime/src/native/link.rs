@@ -3,8 +3,9 @@
 mod calls;
 
 use margay_ir::entity::{Entity, FuncId, PrimaryMap, SigId, SymbolId};
-use margay_ir::function::{Function, Linkage, split_symbol_payload, symbol_payload};
+use margay_ir::function::{Function, Linkage, SourceLoc, split_symbol_payload, symbol_payload};
 use margay_ir::module::{Module, RelocTarget, Symbol};
+use margay_ir::observe::ObservedEvent;
 use margay_ir::syscall::Syscall;
 use margay_ops::mods::{Mods, StateSpace};
 use margay_ops::ops::Opcode;
@@ -191,8 +192,9 @@ fn taken(symbol: &mut Symbol) -> Symbol {
 /// Strength of a definition. A stronger definition replaces a weaker definition of the same name (PTX ISA 11.6).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Strength {
-    /// A declaration without a definition.
-    Declared,
+    /// A declaration without a definition, with the size of the variable in bytes: 0 for functions and arrays without
+    /// a size.
+    Declared(u64),
     /// A `.common` definition, with the size of the variable in bytes. Of several such definitions,
     /// the largest is used.
     Common(u64),
@@ -213,7 +215,7 @@ fn replaces(name: &str, known: Strength, new: Strength) -> Result<bool> {
 
 fn replaces_function(known: &Function, new: &Function) -> Result<bool> {
     let strength = |f: &Function| match f.has_body() {
-        false => Strength::Declared,
+        false => Strength::Declared(0),
         true if f.linkage == Linkage::Weak => Strength::Weak,
         true => Strength::Strong,
     };
@@ -221,13 +223,39 @@ fn replaces_function(known: &Function, new: &Function) -> Result<bool> {
 }
 
 fn replaces_symbol(known: &Symbol, new: &Symbol) -> Result<bool> {
+    same_variable(known, new)?;
     let strength = |s: &Symbol| match s.linkage {
-        Linkage::Extern => Strength::Declared,
+        Linkage::Extern => Strength::Declared(s.size),
         Linkage::Common => Strength::Common(s.size),
         Linkage::Weak => Strength::Weak,
         Linkage::Internal | Linkage::Visible => Strength::Strong,
     };
     replaces(&new.name, strength(known), strength(new))
+}
+
+/// Returns an error if two declarations or definitions of a name cannot mean the same variable because their state
+/// spaces or sizes differ. The size of an `.extern` array without a size, and the sizes of two `.common` variables, may
+/// differ. NVIDIA's linker has the same rules.
+fn same_variable(known: &Symbol, new: &Symbol) -> Result<()> {
+    let name = &new.name;
+    let space = |symbol: &Symbol| symbol.space.name();
+    if known.space != new.space {
+        let log = format!(
+            "`{name}` is in `.{}` in one module and in `.{}` in another",
+            space(known),
+            space(new)
+        );
+        return Err(Error::InvalidPtx { log });
+    }
+    let common = [known, new].map(|symbol| symbol.linkage == Linkage::Common);
+    if known.size != new.size && known.size != 0 && new.size != 0 && common != [true; 2] {
+        let log = format!(
+            "`{name}` has {} bytes in one module and {} in another",
+            known.size, new.size
+        );
+        return Err(Error::InvalidPtx { log });
+    }
+    Ok(())
 }
 
 /// Replaces the IDs of `module` by the IDs of the linked module, in all function bodies and initial
@@ -242,6 +270,15 @@ fn fill(whole: &mut Whole, module: Module, placed: &Placed) {
         let id = placed.functions[old];
         if function_origins[id] == placed.number {
             renumber(&mut whole.functions[id], placed);
+        }
+    }
+    for (old, mut instructions) in module.instructions {
+        let id = placed.functions[old];
+        if function_origins[id] == placed.number {
+            for instruction in &mut instructions {
+                move_loc(&mut instruction.loc, placed);
+            }
+            whole.instructions.insert(id, instructions);
         }
     }
     for (old, _) in module.symbols.iter() {
@@ -267,10 +304,7 @@ fn fill(whole: &mut Whole, module: Module, placed: &Placed) {
 fn renumber(function: &mut Function, placed: &Placed) {
     for block in function.blocks().to_vec() {
         for inst in function.insts(block).to_vec() {
-            let loc = &mut function.dfg.locs[inst];
-            if loc.loc != 0 {
-                loc.loc += placed.first_loc;
-            }
+            move_loc(&mut function.dfg.locs[inst], placed);
             let data = &mut function.dfg.insts[inst];
             let payload = data.mods.0;
             data.mods = match data.opcode {
@@ -284,8 +318,25 @@ fn renumber(function: &mut Function, placed: &Placed) {
                 Opcode::CallIndirect => {
                     Mods(SigId::new(placed.first_sig + payload as usize).0.into())
                 }
+                Opcode::ObserveEvent => match ObservedEvent::from_payload(payload) {
+                    Some(ObservedEvent::Instruction {
+                        function: old,
+                        index,
+                    }) => {
+                        let function = placed.functions[FuncId(old)].0;
+                        Mods(ObservedEvent::Instruction { function, index }.to_payload())
+                    }
+                    _ => data.mods,
+                },
                 _ => data.mods,
             };
         }
+    }
+}
+
+/// Replaces the index of a source position in its own module by the index in the linked module.
+fn move_loc(loc: &mut SourceLoc, placed: &Placed) {
+    if loc.loc != 0 {
+        loc.loc += placed.first_loc;
     }
 }

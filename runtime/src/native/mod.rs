@@ -21,6 +21,8 @@ mod fallback;
 mod faults;
 mod fetch;
 mod function_table;
+#[cfg(test)]
+mod grid_barrier_tests;
 mod hang;
 mod helpers;
 mod image;

@@ -109,6 +109,11 @@ pub(super) unsafe extern "C" fn observe_event(
     };
     let (shape, mask, first) = CheckedLanes::from_bits(shape);
     let (width, bytes) = (shape.width as usize, shape.operand_bytes as usize);
+    let loc = SourceLoc::from_bits(loc);
+    if shape.narrow {
+        let chosen = operands.addr() as u32 & mask;
+        return recorder.choice(cta, (event, loc), (first, mask), chosen);
+    }
     let count = shape.operands as usize;
     let cells = match count {
         0 => &[],
@@ -123,7 +128,7 @@ pub(super) unsafe extern "C" fn observe_event(
     }
     let lanes = ObservedLaneEvent {
         event,
-        loc: SourceLoc::from_bits(loc),
+        loc,
         first,
         mask,
         operands: &values,

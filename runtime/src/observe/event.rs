@@ -3,7 +3,9 @@
 use margay_ops::mods::{MemOrder, Scope};
 
 use super::raw::{self, Decoded};
-use super::{Branch, CopyGroup, Fence, Instruction, Position, Request, Synchronisation};
+use super::{
+    Branch, CopyGroup, Fence, Instruction, InstructionRun, Position, Request, Synchronisation,
+};
 
 /// An event that tools receive.
 ///
@@ -31,6 +33,8 @@ pub enum Event<'a> {
     CopyGroup(CopyGroup),
     /// Lanes of a warp are about to execute an instruction.
     Instruction(Instruction),
+    /// Lanes of a warp are about to execute a run of instructions.
+    InstructionRun(InstructionRun),
     /// Lanes of a warp are about to execute a branch.
     Branch(Branch),
     /// A CTA has ended.

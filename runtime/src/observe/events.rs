@@ -190,8 +190,8 @@ pub enum CopyOperation {
 pub struct Instruction {
     /// The position of the instruction in the source.
     pub position: Position,
-    /// The ID of the function that contains the instruction, in its module.
-    pub(super) function: u32,
+    /// The number of the function that contains the instruction, in its module.
+    pub function: u32,
     /// The index of the instruction in its function, in the order of the text.
     pub index: u32,
     /// The warp's index in the CTA.
@@ -199,6 +199,39 @@ pub struct Instruction {
     /// The mask of the lanes that reach the instruction.
     pub active: u32,
     /// The mask of the lanes that execute the instruction: the lanes of `active` whose guard is true.
+    pub mask: u32,
+}
+
+/// Lanes of a warp that are about to execute instructions of the PTX text that follow one another, without a branch, a
+/// label or a barrier between them. An instruction with a guard is a run of its own. The event precedes the whole run:
+/// if an instruction of the run fails, the lanes do not execute the instructions after it.
+///
+/// ```
+/// use margay::observe::InstructionRun;
+///
+/// /// Returns the number of instructions that the lanes execute in total.
+/// fn executed(run: &InstructionRun) -> u32 {
+///     run.count * run.mask.count_ones()
+/// }
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub struct InstructionRun {
+    /// The position of the first instruction in the source.
+    pub position: Position,
+    /// The number of the function that contains the instructions, in its module.
+    pub function: u32,
+    /// The index of the first instruction in its function, in the order of the text.
+    pub first: u32,
+    /// The number of instructions.
+    pub count: u32,
+    /// Whether the run is one instruction with a guard.
+    pub has_guard: bool,
+    /// The warp's index in the CTA.
+    pub warp: u32,
+    /// The mask of the lanes that reach the instructions.
+    pub active: u32,
+    /// The mask of the lanes that execute the instructions: the lanes of `active` whose guard is true.
     pub mask: u32,
 }
 
@@ -258,6 +291,20 @@ pub(super) fn of(event: ObservedEvent, place: Place, operands: &[u64]) -> Option
             position,
             function,
             index,
+            warp,
+            active: mask,
+            mask: operand(0).unwrap_or(mask),
+        }),
+        ObservedEvent::InstructionRun {
+            function,
+            first,
+            count,
+        } => Event::InstructionRun(InstructionRun {
+            position,
+            function,
+            first,
+            count,
+            has_guard: !operands.is_empty(),
             warp,
             active: mask,
             mask: operand(0).unwrap_or(mask),

@@ -59,6 +59,7 @@ impl Position {
 #[derive(Debug)]
 pub struct Launch {
     pub(super) id: u64,
+    pub(super) kernel_id: u64,
     pub(super) kernel: KernelInfo,
     pub(super) grid: Dim3,
     pub(super) block: Dim3,
@@ -82,6 +83,7 @@ impl Launch {
     pub(crate) fn new(kernel: &KernelInfo, module: &Arc<Module>, shape: &Shape) -> Launch {
         Launch {
             id: shape.id,
+            kernel_id: 0,
             kernel: kernel.clone(),
             grid: shape.grid,
             block: shape.block,
@@ -94,6 +96,12 @@ impl Launch {
     /// Returns the number of the launch, which is unique in the process. `%gridid` contains this number.
     pub fn id(&self) -> u64 {
         self.id
+    }
+
+    /// Returns a number of the kernel, which is unique in the process. Kernels of different modules have different
+    /// numbers, even if their names are equal.
+    pub fn kernel_id(&self) -> u64 {
+        self.kernel_id
     }
 
     /// Returns the properties of the launched kernel.
@@ -128,10 +136,22 @@ impl Launch {
 
     /// Returns the opcode of an instruction with its modifiers, such as `fma.rn.f32`.
     pub fn opcode(&self, instruction: &Instruction) -> &str {
-        let function = FuncId(instruction.function);
-        let opcodes = self.module.instructions.get(&function);
-        let opcode = opcodes.and_then(|all| all.get(instruction.index as usize));
-        opcode.map_or("", |opcode| opcode)
+        let found = self.instruction(instruction.function, instruction.index);
+        found.map_or("", |(opcode, _)| opcode)
+    }
+
+    /// Returns the opcode, with its modifiers, and the position of the instruction with index `index` of a function.
+    /// Returns `None` if there is no such instruction, or if no tool observes instructions of the kernel.
+    pub fn instruction(&self, function: u32, index: u32) -> Option<(&str, Position)> {
+        let all = self.module.instructions.get(&FuncId(function))?;
+        let found = all.get(index as usize)?;
+        Some((&found.opcode, Position::new(found.loc)))
+    }
+
+    /// Returns the name of a function of the module, as the PTX text spells it.
+    pub fn function_name(&self, function: u32) -> Option<&str> {
+        let function = self.module.functions.get(FuncId(function))?;
+        Some(&function.name)
     }
 
     /// Returns the source line from which the instruction at a position was compiled. Returns

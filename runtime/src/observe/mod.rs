@@ -76,6 +76,7 @@
 mod buffer;
 mod event;
 mod events;
+mod global;
 mod host;
 mod launch;
 mod raw;
@@ -84,22 +85,27 @@ mod sink;
 mod spill;
 mod tool;
 mod tools;
+mod worker;
 
 pub use event::{
     Access, AccessKind, Addresses, Cta, Event, Events, MemoryOrder, MemoryScope, Space,
 };
 pub use events::{
-    BarrierKind, Branch, CopyGroup, CopyOperation, Fence, Instruction, SyncOperation,
-    Synchronisation,
+    BarrierKind, Branch, CopyGroup, CopyOperation, Fence, Instruction, InstructionRun,
+    SyncOperation, Synchronisation,
 };
+pub use global::set_global_tools;
 pub use host::{AllocationKind, CopyDirection, HostEvent};
 pub use launch::{Launch, Position};
 pub use request::{EventKind, Request};
 pub use tool::Tool;
 pub use tools::ToolFailure;
+pub use worker::Worker;
 
 pub(crate) use buffer::CtaBuffer;
+pub(crate) use global::tools as global_tools;
 pub(crate) use launch::Shape;
 pub(crate) use raw::{RawAccess, RawAddresses, RawEvent};
 pub(crate) use sink::LaunchSink;
 pub(crate) use tools::{Observers, Tools};
+pub(crate) use worker::Workers;

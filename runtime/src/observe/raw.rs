@@ -155,6 +155,36 @@ pub(super) struct Place {
     pub(super) mask: u32,
 }
 
+/// Returns the event of an access that is to be recorded. `addresses` receives the addresses of the lanes in the mask.
+pub(super) fn access_of<'a>(what: &RawAccess<'_>, addresses: &'a mut [u64; 32]) -> Access<'a> {
+    let addresses = match what.addresses {
+        RawAddresses::Strided(base, stride) => Addresses::Strided { base, stride },
+        RawAddresses::Each(all) => {
+            let mut count = 0;
+            for lane in lanes(what.mask) {
+                addresses[count] = all[lane as usize];
+                count += 1;
+            }
+            Addresses::Each(&addresses[..count])
+        }
+    };
+    let place = Place {
+        position: Position::new(what.loc),
+        warp: what.warp,
+        mask: what.mask,
+    };
+    described(what.access, what.space, place, addresses)
+}
+
+/// Returns the place of an event that is to be recorded.
+pub(super) fn place_of(what: &RawEvent<'_>) -> Place {
+    Place {
+        position: Position::new(what.loc),
+        warp: what.warp,
+        mask: what.mask,
+    }
+}
+
 fn access(first: u64, what: u64, place: Place, own: &[u64]) -> Access<'_> {
     let addresses = match (first & 2, own) {
         (2, &[base, stride]) => Addresses::Strided {
@@ -163,12 +193,25 @@ fn access(first: u64, what: u64, place: Place, own: &[u64]) -> Access<'_> {
         },
         _ => Addresses::Each(own),
     };
-    let access = ObservedAccess::from_bits(what);
+    let space = Space::ALL[(first >> 8 & 0xff) as usize % Space::ALL.len()];
+    let is_generic = first & 4 != 0;
+    Access {
+        is_generic,
+        ..described(&ObservedAccess::from_bits(what), space, place, addresses)
+    }
+}
+
+fn described<'a>(
+    access: &ObservedAccess,
+    space: Space,
+    place: Place,
+    addresses: Addresses<'a>,
+) -> Access<'a> {
     Access {
         position: place.position,
         kind: kind_of(access.mode),
-        space: Space::ALL[(first >> 8 & 0xff) as usize % Space::ALL.len()],
-        is_generic: first & 4 != 0,
+        space,
+        is_generic: access.space == margay_ops::mods::StateSpace::None,
         is_asynchronous: access.only_copied,
         bytes: access.bytes,
         element_bytes: access.element,

@@ -21,6 +21,9 @@ pub enum EventKind {
     Fences,
     /// Each instruction that lanes of a warp reach, with the mask of the lanes that execute it.
     Instructions,
+    /// Runs of instructions that follow one another, each with the mask of the lanes that execute
+    /// the run. They cost less than [`EventKind::Instructions`].
+    InstructionRuns,
     /// Branches, each with the mask of the lanes that take the branch.
     Branches,
     /// Calls of functions, and returns from functions.
@@ -31,12 +34,13 @@ pub enum EventKind {
 
 impl EventKind {
     /// All kinds.
-    pub const ALL: [EventKind; 8] = [
+    pub const ALL: [EventKind; 9] = [
         EventKind::Ctas,
         EventKind::Synchronisation,
         EventKind::AsynchronousCopies,
         EventKind::Fences,
         EventKind::Instructions,
+        EventKind::InstructionRuns,
         EventKind::Branches,
         EventKind::Calls,
         EventKind::Textures,
@@ -50,6 +54,7 @@ impl EventKind {
             EventKind::AsynchronousCopies => "asynchronous copies",
             EventKind::Fences => "fences",
             EventKind::Instructions => "instructions",
+            EventKind::InstructionRuns => "runs of instructions",
             EventKind::Branches => "branches",
             EventKind::Calls => "calls",
             EventKind::Textures => "textures",
@@ -182,6 +187,7 @@ impl Request {
             Event::Fence(_) => self.has(EventKind::Fences),
             Event::CopyGroup(_) => self.has(EventKind::AsynchronousCopies),
             Event::Instruction(_) => self.has(EventKind::Instructions),
+            Event::InstructionRun(_) => self.has(EventKind::InstructionRuns),
             Event::Branch(_) => self.has(EventKind::Branches),
         }
     }
@@ -206,6 +212,7 @@ impl Request {
         selection.fences = self.has(EventKind::Fences);
         selection.copies = self.has(EventKind::AsynchronousCopies);
         selection.instructions = self.has(EventKind::Instructions);
+        selection.instruction_runs = self.has(EventKind::InstructionRuns);
         selection.branches = self.has(EventKind::Branches);
         selection.whole_warps = self.whole_warps && !selection.is_empty();
         selection

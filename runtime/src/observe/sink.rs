@@ -5,6 +5,7 @@
 //! records.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -15,13 +16,18 @@ use super::event::{Cta, Event, Events};
 use super::raw::{self, RawAccess, RawEvent};
 use super::request::EventKind;
 use super::tools::{Observers, Receiver};
+use super::worker::{Idle, Workers};
 use super::{AccessKind, Launch, Space};
 
 /// The records of a launch that have not been delivered to the tools, and the tools that receive
 /// them.
 pub(crate) struct LaunchSink {
     launch: Launch,
-    receivers: Vec<Receiver>,
+    /// The tools that receive the launch's events by [`super::Tool::events`].
+    receivers: Vec<Arc<Receiver>>,
+    /// The tools that receive the events of CTAs by [`super::Worker`].
+    immediate: Vec<Arc<Receiver>>,
+    idle: Idle,
     storage: Storage,
     /// For each CTA that no worker runs at the moment, its records that have not been delivered.
     buffers: Mutex<FxHashMap<u64, CtaBuffer>>,
@@ -53,10 +59,30 @@ enum Delivery {
 impl LaunchSink {
     /// Creates the sink of a launch; returns `None` if no tool wants the launch's events.
     pub(crate) fn new(observers: &Observers, launch: Launch) -> Option<LaunchSink> {
-        let receivers = observers.of_launch(&launch);
-        (!receivers.is_empty()).then(|| LaunchSink {
+        let launch = Launch {
+            kernel_id: observers.id,
+            ..launch
+        };
+        let all = observers.of_launch(&launch);
+        if all.is_empty() {
+            return None;
+        }
+        let mut workers = Vec::new();
+        let (mut receivers, mut immediate) = (Vec::new(), Vec::new());
+        for receiver in all {
+            match receiver.worker(&launch) {
+                None => receivers.push(receiver),
+                Some(worker) => {
+                    workers.push((Arc::clone(&receiver), worker));
+                    immediate.push(receiver);
+                }
+            }
+        }
+        Some(LaunchSink {
             launch,
             receivers,
+            immediate,
+            idle: Idle::new(workers),
             storage: Storage::new(observers.limit()),
             buffers: Mutex::default(),
             state: Mutex::default(),
@@ -69,6 +95,30 @@ impl LaunchSink {
     pub(crate) fn wants(&self, space: Space, kind: AccessKind) -> bool {
         let mut requests = self.receivers.iter().map(|receiver| receiver.request);
         requests.any(|request| request.has_access(space, kind))
+    }
+
+    /// Returns whether a tool receives recorded events of CTAs.
+    pub(crate) fn records(&self) -> bool {
+        !self.receivers.is_empty()
+    }
+
+    /// Returns the receivers to which the calling thread passes events without delay. `None` if no
+    /// tool has such receivers.
+    pub(crate) fn take_workers(&self) -> Option<Workers> {
+        self.idle.take(&self.launch, &self.immediate)
+    }
+
+    /// Returns the receivers that [`LaunchSink::take_workers`] has returned, for another thread.
+    pub(crate) fn put_workers(&self, workers: Workers) {
+        self.idle.put(workers);
+    }
+
+    /// Returns the CTA with linear index `linear`.
+    pub(crate) fn cta(&self, linear: u64) -> Cta {
+        Cta {
+            index: self.launch.grid.position(linear),
+            linear,
+        }
     }
 
     /// Appends an access to the records of a CTA, if a tool wants the access.
@@ -139,6 +189,7 @@ impl LaunchSink {
             let buffer = self.buffers.lock().remove(&cta).unwrap_or_default();
             self.deliver_cta(cta, buffer, ended.contains(&cta));
         }
+        self.idle.clear();
         let lost = self.lost.load(Ordering::Relaxed);
         self.tell(Event::KernelEnd { completed, lost });
     }
@@ -160,6 +211,10 @@ impl LaunchSink {
     }
 
     fn deliver_ctas(&self, first: u64, count: u64) {
+        let wants = |receiver: &Arc<Receiver>| receiver.request.has(EventKind::Ctas);
+        if !self.records() && !self.immediate.iter().any(wants) {
+            return;
+        }
         for cta in first..first + count {
             let buffer = self.buffers.lock().remove(&cta);
             self.deliver_cta(cta, buffer.unwrap_or_default(), true);
@@ -167,10 +222,7 @@ impl LaunchSink {
     }
 
     fn deliver_cta(&self, linear: u64, buffer: CtaBuffer, completed: bool) {
-        let cta = Cta {
-            index: self.launch.grid.position(linear),
-            linear,
-        };
+        let cta = self.cta(linear);
         let mut first = Some(Event::CtaBegin(cta));
         let mut chunks = buffer.into_chunks().into_iter().peekable();
         loop {
@@ -204,7 +256,9 @@ impl LaunchSink {
         (first, last): (Option<Event<'a>>, Option<Event<'a>>),
         records: &'a [u64],
     ) {
-        for receiver in &self.receivers {
+        let recorded = self.receivers.iter().map(|receiver| (receiver, records));
+        let immediate = self.immediate.iter().map(|receiver| (receiver, &[][..]));
+        for (receiver, records) in recorded.chain(immediate) {
             let request = &receiver.request;
             if cta.is_some() && records.is_empty() && !request.has(EventKind::Ctas) {
                 continue;

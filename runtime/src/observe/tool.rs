@@ -1,6 +1,6 @@
 //! The trait that tools implement.
 
-use super::{Events, HostEvent, Launch, Request};
+use super::{Events, HostEvent, Launch, Request, Worker};
 use crate::engine::KernelInfo;
 
 /// A tool that observes kernels. The module's documentation ([`crate::observe`]) contains an example.
@@ -30,6 +30,15 @@ pub trait Tool: Send + Sync {
 
     /// Receives events of a launch. [`crate::observe`] describes the order of calls.
     fn events(&self, launch: &Launch, events: Events<'_>);
+
+    /// Returns a receiver of the events that one worker thread causes in a launch. The default is `None`: the tool
+    /// receives these events later, in grid order, by [`Tool::events`]. A tool that returns a receiver receives only
+    /// the beginning and the end of the launch and of CTAs by [`Tool::events`]. The runtime calls this method as often as threads
+    /// run CTAs of the launch at the same time, or more often.
+    fn worker(&self, launch: &Launch) -> Option<Box<dyn Worker>> {
+        let _ = launch;
+        None
+    }
 
     /// Returns whether the tool wants to receive events of the host ([`HostEvent`]). The runtime
     /// calls this method once, when the runtime is created.

@@ -2,11 +2,12 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use margay_ir::observe::Selection;
 
-use super::{Events, HostEvent, Launch, Request, Tool};
+use super::{Events, HostEvent, Launch, Request, Tool, Worker};
 use crate::engine::KernelInfo;
 use crate::error::{Error, Result};
 
@@ -152,7 +153,9 @@ impl Tools {
         }
         let selections = requests.iter().map(|(_, request)| request.selection());
         let selection = selections.fold(Selection::default(), Selection::union);
+        static NEXT: AtomicU64 = AtomicU64::new(1);
         let observers = Observers {
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
             tools: Arc::clone(self),
             requests,
             selection,
@@ -170,6 +173,8 @@ impl std::fmt::Debug for Tools {
 
 /// The tools that observe a kernel, with their requests.
 pub(crate) struct Observers {
+    /// A number that is unique in the process.
+    pub(super) id: u64,
     tools: Arc<Tools>,
     requests: Vec<(usize, Request)>,
     selection: Selection,
@@ -188,15 +193,17 @@ impl Observers {
     }
 
     /// Returns the tools that receive the events of the launch `launch`.
-    pub(super) fn of_launch(&self, launch: &Launch) -> Vec<Receiver> {
+    pub(super) fn of_launch(&self, launch: &Launch) -> Vec<Arc<Receiver>> {
         let asked = self.requests.iter().filter(|(index, _)| {
             let tool = &self.tools.all[*index];
             tool.call(|tool| tool.observes(launch)) == Some(true)
         });
-        let receivers = asked.map(|&(index, request)| Receiver {
-            tools: Arc::clone(&self.tools),
-            index,
-            request,
+        let receivers = asked.map(|&(index, request)| {
+            Arc::new(Receiver {
+                tools: Arc::clone(&self.tools),
+                index,
+                request,
+            })
         });
         receivers.collect()
     }
@@ -213,5 +220,15 @@ impl Receiver {
     /// Passes events to the tool.
     pub(super) fn receive(&self, launch: &Launch, events: Events<'_>) {
         self.tools.all[self.index].call(|tool| tool.events(launch, events));
+    }
+
+    /// Returns a receiver of the events of one thread, if the tool wants events without delay.
+    pub(super) fn worker(&self, launch: &Launch) -> Option<Box<dyn Worker>> {
+        self.tools.all[self.index].call(|tool| tool.worker(launch))?
+    }
+
+    /// Calls a receiver of the tool ([`Worker`]), unless the tool has panicked before.
+    pub(super) fn call(&self, call: impl FnOnce()) {
+        self.tools.all[self.index].call(|_| call());
     }
 }

@@ -256,8 +256,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Returns the text of a leaf in which placeholders, such as the placeholder for the mask, are
-    /// replaced.
+    /// Returns the text of a leaf statement. Placeholders in the text, such as `<M>` for the mask,
+    /// are replaced by their values at the current position.
     fn leaf(&mut self, leaf: &Leaf, scope: &Scope) -> String {
         let mut text = leaf.text.replace("<M>", &scope.mask);
         if text.contains("<L>") {

@@ -98,6 +98,9 @@ impl Geometry {
     }
 }
 
+/// Maximum number of bits that a surface access loads or stores: the bits of the largest texel.
+const MAX_SURFACE_BITS: u32 = 128;
+
 /// The properties of a texture or surface instruction: its modifiers and types.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Access {
@@ -205,7 +208,10 @@ impl Access {
             self.operation,
             Operation::Txq | Operation::Suq | Operation::Istypep
         );
+        let moves = matches!(self.operation, Operation::Suld | Operation::Sust);
+        let bits = self.ty.bits() << self.count_log2;
         counts.contains(&self.count_log2)
+            && (!moves || bits <= MAX_SURFACE_BITS)
             && asks == (self.query != Query::None)
             && asks == (self.geometry == Geometry::None)
             && (self.operation == Operation::Sured) == (self.reduction != AtomOp::None)
@@ -390,6 +396,12 @@ mod tests {
         assert_eq!(Access::from_payload(level().payload() | 1 << 63), None);
         assert_eq!(Access::from_payload(level().payload() | 0xff << 40), None);
         assert_eq!(Access::from_words("tex.2d"), None);
+        for words in ["suld.2d.v2.b64.s32", "sust.2d.v4.b32.s32"] {
+            assert!(Access::from_words(words).is_some(), "{words}");
+        }
+        for words in ["suld.2d.v4.b64.s32", "sust.2d.v2.b128.s32"] {
+            assert_eq!(Access::from_words(words), None, "{words}");
+        }
     }
 
     #[test]

@@ -91,8 +91,8 @@ impl Fractions {
         )
     }
 
-    /// Converts the components with index `index` of all lanes to numbers. The format must have a
-    /// component with this index.
+    /// Decodes one component (red, green, blue or alpha, by `index`) of the texels of all lanes, as
+    /// the format of the texture defines. The format must have a component with this index.
     #[inline(always)]
     pub(super) fn numbers<const N: usize>(
         &self,

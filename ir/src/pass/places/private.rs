@@ -151,14 +151,25 @@ fn at_array(function: &Function, value: Value, stride: i64) -> Option<Element> {
     }
 }
 
+/// Returns the value from which `value` is converted without a change, through at most [`MOST_STEPS`] conversions.
+fn before_conversions(function: &Function, mut value: Value) -> Value {
+    for _ in 0..MOST_STEPS {
+        let Some(inst) = function.dfg.def_inst(value) else {
+            break;
+        };
+        match (function.dfg.insts[inst].opcode, function.dfg.args(inst)) {
+            (Opcode::Cvt | Opcode::Bitcast, &[a]) if is_word(function, value, a) => value = a,
+            _ => break,
+        }
+    }
+    value
+}
+
 /// Returns the constant factor of `tid.x`, if `value` is the product of that factor and `tid.x`.
 fn scaled_thread(function: &Function, value: Value) -> Option<i64> {
-    let inst = function.dfg.def_inst(value)?;
+    let inst = function.dfg.def_inst(before_conversions(function, value))?;
     let data = &function.dfg.insts[inst];
     match (data.opcode, function.dfg.args(inst)) {
-        (Opcode::Cvt | Opcode::Bitcast, &[a]) if is_word(function, value, a) => {
-            scaled_thread(function, a)
-        }
         (Opcode::Mul, &[a, b]) if data.mods.half() != Half::Hi => thread_times(function, a, b),
         (Opcode::Shl, &[a, b]) if is_thread(function, a) => {
             1i64.checked_shl(signed_constant(function, b)?.try_into().ok()?)
@@ -178,15 +189,9 @@ fn thread_times(function: &Function, a: Value, b: Value) -> Option<i64> {
 }
 
 fn is_thread(function: &Function, value: Value) -> bool {
-    let Some(inst) = function.dfg.def_inst(value) else {
-        return false;
-    };
-    let data = &function.dfg.insts[inst];
-    match (data.opcode, function.dfg.args(inst)) {
-        (Opcode::Cvt | Opcode::Bitcast, &[a]) if is_word(function, value, a) => {
-            is_thread(function, a)
-        }
-        (Opcode::SReg, _) => payload_sreg(data.payload()) == Some(SpecialReg::TidX),
-        _ => false,
-    }
+    let inst = function.dfg.def_inst(before_conversions(function, value));
+    inst.is_some_and(|inst| {
+        let data = &function.dfg.insts[inst];
+        data.opcode == Opcode::SReg && payload_sreg(data.payload()) == Some(SpecialReg::TidX)
+    })
 }

@@ -25,6 +25,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::collective::Pass;
 use super::{Lanes, NOBODY, Slice, Vars};
 use crate::emit::clif_type;
+use crate::emit::control::distinct;
 use crate::emit::lane::{EmitError, host};
 
 /// The blocks and variables of the masked code.
@@ -342,11 +343,12 @@ impl Slice<'_, '_> {
 
     fn branch_table(&mut self, inst: Inst, targets: &[BlockCall]) -> Result<(), EmitError> {
         let index = self.lane.function.dfg.args(inst)[0];
+        let (calls, entries) = distinct(targets);
         if self.mask.is_none() && self.is_uniform(index) {
-            let edges: Vec<ir::Block> =
-                targets.iter().map(|_| self.lane.b.create_block()).collect();
-            self.lane.table_jump(index, &edges);
-            for (&edge, call) in edges.iter().zip(targets) {
+            let edges: Vec<ir::Block> = calls.iter().map(|_| self.lane.b.create_block()).collect();
+            let table: Vec<ir::Block> = entries.iter().map(|&entry| edges[entry]).collect();
+            self.lane.table_jump(index, &table);
+            for (&edge, call) in edges.iter().zip(calls) {
                 self.lane.b.switch_to_block(edge);
                 self.made.clear();
                 self.full_edge(call)?;
@@ -363,8 +365,8 @@ impl Slice<'_, '_> {
             Some(mask) => mask.clone(),
             None => self.all_lanes(),
         };
-        let mut ways: Vec<(&BlockCall, Lanes)> = Vec::new();
-        for (number, call) in targets.iter().enumerate().skip(1) {
+        let mut masks: Vec<Option<Lanes>> = vec![None; calls.len()];
+        for (number, &entry) in entries.iter().enumerate().skip(1) {
             let wanted = self.constant(types::I32X4, number as u64 - 1);
             let hit: Lanes = lanes
                 .iter()
@@ -372,9 +374,21 @@ impl Slice<'_, '_> {
                 .collect();
             let hit = self.and(&hit, &rest);
             rest = self.and_not(&rest, &hit);
-            ways.push((call, hit));
+            masks[entry] = Some(match masks[entry].take() {
+                Some(known) => self.or(&known, &hit),
+                None => hit,
+            });
         }
-        ways.push((&targets[0], rest));
+        // The first target is that of lanes whose index is out of range.
+        masks[0] = Some(match masks[0].take() {
+            Some(known) => self.or(&known, &rest),
+            None => rest,
+        });
+        let ways = calls.into_iter().zip(masks);
+        let mut ways: Vec<(&BlockCall, Lanes)> = ways
+            .filter_map(|(call, mask)| Some((call, mask?)))
+            .collect();
+        ways.rotate_left(1);
         if self.mask.is_some() {
             for (call, mask) in ways {
                 // It is not known at compile time whether all lanes take the same edge, so parameters are passed under

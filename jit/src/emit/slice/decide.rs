@@ -19,6 +19,9 @@ use rustc_hash::FxHashMap;
 use super::Slice;
 use crate::emit::fast::integer_condition;
 
+/// Maximum depth of a condition that an endpoint test decides ([`Slice::decide`] is recursive).
+const MAX_DEPTH: u32 = 64;
+
 /// Result of an endpoint test of a condition. If the test decides nothing, both fields are zero.
 #[derive(Clone, Copy)]
 pub(super) struct Decided {
@@ -67,33 +70,45 @@ impl Slice<'_, '_> {
                 }
             }
         }
-        let once = uses.iter().filter(|&(&value, &(count, block))| {
+        let decidable = self.decidable();
+        let once = uses.iter().filter(|&(value, &(count, block))| {
             count == 1
-                && self.view.uniformity.home(value) == Some(block)
-                && self.view.uniformity.class(value) == Class::Varying
-                && self.waits(value, block)
+                && self.view.uniformity.home(*value) == Some(block)
+                && self.view.uniformity.class(*value) == Class::Varying
+                && decidable.contains_key(value)
         });
         self.conditions = once.map(|(&value, _)| value).collect();
     }
 
-    /// Returns whether a value is a condition that an endpoint test may decide.
-    fn waits(&self, value: Value, block: Block) -> bool {
-        let function = self.lane.function;
-        let Some(inst) = function.dfg.def_inst(value) else {
-            return false;
-        };
-        match function.dfg.insts[inst].opcode {
-            Opcode::Setp => self.ordered(inst, block).is_some(),
-            Opcode::And | Opcode::Or | Opcode::Not => {
-                function.dfg.ty(value).kind() == Kind::Pred
-                    && function.dfg.args(inst).iter().any(|&arg| {
-                        function.dfg.ty(arg).kind() == Kind::Pred
-                            && self.view.uniformity.home(arg) == Some(block)
-                            && self.waits(arg, block)
-                    })
+    /// Returns the conditions that an endpoint test may decide, and the depth of each: 1 for a comparison, and 1 more
+    /// than the depth of its operands for a combination of conditions.
+    fn decidable(&self) -> FxHashMap<Value, u32> {
+        let dfg = &self.lane.function.dfg;
+        let mut found: FxHashMap<Value, u32> = FxHashMap::default();
+        for &block in &self.view.linear.order {
+            for &inst in self.lane.function.insts(block) {
+                let &[value] = dfg.results(inst) else {
+                    continue;
+                };
+                let depth = match dfg.insts[inst].opcode {
+                    Opcode::Setp => self.ordered(inst, block).map(|_| 1),
+                    Opcode::And | Opcode::Or | Opcode::Not
+                        if dfg.ty(value).kind() == Kind::Pred =>
+                    {
+                        let args = dfg.args(inst).iter();
+                        let args =
+                            args.filter(|&&arg| self.view.uniformity.home(arg) == Some(block));
+                        let deepest = args.filter_map(|arg| found.get(arg)).max();
+                        deepest.map(|depth| depth + 1)
+                    }
+                    _ => None,
+                };
+                if let Some(depth) = depth.filter(|&depth| depth <= MAX_DEPTH) {
+                    found.insert(value, depth);
+                }
             }
-            _ => false,
         }
+        found
     }
 
     /// Returns the comparison that an instruction makes, if an endpoint test may decide the comparison.

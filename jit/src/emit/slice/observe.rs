@@ -2,16 +2,30 @@
 
 use std::mem::offset_of;
 
+use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, types};
 use margay_ir::analysis::uniformity::Class;
 use margay_ir::entity::{Inst, Value};
 use margay_ir::function::InstData;
-use margay_ir::observe::ObservedAccess;
+use margay_ir::observe::{ObservedAccess, ObservedEvent};
 use margay_ops::types::Kind;
 
 use super::Slice;
 use crate::abi::{CheckedLanes, Helpers};
 use crate::emit::lane::{EmitError, host};
+
+/// Returns whether an event has an operand that is 0 or not 0 in each lane.
+fn is_choice(data: &InstData) -> bool {
+    let event = ObservedEvent::from_payload(data.payload());
+    matches!(
+        event,
+        Some(
+            ObservedEvent::Instruction { .. }
+                | ObservedEvent::InstructionRun { .. }
+                | ObservedEvent::Branch
+        )
+    )
+}
 
 impl Slice<'_, '_> {
     /// Emits a call of a host helper, which records an access of all active lanes.
@@ -50,9 +64,13 @@ impl Slice<'_, '_> {
     /// Emits a call of a host helper, which records an event of all active lanes that is not a memory access.
     pub(super) fn observe_event(&mut self, inst: Inst, data: &InstData) -> Result<(), EmitError> {
         let args = self.lane.function.dfg.args(inst).to_vec();
-        let (cells, operands, operand_bytes) = self.put_operands(&args)?;
+        let (narrow, (cells, operands, operand_bytes)) = match args[..] {
+            [chosen] if is_choice(data) => (true, (self.chosen_bits(chosen)?, 1, 4)),
+            _ => (false, self.put_operands(&args)?),
+        };
         let shape = CheckedLanes {
             width: self.view.width,
+            narrow,
             operands,
             operand_bytes,
             ..CheckedLanes::default()
@@ -65,6 +83,18 @@ impl Slice<'_, '_> {
         let offset = offset_of!(Helpers, observe_event);
         self.lane.helper("observe_event", offset, &args, None);
         Ok(())
+    }
+
+    /// Emits a word with one bit for each lane, which states whether the lane's operand is not 0.
+    fn chosen_bits(&mut self, operand: Value) -> Result<ir::Value, EmitError> {
+        let lanes = self.get(operand)?;
+        let zero = self.constant(types::I32X4, 0);
+        let chosen = lanes
+            .iter()
+            .map(|&four| self.lane.b.ins().icmp(IntCC::NotEqual, four, zero))
+            .collect();
+        let bits = self.bits(&chosen);
+        Ok(self.lane.b.ins().uextend(types::I64, bits))
     }
 
     /// Emits the packed form of `shape` with the active lanes and the thread of the first lane.

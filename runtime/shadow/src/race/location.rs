@@ -12,14 +12,17 @@ use super::{Access, Detector, Scope};
 struct Released {
     /// The clock that strong writes have released to all threads of the device.
     device: Shared,
-    /// The clocks that strong writes have released to the threads of one CTA or cluster. Each entry contains the
-    /// scope; the CTA (its [`CtaId`] or [`ALL_CTAS`]) or the index of the cluster; and the clock.
-    narrow: SmallVec<[(Scope, u64, Shared); 1]>,
+    /// The clocks that strong writes have released to the threads of one CTA or cluster, with the scope.
+    narrow: SmallVec<[(Scope, Threads, Shared); 1]>,
 }
+
+/// The threads to which a clock of [`Released::narrow`] is released: 0 and the CTA (its [`CtaId`] or [`ALL_CTAS`]), or
+/// the launch and the index of the cluster.
+type Threads = (u32, u64);
 
 impl Released {
     /// Adds a clock for the threads of a CTA or a cluster.
-    fn add(&mut self, (width, group): (Scope, u64), released: &Shared) {
+    fn add(&mut self, (width, group): (Scope, Threads), released: &Shared) {
         let mut known = self.narrow.iter_mut();
         match known.find(|(w, g, _)| (*w, *g) == (width, group)) {
             Some((.., clock)) => clock::join(clock, released),
@@ -84,8 +87,8 @@ impl Location {
 
     /// Returns the clocks that a strong read with scope `scope` in a CTA obtains. The index of a
     /// clock is the least [`Scope`] with which the reader must acquire to obtain the accesses in
-    /// the clock.
-    fn clocks(&self, access: Access, scope: Scope, id: CtaId, cluster: u64) -> [Shared; 3] {
+    /// the clock. `cluster` contains the launch and the index of the cluster of the CTA.
+    fn clocks(&self, access: Access, scope: Scope, id: CtaId, cluster: Threads) -> [Shared; 3] {
         let current = (!self.waits(access)).then_some(&self.released);
         let mut clocks = [None, None, None];
         for from in current.into_iter().chain([&self.completed]) {
@@ -94,7 +97,7 @@ impl Location {
             }
             for (width, group, released) in &from.narrow {
                 let here = match width {
-                    Scope::Cta => *group == u64::from(id) || *group == ALL_CTAS,
+                    Scope::Cta => *group == (0, id.into()) || *group == (0, ALL_CTAS),
                     _ => *group == cluster && scope != Scope::Cta,
                 };
                 if here {
@@ -191,7 +194,7 @@ impl Detector {
         if access.polls && cta.has_seen(thread, seen) {
             return;
         }
-        let clocks = location.clocks(access, scope, id, cta.cluster);
+        let clocks = location.clocks(access, scope, id, (cta.launch, cta.cluster));
         let mut clock = None;
         for released in clocks.iter().rev() {
             clock::join(&mut clock, released);
@@ -283,9 +286,10 @@ impl Detector {
         let mut add = |width, group| location.released.add((width, group), &released);
         if released.is_some() {
             // Threads of the writer's CTA or cluster can also acquire these accesses with a read of a narrower scope.
-            add(Scope::Cta, place.map_or(u64::from(id), |_| ALL_CTAS));
+            let threads = place.map_or(u64::from(id), |_| ALL_CTAS);
+            add(Scope::Cta, (0, threads));
             if width >= Scope::Cluster {
-                add(Scope::Cluster, cta.cluster);
+                add(Scope::Cluster, (cta.launch, cta.cluster));
             }
         }
         let by = Thread {

@@ -107,6 +107,7 @@ impl Detector {
         };
         // A wait for the copy is missing only if the thread knows that the copy was issued. Otherwise the accesses can
         // also occur in the opposite order, and then the wait would not order them.
+        let is_copy = group.copy.is_some() || copy.is_some();
         let incomplete = self.end_of(group, first, entry.writes).is_none();
         let issued = (first, group.time);
         let unwaited = incomplete && cta.knows(by.cta, by.index, issued, Basis::Guaranteed);
@@ -122,7 +123,11 @@ impl Detector {
             Missing::Scope
         } else if both_strong.is_some() && !alike {
             Missing::Size
-        } else if suspected != unknown && !(sufficient && group.cta == by.cta) {
+        } else if suspected != unknown
+            && !(sufficient && group.cta == by.cta)
+            && !(same_warp && !is_copy)
+            && self.passes_flag(by, entry, access, unknown & !suspected)
+        {
             match cta.is_narrow(by.index) {
                 true => Missing::Scope,
                 false => Missing::Fence,
@@ -144,11 +149,35 @@ impl Detector {
             thread: by.index,
             address: 0,
             missing,
-            same_warp: same_warp && group.copy.is_none() && copy.is_none(),
+            same_warp: same_warp && !is_copy,
             both_write: false,
             volatile: included && volatile,
             reader_lacks_fence: assumed,
             threads: 1,
+        })
+    }
+
+    /// Returns whether a flag other than the accessed memory itself tells the thread `by` of the earlier accesses of
+    /// the lanes `mask`, so that fences on both sides of the flag would order the accesses. If only the earlier access is
+    /// atomic, the thread can know the atomic access only because it has itself accessed the same memory atomically.
+    /// A fence does not order the two accesses then: in another schedule, the atomic access is the later one. The
+    /// function therefore requires that the thread also knows a later strong write of the same lane.
+    fn passes_flag(&self, by: Thread, entry: &Entry, access: Access, mask: u32) -> bool {
+        let group = &self.groups[entry.group as usize - 1];
+        if group.strong.is_none() || access.strong.is_some() {
+            return true;
+        }
+        let later = Time {
+            interval: group.time.interval + 1,
+            ..group.time
+        };
+        let cta = &self.ctas[by.cta as usize];
+        lanes(mask).any(|lane| {
+            let thread = Thread {
+                cta: group.cta,
+                index: group.warp * 32 + lane,
+            };
+            cta.knows(by.cta, by.index, (thread, later), Basis::Suspected)
         })
     }
 

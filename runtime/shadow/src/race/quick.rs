@@ -538,8 +538,9 @@ impl Detector {
     }
 
     /// Records a weak access of one thread, on the short path where possible, and calls `report` for
-    /// each race. Returns false and records nothing if the access is not weak, or if threads of the CTA
-    /// hold locks or are issuing asynchronous operations.
+    /// each race. Returns false and records nothing if the access is not weak, if a thread of the CTA
+    /// holds a lock, or if a thread of the CTA executes an instruction that starts an asynchronous
+    /// operation: the accesses of this instruction are being recorded.
     pub(super) fn access_shortly(
         &mut self,
         by: Thread,

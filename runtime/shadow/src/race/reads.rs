@@ -78,8 +78,9 @@ pub(super) struct Reader {
     pub(super) cta: u64,
     pub(super) first: u32,
     pub(super) time: Time,
-    /// Index of the last interval in which all accesses of each warp of the run happen before the
-    /// next access of every lane of this warp. The same holds for all earlier intervals.
+    /// An index of an interval for which this is true of each warp of the run: the accesses of the
+    /// warp until the end of the interval happen before the next access of each of its lanes. It is
+    /// the largest such index.
     pub(super) common: u32,
 }
 

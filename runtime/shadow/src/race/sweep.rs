@@ -15,16 +15,39 @@ const FIRST: usize = 1 << 18;
 /// The groups of accesses that are free for reuse.
 #[derive(Debug, Default)]
 pub(super) struct Unused {
+    /// In descending order.
     groups: Vec<GroupId>,
-    /// Number of groups in use after the last search; 0 before the first search.
+    /// Number of groups that were in use after the last search, or that were skipped since then; 0 before the first
+    /// search.
     kept: usize,
+}
+
+impl Unused {
+    /// Removes the first `count` groups with consecutive IDs, and returns the first ID. Skips the groups before them:
+    /// they can be reused only after the next search. Without this, groups that are not consecutive would prevent this
+    /// search if the detector needed only consecutive groups.
+    fn take_consecutive(&mut self, count: u32) -> Option<GroupId> {
+        let (mut first, mut length) = (NONE, 0);
+        while let Some(id) = self.groups.pop() {
+            if length == 0 || id != first + length {
+                self.kept += length as usize;
+                (first, length) = (id, 0);
+            }
+            length += 1;
+            if length == count {
+                return Some(first);
+            }
+        }
+        self.kept += length as usize;
+        None
+    }
 }
 
 impl Detector {
     /// Searches for unused groups if three conditions hold: no group can be reused, there are at
     /// least [`FIRST`] groups, and there are at least twice as many groups as were in use after the
-    /// last search. Between two searches, therefore, at least as many groups are created as were in use
-    /// after the first of the two. The search frees every group that no recorded access
+    /// last search or were skipped since then. Between two searches, therefore, at least as many groups are created as
+    /// were in use after the first of the two. The search frees every group that no recorded access
     /// belongs to and that is not the current group of an instruction and a warp. The function must
     /// therefore not be called while a caller uses such a group.
     pub(super) fn sweep_groups(&mut self) {
@@ -60,15 +83,7 @@ impl Detector {
 
     /// Adds `count` groups with consecutive IDs, which `make` creates, and returns the first ID.
     pub(super) fn add_groups(&mut self, count: u32, make: impl Fn(u32) -> Group) -> GroupId {
-        let unused = &mut self.unused.groups;
-        let kept = unused.len().saturating_sub(count as usize);
-        let free = unused[kept..].iter().rev().copied();
-        let follows = |first: GroupId| free.clone().zip(first..).all(|(id, next)| id == next);
-        if unused.len() - kept == count as usize
-            && let Some(&first) = unused.last()
-            && follows(first)
-        {
-            unused.truncate(kept);
+        if let Some(first) = self.unused.take_consecutive(count) {
             for index in 0..count {
                 self.groups[(first + index) as usize - 1] = make(index);
             }
@@ -86,6 +101,7 @@ impl Detector {
 
 #[cfg(test)]
 mod tests {
+    use super::super::reads::Run;
     use super::super::{Access, Shape, Site};
     use super::*;
 
@@ -122,5 +138,31 @@ mod tests {
         assert_eq!(access(&mut detector, 0, 3, Access::WRITE, 4096), []);
         assert_eq!(access(&mut detector, 32, 4, Access::READ, 4096), [3]);
         assert_eq!(access(&mut detector, 0, 5, Access::READ, 1 << 20), [17]);
+    }
+    /// A CTA writes shared memory in so many intervals that searches for unused groups take place. All accesses are
+    /// runs, which need groups with consecutive IDs, except the first two: the group of the second stays in use, so
+    /// the group of the first is free but not consecutive with the other free groups.
+    #[test]
+    fn groups_of_runs_are_reused() {
+        let mut detector = Detector::default();
+        let id = detector.add_cta(0, 0, 0, 64);
+        detector.order_by_barriers_only(id);
+        for _ in 0..2 {
+            detector.access(id, 3, (9, Access::WRITE), (1 << 20, 4), |_| {});
+            detector.complete_barrier(id, 0, &[u32::MAX; 2], &[u32::MAX; 2]);
+        }
+        let run = Run {
+            address: 4096,
+            first: 0,
+            threads: 64,
+            stride: 4,
+            bytes: 4,
+        };
+        for step in 0..FIRST {
+            let report = |_, _| unreachable!("barriers order the accesses");
+            assert!(detector.adjacent_run(id, (1, Access::WRITE), &run, report));
+            detector.complete_barrier(id, 0, &[u32::MAX; 2], &[u32::MAX; 2]);
+            assert!(detector.groups.len() <= FIRST + 8, "step {step}");
+        }
     }
 }

@@ -15,6 +15,7 @@ use super::{Chunk, Examiner, KNOWN_SITES, Observed};
 use crate::checks::{
     Access as CheckAccess, Extents, Finding, Kind, Other, Races, Severity, SiteInfo,
 };
+use crate::native::reach::is_in_workspace;
 
 /// Converts a PTX scope to a scope of the race detector.
 pub(super) fn scope_of(scope: PtxScope) -> Scope {
@@ -88,8 +89,11 @@ impl Examiner<'_> {
             true => Window::Shared,
             false => Window::Global,
         };
-        let access = described(at.access, self.writes(at.access, address, operands), window);
-        if access.signals || access.strong.is_some() && races.detector.is_object(address) {
+        let mut access = described(at.access, self.writes(at.access, address, operands), window);
+        if is_in_workspace(self.info, address, bytes.into()) {
+            // As at an mbarrier, the order of the arrivals at a grid barrier has no effect.
+            access.signals = access.reads && access.writes;
+        } else if access.signals || access.strong.is_some() && races.detector.is_object(address) {
             let mut word = [0; 8];
             if crate::fault::access::read(&mut word, address).is_ok() {
                 let parity = u64::from_ne_bytes(word) >> mbarrier::PARITY == 1;

@@ -8,7 +8,7 @@ use margay_ops::mods::StateSpace;
 use smallvec::SmallVec;
 
 use crate::native::launch::PtxLaunch;
-use crate::observe::{CtaBuffer, LaunchSink, RawAccess, RawAddresses, RawEvent, Space};
+use crate::observe::{CtaBuffer, LaunchSink, RawAccess, RawAddresses, RawEvent, Space, Workers};
 
 /// Records the events of those CTAs that run one after the other in the same window.
 pub(in crate::native) struct Recorder<'a> {
@@ -17,6 +17,10 @@ pub(in crate::native) struct Recorder<'a> {
     cta: CtaInfo,
     /// The linear index of the current CTA, and the records of this CTA.
     current: Option<(u64, CtaBuffer)>,
+    /// The receivers of tools that want events without delay.
+    workers: Option<Workers>,
+    /// Whether events are recorded for other tools.
+    records: bool,
 }
 
 impl<'a> Recorder<'a> {
@@ -30,6 +34,8 @@ impl<'a> Recorder<'a> {
             info: launch.info_for(&cta),
             cta,
             current: None,
+            workers: sink.take_workers(),
+            records: sink.records(),
         }
     }
 
@@ -66,11 +72,13 @@ impl<'a> Recorder<'a> {
         let operand = |index: usize, lane: usize| lanes.operands[index][lane] as u32;
         let shift = lanes.first % 32;
         match lanes.event {
-            ObservedEvent::Instruction { .. } | ObservedEvent::Branch => {
-                let chosen = match lanes.operands {
-                    [] => lanes.mask,
-                    _ => mask_of(lanes.mask, |lane| operand(0, lane) != 0),
-                };
+            ObservedEvent::Instruction { .. }
+            | ObservedEvent::InstructionRun { .. }
+            | ObservedEvent::Branch => {
+                if lanes.operands.is_empty() {
+                    return self.event_of(lanes, lanes.mask, &[]);
+                }
+                let chosen = mask_of(lanes.mask, |lane| operand(0, lane) != 0);
                 self.event_of(lanes, lanes.mask, &[chosen << shift]);
             }
             _ => {
@@ -89,6 +97,26 @@ impl<'a> Recorder<'a> {
         }
     }
 
+    /// Records an event whose operand states for each lane in `mask` whether it is in `chosen`. Bit 0 of the masks
+    /// belongs to the thread `first`.
+    pub(in crate::native) fn choice(
+        &mut self,
+        cta: u64,
+        (event, loc): (ObservedEvent, SourceLoc),
+        (first, mask): (u32, u32),
+        chosen: u32,
+    ) {
+        self.move_to(cta);
+        let lanes = ObservedLaneEvent {
+            event,
+            loc,
+            first,
+            mask,
+            operands: &[],
+        };
+        self.event_of(&lanes, mask, &[chosen << (first % 32)]);
+    }
+
     /// Records an event that occurs in several lanes with the same operands.
     fn event_of(&mut self, lanes: &ObservedLaneEvent<'_>, mask: u32, operands: &[u32]) {
         let what = RawEvent {
@@ -98,7 +126,10 @@ impl<'a> Recorder<'a> {
             mask: mask << (lanes.first % 32),
             operands,
         };
-        if let Some((_, buffer)) = &mut self.current {
+        if let Some(workers) = &mut self.workers {
+            workers.event(&what);
+        }
+        if let Some((_, buffer)) = self.current.as_mut().filter(|_| self.records) {
             self.sink.record_event(buffer, &what);
         }
     }
@@ -150,7 +181,10 @@ impl<'a> Recorder<'a> {
     }
 
     fn record(&mut self, what: &RawAccess<'_>) {
-        if let Some((_, buffer)) = &mut self.current {
+        if let Some(workers) = &mut self.workers {
+            workers.access(what);
+        }
+        if let Some((_, buffer)) = self.current.as_mut().filter(|_| self.records) {
             self.sink.record(buffer, what);
         }
     }
@@ -239,12 +273,24 @@ impl<'a> Recorder<'a> {
         self.close();
         self.cta.linear = cta;
         self.cta.index = self.info.cta_index(cta);
-        self.current = Some((cta, self.sink.open(cta)));
+        if let Some(workers) = &mut self.workers {
+            workers.enter(&self.sink.cta(cta));
+        }
+        let buffer = match self.records {
+            true => self.sink.open(cta),
+            false => CtaBuffer::default(),
+        };
+        self.current = Some((cta, buffer));
     }
 
     fn close(&mut self) {
         if let Some((cta, buffer)) = self.current.take() {
-            self.sink.close(cta, buffer);
+            if let Some(workers) = &mut self.workers {
+                workers.leave(&self.sink.cta(cta));
+            }
+            if self.records {
+                self.sink.close(cta, buffer);
+            }
         }
     }
 }
@@ -252,6 +298,9 @@ impl<'a> Recorder<'a> {
 impl Drop for Recorder<'_> {
     fn drop(&mut self) {
         self.close();
+        if let Some(workers) = self.workers.take() {
+            self.sink.put_workers(workers);
+        }
     }
 }
 

@@ -156,8 +156,12 @@ impl Link {
     }
 
     /// Links all inputs. In the linked PTX, the code of the LTO-IR inputs precedes the code of the
-    /// PTX inputs.
+    /// PTX inputs. A second call fails and does not change the result, as in NVIDIA's linker.
     pub(super) fn complete(&mut self) -> c_int {
+        if self.result.is_some() {
+            self.complain("the link is already complete");
+            return code::INTERNAL;
+        }
         if self.lto_inputs == 0 && self.texts.is_empty() {
             if !self.log.is_empty() {
                 // All inputs were rejected.
@@ -269,6 +273,8 @@ mod tests {
         assert_eq!(selection.texts.len(), 2);
         assert!(selection.texts[1].text.contains(".func f"));
         assert_eq!(link.add(input::PTX, FIRST, c"late"), code::INVALID_INPUT);
+        assert_eq!(link.complete(), code::INTERNAL);
+        assert_eq!(link.output(Output::Cubin).as_deref(), Ok(&image[..]));
     }
 
     #[test]

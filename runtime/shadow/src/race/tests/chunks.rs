@@ -1,21 +1,9 @@
 //! Compares the races that the detector finds if it records the accesses of several lanes together
 //! with the races that it finds if it records these accesses one by one.
 
+use super::super::reads::tests::Numbers;
 use super::super::*;
 use super::{ATOMIC, X};
-
-/// A sequence of pseudo-random numbers.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, end: u32) -> u32 {
-        self.0 = self
-            .0
-            .wrapping_mul(6364136223846793005)
-            .wrapping_add(1442695040888963407);
-        (self.0 >> 33) as u32 % end
-    }
-}
 
 /// Performs random accesses of chunks of lanes, and random synchronisation. Returns for each race
 /// the sites of both accesses and the missing operation. If `together` is true, one call records

@@ -1,0 +1,88 @@
+//! The profiler of processes that `margay profile` runs.
+//!
+//! `MARGAY_PROFILE` names a folder. Each process that uses the library writes its profile to a file in this folder when
+//! it exits, and from time to time before, because a process can be killed.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use margay::observe::{Tool, set_global_tools};
+use margay_profile::{Options, Profiler};
+
+use crate::guard;
+
+static PROFILER: OnceLock<Arc<Profiler>> = OnceLock::new();
+
+/// The address of the function that requests the profiler when the library is loaded: before the runtime exists.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_LOAD: extern "C" fn() = at_load;
+
+extern "C" fn at_load() {
+    set_global_tools(tools);
+}
+
+/// The address of the function that writes the profile when the process exits.
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static AT_EXIT: extern "C" fn() = at_exit;
+
+extern "C" fn at_exit() {
+    if !guard::is_ready() {
+        return;
+    }
+    let _ = std::panic::catch_unwind(|| {
+        if let Some(profiler) = PROFILER.get() {
+            profiler.save();
+        }
+    });
+}
+
+/// Creates the profiler that the environment variables request.
+fn tools() -> Vec<Arc<dyn Tool>> {
+    let Some(folder) = std::env::var_os("MARGAY_PROFILE") else {
+        return Vec::new();
+    };
+    let counts = std::env::var_os("MARGAY_PROFILE_COUNTS");
+    let file = PathBuf::from(folder).join(format!("{}.json", std::process::id()));
+    let profiler = Arc::new(Profiler::new(options(counts)).saving_to(file));
+    match PROFILER.set(Arc::clone(&profiler)) {
+        Ok(()) => profiler.tools(),
+        Err(_) => Vec::new(),
+    }
+}
+
+/// Returns the options that the value of `MARGAY_PROFILE_COUNTS` names: `launches`, `instructions`, `reuse`, or, by
+/// default, instructions and accesses.
+fn options(counts: Option<OsString>) -> Options {
+    let all = Options::default();
+    match counts.as_deref().and_then(|text| text.to_str()) {
+        Some("launches") => Options {
+            instructions: false,
+            accesses: false,
+            ..all
+        },
+        Some("instructions") => Options {
+            accesses: false,
+            ..all
+        },
+        Some("reuse") => Options { reuse: true, ..all },
+        _ => all,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_variable_selects_what_is_counted() {
+        let of = |text: Option<&str>| options(text.map(OsString::from));
+        assert_eq!(of(None), Options::default());
+        assert_eq!(of(Some("all")), Options::default());
+        assert!(!of(Some("launches")).instructions && !of(Some("launches")).accesses);
+        assert!(of(Some("instructions")).instructions && !of(Some("instructions")).accesses);
+        assert!(of(Some("reuse")).reuse && of(Some("reuse")).accesses);
+    }
+}

@@ -1,0 +1,153 @@
+//! Rules about accesses to memory.
+
+use super::{Found, number, share};
+use crate::document::AccessRow;
+use crate::requests::SECTOR_BYTES;
+
+pub(super) fn rules(found: &mut Found<'_>) {
+    let kernel = found.kernel;
+    for row in &kernel.accesses {
+        match row.space.as_str() {
+            "global" => global(found, row),
+            "shared" | "shared::cluster" => conflicts(found, row),
+            _ => {}
+        }
+        if row.kind == "atomic" {
+            collisions(found, row);
+        }
+    }
+    local(found);
+    reloads(found);
+}
+
+/// Returns the distance between the addresses of neighbouring threads in most requests of an access.
+fn usual_stride(row: &AccessRow) -> Option<i64> {
+    let usual = row.strides.iter().max_by_key(|stride| stride.requests)?;
+    (2 * usual.requests > row.requests).then_some(usual.bytes)
+}
+
+/// Describes the index of an access whose threads have the distance `stride`.
+fn index_text(row: &AccessRow, stride: Option<i64>) -> String {
+    let width = i64::from(row.width.max(1));
+    match stride {
+        Some(stride) if stride != 0 && stride % width == 0 => {
+            let elements = stride / width;
+            format!(
+                "; neighbouring threads access elements that are {elements} apart (index like threadIdx.x * {elements})"
+            )
+        }
+        Some(stride) if stride != 0 => {
+            format!("; the addresses of neighbouring threads are {stride} bytes apart")
+        }
+        Some(_) => String::new(),
+        None => "; the addresses of neighbouring threads have no common distance".to_owned(),
+    }
+}
+
+/// Requests that touch more sectors than their bytes need.
+fn global(found: &mut Found<'_>, row: &AccessRow) {
+    let excess = row.sectors.saturating_sub(row.ideal_sectors);
+    let weight = share(excess, found.summary.global.sectors);
+    let sectors = share(row.sectors, row.requests);
+    let ideal = share(row.ideal_sectors, row.requests);
+    let stride = usual_stride(row);
+    let (sectors_text, ideal_text) = (number(sectors), number(ideal));
+    if stride == Some(i64::from(row.width)) {
+        let text = format!(
+            "each request of this {} touches {sectors_text} sectors of {SECTOR_BYTES} bytes, {ideal_text} would do: the \
+             first address is not a multiple of {SECTOR_BYTES}",
+            row.kind
+        );
+        let advice =
+            "Align the start of each row, for example with cudaMallocPitch, or shift the index.";
+        return found.add("misaligned", Some(&row.source), weight, text, advice);
+    }
+    if sectors >= 1.5 * ideal {
+        let index = index_text(row, stride);
+        let text = format!(
+            "each request of this {} touches {sectors_text} sectors of {SECTOR_BYTES} bytes, {ideal_text} would \
+             do{index}",
+            row.kind
+        );
+        let advice = "Let neighbouring threads access neighbouring elements: exchange the indices, store an array for \
+                      each field instead of an array of structures, or copy a tile to shared memory first.";
+        found.add("uncoalesced", Some(&row.source), weight, text, advice);
+    }
+}
+
+/// Requests to shared memory that take several cycles because of bank conflicts.
+fn conflicts(found: &mut Found<'_>, row: &AccessRow) {
+    let excess = row.cycles.saturating_sub(row.ideal_cycles);
+    let weight = share(excess, found.summary.shared.cycles);
+    if share(row.cycles, row.ideal_cycles) < 1.25 {
+        return;
+    }
+    let stride = usual_stride(row);
+    let text = format!(
+        "each request of this {} of shared memory takes {} cycles, {} would do: threads access different words of one \
+         bank{}",
+        row.kind,
+        number(share(row.cycles, row.requests)),
+        number(share(row.ideal_cycles, row.requests)),
+        index_text(row, stride)
+    );
+    let advice = "Add one element to each row of the array (float tile[32][33]), or let neighbouring threads access \
+                  neighbouring words.";
+    found.add("bank-conflicts", Some(&row.source), weight, text, advice);
+}
+
+/// Atomic operations of a warp on equal addresses.
+fn collisions(found: &mut Found<'_>, row: &AccessRow) {
+    let collided = share(row.collisions, row.threads);
+    if collided < 0.25 {
+        return;
+    }
+    let weight = share(row.collisions, found.summary.atomics);
+    let text = format!(
+        "of the threads that execute this atomic operation together, {} of {} use the address of another one; hardware \
+         performs them one after the other",
+        number(share(row.collisions, row.requests)),
+        number(share(row.threads, row.requests))
+    );
+    let advice = "Combine the values of a warp or block first (__reduce_add_sync, shared memory), and let one thread \
+                  perform the atomic operation.";
+    found.add("atomic-collisions", Some(&row.source), weight, text, advice);
+}
+
+/// Accesses to local memory: arrays that are indexed dynamically, and registers that do not fit.
+fn local(found: &mut Found<'_>) {
+    let summary = &found.summary;
+    let requests = summary.local.requests;
+    let all = requests + summary.global.requests + summary.shared.requests;
+    let weight = share(requests, all);
+    let text = format!(
+        "{} of {} requests to memory access local memory, {} bytes in all",
+        requests,
+        all,
+        summary.local.bytes()
+    );
+    let advice = "Index local arrays with constants, so that they stay in registers (unroll the loop), or use shared \
+                  memory.";
+    found.add("local-memory", None, weight, text, advice);
+}
+
+/// Threads that load far more bytes from global memory than the launch touches, without shared memory.
+fn reloads(found: &mut Found<'_>) {
+    let Some(reuse) = &found.kernel.reuse else {
+        return;
+    };
+    let touched = reuse.lines * crate::reuse::LINE_BYTES;
+    let loaded = found.summary.global.loaded;
+    let times = share(loaded, touched);
+    if times < 8.0 || found.summary.shared.requests != 0 {
+        return;
+    }
+    let text = format!(
+        "threads load {loaded} bytes from global memory, but the launches touch only {touched} bytes: each byte is \
+         loaded {} times",
+        number(times)
+    );
+    let advice =
+        "Load a tile to shared memory once, synchronise, and let all threads of the block use it.";
+    found.add("reloads", None, 1.0 - 1.0 / times, text, advice);
+}

@@ -1,0 +1,91 @@
+//! Rules about the shape of launches and the distribution of work.
+
+use super::{Found, number, share};
+
+pub(super) fn rules(found: &mut Found<'_>) {
+    barriers(found);
+    balance(found);
+    occupancy(found);
+    few_blocks(found);
+}
+
+/// Barriers at which warps wait for a warp with far more instructions.
+fn barriers(found: &mut Found<'_>) {
+    let kernel = found.kernel;
+    for row in &kernel.barriers {
+        let all = row.waited + row.executed;
+        let waited = share(row.waited, all);
+        if waited < 0.25 {
+            continue;
+        }
+        let weight = share(row.waited, row.waited + found.summary.warps);
+        let text = format!(
+            "warps wait here: before this barrier, the warps execute {} instructions on average, and the last one {}",
+            number(share(row.executed, row.warps)),
+            number(share(all, row.warps))
+        );
+        let advice = "Distribute the work before the barrier evenly over the warps, or let fewer warps take part.";
+        found.add("barrier-imbalance", Some(&row.source), weight, text, advice);
+    }
+}
+
+/// Blocks with far more instructions than the average block.
+fn balance(found: &mut Found<'_>) {
+    let Some(balance) = found.kernel.balance else {
+        return;
+    };
+    let mean = share(balance.sum, balance.blocks);
+    if balance.blocks < 2 || (balance.most as f64) < 2.0 * mean {
+        return;
+    }
+    let text = format!(
+        "the block with the most instructions executes {}, the average block {}; the launch ends only after the longest \
+         block",
+        balance.most,
+        number(mean)
+    );
+    let advice = "Split large pieces of work, or let blocks fetch pieces from a common counter.";
+    let weight = 1.0 - mean / balance.most as f64;
+    found.add("block-imbalance", None, weight, text, advice);
+}
+
+/// Shapes that leave most of a multiprocessor empty.
+fn occupancy(found: &mut Found<'_>) {
+    let kernel = found.kernel;
+    let Some(row) = kernel.occupancy.iter().find(|row| row.capability == "8.0") else {
+        return;
+    };
+    let occupied = f64::from(row.warps) / f64::from(row.max_warps.max(1));
+    if occupied >= 0.5 {
+        return;
+    }
+    let text = format!(
+        "on a GPU with compute capability {}, {} of {} warps can be resident; the limit is set by the {}",
+        row.capability, row.warps, row.max_warps, row.limiter
+    );
+    let advice = match row.limiter.as_str() {
+        "registers" => {
+            "Limit the registers (__launch_bounds__, -maxrregcount), or split the kernel."
+        }
+        "shared memory" => "Use less shared memory in a block, for example smaller tiles.",
+        _ => "Use larger blocks: 128 to 512 threads are usual.",
+    };
+    found.add("occupancy", None, 0.5 * (1.0 - occupied), text, advice);
+}
+
+/// Launches with fewer blocks than a large GPU has multiprocessors.
+fn few_blocks(found: &mut Found<'_>) {
+    let kernel = found.kernel;
+    let blocks = share(kernel.blocks, kernel.launches);
+    // Launches with little work do not matter.
+    if blocks >= 100.0 || found.summary.executed < 10_000_000 {
+        return;
+    }
+    let text = format!(
+        "the launches have {} blocks on average; a large GPU has more than 100 multiprocessors, so most of them have \
+         nothing to do",
+        number(blocks)
+    );
+    let advice = "Use smaller or more blocks: divide the work of a block, for example along another dimension.";
+    found.add("few-blocks", None, 1.0 - blocks / 100.0, text, advice);
+}
