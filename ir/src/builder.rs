@@ -91,7 +91,7 @@ impl FunctionBuilder {
         self.loc = loc;
     }
 
-    /// Returns the source position that [`Builder::set_loc`] has set.
+    /// Returns the source position that [`Self::set_loc`] has set.
     pub fn loc(&self) -> SourceLoc {
         self.loc
     }

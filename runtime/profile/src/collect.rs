@@ -16,36 +16,10 @@ use rustc_hash::FxHashMap;
 use crate::counts::Counts;
 use crate::cta::CtaState;
 use crate::document::{self, LaunchShape, Profile, Slice};
+use crate::kernel::{self, Kernel, Shared};
+use crate::options::Options;
 use crate::reuse::ReuseDistances;
 use crate::save::SavedFile;
-
-/// What a profile contains.
-///
-/// ```
-/// use margay_profile::Options;
-///
-/// let options = Options { reuse: true, ..Options::default() };
-/// assert!(options.instructions && options.accesses);
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Options {
-    /// Whether to count instructions.
-    pub instructions: bool,
-    /// Whether to count accesses and barriers.
-    pub accesses: bool,
-    /// Whether to compute reuse distances and the footprint.
-    pub reuse: bool,
-}
-
-impl Default for Options {
-    fn default() -> Options {
-        Options {
-            instructions: true,
-            accesses: true,
-            reuse: false,
-        }
-    }
-}
 
 /// A tool that profiles all kernels of a runtime. The crate's documentation contains an example.
 #[derive(Debug)]
@@ -72,28 +46,6 @@ struct State {
     dropped_slices: u64,
     /// The beginnings of the launches that run: the number of the launch, and the time.
     running: FxHashMap<u64, Instant>,
-}
-
-/// What is known of a kernel.
-#[derive(Debug)]
-pub(crate) struct Kernel {
-    pub(crate) info: KernelInfo,
-    pub(crate) text: document::Text,
-    pub(crate) launches: u64,
-    pub(crate) failed: u64,
-    pub(crate) seconds: f64,
-    /// The launches by their shape, with their number.
-    pub(crate) shapes: BTreeMap<LaunchShape, u64>,
-    shared: Arc<Shared>,
-    pub(crate) reuse: ReuseDistances,
-}
-
-/// The counts of a kernel, to which the receivers of all threads add theirs.
-#[derive(Default, Debug)]
-struct Shared {
-    counts: Mutex<Counts>,
-    /// The CTAs that do not run at the moment, by launch and linear index.
-    ctas: Mutex<FxHashMap<(u64, u64), CtaState>>,
 }
 
 impl Profiler {
@@ -138,7 +90,7 @@ impl Profiler {
         let mut kernels: Vec<_> = state
             .kernels
             .values()
-            .map(|kernel| document::kernel(kernel, &kernel.shared.counts.lock(), self.options))
+            .map(|kernel| kernel::profile(kernel, &kernel.shared.counts.lock(), self.options))
             .collect();
         document::sort(&mut kernels);
         let copies = state

@@ -4,7 +4,8 @@ use margay::observe::{Access, AccessKind, InstructionRun, Position, Space};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use crate::requests::{self, Even, Lanes};
+use crate::memo::Memo;
+use crate::requests;
 
 /// A run of instructions: the function, the index of the first instruction, and the number of instructions.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -48,7 +49,7 @@ pub(crate) struct AccessKey {
 }
 
 /// Counts of accesses.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Default, Debug)]
 pub(crate) struct AccessCount {
     /// The size in bytes of the access of a lane.
     pub(crate) width: u32,
@@ -75,6 +76,7 @@ pub(crate) struct AccessCount {
     pub(crate) many_strides: bool,
     /// Number of requests without a common distance, or with a distance that is not in `strides`.
     pub(crate) other_strides: u64,
+    memo: Option<Box<Memo>>,
 }
 
 /// The maximum number of different distances in [`AccessCount::strides`].
@@ -89,18 +91,17 @@ impl AccessCount {
         self.requests += 1;
         self.lanes += lanes;
         self.bytes += lanes * bytes;
-        match requests::stride_of(access) {
+        let cost = self.memo.get_or_insert_default().cost(access);
+        match cost.stride {
             Some(Some(stride)) => self.stride(stride, 1),
             Some(None) => self.other_strides += 1,
             None => {}
         }
-        let even = Even::of(access);
+        self.collisions += cost.collisions;
         match access.space {
             Space::Shared | Space::SharedCluster => {
-                let cycles = even.and_then(|even| even.bank_cycles());
-                let (cycles, ideal) = cycles.unwrap_or_else(|| Lanes::of(access).bank_cycles());
-                self.cycles += cycles;
-                self.ideal_cycles += ideal;
+                self.cycles += cost.units;
+                self.ideal_cycles += cost.ideal_cycles;
             }
             // Each lane has its own local memory. Hardware stores the words with equal offsets of all lanes together.
             Space::Local => {
@@ -109,13 +110,9 @@ impl AccessCount {
                 self.ideal_sectors += sectors;
             }
             Space::Global | Space::Constant => {
-                let sectors = even.and_then(|even| even.sectors());
-                self.sectors += sectors.unwrap_or_else(|| Lanes::of(access).sectors());
+                self.sectors += cost.units;
                 self.ideal_sectors += requests::ideal_sectors(lanes, bytes);
             }
-        }
-        if access.kind == AccessKind::Atomic {
-            self.collisions += Lanes::of(access).collisions();
         }
     }
 
@@ -214,7 +211,7 @@ impl CtaCount {
 }
 
 /// All counts of a kernel.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Default, Debug)]
 pub(crate) struct Counts {
     pub(crate) runs: FxHashMap<Run, InstructionCount>,
     pub(crate) accesses: FxHashMap<AccessKey, AccessCount>,

@@ -5,14 +5,13 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use margay::observe::{AccessKind, Launch, Position, Space};
+use margay::observe::{Launch, Position};
 use margay::occupancy::Occupancy;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::collect::{Kernel, Options};
-use crate::counts::{Counts, InstructionCount};
+use crate::counts::Counts;
 
 /// The value of [`Profile::format`].
 pub const FORMAT: &str = "margay-profile";
@@ -468,7 +467,7 @@ impl KernelProfile {
         self.sort();
     }
 
-    fn sort(&mut self) {
+    pub(crate) fn sort(&mut self) {
         self.instructions
             .sort_by(|a, b| (&a.function, a.index).cmp(&(&b.function, b.index)));
         self.accesses.sort_by(|a, b| {
@@ -528,8 +527,8 @@ pub(crate) fn sort(kernels: &mut Vec<KernelProfile>) {
 /// The texts and positions of a kernel's instructions.
 #[derive(Default, Debug)]
 pub(crate) struct Text {
-    functions: FxHashMap<u32, String>,
-    instructions: FxHashMap<(u32, u32), (String, SourceRow)>,
+    pub(crate) functions: FxHashMap<u32, String>,
+    pub(crate) instructions: FxHashMap<(u32, u32), (String, SourceRow)>,
     positions: FxHashMap<Position, SourceRow>,
 }
 
@@ -557,7 +556,8 @@ impl Text {
         }
     }
 
-    fn source(&self, position: Position) -> SourceRow {
+    /// Returns the source of the instruction at a position.
+    pub(crate) fn source(&self, position: Position) -> SourceRow {
         self.positions.get(&position).cloned().unwrap_or_default()
     }
 }
@@ -581,7 +581,8 @@ fn source(launch: &Launch, position: Position) -> SourceRow {
 /// The compute capabilities for which profiles state the occupancy.
 const CAPABILITIES: [&str; 8] = ["7.0", "7.5", "8.0", "8.6", "8.9", "9.0", "10.0", "12.0"];
 
-fn occupancy(shapes: &[(LaunchShape, u64)], registers: u32) -> Vec<OccupancyRow> {
+/// Returns the occupancy of GPUs for the most frequent shape.
+pub(crate) fn occupancy(shapes: &[(LaunchShape, u64)], registers: u32) -> Vec<OccupancyRow> {
     let Some((shape, _)) = shapes.iter().max_by_key(|(_, count)| *count) else {
         return Vec::new();
     };
@@ -598,132 +599,4 @@ fn occupancy(shapes: &[(LaunchShape, u64)], registers: u32) -> Vec<OccupancyRow>
         })
     });
     rows.collect()
-}
-
-fn space_name(space: Space) -> &'static str {
-    match space {
-        Space::Global => "global",
-        Space::Shared => "shared",
-        Space::SharedCluster => "shared::cluster",
-        Space::Local => "local",
-        Space::Constant => "const",
-    }
-}
-
-fn kind_name(kind: AccessKind) -> &'static str {
-    match kind {
-        AccessKind::Load => "load",
-        AccessKind::Store => "store",
-        AccessKind::Atomic => "atomic",
-    }
-}
-
-/// Returns the profile of a kernel.
-pub(crate) fn kernel(kernel: &Kernel, counts: &Counts, options: Options) -> KernelProfile {
-    let mut of_instructions: FxHashMap<(u32, u32), InstructionCount> = FxHashMap::default();
-    for (run, &count) in &counts.runs {
-        for index in run.first..run.first + run.count {
-            of_instructions
-                .entry((run.function, index))
-                .or_default()
-                .add(count);
-        }
-    }
-    let instructions = of_instructions.into_iter().map(|(key, count)| {
-        let (opcode, source) = kernel
-            .text
-            .instructions
-            .get(&key)
-            .cloned()
-            .unwrap_or_default();
-        InstructionRow {
-            function: kernel
-                .text
-                .functions
-                .get(&key.0)
-                .cloned()
-                .unwrap_or_default(),
-            index: key.1,
-            opcode,
-            guarded: count.has_guard,
-            source,
-            warps: count.warps,
-            active: count.active,
-            executed: count.executed,
-            split: count.split,
-        }
-    });
-    let accesses = counts.accesses.iter().map(|(key, count)| {
-        let mut strides: Vec<StrideRow> = count
-            .strides
-            .iter()
-            .map(|&(bytes, requests)| StrideRow { bytes, requests })
-            .collect();
-        strides.sort_unstable();
-        AccessRow {
-            source: kernel.text.source(key.position),
-            space: space_name(key.space).to_owned(),
-            kind: kind_name(key.kind).to_owned(),
-            width: count.width,
-            requests: count.requests,
-            threads: count.lanes,
-            bytes: count.bytes,
-            sectors: count.sectors,
-            ideal_sectors: count.ideal_sectors,
-            cycles: count.cycles,
-            ideal_cycles: count.ideal_cycles,
-            collisions: count.collisions,
-            strides,
-            irregular: count.other_strides,
-        }
-    });
-    let barriers = counts.barriers.iter().map(|(&position, count)| BarrierRow {
-        source: kernel.text.source(position),
-        phases: count.phases,
-        warps: count.warps,
-        executed: count.executed,
-        waited: count.waited,
-    });
-    let shapes: Vec<(LaunchShape, u64)> = kernel
-        .shapes
-        .iter()
-        .map(|(&shape, &count)| (shape, count))
-        .collect();
-    let blocks = shapes
-        .iter()
-        .map(|(shape, count)| shape.blocks() * count)
-        .sum();
-    let threads = shapes
-        .iter()
-        .map(|(shape, count)| shape.blocks() * shape.threads_of_block() * count)
-        .sum();
-    let name = kernel.info.name.clone();
-    let demangled = margay::demangle::readable(&name);
-    let mut profile = KernelProfile {
-        demangled: (demangled != name).then_some(demangled),
-        name,
-        launches: kernel.launches,
-        failed_launches: kernel.failed,
-        blocks,
-        threads,
-        seconds: kernel.seconds,
-        registers: kernel.info.registers,
-        occupancy: occupancy(&shapes, kernel.info.registers),
-        shapes,
-        instructions: instructions.collect(),
-        accesses: accesses.collect(),
-        barriers: barriers.collect(),
-        balance: (counts.ctas.ctas != 0).then_some(CtaBalance {
-            blocks: counts.ctas.ctas,
-            least: counts.ctas.least,
-            most: counts.ctas.most,
-            sum: counts.ctas.sum,
-        }),
-        reuse: options.reuse.then(|| ReuseRow {
-            lines: kernel.reuse.lines(),
-            histogram: kernel.reuse.histogram().to_vec(),
-        }),
-    };
-    profile.sort();
-    profile
 }

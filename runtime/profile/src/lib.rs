@@ -40,17 +40,21 @@ mod counts;
 mod cta;
 mod document;
 pub mod findings;
+mod kernel;
+mod memo;
 mod opcode;
+mod options;
 mod requests;
 mod reuse;
 mod save;
 mod summary;
 
-pub use collect::{Options, Profiler};
+pub use collect::Profiler;
 pub use document::{
     AccessRow, BarrierRow, CopyRow, CtaBalance, FORMAT, InstructionRow, KernelProfile, LaunchShape,
     OccupancyRow, Profile, ReadError, ReuseRow, Slice, SourceRow, StrideRow,
 };
 pub use findings::Finding;
 pub use opcode::{Class, Precision, lane_operations, warp_operations};
+pub use options::Options;
 pub use summary::{Flops, LineSummary, Summary, Traffic};

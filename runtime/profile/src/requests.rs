@@ -12,6 +12,8 @@ pub(crate) const SECTOR_BYTES: u64 = 32;
 const BANKS: u64 = 32;
 /// Number of bytes that a bank of shared memory delivers in one cycle.
 const BANK_BYTES: u64 = 4;
+/// Number of bytes that all banks deliver in one cycle.
+pub(crate) const BANKS_BYTES: u64 = BANKS * BANK_BYTES;
 
 /// The lanes of a request, in ascending order, with their addresses.
 #[derive(Clone, Copy)]
@@ -72,8 +74,8 @@ impl Lanes {
     /// A bank delivers one word in a cycle, to all lanes that access this word. Requests of 8 and 16 bytes a lane are
     /// split into parts of 16 and 8 lanes, which transfer at most 128 bytes each.
     pub(crate) fn bank_cycles(&self) -> (u64, u64) {
-        let size = self.bytes.clamp(BANK_BYTES, BANKS * BANK_BYTES);
-        let together = (BANKS * BANK_BYTES / size).max(1) as u8;
+        let size = self.bytes.clamp(BANK_BYTES, BANKS_BYTES);
+        let together = (BANKS_BYTES / size).max(1) as u8;
         let (mut cycles, mut ideal) = (0, 0);
         let mut from = 0;
         while from < self.count {

@@ -24,11 +24,13 @@ struct Recent {
 }
 
 impl Recent {
-    const NONE: Recent = Recent {
-        start: AtomicU64::new(0),
-        end: AtomicU64::new(0),
-        tries: AtomicU32::new(0),
-    };
+    const fn none() -> Recent {
+        Recent {
+            start: AtomicU64::new(0),
+            end: AtomicU64::new(0),
+            tries: AtomicU32::new(0),
+        }
+    }
 
     fn contains(&self, address: u64) -> bool {
         let (start, end) = (&self.start, &self.end);
@@ -39,7 +41,7 @@ impl Recent {
 /// Number of ranges that are kept. A thread that has faulted just before the release of a range can be delayed while
 /// other ranges are held.
 const RECENT: usize = 64;
-static RANGES: [Recent; RECENT] = [const { Recent::NONE }; RECENT];
+static RANGES: [Recent; RECENT] = [const { Recent::none() }; RECENT];
 
 const HELD: u32 = u32::MAX;
 /// After the release of a range, at most this number of faults in the range lead to a repetition of

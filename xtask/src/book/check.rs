@@ -128,6 +128,8 @@ fn follow(root: &Path, page: &Path, text: &str, link: &Link) -> Result<(), Strin
         Some(file) if !root.join(file).is_file() => {
             return Err(format!("{} is not a file", link.target));
         }
+        // A picture has no text.
+        Some(file) if file.extension().is_some_and(|end| end == "png") => String::new(),
         Some(file) => links::read(&root.join(file))?,
         None => text.to_owned(),
     };

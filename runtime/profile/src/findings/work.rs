@@ -74,7 +74,7 @@ fn double_precision(found: &mut Found<'_>) {
     let Some(first) = kernel.instructions.iter().find(is_conversion) else {
         return;
     };
-    if double == 0 || single == 0 && !kernel.instructions.iter().any(|row| narrows(row)) {
+    if double == 0 || single == 0 && !kernel.instructions.iter().any(narrows) {
         return;
     }
     let text = format!(

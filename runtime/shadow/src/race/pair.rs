@@ -125,7 +125,7 @@ impl Detector {
             Missing::Size
         } else if suspected != unknown
             && !(sufficient && group.cta == by.cta)
-            && !(same_warp && !is_copy)
+            && (!same_warp || is_copy)
             && self.passes_flag(by, entry, access, unknown & !suspected)
         {
             match cta.is_narrow(by.index) {

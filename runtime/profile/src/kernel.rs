@@ -1,0 +1,168 @@
+//! What the profiler knows of a kernel, and its rows in the document.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use margay::KernelInfo;
+use margay::observe::{AccessKind, Space};
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+
+use crate::counts::{Counts, InstructionCount};
+use crate::cta::CtaState;
+use crate::document::{
+    AccessRow, BarrierRow, CtaBalance, InstructionRow, KernelProfile, LaunchShape, ReuseRow,
+    StrideRow, Text, occupancy,
+};
+use crate::options::Options;
+use crate::reuse::ReuseDistances;
+
+/// What is known of a kernel.
+#[derive(Debug)]
+pub(crate) struct Kernel {
+    pub(crate) info: KernelInfo,
+    pub(crate) text: Text,
+    pub(crate) launches: u64,
+    pub(crate) failed: u64,
+    pub(crate) seconds: f64,
+    /// The launches by their shape, with their number.
+    pub(crate) shapes: BTreeMap<LaunchShape, u64>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) reuse: ReuseDistances,
+}
+
+/// The counts of a kernel, to which the receivers of all threads add theirs.
+#[derive(Default, Debug)]
+pub(crate) struct Shared {
+    pub(crate) counts: Mutex<Counts>,
+    /// The CTAs that do not run at the moment, by launch and linear index.
+    pub(crate) ctas: Mutex<FxHashMap<(u64, u64), CtaState>>,
+}
+
+fn space_name(space: Space) -> &'static str {
+    match space {
+        Space::Global => "global",
+        Space::Shared => "shared",
+        Space::SharedCluster => "shared::cluster",
+        Space::Local => "local",
+        Space::Constant => "const",
+    }
+}
+
+fn kind_name(kind: AccessKind) -> &'static str {
+    match kind {
+        AccessKind::Load => "load",
+        AccessKind::Store => "store",
+        AccessKind::Atomic => "atomic",
+    }
+}
+
+/// Returns the profile of a kernel.
+pub(crate) fn profile(kernel: &Kernel, counts: &Counts, options: Options) -> KernelProfile {
+    let mut of_instructions: FxHashMap<(u32, u32), InstructionCount> = FxHashMap::default();
+    for (run, &count) in &counts.runs {
+        for index in run.first..run.first + run.count {
+            of_instructions
+                .entry((run.function, index))
+                .or_default()
+                .add(count);
+        }
+    }
+    let instructions = of_instructions.into_iter().map(|(key, count)| {
+        let (opcode, source) = kernel
+            .text
+            .instructions
+            .get(&key)
+            .cloned()
+            .unwrap_or_default();
+        InstructionRow {
+            function: kernel
+                .text
+                .functions
+                .get(&key.0)
+                .cloned()
+                .unwrap_or_default(),
+            index: key.1,
+            opcode,
+            guarded: count.has_guard,
+            source,
+            warps: count.warps,
+            active: count.active,
+            executed: count.executed,
+            split: count.split,
+        }
+    });
+    let accesses = counts.accesses.iter().map(|(key, count)| {
+        let mut strides: Vec<StrideRow> = count
+            .strides
+            .iter()
+            .map(|&(bytes, requests)| StrideRow { bytes, requests })
+            .collect();
+        strides.sort_unstable();
+        AccessRow {
+            source: kernel.text.source(key.position),
+            space: space_name(key.space).to_owned(),
+            kind: kind_name(key.kind).to_owned(),
+            width: count.width,
+            requests: count.requests,
+            threads: count.lanes,
+            bytes: count.bytes,
+            sectors: count.sectors,
+            ideal_sectors: count.ideal_sectors,
+            cycles: count.cycles,
+            ideal_cycles: count.ideal_cycles,
+            collisions: count.collisions,
+            strides,
+            irregular: count.other_strides,
+        }
+    });
+    let barriers = counts.barriers.iter().map(|(&position, count)| BarrierRow {
+        source: kernel.text.source(position),
+        phases: count.phases,
+        warps: count.warps,
+        executed: count.executed,
+        waited: count.waited,
+    });
+    let shapes: Vec<(LaunchShape, u64)> = kernel
+        .shapes
+        .iter()
+        .map(|(&shape, &count)| (shape, count))
+        .collect();
+    let blocks = shapes
+        .iter()
+        .map(|(shape, count)| shape.blocks() * count)
+        .sum();
+    let threads = shapes
+        .iter()
+        .map(|(shape, count)| shape.blocks() * shape.threads_of_block() * count)
+        .sum();
+    let name = kernel.info.name.clone();
+    let demangled = margay::demangle::readable(&name);
+    let mut profile = KernelProfile {
+        demangled: (demangled != name).then_some(demangled),
+        name,
+        launches: kernel.launches,
+        failed_launches: kernel.failed,
+        blocks,
+        threads,
+        seconds: kernel.seconds,
+        registers: kernel.info.registers,
+        occupancy: occupancy(&shapes, kernel.info.registers),
+        shapes,
+        instructions: instructions.collect(),
+        accesses: accesses.collect(),
+        barriers: barriers.collect(),
+        balance: (counts.ctas.ctas != 0).then_some(CtaBalance {
+            blocks: counts.ctas.ctas,
+            least: counts.ctas.least,
+            most: counts.ctas.most,
+            sum: counts.ctas.sum,
+        }),
+        reuse: options.reuse.then(|| ReuseRow {
+            lines: kernel.reuse.lines(),
+            histogram: kernel.reuse.histogram().to_vec(),
+        }),
+    };
+    profile.sort();
+    profile
+}
