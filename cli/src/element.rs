@@ -2,9 +2,11 @@
 //!
 //! Invariant: the bytes of a value are little-endian on every machine.
 
-use std::cmp::Ordering;
+use std::str::FromStr;
 
 use half::f16;
+use rustc_apfloat::Float;
+use rustc_apfloat::ieee::Half;
 
 /// The type of a scalar or of a buffer's elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,7 +92,7 @@ impl Element {
             Element::F16 | Element::F32 | Element::F64 => {
                 let value: f64 = text.parse().map_err(|_| wrong())?;
                 Ok(match self {
-                    Element::F16 => half(text).ok_or_else(wrong)?.to_le_bytes().to_vec(),
+                    Element::F16 => half(text, value).ok_or_else(wrong)?.to_le_bytes().to_vec(),
                     // The text is parsed again as f32, because a conversion from f64 would round twice.
                     Element::F32 => {
                         let value: f32 = text.parse().map_err(|_| wrong())?;
@@ -191,49 +193,13 @@ impl Element {
     }
 }
 
-/// Parses a number and rounds it once, to the nearest half-precision value.
-///
-/// The number is first rounded to *odd*: if it is not a single-precision value, the result is that one of its two
-/// neighbours whose lowest bit is 1. This value is never in the middle between two half-precision values, so rounding
-/// it gives the same result as rounding the number itself.
-fn half(text: &str) -> Option<f16> {
-    let nearest: f32 = text.parse().ok()?;
-    let bits = nearest.to_bits();
-    let order = match nearest.is_finite() {
-        true => decimal(text).cmp(&decimal(&format!("{nearest:.EXACT$e}"))),
-        false => Ordering::Equal,
-    };
-    // The order of the bits of positive numbers is the order of the numbers.
-    let odd = match order {
-        Ordering::Less if bits & 1 == 0 => bits - 1,
-        Ordering::Greater => bits | 1,
-        _ => bits,
-    };
-    Some(f16::from_f32(f32::from_bits(odd)))
-}
-
-/// Number of digits after the point with which every single-precision value can be written exactly.
-const EXACT: usize = 120;
-
-/// Returns the absolute value of a decimal number as `0.DIGITS * 10^exponent`, without leading or trailing zeros in
-/// DIGITS. The results have the order of the numbers.
-fn decimal(text: &str) -> (i64, String) {
-    let text = text.trim_start_matches(['+', '-']).to_ascii_lowercase();
-    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let digits = [whole, fraction].concat();
-    let significant = digits.trim_start_matches('0');
-    let leading = (digits.len() - significant.len()) as i64;
-    let huge = if exponent.starts_with('-') { -1 } else { 1 } << 40;
-    let exponent: i64 = exponent.parse().unwrap_or(huge);
-    let significant = significant.trim_end_matches('0').to_owned();
-    match significant.is_empty() {
-        true => (i64::MIN, significant),
-        false => (
-            exponent.saturating_add(whole.len() as i64 - leading),
-            significant,
-        ),
+/// Parses a number and rounds it once, to the nearest half-precision value. `value` is the number with double precision.
+fn half(text: &str, value: f64) -> Option<f16> {
+    if !value.is_finite() {
+        return Some(f16::from_f64(value));
     }
+    let half = Half::from_str(text).ok()?;
+    Some(f16::from_bits(half.to_bits() as u16))
 }
 
 /// Parses a decimal or hexadecimal (`0x`) number.

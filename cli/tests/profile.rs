@@ -1,5 +1,8 @@
 //! Runs `tests/abi/profile.c` under `margay profile`: tables, reports, several processes, saved profiles.
 
+#[path = "common/built.rs"]
+mod built;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,26 +11,8 @@ use serde_json::Value;
 
 /// A new folder with the compiled program.
 fn folder(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let folder = folder.join(format!("profile-{name}-{}", std::process::id()));
-    fs::create_dir_all(&folder).unwrap();
-    let link = folder.join("libcuda.so.1");
-    let _ = fs::remove_file(&link);
-    std::os::unix::fs::symlink(library(), &link).unwrap();
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/abi/profile.c");
-    let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
-    let built = Command::new(compiler)
-        .args(["-std=gnu11", "-g", "-O0", "-Wno-unused-function", "-o"])
-        .arg(folder.join("program"))
-        .args([&source, &link])
-        .status();
-    assert!(built.unwrap().success());
-    folder
-}
-
-fn library() -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    test.with_file_name("libcuda.so")
+    let program = built::program("profile", &format!("profile-{name}"), &[]);
+    program.parent().unwrap().to_owned()
 }
 
 /// The exit code, the standard output and the standard error of `margay profile`.
@@ -36,7 +21,7 @@ fn profile(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
         .arg("profile")
         .args(arguments)
         .current_dir(folder)
-        .env("MARGAY_LIBCUDA", library())
+        .env("MARGAY_LIBCUDA", built::library())
         .env("XDG_RUNTIME_DIR", folder)
         .env("MARGAY_CACHE", "0")
         .output()
@@ -58,13 +43,13 @@ fn a_program_is_counted_and_keeps_its_output_and_exit_code() {
     let folder = folder("one");
     let reports = ["p.json", "p.html", "p.csv"];
     let mut arguments: Vec<&str> = reports.iter().flat_map(|name| ["--report", name]).collect();
-    arguments.extend(["--", "./program", "3"]);
+    arguments.extend(["--", "./profile", "3"]);
     let (status, out, errors) = profile(&folder, &arguments);
     assert_eq!((status, out.as_str()), (3, "1\n"), "{errors}");
-    assert!(errors.contains("Profile of ./program 3 ("), "{errors}");
+    assert!(errors.contains("Profile of ./profile 3 ("), "{errors}");
     assert!(errors.contains("* uncoalesced: PTX line 14: each request of this store touches 16 sectors of 32 bytes, 2 would do"), "{errors}");
     let report = json(&folder, "p.json");
-    assert_eq!(report["program"], "./program 3");
+    assert_eq!(report["program"], "./profile 3");
     let kernel = &report["kernels"][0];
     assert_eq!(kernel["launches"], 3);
     assert_eq!(kernel["threads"], 3 * 128);
@@ -110,7 +95,7 @@ fn profiles_of_all_processes_are_added() {
         "--report",
         "p.json",
         "--",
-        "./program",
+        "./profile",
         "2",
         "fork",
     ];
@@ -133,7 +118,7 @@ fn launches_alone_need_no_instrumentation() {
         "--report",
         "p.json",
         "--",
-        "./program",
+        "./profile",
         "5",
     ];
     let (status, _, errors) = profile(&folder, &arguments);
@@ -151,13 +136,13 @@ fn launches_alone_need_no_instrumentation() {
 #[test]
 fn mistakes_are_named() {
     let folder = folder("mistakes");
-    let (status, _, errors) = profile(&folder, &["--report", "p.txt", "--", "./program"]);
+    let (status, _, errors) = profile(&folder, &["--report", "p.txt", "--", "./profile"]);
     assert_eq!(status, 1);
     assert!(
         errors.contains("--report p.txt: the name must end in .html, .json or .csv"),
         "{errors}"
     );
-    let (status, _, errors) = profile(&folder, &["--", "./program", "1", "none"]);
+    let (status, _, errors) = profile(&folder, &["--", "./profile", "1", "none"]);
     assert_eq!(status, 7);
     assert!(errors.contains("the program did not use CUDA"), "{errors}");
     fs::write(folder.join("other.json"), "{\"format\": \"other\"}").unwrap();

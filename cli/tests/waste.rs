@@ -1,6 +1,9 @@
 //! Runs the programs of `tests/abi/waste.c` under `margay waste`. The tests cover each option, and each kind of finding
 //! with the line numbers in its text.
 
+#[path = "common/built.rs"]
+mod built;
+
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -8,41 +11,16 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 fn source() -> PathBuf {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/abi/waste.c");
-    file.canonicalize().unwrap()
+    built::source("waste.c")
 }
 
-/// Returns the path of the compiled program. Each test process compiles a separate copy, because nextest runs every
-/// test in its own process.
+/// Returns the path of the compiled program.
 fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        let folder = folder.join(format!("waste-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        let link = folder.join("libcuda.so.1");
-        let _ = fs::remove_file(&link);
-        std::os::unix::fs::symlink(library(), &link).unwrap();
-        let program = folder.join("waste");
-        let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
-        let built = Command::new(compiler)
-            .args(["-std=gnu11", "-g", "-O0", "-Wall", "-Werror"])
-            .args([
-                "-Wno-unused-function",
-                "-DUNIMPLEMENTED=cuTensorMapReplaceAddress",
-            ])
-            .arg("-o")
-            .arg(&program)
-            .args([&source(), &link])
-            .status();
-        assert!(built.unwrap().success());
-        program
+        let options = ["-DUNIMPLEMENTED=cuTensorMapReplaceAddress"];
+        built::program("waste", "waste", &options)
     })
-}
-
-fn library() -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    test.with_file_name("libcuda.so")
 }
 
 fn command(options: &str, arguments: &str) -> Command {
@@ -52,7 +30,7 @@ fn command(options: &str, arguments: &str) -> Command {
         .args(options.split_whitespace())
         .arg(program())
         .args(arguments.split_whitespace())
-        .env("MARGAY_LIBCUDA", library())
+        .env("MARGAY_LIBCUDA", built::library())
         .env("XDG_RUNTIME_DIR", program().parent().unwrap())
         .env("MARGAY_CACHE", "0");
     command

@@ -206,9 +206,9 @@ fn textbook_kernels_have_the_counts_of_a_calculation_by_hand() {
         assert_eq!(branches(find(&profile, "matmul_naive")), 32 * (1 + 32));
         let tiled = find(&profile, "matmul_tiled");
         // 4 blocks, 2 tiles, 2 barriers a tile, 8 warps each; all warps execute the same instructions.
-        let phases: u64 = tiled.barriers.iter().map(|row| row.phases).sum();
-        let warps: u64 = tiled.barriers.iter().map(|row| row.warps).sum();
-        let waited: u64 = tiled.barriers.iter().map(|row| row.waited).sum();
+        let phases: u64 = tiled.barriers.iter().map(|row| row.counts.phases).sum();
+        let warps: u64 = tiled.barriers.iter().map(|row| row.counts.warps).sum();
+        let waited: u64 = tiled.barriers.iter().map(|row| row.counts.waited).sum();
         assert_eq!((phases, warps, waited), (16, 128, 0));
         let balance = tiled.balance.expect("counted");
         assert_eq!((balance.blocks, balance.least), (4, balance.most));
@@ -404,7 +404,12 @@ fn counts_of(profile: &Profile) -> (Instructions, Accesses) {
         for row in &kernel.instructions {
             let key = (row.index, row.opcode.clone(), row.source.ptx_line);
             let sums = instructions.entry(key).or_default();
-            let counts = [row.warps, row.active, row.executed, row.split];
+            let counts = [
+                row.counts.warps,
+                row.counts.active,
+                row.counts.executed,
+                row.counts.split,
+            ];
             sums.iter_mut()
                 .zip(counts)
                 .for_each(|(sum, count)| *sum += count);
@@ -413,14 +418,14 @@ fn counts_of(profile: &Profile) -> (Instructions, Accesses) {
             let key = (row.source.ptx_line, row.space.clone(), row.kind.clone());
             let sums = accesses.entry(key).or_default();
             let counts = [
-                row.requests,
-                row.threads,
-                row.bytes,
-                row.sectors,
-                row.ideal_sectors,
-                row.cycles,
-                row.ideal_cycles,
-                row.collisions,
+                row.counts.requests,
+                row.counts.threads,
+                row.counts.bytes,
+                row.counts.sectors,
+                row.counts.ideal_sectors,
+                row.counts.cycles,
+                row.counts.ideal_cycles,
+                row.counts.collisions,
             ];
             sums.iter_mut()
                 .zip(counts)
@@ -573,7 +578,14 @@ fn instructions_of_linked_images_are_counted() {
     let counts: Vec<(&str, &str, u64, u64)> = kernel
         .instructions
         .iter()
-        .map(|row| (&*row.function, &*row.opcode, row.warps, row.executed))
+        .map(|row| {
+            (
+                &*row.function,
+                &*row.opcode,
+                row.counts.warps,
+                row.counts.executed,
+            )
+        })
         .collect();
     let of = |function, opcode| (function, opcode, 2, 64);
     let expected = [

@@ -67,6 +67,25 @@ pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Stri
     write().map_err(|error: io::Error| format!("{}: {error}", path.display()))
 }
 
+/// Creates a folder for temporary files of the command `command`, which only this user can read. Returns its path.
+///
+/// # Errors
+/// Returns the system's error if the folder cannot be created.
+pub(crate) fn new_folder(command: &str) -> io::Result<PathBuf> {
+    let parent = std::env::temp_dir();
+    let mut number = 0;
+    loop {
+        let folder = parent.join(format!("margay-{command}-{}-{number}", std::process::id()));
+        match DirBuilder::new().mode(0o700).create(&folder) {
+            Ok(()) => return Ok(folder),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 1000 => {
+                number += 1;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
 /// The log file, to which the processes of the checked program append findings, and the file that
 /// states that no finding is missing ([`complete_marker`]). Dropping this value removes both files
 /// and their folder. If a process of the program still runs at this time, it cannot create the file
@@ -76,23 +95,10 @@ pub(crate) struct LogFile(PathBuf);
 impl LogFile {
     /// Creates both files in a new folder, which only this user can read.
     pub(crate) fn new() -> io::Result<LogFile> {
-        let parent = std::env::temp_dir();
-        let mut number = 0;
-        loop {
-            let folder = parent.join(format!("margay-check-{}-{number}", std::process::id()));
-            match DirBuilder::new().mode(0o700).create(&folder) {
-                Ok(()) => {
-                    let log = LogFile(folder.join("findings.log"));
-                    File::create(&log.0)?;
-                    File::create(complete_marker(&log.0))?;
-                    return Ok(log);
-                }
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 1000 => {
-                    number += 1;
-                }
-                Err(error) => return Err(error),
-            }
-        }
+        let log = LogFile(new_folder("check")?.join("findings.log"));
+        File::create(&log.0)?;
+        File::create(complete_marker(&log.0))?;
+        Ok(log)
     }
 
     pub(crate) fn path(&self) -> &Path {

@@ -31,6 +31,17 @@ pub(crate) fn report(records: &[Record], summary: &Summary, program: &str) -> St
     page.out
 }
 
+/// Returns the beginning of a page: the title, the style sheet, the heading and the command line of the program.
+pub(crate) fn head((title, heading): (&str, &str), program: &str, style: &str) -> String {
+    let program = escape(program);
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>{title}: {program}</title>\n<style>\n{style}</style>\n</head>\n<body>\n\
+         <h1>{heading}</h1>\n<p class=\"soft\"><code>{program}</code></p>\n"
+    )
+}
+
 struct Page {
     out: String,
     sources: Sources,
@@ -42,15 +53,8 @@ impl Page {
     }
 
     fn head(&mut self, program: &str) {
-        let program = escape(program);
-        self.add("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
-        self.add("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
-        self.add(&format!("<title>Findings: {program}</title>\n<style>\n"));
-        self.add(include_str!("page.css"));
-        self.add("</style>\n</head>\n<body>\n");
-        self.add(&format!(
-            "<h1>Findings of margay check</h1>\n<p class=\"soft\"><code>{program}</code></p>\n"
-        ));
+        let heading = ("Findings", "Findings of margay check");
+        self.add(&head(heading, program, include_str!("page.css")));
     }
 
     fn counts(&mut self, summary: &Summary) {

@@ -10,7 +10,7 @@ mod accepted;
 pub(crate) mod files;
 mod filter;
 mod frame;
-mod html;
+pub(crate) mod html;
 mod json;
 mod options;
 pub(crate) mod record;
@@ -215,10 +215,7 @@ fn execute(arguments: &Arguments) -> Result<Ended, Failure> {
         command.env("LD_PRELOAD", list);
     }
     let failed = |error| run::cannot_run(&arguments.program, &error);
-    signals::keep_statuses().map_err(failed)?;
-    let mut child = command.spawn().map_err(failed)?;
-    let pid = child.id();
-    let status = signals::wait(&mut child).map_err(failed)?;
+    let (pid, status) = signals::run(&mut command).map_err(failed)?;
     let bytes = fs::read(file.path()).unwrap_or_default();
     let only = match arguments.options.target_processes {
         Processes::All => None,
@@ -316,7 +313,7 @@ pub(crate) fn exit_code(status: ExitStatus) -> u8 {
 }
 
 /// Returns the program and its arguments in one line.
-fn command_line(program: &[OsString]) -> String {
+pub(crate) fn command_line(program: &[OsString]) -> String {
     let words: Vec<_> = program.iter().map(|word| word.to_string_lossy()).collect();
     words.join(" ")
 }

@@ -5,7 +5,7 @@
 //! the signals of its keys (such as Ctrl-C) directly to the program as well.
 
 use std::io;
-use std::process::{Child, ExitStatus};
+use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
 use std::thread;
 
@@ -22,13 +22,25 @@ pub(crate) fn keep_statuses() -> io::Result<()> {
     signal_hook::flag::register(SIGCHLD, Arc::default()).map(|_| ())
 }
 
+/// Starts a program and waits until it ends. Returns its process ID and its exit status.
+///
+/// # Errors
+/// Returns the system's error if the program cannot be started, or for the same reasons as the two functions that this
+/// function calls.
+pub(crate) fn run(command: &mut Command) -> io::Result<(u32, ExitStatus)> {
+    keep_statuses()?;
+    let mut child = command.spawn()?;
+    let status = wait(&mut child)?;
+    Ok((child.id(), status))
+}
+
 /// Waits until the program ends. The handlers stay installed afterwards, so that another signal does not end this
 /// process before it has printed the report.
 ///
 /// # Errors
 /// Returns the system's error if the handlers cannot be installed or the process cannot wait for
 /// the program.
-pub(crate) fn wait(child: &mut Child) -> io::Result<ExitStatus> {
+fn wait(child: &mut Child) -> io::Result<ExitStatus> {
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM])?;
     let handle = signals.handle();
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);

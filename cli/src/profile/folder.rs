@@ -1,12 +1,12 @@
 //! The folder to which the processes of a program write their profiles.
 
-use std::fs::{self, DirBuilder};
+use std::fs;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use margay_profile::Profile;
 
+use crate::check::files;
 use crate::output::{Failure, note};
 
 /// A new folder that only this user can read. Dropping this value removes the folder.
@@ -14,18 +14,7 @@ pub(super) struct Folder(PathBuf);
 
 impl Folder {
     pub(super) fn new() -> io::Result<Folder> {
-        let parent = std::env::temp_dir();
-        let mut number = 0;
-        loop {
-            let path = parent.join(format!("margay-profile-{}-{number}", std::process::id()));
-            match DirBuilder::new().mode(0o700).create(&path) {
-                Ok(()) => return Ok(Folder(path)),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 1000 => {
-                    number += 1;
-                }
-                Err(error) => return Err(error),
-            }
-        }
+        files::new_folder("profile").map(Folder)
     }
 
     pub(super) fn path(&self) -> &Path {

@@ -8,6 +8,7 @@ use margay_profile::{Finding, KernelProfile, Profile, Summary, findings};
 
 use super::table;
 use super::units::{bytes, count, percent, ratio, seconds};
+use crate::check::html::head;
 use crate::check::source::Sources;
 use crate::check::xml::escape;
 
@@ -46,15 +47,9 @@ impl Page {
     }
 
     fn head(&mut self, profile: &Profile) {
-        let program = escape(&profile.program);
-        self.add("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
-        self.add("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
-        self.add(&format!("<title>Profile: {program}</title>\n<style>\n"));
-        self.add(include_str!("page.css"));
-        self.add("</style>\n</head>\n<body>\n");
-        self.add(&format!(
-            "<h1>Profile</h1>\n<p class=\"soft\"><code>{program}</code></p>\n<ul class=\"counts\">"
-        ));
+        let heading = ("Profile", "Profile");
+        self.add(&head(heading, &profile.program, include_str!("page.css")));
+        self.add("<ul class=\"counts\">");
         let mut item = |value: String, name: &str| {
             self.out
                 .push_str(&format!("<li><b>{value}</b> {}</li>", escape(name)));
@@ -149,15 +144,14 @@ impl Page {
                 "<tr><td data-key=\"{title}\"><a href=\"#kernel-{index}\"><code>{title}</code></a></td>"
             ));
             let excess = shared.cycles.saturating_sub(shared.ideal_cycles);
-            let lanes = summary.lanes_per_warp();
             let cells = [
                 (kernel.launches as f64, count(kernel.launches)),
                 (kernel.threads as f64, count(kernel.threads)),
                 (kernel.seconds, seconds(kernel.seconds)),
                 (summary.warps as f64, count(summary.warps)),
                 (
-                    lanes.unwrap_or(0.0),
-                    lanes.map_or("-".to_owned(), |lanes| format!("{lanes:.1}")),
+                    summary.lanes_per_warp().unwrap_or(0.0),
+                    table::lanes(&summary),
                 ),
                 (summary.flops.all() as f64, count(summary.flops.all())),
                 (global.bytes() as f64, bytes(global.bytes())),

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use margay_cli::input;
 use margay_profile::Profile;
 
-use crate::check::{exit_code, files, signals};
+use crate::check::{command_line, exit_code, files, signals};
 use crate::output::{Failure, Outcome, Report, colours, note};
 use crate::run;
 
@@ -200,31 +200,17 @@ fn profile(arguments: &Arguments) -> Outcome {
         .env("MARGAY_PROFILE", folder.path())
         .env("MARGAY_PROFILE_COUNTS", arguments.count.name());
     let failed = |error| run::cannot_run(&arguments.program, &error);
-    signals::keep_statuses().map_err(failed)?;
-    let mut child = command.spawn().map_err(failed)?;
-    let status = signals::wait(&mut child).map_err(failed)?;
-    let words: Vec<_> = arguments
-        .program
-        .iter()
-        .map(|word| word.to_string_lossy())
-        .collect();
-    let profile = match folder.read()? {
-        Some(profile) => Profile {
-            program: words.join(" "),
-            ..profile
-        },
-        None => {
-            note("margay: the program did not use CUDA, so there is no profile");
-            return Ok(Report {
-                text: String::new(),
-                status: exit_code(status),
-            });
+    let (_, status) = signals::run(&mut command).map_err(failed)?;
+    match folder.read()? {
+        Some(mut profile) => {
+            profile.program = command_line(&arguments.program);
+            // The program owns standard output, so the tables go to standard error.
+            let text = table::text(&profile, &arguments.output, colours(&std::io::stderr()));
+            note(text.trim_end());
+            write_reports(&profile, &forms)?;
         }
-    };
-    // The program owns standard output, so the tables go to standard error.
-    let text = table::text(&profile, &arguments.output, colours(&std::io::stderr()));
-    note(text.trim_end());
-    write_reports(&profile, &forms)?;
+        None => note("margay: the program did not use CUDA, so there is no profile"),
+    }
     Ok(Report {
         text: String::new(),
         status: exit_code(status),

@@ -164,7 +164,8 @@ fn overview(out: &mut String, kernels: &[(usize, &KernelProfile)]) {
     table.write(out, "");
 }
 
-fn lanes(summary: &Summary) -> String {
+/// Returns the average number of lanes that execute an instruction; `-` without instructions.
+pub(super) fn lanes(summary: &Summary) -> String {
     let lanes = summary.lanes_per_warp();
     lanes.map_or("-".to_owned(), |lanes| format!("{lanes:.1}"))
 }
@@ -285,7 +286,11 @@ pub(super) fn facts(kernel: &KernelProfile, summary: &Summary) -> Vec<(&'static 
         ));
     }
     let barriers = kernel.barriers.iter().fold((0, 0, 0), |all, row| {
-        (all.0 + row.warps, all.1 + row.waited, all.2 + row.executed)
+        (
+            all.0 + row.counts.warps,
+            all.1 + row.counts.waited,
+            all.2 + row.counts.executed,
+        )
     });
     if barriers.0 != 0 {
         facts.push((
@@ -353,7 +358,7 @@ fn sectors(traffic: &Traffic) -> String {
 }
 
 /// Describes the hit rates of fully associative caches of some sizes.
-pub(super) fn reuse_text(reuse: &margay_profile::ReuseRow) -> String {
+fn reuse_text(reuse: &margay_profile::ReuseRow) -> String {
     let reused: u64 = reuse.histogram.iter().sum();
     let all = reused + reuse.lines;
     // Entry n of the histogram contains distances below 2^n lines of 128 bytes.

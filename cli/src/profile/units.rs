@@ -1,5 +1,7 @@
 //! Numbers as people read them.
 
+use crate::check::words::grouped;
+
 /// Returns a count with at most four significant digits and a unit: `1,234`, `12.3 k`, `4.56 M`.
 pub(super) fn count(value: u64) -> String {
     match value {
@@ -62,13 +64,6 @@ fn scaled(mut value: f64, base: f64, units: &[&str]) -> String {
         _ => 2,
     };
     format!("{value:.digits$}{}", units[unit])
-}
-
-fn grouped(value: u64) -> String {
-    match value {
-        0..1000 => value.to_string(),
-        _ => format!("{},{:03}", value / 1000, value % 1000),
-    }
 }
 
 #[cfg(test)]

@@ -63,6 +63,7 @@ impl FunctionLowering<'_, '_> {
             },
             None => {
                 let target = self.read(&call.target, OpType::U64)?;
+                let target = self.wide_address(target, StateSpace::Global);
                 let sig = self.intern(signature);
                 self.b.call_indirect(sig, target, &args, &types)
             }

@@ -27,8 +27,9 @@ impl FunctionLowering<'_, '_> {
         self.b.function.dfg.ty(address).lane_bits() == 32
     }
 
-    /// Emits the conversion of a 32-bit global or generic address to the 64-bit address that a load
-    /// or store needs. Returns any other address unchanged.
+    /// Emits the conversion of a 32-bit global or generic address to the 64-bit address that a load,
+    /// store or call needs. Returns any other address unchanged. The handle of a function counts as
+    /// an address of global memory.
     pub(super) fn wide_address(&mut self, address: Value, space: StateSpace) -> Value {
         match space {
             _ if !self.is_narrow(address) => address,

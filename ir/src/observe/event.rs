@@ -62,6 +62,19 @@ impl ObservedEvent {
     /// Runs contain no instructions with this index or larger ones.
     pub const RUN_END: u32 = 1 << FIRST_BITS;
 
+    /// Returns whether the operand of the event, if it has one, states for each lane whether the lane takes part: it is
+    /// 0 or not 0.
+    pub fn is_choice(self) -> bool {
+        match self {
+            ObservedEvent::Instruction { .. }
+            | ObservedEvent::InstructionRun { .. }
+            | ObservedEvent::Branch => true,
+            ObservedEvent::Synchronisation { .. }
+            | ObservedEvent::Fence { .. }
+            | ObservedEvent::CopyGroup { .. } => false,
+        }
+    }
+
     /// Returns the payload of an `observe.event`. If the ID of a function has more than [`FUNCTION_BITS`] bits, the
     /// payload contains the largest ID with this number of bits instead.
     pub fn to_payload(self) -> u64 {

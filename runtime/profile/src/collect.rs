@@ -20,6 +20,7 @@ use crate::kernel::{self, Kernel, Shared};
 use crate::options::Options;
 use crate::reuse::ReuseDistances;
 use crate::save::SavedFile;
+use crate::text::Text;
 
 /// A tool that profiles all kernels of a runtime. The crate's documentation contains an example.
 #[derive(Debug)]
@@ -169,7 +170,7 @@ impl Profiler {
         let kernels = &mut state.kernels;
         kernels.entry(launch.kernel_id()).or_insert_with(|| Kernel {
             info: launch.kernel().clone(),
-            text: document::Text::default(),
+            text: Text::default(),
             launches: 0,
             failed: 0,
             seconds: 0.0,

@@ -3,7 +3,8 @@
 use margay::observe::{Position, SyncOperation, Synchronisation};
 use smallvec::SmallVec;
 
-use crate::counts::{BarrierCount, Counts};
+use crate::counts::Counts;
+use crate::document::{BarrierCounts, CtaBalance};
 
 /// The state of a CTA.
 #[derive(Default, Debug)]
@@ -80,7 +81,12 @@ impl CtaState {
         for phase in self.phases {
             phase.complete(counts);
         }
-        counts.ctas.cta(self.instructions);
+        counts.ctas.add(CtaBalance {
+            blocks: 1,
+            least: self.instructions,
+            most: self.instructions,
+            sum: self.instructions,
+        });
     }
 }
 
@@ -108,7 +114,7 @@ impl Phase {
         let warps = self.warps.len() as u64;
         let executed: u64 = all.sum();
         let count = counts.barriers.entry(self.position).or_default();
-        count.add(BarrierCount {
+        count.add(BarrierCounts {
             phases: 1,
             warps,
             executed,

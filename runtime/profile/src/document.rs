@@ -5,13 +5,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use margay::observe::{Launch, Position};
 use margay::occupancy::Occupancy;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-
-use crate::counts::Counts;
 
 /// The value of [`Profile::format`].
 pub const FORMAT: &str = "margay-profile";
@@ -177,6 +174,14 @@ pub struct InstructionRow {
     /// The position.
     #[serde(flatten)]
     pub source: SourceRow,
+    /// The counts.
+    #[serde(flatten)]
+    pub counts: InstructionCounts,
+}
+
+/// Counts of the executions of an instruction.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub struct InstructionCounts {
     /// Number of executions by a warp.
     pub warps: u64,
     /// Number of threads that reached the instruction.
@@ -186,6 +191,15 @@ pub struct InstructionRow {
     pub executed: u64,
     /// Number of executions in which the guard was true in some threads of the warp and false in others.
     pub split: u64,
+}
+
+impl InstructionCounts {
+    pub(crate) fn add(&mut self, other: InstructionCounts) {
+        self.warps += other.warps;
+        self.active += other.active;
+        self.executed += other.executed;
+        self.split += other.split;
+    }
 }
 
 /// The accesses of one instruction to one kind of memory.
@@ -198,6 +212,18 @@ pub struct AccessRow {
     pub space: String,
     /// `load`, `store` or `atomic`.
     pub kind: String,
+    /// The counts.
+    #[serde(flatten)]
+    pub counts: AccessCounts,
+    /// The distances between the addresses of neighbouring threads.
+    pub strides: Vec<StrideRow>,
+    /// Number of requests without a common distance.
+    pub irregular: u64,
+}
+
+/// Counts of the accesses of one instruction to one kind of memory.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub struct AccessCounts {
     /// The number of bytes that a thread accesses in one execution.
     pub width: u32,
     /// Number of requests: executions by a warp.
@@ -216,10 +242,20 @@ pub struct AccessRow {
     pub ideal_cycles: u64,
     /// Atomic operations: number of threads whose address equals that of another, lower thread of the request.
     pub collisions: u64,
-    /// The distances between the addresses of neighbouring threads.
-    pub strides: Vec<StrideRow>,
-    /// Number of requests without a common distance.
-    pub irregular: u64,
+}
+
+impl AccessCounts {
+    pub(crate) fn add(&mut self, other: AccessCounts) {
+        self.width = self.width.max(other.width);
+        self.requests += other.requests;
+        self.threads += other.threads;
+        self.bytes += other.bytes;
+        self.sectors += other.sectors;
+        self.ideal_sectors += other.ideal_sectors;
+        self.cycles += other.cycles;
+        self.ideal_cycles += other.ideal_cycles;
+        self.collisions += other.collisions;
+    }
 }
 
 /// A distance between the addresses of neighbouring threads.
@@ -237,6 +273,14 @@ pub struct BarrierRow {
     /// The position.
     #[serde(flatten)]
     pub source: SourceRow,
+    /// The counts.
+    #[serde(flatten)]
+    pub counts: BarrierCounts,
+}
+
+/// Counts of the arrivals at a barrier.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub struct BarrierCounts {
     /// Number of times that the barrier completed.
     pub phases: u64,
     /// Number of arrivals of warps.
@@ -248,8 +292,17 @@ pub struct BarrierRow {
     pub waited: u64,
 }
 
+impl BarrierCounts {
+    pub(crate) fn add(&mut self, other: BarrierCounts) {
+        self.phases += other.phases;
+        self.warps += other.warps;
+        self.executed += other.executed;
+        self.waited += other.waited;
+    }
+}
+
 /// How evenly the instructions are distributed over the blocks.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct CtaBalance {
     /// Number of blocks.
     pub blocks: u64,
@@ -259,6 +312,19 @@ pub struct CtaBalance {
     pub most: u64,
     /// The sum over all blocks.
     pub sum: u64,
+}
+
+impl CtaBalance {
+    pub(crate) fn add(&mut self, other: CtaBalance) {
+        self.least = match (self.blocks, other.blocks) {
+            (0, _) => other.least,
+            (_, 0) => self.least,
+            _ => self.least.min(other.least),
+        };
+        self.most = self.most.max(other.most);
+        self.blocks += other.blocks;
+        self.sum += other.sum;
+    }
 }
 
 /// The occupancy of a multiprocessor.
@@ -408,13 +474,7 @@ impl KernelProfile {
             .collect();
         for row in other.instructions {
             match known.get(&(row.function.clone(), row.index)) {
-                Some(&at) => {
-                    let known = &mut self.instructions[at];
-                    known.warps += row.warps;
-                    known.active += row.active;
-                    known.executed += row.executed;
-                    known.split += row.split;
-                }
+                Some(&at) => self.instructions[at].counts.add(row.counts),
                 None => self.instructions.push(row),
             }
         }
@@ -433,22 +493,15 @@ impl KernelProfile {
                 .iter_mut()
                 .find(|known| known.source == row.source)
             {
-                Some(known) => {
-                    known.phases += row.phases;
-                    known.warps += row.warps;
-                    known.executed += row.executed;
-                    known.waited += row.waited;
-                }
+                Some(known) => known.counts.add(row.counts),
                 None => self.barriers.push(row),
             }
         }
         self.balance = match (self.balance, other.balance) {
-            (Some(a), Some(b)) => Some(CtaBalance {
-                blocks: a.blocks + b.blocks,
-                least: a.least.min(b.least),
-                most: a.most.max(b.most),
-                sum: a.sum + b.sum,
-            }),
+            (Some(mut a), Some(b)) => {
+                a.add(b);
+                Some(a)
+            }
             (a, b) => a.or(b),
         };
         self.reuse = match (self.reuse.take(), other.reuse) {
@@ -480,21 +533,13 @@ impl KernelProfile {
 
     /// Returns the number of executions of instructions by warps.
     pub fn warp_instructions(&self) -> u64 {
-        self.instructions.iter().map(|row| row.warps).sum()
+        self.instructions.iter().map(|row| row.counts.warps).sum()
     }
 }
 
 impl AccessRow {
     fn merge(&mut self, other: AccessRow) {
-        self.width = self.width.max(other.width);
-        self.requests += other.requests;
-        self.threads += other.threads;
-        self.bytes += other.bytes;
-        self.sectors += other.sectors;
-        self.ideal_sectors += other.ideal_sectors;
-        self.cycles += other.cycles;
-        self.ideal_cycles += other.ideal_cycles;
-        self.collisions += other.collisions;
+        self.counts.add(other.counts);
         self.irregular += other.irregular;
         let mut strides: BTreeMap<i64, u64> = BTreeMap::new();
         for row in self.strides.iter().chain(&other.strides) {
@@ -522,60 +567,6 @@ pub(crate) fn sort(kernels: &mut Vec<KernelProfile>) {
         key(b).cmp(&key(a)).then_with(|| a.name.cmp(&b.name))
     });
     *kernels = different;
-}
-
-/// The texts and positions of a kernel's instructions.
-#[derive(Default, Debug)]
-pub(crate) struct Text {
-    pub(crate) functions: FxHashMap<u32, String>,
-    pub(crate) instructions: FxHashMap<(u32, u32), (String, SourceRow)>,
-    positions: FxHashMap<Position, SourceRow>,
-}
-
-impl Text {
-    /// Adds what `counts` contains and is not yet known.
-    pub(crate) fn add(&mut self, counts: &Counts, launch: &Launch) {
-        for run in counts.runs.keys() {
-            self.functions
-                .entry(run.function)
-                .or_insert_with(|| launch.function_name(run.function).unwrap_or("").to_owned());
-            for index in run.first..run.first + run.count {
-                self.instructions
-                    .entry((run.function, index))
-                    .or_insert_with(|| match launch.instruction(run.function, index) {
-                        Some((opcode, position)) => (opcode.to_owned(), source(launch, position)),
-                        None => Default::default(),
-                    });
-            }
-        }
-        let accesses = counts.accesses.keys().map(|key| key.position);
-        for position in accesses.chain(counts.barriers.keys().copied()) {
-            self.positions
-                .entry(position)
-                .or_insert_with(|| source(launch, position));
-        }
-    }
-
-    /// Returns the source of the instruction at a position.
-    pub(crate) fn source(&self, position: Position) -> SourceRow {
-        self.positions.get(&position).cloned().unwrap_or_default()
-    }
-}
-
-fn source(launch: &Launch, position: Position) -> SourceRow {
-    let ptx_line = position.ptx_line();
-    match launch.source(position) {
-        Some(line) => SourceRow {
-            file: Some(line.file),
-            line: line.line,
-            inlined: line.inlined,
-            ptx_line,
-        },
-        None => SourceRow {
-            ptx_line,
-            ..SourceRow::default()
-        },
-    }
 }
 
 /// The compute capabilities for which profiles state the occupancy.

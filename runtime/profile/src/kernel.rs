@@ -8,14 +8,15 @@ use margay::observe::{AccessKind, Space};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
-use crate::counts::{Counts, InstructionCount};
+use crate::counts::Counts;
 use crate::cta::CtaState;
 use crate::document::{
-    AccessRow, BarrierRow, CtaBalance, InstructionRow, KernelProfile, LaunchShape, ReuseRow,
-    StrideRow, Text, occupancy,
+    AccessRow, BarrierRow, InstructionCounts, InstructionRow, KernelProfile, LaunchShape, ReuseRow,
+    StrideRow, occupancy,
 };
 use crate::options::Options;
 use crate::reuse::ReuseDistances;
+use crate::text::Text;
 
 /// What is known of a kernel.
 #[derive(Debug)]
@@ -59,37 +60,24 @@ fn kind_name(kind: AccessKind) -> &'static str {
 
 /// Returns the profile of a kernel.
 pub(crate) fn profile(kernel: &Kernel, counts: &Counts, options: Options) -> KernelProfile {
-    let mut of_instructions: FxHashMap<(u32, u32), InstructionCount> = FxHashMap::default();
+    let mut of_instructions: FxHashMap<(u32, u32), (bool, InstructionCounts)> =
+        FxHashMap::default();
     for (run, &count) in &counts.runs {
         for index in run.first..run.first + run.count {
-            of_instructions
-                .entry((run.function, index))
-                .or_default()
-                .add(count);
+            let (has_guard, sum) = of_instructions.entry((run.function, index)).or_default();
+            *has_guard |= run.has_guard;
+            sum.add(count);
         }
     }
-    let instructions = of_instructions.into_iter().map(|(key, count)| {
-        let (opcode, source) = kernel
-            .text
-            .instructions
-            .get(&key)
-            .cloned()
-            .unwrap_or_default();
+    let instructions = of_instructions.into_iter().map(|(key, (guarded, counts))| {
+        let (opcode, source) = kernel.text.instruction(key);
         InstructionRow {
-            function: kernel
-                .text
-                .functions
-                .get(&key.0)
-                .cloned()
-                .unwrap_or_default(),
+            function: kernel.text.function(key.0),
             index: key.1,
             opcode,
-            guarded: count.has_guard,
+            guarded,
             source,
-            warps: count.warps,
-            active: count.active,
-            executed: count.executed,
-            split: count.split,
+            counts,
         }
     });
     let accesses = counts.accesses.iter().map(|(key, count)| {
@@ -103,26 +91,18 @@ pub(crate) fn profile(kernel: &Kernel, counts: &Counts, options: Options) -> Ker
             source: kernel.text.source(key.position),
             space: space_name(key.space).to_owned(),
             kind: kind_name(key.kind).to_owned(),
-            width: count.width,
-            requests: count.requests,
-            threads: count.lanes,
-            bytes: count.bytes,
-            sectors: count.sectors,
-            ideal_sectors: count.ideal_sectors,
-            cycles: count.cycles,
-            ideal_cycles: count.ideal_cycles,
-            collisions: count.collisions,
+            counts: count.counts,
             strides,
             irregular: count.other_strides,
         }
     });
-    let barriers = counts.barriers.iter().map(|(&position, count)| BarrierRow {
-        source: kernel.text.source(position),
-        phases: count.phases,
-        warps: count.warps,
-        executed: count.executed,
-        waited: count.waited,
-    });
+    let barriers = counts
+        .barriers
+        .iter()
+        .map(|(&position, &counts)| BarrierRow {
+            source: kernel.text.source(position),
+            counts,
+        });
     let shapes: Vec<(LaunchShape, u64)> = kernel
         .shapes
         .iter()
@@ -152,12 +132,7 @@ pub(crate) fn profile(kernel: &Kernel, counts: &Counts, options: Options) -> Ker
         instructions: instructions.collect(),
         accesses: accesses.collect(),
         barriers: barriers.collect(),
-        balance: (counts.ctas.ctas != 0).then_some(CtaBalance {
-            blocks: counts.ctas.ctas,
-            least: counts.ctas.least,
-            most: counts.ctas.most,
-            sum: counts.ctas.sum,
-        }),
+        balance: (counts.ctas.blocks != 0).then_some(counts.ctas),
         reuse: options.reuse.then(|| ReuseRow {
             lines: kernel.reuse.lines(),
             histogram: kernel.reuse.histogram().to_vec(),

@@ -29,7 +29,7 @@
 //! runtime.launch(&module.kernel("clear")?, LaunchConfig::new(1, 64), (&mut to,))?;
 //! runtime.synchronize()?;
 //! let profile = profiler.profile();
-//! let store = &profile.kernels[0].accesses[0];
+//! let store = &profile.kernels[0].accesses[0].counts;
 //! // Each of the 2 warps stores to 32 sectors; 4 would be enough for 32 contiguous words.
 //! assert_eq!((store.requests, store.sectors, store.ideal_sectors), (2, 64, 8));
 //! # Ok::<(), margay::Error>(())
@@ -48,11 +48,13 @@ mod requests;
 mod reuse;
 mod save;
 mod summary;
+mod text;
 
 pub use collect::Profiler;
 pub use document::{
-    AccessRow, BarrierRow, CopyRow, CtaBalance, FORMAT, InstructionRow, KernelProfile, LaunchShape,
-    OccupancyRow, Profile, ReadError, ReuseRow, Slice, SourceRow, StrideRow,
+    AccessCounts, AccessRow, BarrierCounts, BarrierRow, CopyRow, CtaBalance, FORMAT,
+    InstructionCounts, InstructionRow, KernelProfile, LaunchShape, OccupancyRow, Profile,
+    ReadError, ReuseRow, Slice, SourceRow, StrideRow,
 };
 pub use findings::Finding;
 pub use opcode::{Class, Precision, lane_operations, warp_operations};

@@ -92,15 +92,15 @@ impl Traffic {
     }
 
     fn add(&mut self, row: &AccessRow) {
-        self.requests += row.requests;
+        self.requests += row.counts.requests;
         match row.kind.as_str() {
-            "load" => self.loaded += row.bytes,
-            _ => self.stored += row.bytes,
+            "load" => self.loaded += row.counts.bytes,
+            _ => self.stored += row.counts.bytes,
         }
-        self.sectors += row.sectors;
-        self.ideal_sectors += row.ideal_sectors;
-        self.cycles += row.cycles;
-        self.ideal_cycles += row.ideal_cycles;
+        self.sectors += row.counts.sectors;
+        self.ideal_sectors += row.counts.ideal_sectors;
+        self.cycles += row.counts.cycles;
+        self.ideal_cycles += row.counts.ideal_cycles;
     }
 }
 
@@ -129,19 +129,19 @@ impl Summary {
     }
 
     fn instruction(&mut self, row: &InstructionRow) {
-        self.warps += row.warps;
-        self.active += row.active;
-        self.executed += row.executed;
-        *self.classes.entry(Class::of(&row.opcode)).or_default() += row.warps;
+        self.warps += row.counts.warps;
+        self.active += row.counts.active;
+        self.executed += row.counts.executed;
+        *self.classes.entry(Class::of(&row.opcode)).or_default() += row.counts.warps;
         if let Some((precision, count)) = lane_operations(&row.opcode) {
-            self.flops.add(precision, count * row.executed);
+            self.flops.add(precision, count * row.counts.executed);
         }
         if let Some((precision, count)) = warp_operations(&row.opcode) {
-            self.flops.add(precision, count * row.warps);
+            self.flops.add(precision, count * row.counts.warps);
         }
         if is_conditional_branch(row) {
-            self.branches += row.warps;
-            self.divergent += row.split;
+            self.branches += row.counts.warps;
+            self.divergent += row.counts.split;
         }
     }
 
@@ -153,8 +153,8 @@ impl Summary {
             _ => self.shared.add(row),
         }
         if row.kind == "atomic" {
-            self.atomics += row.threads;
-            self.collisions += row.collisions;
+            self.atomics += row.counts.threads;
+            self.collisions += row.counts.collisions;
         }
     }
 }

@@ -80,8 +80,10 @@ impl Bodies {
     /// [`Error::InvalidPtx`] if one of these functions is not valid PTX.
     pub(super) fn with(&self, function: FuncId, selection: Selection) -> Result<Arc<Snapshot>> {
         let mut state = self.0.lock();
-        if selection.needs_lowering() && state.text.is_some() {
-            return state.observed(function, selection);
+        if selection.needs_lowering()
+            && let Some(text) = state.text.clone()
+        {
+            return state.observed(&text, function, selection);
         }
         let BodiesState {
             source,
@@ -125,14 +127,15 @@ impl Bodies {
 impl BodiesState {
     /// Does the same as [`Bodies::with`], but lowers the functions with an observation operation for each PTX
     /// instruction.
-    fn observed(&mut self, function: FuncId, selection: Selection) -> Result<Arc<Snapshot>> {
+    fn observed(
+        &mut self,
+        text: &SourceFile,
+        function: FuncId,
+        selection: Selection,
+    ) -> Result<Arc<Snapshot>> {
         let lazy = match &mut self.observed {
             Some(lazy) => lazy,
-            none => {
-                let text = self.text.as_deref();
-                let text = text.ok_or_else(|| Error::Internal("no text".into()))?;
-                none.insert(super::image::observed(text)?)
-            }
+            none => none.insert(super::image::observed(text)?),
         };
         let new = lazy.lower(function);
         let new = new.map_err(|errors| invalid(&errors, lazy.source()))?;

@@ -479,6 +479,7 @@ fn sink(code: &KernelCode, shape: &LaunchShape) -> Option<LaunchSink> {
     let observers = code.observers.as_ref()?;
     let observed = Shape {
         id: shape.grid_id,
+        kernel_id: observers.id,
         grid: shape.grid,
         block: shape.block,
         cluster: shape.cluster,

@@ -68,10 +68,11 @@ pub struct Launch {
     pub(super) module: Arc<Module>,
 }
 
-/// The properties of a launch: its number, its grid, block and cluster dimensions, and its sizes of
-/// shared memory.
+/// The properties of a launch: its number, the number of its kernel ([`Launch::kernel_id`]), its
+/// grid, block and cluster dimensions, and its sizes of shared memory.
 pub(crate) struct Shape {
     pub(crate) id: u64,
+    pub(crate) kernel_id: u64,
     pub(crate) grid: Dim3,
     pub(crate) block: Dim3,
     pub(crate) cluster: Dim3,
@@ -83,7 +84,7 @@ impl Launch {
     pub(crate) fn new(kernel: &KernelInfo, module: &Arc<Module>, shape: &Shape) -> Launch {
         Launch {
             id: shape.id,
-            kernel_id: 0,
+            kernel_id: shape.kernel_id,
             kernel: kernel.clone(),
             grid: shape.grid,
             block: shape.block,

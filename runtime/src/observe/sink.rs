@@ -59,10 +59,6 @@ enum Delivery {
 impl LaunchSink {
     /// Creates the sink of a launch; returns `None` if no tool wants the launch's events.
     pub(crate) fn new(observers: &Observers, launch: Launch) -> Option<LaunchSink> {
-        let launch = Launch {
-            kernel_id: observers.id,
-            ..launch
-        };
         let all = observers.of_launch(&launch);
         if all.is_empty() {
             return None;

@@ -174,7 +174,7 @@ impl std::fmt::Debug for Tools {
 /// The tools that observe a kernel, with their requests.
 pub(crate) struct Observers {
     /// A number that is unique in the process.
-    pub(super) id: u64,
+    pub(crate) id: u64,
     tools: Arc<Tools>,
     requests: Vec<(usize, Request)>,
     selection: Selection,

@@ -101,9 +101,18 @@ pub trait Worker: Send {
 /// The receivers of one thread: those of all tools that have one.
 pub(crate) struct Workers {
     all: Vec<(Arc<Receiver>, Box<dyn Worker>)>,
+    /// Memory for the addresses of an access.
+    addresses: [u64; 32],
 }
 
 impl Workers {
+    fn new(all: Vec<(Arc<Receiver>, Box<dyn Worker>)>) -> Workers {
+        Workers {
+            all,
+            addresses: [0; 32],
+        }
+    }
+
     /// Passes to the receivers that the current CTA begins or continues.
     pub(crate) fn enter(&mut self, cta: &Cta) {
         for (receiver, worker) in &mut self.all {
@@ -121,10 +130,9 @@ impl Workers {
     /// Passes an access of the current CTA to the receivers that want it.
     pub(crate) fn access(&mut self, what: &RawAccess<'_>) {
         let kind = raw::kind_of(what.access.mode);
-        let mut addresses = [0; 32];
         for (receiver, worker) in &mut self.all {
             if receiver.request.has_access(what.space, kind) {
-                let event = Event::Access(raw::access_of(what, &mut addresses));
+                let event = Event::Access(raw::access_of(what, &mut self.addresses));
                 receiver.call(|| worker.event(&event));
             }
         }
@@ -154,7 +162,7 @@ pub(super) struct Idle(Mutex<Vec<Workers>>);
 impl Idle {
     /// Creates the receivers of the first thread.
     pub(super) fn new(all: Vec<(Arc<Receiver>, Box<dyn Worker>)>) -> Idle {
-        let first = (!all.is_empty()).then_some(Workers { all });
+        let first = (!all.is_empty()).then(|| Workers::new(all));
         Idle(Mutex::new(first.into_iter().collect()))
     }
 
@@ -169,7 +177,7 @@ impl Idle {
         let all = receivers
             .iter()
             .filter_map(|receiver| Some((Arc::clone(receiver), receiver.worker(launch)?)));
-        Some(Workers { all: all.collect() })
+        Some(Workers::new(all.collect()))
     }
 
     /// Stores receivers for the next thread.

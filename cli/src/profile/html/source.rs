@@ -7,6 +7,7 @@ use margay_profile::{KernelProfile, LineSummary, Summary};
 use super::quotient;
 use crate::check::source::Sources;
 use crate::check::xml::escape;
+use crate::profile::table::lanes;
 use crate::profile::units::{count, percent, ratio};
 
 /// Number of lines that are shown before and after a line with counts.
@@ -86,9 +87,7 @@ fn row(out: &mut String, number: u64, summary: &Summary, all: &Summary, text: &s
     let heat = quotient(summary.warps, all.warps);
     // The square root makes small shares visible.
     let strength = (100.0 * heat.sqrt()).round();
-    let lanes = summary
-        .lanes_per_warp()
-        .map_or("-".to_owned(), |lanes| format!("{lanes:.1}"));
+    let lanes = lanes(summary);
     let flops = match summary.flops.all() {
         0 => "-".to_owned(),
         flops => count(flops),

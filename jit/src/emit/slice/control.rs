@@ -25,7 +25,6 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::collective::Pass;
 use super::{Lanes, NOBODY, Slice, Vars};
 use crate::emit::clif_type;
-use crate::emit::control::distinct;
 use crate::emit::lane::{EmitError, host};
 
 /// The blocks and variables of the masked code.
@@ -341,69 +340,8 @@ impl Slice<'_, '_> {
         }
     }
 
-    fn branch_table(&mut self, inst: Inst, targets: &[BlockCall]) -> Result<(), EmitError> {
-        let index = self.lane.function.dfg.args(inst)[0];
-        let (calls, entries) = distinct(targets);
-        if self.mask.is_none() && self.is_uniform(index) {
-            let edges: Vec<ir::Block> = calls.iter().map(|_| self.lane.b.create_block()).collect();
-            let table: Vec<ir::Block> = entries.iter().map(|&entry| edges[entry]).collect();
-            self.lane.table_jump(index, &table);
-            for (&edge, call) in edges.iter().zip(calls) {
-                self.lane.b.switch_to_block(edge);
-                self.made.clear();
-                self.full_edge(call)?;
-            }
-            return Ok(());
-        }
-        let lanes = self.get(index)?;
-        let lanes = if self.lane.b.func.dfg.value_type(lanes[0]) == types::I64X2 {
-            self.narrow_mask(lanes)
-        } else {
-            lanes
-        };
-        let mut rest = match &self.mask {
-            Some(mask) => mask.clone(),
-            None => self.all_lanes(),
-        };
-        let mut masks: Vec<Option<Lanes>> = vec![None; calls.len()];
-        for (number, &entry) in entries.iter().enumerate().skip(1) {
-            let wanted = self.constant(types::I32X4, number as u64 - 1);
-            let hit: Lanes = lanes
-                .iter()
-                .map(|&four| self.lane.b.ins().icmp(IntCC::Equal, four, wanted))
-                .collect();
-            let hit = self.and(&hit, &rest);
-            rest = self.and_not(&rest, &hit);
-            masks[entry] = Some(match masks[entry].take() {
-                Some(known) => self.or(&known, &hit),
-                None => hit,
-            });
-        }
-        // The first target is that of lanes whose index is out of range.
-        masks[0] = Some(match masks[0].take() {
-            Some(known) => self.or(&known, &rest),
-            None => rest,
-        });
-        let ways = calls.into_iter().zip(masks);
-        let mut ways: Vec<(&BlockCall, Lanes)> = ways
-            .filter_map(|(call, mask)| Some((call, mask?)))
-            .collect();
-        ways.rotate_left(1);
-        if self.mask.is_some() {
-            for (call, mask) in ways {
-                // It is not known at compile time whether all lanes take the same edge, so parameters are passed under
-                // masks.
-                let any = self.any(&mask);
-                self.masked_edge(call, &mask, Some(any))?;
-            }
-            self.next_position();
-            return Ok(());
-        }
-        self.part(&ways)
-    }
-
     /// Emits an edge that all lanes of the chunk take, to code for whole chunks.
-    fn full_edge(&mut self, call: &BlockCall) -> Result<(), EmitError> {
+    pub(super) fn full_edge(&mut self, call: &BlockCall) -> Result<(), EmitError> {
         self.freeze(call.block, None)?;
         self.pass(call, None, None, true)?;
         let target = self.full_block(call.block);
@@ -412,7 +350,7 @@ impl Slice<'_, '_> {
     }
 
     /// Emits the edges of a branch at which lanes diverge, from code for whole chunks to masked code.
-    fn part(&mut self, ways: &[(&BlockCall, Lanes)]) -> Result<(), EmitError> {
+    pub(super) fn part(&mut self, ways: &[(&BlockCall, Lanes)]) -> Result<(), EmitError> {
         self.clear_masks();
         let here = self.view.linear.position(self.block);
         let mut reached: FxHashSet<(bool, u32)> = FxHashSet::default();
@@ -445,7 +383,7 @@ impl Slice<'_, '_> {
 
     /// Emits, in masked code, an edge that the lanes of `mask` take. If `taken` is given, it is a value that is zero if
     /// no lane takes this edge.
-    fn masked_edge(
+    pub(super) fn masked_edge(
         &mut self,
         call: &BlockCall,
         mask: &Lanes,
@@ -756,7 +694,7 @@ impl Slice<'_, '_> {
 
     /// Emits a jump to the next position. If loops end after the current position, the jump leads to the end of the
     /// innermost of these loops instead.
-    fn next_position(&mut self) {
+    pub(super) fn next_position(&mut self) {
         let linear = self.view.linear;
         let next = self.masked.here + 1;
         let inner = (0..linear.loops.len())

@@ -32,6 +32,7 @@ pub(crate) mod memory;
 mod observe;
 pub(crate) mod ops;
 mod reach;
+mod table;
 mod texture;
 pub(crate) mod values;
 

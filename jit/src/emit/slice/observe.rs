@@ -14,19 +14,6 @@ use super::Slice;
 use crate::abi::{CheckedLanes, Helpers};
 use crate::emit::lane::{EmitError, host};
 
-/// Returns whether an event has an operand that is 0 or not 0 in each lane.
-fn is_choice(data: &InstData) -> bool {
-    let event = ObservedEvent::from_payload(data.payload());
-    matches!(
-        event,
-        Some(
-            ObservedEvent::Instruction { .. }
-                | ObservedEvent::InstructionRun { .. }
-                | ObservedEvent::Branch
-        )
-    )
-}
-
 impl Slice<'_, '_> {
     /// Emits a call of a host helper, which records an access of all active lanes.
     pub(super) fn observe_lanes(&mut self, inst: Inst, data: &InstData) -> Result<(), EmitError> {
@@ -64,8 +51,11 @@ impl Slice<'_, '_> {
     /// Emits a call of a host helper, which records an event of all active lanes that is not a memory access.
     pub(super) fn observe_event(&mut self, inst: Inst, data: &InstData) -> Result<(), EmitError> {
         let args = self.lane.function.dfg.args(inst).to_vec();
+        let event = ObservedEvent::from_payload(data.payload());
         let (narrow, (cells, operands, operand_bytes)) = match args[..] {
-            [chosen] if is_choice(data) => (true, (self.chosen_bits(chosen)?, 1, 4)),
+            [chosen] if event.is_some_and(ObservedEvent::is_choice) => {
+                (true, (self.chosen_bits(chosen)?, 1, 4))
+            }
             _ => (false, self.put_operands(&args)?),
         };
         let shape = CheckedLanes {

@@ -23,12 +23,12 @@ pub(super) fn rules(found: &mut Found<'_>) {
 /// Returns the distance between the addresses of neighbouring threads in most requests of an access.
 fn usual_stride(row: &AccessRow) -> Option<i64> {
     let usual = row.strides.iter().max_by_key(|stride| stride.requests)?;
-    (2 * usual.requests > row.requests).then_some(usual.bytes)
+    (2 * usual.requests > row.counts.requests).then_some(usual.bytes)
 }
 
 /// Describes the index of an access whose threads have the distance `stride`.
 fn index_text(row: &AccessRow, stride: Option<i64>) -> String {
-    let width = i64::from(row.width.max(1));
+    let width = i64::from(row.counts.width.max(1));
     match stride {
         Some(stride) if stride != 0 && stride % width == 0 => {
             let elements = stride / width;
@@ -46,13 +46,13 @@ fn index_text(row: &AccessRow, stride: Option<i64>) -> String {
 
 /// Requests that touch more sectors than their bytes need.
 fn global(found: &mut Found<'_>, row: &AccessRow) {
-    let excess = row.sectors.saturating_sub(row.ideal_sectors);
+    let excess = row.counts.sectors.saturating_sub(row.counts.ideal_sectors);
     let weight = share(excess, found.summary.global.sectors);
-    let sectors = share(row.sectors, row.requests);
-    let ideal = share(row.ideal_sectors, row.requests);
+    let sectors = share(row.counts.sectors, row.counts.requests);
+    let ideal = share(row.counts.ideal_sectors, row.counts.requests);
     let stride = usual_stride(row);
     let (sectors_text, ideal_text) = (number(sectors), number(ideal));
-    if stride == Some(i64::from(row.width)) {
+    if stride == Some(i64::from(row.counts.width)) {
         let text = format!(
             "each request of this {} touches {sectors_text} sectors of {SECTOR_BYTES} bytes, {ideal_text} would do: the \
              first address is not a multiple of {SECTOR_BYTES}",
@@ -77,9 +77,9 @@ fn global(found: &mut Found<'_>, row: &AccessRow) {
 
 /// Requests to shared memory that take several cycles because of bank conflicts.
 fn conflicts(found: &mut Found<'_>, row: &AccessRow) {
-    let excess = row.cycles.saturating_sub(row.ideal_cycles);
+    let excess = row.counts.cycles.saturating_sub(row.counts.ideal_cycles);
     let weight = share(excess, found.summary.shared.cycles);
-    if share(row.cycles, row.ideal_cycles) < 1.25 {
+    if share(row.counts.cycles, row.counts.ideal_cycles) < 1.25 {
         return;
     }
     let stride = usual_stride(row);
@@ -87,8 +87,8 @@ fn conflicts(found: &mut Found<'_>, row: &AccessRow) {
         "each request of this {} of shared memory takes {} cycles, {} would do: threads access different words of one \
          bank{}",
         row.kind,
-        number(share(row.cycles, row.requests)),
-        number(share(row.ideal_cycles, row.requests)),
+        number(share(row.counts.cycles, row.counts.requests)),
+        number(share(row.counts.ideal_cycles, row.counts.requests)),
         index_text(row, stride)
     );
     let advice = "Add one element to each row of the array (float tile[32][33]), or let neighbouring threads access \
@@ -98,16 +98,16 @@ fn conflicts(found: &mut Found<'_>, row: &AccessRow) {
 
 /// Atomic operations of a warp on equal addresses.
 fn collisions(found: &mut Found<'_>, row: &AccessRow) {
-    let collided = share(row.collisions, row.threads);
+    let collided = share(row.counts.collisions, row.counts.threads);
     if collided < 0.25 {
         return;
     }
-    let weight = share(row.collisions, found.summary.atomics);
+    let weight = share(row.counts.collisions, found.summary.atomics);
     let text = format!(
         "of the threads that execute this atomic operation together, {} of {} use the address of another one; hardware \
          performs them one after the other",
-        number(share(row.collisions, row.requests)),
-        number(share(row.threads, row.requests))
+        number(share(row.counts.collisions, row.counts.requests)),
+        number(share(row.counts.threads, row.counts.requests))
     );
     let advice = "Combine the values of a warp or block first (__reduce_add_sync, shared memory), and let one thread \
                   perform the atomic operation.";

@@ -13,16 +13,16 @@ pub(super) fn rules(found: &mut Found<'_>) {
 fn barriers(found: &mut Found<'_>) {
     let kernel = found.kernel;
     for row in &kernel.barriers {
-        let all = row.waited + row.executed;
-        let waited = share(row.waited, all);
+        let all = row.counts.waited + row.counts.executed;
+        let waited = share(row.counts.waited, all);
         if waited < 0.25 {
             continue;
         }
-        let weight = share(row.waited, row.waited + found.summary.warps);
+        let weight = share(row.counts.waited, row.counts.waited + found.summary.warps);
         let text = format!(
             "warps wait here: before this barrier, the warps execute {} instructions on average, and the last one {}",
-            number(share(row.executed, row.warps)),
-            number(share(all, row.warps))
+            number(share(row.counts.executed, row.counts.warps)),
+            number(share(all, row.counts.warps))
         );
         let advice = "Distribute the work before the barrier evenly over the warps, or let fewer warps take part.";
         found.add("barrier-imbalance", Some(&row.source), weight, text, advice);

@@ -22,11 +22,11 @@ fn divergence(found: &mut Found<'_>) {
     let lost = 32 * found.summary.warps - found.summary.executed.min(32 * found.summary.warps);
     let lost = share(lost, 32 * found.summary.warps);
     for row in &kernel.instructions {
-        let split = share(row.split, row.warps);
+        let split = share(row.counts.split, row.counts.warps);
         if !is_branch(row) || split < 0.1 {
             continue;
         }
-        let of_all = share(row.split, found.summary.divergent);
+        let of_all = share(row.counts.split, found.summary.divergent);
         let text = format!(
             "{} % of the executions of this branch split a warp; on average, {} of 32 lanes execute an instruction of \
              this kernel",
@@ -106,8 +106,8 @@ fn divisions(found: &mut Found<'_>) {
         matches!(name, "div" | "rem") && Class::of(&row.opcode) == Class::Integer
     };
     let all = kernel.instructions.iter().filter(is_division);
-    let count: u64 = all.clone().map(|row| row.warps).sum();
-    let Some(first) = all.max_by_key(|row| row.warps) else {
+    let count: u64 = all.clone().map(|row| row.counts.warps).sum();
+    let Some(first) = all.max_by_key(|row| row.counts.warps) else {
         return;
     };
     // A division takes about 20 instructions of a GPU, twice as many with 64 bits.
@@ -135,24 +135,27 @@ fn divisions(found: &mut Found<'_>) {
 fn narrow(found: &mut Found<'_>) {
     let kernel = found.kernel;
     for row in &kernel.accesses {
-        let is_contiguous = |stride: i64| stride == i64::from(row.width);
+        let is_contiguous = |stride: i64| stride == i64::from(row.counts.width);
         let contiguous: u64 = row
             .strides
             .iter()
             .filter(|stride| is_contiguous(stride.bytes))
             .map(|stride| stride.requests)
             .sum();
-        if row.space != "global" || row.width > 2 || share(contiguous, row.requests) < 0.5 {
+        if row.space != "global"
+            || row.counts.width > 2
+            || share(contiguous, row.counts.requests) < 0.5
+        {
             continue;
         }
         let text = format!(
             "each thread accesses only {} byte(s) with this {}, so a request transfers {} bytes; 128 would be possible",
-            row.width,
+            row.counts.width,
             row.kind,
-            number(share(row.bytes, row.requests))
+            number(share(row.counts.bytes, row.counts.requests))
         );
         let advice = "Let each thread process several neighbouring elements with a vector type (uchar4, short2, int4).";
-        let weight = share(row.requests, found.summary.global.requests);
+        let weight = share(row.counts.requests, found.summary.global.requests);
         found.add("narrow-accesses", Some(&row.source), weight, text, advice);
     }
 }

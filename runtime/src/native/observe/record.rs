@@ -68,62 +68,53 @@ impl<'a> Recorder<'a> {
 
     /// Records an event other than an access in lanes of a warp of the CTA with linear index `cta`.
     pub(in crate::native) fn event(&mut self, cta: u64, lanes: &ObservedLaneEvent<'_>) {
+        let at = (lanes.event, lanes.loc);
+        if lanes.event.is_choice()
+            && let [values] = lanes.operands
+        {
+            let chosen = mask_of(lanes.mask, |lane| values[lane] as u32 != 0);
+            return self.choice(cta, at, (lanes.first, lanes.mask), chosen);
+        }
         self.move_to(cta);
         let operand = |index: usize, lane: usize| lanes.operands[index][lane] as u32;
-        let shift = lanes.first % 32;
-        match lanes.event {
-            ObservedEvent::Instruction { .. }
-            | ObservedEvent::InstructionRun { .. }
-            | ObservedEvent::Branch => {
-                if lanes.operands.is_empty() {
-                    return self.event_of(lanes, lanes.mask, &[]);
-                }
-                let chosen = mask_of(lanes.mask, |lane| operand(0, lane) != 0);
-                self.event_of(lanes, lanes.mask, &[chosen << shift]);
-            }
-            _ => {
-                let mut rest = lanes.mask;
-                while rest != 0 {
-                    let first = rest.trailing_zeros() as usize;
-                    let count = lanes.operands.len();
-                    let operands: SmallVec<[u32; 2]> =
-                        (0..count).map(|index| operand(index, first)).collect();
-                    let is_same = |lane| (0..count).all(|i| operand(i, lane) == operands[i]);
-                    let same = mask_of(rest, is_same);
-                    rest &= !same;
-                    self.event_of(lanes, same, &operands);
-                }
-            }
+        let mut rest = lanes.mask;
+        while rest != 0 {
+            let first = rest.trailing_zeros() as usize;
+            let count = lanes.operands.len();
+            let operands: SmallVec<[u32; 2]> =
+                (0..count).map(|index| operand(index, first)).collect();
+            let is_same = |lane| (0..count).all(|i| operand(i, lane) == operands[i]);
+            let same = mask_of(rest, is_same);
+            rest &= !same;
+            self.event_of(at, (lanes.first, same), &operands);
         }
     }
 
-    /// Records an event whose operand states for each lane in `mask` whether it is in `chosen`. Bit 0 of the masks
-    /// belongs to the thread `first`.
+    /// Records an event of the lanes in `mask`, whose operand states for each lane whether it is in `chosen`
+    /// ([`ObservedEvent::is_choice`]). Bit 0 of the masks belongs to the thread `first`.
     pub(in crate::native) fn choice(
         &mut self,
         cta: u64,
-        (event, loc): (ObservedEvent, SourceLoc),
+        at: (ObservedEvent, SourceLoc),
         (first, mask): (u32, u32),
         chosen: u32,
     ) {
         self.move_to(cta);
-        let lanes = ObservedLaneEvent {
-            event,
-            loc,
-            first,
-            mask,
-            operands: &[],
-        };
-        self.event_of(&lanes, mask, &[chosen << (first % 32)]);
+        self.event_of(at, (first, mask), &[chosen << (first % 32)]);
     }
 
     /// Records an event that occurs in several lanes with the same operands.
-    fn event_of(&mut self, lanes: &ObservedLaneEvent<'_>, mask: u32, operands: &[u32]) {
+    fn event_of(
+        &mut self,
+        (event, loc): (ObservedEvent, SourceLoc),
+        (first, mask): (u32, u32),
+        operands: &[u32],
+    ) {
         let what = RawEvent {
-            event: lanes.event,
-            loc: lanes.loc,
-            warp: lanes.first / 32,
-            mask: mask << (lanes.first % 32),
+            event,
+            loc,
+            warp: first / 32,
+            mask: mask << (first % 32),
             operands,
         };
         if let Some(workers) = &mut self.workers {
