@@ -105,6 +105,37 @@ pub struct TextInstruction {
     pub opcode: Box<str>,
     /// The position in the source.
     pub loc: SourceLoc,
+    /// The operands, in the order of the text.
+    pub operands: Box<[TextOperand]>,
+}
+
+/// An operand of an instruction of the PTX text.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TextOperand {
+    /// The kind of the operand.
+    pub kind: TextOperandKind,
+    /// Whether the instruction writes the operand.
+    pub is_written: bool,
+    /// The registers that the operand names, in the order of the text. Each is a number that identifies the register
+    /// in its function, and the register's number of bits. A predicate has 1 bit.
+    pub registers: Box<[(u32, u32)]>,
+}
+
+/// The kind of an operand of an instruction of the PTX text.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum TextOperandKind {
+    /// A register, or two registers that are joined by a bar.
+    Register,
+    /// A list of registers and constants in braces.
+    Vector,
+    /// An address in brackets. The registers are those from which the address is computed.
+    Address,
+    /// A special register, such as `%tid.x`.
+    Special(Box<str>),
+    /// A number, as 64 bits.
+    Constant(u64),
+    /// Anything else: the name of a variable, a label or a function, a list in parentheses, or `_`.
+    Other,
 }
 
 /// A module: the variables and functions of one PTX text.

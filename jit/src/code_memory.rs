@@ -1,4 +1,8 @@
 //! Executable memory: whole pages for each function. The pages are never writable and executable at the same time.
+//!
+//! The pages are unmapped when the last owner of the kernel is dropped. The memory providers of cranelift-jit pack
+//! functions into shared pages instead: the code of unloaded modules would stay in memory, and a page with running code
+//! would become writable again when another function is added.
 
 use memmap2::{Mmap, MmapMut};
 

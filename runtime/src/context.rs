@@ -396,7 +396,7 @@ impl Context {
             completed: AtomicUsize::new(0),
             idle: Mutex::new(()),
             became_idle: Condvar::new(),
-            queues: Queues::new(machine.timeline.clone()),
+            queues: Queues::new(machine.timeline.clone(), machine.tools.observe_host()),
             output: Output::default(),
             heap: DeviceHeap::new(machine, device, id),
             launch_buffers: DeviceHeap::new(machine, device, id),

@@ -180,19 +180,12 @@ impl Drop for Staged {
     }
 }
 
-/// Submits a copy, and passes it as an event to the tools that observe the runtime ([`crate::observe`]). Waits for the
+/// Submits a copy, and tells the tools that observe the host ([`crate::observe`]). Waits for the
 /// copy if `manner` and the kinds of memory require this, or if the staged bytes would exceed [`MOST_STAGED`]. In a
 /// host function, returns [`Error::NotPermitted`] instead of waiting. If the source is pageable and the stream is idle,
 /// copies on the calling thread at once. Returns whether the copy was performed on the calling thread after a wait for
 /// the stream's earlier work, so that it is complete.
 pub(crate) fn submit(stream: &Stream, transfer: Transfer, manner: Manner) -> Result<bool> {
-    let has_waited = submit_unobserved(stream, transfer, manner)?;
-    let tools = &stream.context().machine().tools;
-    tools.tell(|| transfer.event(Some(stream.id())));
-    Ok(has_waited)
-}
-
-fn submit_unobserved(stream: &Stream, transfer: Transfer, manner: Manner) -> Result<bool> {
     if transfer.width == 0 || transfer.height == 0 || transfer.depth == 0 {
         return Ok(false);
     }
@@ -210,8 +203,11 @@ fn submit_unobserved(stream: &Stream, transfer: Transfer, manner: Manner) -> Res
     }
     // In a host function, work that another thread submits meanwhile could wait for this thread.
     let idle = src == Side::Pageable && !in_host_function() && stream.is_idle();
+    let tools = &stream.context().machine().tools;
+    let work = tools.number_work();
+    tools.tell(|| transfer.event(work, Some(stream.id())));
     if waits || full || idle {
-        return copy_here(stream, &transfer).map(|()| true);
+        return copy_here(stream, work, &transfer).map(|()| true);
     }
     let short = bytes <= SHORT;
     let job: DeviceJob = if stages {
@@ -222,16 +218,17 @@ fn submit_unobserved(stream: &Stream, transfer: Transfer, manner: Manner) -> Res
         let call = checks::host::submission();
         Box::new(move || checks::host::perform(call, || transfer.run()))
     };
-    stream.submit(Work::Device { job, short });
+    stream.submit_numbered(work, Work::Device { job, short });
     Ok(false)
 }
 
 /// Waits until the earlier work of the stream is complete, and copies on the calling thread. If the
 /// context has a sticky fault, or was reset during the wait, copies nothing and returns an error.
-fn copy_here(stream: &Stream, transfer: &Transfer) -> Result<()> {
+fn copy_here(stream: &Stream, work: u64, transfer: &Transfer) -> Result<()> {
     let life = stream.context().life();
-    let task = stream.submit(Work::Caller);
+    let task = stream.submit_numbered(work, Work::Caller);
     task.wait_turn();
+    stream.context().inner().begin_work(&task);
     let outcome = match stream.context().waited(life) {
         Ok(()) => checks::host::perform(checks::host::submission(), || transfer.run()),
         failed => failed,
@@ -240,8 +237,8 @@ fn copy_here(stream: &Stream, transfer: &Transfer) -> Result<()> {
     outcome
 }
 
-/// Checks and submits a fill, and passes it as an event to the tools that observe the runtime
-/// ([`crate::observe`]). Does nothing if the fill is empty.
+/// Checks and submits a fill, and tells the tools that observe the host ([`crate::observe`]). Does nothing if the fill is
+/// empty.
 pub(crate) fn submit_fill(stream: &Stream, fill: Fill) -> Result<()> {
     if !fill.check(stream.context())? {
         return Ok(());
@@ -249,9 +246,10 @@ pub(crate) fn submit_fill(stream: &Stream, fill: Fill) -> Result<()> {
     let short = fill.is_short();
     let call = checks::host::submission();
     let job = Box::new(move || checks::host::perform(call, || fill.run()));
-    stream.submit(Work::Device { job, short });
     let tools = &stream.context().machine().tools;
-    tools.tell(|| fill.event(Some(stream.id())));
+    let work = tools.number_work();
+    tools.tell(|| fill.event(work, Some(stream.id())));
+    stream.submit_numbered(work, Work::Device { job, short });
     Ok(())
 }
 
@@ -281,9 +279,11 @@ fn within(context: &Context, address: u64, span: u64, writes: bool) -> Result<Si
 
 impl Fill {
     /// Returns the event of the fill for tools that observe the runtime ([`crate::observe`]).
-    /// `stream` is the ID of the fill's stream; `None` for a node of a graph.
-    pub(crate) fn event(&self, stream: Option<u64>) -> HostEvent<'static> {
+    /// `work` is the number of the work, and `stream` the ID of the fill's stream; `None` for a node of a graph.
+    pub(crate) fn event(&self, work: u64, stream: Option<u64>) -> HostEvent<'static> {
         HostEvent::Fill {
+            work,
+            value: self.value,
             bytes: u64::from(self.width) * self.count * self.rows,
             to: self.dst,
             stream,
@@ -434,9 +434,10 @@ impl Transfer {
     }
 
     /// Returns the event of the copy for tools that observe the runtime ([`crate::observe`]).
-    /// `stream` is the ID of the copy's stream; `None` for a node of a graph.
-    pub(crate) fn event(&self, stream: Option<u64>) -> HostEvent<'static> {
+    /// `work` is the number of the work, and `stream` the ID of the copy's stream; `None` for a node of a graph.
+    pub(crate) fn event(&self, work: u64, stream: Option<u64>) -> HostEvent<'static> {
         HostEvent::Copy {
+            work,
             direction: match self.direction {
                 Direction::HostToDevice => CopyDirection::HostToDevice,
                 Direction::DeviceToHost => CopyDirection::DeviceToHost,

@@ -281,11 +281,12 @@ impl DeviceMemory {
         }
         checks::host::unused(base, self.space.allocated_by(base).as_ref());
         checks::host::examine_zones(base);
-        self.space.free(base, &ALL_KINDS)?;
-        checks::host::freed(base);
         if !internal {
+            // Before another thread can allocate the same address.
             self.tools.tell(|| HostEvent::Free { address: base });
         }
+        self.space.free(base, &ALL_KINDS)?;
+        checks::host::freed(base);
         Ok(())
     }
 

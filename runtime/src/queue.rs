@@ -14,12 +14,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use parking_lot::{Mutex, RwLock};
-use rustc_hash::FxHashMap;
+use parking_lot::{Mutex, MutexGuard, RwLock};
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
+use crate::observe::{Dependence, DependenceKind};
 use crate::process::{next_id, thread_id};
-use crate::task::Task;
+use crate::task::{Dependences, Task};
 use crate::timeline::{Clock, Point, Timeline};
 
 /// The kind of a stream.
@@ -84,7 +85,21 @@ pub(crate) struct Queue {
     /// If the order of work is recorded for the race detector: the work that is complete before the
     /// next work of the queue starts.
     past: Mutex<Clock>,
+    /// If tools observe the host: the work after which the next work of the queue runs.
+    last: Mutex<Last>,
 }
+
+/// The work after which the next work of a queue runs, for tools that observe the host.
+#[derive(Clone, Default)]
+struct Last {
+    works: Dependences,
+    /// The number of the change that stored this value, in the order of all changes of the context.
+    change: u64,
+}
+
+/// The number of pieces of work that a queue without own work keeps: the newest ones. A stream that only waits for
+/// events would otherwise keep all work that it has ever waited for.
+const MOST_LAST: usize = 64;
 
 impl Queue {
     fn new(kind: StreamKind, priority: i32) -> Arc<Queue> {
@@ -96,6 +111,7 @@ impl Queue {
             destroyed: AtomicBool::new(false),
             watched: AtomicBool::new(false),
             past: Mutex::default(),
+            last: Mutex::default(),
         })
     }
 
@@ -155,12 +171,39 @@ impl Queue {
     }
 }
 
+/// Removes all but the newest pieces of work from a list.
+fn keep_newest(works: &mut Dependences) {
+    if works.len() > MOST_LAST {
+        works.sort_by_key(|known| std::cmp::Reverse(known.work));
+        works.truncate(MOST_LAST);
+        works.reverse();
+    }
+}
+
+impl Following<'_> {
+    fn set(&mut self, queue: &Queue, works: Dependences) {
+        *self.0 += 1;
+        *queue.last.lock() = Last {
+            works,
+            change: *self.0,
+        };
+    }
+}
+
 /// The queues of a context.
 pub(crate) struct Queues {
     order: RwLock<Order>,
     /// The record of the order of work; `None` if the order is not recorded.
     timeline: Option<Arc<Timeline>>,
+    /// Whether tools observe the host.
+    is_observed: bool,
+    /// The number of changes of the fields [`Queue::last`] so far. Whoever reads or changes one of these fields holds this
+    /// lock, so that the order of the changes is the order in which work is submitted.
+    changes: Mutex<u64>,
 }
+
+/// The right to record the order of work for tools.
+pub(crate) struct Following<'a>(MutexGuard<'a, u64>);
 
 struct Order {
     legacy: Arc<Queue>,
@@ -179,6 +222,9 @@ struct Order {
     gate: Option<Arc<Task>>,
     /// The union of the clocks ([`Clock`]) of all removed queues.
     removed: Clock,
+    /// If tools observe the host: the last work of blocking queues that were removed since the last work of the legacy
+    /// stream.
+    removed_last: Mutex<Dependences>,
 }
 
 impl Default for Order {
@@ -191,6 +237,7 @@ impl Default for Order {
             per_thread: FxHashMap::default(),
             gate: None,
             removed: Clock::default(),
+            removed_last: Mutex::default(),
         }
     }
 }
@@ -229,9 +276,15 @@ impl Order {
             .get_mut()
             .retain(|queue| queue.busy_tail().is_some());
         let is_over = |queue: &mut Arc<Queue>| queue.is_destroyed() && queue.open_tail().is_none();
-        let over = self.queues.extract_if(.., is_over);
+        let over: Vec<Arc<Queue>> = self.queues.extract_if(.., is_over).collect();
+        for queue in over.iter().filter(|queue| queue.is_blocking()) {
+            let last = queue.last.lock();
+            let removed = self.removed_last.get_mut();
+            removed.extend(last.works.iter().copied());
+            keep_newest(removed);
+        }
         self.removed
-            .join_all(over.map(|queue| queue.past.lock().clone()));
+            .join_all(over.iter().map(|queue| queue.past.lock().clone()));
         self.remove_at = 2 * self.queues.len() + LEAST_REMOVED;
     }
 
@@ -241,6 +294,9 @@ impl Order {
         }
         if let Some(past) = self.gate.as_ref().and_then(|gate| gate.past()) {
             queue.past.lock().join(past);
+        }
+        if let Some(gate) = &self.gate {
+            queue.last.lock().works = gate.dependences(DependenceKind::Event);
         }
         self.gate = self.gate.take().filter(|gate| !gate.is_done());
         if let Some(gate) = &self.gate
@@ -253,11 +309,20 @@ impl Order {
 }
 
 impl Queues {
-    pub(crate) fn new(timeline: Option<Arc<Timeline>>) -> Queues {
+    /// Creates the queues of a context. `is_observed` states whether tools observe the host.
+    pub(crate) fn new(timeline: Option<Arc<Timeline>>, is_observed: bool) -> Queues {
         Queues {
             order: RwLock::default(),
             timeline,
+            is_observed,
+            changes: Mutex::new(0),
         }
+    }
+
+    /// If tools observe the host, begins to record the order of work. The caller appends a task and calls
+    /// [`Queues::follow`] while it holds the result.
+    pub(crate) fn following(&self) -> Option<Following<'_>> {
+        self.is_observed.then(|| Following(self.changes.lock()))
     }
 
     /// Removes all queues, because the context has been destroyed or reset.
@@ -366,6 +431,62 @@ impl Queues {
                 }
                 task
             }
+        }
+    }
+
+    /// Adds a task to a queue's record of work, and returns the work after which the task runs. `number` is the number of
+    /// the task, and `more` a task of another queue after which it runs.
+    pub(crate) fn follow(
+        &self,
+        following: &mut Following<'_>,
+        queue: &Queue,
+        number: u64,
+        more: Option<&Arc<Task>>,
+    ) -> Dependences {
+        let order = self.order.read();
+        let Last { works, change } = queue.last.lock().clone();
+        let mut before = works;
+        let mut add = |others: &Dependences| {
+            let kind = DependenceKind::NullStream;
+            before.extend(others.iter().map(|other| Dependence { kind, ..*other }));
+        };
+        // What another queue has recorded before the last work of this queue was awaited by that work.
+        let mut add_newer = |other: &Queue| {
+            let last = other.last.lock();
+            if last.change > change {
+                add(&last.works);
+            }
+        };
+        match queue.kind {
+            StreamKind::Legacy => {
+                let blocking = order.queues.iter().filter(|other| other.is_blocking());
+                blocking.for_each(|other| add_newer(other));
+                add(&std::mem::take(&mut order.removed_last.lock()));
+            }
+            StreamKind::Blocking | StreamKind::PerThread => add_newer(&order.legacy),
+            StreamKind::NonBlocking => {}
+        }
+        if let Some(more) = more {
+            before.extend(more.dependences(DependenceKind::Event));
+        }
+        let mut seen = FxHashSet::default();
+        before.retain(|known| seen.insert(known.work));
+        keep_newest(&mut before);
+        let works = match number {
+            0 => before.clone(),
+            work => {
+                let kind = DependenceKind::StreamOrder;
+                Dependences::from_iter([Dependence { work, kind }])
+            }
+        };
+        following.set(queue, works);
+        before
+    }
+
+    /// If tools observe the host, makes `last` the work after which the next work of a queue runs.
+    pub(crate) fn set_last(&self, queue: &Queue, last: Dependences) {
+        if let Some(mut following) = self.following() {
+            following.set(queue, last);
         }
     }
 

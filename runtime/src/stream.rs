@@ -8,10 +8,11 @@ use std::sync::Arc;
 use crate::checks::Rows;
 use crate::context::Context;
 use crate::error::{Error, Result};
+use crate::observe::HostEvent;
 use crate::pointer::DevicePtr;
 use crate::process::check_fork;
-use crate::queue::Queue;
-use crate::task::{Task, Work};
+use crate::queue::{Following, Queue};
+use crate::task::{Dependences, Task, Work};
 
 pub use crate::queue::StreamKind;
 
@@ -70,10 +71,13 @@ impl Stream {
         }
         let (least, greatest) = context.stream_priority_range();
         let priority = priority.clamp(greatest, least);
-        Ok(Stream::of(
-            context,
-            context.inner().queues.create(kind, priority),
-        ))
+        let stream = Stream::of(context, context.inner().queues.create(kind, priority));
+        context.machine().tools.tell(|| HostEvent::CreateStream {
+            stream: stream.id(),
+            priority,
+            is_blocking: kind == StreamKind::Blocking,
+        });
+        Ok(stream)
     }
 
     /// Returns the context that owns the stream.
@@ -135,17 +139,29 @@ impl Stream {
         self.submit_after(work, None)
     }
 
+    /// Does the same as [`Stream::submit`] for work that tools that observe the host know by a number.
+    pub(crate) fn submit_numbered(&self, number: u64, work: Work) -> Arc<Task> {
+        self.append(number, work, None)
+    }
+
+    /// Does the same as [`Stream::submit`], but the work also waits for the task `more`.
     pub(crate) fn submit_after(&self, work: Work, more: Option<&Arc<Task>>) -> Arc<Task> {
+        self.append(0, work, more)
+    }
+
+    fn append(&self, number: u64, work: Work, more: Option<&Arc<Task>>) -> Arc<Task> {
         let (queues, owner) = (&self.context.inner().queues, self.context.owner());
         let stores_past = matches!(work, Work::Marker | Work::Host(_));
         let launch = match &work {
             Work::Launch(launch) => Some(launch.run.id()),
             _ => None,
         };
+        let following = queues.following();
         let task = queues.append(&self.queue, |tail, others| {
             let before = tail.into_iter().chain(others).chain(more);
-            Task::submit(owner, self.queue.priority(), work, before)
+            Task::submit_numbered(number, owner, self.queue.priority(), work, before)
         });
+        self.follow(following, &task, more);
         if let Some(more) = more {
             queues.join_task(&self.queue, more);
         }
@@ -157,6 +173,17 @@ impl Stream {
         }
         task.release();
         task
+    }
+
+    /// If tools observe the host, tells them after which work a task of the stream runs. The task has not been released.
+    fn follow(&self, following: Option<Following<'_>>, task: &Arc<Task>, more: Option<&Arc<Task>>) {
+        if let Some(mut following) = following {
+            let queues = &self.context.inner().queues;
+            let before = queues.follow(&mut following, &self.queue, task.number(), more);
+            // Tools can call foreign code.
+            drop(following);
+            self.context.machine().tools.tell_dependences(task, before);
+        }
     }
 
     /// Records that the last work of the stream is the launch with the ID `launch`. The caller must
@@ -189,6 +216,7 @@ impl Stream {
     ) -> (Arc<Task>, Arc<Task>) {
         let (queues, owner) = (&self.context.inner().queues, self.context.owner());
         let mut first = None;
+        let following = queues.following();
         let last = queues.append(&self.queue, |tail, others| {
             let before = tail.into_iter().chain(others).chain(more);
             let priority = self.queue.priority();
@@ -200,7 +228,13 @@ impl Stream {
         }
         queues.store_past(&self.queue, &last);
         let first = first.unwrap_or_else(|| Arc::clone(&last));
+        self.follow(following, &first, more);
         (first, last)
+    }
+
+    /// If tools observe the host, records that the next work of the stream runs after the work `last`.
+    pub(crate) fn set_last(&self, last: Dependences) {
+        self.context.inner().queues.set_last(&self.queue, last);
     }
 
     /// Makes later work of the stream wait for a task, unless the stream is part of a capture
@@ -292,7 +326,11 @@ impl Stream {
             return Err(Error::InvalidHandle("a default stream".into()));
         }
         match self.queue.destroy() {
-            true => Ok(()),
+            true => {
+                let (tools, stream) = (&self.context.machine().tools, self.id());
+                tools.tell(|| HostEvent::DestroyStream { stream });
+                Ok(())
+            }
             false => Err(Error::InvalidHandle("the stream is destroyed".into())),
         }
     }

@@ -18,6 +18,7 @@ use smallvec::SmallVec;
 
 use crate::error::{Error, Fault, Result};
 use crate::host_threads;
+use crate::observe::{Dependence, DependenceKind, HostEvent, Tools};
 use crate::scheduler::Run;
 use crate::spin;
 use crate::timeline::Clock;
@@ -30,6 +31,8 @@ pub(crate) trait Owner: Send + Sync {
     fn task_submitted(&self);
     /// Decrements the context's number of incomplete tasks.
     fn task_completed(&self);
+    /// Tells the tools that observe the host that a piece of work is complete.
+    fn work_ended(&self, work: u64);
     /// Returns whether the context's work that has not started must be cancelled.
     fn work_cancelled(&self) -> bool;
     /// Makes `fault` the context's sticky error.
@@ -93,6 +96,9 @@ pub(crate) enum Work {
     Caller,
 }
 
+/// Pieces of work after which something runs, by the numbers that tools know, each with the rule that orders the two.
+pub(crate) type Dependences = SmallVec<[Dependence; 2]>;
+
 /// A function that copies, fills or frees memory.
 pub(crate) type DeviceJob = Box<dyn FnOnce() -> Result<()> + Send>;
 
@@ -118,6 +124,10 @@ pub(crate) struct Task {
     done: AtomicBool,
     /// Whether the task is a marker. CUDA events query the time at which a marker was complete.
     timed: bool,
+    /// The number of the work for tools that observe the host; 0 if the task is no work that tools see.
+    number: u64,
+    /// The work after which the task runs, if tools observe the host and the task is no work that tools see.
+    after: OnceLock<Box<Dependences>>,
     /// The priority of the task's stream. Of the tasks that may start, the task with the lowest number starts first.
     priority: i32,
     /// The time of completion in nanoseconds on the process's clock.
@@ -149,10 +159,34 @@ const LOOK: Duration = Duration::from_micros(50);
 /// duration of a sleep.
 const KEEP_HANDLERS: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(32));
 
+impl Tools {
+    /// Tells the tools that observe the host after which work a task runs. If the task is no work that tools see, stores
+    /// this work in the task instead, for the tasks that wait for it.
+    pub(crate) fn tell_dependences(&self, task: &Task, before: Dependences) {
+        if task.number == 0 {
+            task.set_dependences(before);
+            return;
+        }
+        let (work, after) = (task.number, &before[..]);
+        self.tell(|| HostEvent::Submit { work, after });
+    }
+}
+
 impl Task {
     /// Creates a task with `work` and makes it the successor of `predecessors`. The task does not start before
     /// [`Task::release`].
     pub(crate) fn submit<'a>(
+        owner: Arc<dyn Owner>,
+        priority: i32,
+        work: Work,
+        predecessors: impl Iterator<Item = &'a Arc<Task>>,
+    ) -> Arc<Task> {
+        Task::submit_numbered(0, owner, priority, work, predecessors)
+    }
+
+    /// Does the same as [`Task::submit`], for work that tools know by a number.
+    pub(crate) fn submit_numbered<'a>(
+        number: u64,
         owner: Arc<dyn Owner>,
         priority: i32,
         work: Work,
@@ -163,6 +197,8 @@ impl Task {
             waiting_for: AtomicUsize::new(1),
             done: AtomicBool::new(false),
             timed: matches!(work, Work::Marker),
+            number,
+            after: OnceLock::new(),
             priority,
             time: AtomicU64::new(0),
             state: Mutex::new(TaskState {
@@ -179,6 +215,41 @@ impl Task {
             task.also_after(predecessor);
         }
         task
+    }
+
+    /// Returns the number of the work for tools that observe the host; 0 if the task is no work that tools see.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Stores the work after which the task runs. The task is no work that tools see.
+    fn set_dependences(&self, after: Dependences) {
+        let _ = self.after.set(Box::new(after));
+    }
+
+    /// Returns the work after whose end the task is complete, as dependences of a task that runs after this one by the
+    /// rule `kind`: the work of the task itself or, if the task is no work that tools see, the work before it.
+    pub(crate) fn dependences(&self, kind: DependenceKind) -> Dependences {
+        match (self.number, self.after.get()) {
+            (0, None) => Dependences::new(),
+            (0, Some(after)) => after
+                .iter()
+                .map(|known| Dependence { kind, ..*known })
+                .collect(),
+            (work, _) => Dependences::from_iter([Dependence { work, kind }]),
+        }
+    }
+
+    /// Returns the work after whose end the task is complete, as dependences of the next task of a graph: the work of the
+    /// task itself or, if the task is no work that tools see, the work before it with its rules.
+    pub(crate) fn known_dependences(&self) -> Dependences {
+        match (self.number, self.after.get()) {
+            (0, after) => after.map_or_else(Dependences::new, |after| (**after).clone()),
+            (work, _) => {
+                let kind = DependenceKind::Graph;
+                Dependences::from_iter([Dependence { work, kind }])
+            }
+        }
     }
 
     /// Returns the set of work that is complete when this task is complete; `None` if this set was
@@ -272,6 +343,12 @@ impl Task {
     fn finish(self: &Arc<Task>, todo: &mut SmallVec<[Arc<Task>; 4]>) {
         if self.timed {
             self.time.store(now(), Ordering::Relaxed);
+        }
+        // Tools learn of the end before a thread that waits for the task can go on.
+        if self.number != 0
+            && let Some(owner) = self.owner()
+        {
+            owner.work_ended(self.number);
         }
         let (successors, owner) = {
             let mut state = self.state.lock();

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use super::{Context, Inner};
 use crate::error::{Error, Fault, FaultKind};
+use crate::observe::HostEvent;
 use crate::service::run_host_function;
 use crate::task::{DeviceJob, HostWork, Launch, Owner, Task, Work};
 
@@ -23,6 +24,10 @@ impl Owner for Inner {
             let _guard = self.idle.lock();
             self.became_idle.notify_all();
         }
+    }
+
+    fn work_ended(&self, work: u64) {
+        self.machine.tools.tell(|| HostEvent::EndWork { work });
     }
 
     fn work_cancelled(&self) -> bool {
@@ -64,6 +69,7 @@ impl Owner for Inner {
                 }
             }
             Work::Device { job, short: true } if submitting => {
+                self.begin_work(task);
                 run_device(&self, job);
                 return true;
             }
@@ -71,6 +77,7 @@ impl Owner for Inner {
                 let (task, owner, priority) =
                     (Arc::clone(task), Arc::clone(&self), task.priority());
                 let job = Box::new(move || {
+                    owner.begin_work(&task);
                     run_device(&owner, job);
                     task.complete();
                 });
@@ -91,11 +98,22 @@ impl Owner for Inner {
     }
 }
 
+impl Inner {
+    /// Tells the tools that observe the host that the calling thread begins the work of a task.
+    pub(crate) fn begin_work(&self, task: &Task) {
+        if task.number() != 0 {
+            let work = task.number();
+            self.machine.tools.tell(|| HostEvent::BeginWork { work });
+        }
+    }
+}
+
 fn start_host(context: &Arc<Inner>, task: &Arc<Task>, host: HostWork) {
     let (task, priority) = (Arc::clone(task), task.priority());
     let owner = Context::from(Arc::clone(context));
     let job = Box::new(move || {
         owner.flush_output();
+        owner.inner().begin_work(&task);
         owner.inner().queues.host_waited_for(&task);
         let call = || (host.function)(owner.fault_status());
         run_host_function(call, move || task.complete());

@@ -7,6 +7,7 @@ use crate::capture;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::event::{Event, Record};
+use crate::observe::HostEvent;
 use crate::stream::{Stream, StreamKind};
 use crate::task::{Task, Work};
 
@@ -42,7 +43,25 @@ impl Event {
         if stream.is_watched() {
             return capture::record(stream, self);
         }
-        self.record_with(|| stream.mark())?;
+        let mut after = None;
+        self.record_with(|| {
+            let marker = stream.mark()?;
+            after = marker
+                .known_dependences()
+                .iter()
+                .map(|known| known.work)
+                .max();
+            Ok(marker)
+        })?;
+        stream
+            .context()
+            .machine()
+            .tools
+            .tell(|| HostEvent::RecordEvent {
+                event: self.id(),
+                stream: stream.id(),
+                after,
+            });
         if let Some(shared) = self.shared() {
             let completion = shared.record();
             let job = Box::new(move || {

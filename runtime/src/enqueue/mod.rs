@@ -79,15 +79,24 @@ impl Stream {
             .timeline
             .as_ref()
             .map(|_| params.words());
+        let tools = &self.context().machine().tools;
+        let arguments = tools.observe_host().then(|| params.bytes().to_vec());
+        let (grid, block, dynamic_shared) = (config.grid, config.block, config.shared);
         let run = kernel.start(config, params)?;
         self.context().flush_output();
         let launch = run.run.id();
-        self.submit(Work::Launch(run));
-        self.context().machine().tools.tell(|| HostEvent::Launch {
+        let work = tools.number_work();
+        tools.tell(|| HostEvent::Launch {
             launch,
+            work,
             kernel: kernel.name(),
+            grid,
+            block,
+            dynamic_shared,
+            arguments: arguments.as_deref().unwrap_or(&[]),
             stream: Some(self.id()),
         });
+        self.submit_numbered(work, Work::Launch(run));
         if let Some(words) = words {
             self.uses(words, || format!("kernel {}", kernel.name()));
         }
@@ -242,7 +251,13 @@ impl Stream {
         self.check()?;
         self.check_not_watched()?;
         self.context().make_room();
-        self.submit(Work::Host(HostWork { function, always }));
+        let tools = &self.context().machine().tools;
+        let work = tools.number_work();
+        tools.tell(|| HostEvent::HostFunction {
+            work,
+            stream: Some(self.id()),
+        });
+        self.submit_numbered(work, Work::Host(HostWork { function, always }));
         Ok(())
     }
 

@@ -17,9 +17,9 @@ use super::{ConditionalKind, ConditionalNode, GraphAllocation, GraphExec, NodeOp
 use crate::context::Context;
 use crate::error::{Error, Fault, FaultKind, Result};
 use crate::memop;
-use crate::observe::HostEvent;
+use crate::observe::{DependenceKind, HostEvent};
 use crate::stream::Stream;
-use crate::task::{HostWork, Launch, Task, Work};
+use crate::task::{Dependences, HostWork, Launch, Task, Work};
 
 /// The tasks for which the next tasks must wait.
 type Ends = SmallVec<[Arc<Task>; 2]>;
@@ -61,6 +61,15 @@ impl GraphExec {
         let ends = made.graph(&plan, 0, std::slice::from_ref(&begin));
         for last in &ends {
             end.also_after(last);
+        }
+        if stream.context().machine().tools.observe_host() {
+            let last = ends
+                .iter()
+                .flat_map(|last| last.dependences(DependenceKind::StreamOrder));
+            let last: Dependences = last.collect();
+            let tools = &stream.context().machine().tools;
+            tools.tell_dependences(&end, last.clone());
+            stream.set_last(last);
         }
         drop(state);
         for task in made.tasks.iter().chain([&end, &begin]) {
@@ -197,9 +206,25 @@ impl Made<'_> {
         &mut self,
         context: &Context,
         work: Work,
-        before: impl Iterator<Item = &'t Arc<Task>>,
+        before: impl Iterator<Item = &'t Arc<Task>> + Clone,
     ) -> Arc<Task> {
-        let task = Task::submit(context.owner(), self.priority, work, before);
+        self.numbered(0, context, work, before)
+    }
+
+    /// Creates a task for work that tools that observe the host know by a number.
+    fn numbered<'t>(
+        &mut self,
+        number: u64,
+        context: &Context,
+        work: Work,
+        before: impl Iterator<Item = &'t Arc<Task>> + Clone,
+    ) -> Arc<Task> {
+        let (owner, priority) = (context.owner(), self.priority);
+        let task = Task::submit_numbered(number, owner, priority, work, before.clone());
+        let tools = &context.machine().tools;
+        if tools.observe_host() {
+            tools.tell_dependences(&task, dependences(before));
+        }
         self.tasks.push(Arc::clone(&task));
         task
     }
@@ -263,18 +288,26 @@ impl Made<'_> {
             NodeOp::Kernel(node, _) => match self.runs.pop_front() {
                 Some(run) => {
                     let context = node.kernel.module().context();
-                    here.machine().tools.tell(|| HostEvent::Launch {
+                    let tools = &here.machine().tools;
+                    let number = tools.number_work();
+                    tools.tell(|| HostEvent::Launch {
                         launch: run.run.id(),
+                        work: number,
                         kernel: node.kernel.name(),
+                        grid: node.grid,
+                        block: node.block,
+                        dynamic_shared: node.shared,
+                        arguments: node.params.bytes(),
                         stream: None,
                     });
-                    self.task(context, Work::Launch(run), before.iter())
+                    self.numbered(number, context, Work::Launch(run), before.iter())
                 }
                 None => self.task(here, Work::Marker, before.iter()),
             },
             NodeOp::Memcpy(node) => {
                 let (transfer, short) = (node.transfer, node.transfer.is_short());
-                here.machine().tools.tell(|| transfer.event(None));
+                let number = here.machine().tools.number_work();
+                here.machine().tools.tell(|| transfer.event(number, None));
                 let work =
                     device(
                         "a graph's copy",
@@ -285,23 +318,29 @@ impl Made<'_> {
                             false => Ok(()),
                         },
                     );
-                self.task(&node.context, work, before.iter())
+                self.numbered(number, &node.context, work, before.iter())
             }
             NodeOp::Memset(node) => {
                 let (fill, short) = (node.fill, node.fill.is_short());
-                here.machine().tools.tell(|| fill.event(None));
+                let number = here.machine().tools.number_work();
+                here.machine().tools.tell(|| fill.event(number, None));
                 let work = device("a graph's fill", &node.context, short, move |context| {
                     fill.check(context).and_then(|_| fill.run())
                 });
-                self.task(&node.context, work, before.iter())
+                self.numbered(number, &node.context, work, before.iter())
             }
             NodeOp::Host(node) => {
+                let number = here.machine().tools.number_work();
+                let (work, stream) = (number, None);
+                here.machine()
+                    .tools
+                    .tell(|| HostEvent::HostFunction { work, stream });
                 let node = Arc::clone(node);
                 let work = Work::Host(HostWork {
                     function: Box::new(move |_| (node.function)()),
                     always: false,
                 });
-                self.task(here, work, before.iter())
+                self.numbered(number, here, work, before.iter())
             }
             NodeOp::EventRecord(event) => {
                 let task = self.task(event.context(), Work::Marker, before.iter());
@@ -328,6 +367,14 @@ impl Made<'_> {
             }
         }
     }
+}
+
+/// Returns the work that is complete when the tasks `before` are. Work before the graph keeps its rule.
+fn dependences<'t>(before: impl Iterator<Item = &'t Arc<Task>>) -> Dependences {
+    let mut all: Dependences = before.flat_map(|task| task.known_dependences()).collect();
+    all.sort_by_key(|known| known.work);
+    all.dedup_by_key(|known| known.work);
+    all
 }
 
 /// Returns the work of a copy or fill. If the copy or fill fails, its error becomes the sticky
@@ -402,7 +449,10 @@ impl Chosen {
             tasks: Vec::new(),
         };
         let plan = Arc::clone(&self.plan);
-        let begin = made.task(&context, Work::Marker, [].into_iter());
+        let begin = Task::submit(context.owner(), task.priority(), Work::Marker, [].iter());
+        let before = task.dependences(DependenceKind::Graph);
+        context.machine().tools.tell_dependences(&begin, before);
+        made.tasks.push(Arc::clone(&begin));
         let ends = made.graph(&plan, body, std::slice::from_ref(&begin));
         let again = self.node.kind() == ConditionalKind::While;
         let behind = Work::Decide(Box::new(move |end: Arc<Task>| {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use margay_ir::entity::FuncId;
 use margay_ir::function::SourceLoc;
-use margay_ir::module::Module;
+use margay_ir::module::{Module, TextOperand};
 
 use super::Instruction;
 use crate::engine::KernelInfo;
@@ -147,6 +147,27 @@ impl Launch {
         let all = self.module.instructions.get(&FuncId(function))?;
         let found = all.get(index as usize)?;
         Some((&found.opcode, Position::new(found.loc)))
+    }
+
+    /// Returns the operands of the instruction with index `index` of a function, in the order of the text. Returns an
+    /// empty list if there is no such instruction, or if no tool observes instructions of the kernel.
+    pub fn operands(&self, function: u32, index: u32) -> &[TextOperand] {
+        let all = self.module.instructions.get(&FuncId(function));
+        let found = all.and_then(|all| all.get(index as usize));
+        found.map_or(&[], |instruction| &instruction.operands)
+    }
+
+    /// Returns the functions whose instructions tools can observe, with their numbers of instructions: the kernel first,
+    /// then the functions that it calls directly or indirectly, and perhaps other functions of the module, by number.
+    pub fn functions(&self) -> Vec<(u32, u32)> {
+        let all = &self.module.instructions;
+        let mut functions: Vec<(u32, u32)> = all
+            .iter()
+            .map(|(function, instructions)| (function.0, instructions.len() as u32))
+            .collect();
+        let kernel = self.module.by_name.get(&self.kernel.name);
+        functions.sort_by_key(|&(function, _)| (kernel != Some(&FuncId(function)), function));
+        functions
     }
 
     /// Returns the name of a function of the module, as the PTX text spells it.

@@ -95,8 +95,12 @@ pub use events::{
     SyncOperation, Synchronisation,
 };
 pub use global::set_global_tools;
-pub use host::{AllocationKind, CopyDirection, HostEvent};
+pub use host::{
+    AllocationKind, Annotation, AnnotationKind, AnnotationPayload, CopyDirection, Dependence,
+    DependenceKind, HostEvent, Named,
+};
 pub use launch::{Launch, Position};
+pub use margay_ir::module::{TextOperand, TextOperandKind};
 pub use request::{EventKind, Request};
 pub use tool::Tool;
 pub use tools::ToolFailure;

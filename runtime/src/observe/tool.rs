@@ -46,6 +46,13 @@ pub trait Tool: Send + Sync {
         false
     }
 
+    /// Returns whether the tool wants to receive the calls of the driver API ([`HostEvent::BeginCall`] and
+    /// [`HostEvent::EndCall`]) and the annotations of the program ([`HostEvent::Annotate`] and [`HostEvent::Name`]). Only
+    /// tools of the process's runtime receive them.
+    fn observes_calls(&self) -> bool {
+        false
+    }
+
     /// Receives an event of the host. [`HostEvent`] states which thread calls this method.
     fn host(&self, event: &HostEvent<'_>) {
         let _ = event;

@@ -110,6 +110,20 @@ impl Tools {
         }
     }
 
+    /// Returns whether a tool observes the host.
+    pub(crate) fn observe_host(&self) -> bool {
+        !self.of_host.is_empty()
+    }
+
+    /// Returns the number of a new piece of work, or 0 if no tool observes the host.
+    pub(crate) fn number_work(&self) -> u64 {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        match self.observe_host() {
+            true => NEXT.fetch_add(1, Ordering::Relaxed),
+            false => 0,
+        }
+    }
+
     /// Returns whether the runtime has no tools.
     pub(crate) fn is_empty(&self) -> bool {
         self.all.is_empty()

@@ -84,6 +84,12 @@ use super::{Launch, events, raw};
 /// # Ok::<(), margay::Error>(())
 /// ```
 pub trait Worker: Send {
+    /// A thread begins to run CTAs of the launch, perhaps several in succession, and uses this receiver from now on.
+    fn resume(&mut self) {}
+
+    /// The thread no longer runs CTAs of the launch. Another thread can use the receiver later.
+    fn pause(&mut self) {}
+
     /// A CTA begins or continues on this thread. The events that follow belong to this CTA.
     fn enter(&mut self, cta: &Cta) {
         let _ = cta;
@@ -110,6 +116,20 @@ impl Workers {
         Workers {
             all,
             addresses: [0; 32],
+        }
+    }
+
+    /// Passes to the receivers that the calling thread begins to use them.
+    fn resume(&mut self) {
+        for (receiver, worker) in &mut self.all {
+            receiver.call(|| worker.resume());
+        }
+    }
+
+    /// Passes to the receivers that the calling thread no longer uses them.
+    fn pause(&mut self) {
+        for (receiver, worker) in &mut self.all {
+            receiver.call(|| worker.pause());
         }
     }
 
@@ -171,17 +191,20 @@ impl Idle {
         if receivers.is_empty() {
             return None;
         }
-        if let Some(workers) = self.0.lock().pop() {
-            return Some(workers);
-        }
-        let all = receivers
-            .iter()
-            .filter_map(|receiver| Some((Arc::clone(receiver), receiver.worker(launch)?)));
-        Some(Workers::new(all.collect()))
+        let known = self.0.lock().pop();
+        let mut workers = known.unwrap_or_else(|| {
+            let all = receivers
+                .iter()
+                .filter_map(|receiver| Some((Arc::clone(receiver), receiver.worker(launch)?)));
+            Workers::new(all.collect())
+        });
+        workers.resume();
+        Some(workers)
     }
 
     /// Stores receivers for the next thread.
-    pub(super) fn put(&self, workers: Workers) {
+    pub(super) fn put(&self, mut workers: Workers) {
+        workers.pause();
         self.0.lock().push(workers);
     }
 

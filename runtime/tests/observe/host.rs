@@ -40,6 +40,9 @@ impl Tool for Host {
             HostEvent::Free { .. } => "free".to_owned(),
             HostEvent::LoadModule { kernels, .. } => format!("load {}", kernels[0].name),
             HostEvent::UnloadModule { .. } => "unload".to_owned(),
+            HostEvent::Submit { .. } | HostEvent::BeginWork { .. } | HostEvent::EndWork { .. } => {
+                return;
+            }
             _ => panic!("{event:?} is unknown"),
         };
         self.0.lock().push(text);

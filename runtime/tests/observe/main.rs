@@ -8,6 +8,7 @@ mod kernels;
 mod records;
 mod refusals;
 mod warps;
+mod work;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
