@@ -18,10 +18,12 @@ mod output;
 mod profile;
 mod program;
 mod run;
+mod sim;
 mod smi;
 mod support;
 mod test;
 mod tools;
+mod trace;
 mod waste;
 
 use std::process::ExitCode;
@@ -43,6 +45,8 @@ Examples:
   margay run -- ./vector_add 1000000
   margay check -- ./vector_add 1000000
   margay profile --report profile.html -- ./vector_add 1000000
+  margay trace --accelsim traces -- ./vector_add 1000000
+  margay sim traces
   margay waste -t=1 ./vector_add 1000000
   margay launch saxpy.ptx --grid 4 --block 256 --arg u32:1000 --arg f32:2 \\
       --arg iota:f32:1000 --arg zeros:f32:1000 --print 3
@@ -69,6 +73,10 @@ enum Command {
     Check(Box<check::Arguments>),
     /// Run a CUDA program and count exactly what its kernels do.
     Profile(Box<profile::Arguments>),
+    /// Run a CUDA program and write what it does to files for other tools.
+    Trace(Box<trace::Arguments>),
+    /// Estimate how many cycles a GPU needs for instruction traces.
+    Sim(sim::Arguments),
     /// Run a CUDA program with red zones, and report wrong calls.
     Waste(waste::Arguments),
     /// Launch one kernel of a PTX file or image on your own data.
@@ -114,6 +122,8 @@ fn run_command() -> ExitCode {
         Command::Run(arguments) => run::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
         Command::Profile(arguments) => profile::run(&arguments),
+        Command::Trace(arguments) => trace::run(&arguments),
+        Command::Sim(arguments) => sim::run(&arguments),
         Command::Waste(arguments) => waste::run(&arguments),
         Command::Launch(arguments) => launch::run(&arguments),
         Command::Test(arguments) => test::run(&arguments),

@@ -19,6 +19,7 @@ use margay::files::tell;
 use crate::checking;
 use crate::error_log as log;
 use crate::result::{CuResult, Served};
+use crate::tools;
 
 /// The stream that handle 0 denotes in an entry point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -330,6 +331,18 @@ pub(crate) fn enter(
     body: impl FnOnce() -> Served,
 ) -> CuResult {
     let _uncancelled = Disabled::begin();
+    match tools::observe_calls() && !is_forked() {
+        false => examined(call, arguments, body),
+        true => tools::around(call.name, || examined(call, arguments, body)),
+    }
+}
+
+#[inline]
+fn examined(
+    call: &'static Call,
+    arguments: Arguments<'_>,
+    body: impl FnOnce() -> Served,
+) -> CuResult {
     if !checking::any() || is_forked() {
         return checked(call, arguments, body);
     }

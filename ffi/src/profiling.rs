@@ -7,40 +7,20 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use margay::observe::{Tool, set_global_tools};
+use margay::observe::Tool;
 use margay_profile::{Options, Profiler};
-
-use crate::guard;
 
 static PROFILER: OnceLock<Arc<Profiler>> = OnceLock::new();
 
-/// The address of the function that requests the profiler when the library is loaded: before the runtime exists.
-#[used]
-#[unsafe(link_section = ".init_array")]
-static AT_LOAD: extern "C" fn() = at_load;
-
-extern "C" fn at_load() {
-    set_global_tools(tools);
-}
-
-/// The address of the function that writes the profile when the process exits.
-#[used]
-#[unsafe(link_section = ".fini_array")]
-static AT_EXIT: extern "C" fn() = at_exit;
-
-extern "C" fn at_exit() {
-    if !guard::is_ready() {
-        return;
+/// Writes the profile of the process, if there is one.
+pub(crate) fn save() {
+    if let Some(profiler) = PROFILER.get() {
+        profiler.save();
     }
-    let _ = std::panic::catch_unwind(|| {
-        if let Some(profiler) = PROFILER.get() {
-            profiler.save();
-        }
-    });
 }
 
 /// Creates the profiler that the environment variables request.
-fn tools() -> Vec<Arc<dyn Tool>> {
+pub(crate) fn tools() -> Vec<Arc<dyn Tool>> {
     let Some(folder) = std::env::var_os("MARGAY_PROFILE") else {
         return Vec::new();
     };

@@ -95,7 +95,13 @@ fn the_library_exports_the_table_and_nothing_else() {
         .map(|name| name.split('@').next().unwrap_or(name))
         .collect();
     let rows = cuda::api_rows().map(|row| row.export);
-    let wanted: BTreeSet<&str> = rows.chain(["margay_settle"]).collect();
+    // The plugin for pytest calls the first function, clients of NVTX call the others.
+    const OTHER: [&str; 3] = [
+        "margay_settle",
+        "InitializeInjectionNvtx2",
+        "cuNvtxGetInjectionInitializer",
+    ];
+    let wanted: BTreeSet<&str> = rows.chain(OTHER).collect();
     assert_eq!(exported, wanted);
 }
 

@@ -43,7 +43,7 @@ fn within(text: &str, least: u64, most: u64) -> bool {
     parse(text).is_some_and(|number| (least..=most).contains(&number))
 }
 
-static VARIABLES: [Variable; 53] = [
+static VARIABLES: [Variable; 60] = [
     row("MARGAY_WORKERS", "a number from 1 to 256", |text| {
         within(text, 1, MAX_WORKERS as u64)
     }),
@@ -105,6 +105,24 @@ static VARIABLES: [Variable; 53] = [
     ),
     row("MARGAY_CHECK_LOG", "a file", anything),
     row("MARGAY_PROFILE", "a folder", anything),
+    row("MARGAY_TRACE_PERFETTO", "a folder", anything),
+    row("MARGAY_TRACE_CHROME", "a folder", anything),
+    row("MARGAY_XPTI_SYCL_NAMES", "0, 1", is_switch),
+    row("MARGAY_TRACE_ACCELSIM", "a folder", anything),
+    row(
+        "MARGAY_TRACE_FORMS",
+        "raw, grouped, packed, with commas between them",
+        |text| {
+            let mut words = text.split(',');
+            words.all(|word| matches!(word, "raw" | "grouped" | "packed"))
+        },
+    ),
+    row("MARGAY_TRACE_VERSION", "3, 4, 5, 6", |text| {
+        within(text, 3, 6)
+    }),
+    row("MARGAY_TRACE_ARCHITECTURE", "70, 75, 80, 86", |text| {
+        matches!(text, "70" | "75" | "80" | "86")
+    }),
     row(
         "MARGAY_PROFILE_COUNTS",
         "launches, instructions, all or reuse",

@@ -80,7 +80,7 @@ const ACCEPTED: &[Accepted] = &[
         "num-cuda-barriers",
         "Margay has no limit for barriers in memory",
     ),
-    value("nvtx", "Margay does not read NVTX annotations"),
+    value("nvtx", "reports do not name ranges of NVTX"),
     value("port", CONNECTION),
     value("racecheck-continue-on-deadlock", DEADLOCK),
     value("racecheck-deadlock-timeout", DEADLOCK),

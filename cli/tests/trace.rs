@@ -1,0 +1,272 @@
+//! Runs `tests/abi/timeline.c` and `tests/abi/profile.c` under `margay trace`.
+
+#[path = "common/built.rs"]
+mod built;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+/// A new folder with a compiled program.
+fn folder(program: &str, name: &str) -> PathBuf {
+    let program = built::program(program, &format!("trace-{name}"), &[]);
+    program.parent().unwrap().to_owned()
+}
+
+/// The exit code, the standard output and the standard error of `margay trace`.
+fn trace(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_margay"))
+        .arg("trace")
+        .args(arguments)
+        .current_dir(folder)
+        .env("MARGAY_LIBCUDA", built::library())
+        .env("XDG_RUNTIME_DIR", folder)
+        .env("MARGAY_CACHE", "0")
+        .output()
+        .unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (
+        output.status.code().unwrap(),
+        text(output.stdout),
+        text(output.stderr),
+    )
+}
+
+#[test]
+fn instruction_traces_are_written_shown_counted_and_compared() {
+    let folder = folder("profile", "accelsim");
+    let run = [
+        "--accelsim",
+        "traces",
+        "--raw",
+        "--sm",
+        "70",
+        "--",
+        "./profile",
+        "2",
+    ];
+    let (status, out, errors) = trace(&folder, &run);
+    assert_eq!((status, out.as_str()), (3, "1\n"), "{errors}");
+    // Each of 2 launches has 2 blocks of 2 warps. A warp executes ld.param (2 lines), mov, mul.wide, add (2 lines), and,
+    // setp, bra, st and ret.
+    assert!(
+        errors.contains("margay: traces: 2 of 2 launches, 88 warp instructions"),
+        "{errors}"
+    );
+    let (status, out, _) = trace(&folder, &["stats", "traces"]);
+    assert_eq!(status, 0);
+    // Half of the lanes store; those that branch have no store. The branch has the lanes that take it.
+    let threads = 2 * 128 * 9 + 2 * 64 * 2;
+    assert!(
+        out.ends_with(&format!(
+            "2 kernels: 88 warp instructions, {threads} thread instructions\n"
+        )),
+        "{out}"
+    );
+    let (_, out, _) = trace(
+        &folder,
+        &[
+            "show", "traces", "--kernel", "1", "--cta", "1,0,0", "--warp", "0",
+        ],
+    );
+    assert_eq!(
+        out.lines().filter(|line| line.contains("STG.E")).count(),
+        1,
+        "{out}"
+    );
+    let (status, out, _) = trace(
+        &folder,
+        &["compare", "traces/kernel-1.trace", "traces/kernel-1.traceg"],
+    );
+    assert_eq!(
+        (status, out.as_str()),
+        (0, "equal: 1 kernels, 2 CTAs, 4 warps, 44 instructions\n")
+    );
+    let (status, out, _) = trace(
+        &folder,
+        &[
+            "compare",
+            "traces/kernel-1.traceg",
+            "traces/kernel-2.traceg",
+        ],
+    );
+    assert_eq!(status, 1, "{out}");
+    // Grouping the raw traces writes the same files.
+    let direct = fs::read(folder.join("traces/kernel-2.traceg")).unwrap();
+    let (status, out, errors) = trace(&folder, &["group", "traces"]);
+    assert_eq!(
+        (status, out.as_str()),
+        (0, "2 kernels grouped\n"),
+        "{errors}"
+    );
+    assert_eq!(
+        fs::read(folder.join("traces/kernel-2.traceg")).unwrap(),
+        direct
+    );
+    // A damaged file is an error with its line.
+    fs::write(folder.join("kernel-9.traceg"), &direct[..direct.len() / 2]).unwrap();
+    let (status, _, errors) = trace(&folder, &["stats", "kernel-9.traceg"]);
+    assert!(
+        status == 1 && errors.contains("kernel-9.traceg:"),
+        "{errors}"
+    );
+}
+
+#[test]
+fn each_process_has_its_own_traces() {
+    let folder = folder("profile", "fork");
+    let (status, _, errors) = trace(
+        &folder,
+        &["--accelsim", "t", "--xz", "--", "./profile", "1", "fork"],
+    );
+    assert_eq!(status, 3, "{errors}");
+    assert!(folder.join("t/kernel-1.traceg.xz").is_file());
+    let other = fs::read_dir(folder.join("t")).unwrap();
+    let other = other.map(|entry| entry.unwrap().path());
+    let other: Vec<PathBuf> = other.filter(|path| path.is_dir()).collect();
+    assert_eq!(other.len(), 1);
+    let files = [
+        "t/kernel-1.traceg.xz".to_owned(),
+        format!("{}/kernel-1.traceg.xz", other[0].display()),
+    ];
+    let (status, out, _) = trace(&folder, &["compare", &files[0], &files[1]]);
+    assert!(status == 0 || out.contains("address"), "{out}");
+    // Another run replaces the traces.
+    let (status, _, errors) = trace(&folder, &["--accelsim", "t", "--", "./profile", "1"]);
+    assert_eq!(status, 3, "{errors}");
+    assert!(!folder.join("t/kernel-1.traceg.xz").exists() && !other[0].exists());
+}
+
+/// The events of a Chrome timeline with this phase, and a category that `wanted` accepts.
+fn events<'a>(timeline: &'a Value, phase: &str, category: &str) -> Vec<&'a Value> {
+    let all = timeline["traceEvents"].as_array().unwrap();
+    all.iter()
+        .filter(|event| event["ph"] == phase && event["cat"] == category)
+        .collect()
+}
+
+#[test]
+fn the_timeline_has_the_calls_the_work_and_the_arrows() {
+    let folder = folder("timeline", "chrome");
+    let run = [
+        "--chrome",
+        "t.json",
+        "--perfetto",
+        "t.pftrace",
+        "--",
+        "./timeline",
+    ];
+    let (status, out, errors) = trace(&folder, &run);
+    assert_eq!((status, out.as_str()), (0, "6 5\n"), "{errors}");
+    let timeline: Value =
+        serde_json::from_slice(&fs::read(folder.join("t.json")).unwrap()).unwrap();
+    let kernels = events(&timeline, "X", "kernel");
+    assert_eq!(kernels.len(), 6);
+    assert!(
+        kernels
+            .iter()
+            .all(|kernel| kernel["name"] == "increment" && kernel["args"]["grid"][0] == 1)
+    );
+    let copies = events(&timeline, "X", "gpu_memcpy");
+    // The file contains each track piece by piece, so the order in the file has no meaning.
+    let mut names: Vec<&str> = copies
+        .iter()
+        .map(|copy| copy["name"].as_str().unwrap())
+        .collect();
+    names.sort_unstable();
+    assert_eq!(names, ["Memcpy DtoD", "Memcpy DtoH", "Memcpy HtoD"]);
+    let calls = events(&timeline, "X", "cuda_driver");
+    let of = |name: &str| calls.iter().filter(|call| call["name"] == name).count();
+    assert_eq!(
+        [
+            of("cuLaunchKernel"),
+            of("cuMemAlloc_v2"),
+            of("cuGraphLaunch")
+        ],
+        [6, 2, 1]
+    );
+    assert_eq!(events(&timeline, "X", "cuda_sync").len(), 2);
+    assert_eq!(events(&timeline, "i", "diagnostic").len(), 1);
+    // Each piece of work has an arrow from its call, and arrows along the order of the streams and the graph.
+    assert_eq!(events(&timeline, "s", "ac2g").len(), 9);
+    assert_eq!(events(&timeline, "f", "ac2g").len(), 9);
+    let arrows = events(&timeline, "s", "dep");
+    let of = |name: &str| arrows.iter().filter(|arrow| arrow["name"] == name).count();
+    assert_eq!([of("stream_order"), of("event"), of("graph")], [4, 1, 2]);
+    // Slices begin before they end, and calls contain the beginnings of their arrows.
+    let time = |event: &Value, key: &str| event[key].as_f64().unwrap();
+    for arrow in events(&timeline, "s", "ac2g") {
+        let at = time(arrow, "ts");
+        let holds =
+            |call: &&&Value| time(call, "ts") <= at && at <= time(call, "ts") + time(call, "dur");
+        assert!(calls.iter().any(|call| holds(&call)), "{arrow}");
+    }
+    let live: Vec<i64> = timeline["traceEvents"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|event| event["ph"] == "C")
+        .map(|event| event["args"]["live"].as_i64().unwrap())
+        .collect();
+    assert_eq!(live, [512, 0]);
+    assert!(fs::metadata(folder.join("t.pftrace")).unwrap().len() > 1000);
+}
+
+#[test]
+fn annotations_of_the_program_are_in_the_timeline() {
+    let folder = folder("nvtx", "nvtx");
+    // Without a tool, the client is told not to call.
+    let status = Command::new(folder.join("nvtx"))
+        .arg("0")
+        .env("LD_LIBRARY_PATH", &folder)
+        .status();
+    assert!(status.unwrap().success());
+    let (status, out, errors) = trace(&folder, &["--chrome", "n.json", "--", "./nvtx", "1"]);
+    assert_eq!((status, out.as_str()), (0, ""), "{errors}");
+    let timeline: Value =
+        serde_json::from_slice(&fs::read(folder.join("n.json")).unwrap()).unwrap();
+    let pushed = events(&timeline, "B", "NVTX");
+    let names: Vec<&str> = pushed
+        .iter()
+        .map(|event| event["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["outer", "inner"]);
+    let marks = events(&timeline, "i", "NVTX");
+    let names: Vec<&str> = marks
+        .iter()
+        .map(|event| event["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["mark \"with\" quotes", "widé"]);
+    let library = events(&timeline, "B", "library");
+    assert_eq!(library.len(), 1);
+    assert_eq!(library[0]["name"], "registered");
+    assert_eq!(library[0]["args"]["category"], "phase");
+    assert_eq!(library[0]["args"]["payload"], 1.5);
+    assert_eq!(events(&timeline, "b", "library").len(), 1);
+    assert_eq!(events(&timeline, "e", "library").len(), 1);
+}
+
+#[test]
+fn a_program_without_cuda_has_no_traces() {
+    let folder = folder("profile", "none");
+    let run = [
+        "--accelsim",
+        "a",
+        "--chrome",
+        "t.json",
+        "--",
+        "./profile",
+        "0",
+        "none",
+    ];
+    let (status, _, errors) = trace(&folder, &run);
+    assert_eq!(status, 7);
+    assert!(
+        errors.contains("so there are no traces") && errors.contains("so there is no timeline"),
+        "{errors}"
+    );
+    let (status, _, errors) = trace(&folder, &["--", "./profile"]);
+    assert!(status == 2 && errors.contains("--accelsim"), "{errors}");
+}

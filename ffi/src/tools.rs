@@ -1,0 +1,96 @@
+//! The tools of processes that `margay profile` and `margay trace` run.
+//!
+//! Environment variables request the tools. The runtime gets them when it is created, and calls of the driver API are
+//! passed to those that want them.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use margay::observe::{HostEvent, Tool, set_global_tools};
+
+use crate::result::CuResult;
+use crate::{profiling, traces};
+
+/// The address of the function that requests the tools when the library is loaded: before the runtime exists.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_LOAD: extern "C" fn() = at_load;
+
+extern "C" fn at_load() {
+    set_global_tools(|| all().to_vec());
+    OBSERVES_CALLS.store(traces::observe_calls(), Ordering::Relaxed);
+}
+
+/// Whether tools may want to receive calls of the driver API.
+static OBSERVES_CALLS: AtomicBool = AtomicBool::new(false);
+
+/// The tools, and the process that has created them.
+static TOOLS: OnceLock<(u32, Vec<Arc<dyn Tool>>)> = OnceLock::new();
+
+thread_local! {
+    /// Whether the thread creates the tools. This loads foreign libraries, which can call the driver.
+    static CREATES: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Returns all tools. A forked child process has none, because it shares the files of its parent's tools; nor do calls
+/// that a library makes while it is loaded for a tool.
+fn all() -> &'static [Arc<dyn Tool>] {
+    if CREATES.get() {
+        return &[];
+    }
+    let (process, tools) = TOOLS.get_or_init(|| {
+        CREATES.set(true);
+        let mut tools = profiling::tools();
+        tools.extend(traces::tools());
+        CREATES.set(false);
+        (std::process::id(), tools)
+    });
+    match *process == std::process::id() {
+        true => tools,
+        false => &[],
+    }
+}
+
+/// Returns whether this process has created its tools.
+pub(crate) fn exist() -> bool {
+    TOOLS
+        .get()
+        .is_some_and(|(process, _)| *process == std::process::id())
+}
+
+/// Returns whether tools may want to receive calls.
+#[inline]
+pub(crate) fn observe_calls() -> bool {
+    OBSERVES_CALLS.load(Ordering::Relaxed)
+}
+
+/// Returns whether a tool wants to receive annotations.
+pub(crate) fn want_annotations() -> bool {
+    observe_calls() && all().iter().any(|tool| tool.observes_calls())
+}
+
+/// Runs a call of the driver API, and tells the tools that want to receive calls.
+#[cold]
+pub(crate) fn around(name: &'static str, body: impl FnOnce() -> CuResult) -> CuResult {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    let call = NEXT.fetch_add(1, Ordering::Relaxed);
+    tell(&HostEvent::BeginCall { call, name });
+    let code = body();
+    let result = code.0;
+    tell(&HostEvent::EndCall { call, name, result });
+    code
+}
+
+/// Passes a call or an annotation to the tools that want to receive calls.
+pub(crate) fn tell(event: &HostEvent<'_>) {
+    let receivers = all().iter().filter(|tool| tool.observes_calls());
+    for tool in receivers {
+        // A call must not fail because a tool panics.
+        let told = catch_unwind(AssertUnwindSafe(|| tool.host(event)));
+        if let Err(panic) = told {
+            std::mem::forget(panic);
+        }
+    }
+}

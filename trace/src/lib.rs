@@ -1,0 +1,8 @@
+//! Writes what programs do to files that other tools read.
+//!
+//! [`accelsim`] writes instruction traces for the simulator Accel-Sim. [`timeline`] writes
+//! timelines for Perfetto and Chrome. [`xpti`] publishes events to subscribers of XPTI.
+
+pub mod accelsim;
+pub mod timeline;
+pub mod xpti;

@@ -1,0 +1,653 @@
+//! Writes the timeline of a program: calls of the driver API, work of the streams, the order between pieces of work, and
+//! memory.
+//!
+//! [`Recorder`] is a tool that passes the events of the host to a timeline (crate `margay_timeline`).
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use margay::KernelInfo;
+use margay::observe::{
+    AllocationKind, Annotation, AnnotationKind, AnnotationPayload, CopyDirection, Dependence,
+    DependenceKind, Event, Events, HostEvent, Launch, Named, Request, Tool, Worker,
+};
+use margay_timeline::{
+    self as format, Arg, Clocks, Counter, FlowKind, Quantity, Span, StreamKind, Timeline, Track,
+    Value, category,
+};
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+use rustix::time::ClockId;
+use smallvec::SmallVec;
+
+/// The format of a timeline's file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Format {
+    /// Perfetto's protobuf format.
+    Perfetto,
+    /// Chrome's JSON format.
+    Chrome,
+}
+
+/// A tool that writes the timeline of a process.
+pub struct Recorder {
+    /// A number that is unique in the process.
+    number: u64,
+    timeline: Timeline,
+    state: Mutex<State>,
+    workers: Arc<Workers>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Work that has not ended.
+    works: FxHashMap<u64, Work>,
+    /// The work of launches, by the number of the launch.
+    launches: FxHashMap<u64, u64>,
+    /// Where the newest pieces of work that have ended are in the timeline, at most [`MOST_ENDED`].
+    ended: BTreeMap<u64, Span>,
+    /// The number of arrows between pieces of work.
+    arrows: u64,
+    streams: FxHashMap<u64, Track>,
+    /// Whether a default stream has a track.
+    has_default: bool,
+    /// The number of other streams.
+    created: u64,
+    /// The sizes and kinds of live allocations.
+    live: FxHashMap<u64, (u64, AllocationKind)>,
+    counters: FxHashMap<AllocationKind, (Counter, u64)>,
+}
+
+/// A piece of work.
+struct Work {
+    name: String,
+    category: &'static str,
+    args: Vec<(&'static str, Argument)>,
+    stream: Option<u64>,
+    /// The place in the thread that has submitted the work, and the call in which it was.
+    submitted: (Span, u64),
+    begin: Option<u64>,
+    after: Vec<Dependence>,
+}
+
+/// An argument of an event.
+enum Argument {
+    Number(u64),
+    Address(u64),
+    Text(String),
+    Sizes([u32; 3]),
+}
+
+/// The number of pieces of work that are kept so that arrows can begin at them.
+const MOST_ENDED: usize = 1 << 16;
+
+/// The number of the track for work of graphs.
+const GRAPHS: u64 = 1;
+/// The number under which CUDA's tools show the default stream, and the number of the first created stream.
+const DEFAULT_STREAM: u64 = 7;
+/// See [`DEFAULT_STREAM`].
+const FIRST_STREAM: u64 = 13;
+
+/// What a thread of the program does.
+struct Here {
+    track: Track,
+    /// The calls that the thread executes: their numbers and begins.
+    calls: Vec<(u64, u64)>,
+}
+
+thread_local! {
+    /// For each recorder of the process, by its number, what the thread does.
+    static HERE: RefCell<Vec<(u64, Here)>> = const { RefCell::new(Vec::new()) };
+}
+
+fn now() -> u64 {
+    nanoseconds(ClockId::Monotonic)
+}
+
+fn nanoseconds(clock: ClockId) -> u64 {
+    let time = rustix::time::clock_gettime(clock);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+impl Recorder {
+    /// Creates the file of a timeline.
+    ///
+    /// # Errors
+    /// Those of the file.
+    pub fn create(path: &Path, file_format: Format) -> io::Result<Recorder> {
+        let kind = match file_format {
+            Format::Perfetto => format::Format::Perfetto,
+            Format::Chrome => format::Format::Chrome,
+        };
+        let program = std::env::current_exe().ok();
+        let name = program.as_deref().and_then(Path::file_name);
+        let name = name.map_or_else(|| "program".into(), |name| name.to_string_lossy());
+        let monotonic = now();
+        let options = format::Options {
+            origin: monotonic,
+            clocks: Some(Clocks {
+                monotonic,
+                boottime: nanoseconds(ClockId::Boottime),
+                realtime: nanoseconds(ClockId::Realtime),
+            }),
+            ..format::Options::new(kind, std::process::id(), &name)
+        };
+        let timeline = Timeline::create(path, &options)?;
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Ok(Recorder {
+            number: NEXT.fetch_add(1, Ordering::Relaxed),
+            workers: Arc::new(Workers {
+                timeline: timeline.clone(),
+                threads: Mutex::default(),
+            }),
+            timeline,
+            state: Mutex::default(),
+        })
+    }
+
+    /// Writes what is not written yet, and completes the file.
+    ///
+    /// # Errors
+    /// The first error of the file.
+    pub fn finish(&self) -> io::Result<()> {
+        self.timeline.finish().map(drop)
+    }
+
+    /// Calls `action` with the state of the calling thread. Does nothing while the thread ends.
+    fn here<T>(&self, action: impl FnOnce(&mut Here) -> T) -> Option<T> {
+        let result = HERE.try_with(|here| {
+            let mut all = here.try_borrow_mut().ok()?;
+            let known = all
+                .iter()
+                .position(|(recorder, _)| *recorder == self.number);
+            let index = known.unwrap_or_else(|| {
+                let id = rustix::thread::gettid().as_raw_nonzero().get() as u64;
+                let thread = std::thread::current();
+                let here = Here {
+                    track: self
+                        .timeline
+                        .host_thread(id, thread.name().unwrap_or("thread")),
+                    calls: Vec::new(),
+                };
+                all.push((self.number, here));
+                all.len() - 1
+            });
+            Some(action(&mut all[index].1))
+        });
+        result.ok().flatten()
+    }
+
+    fn begin_call(&self, call: u64) {
+        self.here(|here| here.calls.push((call, now())));
+    }
+
+    fn end_call(&self, name: &str, result: u32) {
+        self.here(|here| {
+            let Some((call, begin)) = here.calls.pop() else {
+                return;
+            };
+            let args = [Arg::new("result", u64::from(result))];
+            let waits = [
+                "cuStreamSynchronize",
+                "cuCtxSynchronize",
+                "cuEventSynchronize",
+            ];
+            let is_wait = waits.iter().any(|wait| name.starts_with(wait));
+            let category = if is_wait {
+                category::SYNC
+            } else {
+                category::DRIVER
+            };
+            let event = format::Event::new(category, name);
+            here.track
+                .slice(begin, now(), &event.correlation(call).args(&args));
+            if result != 0 && result != NOT_READY {
+                let text = format!("{name} failed: {result}");
+                let event = format::Event::new(category::DIAGNOSTIC, &text);
+                here.track.instant(begin, &event);
+            }
+        });
+    }
+
+    fn annotate(&self, annotation: &Annotation<'_>) {
+        let number = category_number(annotation);
+        let category = match annotation.domain {
+            "" => category::NVTX,
+            domain => domain,
+        };
+        let mut args: SmallVec<[Arg<'_>; 3]> = SmallVec::new();
+        if let Some(value) = number {
+            args.push(Arg::new("category", value));
+        }
+        if let Some(payload) = annotation.payload {
+            let value = match payload {
+                AnnotationPayload::Unsigned(value) => Value::Uint(value),
+                AnnotationPayload::Signed(value) => Value::Int(value),
+                AnnotationPayload::Float(value) => Value::Float(value),
+            };
+            args.push(Arg::new("payload", value));
+        }
+        if let Some(colour) = annotation.colour {
+            args.push(Arg::new("colour", Value::Address(colour.into())));
+        }
+        let event = format::Event::new(category, annotation.text).args(&args);
+        let (range, at) = (annotation.range, now());
+        self.here(|here| match annotation.kind {
+            AnnotationKind::Mark => here.track.instant(at, &event),
+            AnnotationKind::Push => drop(here.track.begin(at, &event)),
+            AnnotationKind::Pop => drop(here.track.end(at)),
+            AnnotationKind::Start => here.track.begin_range(at, range, &event),
+            AnnotationKind::End => here.track.end_range(at, range, category, annotation.text),
+        });
+    }
+
+    fn name_object(&self, object: Named, name: &str) {
+        match object {
+            Named::Thread(thread) => self.timeline.host_thread(thread, name).rename(name),
+            Named::Stream(stream) => {
+                let track = self.stream(&mut self.state.lock(), Some(stream));
+                track.rename(name);
+            }
+        }
+    }
+
+    fn describe(
+        &self,
+        work: u64,
+        (name, category): (String, &'static str),
+        args: Vec<(&'static str, Argument)>,
+        stream: Option<u64>,
+    ) {
+        let submitted = self.here(|here| {
+            let call = here.calls.last().map_or(0, |&(call, _)| call);
+            (here.track.point(now()), call)
+        });
+        let Some(submitted) = submitted else {
+            return;
+        };
+        let work_of = Work {
+            name,
+            category,
+            args,
+            stream,
+            submitted,
+            begin: None,
+            after: Vec::new(),
+        };
+        self.state.lock().works.insert(work, work_of);
+    }
+
+    fn begin(&self, work: u64) {
+        if let Some(work) = self.state.lock().works.get_mut(&work) {
+            work.begin = Some(now());
+        }
+    }
+
+    fn end(&self, number: u64) {
+        let end = now();
+        let mut state = self.state.lock();
+        let Some(work) = state.works.remove(&number) else {
+            return;
+        };
+        // Cancelled work has no begin.
+        let Some(begin) = work.begin else {
+            return;
+        };
+        let track = self.stream(&mut state, work.stream);
+        let sizes = |sizes: &[u32; 3]| sizes.map(Value::from);
+        let lists: Vec<[Value<'_>; 3]> = work
+            .args
+            .iter()
+            .map(|(_, argument)| match argument {
+                Argument::Sizes(all) => sizes(all),
+                _ => sizes(&[0; 3]),
+            })
+            .collect();
+        let args: Vec<Arg<'_>> = work
+            .args
+            .iter()
+            .zip(&lists)
+            .map(|((name, argument), list)| {
+                let value = match argument {
+                    Argument::Number(number) => Value::Uint(*number),
+                    Argument::Address(address) => Value::Address(*address),
+                    Argument::Text(text) => Value::Text(text),
+                    Argument::Sizes(_) => Value::List(list),
+                };
+                Arg { name, value }
+            })
+            .collect();
+        let (from, call) = work.submitted;
+        let event = format::Event::new(work.category, &work.name);
+        let event = event.correlation(call).args(&args);
+        let span = track.slice(begin, end, &event);
+        if call != 0 {
+            track.flow(FlowKind::Launch, number, from, span);
+        }
+        for dependence in &work.after {
+            if let Some(&before) = state.ended.get(&dependence.work) {
+                state.arrows += 1;
+                track.flow(flow_kind(dependence.kind), state.arrows, before, span);
+            }
+        }
+        state.ended.insert(number, span);
+        if state.ended.len() > MOST_ENDED {
+            state.ended.pop_first();
+        }
+    }
+
+    /// Returns the track of a stream; work of graphs has a track of its own.
+    fn stream(&self, state: &mut State, stream: Option<u64>) -> Track {
+        if let Some(track) = state.streams.get(&stream.unwrap_or(0)) {
+            return track.clone();
+        }
+        let track = match stream {
+            None => {
+                let track = self.timeline.stream(0, GRAPHS, StreamKind::Default);
+                track.rename("Graphs");
+                track
+            }
+            // The first stream that the program has not created is usually the legacy default stream.
+            Some(_) if !std::mem::replace(&mut state.has_default, true) => {
+                self.timeline.stream(0, DEFAULT_STREAM, StreamKind::Default)
+            }
+            Some(_) => {
+                let number = FIRST_STREAM + state.created;
+                state.created += 1;
+                self.timeline.stream(0, number, StreamKind::PerThread)
+            }
+        };
+        state.streams.insert(stream.unwrap_or(0), track.clone());
+        track
+    }
+
+    fn create_stream(&self, stream: u64) {
+        let mut state = self.state.lock();
+        let number = FIRST_STREAM + state.created;
+        state.created += 1;
+        let track = self.timeline.stream(0, number, StreamKind::Created);
+        state.streams.insert(stream, track);
+    }
+
+    fn allocated(&self, address: u64, bytes: u64, kind: AllocationKind) {
+        let mut state = self.state.lock();
+        state.live.insert(address, (bytes, kind));
+        self.count(&mut state, kind, bytes as i64);
+    }
+
+    fn freed(&self, address: u64) {
+        let mut state = self.state.lock();
+        if let Some((bytes, kind)) = state.live.remove(&address) {
+            self.count(&mut state, kind, -(bytes as i64));
+        }
+    }
+
+    fn count(&self, state: &mut State, kind: AllocationKind, change: i64) {
+        let (counter, live) = state.counters.entry(kind).or_insert_with(|| {
+            let quantity = match kind {
+                AllocationKind::Device => Quantity::DeviceBytes(0),
+                AllocationKind::Managed => Quantity::ManagedBytes,
+                AllocationKind::Pinned => Quantity::PinnedBytes,
+            };
+            (self.timeline.counter(quantity), 0)
+        });
+        *live = live.saturating_add_signed(change);
+        counter.set(now(), *live as i64);
+    }
+}
+
+/// Returns the category of an annotation: its name or its number.
+fn category_number<'a>(annotation: &Annotation<'a>) -> Option<Value<'a>> {
+    match (annotation.category_name, annotation.category) {
+        (Some(name), _) => Some(Value::Text(name)),
+        (None, 0) => None,
+        (None, number) => Some(Value::Uint(number.into())),
+    }
+}
+
+/// The result of a query of work that is not complete.
+const NOT_READY: u32 = 600;
+
+fn flow_kind(kind: DependenceKind) -> FlowKind {
+    match kind {
+        DependenceKind::NullStream => FlowKind::NullStream,
+        DependenceKind::Event => FlowKind::Event,
+        DependenceKind::Graph => FlowKind::Graph,
+        _ => FlowKind::StreamOrder,
+    }
+}
+
+fn copy_name(direction: CopyDirection) -> &'static str {
+    match direction {
+        CopyDirection::HostToDevice => "Memcpy HtoD",
+        CopyDirection::DeviceToHost => "Memcpy DtoH",
+        CopyDirection::DeviceToDevice => "Memcpy DtoD",
+        CopyDirection::HostToHost => "Memcpy HtoH",
+        CopyDirection::Unified => "Memcpy",
+    }
+}
+
+impl Tool for Recorder {
+    fn name(&self) -> &str {
+        "timeline"
+    }
+
+    fn request(&self, _: &KernelInfo) -> Request {
+        Request::none().launches()
+    }
+
+    fn events(&self, launch: &Launch, events: Events<'_>) {
+        for event in events {
+            match event {
+                Event::KernelBegin => {
+                    let work = self.state.lock().launches.remove(&launch.id());
+                    if let Some(work) = work {
+                        self.begin(work);
+                    }
+                }
+                Event::KernelEnd { .. } => self.workers.end(launch.id()),
+                _ => {}
+            }
+        }
+    }
+
+    fn worker(&self, launch: &Launch) -> Option<Box<dyn Worker>> {
+        Some(Box::new(LaunchWorker {
+            workers: Arc::clone(&self.workers),
+            launch: launch.id(),
+            kernel: margay::demangle::readable(&launch.kernel().name).into(),
+        }))
+    }
+
+    fn observes_host(&self) -> bool {
+        true
+    }
+
+    fn observes_calls(&self) -> bool {
+        true
+    }
+
+    fn host(&self, event: &HostEvent<'_>) {
+        match *event {
+            HostEvent::BeginCall { call, .. } => self.begin_call(call),
+            HostEvent::EndCall { name, result, .. } => self.end_call(name, result),
+            HostEvent::Launch {
+                launch,
+                work,
+                kernel,
+                grid,
+                block,
+                dynamic_shared,
+                stream,
+                ..
+            } => {
+                let args = vec![
+                    ("grid", Argument::Sizes([grid.x, grid.y, grid.z])),
+                    ("block", Argument::Sizes([block.x, block.y, block.z])),
+                    (
+                        "dynamic shared memory",
+                        Argument::Number(dynamic_shared.into()),
+                    ),
+                    ("symbol", Argument::Text(kernel.to_owned())),
+                ];
+                let name = margay::demangle::readable(kernel);
+                self.describe(work, (name, category::KERNEL), args, stream);
+                self.state.lock().launches.insert(launch, work);
+            }
+            HostEvent::Copy {
+                work,
+                direction,
+                bytes,
+                to,
+                from,
+                stream,
+            } => {
+                let args = vec![
+                    ("bytes", Argument::Number(bytes)),
+                    ("to", Argument::Address(to)),
+                    ("from", Argument::Address(from)),
+                ];
+                let name = copy_name(direction).to_owned();
+                self.describe(work, (name, category::MEMCPY), args, stream);
+            }
+            HostEvent::Fill {
+                work,
+                bytes,
+                value,
+                to,
+                stream,
+            } => {
+                let args = vec![
+                    ("bytes", Argument::Number(bytes)),
+                    ("to", Argument::Address(to)),
+                    ("value", Argument::Number(value.into())),
+                ];
+                self.describe(work, ("Memset".to_owned(), category::MEMSET), args, stream);
+            }
+            HostEvent::HostFunction { work, stream } => {
+                let name = "Host function".to_owned();
+                self.describe(work, (name, category::HOST_FUNCTION), Vec::new(), stream);
+            }
+            HostEvent::Submit { work, after } => {
+                if let Some(work) = self.state.lock().works.get_mut(&work) {
+                    work.after = after.to_vec();
+                }
+            }
+            HostEvent::BeginWork { work } => self.begin(work),
+            HostEvent::EndWork { work } => self.end(work),
+            HostEvent::CreateStream { stream, .. } => self.create_stream(stream),
+            HostEvent::RecordEvent { event, stream, .. } => {
+                let track = self.stream(&mut self.state.lock(), Some(stream));
+                let args = [Arg::new("event", event)];
+                let recorded = format::Event::new(category::EVENT_RECORD, "Event record");
+                track.instant(now(), &recorded.args(&args));
+            }
+            HostEvent::Annotate(annotation) => self.annotate(&annotation),
+            HostEvent::Name { object, name } => self.name_object(object, name),
+            HostEvent::Allocate {
+                address,
+                bytes,
+                kind,
+            } => self.allocated(address, bytes, kind),
+            HostEvent::Free { address } => self.freed(address),
+            _ => {}
+        }
+    }
+}
+
+/// The runtime's worker threads, by the number of the thread.
+struct Workers {
+    timeline: Timeline,
+    threads: Mutex<FxHashMap<u64, WorkerThread>>,
+}
+
+/// A worker thread.
+struct WorkerThread {
+    track: Track,
+    run: Option<Run>,
+}
+
+/// The time for which a thread runs CTAs of one launch, without CTAs of another launch between them.
+struct Run {
+    launch: u64,
+    kernel: Arc<str>,
+    begin: u64,
+    end: u64,
+}
+
+impl Workers {
+    /// Notes that the calling thread begins to run CTAs of a launch.
+    fn resume(&self, launch: u64, kernel: &Arc<str>) {
+        let thread = rustix::thread::gettid().as_raw_nonzero().get() as u64;
+        let mut threads = self.threads.lock();
+        let next = threads.len() as u32;
+        let thread = threads.entry(thread).or_insert_with(|| WorkerThread {
+            track: self.timeline.worker(next),
+            run: None,
+        });
+        if thread.run.as_ref().is_none_or(|run| run.launch != launch) {
+            thread.flush();
+            let begin = now();
+            thread.run = Some(Run {
+                launch,
+                kernel: Arc::clone(kernel),
+                begin,
+                end: begin,
+            });
+        }
+    }
+
+    /// Notes that the calling thread no longer runs CTAs.
+    fn pause(&self) {
+        let thread = rustix::thread::gettid().as_raw_nonzero().get() as u64;
+        if let Some(run) = self
+            .threads
+            .lock()
+            .get_mut(&thread)
+            .and_then(|thread| thread.run.as_mut())
+        {
+            run.end = now();
+        }
+    }
+
+    /// Writes the runs of a launch, which has ended.
+    fn end(&self, launch: u64) {
+        for thread in self.threads.lock().values_mut() {
+            if thread.run.as_ref().is_some_and(|run| run.launch == launch) {
+                thread.flush();
+            }
+        }
+    }
+}
+
+impl WorkerThread {
+    fn flush(&mut self) {
+        if let Some(run) = self.run.take() {
+            let event = format::Event::new(category::WORKER, &run.kernel);
+            self.track.slice(run.begin, run.end, &event);
+        }
+    }
+}
+
+/// Receives when threads run CTAs of a launch.
+struct LaunchWorker {
+    workers: Arc<Workers>,
+    launch: u64,
+    kernel: Arc<str>,
+}
+
+impl Worker for LaunchWorker {
+    fn resume(&mut self) {
+        self.workers.resume(self.launch, &self.kernel);
+    }
+
+    fn pause(&mut self) {
+        self.workers.pause();
+    }
+
+    fn event(&mut self, _: &Event<'_>) {}
+}
