@@ -71,9 +71,9 @@ const STEPS: &[Step] = &[
     Step::new("support tables", &["xtask", "support", "--check"]),
     Step::new("book", &["xtask", "book"]),
     // The random seed is the commit's hash, so different commits try different mutations.
-    Step::new("mutants", &["xtask", "mutants", "--count", "20"]),
+    Step::new("mutants", &["xtask", "mutants", "--count", "12"]),
     // The random kernels also depend on the commit's hash.
-    Step::new("random kernels", &["xtask", "generate", "--count", "200"]),
+    Step::new("random kernels", &["xtask", "generate", "--count", "150"]),
     // Short kernels are compiled for single lanes by default, so these steps request vector code.
     in_slices("random kernels, 16 lanes", RANDOM_KERNELS, "16"),
     in_slices("random kernels, 32 lanes", RANDOM_KERNELS, "32"),
@@ -109,7 +109,7 @@ const fn in_slices(
     }
 }
 
-const RANDOM_KERNELS: &[&str] = &["xtask", "generate", "--count", "150"];
+const RANDOM_KERNELS: &[&str] = &["xtask", "generate", "--count", "100"];
 
 const FILE_TESTS: &[&str] = &["test", "--release", "--workspace", "--test", "file_tests"];
 

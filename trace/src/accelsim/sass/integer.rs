@@ -125,6 +125,7 @@ fn product(op: &Words<'_>) -> Steps {
         }
         () if op.has("wide") && unsigned => one("IMAD.WIDE.U32"),
         () if op.has("wide") => one("IMAD.WIDE"),
+        () if op.head.ends_with("24") => one("IMAD"),
         () if op.has("hi") && is_wide => chain(&[
             "IMAD.WIDE.U32",
             "IMAD.WIDE.U32",
