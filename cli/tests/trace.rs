@@ -217,7 +217,7 @@ fn the_timeline_has_the_calls_the_work_and_the_arrows() {
 #[test]
 fn annotations_of_the_program_are_in_the_timeline() {
     let folder = folder("nvtx", "nvtx");
-    // Without a tool, the client is told not to call.
+    // Without a tool, the initialisation of NVTX fails, so that the client calls no function of it.
     let status = Command::new(folder.join("nvtx"))
         .arg("0")
         .env("LD_LIBRARY_PATH", &folder)

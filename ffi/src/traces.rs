@@ -1,8 +1,8 @@
 //! The tools that trace a process.
 //!
 //! `MARGAY_TRACE_ACCELSIM` names the folder for instruction traces. `MARGAY_TRACE_PERFETTO` and `MARGAY_TRACE_CHROME` name
-//! folders to which each process writes its timeline. `XPTI_FRAMEWORK_DISPATCHER` and `XPTI_SUBSCRIBERS` request the publication of
-//! events to subscribers of XPTI.
+//! folders to which each process writes its timeline. `XPTI_FRAMEWORK_DISPATCHER` and `XPTI_SUBSCRIBERS` request the
+//! publication of events to subscribers of XPTI.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -204,8 +204,7 @@ pub(crate) fn submit(stream: &Stream, transfer: Transfer, manner: Manner) -> Res
     // In a host function, work that another thread submits meanwhile could wait for this thread.
     let idle = src == Side::Pageable && !in_host_function() && stream.is_idle();
     let tools = &stream.context().machine().tools;
-    let work = tools.number_work();
-    tools.tell(|| transfer.event(work, Some(stream.id())));
+    let work = tools.announce(|work| transfer.event(work, Some(stream.id())));
     if waits || full || idle {
         return copy_here(stream, work, &transfer).map(|()| true);
     }
@@ -247,8 +246,7 @@ pub(crate) fn submit_fill(stream: &Stream, fill: Fill) -> Result<()> {
     let call = checks::host::submission();
     let job = Box::new(move || checks::host::perform(call, || fill.run()));
     let tools = &stream.context().machine().tools;
-    let work = tools.number_work();
-    tools.tell(|| fill.event(work, Some(stream.id())));
+    let work = tools.announce(|work| fill.event(work, Some(stream.id())));
     stream.submit_numbered(work, Work::Device { job, short });
     Ok(())
 }

@@ -227,19 +227,6 @@ impl Task {
         let _ = self.after.set(Box::new(after));
     }
 
-    /// Returns the work after whose end the task is complete, as dependences of a task that runs after this one by the
-    /// rule `kind`: the work of the task itself or, if the task is no work that tools see, the work before it.
-    pub(crate) fn dependences(&self, kind: DependenceKind) -> Dependences {
-        match (self.number, self.after.get()) {
-            (0, None) => Dependences::new(),
-            (0, Some(after)) => after
-                .iter()
-                .map(|known| Dependence { kind, ..*known })
-                .collect(),
-            (work, _) => Dependences::from_iter([Dependence { work, kind }]),
-        }
-    }
-
     /// Returns the work after whose end the task is complete, as dependences of the next task of a graph: the work of the
     /// task itself or, if the task is no work that tools see, the work before it with its rules.
     pub(crate) fn known_dependences(&self) -> Dependences {
@@ -250,6 +237,14 @@ impl Task {
                 Dependences::from_iter([Dependence { work, kind }])
             }
         }
+    }
+
+    /// Returns the same work as [`Task::known_dependences`], as dependences of a task that runs after this one by the rule
+    /// `kind`.
+    pub(crate) fn dependences(&self, kind: DependenceKind) -> Dependences {
+        let mut known = self.known_dependences();
+        known.iter_mut().for_each(|known| known.kind = kind);
+        known
     }
 
     /// Returns the set of work that is complete when this task is complete; `None` if this set was

@@ -4,5 +4,6 @@
 //! timelines for Perfetto and Chrome. [`xpti`] publishes events to subscribers of XPTI.
 
 pub mod accelsim;
+mod host;
 pub mod timeline;
 pub mod xpti;

@@ -17,6 +17,8 @@ use margay_xpti::{
 use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::host::{MOST_ENDED, Waited, is_failure, waited_for};
+
 /// A tool that publishes to XPTI subscribers.
 pub struct Publisher {
     producer: &'static Producer,
@@ -67,9 +69,6 @@ enum Work {
     /// A host function, which is no operation of XPTI.
     HostFunction,
 }
-
-/// The number of pieces of work that are kept so that later work can name them as dependences.
-const MOST_ENDED: usize = 1 << 16;
 
 /// The time that the end of the program waits for running work.
 const WAIT: Duration = Duration::from_secs(2);
@@ -360,17 +359,13 @@ fn function(name: &'static str) -> Function<'static> {
 }
 
 /// Returns the kind of a function that waits.
-fn wait_kind(name: &str) -> Option<WaitKind> {
-    match name.split('_').next().unwrap_or("") {
-        "cuStreamSynchronize" => Some(WaitKind::Stream),
-        "cuEventSynchronize" => Some(WaitKind::Event),
-        "cuCtxSynchronize" => Some(WaitKind::Context),
-        _ => None,
-    }
+fn wait_kind(function: &str) -> Option<WaitKind> {
+    waited_for(function).map(|waited| match waited {
+        Waited::Stream => WaitKind::Stream,
+        Waited::Event => WaitKind::Event,
+        Waited::Context => WaitKind::Context,
+    })
 }
-
-/// The result of a query of work that is not complete.
-const NOT_READY: u32 = 600;
 
 impl Publisher {
     fn begin_call(&self, name: &'static str) {
@@ -393,7 +388,7 @@ impl Publisher {
         if let Some(wait) = open.wait {
             self.producer.wait_end(wait);
         }
-        if result != 0 && result != NOT_READY {
+        if is_failure(result) {
             self.producer
                 .diagnostic(&format!("{name} failed with CUresult {result}"));
         }

@@ -91,13 +91,13 @@ fn trace(arguments: &Arguments) -> Outcome {
     let mut command = run::command(&arguments.run, &arguments.program)?;
     let outputs = &arguments.outputs;
     let wanted = [
-        (timeline::Format::Perfetto, &outputs.perfetto),
-        (timeline::Format::Chrome, &outputs.chrome),
+        ("MARGAY_TRACE_PERFETTO", &outputs.perfetto),
+        ("MARGAY_TRACE_CHROME", &outputs.chrome),
     ];
     let mut timelines = Vec::new();
-    for (format, out) in wanted {
+    for (variable, out) in wanted {
         if let Some(out) = out {
-            timelines.push(timeline::Timelines::new(format, out)?);
+            timelines.push(timeline::Timelines::new(variable, out)?);
         }
     }
     command.envs(timelines.iter().map(timeline::Timelines::variable));

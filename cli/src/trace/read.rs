@@ -9,7 +9,7 @@ use margay_accelsim::{
     kernel_files, show,
 };
 
-use crate::output::{Failure, Outcome, Report};
+use crate::output::{Outcome, Report};
 
 /// What a command accepts that the simulator refuses.
 #[derive(clap::Args, Clone, Copy, Debug)]
@@ -80,13 +80,10 @@ pub(super) fn show_trace(arguments: &Show) -> Outcome {
         &arguments.accept.options(),
         &mut out,
     );
-    match shown.map_err(|error| error.to_string()).and_then(|()| {
-        out.flush()
-            .map_err(|error| format!("standard output: {error}"))
-    }) {
-        Ok(()) => Ok(Report::of(String::new())),
-        Err(error) => Err(Failure::from(error)),
-    }
+    shown.map_err(|error| error.to_string())?;
+    out.flush()
+        .map_err(|error| format!("standard output: {error}"))?;
+    Ok(Report::of(String::new()))
 }
 
 #[derive(clap::Args)]

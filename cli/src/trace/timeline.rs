@@ -7,40 +7,30 @@ use std::path::{Path, PathBuf};
 use crate::check::files;
 use crate::output::{Failure, note};
 
-/// The format of a timeline.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Format {
-    Perfetto,
-    Chrome,
-}
-
 /// A new folder to which each process writes its timeline. Dropping this value removes the folder.
 pub(super) struct Timelines {
     folder: PathBuf,
-    format: Format,
+    /// The environment variable that requests the timeline.
+    variable: &'static str,
     out: PathBuf,
 }
 
 impl Timelines {
     /// Creates the folder. The timelines move to `out` when the program has ended.
-    pub(super) fn new(format: Format, out: &Path) -> Result<Timelines, Failure> {
+    pub(super) fn new(variable: &'static str, out: &Path) -> Result<Timelines, Failure> {
         let folder = files::new_folder("timeline");
         let folder =
             folder.map_err(|error| format!("cannot create a folder for the timeline: {error}"))?;
         Ok(Timelines {
             folder,
-            format,
+            variable,
             out: out.to_owned(),
         })
     }
 
     /// Returns the environment variable that requests the timeline, and its value.
     pub(super) fn variable(&self) -> (&'static str, &Path) {
-        let name = match self.format {
-            Format::Perfetto => "MARGAY_TRACE_PERFETTO",
-            Format::Chrome => "MARGAY_TRACE_CHROME",
-        };
-        (name, &self.folder)
+        (self.variable, &self.folder)
     }
 
     /// Moves the timelines to their places: that of the process `main` to the file that the user has named, and those of

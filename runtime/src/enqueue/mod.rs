@@ -85,8 +85,7 @@ impl Stream {
         let run = kernel.start(config, params)?;
         self.context().flush_output();
         let launch = run.run.id();
-        let work = tools.number_work();
-        tools.tell(|| HostEvent::Launch {
+        let work = tools.announce(|work| HostEvent::Launch {
             launch,
             work,
             kernel: kernel.name(),
@@ -251,12 +250,9 @@ impl Stream {
         self.check()?;
         self.check_not_watched()?;
         self.context().make_room();
+        let stream = Some(self.id());
         let tools = &self.context().machine().tools;
-        let work = tools.number_work();
-        tools.tell(|| HostEvent::HostFunction {
-            work,
-            stream: Some(self.id()),
-        });
+        let work = tools.announce(|work| HostEvent::HostFunction { work, stream });
         self.submit_numbered(work, Work::Host(HostWork { function, always }));
         Ok(())
     }

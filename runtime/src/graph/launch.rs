@@ -62,12 +62,12 @@ impl GraphExec {
         for last in &ends {
             end.also_after(last);
         }
-        if stream.context().machine().tools.observe_host() {
+        let tools = &stream.context().machine().tools;
+        if tools.observe_host() {
             let last = ends
                 .iter()
                 .flat_map(|last| last.dependences(DependenceKind::StreamOrder));
             let last: Dependences = last.collect();
-            let tools = &stream.context().machine().tools;
             tools.tell_dependences(&end, last.clone());
             stream.set_last(last);
         }
@@ -289,10 +289,9 @@ impl Made<'_> {
                 Some(run) => {
                     let context = node.kernel.module().context();
                     let tools = &here.machine().tools;
-                    let number = tools.number_work();
-                    tools.tell(|| HostEvent::Launch {
+                    let number = tools.announce(|work| HostEvent::Launch {
                         launch: run.run.id(),
-                        work: number,
+                        work,
                         kernel: node.kernel.name(),
                         grid: node.grid,
                         block: node.block,
@@ -306,8 +305,10 @@ impl Made<'_> {
             },
             NodeOp::Memcpy(node) => {
                 let (transfer, short) = (node.transfer, node.transfer.is_short());
-                let number = here.machine().tools.number_work();
-                here.machine().tools.tell(|| transfer.event(number, None));
+                let number = here
+                    .machine()
+                    .tools
+                    .announce(|work| transfer.event(work, None));
                 let work =
                     device(
                         "a graph's copy",
@@ -322,19 +323,16 @@ impl Made<'_> {
             }
             NodeOp::Memset(node) => {
                 let (fill, short) = (node.fill, node.fill.is_short());
-                let number = here.machine().tools.number_work();
-                here.machine().tools.tell(|| fill.event(number, None));
+                let number = here.machine().tools.announce(|work| fill.event(work, None));
                 let work = device("a graph's fill", &node.context, short, move |context| {
                     fill.check(context).and_then(|_| fill.run())
                 });
                 self.numbered(number, &node.context, work, before.iter())
             }
             NodeOp::Host(node) => {
-                let number = here.machine().tools.number_work();
-                let (work, stream) = (number, None);
-                here.machine()
-                    .tools
-                    .tell(|| HostEvent::HostFunction { work, stream });
+                let stream = None;
+                let tools = &here.machine().tools;
+                let number = tools.announce(|work| HostEvent::HostFunction { work, stream });
                 let node = Arc::clone(node);
                 let work = Work::Host(HostWork {
                     function: Box::new(move |_| (node.function)()),

@@ -115,13 +115,17 @@ impl Tools {
         !self.of_host.is_empty()
     }
 
-    /// Returns the number of a new piece of work, or 0 if no tool observes the host.
-    pub(crate) fn number_work(&self) -> u64 {
+    /// Numbers a new piece of work, and tells the tools that observe the host the event that describes it. Returns the
+    /// number, or 0 if no tool observes the host.
+    #[inline]
+    pub(crate) fn announce<'a>(&self, event: impl FnOnce(u64) -> HostEvent<'a>) -> u64 {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        match self.observe_host() {
-            true => NEXT.fetch_add(1, Ordering::Relaxed),
-            false => 0,
+        if !self.observe_host() {
+            return 0;
         }
+        let work = NEXT.fetch_add(1, Ordering::Relaxed);
+        self.tell_all(&event(work));
+        work
     }
 
     /// Returns whether the runtime has no tools.

@@ -23,8 +23,9 @@ use margay_frontend::resolve::resolve;
 use margay_frontend::{SourceFile, parse};
 
 use crate::error::Error;
-use crate::model::{Capacity, Field, Level, Map, Packing, Point, Probe, ProbeFile, Width};
+use crate::model::{Capacity, Field, Level, Map, Packing, Point, Probe, ProbeFile};
 use crate::snippet::{Snippet, split};
+use crate::width::Width;
 use prune::Pruned;
 
 /// A kernel with probes in the original's manner. The texts are those of the files in the kernel's folder.

@@ -60,6 +60,7 @@ mod select;
 pub mod snippet;
 mod toml_file;
 mod tools;
+mod width;
 
 pub use dsl::{Faults, load_dsl};
 pub use error::Error;
@@ -69,7 +70,7 @@ pub use layout::{
     CHUNK_HEADER_BYTES, FIRST_RECORDS, Geometry, HEADER_BYTES, LayoutError, MapLayout, Storage,
 };
 pub use load::load;
-pub use model::{Capacity, Field, Level, Map, Packing, Point, Probe, ProbeFile, Width};
+pub use model::{Capacity, Field, Level, Map, Packing, Point, Probe, ProbeFile};
 pub use options::{Addresses, AfterTransfer, Matching, Options};
 pub use reader::{Warps, reader};
 pub use result::{Offsets, ResultFile, Trace, TraceError, TraceSection};
@@ -78,3 +79,4 @@ pub use section::Section;
 pub use select::Selection;
 pub use toml_file::load as load_toml;
 pub use tools::{TOOLS, tool};
+pub use width::Width;

@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use crate::model::{Map, ProbeFile, Width};
+use crate::model::{Map, ProbeFile};
+use crate::width::Width;
 
 /// How the reader counts the warps of a CTA.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -8,7 +8,7 @@ mod split;
 
 pub(crate) use split::split;
 
-use crate::model::Width;
+use crate::width::Width;
 
 /// A name that stands for a value of the matched instruction.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

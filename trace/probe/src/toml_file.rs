@@ -13,8 +13,9 @@ mod table;
 use toml::de::DeTable;
 
 use crate::error::{Error, line_of};
-use crate::model::{Map, Packing, Probe, ProbeFile, Width};
+use crate::model::{Map, Packing, Probe, ProbeFile};
 use crate::snippet::Save;
+use crate::width::Width;
 use table::Table;
 
 /// The maximum length of a probe file in bytes.

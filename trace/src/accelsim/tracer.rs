@@ -167,9 +167,7 @@ impl Tracer {
         if let Some(known) = state.listings.get(&launch.kernel_id()) {
             return known.clone();
         }
-        let threads = launch.block().count();
         let listing = match Listing::new(launch, architecture) {
-            _ if threads == 0 => None,
             Ok(listing) => Some(Arc::new(listing)),
             Err(unsupported) => {
                 let name = &launch.kernel().name;
@@ -271,7 +269,6 @@ impl Tracer {
     /// Adds a line to `stats.csv`, whose lines are in the order of the launches.
     fn add_stats(&self, state: &mut State, number: u64, line: format::Launch) {
         state.stats.insert(number, Some(line));
-        // The lines are in the order of the launches.
         while let Some(entry) = state.stats.first_entry() {
             if entry.get().is_none() {
                 break;

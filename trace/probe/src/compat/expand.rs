@@ -2,7 +2,8 @@
 
 use super::operands::{Operands, operands};
 use super::scan::Visit;
-use crate::model::{Level, ProbeFile, Width};
+use crate::model::{Level, ProbeFile};
+use crate::width::Width;
 
 pub(super) fn expand(visit: &Visit, file: &ProbeFile) -> Result<String, String> {
     let probe = &file.probes[visit.probe];

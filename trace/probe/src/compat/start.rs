@@ -1,7 +1,8 @@
 //! The parameters, declarations and slots of a kernel in the original's manner.
 
 use super::scan::{Line, Scanned, starts};
-use crate::model::{Capacity, Level, Map, ProbeFile, Width};
+use crate::model::{Capacity, Level, Map, ProbeFile};
+use crate::width::Width;
 
 /// Adds the parameters of the maps, the scratch registers, the texts at the start, and the places of the slots.
 pub(super) fn add(scanned: &mut Scanned, file: &ProbeFile) -> Result<(), String> {

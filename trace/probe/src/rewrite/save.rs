@@ -10,8 +10,9 @@ use super::expand::Expansion;
 use super::prologue::MapRegisters;
 use super::value::Code;
 use crate::layout::CHUNK_HEADER_BYTES;
-use crate::model::{Capacity, Level, Map, Packing, Width};
+use crate::model::{Capacity, Level, Map, Packing};
 use crate::snippet::{Piece, Save};
+use crate::width::Width;
 
 /// A value to save: a register or a number, and the number of its bits.
 struct Value {

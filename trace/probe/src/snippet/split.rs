@@ -4,7 +4,7 @@ use margay_frontend::lexer::{Lexer, Token};
 
 use super::{Declared, Guard, Helper, Piece, Save, Snippet, Statement, StatementKind};
 use crate::error::line_of;
-use crate::model::Width;
+use crate::width::Width;
 
 /// What is wrong in a snippet, and the line in the snippet's text, from 0.
 pub(crate) type Fault = (u32, String);

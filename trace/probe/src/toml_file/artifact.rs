@@ -5,8 +5,9 @@ use toml::de::DeValue;
 use super::fields::{field_name, scratch_registers};
 use super::table::Table;
 use crate::error::Error;
-use crate::model::{Capacity, Field, Level, Map, Packing, Probe, ProbeFile, Width};
+use crate::model::{Capacity, Field, Level, Map, Packing, Probe, ProbeFile};
 use crate::snippet::{Snippet, StatementKind};
+use crate::width::Width;
 
 /// The tables and keys at top level that are not probes.
 const OTHER: [&str; 3] = ["REGS", "regs", "map"];

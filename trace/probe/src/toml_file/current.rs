@@ -5,8 +5,9 @@ use toml::de::DeValue;
 use super::fields::{infer, scratch_registers};
 use super::table::{Entry, Table};
 use crate::error::Error;
-use crate::model::{Capacity, Field, Map, Packing, Probe, ProbeFile, Width};
+use crate::model::{Capacity, Field, Map, Packing, Probe, ProbeFile};
 use crate::snippet::Snippet;
+use crate::width::Width;
 
 pub(super) fn load(root: &Table) -> Result<ProbeFile, Error> {
     let probes = probes(root)?;

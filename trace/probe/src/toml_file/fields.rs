@@ -2,8 +2,9 @@
 
 use super::table::Table;
 use crate::error::Error;
-use crate::model::{Field, Probe, Width};
+use crate::model::{Field, Probe};
 use crate::snippet::{Piece, Snippet};
+use crate::width::Width;
 
 /// Returns the snippets of all probes.
 pub(super) fn snippets(probes: &[Probe]) -> impl Iterator<Item = &Snippet> {

@@ -15,6 +15,7 @@ use margay::observe::{
     AllocationKind, Annotation, AnnotationKind, AnnotationPayload, CopyDirection, Dependence,
     DependenceKind, Event, Events, HostEvent, Launch, Named, Request, Tool, Worker,
 };
+pub use margay_timeline::Format;
 use margay_timeline::{
     self as format, Arg, Clocks, Counter, FlowKind, Quantity, Span, StreamKind, Timeline, Track,
     Value, category,
@@ -24,14 +25,11 @@ use rustc_hash::FxHashMap;
 use rustix::time::ClockId;
 use smallvec::SmallVec;
 
-/// The format of a timeline's file.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Format {
-    /// Perfetto's protobuf format.
-    Perfetto,
-    /// Chrome's JSON format.
-    Chrome,
-}
+use crate::host::{MOST_ENDED, is_failure, waited_for};
+
+mod workers;
+
+use workers::{LaunchWorker, Workers};
 
 /// A tool that writes the timeline of a process.
 pub struct Recorder {
@@ -82,9 +80,6 @@ enum Argument {
     Sizes([u32; 3]),
 }
 
-/// The number of pieces of work that are kept so that arrows can begin at them.
-const MOST_ENDED: usize = 1 << 16;
-
 /// The number of the track for work of graphs.
 const GRAPHS: u64 = 1;
 /// The number under which CUDA's tools show the default stream, and the number of the first created stream.
@@ -113,16 +108,17 @@ fn nanoseconds(clock: ClockId) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
+/// Returns the number that Linux gives the calling thread.
+fn thread_number() -> u64 {
+    rustix::thread::gettid().as_raw_nonzero().get() as u64
+}
+
 impl Recorder {
     /// Creates the file of a timeline.
     ///
     /// # Errors
     /// Those of the file.
     pub fn create(path: &Path, file_format: Format) -> io::Result<Recorder> {
-        let kind = match file_format {
-            Format::Perfetto => format::Format::Perfetto,
-            Format::Chrome => format::Format::Chrome,
-        };
         let program = std::env::current_exe().ok();
         let name = program.as_deref().and_then(Path::file_name);
         let name = name.map_or_else(|| "program".into(), |name| name.to_string_lossy());
@@ -134,16 +130,13 @@ impl Recorder {
                 boottime: nanoseconds(ClockId::Boottime),
                 realtime: nanoseconds(ClockId::Realtime),
             }),
-            ..format::Options::new(kind, std::process::id(), &name)
+            ..format::Options::new(file_format, std::process::id(), &name)
         };
         let timeline = Timeline::create(path, &options)?;
         static NEXT: AtomicU64 = AtomicU64::new(1);
         Ok(Recorder {
             number: NEXT.fetch_add(1, Ordering::Relaxed),
-            workers: Arc::new(Workers {
-                timeline: timeline.clone(),
-                threads: Mutex::default(),
-            }),
+            workers: Arc::new(Workers::new(timeline.clone())),
             timeline,
             state: Mutex::default(),
         })
@@ -165,12 +158,11 @@ impl Recorder {
                 .iter()
                 .position(|(recorder, _)| *recorder == self.number);
             let index = known.unwrap_or_else(|| {
-                let id = rustix::thread::gettid().as_raw_nonzero().get() as u64;
                 let thread = std::thread::current();
                 let here = Here {
                     track: self
                         .timeline
-                        .host_thread(id, thread.name().unwrap_or("thread")),
+                        .host_thread(thread_number(), thread.name().unwrap_or("thread")),
                     calls: Vec::new(),
                 };
                 all.push((self.number, here));
@@ -191,13 +183,7 @@ impl Recorder {
                 return;
             };
             let args = [Arg::new("result", u64::from(result))];
-            let waits = [
-                "cuStreamSynchronize",
-                "cuCtxSynchronize",
-                "cuEventSynchronize",
-            ];
-            let is_wait = waits.iter().any(|wait| name.starts_with(wait));
-            let category = if is_wait {
+            let category = if waited_for(name).is_some() {
                 category::SYNC
             } else {
                 category::DRIVER
@@ -205,7 +191,7 @@ impl Recorder {
             let event = format::Event::new(category, name);
             here.track
                 .slice(begin, now(), &event.correlation(call).args(&args));
-            if result != 0 && result != NOT_READY {
+            if is_failure(result) {
                 let text = format!("{name} failed: {result}");
                 let event = format::Event::new(category::DIAGNOSTIC, &text);
                 here.track.instant(begin, &event);
@@ -409,9 +395,6 @@ fn category_number<'a>(annotation: &Annotation<'a>) -> Option<Value<'a>> {
     }
 }
 
-/// The result of a query of work that is not complete.
-const NOT_READY: u32 = 600;
-
 fn flow_kind(kind: DependenceKind) -> FlowKind {
     match kind {
         DependenceKind::NullStream => FlowKind::NullStream,
@@ -557,97 +540,4 @@ impl Tool for Recorder {
             _ => {}
         }
     }
-}
-
-/// The runtime's worker threads, by the number of the thread.
-struct Workers {
-    timeline: Timeline,
-    threads: Mutex<FxHashMap<u64, WorkerThread>>,
-}
-
-/// A worker thread.
-struct WorkerThread {
-    track: Track,
-    run: Option<Run>,
-}
-
-/// The time for which a thread runs CTAs of one launch, without CTAs of another launch between them.
-struct Run {
-    launch: u64,
-    kernel: Arc<str>,
-    begin: u64,
-    end: u64,
-}
-
-impl Workers {
-    /// Notes that the calling thread begins to run CTAs of a launch.
-    fn resume(&self, launch: u64, kernel: &Arc<str>) {
-        let thread = rustix::thread::gettid().as_raw_nonzero().get() as u64;
-        let mut threads = self.threads.lock();
-        let next = threads.len() as u32;
-        let thread = threads.entry(thread).or_insert_with(|| WorkerThread {
-            track: self.timeline.worker(next),
-            run: None,
-        });
-        if thread.run.as_ref().is_none_or(|run| run.launch != launch) {
-            thread.flush();
-            let begin = now();
-            thread.run = Some(Run {
-                launch,
-                kernel: Arc::clone(kernel),
-                begin,
-                end: begin,
-            });
-        }
-    }
-
-    /// Notes that the calling thread no longer runs CTAs.
-    fn pause(&self) {
-        let thread = rustix::thread::gettid().as_raw_nonzero().get() as u64;
-        if let Some(run) = self
-            .threads
-            .lock()
-            .get_mut(&thread)
-            .and_then(|thread| thread.run.as_mut())
-        {
-            run.end = now();
-        }
-    }
-
-    /// Writes the runs of a launch, which has ended.
-    fn end(&self, launch: u64) {
-        for thread in self.threads.lock().values_mut() {
-            if thread.run.as_ref().is_some_and(|run| run.launch == launch) {
-                thread.flush();
-            }
-        }
-    }
-}
-
-impl WorkerThread {
-    fn flush(&mut self) {
-        if let Some(run) = self.run.take() {
-            let event = format::Event::new(category::WORKER, &run.kernel);
-            self.track.slice(run.begin, run.end, &event);
-        }
-    }
-}
-
-/// Receives when threads run CTAs of a launch.
-struct LaunchWorker {
-    workers: Arc<Workers>,
-    launch: u64,
-    kernel: Arc<str>,
-}
-
-impl Worker for LaunchWorker {
-    fn resume(&mut self) {
-        self.workers.resume(self.launch, &self.kernel);
-    }
-
-    fn pause(&mut self) {
-        self.workers.pause();
-    }
-
-    fn event(&mut self, _: &Event<'_>) {}
 }
