@@ -15,6 +15,7 @@ mod launch;
 mod man;
 mod npy;
 mod output;
+mod probe;
 mod profile;
 mod program;
 mod run;
@@ -47,6 +48,7 @@ Examples:
   margay profile --report profile.html -- ./vector_add 1000000
   margay trace --accelsim traces -- ./vector_add 1000000
   margay sim traces
+  margay probe -p block_sched -- ./vector_add 1000000
   margay waste -t=1 ./vector_add 1000000
   margay launch saxpy.ptx --grid 4 --block 256 --arg u32:1000 --arg f32:2 \\
       --arg iota:f32:1000 --arg zeros:f32:1000 --print 3
@@ -75,6 +77,8 @@ enum Command {
     Profile(Box<profile::Arguments>),
     /// Run a CUDA program and write what it does to files for other tools.
     Trace(Box<trace::Arguments>),
+    /// Run a CUDA program with Neutrino's probes in its kernels.
+    Probe(Box<probe::Arguments>),
     /// Estimate how many cycles a GPU needs for instruction traces.
     Sim(sim::Arguments),
     /// Run a CUDA program with red zones, and report wrong calls.
@@ -123,6 +127,7 @@ fn run_command() -> ExitCode {
         Command::Check(arguments) => check::run(&arguments),
         Command::Profile(arguments) => profile::run(&arguments),
         Command::Trace(arguments) => trace::run(&arguments),
+        Command::Probe(arguments) => probe::run(&arguments),
         Command::Sim(arguments) => sim::run(&arguments),
         Command::Waste(arguments) => waste::run(&arguments),
         Command::Launch(arguments) => launch::run(&arguments),

@@ -1,5 +1,7 @@
 //! `margay smi`: shows the devices and the processes that use them, in the format of `nvidia-smi`.
 
+mod query;
+
 use std::fmt::Write;
 
 use margay::device::VISIBLE_DEVICES;
@@ -14,6 +16,7 @@ Examples:
   margay smi
   margay smi -L
   margay smi --json
+  margay smi --query-gpu=name,compute_cap --format=csv,noheader
 
 Memory is the host's: what is free there, up to the device's limit. Processes of other users are not seen.
 All devices are shown, also those that CUDA_VISIBLE_DEVICES hides from programs.";
@@ -28,11 +31,35 @@ pub(crate) struct Arguments {
     /// Print one JSON document.
     #[arg(long)]
     json: bool,
+    /// Print these properties of each device, with commas between them, such as name,compute_cap,memory.total.
+    #[arg(long, value_name = "FIELDS", value_delimiter = ',', requires = "format", conflicts_with_all = ["json", "list_gpus"])]
+    query_gpu: Vec<String>,
+    /// Form of the properties: csv, and with commas: noheader, nounits.
+    #[arg(
+        long,
+        value_name = "WORDS",
+        value_delimiter = ',',
+        requires = "query_gpu"
+    )]
+    format: Vec<String>,
+    /// Show only the device with this number.
+    #[arg(short, long, value_name = "NUMBER")]
+    id: Option<u32>,
 }
 
 /// Prints the list, the JSON document or the table.
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
-    let devices = Facts::all();
+    let mut devices = Facts::all();
+    if let Some(id) = arguments.id {
+        devices.retain(|facts| facts.number() == id);
+        if devices.is_empty() {
+            return Err(format!("there is no device {id}").into());
+        }
+    }
+    if !arguments.query_gpu.is_empty() {
+        let text = query::query(&devices, &arguments.query_gpu, &arguments.format);
+        return text.map(Report::of);
+    }
     if arguments.list_gpus {
         let line = |facts: &Facts| {
             let (number, name, uuid) = (facts.number(), facts.name(), facts.uuid());

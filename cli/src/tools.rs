@@ -1,11 +1,11 @@
 //! Replacements of NVIDIA's tools: this program acts as `ptxas` or `nvcc` if it is started under that name or by a
 //! replacement script.
 //!
-//! Unless `--plain` is given, `margay run` puts a folder with a script `ptxas` first in `PATH`, for clients that start an
-//! assembler. If there is a CUDA toolkit, it also puts a mirror of the toolkit's `bin` folder there, in which `ptxas` and
-//! `nvcc` are scripts. The replacements accept the tools' options and return the exit statuses of the tools. The
-//! replacements are scripts and not links to this program, because clients that follow links, such as CuPy, would start
-//! the program under its own name.
+//! Unless `--plain` is given, `margay run` puts a folder first in `PATH` that contains a script `ptxas`, for clients that
+//! start an assembler, and a script `nvidia-smi`, which starts `margay smi`. If there is a CUDA toolkit, it also puts a
+//! mirror of the toolkit's `bin` folder there, in which `ptxas` and `nvcc` are scripts. The replacements accept the tools'
+//! options and return the exit statuses of the tools. The replacements are scripts and not links to this program, because
+//! clients that follow links, such as CuPy, would start the program under its own name.
 
 mod nvcc;
 mod ptxas;
@@ -26,9 +26,11 @@ const STAND_IN: &str = "--stand-in-for=";
 /// Returns a script that starts `program` instead of a tool; `None` if the path of `program` is not UTF-8.
 pub(crate) fn script(program: &Path, tool: &str) -> Option<String> {
     let program = program.to_str()?.replace('\'', r"'\''");
-    Some(format!(
-        "#!/bin/sh\nexec '{program}' {STAND_IN}{tool} \"$@\"\n"
-    ))
+    let tool = match tool {
+        "nvidia-smi" => "smi".to_owned(),
+        tool => format!("{STAND_IN}{tool}"),
+    };
+    Some(format!("#!/bin/sh\nexec '{program}' {tool} \"$@\"\n"))
 }
 
 /// Returns whether a file is a replacement script or this program.

@@ -87,6 +87,7 @@ impl JitOptions {
             name: None,
             max_registers: self.value(MAX_REGISTERS).map(|value| value as u32),
             debug: flag(GENERATE_DEBUG_INFO),
+            unprobed: false,
             verbose: flag(LOG_VERBOSE),
         }
     }

@@ -30,6 +30,7 @@ mod jit_options;
 mod leaks;
 mod main_thread;
 pub mod nvtx;
+mod probes;
 mod profiling;
 mod readable;
 mod result;

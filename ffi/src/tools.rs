@@ -9,9 +9,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use margay::observe::{HostEvent, Tool, set_global_tools};
+use margay::probe::set_global_prober;
 
 use crate::result::CuResult;
-use crate::{profiling, traces};
+use crate::{probes, profiling, traces};
 
 /// The address of the function that requests the tools when the library is loaded: before the runtime exists.
 #[used]
@@ -20,6 +21,7 @@ static AT_LOAD: extern "C" fn() = at_load;
 
 extern "C" fn at_load() {
     set_global_tools(|| all().to_vec());
+    set_global_prober(probes::prober);
     OBSERVES_CALLS.store(traces::observe_calls(), Ordering::Relaxed);
 }
 
@@ -44,6 +46,7 @@ fn all() -> &'static [Arc<dyn Tool>] {
         CREATES.set(true);
         let mut tools = profiling::tools();
         tools.extend(traces::tools());
+        tools.extend(probes::tool());
         CREATES.set(false);
         (std::process::id(), tools)
     });

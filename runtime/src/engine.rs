@@ -43,6 +43,7 @@ use crate::error::{Fault, Result, SourceLine};
 use crate::launch::Dim3;
 use crate::memory::{CtaWindow, Visible, WindowGeometry};
 use crate::params::Params;
+use crate::probe::Probes;
 use crate::texture_table::TextureTable;
 use margay_ir::syscall::Syscall;
 use margay_ops::texture::Reference;
@@ -193,6 +194,8 @@ pub struct LoadOptions {
     pub debug: bool,
     /// Whether the caller requests that the log contain properties of the kernels. The request has no effect.
     pub verbose: bool,
+    /// Whether the runtime's prober ([`crate::probe`]) leaves the image as it is.
+    pub unprobed: bool,
 }
 
 /// Loads images.
@@ -236,6 +239,11 @@ pub trait Engine: Send + Sync {
     /// frames. The thread that launches the kernel makes this call, so that the launch can return
     /// compile errors. The call can take a long time, but ends at the deadline of the launch.
     fn prepare(&self, shape: LaunchShape) -> Result<Arc<dyn PreparedLaunch>>;
+    /// Returns the probes of the kernel, and all its parameters, of which [`Engine::info`] names only those of the
+    /// original kernel. Returns `None` if the kernel has no probes.
+    fn probes(&self) -> Option<(&Arc<dyn Probes>, &KernelInfo)> {
+        None
+    }
 }
 
 /// The properties of a launch that an engine needs.

@@ -1,9 +1,11 @@
 //! Bound kernels: a kernel's engine and the attributes that the program has set.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64};
+use std::sync::{Arc, OnceLock};
 
 use crate::engine::{Engine, KernelInfo};
+use crate::error::Result;
+use crate::probed::Probed;
 use crate::process::next_id;
 use crate::scheduler::Throttle;
 
@@ -50,6 +52,8 @@ pub(crate) struct Entry {
     /// The last occupancy result, as a [`Residency`].
     pub(crate) residency: AtomicU64,
     pub(crate) engine: Arc<dyn Engine>,
+    /// How launches run if the kernel has probes. The first launch sets this field.
+    pub(crate) probed: OnceLock<Result<Option<Probed>>>,
     /// Maximum bytes of dynamic shared memory of a block. [`UNSET`] means the default limit minus static shared memory.
     pub(crate) max_dynamic_shared: AtomicI32,
     pub(crate) carveout: AtomicI32,
@@ -72,6 +76,7 @@ impl Entry {
             throttle: Throttle::default(),
             residency: AtomicU64::new(0),
             engine,
+            probed: OnceLock::new(),
             max_dynamic_shared: AtomicI32::new(UNSET),
             carveout: AtomicI32::new(-1),
             cluster: cluster.map(AtomicI32::new),

@@ -15,6 +15,7 @@ use crate::launch::{Dim3, LaunchConfig};
 use crate::module::Module;
 use crate::occupancy::{self, Footprint};
 use crate::params::Params;
+use crate::probed::Probed;
 use crate::scheduler::Throttle;
 
 /// Attributes of a kernel, with the numbers of `CUfunction_attribute`.
@@ -183,6 +184,18 @@ impl Kernel {
     /// Returns the engine that runs the kernel.
     pub(crate) fn engine(&self) -> &dyn Engine {
         &*self.entry.engine
+    }
+
+    /// Returns how launches of the kernel run if it has probes; `None` if it has none.
+    pub(crate) fn probed(&self) -> Result<Option<&Probed>> {
+        let engine = &self.entry.engine;
+        if engine.probes().is_none() {
+            return Ok(None);
+        }
+        let variant = |text: &str| self.module.variant(text, self.name());
+        let make = || Probed::new(engine, &variant);
+        let made = self.entry.probed.get_or_init(make);
+        made.as_ref().map(Option::as_ref).map_err(Clone::clone)
     }
 
     /// Returns a shared copy of the kernel's name. Data that is used after a call has returned can

@@ -19,6 +19,8 @@ use crate::error::{Error, Fault, FaultKind, Result};
 use crate::kernel::Kernel;
 use crate::launch::LaunchConfig;
 use crate::params::Params;
+use crate::probe_run::{ProbedRun, Session};
+use crate::probed::Role;
 use crate::process::next_id;
 use crate::scheduler::{Launcher, Run, RunSpec, Throttle};
 use crate::syscalls::LaunchServices;
@@ -179,7 +181,7 @@ fn launch(owner: &dyn Owner, child: Child, call: Option<CallStack>) -> Option<Wo
     }
     let name = child.kernel.name().to_owned();
     match start_nested(
-        &child.kernel,
+        (&child.kernel, Role::Ordinary),
         child.config,
         child.params,
         child.depth,
@@ -204,19 +206,30 @@ impl Kernel {
     /// Checks a launch and prepares it. The instantiation of a graph also calls this method, only to check its kernels;
     /// the launch is submitted when its task is ([`Task::submit`]).
     pub(crate) fn start(&self, config: LaunchConfig, params: Params) -> Result<Launch> {
-        start_nested(self, config, params, 0, None, None)
+        self.start_as(Role::Ordinary, config, params)
+    }
+
+    /// Checks and prepares a launch like [`Kernel::start`]. If the kernel has probes, `role` selects what the launch
+    /// runs.
+    pub(crate) fn start_as(
+        &self,
+        role: Role,
+        config: LaunchConfig,
+        params: Params,
+    ) -> Result<Launch> {
+        start_nested((self, role), config, params, 0, None, None)
     }
 }
 
-/// Checks and prepares a launch like [`Kernel::start`]. `depth` is the nesting depth of the launch:
+/// Checks and prepares a launch like [`Kernel::start_as`]. `depth` is the nesting depth of the launch:
 /// 0 for a launch by the host, and 1 more than the depth of the parent launch for a launch by
 /// device code. For a launch by device code, `by` is the time at which the launch must be complete.
 /// `parent` then contains the object that counts the launch as pending, and the stack of the host
 /// call that submitted the parent launch.
 fn start_nested(
-    kernel: &Kernel,
+    (kernel, role): (&Kernel, Role),
     config: LaunchConfig,
-    params: Params,
+    mut params: Params,
     depth: u32,
     by: Option<Instant>,
     parent: Option<(Pending, Option<CallStack>)>,
@@ -230,6 +243,15 @@ fn start_nested(
     let deadline = limit.and_then(|limit| began.checked_add(limit));
     let deadline = deadline.into_iter().chain(by).min();
     let (cluster, resident) = kernel.check_launch(&config, &params, deadline)?;
+    let probed = kernel.probed()?;
+    let session = match probed.and_then(|probed| probed.added(role)) {
+        Some(added) => Session::begin(added, kernel, &config, &mut params, role)?,
+        None => None,
+    };
+    let engine = match probed.filter(|_| session.is_some()) {
+        Some(probed) => probed.engine(role),
+        None => kernel.engine(),
+    };
     let visible = machine.visible()?;
     let services = Arc::new(LaunchServices::new(
         kernel.shared_name(),
@@ -265,7 +287,7 @@ fn start_nested(
     let parameters = shape.params.bytes().len();
     let (id, units, call) = (shape.grid_id, shape.units(), shape.call.clone());
     let (least, greatest) = context.stream_priority_range();
-    let prepared = kernel.engine().prepare(shape)?;
+    let prepared = ProbedRun::around(engine.prepare(shape)?, session);
     let scheduler = machine.scheduler();
     let has_room = scheduler.check_windows(units, prepared.window_bytes());
     has_room.inspect_err(|_| {

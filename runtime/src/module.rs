@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::context::Context;
-use crate::engine::{Image, LoadOptions, LoadedImage};
+use crate::engine::{Engine, Image, LoadOptions, LoadedImage, VariableInfo};
 use crate::entry::Entry;
 use crate::error::{Error, Result};
 use crate::names::Names;
@@ -197,6 +197,34 @@ impl Module {
         }
         let entries = bound.kernels.into_iter().map(Entry::new).collect();
         Ok((addresses, entries))
+    }
+
+    /// Loads a PTX text that contains a variant of the kernel `name`. The text's variables are those of this module with
+    /// the same names.
+    pub(crate) fn variant(&self, text: &str, name: &str) -> Result<Arc<dyn Engine>> {
+        let machine = self.context().machine();
+        let options = LoadOptions {
+            capability: machine.config.capability.number(),
+            name: Some(format!("{name}.ptx")),
+            unprobed: true,
+            ..LoadOptions::default()
+        };
+        let loaded = machine.loader.load(Image::Ptx(text), &options)?;
+        let own = self.inner.loaded.variables();
+        let address = |variable: &VariableInfo| {
+            let found = own.iter().position(|other| other.name == variable.name);
+            let address = found.and_then(|index| self.inner.addresses.get(index));
+            let missing = || Error::NotFound(format!("variable {}", variable.name));
+            address.copied().ok_or_else(missing)
+        };
+        let addresses: Vec<u64> = loaded
+            .variables()
+            .iter()
+            .map(address)
+            .collect::<Result<_>>()?;
+        let bound = loaded.bind(&addresses)?.kernels;
+        let found = bound.into_iter().find(|engine| engine.info().name == name);
+        found.ok_or_else(|| Error::NotFound(format!("kernel {name}")))
     }
 
     /// Returns whether the context has not been reset or destroyed since the module was loaded.

@@ -23,6 +23,7 @@ use crate::memory::{AddressSpace, affordable_slots};
 use crate::module::Module;
 use crate::native::{Caching, PtxLoader, Request};
 use crate::observe::{self, ToolFailure};
+use crate::probe::Prober;
 use crate::process::check_fork;
 use crate::scheduler::SchedulerConfig;
 use crate::small_stack;
@@ -70,6 +71,7 @@ pub struct RuntimeBuilder {
     checks: Option<Tools>,
     tools: Vec<Arc<dyn observe::Tool>>,
     tool_memory: Option<usize>,
+    prober: Option<Arc<dyn Prober>>,
 }
 
 impl RuntimeBuilder {
@@ -151,6 +153,13 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Makes the runtime rewrite the PTX of modules with `prober`. See [`crate::probe`]. This setting has no effect on a
+    /// loader given with [`RuntimeBuilder::loader`].
+    pub fn prober(mut self, prober: Arc<dyn Prober>) -> Self {
+        self.prober = Some(prober);
+        self
+    }
+
     /// Sets the maximum size in bytes of the records for tools that a launch keeps in memory (default: 64 MiB). Further
     /// records wait in a temporary file.
     pub fn tool_memory(mut self, bytes: usize) -> Self {
@@ -208,6 +217,7 @@ impl RuntimeBuilder {
         let loader = self.loader.unwrap_or_else(|| {
             let loader = PtxLoader::new(choice).caching(self.caching);
             let loader = loader.with_tools(Arc::clone(&tools));
+            let loader = loader.with_prober(self.prober);
             Arc::new(loader.observing(Request {
                 accesses: checks.examine_accesses(),
                 order: checks.contains(Tool::Race),
@@ -288,7 +298,10 @@ impl Runtime {
             None => small_stack::run(|| {
                 GLOBAL.get_or_init(|| {
                     let tools = observe::global_tools();
-                    let builder = RuntimeBuilder::default();
+                    let builder = RuntimeBuilder {
+                        prober: crate::probe::prober(),
+                        ..RuntimeBuilder::default()
+                    };
                     tools
                         .into_iter()
                         .fold(builder, RuntimeBuilder::tool)

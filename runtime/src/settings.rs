@@ -43,7 +43,7 @@ fn within(text: &str, least: u64, most: u64) -> bool {
     parse(text).is_some_and(|number| (least..=most).contains(&number))
 }
 
-static VARIABLES: [Variable; 60] = [
+static VARIABLES: [Variable; 69] = [
     row("MARGAY_WORKERS", "a number from 1 to 256", |text| {
         within(text, 1, MAX_WORKERS as u64)
     }),
@@ -105,6 +105,38 @@ static VARIABLES: [Variable; 60] = [
     ),
     row("MARGAY_CHECK_LOG", "a file", anything),
     row("MARGAY_PROFILE", "a folder", anything),
+    row(
+        "MARGAY_PROBE",
+        "a file, or the name of a shipped probe file",
+        anything,
+    ),
+    row("MARGAY_PROBE_DIR", "a folder", anything),
+    row(
+        "MARGAY_PROBE_KERNELS",
+        "texts with colons between them",
+        anything,
+    ),
+    row(
+        "MARGAY_PROBE_KERNELS_EXCLUDED",
+        "texts with colons between them",
+        anything,
+    ),
+    row("MARGAY_PROBE_CALLBACK", "a file that ends in .py", |text| {
+        text.ends_with(".py")
+    }),
+    row("MARGAY_PROBE_PYTHON", "a program", anything),
+    row("MARGAY_PROBE_MODE", "results, benchmark, memory", |text| {
+        matches!(text, "results" | "benchmark" | "memory")
+    }),
+    row(
+        "MARGAY_PROBE_QUIRKS",
+        "substring, base, behind, with commas between them",
+        |text| {
+            let mut words = text.split(',');
+            words.all(|word| matches!(word, "substring" | "base" | "behind"))
+        },
+    ),
+    row("MARGAY_PROBE_COMPAT", "0, 1", is_switch),
     row("MARGAY_TRACE_PERFETTO", "a folder", anything),
     row("MARGAY_TRACE_CHROME", "a folder", anything),
     row("MARGAY_XPTI_SYCL_NAMES", "0, 1", is_switch),

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! libcuda.so.1  libcuda.so  libnvidia-ml.so.1  libnvidia-ml.so  libgpuocelot.so    links to Margay's libraries
-//! bin/ptxas                                                                        a script that starts this program
+//! bin/ptxas, bin/nvidia-smi                                                        scripts that start this program
 //! toolkit/      if a CUDA toolkit is installed: links to its files, except bin/nvcc and bin/ptxas
 //! ```
 //!
@@ -57,7 +57,9 @@ impl Folder {
         }
         let bin = path.join("bin");
         own_folder(&bin, user)?;
-        stand_in(&program, "ptxas", &bin.join("ptxas"))?;
+        for tool in ["ptxas", "nvidia-smi"] {
+            stand_in(&program, tool, &bin.join(tool))?;
+        }
         let mirrored =
             toolkit.map(|toolkit| mirror(toolkit, &path.join("toolkit"), &program, user));
         Ok(Folder {

@@ -21,6 +21,7 @@ use crate::memop::{self, MemOp};
 use crate::observe::HostEvent;
 use crate::params::Params;
 use crate::pointer::{DevicePtr, PointerKind};
+use crate::probed::{Probed, Role};
 use crate::stream::{Stream, StreamKind};
 use crate::task::{HostWork, Task, Work};
 
@@ -72,6 +73,23 @@ impl Stream {
         if self.is_watched() {
             return capture::kernel(self, kernel, config, params);
         }
+        let Some(order) = kernel.probed()?.and_then(Probed::rehearses) else {
+            return self.launch_as(Role::Ordinary, kernel, config, params);
+        };
+        let _order = order.lock();
+        self.launch_as(Role::Rehearsal, kernel, config, params.clone())?;
+        self.synchronize()?;
+        self.launch_as(Role::Rehearsed, kernel, config, params)?;
+        self.synchronize()
+    }
+
+    fn launch_as(
+        &self,
+        role: Role,
+        kernel: &Kernel,
+        config: LaunchConfig,
+        params: Params,
+    ) -> Result<()> {
         self.context().make_room();
         let words = self
             .context()
@@ -82,7 +100,7 @@ impl Stream {
         let tools = &self.context().machine().tools;
         let arguments = tools.observe_host().then(|| params.bytes().to_vec());
         let (grid, block, dynamic_shared) = (config.grid, config.block, config.shared);
-        let run = kernel.start(config, params)?;
+        let run = kernel.start_as(role, config, params)?;
         self.context().flush_output();
         let launch = run.run.id();
         let work = tools.announce(|work| HostEvent::Launch {

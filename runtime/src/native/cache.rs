@@ -50,7 +50,7 @@ impl ImageCache {
             let mut hasher = seed.build_hasher();
             std::mem::discriminant(image).hash(&mut hasher);
             parts.hash(&mut hasher);
-            (options.capability, &options.name).hash(&mut hasher);
+            (options.capability, &options.name, options.unprobed).hash(&mut hasher);
             hasher.finish()
         });
         (Key(words), parts.iter().map(|part| part.len()).sum())

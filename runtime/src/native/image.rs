@@ -15,6 +15,7 @@ use margay_ir::module::{Module, RelocTarget, Symbol};
 use margay_ir::pass::instrument::Request;
 use margay_jit::{Compiler, DiskCache};
 use margay_ops::mods::StateSpace;
+use rustc_hash::FxHashMap;
 
 use super::bodies::Bodies;
 use super::cache::ImageCache;
@@ -31,6 +32,7 @@ use crate::environment::narrow_addresses;
 use crate::error::{Error, Result};
 use crate::fault::FloatMode;
 use crate::observe::Tools;
+use crate::probe::{ProbedKernel, Prober, Probes, PtxText, Rewritten};
 
 /// The first handle that is assigned to a function. Handles are non-canonical addresses, so they
 /// differ from all data pointers.
@@ -57,13 +59,13 @@ fn reserve_handles(count: usize) -> u64 {
 }
 
 /// Loads images that contain PTX: PTX text, fat binaries and linked images.
-#[derive(Debug)]
 pub(crate) struct PtxLoader {
     choice: EngineChoice,
     caching: Caching,
     /// The checks that the checking tools of the runtime request.
     request: Request,
     tools: Arc<Tools>,
+    prober: Option<Arc<dyn Prober>>,
     cache: ImageCache,
 }
 
@@ -75,6 +77,7 @@ impl PtxLoader {
             caching: Caching::default(),
             request: Request::default(),
             tools: Arc::default(),
+            prober: None,
             cache: ImageCache::default(),
         }
     }
@@ -93,6 +96,11 @@ impl PtxLoader {
     /// Returns this loader with `tools`, which observe the kernels that it loads.
     pub(crate) fn with_tools(self, tools: Arc<Tools>) -> PtxLoader {
         PtxLoader { tools, ..self }
+    }
+
+    /// Returns this loader with `prober`, which rewrites the PTX that it loads.
+    pub(crate) fn with_prober(self, prober: Option<Arc<dyn Prober>>) -> PtxLoader {
+        PtxLoader { prober, ..self }
     }
 }
 
@@ -136,25 +144,31 @@ impl PtxLoader {
             let _mode = FloatMode::of_device();
             let mut log = String::new();
             let name = options.name.clone().unwrap_or_else(|| "image.ptx".into());
-            let observes = !self.tools.is_empty();
+            let mut texts = Texts {
+                observes: !self.tools.is_empty(),
+                prober: self.prober.as_deref().filter(|_| !options.unprobed),
+                probed: Vec::new(),
+                log: &mut log,
+            };
             let loaded = match image {
-                Image::Ptx(text) => lazy(SourceFile::new(name, text), Externals::Define, &mut log)?,
+                Image::Ptx(text) => {
+                    lazy(SourceFile::new(name, text), Externals::Define, &mut texts)?
+                }
                 Image::Bytes(bytes) => {
-                    let name = (&*name, Externals::Define);
-                    loaded(&[bytes], options, name, observes, &mut log)?
+                    loaded(&[bytes], options, (&*name, Externals::Define), &mut texts)?
                 }
                 Image::Linked(images) => {
-                    let name = (&*name, Externals::Keep);
-                    loaded(images, options, name, observes, &mut log)?
+                    loaded(images, options, (&*name, Externals::Keep), &mut texts)?
                 }
             };
+            let probed = texts.probed;
             let kind = Kind {
                 choice: self.choice,
                 caching: self.caching,
                 request: self.request,
                 tools: Arc::clone(&self.tools),
             };
-            Ok(PtxImage::new(loaded, kind, log))
+            Ok(PtxImage::new(loaded, kind, log).with_probes(probed))
         };
         let image = Arc::new(compile::run(read)?);
         self.cache.keep(key, &image);
@@ -167,6 +181,37 @@ const COOPERATIVE: &str = "__cuda_syscall_CGS_";
 /// PTX text that defines the functions whose names begin with [`COOPERATIVE`].
 const COOPERATIVE_PTX: &str = include_str!("cooperative.ptx");
 
+/// How the PTX texts of an image are read.
+struct Texts<'a> {
+    /// Whether the functions of the program contain an observation operation for each PTX instruction.
+    observes: bool,
+    prober: Option<&'a dyn Prober>,
+    /// The kernels with probes.
+    probed: Vec<ProbedKernel>,
+    /// Receives warnings.
+    log: &'a mut String,
+}
+
+impl Texts<'_> {
+    /// Returns a text of the program with its probes.
+    fn probed(&mut self, source: SourceFile) -> SourceFile {
+        let Some(prober) = self.prober else {
+            return source;
+        };
+        let text = PtxText {
+            name: source.name(),
+            text: source.text(),
+        };
+        match prober.module(&text) {
+            Some(Rewritten { text, kernels }) => {
+                self.probed.extend(kernels);
+                SourceFile::new(source.name(), text)
+            }
+            None => source,
+        }
+    }
+}
+
 /// A parsed module.
 enum Loaded {
     /// A module from a single PTX text; each of its functions is lowered when it is needed.
@@ -177,14 +222,12 @@ enum Loaded {
 }
 
 /// Reads the modules of one or several images. If the images contain a single PTX text and no device
-/// runtime, each function of the text is lowered when it is needed. Otherwise, if `observes` is
-/// true, the functions contain an observation operation for each PTX instruction.
+/// runtime, each function of the text is lowered when it is needed.
 fn loaded(
     images: &[&[u8]],
     options: &LoadOptions,
     (name, externals): (&str, Externals),
-    observes: bool,
-    log: &mut String,
+    texts: &mut Texts<'_>,
 ) -> Result<Loaded> {
     let mut selection = select_ptx(images, options.capability).map_err(image_error)?;
     match selection.texts.as_mut_slice() {
@@ -193,11 +236,11 @@ fn loaded(
             lazy(
                 SourceFile::new(name, std::mem::take(&mut text.text)),
                 externals,
-                log,
+                texts,
             )
         }
         _ => {
-            let module = link_selection(selection, name, log, (check_addresses, observes))?;
+            let module = link_selection(selection, name, texts, check_addresses)?;
             Ok(Loaded::Whole(Box::new(module)))
         }
     }
@@ -212,19 +255,24 @@ pub(crate) fn linked(
 ) -> Result<Module> {
     let selection = select_ptx(images, options.capability).map_err(image_error)?;
     // The linked module is not run, so 32-bit addresses are accepted.
-    link_selection(selection, name, log, (|_| Ok(()), false))
+    let mut texts = Texts {
+        observes: false,
+        prober: None,
+        probed: Vec::new(),
+        log,
+    };
+    link_selection(selection, name, &mut texts, |_| Ok(()))
 }
 
 /// A function that returns an error if a module must not be loaded.
 type Check = fn(&Resolution) -> Result<()>;
 
-/// Reads and links modules. `observes` states whether the functions of the program contain an
-/// observation operation for each PTX instruction.
+/// Reads and links modules.
 fn link_selection(
     selection: Selection<'_>,
     name: &str,
-    log: &mut String,
-    (check, observes): (Check, bool),
+    texts: &mut Texts<'_>,
+    check: Check,
 ) -> Result<Module> {
     let mut modules = Vec::new();
     let count = selection.texts.len();
@@ -234,8 +282,8 @@ fn link_selection(
         } else {
             format!("{name}#{index}")
         };
-        let source = SourceFile::new(name, text.text);
-        modules.push(module_of(source, log, (check, observes))?);
+        let source = texts.probed(SourceFile::new(name, text.text));
+        modules.push(module_of(source, texts.log, (check, texts.observes))?);
     }
     let mut module = link::link(modules)?;
     if let Some(entry) = &selection.device_runtime
@@ -243,7 +291,7 @@ fn link_selection(
     {
         let text = entry.text().map_err(image_error)?;
         let source = SourceFile::new("libcudadevrt.ptx", text.text);
-        let runtime = module_of(source, log, (check, false))?;
+        let runtime = module_of(source, texts.log, (check, false))?;
         let runtime = without_positions(runtime);
         module = link::link(vec![module, runtime])?;
     }
@@ -253,7 +301,7 @@ fn link_selection(
     {
         let ours = module_of(
             SourceFile::new("cooperative.ptx", COOPERATIVE_PTX),
-            log,
+            texts.log,
             (check, false),
         )?;
         module = link::link(vec![module, without_positions(ours)])?;
@@ -322,8 +370,9 @@ enum Externals {
 
 /// Parses one PTX text and resolves the names in it. Each of its functions is lowered when it is
 /// needed. If `externals` is [`Externals::Define`], defines the external variables of the text.
-/// Appends warnings to `log`.
-fn lazy(source: SourceFile, externals: Externals, log: &mut String) -> Result<Loaded> {
+fn lazy(source: SourceFile, externals: Externals, texts: &mut Texts<'_>) -> Result<Loaded> {
+    let source = texts.probed(source);
+    let log = &mut *texts.log;
     let (parsed, resolution) = read(source, log)?;
     check_addresses(&resolution)?;
     let source = Arc::clone(&parsed.source);
@@ -398,6 +447,15 @@ pub(super) fn invalid(problems: &[Diagnostic], source: &SourceFile) -> Error {
     }
 }
 
+/// Returns the properties of a kernel with only its first `count` parameters.
+fn without_added(kernel: &KernelInfo, count: usize) -> KernelInfo {
+    let mut shown = kernel.clone();
+    shown.params.truncate(count);
+    let ends = shown.params.iter().map(|param| param.offset + param.size);
+    shown.param_bytes = ends.max().unwrap_or(0);
+    shown
+}
+
 /// The settings with which the kernels of an image are compiled and run.
 struct Kind {
     choice: EngineChoice,
@@ -413,7 +471,10 @@ pub(super) struct PtxImage {
     /// Native code of those kernels of the image that have been launched.
     native: Arc<NativeCode>,
     choice: EngineChoice,
+    /// The kernels with the parameters that programs see.
     kernels: Vec<KernelInfo>,
+    /// For each kernel with probes, by its index in `kernels`: its properties with all parameters, and its probes.
+    probed: FxHashMap<usize, Arc<(KernelInfo, Arc<dyn Probes>)>>,
     /// The IDs of the kernels' functions, in the order of `kernels`.
     functions: Vec<FuncId>,
     variables: Vec<VariableInfo>,
@@ -443,6 +504,22 @@ impl PtxImage {
         }
     }
 
+    /// Returns this image with the probes of its kernels.
+    fn with_probes(mut self, probed: Vec<ProbedKernel>) -> PtxImage {
+        for kernel in probed {
+            let found = self
+                .kernels
+                .iter()
+                .position(|info| info.name == kernel.name);
+            let Some(index) = found else { continue };
+            let shown = without_added(&self.kernels[index], kernel.parameters);
+            let complete = std::mem::replace(&mut self.kernels[index], shown);
+            self.probed
+                .insert(index, Arc::new((complete, kernel.probes)));
+        }
+        self
+    }
+
     /// Returns the address of each symbol. The address is 0 for an undefined symbol, and for a shared symbol, because
     /// each kernel assigns its own offsets to shared symbols.
     pub(super) fn addresses(&self, variables: &[u64]) -> Vec<u64> {
@@ -470,8 +547,16 @@ impl PtxImage {
             native: Arc::clone(&self.native),
             choice: self.choice,
             id: self.functions[index],
-            info: self.kernels[index].clone(),
+            info: self.complete_info(index).clone(),
             symbols,
+        }
+    }
+
+    /// Returns the properties of a kernel with all its parameters.
+    fn complete_info(&self, index: usize) -> &KernelInfo {
+        match self.probed.get(&index) {
+            Some(probed) => &probed.0,
+            None => &self.kernels[index],
         }
     }
 
@@ -573,6 +658,7 @@ impl Heads {
             native: Arc::new(NativeCode::new(self.count, kind.caching, kind.tools)),
             choice: kind.choice,
             kernels: self.kernels,
+            probed: FxHashMap::default(),
             functions: self.functions,
             variables: self.variables,
             symbols: self.symbols,
@@ -606,7 +692,9 @@ impl LoadedImage for PtxImage {
         let kernels = (0..self.kernels.len())
             .map(|index| {
                 let source = self.source(index, Arc::clone(&symbols));
-                Arc::new(PtxKernel::new(source)) as Arc<dyn Engine>
+                let probed = self.probed.get(&index);
+                let probed = probed.map(|probed| (self.kernels[index].clone(), Arc::clone(probed)));
+                Arc::new(PtxKernel::new(source, probed)) as Arc<dyn Engine>
             })
             .collect();
         Ok(BoundImage { initial, kernels })

@@ -41,6 +41,7 @@ use crate::error::{Error, Fault, FaultKind, Result};
 use crate::fault::FloatMode;
 use crate::launch::Dim3;
 use crate::observe::{Observers, Tools};
+use crate::probe::Probes;
 
 /// Returns the properties that a kernel's declaration contains. `const_bytes` is the size in bytes of the module's
 /// constant memory.
@@ -544,6 +545,8 @@ impl NativeCode {
 /// A kernel of a loaded image.
 pub(super) struct PtxKernel {
     source: Arc<Source>,
+    /// If the kernel has probes: its properties without the parameters that the probes add, and the probes.
+    probed: Option<Probed>,
     /// The kernel's sizes. The first call that needs them waits for `reading` and sets this field.
     sizes: OnceLock<Result<KernelSizes>>,
     reading: Slot<KernelSizes>,
@@ -554,10 +557,14 @@ pub(super) struct PtxKernel {
     interpreted: Slot<Arc<KernelCode>>,
 }
 
+/// The properties of a kernel that programs see; its properties with all parameters, and its probes.
+type Probed = (KernelInfo, Arc<(KernelInfo, Arc<dyn Probes>)>);
+
 impl PtxKernel {
-    pub(super) fn new(source: Source) -> PtxKernel {
+    pub(super) fn new(source: Source, probed: Option<Probed>) -> PtxKernel {
         PtxKernel {
             source: Arc::new(source),
+            probed,
             sizes: OnceLock::new(),
             reading: Slot::default(),
             ready: Slot::default(),
@@ -810,7 +817,15 @@ impl Source {
 
 impl Engine for PtxKernel {
     fn info(&self) -> &KernelInfo {
-        &self.source.info
+        match &self.probed {
+            Some((shown, _)) => shown,
+            None => &self.source.info,
+        }
+    }
+
+    fn probes(&self) -> Option<(&Arc<dyn Probes>, &KernelInfo)> {
+        let (_, probed) = self.probed.as_ref()?;
+        Some((&probed.1, &probed.0))
     }
 
     fn sizes(&self, deadline: Option<Instant>) -> Result<KernelSizes> {

@@ -5,6 +5,7 @@ mod engines;
 mod events;
 mod host;
 mod kernels;
+mod probes;
 mod records;
 mod refusals;
 mod warps;

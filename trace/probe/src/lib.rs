@@ -78,5 +78,5 @@ pub use rewrite::{Kernel, Outcome, Rewritten, rewrite};
 pub use section::Section;
 pub use select::Selection;
 pub use toml_file::load as load_toml;
-pub use tools::{TOOLS, tool};
+pub use tools::{TOOLS, callback, tool};
 pub use width::Width;

@@ -20,3 +20,25 @@ pub fn tool(name: &str) -> Option<&'static str> {
         .find(|(known, _)| *known == name)
         .map(|(_, text)| *text)
 }
+
+/// The programs that read the results of shipped probe files: the name and the text of each, in alphabetical order. They
+/// have to be in the same folder as `read.py`.
+const CALLBACKS: [(&str, &str); 3] = [
+    (
+        "block_sched_callback.py",
+        include_str!("../tools/block_sched_callback.py"),
+    ),
+    (
+        "dmat_callback.py",
+        include_str!("../tools/dmat_callback.py"),
+    ),
+    (
+        "gmem_bytes_analysis.py",
+        include_str!("../tools/gmem_bytes_analysis.py"),
+    ),
+];
+
+/// Returns the name and the text of the shipped callback with this file name.
+pub fn callback(name: &str) -> Option<(&'static str, &'static str)> {
+    CALLBACKS.into_iter().find(|(known, _)| *known == name)
+}
