@@ -4,7 +4,9 @@ use margay::observe::{Launch, TextOperand, TextOperandKind};
 use margay_accelsim::{Instruction, Opcode, Opcodes, Register, Sources};
 use rustc_hash::FxHashMap;
 
-use super::registers::{Numbers, Registers};
+use smallvec::SmallVec;
+
+use super::registers::{Numbers, Registers, words};
 use super::sass::{self, Architecture, Memory, Step, Uses};
 
 /// Bytes between the addresses of two instructions.
@@ -193,13 +195,19 @@ fn define_all(launch: &Launch, functions: &[(u32, u32)]) -> Registers {
     registers
 }
 
-/// Gives the destination of a conversion of an address (`cvta`) the numbers of its source.
+/// Gives the destination of a conversion of an address (`cvta`), and of a move that packs or unpacks registers, the
+/// numbers of its source.
 fn rename(launch: &Launch, registers: &mut Registers, (function, index): (u32, u32)) {
     let opcode = launch.instruction(function, index);
-    if !opcode.is_some_and(|(opcode, _)| opcode.starts_with("cvta")) {
+    let starts = |start| opcode.is_some_and(|(opcode, _)| opcode.starts_with(start));
+    let [destination, source] = launch.operands(function, index) else {
         return;
+    };
+    let is_vector = |operand: &TextOperand| operand.kind == TextOperandKind::Vector;
+    if starts("mov.") && (is_vector(destination) || is_vector(source)) {
+        registers.repack(function, &destination.registers, &source.registers);
     }
-    if let [destination, source] = launch.operands(function, index)
+    if starts("cvta")
         && let ([(destination, _)], [(source, _)]) = (&*destination.registers, &*source.registers)
     {
         registers.rename(function, *destination, *source);
@@ -265,7 +273,12 @@ impl Operands<'_> {
     fn number(&self, operand: &TextOperand, word: usize) -> Option<u32> {
         let word_of = |register: u32, word| self.registers.word(self.function, register, word);
         match operand.kind {
-            // Each element of a vector of 32-bit registers is one word.
+            // A line moves a word of the vector; short elements have one line each.
+            TextOperandKind::Vector if operand.registers.iter().any(|&(_, bits)| bits > 32) => {
+                let all: SmallVec<[_; 8]> = words(&operand.registers).collect();
+                let found = all.get(word).or(all.last());
+                found.and_then(|&(register, word)| word_of(register, word))
+            }
             TextOperandKind::Vector => {
                 let element = word.min(operand.registers.len().saturating_sub(1));
                 operand

@@ -10,8 +10,8 @@ use smallvec::SmallVec;
 /// The numbers of the registers of all functions of a kernel.
 #[derive(Default, Debug)]
 pub(super) struct Registers {
-    /// By function and register: the first number, and how many numbers follow each other.
-    known: FxHashMap<(u32, u32), (u32, u32)>,
+    /// By function and register: the number of each 32-bit word.
+    known: FxHashMap<(u32, u32), Numbers>,
     next: u32,
     /// By function and register: the first and the last place in the text, and the number of 32-bit words.
     lives: FxHashMap<(u32, u32), (u32, u32, u32)>,
@@ -37,15 +37,37 @@ impl Registers {
                 first = (ZERO + 1).next_multiple_of(align);
             }
             *next = first + count;
-            (first, count)
+            (first..first + count).collect()
         });
     }
 
     /// Gives a register the numbers of another one, unless it has numbers. The instruction that copies the register has no
     /// line in the trace.
     pub(super) fn rename(&mut self, function: u32, register: u32, source: u32) {
-        if let Some(&numbers) = self.known.get(&(function, source)) {
+        if let Some(numbers) = self.known.get(&(function, source)).cloned() {
             self.known.entry((function, register)).or_insert(numbers);
+        }
+    }
+
+    /// Gives the parts of a move that packs or unpacks registers the numbers of their sources, unless they have numbers.
+    /// Such a move has no line in the trace. `to` and `from` contain the registers with their bits, from the least
+    /// significant.
+    pub(super) fn repack(&mut self, function: u32, to: &[(u32, u32)], from: &[(u32, u32)]) {
+        let source: Option<Numbers> = words(from)
+            .map(|(register, word)| self.word(function, register, word))
+            .collect();
+        let Some(source) = source else { return };
+        for (register, start, bits) in placed(to) {
+            if bits < 8 {
+                continue;
+            }
+            let count = bits.div_ceil(32).max(1);
+            let numbers: Option<Numbers> = (0..count)
+                .map(|word| source.get((start / 32 + word) as usize).copied())
+                .collect();
+            if let Some(numbers) = numbers {
+                self.known.entry((function, register)).or_insert(numbers);
+            }
         }
     }
 
@@ -79,8 +101,8 @@ impl Registers {
 
     /// Returns the number of word `word` of a register. A register with fewer words gives its last word.
     pub(super) fn word(&self, function: u32, register: u32, word: usize) -> Option<u32> {
-        let &(first, count) = self.known.get(&(function, register))?;
-        Some(first + (word as u32).min(count - 1))
+        let numbers = self.known.get(&(function, register))?;
+        numbers.get(word).or(numbers.last()).copied()
     }
 
     /// Returns the number of a register for an intermediate result. All registers of the kernel must be defined.
@@ -93,8 +115,28 @@ impl Registers {
     }
 }
 
-/// Numbers of registers of one line.
+/// Numbers of registers: those of one line, or those of the words of a register.
 pub(super) type Numbers = SmallVec<[u32; 4]>;
+
+/// Returns each register with the position of its first bit, and the number of its bits.
+fn placed(registers: &[(u32, u32)]) -> impl Iterator<Item = (u32, u32, u32)> + '_ {
+    let mut next = 0;
+    registers.iter().map(move |&(register, bits)| {
+        let start = next;
+        next += bits;
+        (register, start, bits)
+    })
+}
+
+/// Returns, for each 32-bit word of a vector, the register that contains its first bit, and the index of the word in the
+/// register.
+pub(super) fn words(registers: &[(u32, u32)]) -> impl Iterator<Item = (u32, usize)> + '_ {
+    placed(registers).flat_map(|(register, start, bits)| {
+        let first = start.next_multiple_of(32);
+        let starts = (first..start + bits).step_by(32);
+        starts.map(move |at| (register, ((at - start) / 32) as usize))
+    })
+}
 
 #[cfg(test)]
 mod tests {
@@ -116,6 +158,28 @@ mod tests {
         assert_eq!((of(5, 0), of(5, 3)), (Some(8), Some(11)));
         assert_eq!(registers.word(1, 7, 0), None);
         assert_eq!((registers.temporary(0), registers.temporary(17)), (12, 13));
+    }
+
+    #[test]
+    fn packed_registers_share_the_numbers_of_their_parts() {
+        let mut registers = Registers::default();
+        registers.define(0, (1, 32));
+        registers.define(0, (9, 8));
+        registers.define(0, (2, 32));
+        // {1, 2} becomes 3, and 3 becomes {4, 5, 6}.
+        registers.repack(0, &[(3, 64)], &[(1, 32), (2, 32)]);
+        registers.repack(0, &[(4, 32), (5, 16), (6, 16)], &[(3, 64)]);
+        let of = |register, word| registers.word(0, register, word);
+        assert_eq!((of(3, 0), of(3, 1)), (Some(0), Some(2)));
+        assert_eq!((of(4, 0), of(5, 0), of(6, 0)), (Some(0), Some(2), Some(2)));
+        // Four halves have two words, and a source without numbers gives none.
+        registers.repack(0, &[(7, 64)], &[(5, 16), (6, 16), (1, 16), (1, 16)]);
+        registers.repack(0, &[(8, 64)], &[(1, 32), (99, 32)]);
+        let of = |register, word| registers.word(0, register, word);
+        assert_eq!((of(7, 0), of(7, 1)), (Some(2), Some(0)));
+        assert_eq!(of(8, 0), None);
+        let two = words(&[(1, 64), (2, 64)]).collect::<Vec<_>>();
+        assert_eq!(two, [(1, 0), (1, 1), (2, 0), (2, 1)]);
     }
 
     #[test]
