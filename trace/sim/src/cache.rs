@@ -19,10 +19,34 @@ pub(crate) struct Line {
     tag: u64,
     /// When each sector arrives, or [`NEVER`] if it is invalid.
     pub(crate) arrivals: [Cycle; SECTORS],
+    /// For each sector, the bytes that have been written since the line came.
+    written: [u32; SECTORS],
     /// The sectors that device memory does not have.
     pub(crate) dirty: u8,
     previous: u32,
     next: u32,
+}
+
+impl Line {
+    /// Makes a sector invalid if it arrived no later than all lines became invalid. Returns when it arrives.
+    pub(crate) fn forget(&mut self, sector: usize, invalidated: Cycle) -> Cycle {
+        let arrival = &mut self.arrivals[sector];
+        if *arrival <= invalidated {
+            *arrival = NEVER;
+            self.written[sector] = 0;
+        }
+        *arrival
+    }
+
+    /// Writes bytes of a sector at a time. A sector that is not there can be read as soon as all of its bytes have been
+    /// written; until then, a read has to fetch it.
+    pub(crate) fn write(&mut self, sector: usize, bytes: u32, now: Cycle) {
+        let (written, arrival) = (&mut self.written[sector], &mut self.arrivals[sector]);
+        *written |= bytes;
+        if *written == u32::MAX && *arrival > now {
+            *arrival = now;
+        }
+    }
 }
 
 /// The lines of a set from the least recently used one to the most recently used one.
@@ -124,6 +148,7 @@ impl Cache {
         let line = Line {
             tag: number,
             arrivals: [NEVER; SECTORS],
+            written: [0; SECTORS],
             dirty: 0,
             previous: NONE,
             next: NONE,

@@ -1,6 +1,6 @@
 //! What lies behind the cores: the interconnect, the slices of the second cache, and device memory.
 
-use crate::cache::{Cache, Line, SECTORS};
+use crate::cache::Cache;
 use crate::config::Config;
 use crate::counters::Counters;
 use crate::cycle::{Cycle, NEVER, Server};
@@ -23,8 +23,8 @@ pub(crate) enum Request {
     Read,
     /// Writes a sector.
     Write {
-        /// Whether all of its bytes are written.
-        covers: bool,
+        /// The bytes that are written.
+        bytes: u32,
     },
     /// Reads, modifies and writes a sector.
     Atomic,
@@ -87,9 +87,11 @@ impl MemorySystem {
         counters.l2.accesses += 1;
         let (cached, victim) = slice.cache.line(line, place.local_line);
         let arrival = match request {
-            Request::Write { covers } => {
+            Request::Write { bytes } => {
                 counters.l2.writes += 1;
-                write(cached, sector, covers, access)
+                cached.dirty |= 1 << sector;
+                cached.write(sector, bytes, access);
+                access
             }
             Request::Read => cached.arrivals[sector],
             Request::Atomic => {
@@ -148,14 +150,4 @@ impl MemorySystem {
             }
         }
     }
-}
-
-/// Writes a sector. Returns when it is there: a sector that is not covered is read when it is needed.
-fn write(line: &mut Line, sector: usize, covers: bool, now: Cycle) -> Cycle {
-    debug_assert!(sector < SECTORS);
-    line.dirty |= 1 << sector;
-    if covers && line.arrivals[sector] == NEVER {
-        line.arrivals[sector] = now;
-    }
-    now
 }
