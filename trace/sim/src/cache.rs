@@ -21,6 +21,8 @@ pub(crate) struct Line {
     pub(crate) arrivals: [Cycle; SECTORS],
     /// For each sector, the bytes that have been written since the line came.
     written: [u32; SECTORS],
+    /// For each sector that was requested, the number of reads that wait for it.
+    waiting: [u32; SECTORS],
     /// The sectors that device memory does not have.
     pub(crate) dirty: u8,
     previous: u32,
@@ -36,6 +38,20 @@ impl Line {
             self.written[sector] = 0;
         }
         *arrival
+    }
+
+    /// Notes that a read requests a sector, which arrives at a time.
+    pub(crate) fn request(&mut self, sector: usize, arrival: Cycle) {
+        self.arrivals[sector] = arrival;
+        self.waiting[sector] = 1;
+    }
+
+    /// Lets one more read wait for a requested sector. Returns false if as many as `limit` wait for it.
+    pub(crate) fn wait(&mut self, sector: usize, limit: u32) -> bool {
+        let waiting = &mut self.waiting[sector];
+        let has_room = *waiting < limit;
+        *waiting += u32::from(has_room);
+        has_room
     }
 
     /// Writes bytes of a sector at a time. A sector that is not there can be read as soon as all of its bytes have been
@@ -149,6 +165,7 @@ impl Cache {
             tag: number,
             arrivals: [NEVER; SECTORS],
             written: [0; SECTORS],
+            waiting: [0; SECTORS],
             dirty: 0,
             previous: NONE,
             next: NONE,
@@ -210,6 +227,8 @@ mod tests {
             ways,
             hashed: false,
             outstanding: 1,
+            merges: 1,
+            miss_queue: 1,
         })
     }
 

@@ -122,6 +122,10 @@ pub struct CacheShape {
     pub hashed: bool,
     /// The number of outstanding sectors.
     pub outstanding: u32,
+    /// The number of reads that can wait for an outstanding sector, with the one that requested it.
+    pub merges: u32,
+    /// The number of requests that wait to leave the cache.
+    pub miss_queue: u32,
 }
 
 /// The data cache of a core.

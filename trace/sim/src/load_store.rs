@@ -38,9 +38,29 @@ pub(crate) struct LoadStore {
     /// When memory barriers made all lines invalid: the latest time, and the one before it.
     invalidated: [Cycle; 2],
     flushes: bool,
-    banks: u32,
+    banks: Box<[Bank]>,
+    merges: u32,
+    miss_queue: Cycle,
     l1_latency: Cycle,
     shared_latency: Cycle,
+}
+
+/// A bank of the data cache. Its accesses pass a queue, and the one at the head accesses the cache.
+#[derive(Clone, Debug)]
+struct Bank {
+    /// When the head has room.
+    head: Server,
+    /// When the accesses in the queue leave it.
+    queue: Window,
+}
+
+impl Bank {
+    fn new(config: &Config) -> Bank {
+        Bank {
+            head: Server::default(),
+            queue: Window::new(config.l1.latency as usize),
+        }
+    }
 }
 
 /// When an access is done.
@@ -74,7 +94,9 @@ impl LoadStore {
             cache: Cache::new(config.l1.cache),
             invalidated: [0; 2],
             flushes: config.l1.flush,
-            banks: config.l1.banks,
+            banks: vec![Bank::new(config); config.l1.banks as usize].into(),
+            merges: config.l1.cache.merges,
+            miss_queue: u64::from(config.l1.cache.miss_queue),
             l1_latency: u64::from(config.l1.latency),
             shared_latency: u64::from(config.shared.latency),
         }
@@ -166,7 +188,12 @@ impl LoadStore {
     }
 
     /// Sends all sectors to the second cache, one in each cycle. Returns when the unit is free.
-    fn bypass(&mut self, start: Cycle, lines: impl Iterator<Item = LineAccess>, transfer: &mut Transfer) -> Cycle {
+    fn bypass(
+        &mut self,
+        start: Cycle,
+        lines: impl Iterator<Item = LineAccess>,
+        transfer: &mut Transfer,
+    ) -> Cycle {
         let mut end = start + 1;
         for line in lines {
             for sector in sectors(&line) {
@@ -179,26 +206,38 @@ impl LoadStore {
     }
 
     /// Accesses all sectors in the data cache: in each cycle one in each bank. Returns when the unit is free.
-    fn cached(&mut self, start: Cycle, lines: impl Iterator<Item = LineAccess>, transfer: &mut Transfer) -> Cycle {
+    fn cached(
+        &mut self,
+        start: Cycle,
+        lines: impl Iterator<Item = LineAccess>,
+        transfer: &mut Transfer,
+    ) -> Cycle {
         let mut cycle = start;
         let mut busy = 0_u64;
         for line in lines {
             let (slot, _) = self.cache.slot(line.line, line.line);
             for sector in sectors(&line) {
                 let index = line.line.wrapping_mul(SECTORS as u64) + sector as u64;
-                let bank = 1 << (index & u64::from(self.banks - 1));
-                if busy & bank != 0 {
-                    cycle += 1;
+                let number = (index & (self.banks.len() as u64 - 1)) as usize;
+                let bank = &self.banks[number];
+                let room = bank.queue.room();
+                if busy >> number & 1 == 1 || room > cycle {
+                    cycle = room.max(cycle + 1);
                     busy = 0;
                 }
-                busy |= bank;
-                self.sector(cycle + self.l1_latency, slot, &line, sector, transfer);
+                busy |= 1 << number;
+                let arrival = bank.head.free().max(cycle + self.l1_latency);
+                let done = self.sector(arrival, slot, &line, sector, transfer);
+                let bank = &mut self.banks[number];
+                bank.head.block(done + 1);
+                bank.queue.push(done);
             }
         }
         cycle + 1
     }
 
-    /// Accesses a sector of a line that is in a slot of the data cache.
+    /// Accesses a sector of a line that is in a slot of the data cache. Returns when the access leaves its bank, which is
+    /// `now` unless it has to wait.
     fn sector(
         &mut self,
         now: Cycle,
@@ -206,29 +245,35 @@ impl LoadStore {
         line: &LineAccess,
         sector: usize,
         transfer: &mut Transfer,
-    ) {
+    ) -> Cycle {
         transfer.counters.l1.accesses += 1;
         let invalidated = self.invalidated(now);
         let cached = self.cache.at(slot);
+        let arrival = cached.forget(sector, invalidated);
         if transfer.access.kind == AccessKind::Store {
-            cached.forget(sector, invalidated);
+            let now = now.max(self.requests.free().saturating_sub(self.miss_queue));
             cached.write(sector, line.bytes[sector], now);
             transfer.counters.l1.writes += 1;
             let sent = self.requests.reserve(now, 1);
             self.send(sent, line, sector, transfer);
-            return;
+            return now;
         }
-        let arrival = cached.forget(sector, invalidated);
         if arrival != NEVER {
-            transfer.counters.l1.pending_hits += u64::from(arrival > now);
+            let is_pending = arrival > now;
+            transfer.counters.l1.pending_hits += u64::from(is_pending);
+            let is_blocked = is_pending && !cached.wait(sector, self.merges);
+            let now = if is_blocked { arrival } else { now };
             transfer.value = transfer.value.max(arrival.max(now + HIT_RETURN));
-            return;
+            return now;
         }
         transfer.counters.l1.read_misses += 1;
-        let sent = self.requests.reserve(now.max(self.outstanding.room()), 1);
+        let room = self.requests.free().saturating_sub(self.miss_queue);
+        let now = now.max(room).max(self.outstanding.room());
+        let sent = self.requests.reserve(now, 1);
         let arrival = self.send(sent, line, sector, transfer);
         self.outstanding.push(arrival);
-        self.cache.at(slot).arrivals[sector] = arrival;
+        self.cache.at(slot).request(sector, arrival);
+        now
     }
 
     /// Sends a request for a sector. Returns when a dependent instruction can issue.

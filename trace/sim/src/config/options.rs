@@ -310,7 +310,7 @@ fn cache(value: &str) -> Result<CacheShape, String> {
             "a cache with sets, line, ways, policies and outstanding misses",
         )
     };
-    let [shape, policies, table, ..] = fields[..] else {
+    let [shape, policies, table, queue, ..] = fields[..] else {
         return Err(error());
     };
     let (kind, shape) = shape.trim().split_once(':').ok_or_else(error)?;
@@ -321,13 +321,18 @@ fn cache(value: &str) -> Result<CacheShape, String> {
     if line != 128 {
         return Err(malformed(value, "a cache with lines of 128 bytes"));
     }
-    let outstanding = table.split(':').nth(1).ok_or_else(error)?;
+    let mut table = table.split(':').skip(1);
+    let outstanding = table.next().ok_or_else(error)?;
+    let merges = table.next().ok_or_else(error)?;
+    let queue = queue.split(':').next().ok_or_else(error)?;
     let index = policies.split(':').nth(4).ok_or_else(error)?;
     Ok(CacheShape {
         sets: number(&sets.to_string(), 1, 1 << 20)?,
         ways: number(&ways.to_string(), 1, 1 << 20)?,
         hashed: index != "L",
         outstanding: number(outstanding, 1, 1 << 20)?,
+        merges: number(merges, 1, 1 << 20)?,
+        miss_queue: number(queue, 1, 1 << 20)?,
     })
 }
 
