@@ -170,9 +170,7 @@ impl Encoder {
                 MemoryKind::Atomic | MemoryKind::Reduction => AccessKind::Atomic,
                 MemoryKind::Copy => AccessKind::Copy,
             },
-            bypasses_l1: is_atomic
-                || is_strong
-                || space == Space::Global && self.skips_l1,
+            bypasses_l1: is_atomic || is_strong || space == Space::Global && self.skips_l1,
             is_local: space == Space::Local,
         })
     }

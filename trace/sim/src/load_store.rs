@@ -318,7 +318,9 @@ struct Transfer<'a> {
 /// Returns the touched sectors of a line, from the highest one.
 fn sectors(line: &LineAccess) -> impl Iterator<Item = usize> + use<> {
     let touched = line.sectors;
-    (0..SECTORS).rev().filter(move |sector| touched >> sector & 1 == 1)
+    (0..SECTORS)
+        .rev()
+        .filter(move |sector| touched >> sector & 1 == 1)
 }
 
 /// Returns the number of lines in a set of the data cache for a kernel whose resident CTAs need these bytes of shared memory.

@@ -201,7 +201,12 @@ impl Iterator for Lines<'_> {
             0 => [u32::MAX; SECTORS],
             _ => {
                 let (low, high) = (*self.rest.next()?, *self.rest.next()?);
-                [low as u32, (low >> 32) as u32, high as u32, (high >> 32) as u32]
+                [
+                    low as u32,
+                    (low >> 32) as u32,
+                    high as u32,
+                    (high >> 32) as u32,
+                ]
             }
         };
         Some(LineAccess {

@@ -132,6 +132,7 @@ pub(super) fn rtx2060() -> Config {
         l1: L1Shape {
             cache: CacheShape {
                 outstanding: 256,
+                merges: 32,
                 ..volta.l1.cache
             },
             latency: 32,
@@ -188,6 +189,7 @@ pub(super) fn rtx3070() -> Config {
             cache: CacheShape {
                 ways: 256,
                 outstanding: 384,
+                merges: 48,
                 ..volta.l1.cache
             },
             latency: 39,
