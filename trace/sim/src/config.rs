@@ -186,6 +186,8 @@ pub struct DramShape {
     pub burst: u32,
     /// The number of transfers in a cycle.
     pub transfers_per_cycle: u32,
+    /// The number of accesses that a channel reorders.
+    pub queue: u32,
     /// The number of banks of a channel.
     pub banks: u32,
     /// The number of groups of banks.
@@ -196,6 +198,8 @@ pub struct DramShape {
     pub column_to_column_in_group: u32,
     /// Between activations of a bank.
     pub row_cycle: u32,
+    /// Between activations of different banks.
+    pub row_to_row: u32,
     /// From activation to access.
     pub row_to_column: u32,
     /// From precharge to activation.

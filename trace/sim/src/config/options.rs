@@ -8,7 +8,7 @@ use crate::config::{CacheShape, Config, Policy, Unit};
 type Set = fn(&mut Config, &str) -> Result<(), String>;
 
 /// The options, in byte order.
-const OPTIONS: [(&str, Set); 53] = [
+const OPTIONS: [(&str, Set); 54] = [
     ("-dram_data_command_freq_ratio", |config, value| {
         set(&mut config.dram.transfers_per_cycle, value, 1, 64)
     }),
@@ -45,6 +45,9 @@ const OPTIONS: [(&str, Set); 53] = [
     ("-gpgpu_flush_l1_cache", |config, value| {
         config.l1.flush = flag(value)?;
         Ok(())
+    }),
+    ("-gpgpu_frfcfs_dram_sched_queue_size", |config, value| {
+        set(&mut config.dram.queue, value, 1, 1 << 20)
     }),
     ("-gpgpu_gmem_skip_L1D", |config, value| {
         config.l1.skip_global = flag(value)?;
@@ -356,6 +359,7 @@ fn dram_timing(config: &mut Config, value: &str) -> Result<(), String> {
             "RCD" => &mut dram.row_to_column,
             "RP" => &mut dram.precharge,
             "RC" => &mut dram.row_cycle,
+            "RRD" => &mut dram.row_to_row,
             "CL" => &mut dram.column_latency,
             "nbkgrp" => &mut dram.bank_groups,
             "CCDL" => &mut dram.column_to_column_in_group,
