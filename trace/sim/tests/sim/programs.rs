@@ -97,6 +97,11 @@ fn simulate(folder: &Path, program: &Program) -> Report {
 fn programs_are_close_to_the_original() {
     let folder = tempfile::tempdir().unwrap();
     unpack(folder.path());
+    // With -gpgpu_concurrent_kernel_sm 1, the original overlaps the two streams of this program: 5,565 cycles.
+    let list = folder.path().join("poll_callback/kernelslist.g");
+    let config = Config::builtin("qv100").unwrap();
+    let overlapped = margay_sim::simulate(&list, &config, Options::default()).unwrap();
+    assert!(overlapped.totals.cycles.abs_diff(5565) < 5);
     let mut sum = 0.0;
     for program in &PROGRAMS {
         let totals = simulate(folder.path(), program).totals;
