@@ -131,3 +131,41 @@ impl Bank {
         false
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Accesses rows of banks at a time. Returns when the last data is there, and the number of activations.
+    fn access(rows: impl Iterator<Item = (u32, u64)>, queue: u32) -> (Cycle, usize) {
+        let mut config = Config::builtin("qv100").unwrap();
+        config.dram.queue = queue;
+        let mut channel = Channel::new(&config);
+        let timing = Timing::new(&config);
+        let mut last = 0;
+        let mut activations = 0;
+        for (bank, row) in rows {
+            let (data, is_open) = channel.access(&timing, 1000, bank, row);
+            last = last.max(data);
+            activations += usize::from(!is_open);
+        }
+        (last, activations)
+    }
+
+    #[test]
+    fn accesses_to_a_row_in_the_queue_are_grouped() {
+        let alternating = || (0..16).map(|index| (0, index % 2));
+        assert_eq!(access(alternating(), 64).1, 2);
+        assert_eq!(access(alternating(), 1).1, 16);
+    }
+
+    #[test]
+    fn the_rate_of_activations_is_limited() {
+        let (one, _) = access((0..16).map(|_| (0, 0)), 64);
+        let (many, activations) = access((0..16).map(|bank| (bank, 0)), 64);
+        assert_eq!(activations, 16);
+        // 15 more activations, 3 cycles of 850 MHz apart.
+        let (first, _) = access([(0, 0)].into_iter(), 64);
+        assert!(many >= first + 15 * 4 - 1, "{one} {many} {first}");
+    }
+}
