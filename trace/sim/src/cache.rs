@@ -19,10 +19,50 @@ pub(crate) struct Line {
     tag: u64,
     /// When each sector arrives, or [`NEVER`] if it is invalid.
     pub(crate) arrivals: [Cycle; SECTORS],
+    /// For each sector, the bytes that have been written since the line came.
+    written: [u32; SECTORS],
+    /// For each sector that was requested, the number of reads that wait for it.
+    waiting: [u32; SECTORS],
     /// The sectors that device memory does not have.
     pub(crate) dirty: u8,
     previous: u32,
     next: u32,
+}
+
+impl Line {
+    /// Makes a sector invalid if it arrived no later than all lines became invalid. Returns when it arrives.
+    pub(crate) fn forget(&mut self, sector: usize, invalidated: Cycle) -> Cycle {
+        let arrival = &mut self.arrivals[sector];
+        if *arrival <= invalidated {
+            *arrival = NEVER;
+            self.written[sector] = 0;
+        }
+        *arrival
+    }
+
+    /// Notes that a read requests a sector, which arrives at a time.
+    pub(crate) fn request(&mut self, sector: usize, arrival: Cycle) {
+        self.arrivals[sector] = arrival;
+        self.waiting[sector] = 1;
+    }
+
+    /// Lets one more read wait for a requested sector. Returns false if as many as `limit` wait for it.
+    pub(crate) fn wait(&mut self, sector: usize, limit: u32) -> bool {
+        let waiting = &mut self.waiting[sector];
+        let has_room = *waiting < limit;
+        *waiting += u32::from(has_room);
+        has_room
+    }
+
+    /// Writes bytes of a sector at a time. A sector that is not there can be read as soon as all of its bytes have been
+    /// written; until then, a read has to fetch it.
+    pub(crate) fn write(&mut self, sector: usize, bytes: u32, now: Cycle) {
+        let (written, arrival) = (&mut self.written[sector], &mut self.arrivals[sector]);
+        *written |= bytes;
+        if *written == u32::MAX && *arrival > now {
+            *arrival = now;
+        }
+    }
 }
 
 /// The lines of a set from the least recently used one to the most recently used one.
@@ -124,6 +164,8 @@ impl Cache {
         let line = Line {
             tag: number,
             arrivals: [NEVER; SECTORS],
+            written: [0; SECTORS],
+            waiting: [0; SECTORS],
             dirty: 0,
             previous: NONE,
             next: NONE,
@@ -185,6 +227,8 @@ mod tests {
             ways,
             hashed: false,
             outstanding: 1,
+            merges: 1,
+            miss_queue: 1,
         })
     }
 

@@ -2,12 +2,17 @@
 
 use margay_accelsim::{Addresses, MemoryKind};
 
+use crate::cache::SECTORS;
 use crate::program::LineAccess;
 
 /// The bytes of a sector.
 const SECTOR: u64 = 32;
 /// The number of sectors of a line.
-const SECTORS_PER_LINE: u64 = 4;
+const SECTORS_PER_LINE: u64 = SECTORS as u64;
+/// The bytes of a line.
+const LINE: u64 = SECTOR * SECTORS_PER_LINE;
+/// The largest number of a word of a thread's local memory.
+const LOCAL_WORDS: u64 = u32::MAX as u64;
 
 /// Merges the accesses of lanes into accesses to lines. It keeps its memory between calls.
 #[derive(Default)]
@@ -19,7 +24,8 @@ pub(crate) struct Coalescer {
 }
 
 impl Coalescer {
-    /// Returns the lines in the order of addresses. `width` is that of a lane in bytes.
+    /// Returns the lines from the highest address to the lowest one, which is the order of the simulator. `width` is that of
+    /// a lane in bytes.
     ///
     /// Lanes that touch the same bytes of a sector share an access, but atomic accesses to the same bytes are separate
     /// accesses.
@@ -35,10 +41,29 @@ impl Coalescer {
         for (_, address) in addresses.lanes(mask) {
             self.add_lane(address, width, is_atomic);
         }
-        // Stable: separate atomic accesses keep their order.
-        self.sectors.sort_by_key(|(sector, _)| *sector);
-        self.collect(is_atomic);
-        &self.lines
+        self.collect(is_atomic)
+    }
+
+    /// Returns the lines of an access to local memory. Word `n` of the 32 lanes of a warp is line `n`: the simulator
+    /// interleaves the words of the threads.
+    pub(crate) fn local_lines(
+        &mut self,
+        addresses: &Addresses,
+        mask: u32,
+        width: u32,
+    ) -> &[LineAccess] {
+        self.sectors.clear();
+        for (lane, address) in addresses.lanes(mask) {
+            for word in 0..u64::from((width / 4).clamp(1, 32)) {
+                let number = (address / 4).wrapping_add(word) & LOCAL_WORDS;
+                let place = number * LINE + u64::from(lane) * 4;
+                match width {
+                    0..4 => self.add_lane(place + address % 4, width, false),
+                    _ => self.add_lane(place, 4, false),
+                }
+            }
+        }
+        self.collect(false)
     }
 
     /// Adds the sectors of a lane. An access has at most 128 bytes.
@@ -69,19 +94,26 @@ impl Coalescer {
     }
 
     /// Joins the sectors of a line, except those of atomic accesses.
-    fn collect(&mut self, is_atomic: bool) {
+    fn collect(&mut self, is_atomic: bool) -> &[LineAccess] {
+        // Stable: separate atomic accesses keep their order.
+        self.sectors.sort_by_key(|(sector, _)| *sector);
         self.lines.clear();
-        for &(sector, bytes) in &self.sectors {
+        for &(sector, touched) in self.sectors.iter().rev() {
             let line = sector / SECTORS_PER_LINE;
-            let bit = 1 << (sector % SECTORS_PER_LINE);
-            let covers = bytes == u32::MAX;
-            match self.lines.last_mut() {
-                Some(last) if !is_atomic && last.line() == line => {
-                    *last = LineAccess::new(line, last.sectors() | bit, last.covers() && covers);
-                }
-                _ => self.lines.push(LineAccess::new(line, bit, covers)),
+            let index = (sector % SECTORS_PER_LINE) as usize;
+            if is_atomic || self.lines.last().is_none_or(|last| last.line != line) {
+                self.lines.push(LineAccess {
+                    line,
+                    sectors: 0,
+                    bytes: [0; SECTORS],
+                });
+            }
+            if let Some(last) = self.lines.last_mut() {
+                last.sectors |= 1 << index;
+                last.bytes[index] = touched;
             }
         }
+        &self.lines
     }
 
     /// Returns the number of passes of an access to shared memory: the largest number of different words in a bank. The
@@ -111,7 +143,7 @@ mod tests {
         };
         let mut coalescer = Coalescer::default();
         let lines = coalescer.lines(kind, &addresses, u32::MAX, width);
-        lines.iter().map(|line| line.sectors().count_ones()).sum()
+        lines.iter().map(|line| line.sectors.count_ones()).sum()
     }
 
     #[test]
@@ -130,16 +162,37 @@ mod tests {
     }
 
     #[test]
-    fn stores_say_whether_they_cover_their_sectors() {
+    fn lines_know_the_bytes_that_they_touch() {
         let mut coalescer = Coalescer::default();
         let addresses = Addresses::Stride {
             base: BASE,
             stride: 4,
         };
+        let line = |sectors, bytes| LineAccess {
+            line: BASE / 128,
+            sectors,
+            bytes,
+        };
         let lines = coalescer.lines(MemoryKind::Store, &addresses, u32::MAX, 4);
-        assert_eq!(lines, [LineAccess::new(BASE / 128, 0xf, true)]);
+        assert_eq!(lines, [line(0xf, [u32::MAX; 4])]);
         let lines = coalescer.lines(MemoryKind::Store, &addresses, 0x1ff, 4);
-        assert_eq!(lines, [LineAccess::new(BASE / 128, 0x3, false)]);
+        assert_eq!(lines, [line(0x3, [u32::MAX, 0xf, 0, 0])]);
+    }
+
+    #[test]
+    fn the_words_of_a_warp_in_local_memory_are_contiguous() {
+        let mut coalescer = Coalescer::default();
+        let mut lines = |base, mask, width| {
+            let addresses = Addresses::Stride { base, stride: 0 };
+            let lines = coalescer.local_lines(&addresses, mask, width);
+            let short = |line: &LineAccess| (line.line, line.sectors, line.bytes[0]);
+            lines.iter().map(short).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            lines(8, u32::MAX, 8),
+            [(3, 0xf, u32::MAX), (2, 0xf, u32::MAX)]
+        );
+        assert_eq!(lines(6, 0x301, 2), [(1, 0x3, 0xc)]);
     }
 
     #[test]

@@ -122,6 +122,10 @@ pub struct CacheShape {
     pub hashed: bool,
     /// The number of outstanding sectors.
     pub outstanding: u32,
+    /// The number of reads that can wait for an outstanding sector, with the one that requested it.
+    pub merges: u32,
+    /// The number of requests that wait to leave the cache.
+    pub miss_queue: u32,
 }
 
 /// The data cache of a core.
@@ -182,6 +186,8 @@ pub struct DramShape {
     pub burst: u32,
     /// The number of transfers in a cycle.
     pub transfers_per_cycle: u32,
+    /// The number of accesses that a channel reorders.
+    pub queue: u32,
     /// The number of banks of a channel.
     pub banks: u32,
     /// The number of groups of banks.
@@ -192,6 +198,8 @@ pub struct DramShape {
     pub column_to_column_in_group: u32,
     /// Between activations of a bank.
     pub row_cycle: u32,
+    /// Between activations of different banks.
+    pub row_to_row: u32,
     /// From activation to access.
     pub row_to_column: u32,
     /// From precharge to activation.

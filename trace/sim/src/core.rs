@@ -12,6 +12,7 @@ use crate::config::{Config, Policy};
 use crate::cycle::{Cycle, NEVER};
 use crate::kernel::Kernel;
 use crate::load_store::LoadStore;
+use crate::local::LocalMemory;
 use crate::memory::MemorySystem;
 use crate::occupancy::Resources;
 use crate::program::{CtaProgram, Template, UnitKind};
@@ -80,6 +81,7 @@ pub(crate) struct Core {
     kernel: Option<usize>,
     share: bool,
     memory_unit: LoadStore,
+    local: LocalMemory,
 }
 
 /// A CTA that ended.
@@ -122,6 +124,7 @@ impl Core {
             kernel: None,
             share: config.launch.share_cores,
             memory_unit: LoadStore::new(config),
+            local: LocalMemory::default(),
         }
     }
 
@@ -134,6 +137,11 @@ impl Core {
     /// Makes the data cache empty, with this number of lines in a set.
     pub(crate) fn flush(&mut self, ways: u32) {
         self.memory_unit.flush(ways);
+    }
+
+    /// Sets where local memory is.
+    pub(crate) fn set_local(&mut self, local: LocalMemory) {
+        self.local = local;
     }
 
     /// Places a CTA, for which there is room.

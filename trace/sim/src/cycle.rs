@@ -23,6 +23,11 @@ impl Server {
         start
     }
 
+    /// Reserves all cycles before `until`.
+    pub(crate) fn block(&mut self, until: Cycle) {
+        self.free = self.free.max(until);
+    }
+
     /// Returns the first cycle that is not reserved.
     pub(crate) fn free(&self) -> Cycle {
         self.free

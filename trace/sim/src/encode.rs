@@ -125,11 +125,13 @@ impl Encoder {
                 Ok(self.coalescer.passes(addresses, instruction.mask, banks))
             }
             _ => {
-                let width = instruction.opcode.width();
-                let lines = self
-                    .coalescer
-                    .lines(kind, addresses, instruction.mask, width);
-                program.push_access(lines).ok_or(TooMany)
+                let (width, mask) = (instruction.opcode.width(), instruction.mask);
+                let lines = match space {
+                    Space::Local => self.coalescer.local_lines(addresses, mask, width),
+                    _ => self.coalescer.lines(kind, addresses, mask, width),
+                };
+                let is_store = kind == MemoryKind::Store;
+                program.push_access(lines, is_store).ok_or(TooMany)
             }
         }
     }
@@ -158,8 +160,9 @@ impl Encoder {
             };
         }
         let has = |wanted: &str| opcode.text().split('.').any(|token| token == wanted);
-        let is_strong = has("STRONG") && has("GPU");
-        let is_load = matches!(kind, MemoryKind::Load | MemoryKind::Copy);
+        // Only loads whose names have their memory: the simulator does not look at the scope of generic ones.
+        let is_strong =
+            has("STRONG") && has("GPU") && matches!(opcode.name(), "LDG" | "LDL" | "LDGSTS");
         Action::Global(Access {
             kind: match kind {
                 MemoryKind::Load => AccessKind::Load,
@@ -167,9 +170,8 @@ impl Encoder {
                 MemoryKind::Atomic | MemoryKind::Reduction => AccessKind::Atomic,
                 MemoryKind::Copy => AccessKind::Copy,
             },
-            bypasses_l1: is_atomic
-                || is_load && is_strong
-                || space == Space::Global && self.skips_l1,
+            bypasses_l1: is_atomic || is_strong || space == Space::Global && self.skips_l1,
+            is_local: space == Space::Local,
         })
     }
 

@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::feed::{Feed, too_large};
 use crate::kernel::Kernel;
 use crate::load_store::ways;
+use crate::local::LocalMemory;
 use crate::memory::MemorySystem;
 use crate::occupancy::{Occupancy, Resources};
 use crate::options::{Options, Progress};
@@ -113,11 +114,20 @@ impl<'a> Engine<'a> {
                     self.totals.copies += 1;
                     self.totals.copied_bytes += bytes;
                     if self.config.copies_fill_l2 {
-                        self.memory.fill(address, bytes, self.now);
+                        self.memory.fill(self.copied(address), bytes, self.now);
                     }
                 }
                 Some(Launch::Kernel { file, reader }) => self.launch_kernel(file, *reader)?,
             }
+        }
+    }
+
+    /// Returns the address that a copy fills. The simulator keeps 32 bits of it, so that a copy to memory above 4 GiB does
+    /// not help the kernels that read it.
+    fn copied(&self, address: u64) -> u64 {
+        match self.options.whole_copy_addresses {
+            true => address,
+            false => address & u64::from(u32::MAX),
         }
     }
 
@@ -203,6 +213,9 @@ impl<'a> Engine<'a> {
             }
             if core.last_kernel != kernel.uid {
                 core.last_kernel = kernel.uid;
+                let threads = u64::from(kernel.header.warps()) * 32;
+                let ctas = kernel.occupancy.ctas;
+                core.set_local(LocalMemory::new(self.config, index, threads, ctas));
                 if self.config.l1.flush {
                     core.flush(kernel.l1_ways);
                 }

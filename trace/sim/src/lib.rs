@@ -20,6 +20,7 @@ mod error;
 mod feed;
 mod kernel;
 mod load_store;
+mod local;
 mod memory;
 mod occupancy;
 mod options;

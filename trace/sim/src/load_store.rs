@@ -4,8 +4,9 @@ use crate::cache::{Cache, SECTORS};
 use crate::config::{Config, L1Shape};
 use crate::counters::Counters;
 use crate::cycle::{Cycle, NEVER, Server, Window};
+use crate::local::LocalLines;
 use crate::memory::{MemorySystem, Request};
-use crate::program::{Access, AccessKind, LineAccess};
+use crate::program::{Access, AccessKind, LineAccess, Lines};
 
 /// Cycles from the issue of an instruction to its start in the unit.
 const ISSUE: Cycle = 3;
@@ -34,9 +35,32 @@ pub(crate) struct LoadStore {
     /// The arrivals of the sectors that the cache has requested.
     outstanding: Window,
     cache: Cache,
-    banks: u32,
+    /// When memory barriers made all lines invalid: the latest time, and the one before it.
+    invalidated: [Cycle; 2],
+    flushes: bool,
+    banks: Box<[Bank]>,
+    merges: u32,
+    miss_queue: Cycle,
     l1_latency: Cycle,
     shared_latency: Cycle,
+}
+
+/// A bank of the data cache. Its accesses pass a queue, and the one at the head accesses the cache.
+#[derive(Clone, Debug)]
+struct Bank {
+    /// When the head has room.
+    head: Server,
+    /// When the accesses in the queue leave it.
+    queue: Window,
+}
+
+impl Bank {
+    fn new(config: &Config) -> Bank {
+        Bank {
+            head: Server::default(),
+            queue: Window::new(config.l1.latency as usize),
+        }
+    }
 }
 
 /// When an access is done.
@@ -68,7 +92,11 @@ impl LoadStore {
             answers: Server::default(),
             outstanding: Window::new(config.l1.cache.outstanding as usize),
             cache: Cache::new(config.l1.cache),
-            banks: config.l1.banks,
+            invalidated: [0; 2],
+            flushes: config.l1.flush,
+            banks: vec![Bank::new(config); config.l1.banks as usize].into(),
+            merges: config.l1.cache.merges,
+            miss_queue: u64::from(config.l1.cache.miss_queue),
             l1_latency: u64::from(config.l1.latency),
             shared_latency: u64::from(config.shared.latency),
         }
@@ -82,6 +110,20 @@ impl LoadStore {
     /// Makes the data cache empty, with this number of lines in a set.
     pub(crate) fn flush(&mut self, ways: u32) {
         self.cache.reset(ways);
+    }
+
+    /// Makes all lines invalid that arrived before a memory barrier, which ends at this time. As in the simulator, a cache
+    /// that a kernel begins with all lines invalid has this too.
+    pub(crate) fn invalidate(&mut self, now: Cycle) {
+        if self.flushes && now > self.invalidated[0] {
+            self.invalidated = [now, self.invalidated[0]];
+        }
+    }
+
+    /// Returns when the last memory barrier before this time made all lines invalid.
+    fn invalidated(&self, now: Cycle) -> Cycle {
+        let [latest, previous] = self.invalidated;
+        if now >= latest { latest } else { previous }
     }
 
     /// Occupies the unit for one cycle.
@@ -100,12 +142,13 @@ impl LoadStore {
         })
     }
 
-    /// Accesses global or local memory.
+    /// Accesses global or local memory. `local` has the lines of the warp in local memory.
     pub(crate) fn global(
         &mut self,
         now: Cycle,
         access: Access,
-        lines: &[LineAccess],
+        lines: Lines<'_>,
+        local: LocalLines,
         memory: &mut MemorySystem,
         counters: &mut Counters,
     ) -> Done {
@@ -117,6 +160,12 @@ impl LoadStore {
             value: start + HIT_RETURN,
             stall: 0,
         };
+        let lines = lines.map(|mut access_to_line| {
+            if access.is_local {
+                access_to_line.line = local.line(access_to_line.line);
+            }
+            access_to_line
+        });
         let end = match access.bypasses_l1 {
             true => self.bypass(start, lines, &mut transfer),
             false => self.cached(start, lines, &mut transfer),
@@ -139,91 +188,113 @@ impl LoadStore {
     }
 
     /// Sends all sectors to the second cache, one in each cycle. Returns when the unit is free.
-    fn bypass(&mut self, start: Cycle, lines: &[LineAccess], transfer: &mut Transfer) -> Cycle {
+    fn bypass(
+        &mut self,
+        start: Cycle,
+        lines: impl Iterator<Item = LineAccess>,
+        transfer: &mut Transfer,
+    ) -> Cycle {
         let mut end = start + 1;
         for line in lines {
-            for sector in sectors(*line) {
+            for sector in sectors(&line) {
                 let sent = self.requests.reserve(start, 1);
                 end = end.max(sent + 1);
-                self.send(sent, *line, sector, transfer);
+                self.send(sent, &line, sector, transfer);
             }
         }
         end
     }
 
     /// Accesses all sectors in the data cache: in each cycle one in each bank. Returns when the unit is free.
-    fn cached(&mut self, start: Cycle, lines: &[LineAccess], transfer: &mut Transfer) -> Cycle {
+    fn cached(
+        &mut self,
+        start: Cycle,
+        lines: impl Iterator<Item = LineAccess>,
+        transfer: &mut Transfer,
+    ) -> Cycle {
         let mut cycle = start;
         let mut busy = 0_u64;
         for line in lines {
-            let (slot, _) = self.cache.slot(line.line(), line.line());
-            for sector in sectors(*line) {
-                let index = line.line().wrapping_mul(SECTORS as u64) + sector as u64;
-                let bank = 1 << (index & u64::from(self.banks - 1));
-                if busy & bank != 0 {
-                    cycle += 1;
+            let (slot, _) = self.cache.slot(line.line, line.line);
+            for sector in sectors(&line) {
+                let index = line.line.wrapping_mul(SECTORS as u64) + sector as u64;
+                let number = (index & (self.banks.len() as u64 - 1)) as usize;
+                let bank = &self.banks[number];
+                let room = bank.queue.room();
+                if busy >> number & 1 == 1 || room > cycle {
+                    cycle = room.max(cycle + 1);
                     busy = 0;
                 }
-                busy |= bank;
-                self.sector(cycle + self.l1_latency, slot, *line, sector, transfer);
+                busy |= 1 << number;
+                let arrival = bank.head.free().max(cycle + self.l1_latency);
+                let done = self.sector(arrival, slot, &line, sector, transfer);
+                let bank = &mut self.banks[number];
+                bank.head.block(done + 1);
+                bank.queue.push(done);
             }
         }
         cycle + 1
     }
 
-    /// Accesses a sector of a line that is in a slot of the data cache.
+    /// Accesses a sector of a line that is in a slot of the data cache. Returns when the access leaves its bank, which is
+    /// `now` unless it has to wait.
     fn sector(
         &mut self,
         now: Cycle,
         slot: u32,
-        line: LineAccess,
+        line: &LineAccess,
         sector: usize,
         transfer: &mut Transfer,
-    ) {
+    ) -> Cycle {
         transfer.counters.l1.accesses += 1;
+        let invalidated = self.invalidated(now);
         let cached = self.cache.at(slot);
-        let arrival = cached.arrivals[sector];
+        let arrival = cached.forget(sector, invalidated);
         if transfer.access.kind == AccessKind::Store {
-            // A store that covers the sector makes it valid.
-            if line.covers() {
-                cached.arrivals[sector] = arrival.min(now);
-            }
+            let now = now.max(self.requests.free().saturating_sub(self.miss_queue));
+            cached.write(sector, line.bytes[sector], now);
             transfer.counters.l1.writes += 1;
             let sent = self.requests.reserve(now, 1);
             self.send(sent, line, sector, transfer);
-            return;
+            return now;
         }
         if arrival != NEVER {
-            transfer.counters.l1.pending_hits += u64::from(arrival > now);
+            let is_pending = arrival > now;
+            transfer.counters.l1.pending_hits += u64::from(is_pending);
+            let is_blocked = is_pending && !cached.wait(sector, self.merges);
+            let now = if is_blocked { arrival } else { now };
             transfer.value = transfer.value.max(arrival.max(now + HIT_RETURN));
-            return;
+            return now;
         }
         transfer.counters.l1.read_misses += 1;
-        let sent = self.requests.reserve(now.max(self.outstanding.room()), 1);
+        let room = self.requests.free().saturating_sub(self.miss_queue);
+        let now = now.max(room).max(self.outstanding.room());
+        let sent = self.requests.reserve(now, 1);
         let arrival = self.send(sent, line, sector, transfer);
         self.outstanding.push(arrival);
-        self.cache.at(slot).arrivals[sector] = arrival;
+        self.cache.at(slot).request(sector, arrival);
+        now
     }
 
     /// Sends a request for a sector. Returns when a dependent instruction can issue.
     fn send(
         &mut self,
         sent: Cycle,
-        line: LineAccess,
+        line: &LineAccess,
         sector: usize,
         transfer: &mut Transfer,
     ) -> Cycle {
         let request = match transfer.access.kind {
             AccessKind::Load | AccessKind::Copy => Request::Read,
             AccessKind::Store => Request::Write {
-                covers: line.covers(),
+                bytes: line.bytes[sector],
             },
             AccessKind::Atomic => Request::Atomic,
         };
         let memory = &mut *transfer.memory;
-        let place = memory.place(line.line());
+        let place = memory.place(line.line);
         let (answer, stall) =
-            memory.request(sent, line.line(), place, sector, request, transfer.counters);
+            memory.request(sent, line.line, place, sector, request, transfer.counters);
         // The port limits the rate of answers, but it does not order them.
         let slot = self.answers.reserve(sent, 1);
         let value = answer.max(slot) + ANSWER_RETURN;
@@ -244,9 +315,12 @@ struct Transfer<'a> {
     stall: Cycle,
 }
 
-/// Returns the touched sectors of a line.
-fn sectors(line: LineAccess) -> impl Iterator<Item = usize> {
-    (0..SECTORS).filter(move |sector| line.sectors() >> sector & 1 == 1)
+/// Returns the touched sectors of a line, from the highest one.
+fn sectors(line: &LineAccess) -> impl Iterator<Item = usize> + use<> {
+    let touched = line.sectors;
+    (0..SECTORS)
+        .rev()
+        .filter(move |sector| touched >> sector & 1 == 1)
 }
 
 /// Returns the number of lines in a set of the data cache for a kernel whose resident CTAs need these bytes of shared memory.

@@ -1,9 +1,9 @@
 //! What lies behind the cores: the interconnect, the slices of the second cache, and device memory.
 
-use crate::cache::{Cache, Line, SECTORS};
+use crate::cache::Cache;
 use crate::config::Config;
 use crate::counters::Counters;
-use crate::cycle::{Cycle, NEVER, Server};
+use crate::cycle::{Cycle, NEVER, Server, Window};
 use crate::dram::{Channel, Timing};
 use crate::partition::{Partition, Place};
 
@@ -23,8 +23,8 @@ pub(crate) enum Request {
     Read,
     /// Writes a sector.
     Write {
-        /// Whether all of its bytes are written.
-        covers: bool,
+        /// The bytes that are written.
+        bytes: u32,
     },
     /// Reads, modifies and writes a sector.
     Atomic,
@@ -37,6 +37,8 @@ pub(crate) struct MemorySystem {
     slices: Vec<Slice>,
     channels: Vec<Channel>,
     timing: Timing,
+    /// The number of reads that can wait for a sector in the second cache.
+    merges: u32,
     l2_latency: Cycle,
     dram_latency: Cycle,
 }
@@ -45,6 +47,8 @@ pub(crate) struct MemorySystem {
 struct Slice {
     cache: Cache,
     port: Server,
+    /// The arrivals of the sectors that the slice has requested.
+    outstanding: Window,
 }
 
 impl MemorySystem {
@@ -53,12 +57,14 @@ impl MemorySystem {
         let slice = || Slice {
             cache: Cache::new(config.l2.cache),
             port: Server::default(),
+            outstanding: Window::new(config.l2.cache.outstanding as usize),
         };
         MemorySystem {
             partition: Partition::new(config),
             slices: (0..config.slices()).map(|_| slice()).collect(),
             channels: vec![Channel::new(config); config.dram.channels as usize],
             timing: Timing::new(config),
+            merges: config.l2.cache.merges,
             l2_latency: u64::from(config.l2.latency),
             dram_latency: u64::from(config.dram.latency),
         }
@@ -83,13 +89,15 @@ impl MemorySystem {
         let slice = &mut self.slices[place.slice as usize];
         let channel = &mut self.channels[place.channel as usize];
         let start = slice.port.reserve(sent + HOP, 1);
-        let access = start + self.l2_latency;
+        let mut access = start + self.l2_latency;
         counters.l2.accesses += 1;
         let (cached, victim) = slice.cache.line(line, place.local_line);
         let arrival = match request {
-            Request::Write { covers } => {
+            Request::Write { bytes } => {
                 counters.l2.writes += 1;
-                write(cached, sector, covers, access)
+                cached.dirty |= 1 << sector;
+                cached.write(sector, bytes, access);
+                access
             }
             Request::Read => cached.arrivals[sector],
             Request::Atomic => {
@@ -99,17 +107,26 @@ impl MemorySystem {
             }
         };
         let data = if arrival == NEVER {
+            access = access.max(slice.outstanding.room());
             counters.l2.read_misses += 1;
             counters.dram_reads += 1;
             let arrival = access + self.dram_latency;
             let (data, is_open) = channel.access(&self.timing, arrival, place.bank, place.row);
             counters.dram_activations += u64::from(!is_open);
-            cached.arrivals[sector] = data;
+            cached.request(sector, data);
+            slice.outstanding.push(data);
             data
+        } else if arrival > access {
+            counters.l2.pending_hits += 1;
+            if !cached.wait(sector, self.merges) {
+                access = arrival;
+            }
+            arrival
         } else {
-            counters.l2.pending_hits += u64::from(arrival > access);
-            arrival.max(access)
+            access
         };
+        // A request that cannot go on blocks those behind it.
+        slice.port.block(access.saturating_sub(self.l2_latency));
         if let Some(victim) = victim.filter(|victim| victim.dirty != 0) {
             let place = self.partition.place(victim.line);
             let arrival = access + self.dram_latency;
@@ -148,14 +165,4 @@ impl MemorySystem {
             }
         }
     }
-}
-
-/// Writes a sector. Returns when it is there: a sector that is not covered is read when it is needed.
-fn write(line: &mut Line, sector: usize, covers: bool, now: Cycle) -> Cycle {
-    debug_assert!(sector < SECTORS);
-    line.dirty |= 1 << sector;
-    if covers && line.arrivals[sector] == NEVER {
-        line.arrivals[sector] = now;
-    }
-    now
 }

@@ -26,6 +26,9 @@ pub struct Options<'a> {
     pub overlap_streams: bool,
     /// Warps that ended do not count as arrived at barriers. Without this, they do, as in the simulator.
     pub strict_barriers: bool,
+    /// Copies to the device fill the second cache with the lines of their addresses. Without this, they fill those of the
+    /// low 32 bits, as in the simulator.
+    pub whole_copy_addresses: bool,
     /// The limit on the decoded instructions of all CTAs that are resident in cores, in bytes.
     pub max_resident_bytes: u64,
     /// Receives the progress.
@@ -38,6 +41,7 @@ impl Default for Options<'_> {
             read: ReadOptions::default(),
             overlap_streams: true,
             strict_barriers: false,
+            whole_copy_addresses: false,
             max_resident_bytes: 16 << 30,
             progress: Box::new(|_| Ok(())),
         }
@@ -50,6 +54,7 @@ impl std::fmt::Debug for Options<'_> {
             .field("read", &self.read)
             .field("overlap_streams", &self.overlap_streams)
             .field("strict_barriers", &self.strict_barriers)
+            .field("whole_copy_addresses", &self.whole_copy_addresses)
             .field("max_resident_bytes", &self.max_resident_bytes)
             .finish_non_exhaustive()
     }

@@ -7,6 +7,8 @@ use std::ops::Range;
 
 use margay_accelsim::{Dim3, Opcode};
 
+use crate::cache::SECTORS;
+
 /// The unit that an instruction occupies.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
@@ -49,7 +51,7 @@ pub(crate) enum Action {
     Exit,
     /// Waits for the other warps of the CTA.
     Barrier,
-    /// Waits for the accesses of the warp.
+    /// Waits for the registers of the warp, and makes the data cache of the core invalid.
     MemoryBarrier,
     /// Accesses shared memory. The argument is the number of passes.
     Shared {
@@ -73,6 +75,8 @@ pub(crate) struct Access {
     pub(crate) kind: AccessKind,
     /// Whether it goes to the second cache directly.
     pub(crate) bypasses_l1: bool,
+    /// Whether its lines are numbers of words of local memory.
+    pub(crate) is_local: bool,
 }
 
 /// What an access to global or local memory does.
@@ -158,34 +162,58 @@ impl Record {
     }
 }
 
-/// The sectors of a line of 128 bytes that an access touches: the number of the line, a bit that is set if a store covers
-/// each touched sector fully, and 4 bits for the sectors.
+/// What an access does to a line of 128 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct LineAccess(u64);
+pub(crate) struct LineAccess {
+    /// The number of the line. For local memory, it is that of a word, because the words of a warp are contiguous.
+    pub(crate) line: u64,
+    /// A bit for each touched sector.
+    pub(crate) sectors: u8,
+    /// For each sector, a bit for each touched byte.
+    pub(crate) bytes: [u32; SECTORS],
+}
 
 impl LineAccess {
-    const FULL: u64 = 1 << 4;
-    const LINE_SHIFT: u32 = 7;
-
-    /// Returns the access to the sectors of the line `address / 128`.
-    pub(crate) fn new(line: u64, sectors: u8, covers: bool) -> LineAccess {
-        let full = if covers { LineAccess::FULL } else { 0 };
-        LineAccess(line << LineAccess::LINE_SHIFT | full | u64::from(sectors & 0xf))
+    /// Returns whether all bytes of the touched sectors are touched.
+    fn covers(&self) -> bool {
+        let mut all = self.bytes.iter().enumerate();
+        all.all(|(sector, bytes)| self.sectors >> sector & 1 == 0 || *bytes == u32::MAX)
     }
+}
 
-    /// Returns the number of the line.
-    pub(crate) fn line(self) -> u64 {
-        self.0 >> LineAccess::LINE_SHIFT
-    }
+/// The bit of an encoded line that says that its touched bytes follow. Without it, all bytes of its sectors are touched.
+const HAS_BYTES: u64 = 1 << 4;
+/// The number of bits below the number of a line: that bit, and 4 for the sectors.
+const LINE_SHIFT: u32 = 7;
 
-    /// Returns the touched sectors.
-    pub(crate) fn sectors(self) -> u8 {
-        (self.0 & 0xf) as u8
-    }
+/// The lines of an access.
+#[derive(Clone, Debug)]
+pub(crate) struct Lines<'a> {
+    rest: std::slice::Iter<'a, u64>,
+}
 
-    /// Returns whether all bytes of the touched sectors are written.
-    pub(crate) fn covers(self) -> bool {
-        self.0 & LineAccess::FULL != 0
+impl Iterator for Lines<'_> {
+    type Item = LineAccess;
+
+    fn next(&mut self) -> Option<LineAccess> {
+        let head = *self.rest.next()?;
+        let bytes = match head & HAS_BYTES {
+            0 => [u32::MAX; SECTORS],
+            _ => {
+                let (low, high) = (*self.rest.next()?, *self.rest.next()?);
+                [
+                    low as u32,
+                    (low >> 32) as u32,
+                    high as u32,
+                    (high >> 32) as u32,
+                ]
+            }
+        };
+        Some(LineAccess {
+            line: head >> LINE_SHIFT,
+            sectors: (head & 0xf) as u8,
+            bytes,
+        })
     }
 }
 
@@ -198,8 +226,9 @@ pub(crate) struct CtaProgram {
     pub(crate) warps: Vec<Range<usize>>,
     /// The executed instructions.
     pub(crate) records: Vec<Record>,
-    /// For each access: the number of its lines, then the lines.
-    pub(crate) lines: Vec<LineAccess>,
+    /// For each access: the number of the elements that follow, then its lines. A line is one element, or three if the
+    /// access is a store that does not cover the sectors that it touches.
+    pub(crate) lines: Vec<u64>,
     /// The templates that this CTA is the first to use.
     pub(crate) templates: Vec<Template>,
 }
@@ -208,22 +237,38 @@ impl CtaProgram {
     /// Returns the bytes of the instructions.
     pub(crate) fn bytes(&self) -> u64 {
         let records = self.records.len() * size_of::<Record>();
-        let lines = self.lines.len() * size_of::<LineAccess>();
+        let lines = self.lines.len() * size_of::<u64>();
         (records + lines + self.warps.len() * size_of::<Range<usize>>()) as u64
     }
 
     /// Returns the lines of an access, whose argument this is.
-    pub(crate) fn access(&self, argument: u32) -> &[LineAccess] {
+    pub(crate) fn access(&self, argument: u32) -> Lines<'_> {
         let start = argument as usize;
-        let count = self.lines.get(start).map_or(0, |count| count.0 as usize);
-        self.lines.get(start + 1..start + 1 + count).unwrap_or(&[])
+        let count = self.lines.get(start).map_or(0, |count| *count as usize);
+        let lines = self.lines.get(start + 1..start + 1 + count);
+        Lines {
+            rest: lines.unwrap_or(&[]).iter(),
+        }
     }
 
-    /// Adds the lines of an access, and returns the argument of its record, or none if there are too many.
-    pub(crate) fn push_access(&mut self, lines: &[LineAccess]) -> Option<u32> {
-        let start = u32::try_from(self.lines.len()).ok()?;
-        self.lines.push(LineAccess(lines.len() as u64));
-        self.lines.extend_from_slice(lines);
-        Some(start)
+    /// Adds the lines of an access, and returns the argument of its record, or none if there are too many. Only stores need
+    /// to know which bytes they touch.
+    pub(crate) fn push_access(&mut self, lines: &[LineAccess], is_store: bool) -> Option<u32> {
+        let start = self.lines.len();
+        let argument = u32::try_from(start).ok()?;
+        self.lines.push(0);
+        for line in lines {
+            let head = line.line << LINE_SHIFT | u64::from(line.sectors & 0xf);
+            if !is_store || line.covers() {
+                self.lines.push(head);
+                continue;
+            }
+            let [first, second, third, fourth] = line.bytes.map(u64::from);
+            let bytes = [second << 32 | first, fourth << 32 | third];
+            self.lines.push(head | HAS_BYTES);
+            self.lines.extend(bytes);
+        }
+        self.lines[start] = (self.lines.len() - start - 1) as u64;
+        Some(argument)
     }
 }

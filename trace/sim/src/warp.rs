@@ -88,6 +88,12 @@ impl Warp {
         ready
     }
 
+    /// Returns when all registers are written.
+    pub(crate) fn registers_written(&self) -> Cycle {
+        let times = self.pending.iter().map(|(_, time)| *time);
+        times.max().unwrap_or(0)
+    }
+
     /// Notes that an instruction, whose registers were ready, writes its destination at a time.
     pub(crate) fn write(&mut self, template: &Template, time: Cycle) {
         if template.has_destination {

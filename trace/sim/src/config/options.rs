@@ -8,7 +8,7 @@ use crate::config::{CacheShape, Config, Policy, Unit};
 type Set = fn(&mut Config, &str) -> Result<(), String>;
 
 /// The options, in byte order.
-const OPTIONS: [(&str, Set); 53] = [
+const OPTIONS: [(&str, Set); 54] = [
     ("-dram_data_command_freq_ratio", |config, value| {
         set(&mut config.dram.transfers_per_cycle, value, 1, 64)
     }),
@@ -45,6 +45,9 @@ const OPTIONS: [(&str, Set); 53] = [
     ("-gpgpu_flush_l1_cache", |config, value| {
         config.l1.flush = flag(value)?;
         Ok(())
+    }),
+    ("-gpgpu_frfcfs_dram_sched_queue_size", |config, value| {
+        set(&mut config.dram.queue, value, 1, 1 << 20)
     }),
     ("-gpgpu_gmem_skip_L1D", |config, value| {
         config.l1.skip_global = flag(value)?;
@@ -310,7 +313,7 @@ fn cache(value: &str) -> Result<CacheShape, String> {
             "a cache with sets, line, ways, policies and outstanding misses",
         )
     };
-    let [shape, policies, table, ..] = fields[..] else {
+    let [shape, policies, table, queue, ..] = fields[..] else {
         return Err(error());
     };
     let (kind, shape) = shape.trim().split_once(':').ok_or_else(error)?;
@@ -321,13 +324,18 @@ fn cache(value: &str) -> Result<CacheShape, String> {
     if line != 128 {
         return Err(malformed(value, "a cache with lines of 128 bytes"));
     }
-    let outstanding = table.split(':').nth(1).ok_or_else(error)?;
+    let mut table = table.split(':').skip(1);
+    let outstanding = table.next().ok_or_else(error)?;
+    let merges = table.next().ok_or_else(error)?;
+    let queue = queue.split(':').next().ok_or_else(error)?;
     let index = policies.split(':').nth(4).ok_or_else(error)?;
     Ok(CacheShape {
         sets: number(&sets.to_string(), 1, 1 << 20)?,
         ways: number(&ways.to_string(), 1, 1 << 20)?,
         hashed: index != "L",
         outstanding: number(outstanding, 1, 1 << 20)?,
+        merges: number(merges, 1, 1 << 20)?,
+        miss_queue: number(queue, 1, 1 << 20)?,
     })
 }
 
@@ -351,6 +359,7 @@ fn dram_timing(config: &mut Config, value: &str) -> Result<(), String> {
             "RCD" => &mut dram.row_to_column,
             "RP" => &mut dram.precharge,
             "RC" => &mut dram.row_cycle,
+            "RRD" => &mut dram.row_to_row,
             "CL" => &mut dram.column_latency,
             "nbkgrp" => &mut dram.bank_groups,
             "CCDL" => &mut dram.column_to_column_in_group,

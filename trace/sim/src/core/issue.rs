@@ -119,7 +119,8 @@ impl Core {
             }
             Action::MemoryBarrier => {
                 self.memory_unit.pass(now);
-                resume = resume.max(warp.accesses);
+                resume = resume.max(warp.registers_written());
+                self.memory_unit.invalidate(resume);
             }
             Action::Shared {
                 is_store,
@@ -135,9 +136,10 @@ impl Core {
             }
             Action::Global(access) => {
                 let lines = cta.program.access(record.argument);
+                let local = self.local.lines(slot);
                 let done = self
                     .memory_unit
-                    .global(now, access, lines, memory, counters);
+                    .global(now, access, lines, local, memory, counters);
                 finish_access(warp, template, done, access.kind == AccessKind::Store);
                 match access.kind {
                     AccessKind::Atomic => resume = resume.max(done.all),

@@ -223,13 +223,7 @@ fn global() -> Vec<Row<'static>> {
         one("RED one address", 18073, 0, 2048, |_| {
             access("RED.E.ADD.STRONG.GPU", None, &[5, 6], BASE, 0)
         }),
-        one(
-            "LDL",
-            26687,
-            256,
-            256,
-            chain("LDL", 0x7f10_0100_0000, 128, 4),
-        ),
+        one("LDL", 26687, 256, 256, chain("LDL", 0, 4, 0)),
         spread("16 LDG", (320, 8, 16), 15038, 163_840, None, "LDG.E", 4),
         spread(
             "16 LDG.128",

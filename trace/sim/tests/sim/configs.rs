@@ -31,16 +31,17 @@ fn options_of_the_simulator_change_the_configuration() {
 # A comment
 -gpgpu_n_clusters 12   # half
 -gpgpu_n_cores_per_cluster 2 -gpgpu_scheduler gto
--gpgpu_cache:dl1  S:8:128:32,L:T:m:L:L,A:99:8,16:0,32
+-gpgpu_cache:dl1  S:8:128:32,L:T:m:L:L,A:99:9,17:0,32
 -gpgpu_cache:dl2 S:64:128:16,L:B:m:L:P,A:192:4,32:0,32
 -gpgpu_clock_domains 1000.5:1:2:3500
--gpgpu_dram_timing_opt \"nbk=8:CCD=3:RRD=3:RCD=13:RAS=28:RP=14:RC=41:
+-gpgpu_dram_timing_opt \"nbk=8:CCD=3:RRD=4:RCD=13:RAS=28:RP=14:RC=41:
                         CL=15:WL=2:CDLR=3:WR=10:nbkgrp=2:CCDL=5:RTPL=3\"
 -gpgpu_shmem_option 0,8,16
 -specialized_unit_4 1,4,4,4,4,UDP
 -trace_opcode_latency_initiation_spec_op_4 6,3
 -trace_opcode_latency_initiation_sp 5,1
 -gpgpu_shader_core_pipeline 1536:32
+-gpgpu_frfcfs_dram_sched_queue_size 32
 -visualizer_enabled 0
 -some_number -1
 ";
@@ -71,6 +72,9 @@ fn options_of_the_simulator_change_the_configuration() {
         (dram.column_latency, dram.column_to_column_in_group),
         (15, 5)
     );
+    assert_eq!((dram.row_to_row, dram.queue), (4, 32));
+    assert_eq!((l1.merges, l1.miss_queue), (9, 17));
+    assert_eq!((l2.merges, l2.miss_queue), (4, 32));
     assert_eq!(config.l1.shared_options, [0, 8192, 16384]);
     let unit = |count, latency, interval| Unit {
         count,
@@ -85,7 +89,7 @@ fn options_of_the_simulator_change_the_configuration() {
         .iter()
         .map(|row| (row.line, row.option.as_str()))
         .collect();
-    assert_eq!(ignored, [(15, "-visualizer_enabled"), (16, "-some_number")]);
+    assert_eq!(ignored, [(16, "-visualizer_enabled"), (17, "-some_number")]);
 }
 
 #[test]

@@ -3,4 +3,6 @@
 mod calibration;
 mod configs;
 mod kernels;
+mod memory;
+mod programs;
 mod support;
