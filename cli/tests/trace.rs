@@ -353,3 +353,31 @@ fn all_tools_observe_one_run_and_change_no_output() {
     let begins = log.lines().filter(|line| line.starts_with("t=10 "));
     assert_eq!(begins.count(), 5, "{log}");
 }
+
+#[test]
+fn variables_alone_request_all_tools() {
+    let folder = folder("tools", "variables");
+    let variables = [
+        ("MARGAY_CHECK", Path::new("all")),
+        ("MARGAY_CHECK_LOG", Path::new("findings.log")),
+        ("MARGAY_PROFILE", Path::new("profiles/new")),
+        ("MARGAY_TRACE_CHROME", Path::new("timelines/new")),
+        ("MARGAY_TRACE_ACCELSIM", Path::new("traces/new")),
+    ];
+    let (status, _, errors) = run_tools(&folder, &["run", "--"], &variables);
+    assert_eq!(status, 0, "{errors}");
+    let findings = fs::read_to_string(folder.join("findings.log")).unwrap();
+    assert!(findings.contains("\"event\":\"exits\"") && !findings.contains("\"kind\""));
+    for (below, rows) in [
+        ("profiles/new", "kernels"),
+        ("timelines/new", "traceEvents"),
+    ] {
+        let files: Vec<PathBuf> = fs::read_dir(folder.join(below))
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
+        assert_eq!(files.len(), 1, "{files:?}");
+        assert!(!json(&files[0])[rows].as_array().unwrap().is_empty());
+    }
+    assert!(folder.join("traces/new/kernel-2.traceg").is_file());
+}
