@@ -1,7 +1,9 @@
-//! Runs `tests/abi/timeline.c` and `tests/abi/profile.c` under `margay trace`.
+//! Runs `tests/abi/timeline.c` and `tests/abi/profile.c` under `margay trace`, and `tests/abi/tools.c` under all tools.
 
 #[path = "common/built.rs"]
 mod built;
+#[path = "common/xpti_library.rs"]
+mod xpti_library;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -269,4 +271,113 @@ fn a_program_without_cuda_has_no_traces() {
     );
     let (status, _, errors) = trace(&folder, &["--", "./profile"]);
     assert!(status == 2 && errors.contains("--accelsim"), "{errors}");
+}
+
+/// Runs `tools` with the commands `before` and with these environment variables. Returns the exit code, the standard
+/// output and the standard error.
+fn run_tools(
+    folder: &Path,
+    before: &[&str],
+    variables: &[(&str, &Path)],
+) -> (i32, Vec<u8>, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_margay"))
+        .args(before)
+        .arg("./tools")
+        .current_dir(folder)
+        .env("MARGAY_LIBCUDA", built::library())
+        .env("XDG_RUNTIME_DIR", folder)
+        .env("MARGAY_CACHE", "0")
+        .envs(variables.iter().copied())
+        .output()
+        .unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    (output.status.code().unwrap(), output.stdout, errors)
+}
+
+fn json(file: &Path) -> Value {
+    serde_json::from_slice(&fs::read(file).unwrap()).unwrap()
+}
+
+#[test]
+fn all_tools_observe_one_run_and_change_no_output() {
+    let folder = folder("tools", "all");
+    let (status, plain, errors) = run_tools(&folder, &["run", "--"], &[]);
+    assert_eq!(status, 0, "{errors}");
+    assert_eq!(plain.iter().filter(|byte| **byte == b'\n').count(), 257);
+    let margay = env!("CARGO_BIN_EXE_margay");
+    let before = [
+        ["check", "--report", "check.json", "--", margay].as_slice(),
+        &["trace", "--perfetto", "t.pftrace", "--chrome", "t.json"],
+        &["--accelsim", "traces", "--", margay],
+        &["profile", "--report", "profile.json", "--"],
+    ]
+    .concat();
+    let framework = xpti_library::library(&folder, "framework.c", &[]);
+    let subscriber = xpti_library::library(&folder, "subscriber.c", &[]);
+    let log = folder.join("xpti.log");
+    let variables = [
+        ("XPTI_FRAMEWORK_DISPATCHER", framework.as_path()),
+        ("XPTI_SUBSCRIBERS", &subscriber),
+        ("MARGAY_XPTI_MODE", Path::new("log")),
+        ("MARGAY_XPTI_LOG", &log),
+    ];
+    let (status, out, errors) = run_tools(&folder, &before, &variables);
+    assert_eq!(status, 0, "{errors}");
+    assert!(out == plain, "{}", String::from_utf8_lossy(&out));
+    let report = json(&folder.join("check.json"));
+    assert_eq!(report["findings"], Value::Array(Vec::new()), "{report}");
+    let profile = json(&folder.join("profile.json"));
+    let kernel = &profile["kernels"][0];
+    assert_eq!(
+        (&kernel["name"], &kernel["launches"]),
+        (&"mix".into(), &2.into())
+    );
+    // 2 launches of 4 blocks of 2 warps, and each warp executes one atomic operation.
+    let rows = kernel["accesses"].as_array().unwrap();
+    let atomic = rows.iter().find(|row| row["kind"] == "atomic").unwrap();
+    assert_eq!(
+        (&atomic["requests"], &atomic["threads"]),
+        (&16.into(), &512.into())
+    );
+    let timeline = json(&folder.join("t.json"));
+    assert_eq!(events(&timeline, "X", "kernel").len(), 2);
+    assert_eq!(events(&timeline, "X", "gpu_memcpy").len(), 3);
+    assert!(fs::metadata(folder.join("t.pftrace")).unwrap().len() > 1000);
+    let (status, stats, _) = trace(&folder, &["stats", "traces"]);
+    assert_eq!(status, 0);
+    assert!(stats.contains("\n2 kernels: "), "{stats}");
+    let log = fs::read_to_string(log).unwrap();
+    assert!(log.lines().last().unwrap().starts_with("checked "), "{log}");
+    assert!(!log.contains("violation"), "{log}");
+    // 2 kernels and 3 copies begin.
+    let begins = log.lines().filter(|line| line.starts_with("t=10 "));
+    assert_eq!(begins.count(), 5, "{log}");
+}
+
+#[test]
+fn variables_alone_request_all_tools() {
+    let folder = folder("tools", "variables");
+    let variables = [
+        ("MARGAY_CHECK", Path::new("all")),
+        ("MARGAY_CHECK_LOG", Path::new("findings.log")),
+        ("MARGAY_PROFILE", Path::new("profiles/new")),
+        ("MARGAY_TRACE_CHROME", Path::new("timelines/new")),
+        ("MARGAY_TRACE_ACCELSIM", Path::new("traces/new")),
+    ];
+    let (status, _, errors) = run_tools(&folder, &["run", "--"], &variables);
+    assert_eq!(status, 0, "{errors}");
+    let findings = fs::read_to_string(folder.join("findings.log")).unwrap();
+    assert!(findings.contains("\"event\":\"exits\"") && !findings.contains("\"kind\""));
+    for (below, rows) in [
+        ("profiles/new", "kernels"),
+        ("timelines/new", "traceEvents"),
+    ] {
+        let files: Vec<PathBuf> = fs::read_dir(folder.join(below))
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
+        assert_eq!(files.len(), 1, "{files:?}");
+        assert!(!json(&files[0])[rows].as_array().unwrap().is_empty());
+    }
+    assert!(folder.join("traces/new/kernel-2.traceg").is_file());
 }

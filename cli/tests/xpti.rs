@@ -2,39 +2,52 @@
 
 #[path = "common/built.rs"]
 mod built;
+#[path = "common/xpti_library.rs"]
+mod xpti_library;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
-/// Compiles a C file of the XPTI producer's tests to a shared library.
-fn library(folder: &Path, source: &str, options: &[&str]) -> PathBuf {
-    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../trace/xpti/tests");
-    let library = folder.join(source).with_extension("so");
-    let status = Command::new("cc")
-        .args("-std=gnu11 -O1 -g -fPIC -shared -o".split(' '))
-        .arg(&library)
-        .arg(tests.join(source))
-        .args(options)
-        .args(["-ldl", "-lpthread"])
-        .status();
-    assert!(status.unwrap().success());
-    library
+use xpti_library::library;
+
+/// A framework that the tests compile with these options, or the path of another one.
+enum Framework {
+    Compiled(&'static [&'static str]),
+    Named(PathBuf),
+}
+
+/// Returns the frameworks of the tests with their names, and those that the environment variable
+/// `MARGAY_XPTI_FRAMEWORKS` names: a comma-separated list of `KIND:PATH`.
+fn frameworks() -> Vec<(String, Framework)> {
+    let mut all = vec![
+        ("same".to_owned(), Framework::Compiled(&[])),
+        ("new".to_owned(), Framework::Compiled(&["-DNEW_EVENTS"])),
+    ];
+    let more = std::env::var("MARGAY_XPTI_FRAMEWORKS").unwrap_or_default();
+    for entry in more.split(',').filter(|entry| !entry.is_empty()) {
+        let (kind, path) = entry.split_once(':').expect("kind:path");
+        all.push((format!("{kind}-named"), Framework::Named(path.into())));
+    }
+    all
 }
 
 /// The lines of the subscriber's log.
-fn log(name: &str, options: &[&str], enable: Option<&str>) -> Vec<String> {
+fn log(name: &str, framework: &Framework, enable: Option<&str>) -> Vec<String> {
     let program = built::program("timeline", &format!("xpti-{name}"), &[]);
     let folder = program.parent().unwrap();
+    let framework = match framework {
+        Framework::Compiled(options) => library(folder, "framework.c", options),
+        Framework::Named(path) => path.clone(),
+    };
+    // A published framework needs other libraries of its folder.
+    let libraries = std::env::join_paths([folder, framework.parent().unwrap()]).unwrap();
     let log = folder.join("log");
     let mut command = Command::new(&program);
     command
-        .env("LD_LIBRARY_PATH", folder)
+        .env("LD_LIBRARY_PATH", libraries)
         .env("MARGAY_CACHE", "0")
-        .env(
-            "XPTI_FRAMEWORK_DISPATCHER",
-            library(folder, "framework.c", options),
-        )
+        .env("XPTI_FRAMEWORK_DISPATCHER", framework)
         .env("XPTI_SUBSCRIBERS", library(folder, "subscriber.c", &[]))
         .env("MARGAY_XPTI_MODE", "log")
         .env("MARGAY_XPTI_LOG", &log);
@@ -60,8 +73,8 @@ fn field<'a>(line: &'a str, key: &str) -> &'a str {
 
 #[test]
 fn subscribers_receive_what_a_program_does() {
-    for (name, options) in [("same", &[][..]), ("new", &["-DNEW_EVENTS"])] {
-        let log = log(name, options, None);
+    for (name, framework) in frameworks() {
+        let log = log(&name, &framework, None);
         let of = |point: &'static str| log.iter().filter(move |line| field(line, "t=") == point);
         let last = log.last().unwrap();
         assert!(last.starts_with("checked "), "{last}");
@@ -129,5 +142,5 @@ fn subscribers_receive_what_a_program_does() {
 
 #[test]
 fn nothing_is_published_if_the_environment_switches_it_off() {
-    assert!(log("off", &[], Some("0")).is_empty());
+    assert!(log("off", &Framework::Compiled(&[]), Some("0")).is_empty());
 }

@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
+use margay::files;
 use margay::observe::Tool;
 use margay_profile::{Options, Profiler};
 
@@ -25,7 +26,16 @@ pub(crate) fn tools() -> Vec<Arc<dyn Tool>> {
         return Vec::new();
     };
     let counts = std::env::var_os("MARGAY_PROFILE_COUNTS");
-    let file = PathBuf::from(folder).join(format!("{}.json", std::process::id()));
+    // The program can change its working directory before the profile is written.
+    let folder = std::path::absolute(&folder).unwrap_or_else(|_| PathBuf::from(folder));
+    if let Err(error) = std::fs::create_dir_all(&folder) {
+        let folder = folder.display();
+        files::tell(format_args!(
+            "margay: there is no profile: {folder}: {error}"
+        ));
+        return Vec::new();
+    }
+    let file = folder.join(format!("{}.json", std::process::id()));
     let profiler = Arc::new(Profiler::new(options(counts)).saving_to(file));
     match PROFILER.set(Arc::clone(&profiler)) {
         Ok(()) => profiler.tools(),

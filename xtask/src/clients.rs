@@ -13,14 +13,15 @@
 //! suite; it uses the stored results, however old they are. The table then states how many pieces
 //! have results.
 //!
-//! `--quick` runs the first program of each client that the manifest marks as `quick`, and writes
-//! nothing. CI uses this option. If neither a name nor `--all` is given, clients whose wheels are
+//! `--quick` runs the first program of each client that the manifest marks as `quick`, and the programs of others that
+//! read what Margay's tools write (`readers`). It writes nothing. CI uses this option. If neither a name nor `--all` is given, clients whose wheels are
 //! larger than a gigabyte in total do not run. The environment variable `MARGAY_CLIENTS` contains
 //! the path of the folder for the virtual environments. The command fails if a minimal program
 //! fails, if a test fails unexpectedly, or if a known failure does not occur.
 
 mod junit;
 mod manifest;
+mod readers;
 mod table;
 mod venv;
 
@@ -111,8 +112,9 @@ pub(crate) fn run(args: &[String]) -> Outcome {
             wrong.push(format!("{}: {what}", client.name));
         }
     }
-    if !options.quick {
-        table.store(&clients)?;
+    match options.quick {
+        true => wrong.extend(readers::run()),
+        false => table.store(&clients)?,
     }
     match wrong.is_empty() {
         true => Ok(()),

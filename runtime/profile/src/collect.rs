@@ -157,10 +157,10 @@ impl Profiler {
         // A launch that has failed leaves CTAs that have not ended.
         if !completed {
             let mut ctas = shared.ctas.lock();
-            let mut counts = shared.counts.lock();
             let of_launch = ctas.extract_if(|&(of, _), _| of == launch.id());
-            of_launch.for_each(|(_, cta)| cta.end(&mut counts));
+            of_launch.for_each(|(_, cta)| shared.end_cta(launch.id(), cta));
         }
+        shared.end_launch(launch.id());
         if self.file.as_ref().is_some_and(SavedFile::is_due) {
             self.save();
         }
@@ -247,7 +247,7 @@ impl Tool for Profiler {
                         Arc::clone(&self.kernel_of(&mut state, launch).shared)
                     };
                     let state = shared.ctas.lock().remove(&(launch.id(), cta.linear));
-                    state.unwrap_or_default().end(&mut shared.counts.lock());
+                    shared.end_cta(launch.id(), state.unwrap_or_default());
                 }
                 Event::KernelEnd { completed, .. } => {
                     self.keep_text(launch);

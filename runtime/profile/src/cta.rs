@@ -76,17 +76,14 @@ impl CtaState {
         }
     }
 
-    /// Adds what the CTA has done to `counts`. The CTA has ended.
-    pub(crate) fn end(self, counts: &mut Counts) {
+    /// Adds what the CTA has done to `counts`, and to the balance of its launch. The CTA has ended.
+    pub(crate) fn end(self, counts: &mut Counts, of_launch: &mut CtaBalance) {
         for phase in self.phases {
             phase.complete(counts);
         }
-        counts.ctas.add(CtaBalance {
-            blocks: 1,
-            least: self.instructions,
-            most: self.instructions,
-            sum: self.instructions,
-        });
+        let block = CtaBalance::of_block(self.instructions);
+        counts.ctas.add(block);
+        of_launch.add(block);
     }
 }
 

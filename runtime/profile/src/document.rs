@@ -312,6 +312,9 @@ pub struct CtaBalance {
     pub most: u64,
     /// The sum over all blocks.
     pub sum: u64,
+    /// The sum over all launches of the number of blocks, multiplied by the largest number of the launch.
+    #[serde(default)]
+    pub longest: u64,
 }
 
 impl CtaBalance {
@@ -324,6 +327,26 @@ impl CtaBalance {
         self.most = self.most.max(other.most);
         self.blocks += other.blocks;
         self.sum += other.sum;
+        self.longest = self.longest.saturating_add(other.longest).min(LARGEST);
+    }
+
+    /// Returns the balance of one block.
+    pub(crate) fn of_block(instructions: u64) -> CtaBalance {
+        CtaBalance {
+            blocks: 1,
+            least: instructions,
+            most: instructions,
+            sum: instructions,
+            longest: 0,
+        }
+    }
+
+    /// Returns the balance to add when the launch whose blocks `self` describes has ended.
+    pub(crate) fn end_of_launch(self) -> CtaBalance {
+        CtaBalance {
+            longest: self.blocks.saturating_mul(self.most).min(LARGEST),
+            ..CtaBalance::default()
+        }
     }
 }
 

@@ -5,6 +5,8 @@
 
 mod memory;
 mod shape;
+#[cfg(test)]
+mod tests;
 mod work;
 
 use crate::document::{KernelProfile, Profile, SourceRow};

@@ -11,8 +11,8 @@ use rustc_hash::FxHashMap;
 use crate::counts::Counts;
 use crate::cta::CtaState;
 use crate::document::{
-    AccessRow, BarrierRow, InstructionCounts, InstructionRow, KernelProfile, LaunchShape, ReuseRow,
-    StrideRow, occupancy,
+    AccessRow, BarrierRow, CtaBalance, InstructionCounts, InstructionRow, KernelProfile,
+    LaunchShape, ReuseRow, StrideRow, occupancy,
 };
 use crate::options::Options;
 use crate::reuse::ReuseDistances;
@@ -38,6 +38,23 @@ pub(crate) struct Shared {
     pub(crate) counts: Mutex<Counts>,
     /// The CTAs that do not run at the moment, by launch and linear index.
     pub(crate) ctas: Mutex<FxHashMap<(u64, u64), CtaState>>,
+    /// The balance of each launch that has not ended.
+    pub(crate) launches: Mutex<FxHashMap<u64, CtaBalance>>,
+}
+
+impl Shared {
+    /// Adds what a CTA has done. The CTA has ended.
+    pub(crate) fn end_cta(&self, launch: u64, cta: CtaState) {
+        let mut launches = self.launches.lock();
+        cta.end(&mut self.counts.lock(), launches.entry(launch).or_default());
+    }
+
+    /// Adds the balance of a launch that has ended.
+    pub(crate) fn end_launch(&self, launch: u64) {
+        if let Some(balance) = self.launches.lock().remove(&launch) {
+            self.counts.lock().ctas.add(balance.end_of_launch());
+        }
+    }
 }
 
 fn space_name(space: Space) -> &'static str {

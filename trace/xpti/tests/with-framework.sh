@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
-# Runs the crate's tests with oneAPI's framework libraries too, in the two releases whose treatment of events differs.
+# Runs the tests of XPTI with oneAPI's framework libraries too, in the two releases whose treatment of events differs:
+# those of this crate, and the one that runs a program with the driver library (cli/tests/xpti.rs).
+# `cargo xtask clients --quick` runs this script.
 #
 #   trace/xpti/tests/with-framework.sh [ARGUMENTS OF cargo test]
 #
@@ -46,4 +48,5 @@ same 2025.0.0 d2e4ab0418c0b14906226f49059435eb152b2f3c9886317afc9f54456c5071d2
 new 2026.2.0 9f713083073a820d2496a6da8e8d4f3482aba6640f74521d25ea48dcebe72748
 RELEASES
 
-MARGAY_XPTI_FRAMEWORKS=$frameworks cargo test --package margay-xpti "$@"
+# With --workspace, Cargo uses what it has built for the other tests.
+MARGAY_XPTI_FRAMEWORKS=$frameworks cargo test --release --workspace --test events --test xpti "$@"

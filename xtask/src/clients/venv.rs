@@ -28,25 +28,31 @@ pub(super) struct Venv {
 impl Venv {
     /// Returns the virtual environment of a client. If it does not exist, creates it first.
     pub(super) fn get(client: &Client, manifest: &Path) -> Result<Venv, String> {
-        let venv = Venv {
-            folder: folder().join(&client.name),
-        };
         let here = manifest.join(&client.name);
-        let requirements = here.join("requirements.txt");
-        let wanted = fs::read_to_string(&requirements)
+        let program = client.install.as_ref().map(|program| here.join(program));
+        Venv::of(&client.name, &here.join("requirements.txt"), program)
+    }
+
+    /// Returns the virtual environment with the packages of a requirements file. If it does not exist, creates it
+    /// first, and runs a program with its interpreter.
+    pub(super) fn of(
+        name: &str,
+        requirements: &Path,
+        program: Option<PathBuf>,
+    ) -> Result<Venv, String> {
+        let venv = Venv {
+            folder: folder().join(name),
+        };
+        let wanted = fs::read_to_string(requirements)
             .map_err(|e| format!("{}: {e}", requirements.display()))?;
         let stamp = venv.folder.join("margay-requirements.txt");
         if fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
             return Ok(venv);
         }
-        println!(
-            "{:<18} installing into {} ...",
-            client.name,
-            venv.folder.display()
-        );
-        venv.install(&requirements)?;
-        if let Some(program) = &client.install {
-            exec::run(Command::new(venv.python()).arg(here.join(program)))?;
+        println!("{name:<18} installing into {} ...", venv.folder.display());
+        venv.install(requirements)?;
+        if let Some(program) = program {
+            exec::run(Command::new(venv.python()).arg(program))?;
         }
         fs::write(&stamp, wanted).map_err(|e| format!("{}: {e}", stamp.display()))?;
         Ok(venv)

@@ -206,13 +206,12 @@ pub(super) fn timeline(profile: &Profile) -> String {
             .kernels
             .get(*index)
             .map_or("", |kernel| kernel.title());
-        let short: String = title.chars().take(28).collect();
         let _ = writeln!(
             out,
             "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>",
             left - 8.0,
             y + 10,
-            escape(&short)
+            escape(&short(title))
         );
         for slice in slices {
             let width = (slice.seconds / span * (WIDTH - left - 10.0)).max(0.5);
@@ -239,4 +238,17 @@ pub(super) fn timeline(profile: &Profile) -> String {
         seconds(end)
     );
     out
+}
+
+/// Returns the name of a kernel without its parameters, with at most 28 characters.
+fn short(title: &str) -> String {
+    let name = match title.find('(') {
+        Some(end) if end > 0 => &title[..end],
+        _ => title,
+    };
+    let name = name.strip_prefix("void ").unwrap_or(name);
+    match name.chars().count() > 28 {
+        true => name.chars().take(27).chain(['\u{2026}']).collect(),
+        false => name.to_owned(),
+    }
 }

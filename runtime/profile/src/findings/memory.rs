@@ -26,7 +26,7 @@ fn usual_stride(row: &AccessRow) -> Option<i64> {
     (2 * usual.requests > row.counts.requests).then_some(usual.bytes)
 }
 
-/// Describes the index of an access whose threads have the distance `stride`.
+/// Describes the index of an access whose threads have the distance `stride` in most requests.
 fn index_text(row: &AccessRow, stride: Option<i64>) -> String {
     let width = i64::from(row.counts.width.max(1));
     match stride {
@@ -40,8 +40,22 @@ fn index_text(row: &AccessRow, stride: Option<i64>) -> String {
             format!("; the addresses of neighbouring threads are {stride} bytes apart")
         }
         Some(_) => String::new(),
-        None => "; the addresses of neighbouring threads have no common distance".to_owned(),
+        None => several_strides(row).unwrap_or_else(|| {
+            "; the addresses of neighbouring threads have no common distance".to_owned()
+        }),
     }
+}
+
+/// Describes an access whose threads have a common distance in most requests, but different ones.
+fn several_strides(row: &AccessRow) -> Option<String> {
+    let known: u64 = row.strides.iter().map(|stride| stride.requests).sum();
+    let least = row.strides.iter().map(|stride| stride.bytes).min()?;
+    let most = row.strides.iter().map(|stride| stride.bytes).max()?;
+    (2 * known > row.counts.requests).then(|| {
+        format!(
+            "; the addresses of neighbouring threads are {least} to {most} bytes apart, depending on the request"
+        )
+    })
 }
 
 /// Requests that touch more sectors than their bytes need.
@@ -52,7 +66,7 @@ fn global(found: &mut Found<'_>, row: &AccessRow) {
     let ideal = share(row.counts.ideal_sectors, row.counts.requests);
     let stride = usual_stride(row);
     let (sectors_text, ideal_text) = (number(sectors), number(ideal));
-    if stride == Some(i64::from(row.counts.width)) {
+    if stride == Some(i64::from(row.counts.width)) && is_misaligned(row) {
         let text = format!(
             "each request of this {} touches {sectors_text} sectors of {SECTOR_BYTES} bytes, {ideal_text} would do: the \
              first address is not a multiple of {SECTOR_BYTES}",
@@ -63,7 +77,10 @@ fn global(found: &mut Found<'_>, row: &AccessRow) {
         return found.add("misaligned", Some(&row.source), weight, text, advice);
     }
     if sectors >= 1.5 * ideal {
-        let index = index_text(row, stride);
+        let index = match stride == Some(i64::from(row.counts.width)) {
+            true => gaps_text(row),
+            false => index_text(row, stride),
+        };
         let text = format!(
             "each request of this {} touches {sectors_text} sectors of {SECTOR_BYTES} bytes, {ideal_text} would \
              do{index}",
@@ -73,6 +90,20 @@ fn global(found: &mut Found<'_>, row: &AccessRow) {
                       each field instead of an array of structures, or copy a tile to shared memory first.";
         found.add("uncoalesced", Some(&row.source), weight, text, advice);
     }
+}
+
+/// Returns whether the requests of an access with contiguous elements touch further sectors because of their first
+/// address. Such a request touches one further sector at most. Threads between others that do not access memory cost
+/// more.
+fn is_misaligned(row: &AccessRow) -> bool {
+    let excess = row.counts.sectors.saturating_sub(row.counts.ideal_sectors);
+    excess <= row.counts.requests && row.counts.threads >= 16 * row.counts.requests
+}
+
+/// Describes an access with contiguous elements, some of whose threads do not access memory.
+fn gaps_text(row: &AccessRow) -> String {
+    let threads = number(share(row.counts.threads, row.counts.requests));
+    format!("; only {threads} threads of a warp access memory, with gaps between them")
 }
 
 /// Requests to shared memory that take several cycles because of bank conflicts.

@@ -1,6 +1,7 @@
 //! Rules about the shape of launches and the distribution of work.
 
 use super::{Found, number, share};
+use crate::document::OccupancyRow;
 
 pub(super) fn rules(found: &mut Found<'_>) {
     barriers(found);
@@ -29,33 +30,35 @@ fn barriers(found: &mut Found<'_>) {
     }
 }
 
-/// Blocks with far more instructions than the average block.
+/// Blocks with far more instructions than the average block of their launch.
 fn balance(found: &mut Found<'_>) {
     let Some(balance) = found.kernel.balance else {
         return;
     };
-    let mean = share(balance.sum, balance.blocks);
-    if balance.blocks < 2 || (balance.most as f64) < 2.0 * mean {
+    // If all blocks of a launch executed as many instructions as the longest one, all launches would execute `longest`.
+    let times = share(balance.longest, balance.sum);
+    if times < 2.0 {
         return;
     }
     let text = format!(
-        "the block with the most instructions executes {}, the average block {}; the launch ends only after the longest \
-         block",
-        balance.most,
-        number(mean)
+        "the longest block of a launch executes {} times as many instructions as the average block ({}); a launch ends \
+         only after its longest block",
+        number(times),
+        number(share(balance.sum, balance.blocks))
     );
     let advice = "Split large pieces of work, or let blocks fetch pieces from a common counter.";
-    let weight = 1.0 - mean / balance.most as f64;
-    found.add("block-imbalance", None, weight, text, advice);
+    found.add("block-imbalance", None, 1.0 - 1.0 / times, text, advice);
 }
 
-/// Shapes that leave most of a multiprocessor empty.
+/// Shapes that leave most of a multiprocessor empty, on the GPU of the list on which they leave most.
 fn occupancy(found: &mut Found<'_>) {
     let kernel = found.kernel;
-    let Some(row) = kernel.occupancy.iter().find(|row| row.capability == "8.0") else {
+    let share_of = |row: &OccupancyRow| f64::from(row.warps) / f64::from(row.max_warps.max(1));
+    let least = |a: &&OccupancyRow, b: &&OccupancyRow| share_of(a).total_cmp(&share_of(b));
+    let Some(row) = kernel.occupancy.iter().min_by(least) else {
         return;
     };
-    let occupied = f64::from(row.warps) / f64::from(row.max_warps.max(1));
+    let occupied = share_of(row);
     if occupied >= 0.5 {
         return;
     }

@@ -21,6 +21,9 @@ fn divergence(found: &mut Found<'_>) {
     let kernel = found.kernel;
     let lost = 32 * found.summary.warps - found.summary.executed.min(32 * found.summary.warps);
     let lost = share(lost, 32 * found.summary.warps);
+    if lost < 0.1 {
+        return;
+    }
     for row in &kernel.instructions {
         let split = share(row.counts.split, row.counts.warps);
         if !is_branch(row) || split < 0.1 {
@@ -71,9 +74,19 @@ fn double_precision(found: &mut Found<'_>) {
     let kernel = found.kernel;
     let is_conversion =
         |row: &&InstructionRow| row.opcode.starts_with("cvt") && row.opcode.contains(".f64.f32");
-    let Some(first) = kernel.instructions.iter().find(is_conversion) else {
+    let is_arithmetic = |row: &&InstructionRow| {
+        row.opcode.ends_with(".f64") && Class::of(&row.opcode) == Class::Float
+    };
+    let rows = kernel.instructions.iter();
+    let most = rows
+        .filter(is_arithmetic)
+        .max_by_key(|row| row.counts.executed);
+    let Some(most) = most else {
         return;
     };
+    if !kernel.instructions.iter().any(|row| is_conversion(&row)) {
+        return;
+    }
     if double == 0 || single == 0 && !kernel.instructions.iter().any(narrows) {
         return;
     }
@@ -84,13 +97,7 @@ fn double_precision(found: &mut Found<'_>) {
     let advice = "Write constants with f (0.5f), and call the functions for float (sqrtf, fabsf). Most GPUs execute \
                   1/32 or 1/64 as many double operations.";
     let weight = share(double, single + double);
-    found.add(
-        "double-precision",
-        Some(&first.source),
-        weight,
-        text,
-        advice,
-    );
+    found.add("double-precision", Some(&most.source), weight, text, advice);
 }
 
 /// Returns whether an instruction converts a double to a float.
