@@ -1,9 +1,10 @@
 //! Writes what programs do to files that other tools read.
 //!
 //! [`accelsim`] writes instruction traces for the simulator Accel-Sim. [`timeline`] writes
-//! timelines for Perfetto and Chrome. [`xpti`] publishes events to subscribers of XPTI.
+//! timelines for Perfetto and Chrome. [`activity`] produces activity records. [`xpti`] publishes events to subscribers of XPTI.
 
 pub mod accelsim;
+pub mod activity;
 mod host;
 pub mod timeline;
 pub mod xpti;

@@ -136,7 +136,7 @@ impl PtxLoader {
             let _mode = FloatMode::of_device();
             let mut log = String::new();
             let name = options.name.clone().unwrap_or_else(|| "image.ptx".into());
-            let observes = !self.tools.is_empty();
+            let observes = self.tools.observe_kernels();
             let loaded = match image {
                 Image::Ptx(text) => lazy(SourceFile::new(name, text), Externals::Define, &mut log)?,
                 Image::Bytes(bytes) => {
@@ -428,7 +428,7 @@ pub(super) struct PtxImage {
 
 impl PtxImage {
     fn new(loaded: Loaded, kind: Kind, log: String) -> PtxImage {
-        let (request, varies) = (kind.request, !kind.tools.is_empty());
+        let (request, varies) = (kind.request, kind.tools.observe_kernels());
         match loaded {
             Loaded::Whole(mut module) => {
                 let contents = module.take_contents();
