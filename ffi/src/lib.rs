@@ -9,7 +9,9 @@
 //! an entry point. No panic propagates out of an entry point. Only the module `errors` maps errors to result codes. Set
 //! `MARGAY_TRACE_API=1` to trace the calls.
 
+mod activity;
 pub mod api;
+mod arguments;
 mod callback;
 mod checking;
 mod client;
@@ -32,6 +34,7 @@ mod main_thread;
 pub mod nvtx;
 mod profiling;
 mod readable;
+mod records;
 mod result;
 mod serve;
 mod tools;

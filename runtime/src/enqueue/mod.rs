@@ -414,7 +414,9 @@ impl Stream {
         let life = self.context().life();
         self.check_wait()?;
         self.check_not_watched()?;
-        let _told = self.context().told_wait(WaitKind::Stream, Some(self.id()), None);
+        let _told = self
+            .context()
+            .told_wait(WaitKind::Stream, Some(self.id()), None);
         self.wait();
         self.context().flush_output();
         self.context().waited(life)

@@ -220,7 +220,6 @@ pub struct Interface {
     pub want_annotations: extern "C" fn(),
 }
 
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -239,6 +238,9 @@ mod tests {
         assert_eq!(offset_of!(CallData, correlation_data), 56);
         assert_eq!(offset_of!(CallData, correlation), 64);
         assert_eq!((size_of::<ResourceData>(), size_of::<WaitData>()), (24, 16));
-        assert_eq!((size_of::<ModuleData>(), offset_of!(ModuleData, code)), (24, 16));
+        assert_eq!(
+            (size_of::<ModuleData>(), offset_of!(ModuleData, code)),
+            (24, 16)
+        );
     }
 }

@@ -132,7 +132,10 @@ impl Recorder {
 
     fn record_event(&self, event: u64, at: &At) {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        if !self.kinds.has_any(&[Kind::CudaEvent, Kind::Synchronisation]) {
+        if !self
+            .kinds
+            .has_any(&[Kind::CudaEvent, Kind::Synchronisation])
+        {
             return;
         }
         let record = NEXT.fetch_add(1, Ordering::Relaxed);

@@ -37,7 +37,7 @@ use margay::observe::Gate;
 use margay_activity::{self as activity, Kind, Kinds, Place, Record, callbacks};
 use parking_lot::{Mutex, RwLock};
 
-use pending::{Pending, Work, What};
+use pending::{Pending, What, Work};
 use thread::{Here, OpenCall};
 
 /// Receives records.
@@ -120,7 +120,10 @@ impl Recorder {
             true => word.fetch_or(bit, Ordering::Relaxed),
             false => word.fetch_and(!bit, Ordering::Relaxed),
         };
-        let some = self.calls.iter().any(|word| word.load(Ordering::Relaxed) != 0);
+        let some = self
+            .calls
+            .iter()
+            .any(|word| word.load(Ordering::Relaxed) != 0);
         self.kinds.set(Kind::Driver, some);
         self.adjust_gate();
         true
@@ -211,7 +214,10 @@ impl Recorder {
     /// Removes the newest external number of a kind of the calling thread and returns it.
     pub fn pop_external(&self, kind: u32) -> Option<u64> {
         self.here(|here| {
-            let at = here.external.iter().rposition(|&(known, _)| known == kind)?;
+            let at = here
+                .external
+                .iter()
+                .rposition(|&(known, _)| known == kind)?;
             Some(here.external.remove(at).1)
         })?
     }
