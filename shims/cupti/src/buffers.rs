@@ -18,7 +18,8 @@ use crate::enabled::{is_enabled, latency_wanted};
 use crate::toolkit::toolkit;
 
 /// The client's function that provides a buffer.
-pub(crate) type Request = extern "C" fn(buffer: *mut *mut u8, bytes: *mut usize, records: *mut usize);
+pub(crate) type Request =
+    extern "C" fn(buffer: *mut *mut u8, bytes: *mut usize, records: *mut usize);
 /// The client's function that receives a buffer with records.
 pub(crate) type Complete =
     extern "C" fn(context: *mut (), stream: u32, buffer: *mut u8, bytes: usize, valid: usize);
