@@ -1,6 +1,7 @@
 // A client of libcupti, as profilers are: it receives records in small buffers and callbacks, and checks that they belong
-// together. The first argument is the number in the name of the library: 12 or 13. With 12, the library is loaded after
-// the kernel has run, with 13 before the driver is initialised. The offsets and sizes are those of `cupti_activity.h`.
+// together. The first argument is the number in the name of the library, 12 or 13, and the second one its folder, if the
+// dynamic linker shall not search it. With 12, the library is loaded after the kernel has run, with 13 before the driver
+// is initialised. The offsets and sizes are those of `cupti_activity.h`.
 #define _GNU_SOURCE
 #include "abi.h"
 
@@ -144,9 +145,9 @@ static void callback(void *user, int domain, unsigned number, const void *data) 
     }
 }
 
-static void load(const char *version) {
-    char name[32];
-    snprintf(name, sizeof name, "libcupti.so.%s", version);
+static void load(char **argv) {
+    char name[4096];
+    snprintf(name, sizeof name, "%s%slibcupti.so.%s", argv[2] ? argv[2] : "", argv[2] ? "/" : "", argv[1]);
     library = dlopen(name, RTLD_NOW);
     if (!library) {
         printf("%s\n", dlerror());
@@ -220,8 +221,9 @@ static void check_records(int is_13, CUcontext context) {
 }
 
 int main(int argc, char **argv) {
-    int is_13 = argc > 1 && strcmp(argv[1], "13") == 0;
-    if (is_13) load(argv[1]);
+    if (argc < 2) return 1;
+    int is_13 = strcmp(argv[1], "13") == 0;
+    if (is_13) load(argv);
     REQUIRE(cuInit(0));
     CUdevice device;
     REQUIRE(cuDeviceGet(&device, 0));
@@ -234,7 +236,7 @@ int main(int argc, char **argv) {
     REQUIRE(cuMemAlloc_v2(&values, 512));
     REQUIRE(cuStreamCreate(&stream, 1));
     work();
-    if (!is_13) load(argv[1]);
+    if (!is_13) load(argv);
 
     unsigned version = 0;
     SAME(CUPTI("GetVersion", &version), 0);

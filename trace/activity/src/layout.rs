@@ -359,3 +359,458 @@ fn write_overhead(to: &mut Bytes, overhead: &Overhead) {
         .u64(32, overhead.end)
         .u32(40, overhead.correlation);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Name;
+
+    /// The structures of the headers, printed by a C program.
+    const HEADERS: &str = include_str!("../data/layouts.txt");
+
+    /// Returns the lines of a structure.
+    fn lines(kind: &str) -> Vec<Vec<&'static str>> {
+        let rest = HEADERS
+            .lines()
+            .skip_while(|line| line.split(' ').next() != Some(kind));
+        let lines = rest
+            .enumerate()
+            .take_while(|(index, line)| *index == 0 || line.starts_with("  "));
+        lines
+            .map(|(_, line)| line.split_whitespace().collect())
+            .collect()
+    }
+
+    /// Returns the value of an integer field of a structure.
+    fn field(kind: &str, bytes: &[u8], name: &str) -> u64 {
+        let lines = lines(kind);
+        let line = lines.iter().find(|line| line[0] == name).expect(name);
+        let (at, size): (usize, usize) = (line[1].parse().unwrap(), line[2].parse().unwrap());
+        let mut value = [0; 8];
+        value[..size].copy_from_slice(&bytes[at..at + size]);
+        u64::from_le_bytes(value)
+    }
+
+    #[track_caller]
+    fn check(kind: &str, record: Record, fields: &[(&str, u64)]) {
+        let bytes = write(&record);
+        assert_eq!(field(kind, &bytes, "kind"), record.kind() as u64);
+        for &(name, expected) in fields {
+            assert_eq!(field(kind, &bytes, name), expected, "{name}");
+        }
+        // Nothing is written behind the structure, and nothing that is not a field listed here is required to be zero.
+        assert!(
+            bytes[size(record.kind(), Toolkit::Cuda13)..]
+                .iter()
+                .all(|&byte| byte == 0)
+        );
+    }
+
+    #[test]
+    fn sizes_are_those_of_the_headers() {
+        let names = [
+            "MEMCPY",
+            "MEMSET",
+            "CONCURRENT_KERNEL",
+            "DRIVER",
+            "DEVICE",
+            "CONTEXT",
+            "CONCURRENT_KERNEL",
+            "MARKER",
+            "MARKER_DATA",
+            "OVERHEAD",
+            "MEMCPY2",
+            "FUNCTION",
+            "MODULE",
+            "CUDA_EVENT",
+            "STREAM",
+            "SYNCHRONIZATION",
+            "EXTERNAL_CORRELATION",
+            "MEMORY2",
+        ];
+        for (kind, name) in Kind::ALL.into_iter().zip(names) {
+            let header = &lines(name)[0];
+            assert_eq!(header[2], size(kind, Toolkit::Cuda12).to_string(), "{name}");
+            assert_eq!(header[4], size(kind, Toolkit::Cuda13).to_string(), "{name}");
+            assert!(size(kind, Toolkit::Cuda13) <= MOST_BYTES);
+        }
+    }
+
+    const PLACE: Place = Place {
+        start: 0x11_0000_0001,
+        end: 0x11_0000_0002,
+        device: 3,
+        context: 4,
+        stream: 5,
+        correlation: 6,
+        graph: 7,
+    };
+    const PLACED: [(&str, u64); 7] = [
+        ("start", 0x11_0000_0001),
+        ("end", 0x11_0000_0002),
+        ("deviceId", 3),
+        ("contextId", 4),
+        ("streamId", 5),
+        ("correlationId", 6),
+        ("graphId", 7),
+    ];
+
+    #[test]
+    fn kernels_have_the_layout_of_the_headers() {
+        let kernel = Kernel {
+            place: PLACE,
+            is_concurrent: true,
+            name: Name::of("add"),
+            grid: [10, 11, 12],
+            block: [13, 14, 15],
+            cluster: [16, 17, 18],
+            registers: 19,
+            static_shared: 20,
+            dynamic_shared: 21,
+            launch: 0x2200_0000_0022,
+            queued: 0x2300_0000_0023,
+            submitted: 0x2400_0000_0024,
+        };
+        let record = Record::Kernel(Box::new(kernel));
+        check("CONCURRENT_KERNEL", record.clone(), &PLACED);
+        let fields = [
+            ("gridX", 10),
+            ("gridY", 11),
+            ("gridZ", 12),
+            ("blockX", 13),
+            ("blockY", 14),
+            ("blockZ", 15),
+            ("clusterX", 16),
+            ("clusterY", 17),
+            ("clusterZ", 18),
+            ("registersPerThread", 19),
+            ("staticSharedMemory", 20),
+            ("dynamicSharedMemory", 21),
+            ("gridId", 0x2200_0000_0022),
+            ("queued", 0x2300_0000_0023),
+            ("submitted", 0x2400_0000_0024),
+            ("name", Name::of("add").pointer() as u64),
+            ("channelID", 0xffff_ffff),
+            ("completed", 0),
+            ("localMemoryTotal", 0),
+        ];
+        check("CONCURRENT_KERNEL", record, &fields);
+    }
+
+    #[test]
+    fn copies_and_fills_have_the_layout_of_the_headers() {
+        let copy = Copy {
+            place: PLACE,
+            kind: CopyKind::HostToDevice,
+            from: MemoryKind::Pinned,
+            to: MemoryKind::Managed,
+            is_asynchronous: true,
+            bytes: 0x8000_0000_0000,
+            devices: None,
+        };
+        let fields = [
+            ("copyKind", 1),
+            ("srcKind", 2),
+            ("dstKind", 5),
+            ("flags", 1),
+            ("bytes", 0x8000_0000_0000),
+            ("copyCount", 1),
+            ("channelID", 0xffff_ffff),
+        ];
+        check("MEMCPY", Record::Copy(copy), &PLACED);
+        check("MEMCPY", Record::Copy(copy), &fields);
+        let peer = Record::Copy(Copy {
+            kind: CopyKind::PeerToPeer,
+            devices: Some([21, 22]),
+            ..copy
+        });
+        check("MEMCPY2", peer.clone(), &PLACED);
+        let fields = [
+            ("copyKind", 10),
+            ("srcDeviceId", 21),
+            ("dstDeviceId", 22),
+            ("srcContextId", 4),
+            ("dstContextId", 4),
+        ];
+        check("MEMCPY2", peer, &fields);
+        let fill = Record::Fill(Fill {
+            place: PLACE,
+            value: 31,
+            bytes: 0x9000_0000_0000,
+            memory: MemoryKind::Device,
+            is_asynchronous: true,
+        });
+        check("MEMSET", fill.clone(), &PLACED);
+        let fields = [
+            ("value", 31),
+            ("bytes", 0x9000_0000_0000),
+            ("memoryKind", 3),
+            ("flags", 1),
+        ];
+        check("MEMSET", fill, &fields);
+    }
+
+    #[test]
+    fn records_of_calls_have_the_layout_of_the_headers() {
+        let call = Record::Call(Call {
+            function: 307,
+            start: 0x1_0000_0001,
+            end: 0x1_0000_0002,
+            process: 41,
+            thread: 42,
+            correlation: 43,
+            result: 700,
+        });
+        let fields = [
+            ("cbid", 307),
+            ("start", 0x1_0000_0001),
+            ("end", 0x1_0000_0002),
+            ("processId", 41),
+            ("threadId", 42),
+            ("correlationId", 43),
+            ("returnValue", 700),
+        ];
+        check("DRIVER", call, &fields);
+        let wait = Record::Synchronisation(Synchronisation {
+            kind: SynchronisationKind::StreamEvent,
+            start: 0x1_0000_0003,
+            end: 0x1_0000_0004,
+            correlation: 44,
+            context: 45,
+            stream: Some(46),
+            event: None,
+            record: 0x2_0000_0047,
+        });
+        let fields = [
+            ("type", 2),
+            ("start", 0x1_0000_0003),
+            ("end", 0x1_0000_0004),
+            ("correlationId", 44),
+            ("contextId", 45),
+            ("streamId", 46),
+            ("cudaEventId", 0xffff_ffff),
+            ("cudaEventSyncId", 0x2_0000_0047),
+        ];
+        check("SYNCHRONIZATION", wait, &fields);
+        let external = Record::ExternalCorrelation(ExternalCorrelation {
+            kind: 3,
+            id: 0x3_0000_0048,
+            correlation: 49,
+        });
+        let fields = [
+            ("externalKind", 3),
+            ("externalId", 0x3_0000_0048),
+            ("correlationId", 49),
+        ];
+        check("EXTERNAL_CORRELATION", external, &fields);
+        let overhead = Record::Overhead(Overhead {
+            kind: OverheadKind::BufferRequest,
+            process: 51,
+            thread: 52,
+            start: 0x1_0000_0005,
+            end: 0x1_0000_0006,
+            correlation: 53,
+        });
+        let fields = [
+            ("overheadKind", 7 << 16),
+            ("objectKind", 2),
+            ("start", 0x1_0000_0005),
+            ("end", 0x1_0000_0006),
+            ("correlationId", 53),
+        ];
+        check("OVERHEAD", overhead, &fields);
+    }
+
+    #[test]
+    fn objects_have_the_layout_of_the_headers() {
+        let mut attributes = [0; DEVICE_ATTRIBUTES.len()];
+        for (value, (attribute, _)) in attributes.iter_mut().zip(DEVICE_ATTRIBUTES) {
+            *value = match attribute {
+                36 => 1000,
+                37 => 256,
+                39 => 2048,
+                31 => 1,
+                number => 100 + number as u32,
+            };
+        }
+        let device = Record::Device(Box::new(Device {
+            id: 61,
+            name: Name::of("Margay"),
+            uuid: *b"0123456789abcdef",
+            memory: 0x4_0000_0062,
+            attributes,
+        }));
+        // Numbers of CUdevice_attribute in cuda.h, plus 100.
+        let fields = [
+            ("id", 61),
+            ("globalMemorySize", 0x4_0000_0062),
+            ("flags", 1),
+            ("globalMemoryBandwidth", 64_000),
+            ("constantMemorySize", 109),
+            ("l2CacheSize", 138),
+            ("numThreadsPerWarp", 110),
+            ("coreClockRate", 113),
+            ("numMemcpyEngines", 140),
+            ("numMultiprocessors", 116),
+            ("maxWarpsPerMultiprocessor", 64),
+            ("maxBlocksPerMultiprocessor", 206),
+            ("maxSharedMemoryPerMultiprocessor", 181),
+            ("maxRegistersPerMultiprocessor", 182),
+            ("maxRegistersPerBlock", 112),
+            ("maxSharedMemoryPerBlock", 108),
+            ("maxThreadsPerBlock", 101),
+            ("maxBlockDimX", 102),
+            ("maxBlockDimZ", 104),
+            ("maxGridDimX", 105),
+            ("maxGridDimZ", 107),
+            ("computeCapabilityMajor", 175),
+            ("computeCapabilityMinor", 176),
+            ("eccEnabled", 132),
+            ("isCudaVisible", 1),
+            ("numaId", 234),
+        ];
+        check("DEVICE", device.clone(), &fields);
+        let bytes = write(&device);
+        assert_eq!(&bytes[120..136], b"0123456789abcdef");
+        assert_eq!(
+            bytes[136..144],
+            (Name::of("Margay").pointer() as u64).to_le_bytes()
+        );
+
+        let context = Context {
+            id: 71,
+            device: 72,
+            null_stream: 73,
+            process: 74,
+        };
+        let fields = [
+            ("contextId", 71),
+            ("deviceId", 72),
+            ("computeApiKind", 1),
+            ("nullStreamId", 73),
+            ("processId", 74),
+        ];
+        check("CONTEXT", Record::Context(context), &fields);
+        let stream = Stream {
+            context: 81,
+            id: 82,
+            priority: -1,
+            flag: StreamFlag::NonBlocking,
+            correlation: 83,
+        };
+        let fields = [
+            ("contextId", 81),
+            ("streamId", 82),
+            ("priority", 0xffff_ffff),
+            ("flag", 2),
+            ("correlationId", 83),
+        ];
+        check("STREAM", Record::Stream(stream), &fields);
+        let event = CudaEvent {
+            id: 91,
+            context: 92,
+            device: 93,
+            stream: 94,
+            correlation: 95,
+            record: 0x5_0000_0096,
+        };
+        let fields = [
+            ("eventId", 91),
+            ("contextId", 92),
+            ("deviceId", 93),
+            ("streamId", 94),
+            ("correlationId", 95),
+            ("cudaEventSyncId", 0x5_0000_0096),
+        ];
+        check("CUDA_EVENT", Record::CudaEvent(event), &fields);
+        check(
+            "MODULE",
+            Record::Module(Module { id: 1, context: 2 }),
+            &[("id", 1), ("contextId", 2)],
+        );
+        let function = Function {
+            id: 3,
+            context: 4,
+            module: 5,
+            index: 6,
+            name: Name::of("f"),
+        };
+        let fields = [
+            ("id", 3),
+            ("contextId", 4),
+            ("moduleId", 5),
+            ("functionIndex", 6),
+        ];
+        check("FUNCTION", Record::Function(function), &fields);
+        // The header's structure has a pointer to the name behind four bytes of padding.
+        let bytes = write(&Record::Function(function));
+        assert_eq!(
+            bytes[24..32],
+            (Name::of("f").pointer() as u64).to_le_bytes()
+        );
+    }
+
+    #[test]
+    fn annotations_and_memory_have_the_layout_of_the_headers() {
+        let marker = Marker {
+            kind: MarkerKind::Start,
+            time: 0x6_0000_0001,
+            id: 2,
+            process: 3,
+            thread: 4,
+            name: Some(Name::of("epoch")),
+            domain: None,
+        };
+        let fields = [
+            ("flags", 2),
+            ("timestamp", 0x6_0000_0001),
+            ("id", 2),
+            ("objectKind", 2),
+            ("name", Name::of("epoch").pointer() as u64),
+            ("domain", 0),
+        ];
+        check("MARKER", Record::Marker(marker), &fields);
+        let bytes = write(&Record::Marker(marker));
+        assert_eq!(bytes[24..32], [3, 0, 0, 0, 4, 0, 0, 0]);
+        let data = MarkerData {
+            id: 5,
+            colour: Some(0xff00_ff00),
+            category: 6,
+            payload: Some(Payload::Signed(-7)),
+        };
+        let fields = [
+            ("flags", 2),
+            ("id", 5),
+            ("color", 0xff00_ff00),
+            ("category", 6),
+            ("payloadKind", 4),
+            ("payload", -7i64 as u64),
+        ];
+        check("MARKER_DATA", Record::MarkerData(data), &fields);
+        let memory = Memory {
+            is_release: true,
+            kind: MemoryKind::Pinned,
+            correlation: 8,
+            address: 0x7_0000_0009,
+            bytes: 0x7_0000_000a,
+            time: 0x7_0000_000b,
+            process: 12,
+            device: 13,
+            context: 14,
+            is_asynchronous: true,
+        };
+        let fields = [
+            ("memoryOperationType", 2),
+            ("memoryKind", 2),
+            ("correlationId", 8),
+            ("address", 0x7_0000_0009),
+            ("bytes", 0x7_0000_000a),
+            ("timestamp", 0x7_0000_000b),
+            ("processId", 12),
+            ("deviceId", 13),
+            ("contextId", 14),
+            ("isAsync", 1),
+        ];
+        check("MEMORY2", Record::Memory(memory), &fields);
+    }
+}
