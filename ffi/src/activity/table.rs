@@ -52,7 +52,7 @@ fn guarded(body: impl FnOnce() -> Outcome) -> Outcome {
 /// Passes calls of the driver API to the recorder while a client wants records or callbacks.
 fn adjust() {
     recorder().follow_calls(callbacks::any());
-    tools::follow_calls(recorder().is_open());
+    tools::follow_calls(recorder().wants_calls());
 }
 
 extern "C" fn attach(receiver: *const Receiver) -> Outcome {

@@ -43,6 +43,9 @@ use thread::{Here, OpenCall};
 /// Receives records.
 type Sink = Box<dyn Fn(Record) + Send + Sync>;
 
+/// Maximum number of calls that a thread executes at the same time, one in the callback of another one.
+const MOST_CALLS: usize = 16;
+
 /// Number of words of a set of function numbers.
 const WORDS: usize = callbacks::END.div_ceil(64) as usize;
 
@@ -149,6 +152,11 @@ impl Recorder {
         self.adjust_gate();
     }
 
+    /// Returns whether a kind of record is wanted, or [`Recorder::correlation`].
+    pub fn wants_calls(&self) -> bool {
+        !self.kinds.is_empty() || self.follows_calls.load(Ordering::Relaxed)
+    }
+
     /// Returns whether the tool receives events.
     pub fn is_open(&self) -> bool {
         self.gate.is_open()
@@ -157,10 +165,7 @@ impl Recorder {
     /// The gate stays open until the ends of all submitted work are known.
     fn adjust_gate(&self) {
         let pending = self.pending.lock();
-        let open = !self.kinds.is_empty()
-            || self.follows_calls.load(Ordering::Relaxed)
-            || !pending.is_empty();
-        self.gate.set(open);
+        self.gate.set(self.wants_calls() || !pending.is_empty());
     }
 
     /// Replaces the function that returns the number of the calling thread in records. The default is the number that the
@@ -245,6 +250,10 @@ impl Recorder {
         let correlation = self.next_correlation();
         let start = self.now();
         self.here(|here| {
+            // A call of which the recorder has not seen the end, because the gate was closed, is the oldest one.
+            if here.calls.len() == MOST_CALLS {
+                here.calls.remove(0);
+            }
             here.calls.push(OpenCall {
                 call,
                 name,
@@ -355,7 +364,7 @@ impl Recorder {
             // The program can have stopped the recording since it has submitted the work.
             (self.sink)(record);
         }
-        if is_last && self.kinds.is_empty() {
+        if is_last && !self.wants_calls() {
             self.adjust_gate();
         }
     }
