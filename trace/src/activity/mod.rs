@@ -63,6 +63,8 @@ pub struct Recorder {
     has_sources: AtomicBool,
     sources: RwLock<Sources>,
     correlation: AtomicU32,
+    /// The number of the process. A forked process sets it when it enables a kind.
+    process: AtomicU32,
     pending: Mutex<Pending>,
     sink: Sink,
 }
@@ -90,6 +92,7 @@ impl Recorder {
             has_sources: AtomicBool::new(false),
             sources: RwLock::default(),
             correlation: AtomicU32::new(1),
+            process: AtomicU32::new(std::process::id()),
             pending: Mutex::default(),
             sink: Box::new(sink),
         }
@@ -164,6 +167,7 @@ impl Recorder {
 
     /// The gate stays open until the ends of all submitted work are known.
     fn adjust_gate(&self) {
+        self.process.store(std::process::id(), Ordering::Relaxed);
         let pending = self.pending.lock();
         self.gate.set(self.wants_calls() || !pending.is_empty());
     }
@@ -202,6 +206,11 @@ impl Recorder {
             Some(thread) => thread(),
             None => thread::system_number(),
         }
+    }
+
+    /// Returns the number of the process. Asking the system each time would take longer than the rest of a record.
+    fn process(&self) -> u32 {
+        self.process.load(Ordering::Relaxed)
     }
 
     /// Returns the correlation number of the call that the thread executes; `None` if the call began before the tool
@@ -294,7 +303,7 @@ impl Recorder {
                 function,
                 start: open.start,
                 end: self.now(),
-                process: std::process::id(),
+                process: self.process(),
                 thread: self.thread(),
                 correlation: open.correlation,
                 result,
