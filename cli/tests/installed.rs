@@ -54,7 +54,8 @@ fn succeeded(output: Output) -> Output {
 
 /// A shell script that prints the resolved path of each library in the first folder of `LD_LIBRARY_PATH`, and then
 /// `LD_AUDIT`.
-const LOADED: &str = "for name in libcuda.so.1 libcuda.so libnvidia-ml.so.1 libgpuocelot.so; do \
+const LOADED: &str = "for name in libcuda.so.1 libcuda.so libnvidia-ml.so.1 libgpuocelot.so \
+    libcupti.so.12 libcupti.so.13; do \
     readlink -e ${LD_LIBRARY_PATH%%:*}/$name; done; echo $LD_AUDIT";
 
 #[test]
@@ -62,7 +63,13 @@ fn libraries_of_an_installation_are_taken() {
     let prefix = Prefix::new("installed");
     let folder = prefix.0.join("lib/margay");
     fs::create_dir_all(&folder).unwrap();
-    for name in ["libcuda.so", "libnvidia_ml.so", "libgpuocelot.so"] {
+    for name in [
+        "libcuda.so",
+        "libnvidia_ml.so",
+        "libgpuocelot.so",
+        "libcupti_12.so",
+        "libcupti_13.so",
+    ] {
         fs::write(folder.join(name), name).unwrap();
     }
     assert_eq!(prefix.library("home"), folder.join("libcuda.so"));
@@ -75,7 +82,11 @@ fn libraries_of_an_installation_are_taken() {
     let of = |name: &str| folder.join(name).display().to_string();
     let (cuda, nvml) = (of("libcuda.so"), of("libnvidia_ml.so"));
     // The auditing library is absent, so its line is empty.
-    assert_eq!(loaded, [&cuda, &cuda, &nvml, &of("libgpuocelot.so"), ""]);
+    let others = ["libgpuocelot.so", "libcupti_12.so", "libcupti_13.so"].map(of);
+    let [ocelot, cupti_12, cupti_13] = &others;
+    let expected = [&cuda, &cuda, &nvml, ocelot, cupti_12, cupti_13];
+    assert_eq!(loaded[..6], expected.map(String::as_str));
+    assert_eq!(loaded[6..], [""]);
     assert!(!prefix.0.join("home").exists(), "nothing was unpacked");
 }
 

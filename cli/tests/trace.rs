@@ -1,4 +1,5 @@
-//! Runs `tests/abi/timeline.c` and `tests/abi/profile.c` under `margay trace`, and `tests/abi/tools.c` under all tools.
+//! Runs `tests/abi/timeline.c` and `tests/abi/profile.c` under `margay trace`, `tests/abi/tools.c` under all tools, and
+//! `tests/abi/activity.c`, a client of `libcupti`, under `margay run`.
 
 #[path = "common/built.rs"]
 mod built;
@@ -380,4 +381,39 @@ fn variables_alone_request_all_tools() {
         assert!(!json(&files[0])[rows].as_array().unwrap().is_empty());
     }
     assert!(folder.join("traces/new/kernel-2.traceg").is_file());
+}
+
+/// Runs the client of `libcupti` with the library of a toolkit. If `place` is a folder, the client loads the library by
+/// its path in this folder.
+fn activity(toolkit: &str, place: Option<&Path>) {
+    let name = format!("activity-{toolkit}-{}", place.is_some());
+    let program = built::program("activity", &name, &["-ldl"]);
+    let output = Command::new(env!("CARGO_BIN_EXE_margay"))
+        .args(["run", "--"])
+        .arg(&program)
+        .arg(toolkit)
+        .args(place)
+        .env("MARGAY_LIBCUDA", built::library())
+        .env("XDG_RUNTIME_DIR", program.parent().unwrap())
+        .env("MARGAY_CACHE", "0")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "PASS\n");
+}
+
+#[test]
+fn clients_of_libcupti_receive_records_and_callbacks() {
+    activity("12", None);
+    activity("13", None);
+}
+
+/// As profilers do that are installed with NVIDIA's library in a wheel.
+#[test]
+fn libcupti_is_replaced_where_it_is_loaded_by_its_path() {
+    let folder =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("cupti-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("libcupti.so.12"), "NVIDIA's").unwrap();
+    activity("12", Some(&folder));
 }

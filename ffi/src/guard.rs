@@ -16,6 +16,7 @@ use margay::cancellation::Disabled;
 use margay::fault::FloatMode;
 use margay::files::tell;
 
+pub(crate) use crate::arguments::{Arguments, Traced};
 use crate::checking;
 use crate::error_log as log;
 use crate::result::{CuResult, Served};
@@ -310,15 +311,6 @@ fn check_state(name: &str) -> Served {
     }
 }
 
-/// An argument of an entry point that the trace of calls can print.
-pub(crate) trait Traced {
-    /// Writes the argument.
-    fn trace(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
-}
-
-/// The names and values of a call's arguments.
-pub(crate) type Arguments<'a> = &'a [(&'static str, &'a dyn Traced)];
-
 /// Checks whether the library is initialised and whether a stream capture forbids the call, runs
 /// the body of the entry point, and returns the result. If the body panics, returns `UNKNOWN`. If
 /// the body returns an error other than `NOT_READY`, writes the call to the driver's log. If
@@ -333,7 +325,7 @@ pub(crate) fn enter(
     let _uncancelled = Disabled::begin();
     match tools::observe_calls() && !is_forked() {
         false => examined(call, arguments, body),
-        true => tools::around(call.name, || examined(call, arguments, body)),
+        true => tools::around(call.name, arguments, || examined(call, arguments, body)),
     }
 }
 

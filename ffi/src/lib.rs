@@ -9,7 +9,9 @@
 //! an entry point. No panic propagates out of an entry point. Only the module `errors` maps errors to result codes. Set
 //! `MARGAY_TRACE_API=1` to trace the calls.
 
+mod activity;
 pub mod api;
+mod arguments;
 mod callback;
 mod checking;
 mod client;
@@ -33,6 +35,7 @@ pub mod nvtx;
 mod probes;
 mod profiling;
 mod readable;
+mod records;
 mod result;
 mod serve;
 mod tools;

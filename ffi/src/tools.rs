@@ -3,6 +3,7 @@
 //! Environment variables request the tools. The runtime gets them when it is created, and calls of the driver API are
 //! passed to those that want them.
 
+use std::any::Any;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,8 +12,9 @@ use std::sync::{Arc, OnceLock};
 use margay::observe::{HostEvent, Tool, set_global_tools};
 use margay::probe::set_global_prober;
 
+use crate::arguments::Arguments;
 use crate::result::CuResult;
-use crate::{probes, profiling, traces};
+use crate::{probes, profiling, records, traces};
 
 /// The address of the function that requests the tools when the library is loaded: before the runtime exists.
 #[used]
@@ -47,6 +49,7 @@ fn all() -> &'static [Arc<dyn Tool>] {
         let mut tools = profiling::tools();
         tools.extend(traces::tools());
         tools.extend(probes::tool());
+        tools.push(Arc::clone(records::recorder()) as Arc<dyn Tool>);
         CREATES.set(false);
         (std::process::id(), tools)
     });
@@ -69,18 +72,48 @@ pub(crate) fn observe_calls() -> bool {
     OBSERVES_CALLS.load(Ordering::Relaxed)
 }
 
+/// States whether the recorder of activity records wants to receive calls.
+pub(crate) fn follow_calls(on: bool) {
+    OBSERVES_CALLS.store(on || traces::observe_calls(), Ordering::Relaxed);
+}
+
+/// Functions that are called around each call of the driver API while tools may want to receive calls.
+pub(crate) struct CallObserver {
+    /// Called before the call. The result is passed to `leave`.
+    pub(crate) enter: fn(&'static str, Arguments<'_>) -> Option<Box<dyn Any>>,
+    /// Called after the call, with the function's name and its result.
+    pub(crate) leave: fn(Option<Box<dyn Any>>, &str, CuResult),
+}
+
+static OBSERVER: OnceLock<CallObserver> = OnceLock::new();
+
+/// Sets the functions that are called around calls of the driver API.
+pub(crate) fn observe_calls_with(observer: CallObserver) {
+    let _ = OBSERVER.set(observer);
+}
+
 /// Returns whether a tool wants to receive annotations.
 pub(crate) fn want_annotations() -> bool {
-    observe_calls() && all().iter().any(|tool| tool.observes_calls())
+    records::wants_annotations()
+        || observe_calls() && all().iter().any(|tool| tool.observes_calls())
 }
 
 /// Runs a call of the driver API, and tells the tools that want to receive calls.
 #[cold]
-pub(crate) fn around(name: &'static str, body: impl FnOnce() -> CuResult) -> CuResult {
+pub(crate) fn around(
+    name: &'static str,
+    arguments: Arguments<'_>,
+    body: impl FnOnce() -> CuResult,
+) -> CuResult {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let call = NEXT.fetch_add(1, Ordering::Relaxed);
     tell(&HostEvent::BeginCall { call, name });
+    let observer = OBSERVER.get();
+    let site = observer.and_then(|observer| (observer.enter)(name, arguments));
     let code = body();
+    if let Some(observer) = observer {
+        (observer.leave)(site, name, code);
+    }
     let result = code.0;
     tell(&HostEvent::EndCall { call, name, result });
     code

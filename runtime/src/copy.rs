@@ -10,7 +10,7 @@ use crate::checks::{self, Rows};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::fault::access;
-use crate::observe::{CopyDirection, HostEvent};
+use crate::observe::{CopyDirection, HostEvent, MemoryPlace};
 use crate::pointer::{DevicePtr, PointerKind};
 use crate::service::in_host_function;
 use crate::stream::Stream;
@@ -204,7 +204,7 @@ pub(crate) fn submit(stream: &Stream, transfer: Transfer, manner: Manner) -> Res
     // In a host function, work that another thread submits meanwhile could wait for this thread.
     let idle = src == Side::Pageable && !in_host_function() && stream.is_idle();
     let tools = &stream.context().machine().tools;
-    let work = tools.announce(|work| transfer.event(work, Some(stream.id())));
+    let work = tools.announce(|work| transfer.event(work, stream.context(), Some(stream.id())));
     if waits || full || idle {
         return copy_here(stream, work, &transfer).map(|()| true);
     }
@@ -246,7 +246,7 @@ pub(crate) fn submit_fill(stream: &Stream, fill: Fill) -> Result<()> {
     let call = checks::host::submission();
     let job = Box::new(move || checks::host::perform(call, || fill.run()));
     let tools = &stream.context().machine().tools;
-    let work = tools.announce(|work| fill.event(work, Some(stream.id())));
+    let work = tools.announce(|work| fill.event(work, stream.context(), Some(stream.id())));
     stream.submit_numbered(work, Work::Device { job, short });
     Ok(())
 }
@@ -278,13 +278,21 @@ fn within(context: &Context, address: u64, span: u64, writes: bool) -> Result<Si
 impl Fill {
     /// Returns the event of the fill for tools that observe the runtime ([`crate::observe`]).
     /// `work` is the number of the work, and `stream` the ID of the fill's stream; `None` for a node of a graph.
-    pub(crate) fn event(&self, work: u64, stream: Option<u64>) -> HostEvent<'static> {
+    pub(crate) fn event(
+        &self,
+        work: u64,
+        context: &Context,
+        stream: Option<u64>,
+    ) -> HostEvent<'static> {
         HostEvent::Fill {
             work,
             value: self.value,
             bytes: u64::from(self.width) * self.count * self.rows,
             to: self.dst,
+            place: place_of(context, self.dst),
             stream,
+            context: context.id(),
+            device: context.ordinal(),
         }
     }
 
@@ -433,7 +441,12 @@ impl Transfer {
 
     /// Returns the event of the copy for tools that observe the runtime ([`crate::observe`]).
     /// `work` is the number of the work, and `stream` the ID of the copy's stream; `None` for a node of a graph.
-    pub(crate) fn event(&self, work: u64, stream: Option<u64>) -> HostEvent<'static> {
+    pub(crate) fn event(
+        &self,
+        work: u64,
+        context: &Context,
+        stream: Option<u64>,
+    ) -> HostEvent<'static> {
         HostEvent::Copy {
             work,
             direction: match self.direction {
@@ -446,7 +459,10 @@ impl Transfer {
             bytes: self.bytes().unwrap_or(0),
             to: self.dst,
             from: self.src,
+            places: [self.dst, self.src].map(|address| place_of(context, address)),
             stream,
+            context: context.id(),
+            device: context.ordinal(),
         }
     }
 
@@ -538,6 +554,18 @@ fn side(
         return Err(Error::invalid("a null pointer"));
     }
     Ok(Side::Pageable)
+}
+
+/// Returns the memory that contains an address, for tools.
+fn place_of(context: &Context, address: u64) -> MemoryPlace {
+    match context.machine().memory.lookup(address) {
+        None => MemoryPlace::Pageable,
+        Some(found) => match found.kind {
+            PointerKind::Device => MemoryPlace::Device(found.device),
+            PointerKind::Managed => MemoryPlace::Managed,
+            PointerKind::Pinned | PointerKind::Registered => MemoryPlace::Pinned,
+        },
+    }
 }
 
 fn copy_bytes(dst: u64, src: u64, bytes: u64) -> Result<()> {

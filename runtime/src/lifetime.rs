@@ -7,6 +7,7 @@ use crate::context::{Context, check_flags};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::graph;
+use crate::observe::WaitKind;
 use crate::process::check_fork;
 
 /// The state of a primary context.
@@ -143,6 +144,7 @@ impl Context {
         let life = self.life();
         self.check_wait(life)?;
         capture::check_context(self)?;
+        let _told = self.told_wait(WaitKind::Context, None, None);
         self.settle();
         self.waited(life)
     }

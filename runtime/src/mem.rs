@@ -206,11 +206,9 @@ impl DeviceMemory {
             self.tools.tell(|| HostEvent::Allocate {
                 address: allocation.base,
                 bytes: request.size,
-                kind: match request.kind {
-                    PointerKind::Device => AllocationKind::Device,
-                    PointerKind::Managed => AllocationKind::Managed,
-                    PointerKind::Pinned | PointerKind::Registered => AllocationKind::Pinned,
-                },
+                kind: observed_kind(request.kind),
+                context: request.context,
+                device: request.device,
             });
         }
         Ok(allocation)
@@ -283,7 +281,15 @@ impl DeviceMemory {
         checks::host::examine_zones(base);
         if !internal {
             // Before another thread can allocate the same address.
-            self.tools.tell(|| HostEvent::Free { address: base });
+            if let Some(found) = found {
+                self.tools.tell(|| HostEvent::Free {
+                    address: base,
+                    bytes: found.size,
+                    kind: observed_kind(found.kind),
+                    context: found.context,
+                    device: found.device,
+                });
+            }
         }
         self.space.free(base, &ALL_KINDS)?;
         checks::host::freed(base);
@@ -355,5 +361,14 @@ impl DeviceMemory {
     pub(crate) fn device_info(&self, device: i32) -> (u64, u64) {
         let device = usize::try_from(device).unwrap_or(0);
         self.space.device_info(device)
+    }
+}
+
+/// Returns the kind of memory that tools receive.
+fn observed_kind(kind: PointerKind) -> AllocationKind {
+    match kind {
+        PointerKind::Device => AllocationKind::Device,
+        PointerKind::Managed => AllocationKind::Managed,
+        PointerKind::Pinned | PointerKind::Registered => AllocationKind::Pinned,
     }
 }

@@ -129,6 +129,7 @@ impl Module {
         let id = next_id();
         context.machine().tools.tell(|| HostEvent::LoadModule {
             module: id,
+            context: context.id(),
             kernels: loaded.kernels(),
         });
         Ok(Module {
@@ -328,6 +329,7 @@ impl Module {
         let tools = &self.inner.context.machine().tools;
         tools.tell(|| HostEvent::UnloadModule {
             module: self.inner.id,
+            context: self.inner.context.id(),
         });
         Ok(())
     }

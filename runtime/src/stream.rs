@@ -74,6 +74,7 @@ impl Stream {
         let stream = Stream::of(context, context.inner().queues.create(kind, priority));
         context.machine().tools.tell(|| HostEvent::CreateStream {
             stream: stream.id(),
+            context: context.id(),
             priority,
             is_blocking: kind == StreamKind::Blocking,
         });

@@ -442,6 +442,7 @@ impl Tool for Publisher {
                 dynamic_shared,
                 arguments,
                 stream,
+                ..
             } => {
                 self.state.lock().launches.insert(launch, work);
                 let described = Work::Kernel {
@@ -461,6 +462,7 @@ impl Tool for Publisher {
                 to,
                 from,
                 stream,
+                ..
             } => {
                 let kind = copy_kind(direction);
                 let described = Work::Copy {
@@ -478,6 +480,7 @@ impl Tool for Publisher {
                 value,
                 to,
                 stream,
+                ..
             } => {
                 let described = Work::Fill {
                     value,
@@ -505,6 +508,7 @@ impl Tool for Publisher {
                 address,
                 bytes,
                 kind,
+                ..
             } => self.allocated(
                 address,
                 bytes,
@@ -514,7 +518,7 @@ impl Tool for Publisher {
                     events::AllocationKind::Pinned => AllocationKind::Pinned,
                 },
             ),
-            HostEvent::Free { address } => self.freed(address),
+            HostEvent::Free { address, .. } => self.freed(address),
             HostEvent::LoadModule { kernels, .. } => {
                 let mut state = self.state.lock();
                 for kernel in kernels {

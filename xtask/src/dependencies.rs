@@ -16,6 +16,8 @@ use crate::{Outcome, exec};
 /// Pairs of a crate and a dependency whose library cargo must build, because the crate loads or embeds it.
 const BUILT: &[(&str, &str)] = &[
     ("cli", "margay-audit"),
+    ("cli", "margay-cupti-12"),
+    ("cli", "margay-cupti-13"),
     ("cli", "margay-ffi"),
     ("cli", "margay-nvml"),
     ("cli", "margay-ocelot"),

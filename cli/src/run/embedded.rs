@@ -51,6 +51,8 @@ macro_rules! libraries {
 }
 
 libraries! {
+    "libcupti_12.so" margay_held_cupti_12 margay_held_cupti_12_end;
+    "libcupti_13.so" margay_held_cupti_13 margay_held_cupti_13_end;
     "libgpuocelot.so" margay_held_ocelot margay_held_ocelot_end;
     "libmargay_audit.so" margay_held_audit margay_held_audit_end;
     "libnvidia_ml.so" margay_held_nvml margay_held_nvml_end;

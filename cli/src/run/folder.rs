@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! libcuda.so.1  libcuda.so  libnvidia-ml.so.1  libnvidia-ml.so  libgpuocelot.so    links to Margay's libraries
+//! libcupti.so.12  libcupti.so.13                                                   links to Margay's libraries
 //! bin/ptxas, bin/nvidia-smi                                                        scripts that start this program
 //! toolkit/      if a CUDA toolkit is installed: links to its files, except bin/nvcc and bin/ptxas
 //! ```
@@ -22,6 +23,8 @@ use std::path::{Path, PathBuf};
 const LIBRARIES: &[(&str, &[&str])] = &[
     ("libnvidia_ml.so", &["libnvidia-ml.so.1", "libnvidia-ml.so"]),
     ("libgpuocelot.so", &["libgpuocelot.so"]),
+    ("libcupti_12.so", &["libcupti.so.12"]),
+    ("libcupti_13.so", &["libcupti.so.13"]),
 ];
 
 /// The tools that `margay run` replaces.

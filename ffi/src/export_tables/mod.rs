@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use margay::Runtime;
 
+use crate::activity;
 use crate::context_storage as storage;
 use crate::convert::{FromAbi, In, OptOut, Out};
 use crate::guard::{self, Call, DefaultStream, ERROR_LOG_SWITCH};
@@ -74,7 +75,7 @@ fn find(id: &[u8; 16]) -> Option<*const c_void> {
 type TableOf = fn() -> *const c_void;
 
 /// The tables with their identifiers, in the byte order of `CUuuid`.
-static TABLES: [([u8; 16], TableOf); 9] = [
+static TABLES: [([u8; 16], TableOf); 10] = [
     (
         0x6bd5fb6c_5bf4_e74a_8987_d93912fd9df9_u128.to_be_bytes(),
         || CUDART_INTERFACE.start(),
@@ -111,6 +112,7 @@ static TABLES: [([u8; 16], TableOf); 9] = [
         0x6e163fbe_b958_444d_835c_e182aff1991e_u128.to_be_bytes(),
         || MODULE_FUNCTIONS.start(),
     ),
+    (margay_activity::interface::TABLE, activity::start),
 ];
 
 static CUDART_INTERFACE: Table<13> = Table::sized::<0>()

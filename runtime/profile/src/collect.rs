@@ -294,13 +294,14 @@ impl Tool for Profiler {
                 address,
                 bytes,
                 kind,
+                ..
             } if kind != AllocationKind::Pinned => {
                 state.live.insert(address, bytes);
                 state.allocated += bytes;
                 state.live_bytes += bytes;
                 state.peak_bytes = state.peak_bytes.max(state.live_bytes);
             }
-            HostEvent::Free { address } => {
+            HostEvent::Free { address, .. } => {
                 let bytes = state.live.remove(&address).unwrap_or(0);
                 state.live_bytes -= bytes;
             }

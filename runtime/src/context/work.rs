@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use super::{Context, Inner};
 use crate::error::{Error, Fault, FaultKind};
-use crate::observe::HostEvent;
+use crate::observe::{HostEvent, Tools, WaitKind};
 use crate::service::run_host_function;
 use crate::task::{DeviceJob, HostWork, Launch, Owner, Task, Work};
 
@@ -105,6 +105,37 @@ impl Inner {
             let work = task.number();
             self.machine.tools.tell(|| HostEvent::BeginWork { work });
         }
+    }
+}
+
+/// A wait that the tools know. Its end is told when the value is dropped.
+pub(crate) struct ToldWait(Option<Arc<Tools>>);
+
+impl Drop for ToldWait {
+    fn drop(&mut self) {
+        if let Some(tools) = &self.0 {
+            tools.tell(|| HostEvent::EndWait);
+        }
+    }
+}
+
+impl Context {
+    /// Tells the tools that observe the host that a wait begins. It ends when the returned value is dropped.
+    pub(crate) fn told_wait(
+        &self,
+        kind: WaitKind,
+        stream: Option<u64>,
+        event: Option<u64>,
+    ) -> ToldWait {
+        let tools = &self.machine().tools;
+        let observed = tools.observe_host();
+        tools.tell(|| HostEvent::BeginWait {
+            kind,
+            context: self.id(),
+            stream,
+            event,
+        });
+        ToldWait(observed.then(|| Arc::clone(tools)))
     }
 }
 

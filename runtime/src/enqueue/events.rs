@@ -7,7 +7,7 @@ use crate::capture;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::event::{Event, Record};
-use crate::observe::HostEvent;
+use crate::observe::{HostEvent, WaitKind};
 use crate::stream::{Stream, StreamKind};
 use crate::task::{Task, Work};
 
@@ -60,6 +60,8 @@ impl Event {
             .tell(|| HostEvent::RecordEvent {
                 event: self.id(),
                 stream: stream.id(),
+                context: self.context().id(),
+                device: self.context().ordinal(),
                 after,
             });
         if let Some(shared) = self.shared() {
@@ -119,6 +121,9 @@ impl Event {
         let life = self.context().life();
         self.check_wait()?;
         let snapshot = self.snapshot()?;
+        let _told = self
+            .context()
+            .told_wait(WaitKind::Event, None, Some(self.id()));
         match self.shared() {
             Some(shared) => shared.wait(shared.last()),
             None => {

@@ -18,7 +18,7 @@ use crate::kernel::Kernel;
 use crate::launch::LaunchConfig;
 use crate::mem::Allocation;
 use crate::memop::{self, MemOp};
-use crate::observe::HostEvent;
+use crate::observe::{HostEvent, WaitKind};
 use crate::params::Params;
 use crate::pointer::{DevicePtr, PointerKind};
 use crate::probed::{Probed, Role};
@@ -112,6 +112,8 @@ impl Stream {
             dynamic_shared,
             arguments: arguments.as_deref().unwrap_or(&[]),
             stream: Some(self.id()),
+            context: self.context().id(),
+            device: self.context().ordinal(),
         });
         self.submit_numbered(work, Work::Launch(run));
         if let Some(words) = words {
@@ -270,7 +272,12 @@ impl Stream {
         self.context().make_room();
         let stream = Some(self.id());
         let tools = &self.context().machine().tools;
-        let work = tools.announce(|work| HostEvent::HostFunction { work, stream });
+        let work = tools.announce(|work| HostEvent::HostFunction {
+            work,
+            stream,
+            context: self.context().id(),
+            device: self.context().ordinal(),
+        });
         self.submit_numbered(work, Work::Host(HostWork { function, always }));
         Ok(())
     }
@@ -343,6 +350,10 @@ impl Stream {
     /// the event's record was not captured; [`CaptureError::Merge`] if the event was recorded in another capture.
     pub fn wait_event(&self, event: &Event) -> Result<()> {
         self.check()?;
+        let kind = WaitKind::StreamEvent;
+        let _told = self
+            .context()
+            .told_wait(kind, Some(self.id()), Some(event.id()));
         match event.record_of()? {
             Record::Captured(recorded) => capture::wait_captured(self, recorded),
             _ if self.is_watched() && self.kind() != StreamKind::Legacy => {
@@ -421,6 +432,9 @@ impl Stream {
         let life = self.context().life();
         self.check_wait()?;
         self.check_not_watched()?;
+        let _told = self
+            .context()
+            .told_wait(WaitKind::Stream, Some(self.id()), None);
         self.wait();
         self.context().flush_output();
         self.context().waited(life)

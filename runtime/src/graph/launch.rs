@@ -40,6 +40,11 @@ impl GraphExec {
         let runs = plan.runs(0, own)?;
         self.check_allocations(&plan)?;
         stream.context().flush_output();
+        let tools = &stream.context().machine().tools;
+        tools.tell(|| HostEvent::LaunchGraph {
+            graph: self.id(),
+            stream: stream.id(),
+        });
         let holds = plan.hand_out(self.flags().auto_free);
         let references = Arc::clone(&state.references);
         let keep = match (holds.is_empty(), references.is_empty()) {
@@ -298,6 +303,8 @@ impl Made<'_> {
                         dynamic_shared: node.shared,
                         arguments: node.params.bytes(),
                         stream: None,
+                        context: context.id(),
+                        device: context.ordinal(),
                     });
                     self.numbered(number, context, Work::Launch(run), before.iter())
                 }
@@ -308,7 +315,7 @@ impl Made<'_> {
                 let number = here
                     .machine()
                     .tools
-                    .announce(|work| transfer.event(work, None));
+                    .announce(|work| transfer.event(work, &node.context, None));
                 let work =
                     device(
                         "a graph's copy",
@@ -323,7 +330,8 @@ impl Made<'_> {
             }
             NodeOp::Memset(node) => {
                 let (fill, short) = (node.fill, node.fill.is_short());
-                let number = here.machine().tools.announce(|work| fill.event(work, None));
+                let tools = &here.machine().tools;
+                let number = tools.announce(|work| fill.event(work, &node.context, None));
                 let work = device("a graph's fill", &node.context, short, move |context| {
                     fill.check(context).and_then(|_| fill.run())
                 });
@@ -332,7 +340,12 @@ impl Made<'_> {
             NodeOp::Host(node) => {
                 let stream = None;
                 let tools = &here.machine().tools;
-                let number = tools.announce(|work| HostEvent::HostFunction { work, stream });
+                let number = tools.announce(|work| HostEvent::HostFunction {
+                    work,
+                    stream,
+                    context: here.id(),
+                    device: here.ordinal(),
+                });
                 let node = Arc::clone(node);
                 let work = Work::Host(HostWork {
                     function: Box::new(move |_| (node.function)()),

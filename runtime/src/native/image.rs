@@ -145,7 +145,7 @@ impl PtxLoader {
             let mut log = String::new();
             let name = options.name.clone().unwrap_or_else(|| "image.ptx".into());
             let mut texts = Texts {
-                observes: !self.tools.is_empty(),
+                observes: self.tools.observe_kernels(),
                 prober: self.prober.as_deref().filter(|_| !options.unprobed),
                 probed: Vec::new(),
                 log: &mut log,
@@ -489,7 +489,7 @@ pub(super) struct PtxImage {
 
 impl PtxImage {
     fn new(loaded: Loaded, kind: Kind, log: String) -> PtxImage {
-        let (request, varies) = (kind.request, !kind.tools.is_empty());
+        let (request, varies) = (kind.request, kind.tools.observe_kernels());
         match loaded {
             Loaded::Whole(mut module) => {
                 let contents = module.take_contents();

@@ -476,7 +476,7 @@ const OBSERVED_CTAS: u64 = 16;
 /// Creates the receiver of a launch's events for the tools that observe the launch; `None` if no
 /// tool observes it.
 fn sink(code: &KernelCode, shape: &LaunchShape) -> Option<LaunchSink> {
-    let observers = code.observers.as_ref()?;
+    let observers = code.observers.as_ref().filter(|all| all.is_open())?;
     let observed = Shape {
         id: shape.grid_id,
         kernel_id: observers.id,

@@ -50,6 +50,10 @@ pub enum HostEvent<'a> {
         /// The ID of the stream to which the program submitted the work; `None` if the work is a
         /// node of a graph.
         stream: Option<u64>,
+        /// The ID of the context of the work ([`crate::Context::id`]).
+        context: u64,
+        /// The ordinal of the device of this context.
+        device: i32,
     },
     /// The program submits a copy of at least one byte.
     Copy {
@@ -63,9 +67,15 @@ pub enum HostEvent<'a> {
         to: u64,
         /// Address of the first byte of the source.
         from: u64,
+        /// The memory of the destination and that of the source.
+        places: [MemoryPlace; 2],
         /// The ID of the stream to which the program submitted the work; `None` if the work is a
         /// node of a graph.
         stream: Option<u64>,
+        /// The ID of the context of the work ([`crate::Context::id`]).
+        context: u64,
+        /// The ordinal of the device of this context.
+        device: i32,
     },
     /// The program submits a fill of at least one byte.
     Fill {
@@ -77,9 +87,15 @@ pub enum HostEvent<'a> {
         value: u32,
         /// Address of the first byte that is filled.
         to: u64,
+        /// The memory that is filled.
+        place: MemoryPlace,
         /// The ID of the stream to which the program submitted the work; `None` if the work is a
         /// node of a graph.
         stream: Option<u64>,
+        /// The ID of the context of the work ([`crate::Context::id`]).
+        context: u64,
+        /// The ordinal of the device of this context.
+        device: i32,
     },
     /// The program submits a host function.
     HostFunction {
@@ -88,6 +104,10 @@ pub enum HostEvent<'a> {
         /// The ID of the stream to which the program submitted the work; `None` if the work is a
         /// node of a graph.
         stream: Option<u64>,
+        /// The ID of the context of the work ([`crate::Context::id`]).
+        context: u64,
+        /// The ordinal of the device of this context.
+        device: i32,
     },
     /// The program submits a piece of work, which begins after this event.
     Submit {
@@ -108,10 +128,32 @@ pub enum HostEvent<'a> {
         /// The number of the work.
         work: u64,
     },
+    /// The program launches an executable graph. Then, on the same thread, follow the events of the graph's work.
+    LaunchGraph {
+        /// The ID of the executable graph ([`crate::graph::GraphExec::id`]).
+        graph: u64,
+        /// The ID of the stream.
+        stream: u64,
+    },
+    /// The program begins to wait for work, or makes a stream wait for a CUDA event.
+    BeginWait {
+        /// What waits for what.
+        kind: WaitKind,
+        /// The ID of the context.
+        context: u64,
+        /// The ID of the stream, unless the host waits for an event or a context.
+        stream: Option<u64>,
+        /// The ID of the CUDA event ([`crate::Event::id`]) for which the host or the stream waits.
+        event: Option<u64>,
+    },
+    /// The wait that the thread has begun last ends.
+    EndWait,
     /// The program has created a stream. Default streams cause no event.
     CreateStream {
         /// The ID of the stream ([`crate::Stream::id`]).
         stream: u64,
+        /// The ID of its context.
+        context: u64,
         /// The priority: 0, or a negative number for a higher priority.
         priority: i32,
         /// Whether the stream is ordered with the legacy default stream.
@@ -128,6 +170,10 @@ pub enum HostEvent<'a> {
         event: u64,
         /// The ID of the stream.
         stream: u64,
+        /// The ID of the context of the event.
+        context: u64,
+        /// The ordinal of the device of this context.
+        device: i32,
         /// The number of the newest work that the event waits for; `None` if there is none.
         after: Option<u64>,
     },
@@ -164,16 +210,30 @@ pub enum HostEvent<'a> {
         bytes: u64,
         /// The kind of the memory.
         kind: AllocationKind,
+        /// The ID of the context that owns the memory; 0 if no context does.
+        context: u64,
+        /// The ordinal of the device to which the memory belongs.
+        device: i32,
     },
     /// Memory is freed.
     Free {
         /// The address of the first byte of the memory.
         address: u64,
+        /// Number of bytes.
+        bytes: u64,
+        /// The kind of the memory.
+        kind: AllocationKind,
+        /// The ID of the context that owns the memory; 0 if no context does.
+        context: u64,
+        /// The ordinal of the device to which the memory belongs.
+        device: i32,
     },
     /// The program has loaded a module.
     LoadModule {
         /// The ID of the module: [`crate::Module::id`].
         module: u64,
+        /// The ID of its context.
+        context: u64,
         /// The properties of the kernels of the module.
         kernels: &'a [KernelInfo],
     },
@@ -181,6 +241,8 @@ pub enum HostEvent<'a> {
     UnloadModule {
         /// The ID of the module.
         module: u64,
+        /// The ID of its context.
+        context: u64,
     },
 }
 
@@ -380,4 +442,43 @@ pub enum AllocationKind {
     Managed,
     /// Pinned host memory.
     Pinned,
+}
+
+/// The memory of the source or the destination of a copy.
+///
+/// ```
+/// use margay::observe::MemoryPlace;
+///
+/// assert_ne!(MemoryPlace::Pageable, MemoryPlace::Pinned);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum MemoryPlace {
+    /// Host memory that the runtime does not know.
+    Pageable,
+    /// Host memory that the program has allocated through the runtime or registered.
+    Pinned,
+    /// Memory of the device with this ordinal.
+    Device(i32),
+    /// Managed memory.
+    Managed,
+}
+
+/// What waits for what.
+///
+/// ```
+/// use margay::observe::WaitKind;
+///
+/// assert_ne!(WaitKind::Stream, WaitKind::Context);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum WaitKind {
+    /// The host waits for a CUDA event.
+    Event,
+    /// A stream waits for a CUDA event. The call does not block.
+    StreamEvent,
+    /// The host waits for a stream.
+    Stream,
+    /// The host waits for all streams of a context.
+    Context,
 }

@@ -76,6 +76,7 @@
 mod buffer;
 mod event;
 mod events;
+mod gate;
 mod global;
 mod host;
 mod launch;
@@ -94,10 +95,11 @@ pub use events::{
     BarrierKind, Branch, CopyGroup, CopyOperation, Fence, Instruction, InstructionRun,
     SyncOperation, Synchronisation,
 };
+pub use gate::Gate;
 pub use global::set_global_tools;
 pub use host::{
     AllocationKind, Annotation, AnnotationKind, AnnotationPayload, CopyDirection, Dependence,
-    DependenceKind, HostEvent, Named,
+    DependenceKind, HostEvent, MemoryPlace, Named, WaitKind,
 };
 pub use launch::{Launch, Position};
 pub use margay_ir::module::{TextOperand, TextOperandKind};

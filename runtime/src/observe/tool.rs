@@ -1,6 +1,8 @@
 //! The trait that tools implement.
 
-use super::{Events, HostEvent, Launch, Request, Worker};
+use std::sync::Arc;
+
+use super::{Events, Gate, HostEvent, Launch, Request, Worker};
 use crate::engine::KernelInfo;
 
 /// A tool that observes kernels. The module's documentation ([`crate::observe`]) contains an example.
@@ -51,6 +53,15 @@ pub trait Tool: Send + Sync {
     /// tools of the process's runtime receive them.
     fn observes_calls(&self) -> bool {
         false
+    }
+
+    /// Returns the switch of a tool that is idle most of the time; the default is `None`. The runtime calls this method
+    /// once, when the runtime is created. While the gate is closed, the tool receives no events. The requests of a tool
+    /// with a gate may contain only the beginning and the end of launches ([`Request::launches`]), so the code of kernels
+    /// does not depend on the gate. [`HostEvent::Submit`] can be missing for work in contexts that existed before the
+    /// gate was opened.
+    fn gate(&self) -> Option<Arc<Gate>> {
+        None
     }
 
     /// Receives an event of the host. [`HostEvent`] states which thread calls this method.

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use margay_ir::observe::Selection;
 
-use super::{Events, HostEvent, Launch, Request, Tool, Worker};
+use super::{Events, Gate, HostEvent, Launch, Request, Tool, Worker};
 use crate::engine::KernelInfo;
 use crate::error::{Error, Result};
 
@@ -30,9 +30,16 @@ struct Registered {
     tool: Arc<dyn Tool>,
     name: String,
     failure: OnceLock<String>,
+    gate: Option<Arc<Gate>>,
 }
 
 impl Registered {
+    /// Returns whether the tool has no gate, or an open one.
+    #[inline]
+    fn is_open(&self) -> bool {
+        self.gate.as_ref().is_none_or(|gate| gate.is_open())
+    }
+
     /// Calls the tool. If the tool panics, or has panicked before, returns `None`.
     fn call<T>(&self, call: impl FnOnce(&dyn Tool) -> T) -> Option<T> {
         if self.failure.get().is_some() {
@@ -68,6 +75,10 @@ pub(crate) struct Tools {
     limit: usize,
     /// The indices in `all` of the tools that observe the host.
     of_host: Box<[usize]>,
+    /// Whether a tool without a gate observes the host.
+    always: bool,
+    /// The gates of the other tools that observe the host.
+    gates: Box<[Arc<Gate>]>,
 }
 
 /// Default of [`Tools::limit`], in 64-bit words: 64 MiB.
@@ -81,6 +92,7 @@ impl Tools {
             let name = catch_unwind(AssertUnwindSafe(|| tool.name().to_owned()));
             Registered {
                 name: name.unwrap_or_else(|_| "a tool without name".to_owned()),
+                gate: catch_unwind(AssertUnwindSafe(|| tool.gate())).unwrap_or(None),
                 tool,
                 failure: OnceLock::new(),
             }
@@ -88,8 +100,12 @@ impl Tools {
         let all: Vec<Registered> = tools.into_iter().map(named).collect();
         let observes = |registered: &Registered| registered.call(|tool| tool.observes_host());
         let of_host = (0..all.len()).filter(|&index| observes(&all[index]) == Some(true));
+        let of_host: Box<[usize]> = of_host.collect();
+        let gates = of_host.iter().map(|&index| all[index].gate.as_ref());
         Tools {
-            of_host: of_host.collect(),
+            always: gates.clone().any(|gate| gate.is_none()),
+            gates: gates.flatten().cloned().collect(),
+            of_host,
             all,
             limit: bytes.map_or(LIMIT, |bytes| bytes / 8),
         }
@@ -98,7 +114,7 @@ impl Tools {
     /// Passes an event of the host to the tools that observe the host.
     #[inline]
     pub(crate) fn tell<'a>(&self, event: impl FnOnce() -> HostEvent<'a>) {
-        if !self.of_host.is_empty() {
+        if self.observe_host() {
             self.tell_all(&event());
         }
     }
@@ -106,13 +122,17 @@ impl Tools {
     #[cold]
     fn tell_all(&self, event: &HostEvent<'_>) {
         for &index in &self.of_host {
-            self.all[index].call(|tool| tool.host(event));
+            let registered = &self.all[index];
+            if registered.is_open() {
+                registered.call(|tool| tool.host(event));
+            }
         }
     }
 
-    /// Returns whether a tool observes the host.
+    /// Returns whether a tool observes the host at the moment.
+    #[inline]
     pub(crate) fn observe_host(&self) -> bool {
-        !self.of_host.is_empty()
+        self.always || self.gates.iter().any(|gate| gate.is_open())
     }
 
     /// Numbers a new piece of work, and tells the tools that observe the host the event that describes it. Returns the
@@ -128,9 +148,9 @@ impl Tools {
         work
     }
 
-    /// Returns whether the runtime has no tools.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.all.is_empty()
+    /// Returns whether tools may observe what kernels do, besides their beginnings and ends.
+    pub(crate) fn observe_kernels(&self) -> bool {
+        self.all.iter().any(|registered| registered.gate.is_none())
     }
 
     /// Returns the tools that have panicked.
@@ -163,6 +183,12 @@ impl Tools {
                     "events that the tool `{}` requests: {}",
                     registered.name,
                     kind.name()
+                )));
+            }
+            if registered.gate.is_some() && request != Request::none().launches() {
+                return Err(Error::unsupported(format!(
+                    "events of kernels that the tool `{}`, which has a gate, requests",
+                    registered.name
                 )));
             }
             if !request.is_empty() {
@@ -210,11 +236,17 @@ impl Observers {
         self.tools.limit
     }
 
+    /// Returns whether a tool may want the events of a launch at the moment.
+    pub(crate) fn is_open(&self) -> bool {
+        let mut indices = self.requests.iter().map(|&(index, _)| index);
+        indices.any(|index| self.tools.all[index].is_open())
+    }
+
     /// Returns the tools that receive the events of the launch `launch`.
     pub(super) fn of_launch(&self, launch: &Launch) -> Vec<Arc<Receiver>> {
         let asked = self.requests.iter().filter(|(index, _)| {
             let tool = &self.tools.all[*index];
-            tool.call(|tool| tool.observes(launch)) == Some(true)
+            tool.is_open() && tool.call(|tool| tool.observes(launch)) == Some(true)
         });
         let receivers = asked.map(|&(index, request)| {
             Arc::new(Receiver {

@@ -40,9 +40,11 @@ impl Tool for Host {
             HostEvent::Free { .. } => "free".to_owned(),
             HostEvent::LoadModule { kernels, .. } => format!("load {}", kernels[0].name),
             HostEvent::UnloadModule { .. } => "unload".to_owned(),
-            HostEvent::Submit { .. } | HostEvent::BeginWork { .. } | HostEvent::EndWork { .. } => {
-                return;
-            }
+            HostEvent::Submit { .. }
+            | HostEvent::BeginWork { .. }
+            | HostEvent::EndWork { .. }
+            | HostEvent::BeginWait { .. }
+            | HostEvent::EndWait => return,
             _ => panic!("{event:?} is unknown"),
         };
         self.0.lock().push(text);

@@ -3,6 +3,7 @@
 mod delivery;
 mod engines;
 mod events;
+mod gate;
 mod host;
 mod kernels;
 mod probes;

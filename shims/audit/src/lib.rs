@@ -1,4 +1,5 @@
-//! `libmargay_audit.so`: makes NVIDIA's run-time compilers return PTX when a client requests machine code.
+//! `libmargay_audit.so`: makes NVIDIA's run-time compilers return PTX when a client requests machine code, and replaces
+//! the files of NVIDIA's `libcupti` ([`search`]).
 //!
 //! NVRTC (`nvrtcGetCUBIN`) and nvJitLink (`nvJitLinkGetLinkedCubin`) produce cubins, which no CPU can run. `margay run`
 //! starts a program with this library in `LD_AUDIT`. The dynamic linker then calls this library
@@ -23,10 +24,11 @@
 //! library, such as musl, `margay run` only sets environment variables.
 //!
 //! Invariants: no panic propagates out of a function of this library. The library does not affect
-//! programs that use neither of the two compilers.
+//! programs that use neither of the two compilers nor `libcupti`.
 
 pub mod jitlink;
 pub mod nvrtc;
+pub mod search;
 pub mod slots;
 mod symbols;
 
@@ -51,6 +53,26 @@ const BIND_FROM: c_uint = 2;
 #[unsafe(no_mangle)]
 pub extern "C" fn la_version(offered: c_uint) -> c_uint {
     offered.min(VERSION)
+}
+
+/// Returns the path that the dynamic linker tries for a file: the given one, or that of a file which replaces NVIDIA's
+/// ([`search`]). The dynamic linker calls this function for each path that it is about to try.
+///
+/// # Safety
+/// The dynamic linker calls this function with a C string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn la_objsearch(
+    name: *const c_char,
+    _cookie: *mut usize,
+    _flag: c_uint,
+) -> *const c_char {
+    if name.is_null() {
+        return name;
+    }
+    // SAFETY: the dynamic linker passes a C string.
+    let given = unsafe { CStr::from_ptr(name) };
+    let found = catch_unwind(AssertUnwindSafe(|| search::replacement(given)));
+    found.ok().flatten().map_or(name, CStr::as_ptr)
 }
 
 /// Sets the cookie of a file to the number of the file's slot plus 1, or to 0 if the file is not

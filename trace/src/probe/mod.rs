@@ -141,7 +141,7 @@ impl Tool for Neutrino {
             HostEvent::Allocate { address, bytes, .. } => {
                 folder.log(&[Event::Alloc(0, address, bytes)]);
             }
-            HostEvent::Free { address } => folder.log(&[Event::Free(0, address)]),
+            HostEvent::Free { address, .. } => folder.log(&[Event::Free(0, address)]),
             HostEvent::LoadModule { kernels, .. } => {
                 folder.log(&[Event::Module(&format!("load {} kernels", kernels.len()))]);
             }

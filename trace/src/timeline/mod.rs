@@ -488,6 +488,7 @@ impl Tool for Recorder {
                 to,
                 from,
                 stream,
+                ..
             } => {
                 let args = vec![
                     ("bytes", Argument::Number(bytes)),
@@ -503,6 +504,7 @@ impl Tool for Recorder {
                 value,
                 to,
                 stream,
+                ..
             } => {
                 let args = vec![
                     ("bytes", Argument::Number(bytes)),
@@ -511,7 +513,7 @@ impl Tool for Recorder {
                 ];
                 self.describe(work, ("Memset".to_owned(), category::MEMSET), args, stream);
             }
-            HostEvent::HostFunction { work, stream } => {
+            HostEvent::HostFunction { work, stream, .. } => {
                 let name = "Host function".to_owned();
                 self.describe(work, (name, category::HOST_FUNCTION), Vec::new(), stream);
             }
@@ -535,8 +537,9 @@ impl Tool for Recorder {
                 address,
                 bytes,
                 kind,
+                ..
             } => self.allocated(address, bytes, kind),
-            HostEvent::Free { address } => self.freed(address),
+            HostEvent::Free { address, .. } => self.freed(address),
             _ => {}
         }
     }

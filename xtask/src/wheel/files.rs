@@ -12,11 +12,13 @@ use crate::{Outcome, exec};
 
 /// The driver library, and the other libraries that programs under `margay run` load from the same
 /// folder.
-const LIBRARIES: [&str; 4] = [
+const LIBRARIES: [&str; 6] = [
     "libcuda.so",
     "libnvidia_ml.so",
     "libmargay_audit.so",
     "libgpuocelot.so",
+    "libcupti_12.so",
+    "libcupti_13.so",
 ];
 
 /// Each shell, and the path below the folder `share` at which the shell expects Margay's completion
@@ -40,7 +42,7 @@ impl Data {
     }
 
     /// Returns the paths of the libraries in the folder.
-    pub(super) fn libraries(&self) -> [PathBuf; 4] {
+    pub(super) fn libraries(&self) -> [PathBuf; 6] {
         LIBRARIES.map(|name| self.at("lib/margay").join(name))
     }
 
