@@ -112,8 +112,8 @@ impl LoadStore {
         self.cache.reset(ways);
     }
 
-    /// Makes all lines invalid that arrived before a memory barrier, which ends at this time. As in the simulator, a cache
-    /// that a kernel begins with all lines invalid has this too.
+    /// Makes all sectors invalid that arrive before a memory barrier ends, which is at this time. The simulator does this if
+    /// kernels also begin with an empty cache ([`L1Shape::flush`]). A barrier does not wait for the answers to stores.
     pub(crate) fn invalidate(&mut self, now: Cycle) {
         if self.flushes && now > self.invalidated[0] {
             self.invalidated = [now, self.invalidated[0]];
