@@ -99,6 +99,17 @@ fn subscribers_receive_what_a_program_does() {
             calls[begin..].join(" "),
             expected.split_whitespace().collect::<Vec<_>>().join(" ")
         );
+        // The first argument of a call, at its beginning and its end: streams are destroyed in the order b, a, and the
+        // program has waited for b and then for a.
+        for point in ["28", "29"] {
+            let handles = |function: &str| -> Vec<&str> {
+                let calls = of(point).filter(|line| field(line, "fn=") == function);
+                calls.map(|line| field(line, "{args=")).collect()
+            };
+            let waited = handles("cuStreamSynchronize");
+            assert_eq!(handles("cuStreamDestroy_v2"), [waited[1], waited[0]]);
+            assert_ne!(waited[0], waited[1]);
+        }
         // 6 kernels and 3 copies run. Each site has one node: the kernel in a stream, and the copies.
         assert_eq!([of("10").count(), of("11").count()], [9, 9], "{log:#?}");
         let nodes = of("4")

@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 use margay::observe::{HostEvent, Tool, set_global_tools};
 use margay::probe::set_global_prober;
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, Parameters};
 use crate::result::CuResult;
 use crate::{probes, profiling, records, traces};
 
@@ -80,7 +80,7 @@ pub(crate) fn follow_calls(on: bool) {
 /// Functions that are called around each call of the driver API while tools may want to receive calls.
 pub(crate) struct CallObserver {
     /// Called before the call. The result is passed to `leave`.
-    pub(crate) enter: fn(&'static str, Arguments<'_>) -> Option<Box<dyn Any>>,
+    pub(crate) enter: fn(&'static str, &Arc<Parameters>) -> Option<Box<dyn Any>>,
     /// Called after the call, with the function's name and its result.
     pub(crate) leave: fn(Option<Box<dyn Any>>, &str, CuResult),
 }
@@ -107,15 +107,25 @@ pub(crate) fn around(
 ) -> CuResult {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let call = NEXT.fetch_add(1, Ordering::Relaxed);
-    tell(&HostEvent::BeginCall { call, name });
+    let parameters = Arc::new(Parameters::of(arguments));
+    tell(&HostEvent::BeginCall {
+        call,
+        name,
+        arguments: parameters.words(),
+    });
     let observer = OBSERVER.get();
-    let site = observer.and_then(|observer| (observer.enter)(name, arguments));
+    let site = observer.and_then(|observer| (observer.enter)(name, &parameters));
     let code = body();
     if let Some(observer) = observer {
         (observer.leave)(site, name, code);
     }
     let result = code.0;
-    tell(&HostEvent::EndCall { call, name, result });
+    tell(&HostEvent::EndCall {
+        call,
+        name,
+        arguments: parameters.words(),
+        result,
+    });
     code
 }
 

@@ -368,9 +368,11 @@ fn wait_kind(function: &str) -> Option<WaitKind> {
 }
 
 impl Publisher {
-    fn begin_call(&self, name: &'static str) {
+    fn begin_call(&self, name: &'static str, arguments: &[u64]) {
         let function = function(name);
-        let call = self.producer.call_enter(function, Arguments::NONE);
+        let call = self
+            .producer
+            .call_enter(function, Arguments::of_words(arguments));
         let wait = wait_kind(name).map(|kind| self.producer.wait_begin(function, kind));
         let open = Open {
             function,
@@ -380,7 +382,7 @@ impl Publisher {
         let _ = CALLS.try_with(|calls| calls.borrow_mut().push(open));
     }
 
-    fn end_call(&self, name: &str, result: u32) {
+    fn end_call(&self, name: &str, arguments: &[u64], result: u32) {
         let open = CALLS.try_with(|calls| calls.borrow_mut().pop());
         let Ok(Some(open)) = open else {
             return;
@@ -392,8 +394,12 @@ impl Publisher {
             self.producer
                 .diagnostic(&format!("{name} failed with CUresult {result}"));
         }
-        self.producer
-            .call_exit(open.call, open.function, Arguments::NONE, result);
+        self.producer.call_exit(
+            open.call,
+            open.function,
+            Arguments::of_words(arguments),
+            result,
+        );
     }
 
     fn describe(&self, work: u64, described: Work) {
@@ -431,8 +437,15 @@ impl Tool for Publisher {
 
     fn host(&self, event: &HostEvent<'_>) {
         match *event {
-            HostEvent::BeginCall { name, .. } => self.begin_call(name),
-            HostEvent::EndCall { name, result, .. } => self.end_call(name, result),
+            HostEvent::BeginCall {
+                name, arguments, ..
+            } => self.begin_call(name, arguments),
+            HostEvent::EndCall {
+                name,
+                arguments,
+                result,
+                ..
+            } => self.end_call(name, arguments, result),
             HostEvent::Launch {
                 launch,
                 work,

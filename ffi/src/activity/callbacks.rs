@@ -9,6 +9,7 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::ffi::{c_char, c_void};
 use std::ptr::{null, null_mut};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use margay_activity::interface::{
@@ -18,7 +19,7 @@ use margay_activity::{Name, callbacks};
 use parking_lot::Mutex;
 
 use super::{announce_context, announce_devices};
-use crate::arguments::Arguments;
+use crate::arguments::Parameters;
 use crate::guard::symbol_of;
 use crate::handles::handle_of;
 use crate::handles::{FunctionObject, contexts, current_handle, functions, modules, streams};
@@ -122,63 +123,11 @@ fn call_client<T>(domain_of: u32, number: u32, data: &T) {
     INSIDE.set(false);
 }
 
-/// The arguments of a call, as a structure with one field for each argument.
-struct Parameters {
-    words: Vec<u64>,
-    /// The place of each argument: its offset and its size.
-    places: Vec<(usize, usize)>,
-}
-
-impl Parameters {
-    fn of(arguments: Arguments<'_>) -> Parameters {
-        let mut places = Vec::with_capacity(arguments.len());
-        let mut end = 0usize;
-        for (_, argument) in arguments {
-            let start = end.next_multiple_of(align_of_val(*argument));
-            places.push((start, size_of_val(*argument)));
-            end = start + size_of_val(*argument);
-        }
-        let mut bytes = vec![0u8; end.next_multiple_of(8)];
-        for ((_, argument), &(start, size)) in arguments.iter().zip(&places) {
-            let from = std::ptr::from_ref(*argument).cast::<u8>();
-            // SAFETY: the argument has `size` bytes. It is a value that C passes, which has no padding that is read
-            // as anything but bytes of the structure.
-            let value = unsafe { std::slice::from_raw_parts(from, size) };
-            bytes[start..start + size].copy_from_slice(value);
-        }
-        let (words, _) = bytes.as_chunks::<8>();
-        Parameters {
-            words: words.iter().map(|word| u64::from_ne_bytes(*word)).collect(),
-            places,
-        }
-    }
-
-    fn start(&self) -> *const c_void {
-        self.words.as_ptr().cast()
-    }
-
-    /// Returns an argument that is a pointer or a handle.
-    fn word(&self, index: usize) -> Option<usize> {
-        let &(start, size) = self.places.get(index)?;
-        match size {
-            8 => Some(*self.words.get(start / 8)? as usize),
-            _ => None,
-        }
-    }
-
-    /// Returns the handle that a successful call has stored in the variable to which an argument points.
-    fn stored(&self, index: usize) -> Option<usize> {
-        let place = self.word(index)? as *const usize;
-        // SAFETY: the call has succeeded, so it has stored a handle at this address.
-        (!place.is_null()).then(|| unsafe { place.read() })
-    }
-}
-
 /// A call around which the client is called.
 struct Site {
     name: &'static str,
     number: Option<u32>,
-    parameters: Parameters,
+    parameters: Arc<Parameters>,
     symbol: Option<Name>,
     data: u64,
 }
@@ -227,7 +176,7 @@ fn launched(symbol: &str, parameters: &Parameters) -> Option<Name> {
 pub(super) const OBSERVER: CallObserver = CallObserver { enter, leave };
 
 /// Calls the client before a call of the driver API. Returns what [`leave`] needs, if the client wants callbacks.
-fn enter(name: &'static str, arguments: Arguments<'_>) -> Option<Box<dyn Any>> {
+fn enter(name: &'static str, parameters: &Arc<Parameters>) -> Option<Box<dyn Any>> {
     if !any() || INSIDE.get() {
         return None;
     }
@@ -239,7 +188,7 @@ fn enter(name: &'static str, arguments: Arguments<'_>) -> Option<Box<dyn Any>> {
     if number.is_none() && !others {
         return None;
     }
-    let parameters = Parameters::of(arguments);
+    let parameters = Arc::clone(parameters);
     let symbol = number.and_then(|_| launched(symbol_of(name), &parameters));
     let mut site = Box::new(Site {
         name,
@@ -377,20 +326,6 @@ fn tell_wait(number: u32, context: usize, stream: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::CUstream;
-
-    #[test]
-    fn arguments_become_the_fields_of_a_structure() {
-        // struct { unsigned a; void *b; unsigned char c; unsigned d; CUstream e; }
-        let (a, b, c, d, e) = (1u32, 0x22usize as *const c_void, 3u8, 4u32, CUstream(0x55));
-        let parameters = Parameters::of(&[("a", &a), ("b", &b), ("c", &c), ("d", &d), ("e", &e)]);
-        assert_eq!(
-            parameters.places,
-            [(0, 4), (8, 8), (16, 1), (20, 4), (24, 8)]
-        );
-        assert_eq!(parameters.words, [1, 0x22, 3 | 4 << 32, 0x55]);
-        assert_eq!((parameters.word(1), parameters.word(0)), (Some(0x22), None));
-    }
 
     #[test]
     fn callbacks_are_requested_by_number_and_by_domain() {

@@ -183,6 +183,8 @@ pub enum HostEvent<'a> {
         call: u64,
         /// The name of the exported function, such as `cuMemAlloc_v2`.
         name: &'static str,
+        /// The arguments, in the layout of a C structure with one field for each argument, in words of 8 bytes.
+        arguments: &'a [u64],
     },
     /// A function of the driver API returns.
     EndCall {
@@ -190,6 +192,8 @@ pub enum HostEvent<'a> {
         call: u64,
         /// The name of the exported function.
         name: &'static str,
+        /// The arguments, as at the beginning of the call.
+        arguments: &'a [u64],
         /// The result: a `CUresult`, 0 for success.
         result: u32,
     },

@@ -309,7 +309,7 @@ impl Tool for Recorder {
 
     fn host(&self, event: &HostEvent<'_>) {
         match *event {
-            HostEvent::BeginCall { call, name } => self.begin_call(call, name),
+            HostEvent::BeginCall { call, name, .. } => self.begin_call(call, name),
             HostEvent::EndCall { call, result, .. } => self.end_call(call, result),
             HostEvent::Launch {
                 launch,

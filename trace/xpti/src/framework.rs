@@ -100,6 +100,16 @@ impl Arguments<'_> {
     pub const NONE: Arguments<'static> = Arguments(ptr::null(), PhantomData);
 }
 
+impl<'a> Arguments<'a> {
+    /// Returns the arguments in a structure that consists of these words. Without words, there are no arguments.
+    pub fn of_words(words: &'a [u64]) -> Arguments<'a> {
+        match words.is_empty() {
+            true => Arguments::NONE,
+            false => Arguments(words.as_ptr().cast(), PhantomData),
+        }
+    }
+}
+
 impl<'a, T> From<&'a T> for Arguments<'a> {
     fn from(structure: &'a T) -> Self {
         Arguments(ptr::from_ref(structure).cast(), PhantomData)
