@@ -99,8 +99,8 @@ fn subscribers_receive_what_a_program_does() {
             calls[begin..].join(" "),
             expected.split_whitespace().collect::<Vec<_>>().join(" ")
         );
-        // The first argument of a call, at its beginning and its end: streams are destroyed in the order b, a, and the
-        // program has waited for b and then for a.
+        // The first argument of a call, at its beginning and its end. The program waits for stream b and then for a, and
+        // destroys a and then b.
         for point in ["28", "29"] {
             let handles = |function: &str| -> Vec<&str> {
                 let calls = of(point).filter(|line| field(line, "fn=") == function);
