@@ -189,7 +189,7 @@ fn of_branch(lanes: u64) -> Vec<&'static str> {
         source: SourceRow::default(),
         function: "k".to_owned(),
         index: 0,
-        guarded: false,
+        guarded: opcode == "bra",
         opcode: opcode.to_owned(),
         counts: InstructionCounts {
             warps: 100,
