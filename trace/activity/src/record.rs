@@ -229,6 +229,46 @@ pub struct Call {
     pub result: u32,
 }
 
+/// The device attributes (`CUdevice_attribute`) in [`Device::attributes`], each with the offset of its value.
+pub const DEVICE_ATTRIBUTES: [(i32, usize); 26] = [
+    // TOTAL_CONSTANT_MEMORY, L2_CACHE_SIZE, WARP_SIZE, CLOCK_RATE
+    (9, 24),
+    (38, 28),
+    (10, 32),
+    (13, 36),
+    // ASYNC_ENGINE_COUNT, MULTIPROCESSOR_COUNT
+    (40, 40),
+    (16, 44),
+    // MAX_BLOCKS_PER_MULTIPROCESSOR, MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, MAX_REGISTERS_PER_MULTIPROCESSOR
+    (106, 56),
+    (81, 60),
+    (82, 64),
+    // MAX_REGISTERS_PER_BLOCK, MAX_SHARED_MEMORY_PER_BLOCK, MAX_THREADS_PER_BLOCK
+    (12, 68),
+    (8, 72),
+    (1, 76),
+    // MAX_BLOCK_DIM, MAX_GRID_DIM
+    (2, 80),
+    (3, 84),
+    (4, 88),
+    (5, 92),
+    (6, 96),
+    (7, 100),
+    // COMPUTE_CAPABILITY_MAJOR, COMPUTE_CAPABILITY_MINOR, ECC_ENABLED
+    (75, 104),
+    (76, 108),
+    (32, 116),
+    // MAX_THREADS_PER_MULTIPROCESSOR, which becomes a number of warps
+    (39, 52),
+    // CONCURRENT_KERNELS, which becomes a flag
+    (31, 4),
+    // MEMORY_CLOCK_RATE and GLOBAL_MEMORY_BUS_WIDTH, which become a bandwidth
+    (36, 8),
+    (37, 8),
+    // NUMA_ID of the device's memory
+    (134, 180),
+];
+
 /// A device.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Device {
@@ -240,8 +280,8 @@ pub struct Device {
     pub uuid: [u8; 16],
     /// Number of bytes of memory.
     pub memory: u64,
-    /// Values of device attributes (`CUdevice_attribute`), in the order of [`crate::layout::DEVICE_ATTRIBUTES`].
-    pub attributes: [u32; crate::layout::DEVICE_ATTRIBUTES.len()],
+    /// Values of device attributes (`CUdevice_attribute`), in the order of [`DEVICE_ATTRIBUTES`].
+    pub attributes: [u32; DEVICE_ATTRIBUTES.len()],
 }
 
 /// A context.
