@@ -77,10 +77,13 @@ pub(crate) fn follow_calls(on: bool) {
     OBSERVES_CALLS.store(on || traces::observe_calls(), Ordering::Relaxed);
 }
 
+/// A function that is called before a call, with the name of the called function and its arguments.
+pub(crate) type Enter = fn(&'static str, &Arc<Parameters>) -> Option<Box<dyn Any>>;
+
 /// Functions that are called around each call of the driver API while tools may want to receive calls.
 pub(crate) struct CallObserver {
     /// Called before the call. The result is passed to `leave`.
-    pub(crate) enter: fn(&'static str, &Arc<Parameters>) -> Option<Box<dyn Any>>,
+    pub(crate) enter: Enter,
     /// Called after the call, with the function's name and its result.
     pub(crate) leave: fn(Option<Box<dyn Any>>, &str, CuResult),
 }

@@ -21,7 +21,7 @@ use super::bodies::Bodies;
 use super::cache::ImageCache;
 use super::compile;
 use super::disk::Caching;
-use super::kernel::{NativeCode, PtxKernel, Source};
+use super::kernel::{NativeCode, Probed, PtxKernel, Source};
 use super::link;
 use super::shared::Symbols;
 use crate::engine::{
@@ -32,7 +32,7 @@ use crate::environment::narrow_addresses;
 use crate::error::{Error, Result};
 use crate::fault::FloatMode;
 use crate::observe::Tools;
-use crate::probe::{ProbedKernel, Prober, Probes, PtxText, Rewritten};
+use crate::probe::{ProbedKernel, Prober, PtxText, Rewritten};
 
 /// The first handle that is assigned to a function. Handles are non-canonical addresses, so they
 /// differ from all data pointers.
@@ -474,7 +474,7 @@ pub(super) struct PtxImage {
     /// The kernels with the parameters that programs see.
     kernels: Vec<KernelInfo>,
     /// For each kernel with probes, by its index in `kernels`: its properties with all parameters, and its probes.
-    probed: FxHashMap<usize, Arc<(KernelInfo, Arc<dyn Probes>)>>,
+    probed: FxHashMap<usize, Arc<Probed>>,
     /// The IDs of the kernels' functions, in the order of `kernels`.
     functions: Vec<FuncId>,
     variables: Vec<VariableInfo>,
@@ -514,8 +514,9 @@ impl PtxImage {
             let Some(index) = found else { continue };
             let shown = without_added(&self.kernels[index], kernel.parameters);
             let complete = std::mem::replace(&mut self.kernels[index], shown);
+            let probes = kernel.probes;
             self.probed
-                .insert(index, Arc::new((complete, kernel.probes)));
+                .insert(index, Arc::new(Probed { complete, probes }));
         }
         self
     }
@@ -555,7 +556,7 @@ impl PtxImage {
     /// Returns the properties of a kernel with all its parameters.
     fn complete_info(&self, index: usize) -> &KernelInfo {
         match self.probed.get(&index) {
-            Some(probed) => &probed.0,
+            Some(probed) => &probed.complete,
             None => &self.kernels[index],
         }
     }

@@ -546,7 +546,7 @@ impl NativeCode {
 pub(super) struct PtxKernel {
     source: Arc<Source>,
     /// If the kernel has probes: its properties without the parameters that the probes add, and the probes.
-    probed: Option<Probed>,
+    probed: Option<Shown>,
     /// The kernel's sizes. The first call that needs them waits for `reading` and sets this field.
     sizes: OnceLock<Result<KernelSizes>>,
     reading: Slot<KernelSizes>,
@@ -557,11 +557,18 @@ pub(super) struct PtxKernel {
     interpreted: Slot<Arc<KernelCode>>,
 }
 
-/// The properties of a kernel that programs see; its properties with all parameters, and its probes.
-type Probed = (KernelInfo, Arc<(KernelInfo, Arc<dyn Probes>)>);
+/// A kernel with probes.
+pub(super) struct Probed {
+    /// The properties of the kernel with all parameters.
+    pub(super) complete: KernelInfo,
+    pub(super) probes: Arc<dyn Probes>,
+}
+
+/// The properties of a kernel that programs see, and the kernel with its probes.
+type Shown = (KernelInfo, Arc<Probed>);
 
 impl PtxKernel {
-    pub(super) fn new(source: Source, probed: Option<Probed>) -> PtxKernel {
+    pub(super) fn new(source: Source, probed: Option<Shown>) -> PtxKernel {
         PtxKernel {
             source: Arc::new(source),
             probed,
@@ -825,7 +832,7 @@ impl Engine for PtxKernel {
 
     fn probes(&self) -> Option<(&Arc<dyn Probes>, &KernelInfo)> {
         let (_, probed) = self.probed.as_ref()?;
-        Some((&probed.1, &probed.0))
+        Some((&probed.probes, &probed.complete))
     }
 
     fn sizes(&self, deadline: Option<Instant>) -> Result<KernelSizes> {

@@ -65,6 +65,15 @@ impl Map {
     }
 }
 
+/// A result file that was written.
+struct Saved {
+    path: String,
+    /// The size of the file.
+    bytes: u64,
+    /// The maps that had no space for all records, and the number of records that are missing.
+    dropped: Vec<(String, u64)>,
+}
+
 /// The probes of a launch.
 pub(super) struct Run {
     shared: Arc<Shared>,
@@ -148,11 +157,8 @@ impl Run {
         lines
     }
 
-    /// Writes the result file, and returns the lines about it.
-    fn save(
-        &self,
-        memory: &dyn Memory,
-    ) -> std::result::Result<(String, u64, Vec<(String, u64)>), String> {
+    /// Writes the result file.
+    fn save(&self, memory: &dyn Memory) -> std::result::Result<Saved, String> {
         let sizes = self.sizes.lock().clone();
         let sizes = sizes.iter().zip(&self.blocks);
         // A block has at least one byte, also if its map needs none.
@@ -180,7 +186,11 @@ impl Run {
         };
         let path = self.shared.folder.save(&result);
         let path = path.map_err(|error| error.to_string())?;
-        Ok((path.to_string_lossy().into_owned(), result.bytes(), dropped))
+        Ok(Saved {
+            path: path.to_string_lossy().into_owned(),
+            bytes: result.bytes(),
+            dropped,
+        })
     }
 
     /// Saves the results, runs the callback, and adds the lines about both to the log.
@@ -189,12 +199,10 @@ impl Run {
         let saved = self.save(end.memory);
         let mut lines = Vec::new();
         match &saved {
-            Ok((path, bytes, dropped)) => {
-                let dropped = dropped
-                    .iter()
-                    .map(|(map, count)| Event::Dropped(map, *count));
-                lines.extend(dropped);
-                lines.push(Event::Saved(path, *bytes));
+            Ok(saved) => {
+                let dropped = saved.dropped.iter();
+                lines.extend(dropped.map(|(map, count)| Event::Dropped(map, *count)));
+                lines.push(Event::Saved(&saved.path, saved.bytes));
             }
             Err(error) => lines.push(Event::NotSaved(error)),
         }
@@ -206,7 +214,7 @@ impl Run {
         let folder = &self.shared.folder;
         folder.log(&lines);
         match &saved {
-            Ok((path, _, dropped)) => {
+            Ok(Saved { path, dropped, .. }) => {
                 for (map, count) in dropped {
                     margay::files::tell(format_args!("margay: {map}: {count} records dropped"));
                 }
