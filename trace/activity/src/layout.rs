@@ -1,6 +1,6 @@
 //! Records as the structures of `cupti_activity.h`.
 //!
-//! [`write`] produces the structure of the newest known toolkit. The structures of older toolkits are prefixes of it:
+//! [`write()`] produces the structure of the newest known toolkit. The structures of older toolkits are prefixes of it:
 //! new fields were only appended, so [`size`] is all that differs between toolkits. The test `layouts` compares both
 //! with tables that C programs print from the headers.
 
