@@ -20,7 +20,7 @@
 //! }));
 //! recorder.set_kind(Kind::Copy, true);
 //! let runtime = margay::Runtime::builder().tool(recorder).build()?;
-//! runtime.alloc_from(&[1u32, 2, 3])?.to_vec()?;
+//! runtime.upload(&[1u32, 2, 3])?.to_vec()?;
 //! let records = queue.take();
 //! assert!(matches!(&records[..], [Record::Copy(there), Record::Copy(_)] if there.bytes == 12));
 //! # Ok::<(), margay::Error>(())
