@@ -4,7 +4,6 @@
 //! (`margay_trace::probe`).
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -64,15 +63,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "TRAIT", conflicts_with = "compat",
           value_parser = clap::builder::PossibleValuesParser::new(["substring", "base", "behind"]))]
     quirk: Vec<String>,
-    /// The program and its arguments.
-    #[arg(
-        required = true,
-        trailing_var_arg = true,
-        allow_hyphen_values = true,
-        value_name = "PROGRAM",
-        value_hint = clap::ValueHint::CommandWithArguments
-    )]
-    program: Vec<OsString>,
+    #[command(flatten)]
+    program: run::Program,
 }
 
 /// Runs the program, and names the folders of results.
@@ -82,7 +74,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         note("margay: --driver has no effect");
     }
     let folder = absolute("--tracedir", &arguments.tracedir)?;
-    let mut command = run::command(&arguments.run, &arguments.program)?;
+    let mut command = run::command(&arguments.run, &arguments.program.words)?;
     command
         .env("MARGAY_PROBE", probe)
         .env("MARGAY_PROBE_DIR", &folder)
@@ -113,7 +105,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         None => command.env_remove("MARGAY_PROBE_CALLBACK"),
     };
     let before = folders(&folder);
-    let failed = |error| run::cannot_run(&arguments.program, &error);
+    let failed = |error| run::cannot_run(&arguments.program.words, &error);
     let (_, status) = signals::run(&mut command).map_err(failed)?;
     let new: Vec<PathBuf> = folders(&folder).difference(&before).cloned().collect();
     if new.is_empty() {

@@ -36,15 +36,23 @@ The exit code is the program's; 127 when there is no such program, 126 when it c
 pub(crate) struct Arguments {
     #[command(flatten)]
     options: Options,
+    #[command(flatten)]
+    program: Program,
+}
+
+/// The program that a command runs.
+#[derive(clap::Args)]
+pub(crate) struct Program {
     /// The program and its arguments.
     #[arg(
         required = true,
         trailing_var_arg = true,
         allow_hyphen_values = true,
+        id = "program",
         value_name = "PROGRAM",
         value_hint = clap::ValueHint::CommandWithArguments
     )]
-    program: Vec<OsString>,
+    pub(crate) words: Vec<OsString>,
 }
 
 /// The options with which a program runs.
@@ -285,8 +293,8 @@ pub(crate) fn command(arguments: &Options, program: &[OsString]) -> Result<Comma
 
 /// Replaces this process by the program; returns only if this fails.
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
-    let error = command(&arguments.options, &arguments.program)?.exec();
-    Err(cannot_run(&arguments.program, &error))
+    let error = command(&arguments.options, &arguments.program.words)?.exec();
+    Err(cannot_run(&arguments.program.words, &error))
 }
 
 /// Returns the failure of a program that did not start.

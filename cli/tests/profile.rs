@@ -2,36 +2,22 @@
 
 #[path = "common/built.rs"]
 mod built;
+#[path = "common/command.rs"]
+mod command;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use serde_json::Value;
 
 /// A new folder with the compiled program.
 fn folder(name: &str) -> PathBuf {
-    let program = built::program("profile", &format!("profile-{name}"), &[]);
-    program.parent().unwrap().to_owned()
+    command::folder("profile", &format!("profile-{name}"))
 }
 
 /// The exit code, the standard output and the standard error of `margay profile`.
 fn profile(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_margay"))
-        .arg("profile")
-        .args(arguments)
-        .current_dir(folder)
-        .env("MARGAY_LIBCUDA", built::library())
-        .env("XDG_RUNTIME_DIR", folder)
-        .env("MARGAY_CACHE", "0")
-        .output()
-        .unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    (
-        output.status.code().unwrap(),
-        text(output.stdout),
-        text(output.stderr),
-    )
+    command::run(folder, "profile", arguments)
 }
 
 fn json(folder: &Path, name: &str) -> Value {

@@ -3,6 +3,8 @@
 
 #[path = "common/built.rs"]
 mod built;
+#[path = "common/command.rs"]
+mod command;
 #[path = "common/xpti_library.rs"]
 mod xpti_library;
 
@@ -14,27 +16,12 @@ use serde_json::Value;
 
 /// A new folder with a compiled program.
 fn folder(program: &str, name: &str) -> PathBuf {
-    let program = built::program(program, &format!("trace-{name}"), &[]);
-    program.parent().unwrap().to_owned()
+    command::folder(program, &format!("trace-{name}"))
 }
 
 /// The exit code, the standard output and the standard error of `margay trace`.
 fn trace(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_margay"))
-        .arg("trace")
-        .args(arguments)
-        .current_dir(folder)
-        .env("MARGAY_LIBCUDA", built::library())
-        .env("XDG_RUNTIME_DIR", folder)
-        .env("MARGAY_CACHE", "0")
-        .output()
-        .unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    (
-        output.status.code().unwrap(),
-        text(output.stdout),
-        text(output.stderr),
-    )
+    command::run(folder, "trace", arguments)
 }
 
 #[test]

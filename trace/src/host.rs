@@ -1,5 +1,7 @@
 //! What the tools that receive the events of the host have in common.
 
+use rustix::time::ClockId;
+
 /// The number of pieces of work that are kept after their ends, so that later work can name them.
 pub(crate) const MOST_ENDED: usize = 1 << 16;
 
@@ -25,4 +27,15 @@ pub(crate) fn waited_for(function: &str) -> Option<Waited> {
 pub(crate) fn is_failure(result: u32) -> bool {
     const NOT_READY: u32 = 600;
     result != 0 && result != NOT_READY
+}
+
+/// Returns the time of a clock of the system in nanoseconds.
+pub(crate) fn nanoseconds(clock: ClockId) -> u64 {
+    let time = rustix::time::clock_gettime(clock);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Returns the number that Linux gives the calling thread.
+pub(crate) fn thread_number() -> u64 {
+    rustix::thread::gettid().as_raw_nonzero().get() as u64
 }

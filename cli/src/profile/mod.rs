@@ -10,7 +10,6 @@ mod html;
 mod table;
 mod units;
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use margay_cli::input;
@@ -48,15 +47,8 @@ pub(crate) struct Arguments {
     /// Write the profile to a file, whose name must end in .html, .json or .csv. May be repeated.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     report: Vec<PathBuf>,
-    /// The program and its arguments.
-    #[arg(
-        required = true,
-        trailing_var_arg = true,
-        allow_hyphen_values = true,
-        value_name = "PROGRAM",
-        value_hint = clap::ValueHint::CommandWithArguments
-    )]
-    program: Vec<OsString>,
+    #[command(flatten)]
+    program: run::Program,
 }
 
 /// What to do with profiles that were saved.
@@ -195,15 +187,15 @@ fn profile(arguments: &Arguments) -> Outcome {
     let forms = forms(&arguments.report)?;
     let folder = folder::Folder::new()
         .map_err(|error| format!("cannot create a folder for the profiles: {error}"))?;
-    let mut command = run::command(&arguments.run, &arguments.program)?;
+    let mut command = run::command(&arguments.run, &arguments.program.words)?;
     command
         .env("MARGAY_PROFILE", folder.path())
         .env("MARGAY_PROFILE_COUNTS", arguments.count.name());
-    let failed = |error| run::cannot_run(&arguments.program, &error);
+    let failed = |error| run::cannot_run(&arguments.program.words, &error);
     let (_, status) = signals::run(&mut command).map_err(failed)?;
     match folder.read()? {
         Some(mut profile) => {
-            profile.program = command_line(&arguments.program);
+            profile.program = command_line(&arguments.program.words);
             // The program owns standard output, so the tables go to standard error.
             let text = table::text(&profile, &arguments.output, colours(&std::io::stderr()));
             note(text.trim_end());

@@ -4,7 +4,6 @@ mod accelsim;
 mod read;
 mod timeline;
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 use crate::check::{exit_code, signals};
@@ -34,15 +33,8 @@ pub(crate) struct Arguments {
     outputs: Outputs,
     #[command(flatten)]
     instructions: accelsim::Options,
-    /// The program and its arguments.
-    #[arg(
-        required = true,
-        trailing_var_arg = true,
-        allow_hyphen_values = true,
-        value_name = "PROGRAM",
-        value_hint = clap::ValueHint::CommandWithArguments
-    )]
-    program: Vec<OsString>,
+    #[command(flatten)]
+    program: run::Program,
 }
 
 /// The files to write.
@@ -88,7 +80,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
 }
 
 fn trace(arguments: &Arguments) -> Outcome {
-    let mut command = run::command(&arguments.run, &arguments.program)?;
+    let mut command = run::command(&arguments.run, &arguments.program.words)?;
     let outputs = &arguments.outputs;
     let wanted = [
         ("MARGAY_TRACE_PERFETTO", &outputs.perfetto),
@@ -112,7 +104,7 @@ fn trace(arguments: &Arguments) -> Outcome {
         command.env("MARGAY_TRACE_ACCELSIM", folder);
         command.envs(arguments.instructions.variables());
     }
-    let failed = |error| run::cannot_run(&arguments.program, &error);
+    let failed = |error| run::cannot_run(&arguments.program.words, &error);
     let (process, status) = signals::run(&mut command).map_err(failed)?;
     for timeline in &timelines {
         timeline.place(process)?;

@@ -108,7 +108,7 @@ impl Inner {
     }
 }
 
-/// A wait that the tools know. Its end is told when the value is dropped.
+/// A wait that the tools know. When the value is dropped, the tools receive its end.
 pub(crate) struct ToldWait(Option<Arc<Tools>>);
 
 impl Drop for ToldWait {

@@ -36,7 +36,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use margay::observe::Gate;
 use margay_activity::{self as activity, Kind, Kinds, Place, Record, callbacks};
 use parking_lot::{Mutex, RwLock};
+use rustix::time::ClockId;
 
+use crate::host::{nanoseconds, thread_number};
 use pending::{Pending, What, Work};
 use thread::{Here, OpenCall};
 
@@ -196,7 +198,7 @@ impl Recorder {
     pub fn now(&self) -> u64 {
         match self.sources().clock {
             Some(clock) => clock(),
-            None => thread::real_time(),
+            None => nanoseconds(ClockId::Realtime),
         }
     }
 
@@ -204,7 +206,7 @@ impl Recorder {
     pub fn thread(&self) -> u32 {
         match self.sources().thread {
             Some(thread) => thread(),
-            None => thread::system_number(),
+            None => thread_number() as u32,
         }
     }
 

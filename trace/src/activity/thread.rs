@@ -3,8 +3,6 @@
 
 use std::cell::RefCell;
 
-use rustix::time::ClockId;
-
 /// A call that has not ended.
 pub(super) struct OpenCall {
     pub(super) call: u64,
@@ -67,15 +65,4 @@ pub(super) fn with<T>(recorder: u64, action: impl FnOnce(&mut Here) -> T) -> Opt
         Some(action(&mut all[index].1))
     });
     result.ok().flatten()
-}
-
-/// Returns the time of the system's clock in nanoseconds since 1970.
-pub(super) fn real_time() -> u64 {
-    let time = rustix::time::clock_gettime(ClockId::Realtime);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
-/// Returns the number that Linux gives the calling thread.
-pub(super) fn system_number() -> u32 {
-    rustix::thread::gettid().as_raw_nonzero().get() as u32
 }

@@ -25,7 +25,7 @@ use rustc_hash::FxHashMap;
 use rustix::time::ClockId;
 use smallvec::SmallVec;
 
-use crate::host::{MOST_ENDED, is_failure, waited_for};
+use crate::host::{MOST_ENDED, is_failure, nanoseconds, thread_number, waited_for};
 
 mod workers;
 
@@ -101,16 +101,6 @@ thread_local! {
 
 fn now() -> u64 {
     nanoseconds(ClockId::Monotonic)
-}
-
-fn nanoseconds(clock: ClockId) -> u64 {
-    let time = rustix::time::clock_gettime(clock);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
-/// Returns the number that Linux gives the calling thread.
-fn thread_number() -> u64 {
-    rustix::thread::gettid().as_raw_nonzero().get() as u64
 }
 
 impl Recorder {

@@ -7,7 +7,8 @@ use margay_timeline::{self as format, Timeline, Track, category};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
-use super::{now, thread_number};
+use super::now;
+use crate::host::thread_number;
 
 /// The runtime's worker threads, by the number of the thread.
 pub(super) struct Workers {
