@@ -279,8 +279,8 @@ pub struct Helpers {
     /// element for each lane. If [`CheckedLanes::narrow`] is set, the argument is not a pointer but a mask of the lanes
     /// whose operand is not 0.
     pub observe_event: unsafe extern "C" fn(*mut NativeContext, u64, u64, *const u8, u64),
-    /// Reports that the CTA whose warps the counters describe is not the current CTA. The helper reads and clears the
-    /// counts of the warps, and sets the word at [`crate::counters::CTA`]. Argument: context.
+    /// Reports that the current CTA begins or continues. The helper reads and clears the counts of the warps of the
+    /// previous CTA. Argument: context.
     pub observe_cta: unsafe extern "C" fn(*mut NativeContext),
     /// Reports that a request of a group of accesses does not have the group's pattern. The helper counts the request,
     /// and can change the pattern. Arguments: context, index of the group, memory for addresses as for

@@ -7,8 +7,7 @@
 //! which counts them itself.
 //!
 //! The array contains, in this order:
-//! - the linear index of the CTA whose warps are counted ([`CTA`]);
-//! - the number of instructions that each warp of this CTA has executed ([`WARPS`]);
+//! - the number of instructions that each warp of the current CTA has executed ([`WARPS`]);
 //! - [`RUN_WORDS`] words for each run of instructions ([`run`]);
 //! - for each group of accesses, the address of the [`Pattern`] that its last request had.
 //!
@@ -24,12 +23,9 @@ use margay_ops::ops::{Effects, Opcode};
 use margay_ops::types::Kind;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// The index of the word with the linear index of the CTA whose warps are counted, or [`NO_CTA`].
-pub const CTA: usize = 0;
-/// The value of the word at [`CTA`] if no CTA is counted.
-pub const NO_CTA: u64 = u64::MAX;
-/// The index of the first of [`MAX_WARPS`] words with the number of instructions of each warp.
-pub const WARPS: usize = 1;
+/// The index of the first of [`MAX_WARPS`] words with the number of instructions of each warp. The host reads and clears
+/// them when another CTA begins.
+pub const WARPS: usize = 0;
 /// The maximum number of warps of a CTA.
 pub const MAX_WARPS: usize = 32;
 /// The index of the first word of runs.

@@ -3,11 +3,13 @@
 use std::mem::offset_of;
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{self, InstBuilder, types};
+use cranelift_codegen::ir::{self, AbiParam, InstBuilder, types};
+use cranelift_codegen::isa::CallConv;
+use cranelift_frontend::FunctionBuilder;
 use margay_ir::entity::Inst;
 
-use super::lane::{Lane, host};
-use crate::abi::NativeContext;
+use super::lane::{Lane, fixed, host};
+use crate::abi::{Helpers, NativeContext};
 use crate::counters::run;
 
 impl Lane<'_, '_> {
@@ -44,4 +46,16 @@ impl Lane<'_, '_> {
             self.count(area, at + run::EXECUTED, executes);
         }
     }
+}
+
+/// Emits the call of the host at the beginning of each CTA of which the instructions of warps are counted.
+pub(crate) fn enter_cta(b: &mut FunctionBuilder<'_>, ctx: ir::Value) {
+    let at = offset_of!(NativeContext, helpers) as i32;
+    let table = b.ins().load(types::I64, fixed(), ctx, at);
+    let at = offset_of!(Helpers, observe_cta) as i32;
+    let target = b.ins().load(types::I64, fixed(), table, at);
+    let mut signature = ir::Signature::new(CallConv::SystemV);
+    signature.params.push(AbiParam::new(types::I64));
+    let signature = b.import_signature(signature);
+    b.ins().call_indirect(signature, target, &[ctx]);
 }

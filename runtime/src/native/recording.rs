@@ -136,7 +136,7 @@ pub(super) unsafe extern "C" fn observe_event(
     recorder.event(cta, &lanes);
 }
 
-/// Makes the current CTA the one whose warps are counted ([`margay_jit::abi::Helpers::observe_cta`]).
+/// Notes that events and counts of warps from now on belong to the current CTA ([`margay_jit::abi::Helpers::observe_cta`]).
 ///
 /// # Safety
 /// `context` must satisfy the contract of [`host`].

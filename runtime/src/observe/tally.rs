@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use margay_ir::function::SourceLoc;
 use margay_ir::observe::{ObservedAccess, ObservedEvent};
-use margay_jit::counters::{CTA, Counters, Group, MAX_WARPS, NO_CTA, PERIOD, Pattern, WARPS, run};
+use margay_jit::counters::{Counters, Group, MAX_WARPS, PERIOD, Pattern, WARPS, run};
 use margay_ops::mods::StateSpace;
 use rustc_hash::FxHashMap;
 
@@ -51,7 +51,6 @@ impl Tally {
             runs: FxHashMap::default(),
             accesses: FxHashMap::default(),
         };
-        *tally.area[CTA].get_mut() = NO_CTA;
         if let Some(counters) = counters {
             for (index, group) in counters.groups().iter().enumerate() {
                 let word = counters.group_word(index);
@@ -70,16 +69,6 @@ impl Tally {
     /// Returns the address of the counters, for generated code.
     pub(crate) fn counters(&mut self) -> *mut u64 {
         UnsafeCell::raw_get(self.area.as_ptr())
-    }
-
-    /// Notes that the instructions of warps that are counted from now on belong to the CTA with linear index `cta`.
-    pub(crate) fn enter(&mut self, cta: u64) {
-        *self.area[CTA].get_mut() = cta;
-    }
-
-    /// Notes that no CTA is counted.
-    pub(crate) fn leave(&mut self) {
-        *self.area[CTA].get_mut() = NO_CTA;
     }
 
     /// Returns the number of instructions that a warp of the current CTA has executed since the last call for this

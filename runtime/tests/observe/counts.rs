@@ -44,7 +44,9 @@ struct State {
 impl State {
     fn run(&mut self, key: (u32, u32), counts: [u64; 4]) {
         let sums = self.runs.entry(key).or_default();
-        sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+        sums.iter_mut()
+            .zip(counts)
+            .for_each(|(sum, count)| *sum += count);
     }
 
     fn access(&mut self, access: &Access<'_>, requests: u64) {
@@ -85,7 +87,9 @@ impl Tool for Sums {
             .accesses(&Space::ALL, &AccessKind::ALL)
             .events(EventKind::InstructionRuns);
         if self.warps {
-            request = request.events(EventKind::Ctas).events(EventKind::Synchronisation);
+            request = request
+                .events(EventKind::Ctas)
+                .events(EventKind::Synchronisation);
         }
         if self.counts {
             request = request.counts();
@@ -127,7 +131,8 @@ impl Tool for Sums {
 
     fn worker(&self, _: &Launch) -> Option<Box<dyn Worker>> {
         let state = Arc::clone(&self.state);
-        self.warps.then(|| Box::new(Warps { state, since: 0 }) as Box<dyn Worker>)
+        self.warps
+            .then(|| Box::new(Warps { state, since: 0 }) as Box<dyn Worker>)
     }
 }
 
@@ -278,7 +283,9 @@ fn the_instructions_of_warps_add_up_to_those_of_runs() {
             let builder = Runtime::builder().workers(2).engine(engine);
             let got = sums(tool, &module(body), builder, LaunchConfig::new(5, 96));
             let runs = got.runs.iter();
-            let expected: u64 = runs.map(|(&(_, count), counts)| u64::from(count) * counts[0]).sum();
+            let expected: u64 = runs
+                .map(|(&(_, count), counts)| u64::from(count) * counts[0])
+                .sum();
             assert_eq!(got.instructions, expected, "{engine:?}");
         }
     }

@@ -9,8 +9,8 @@ use margay_ir::entity::{Inst, Value};
 use margay_ops::types::Kind;
 
 use super::Slice;
-use crate::abi::{Helpers, NativeContext};
-use crate::counters::{CTA, PERIOD, Pattern, WARPS, run};
+use crate::abi::Helpers;
+use crate::counters::{PERIOD, Pattern, WARPS, run};
 use crate::emit::lane::{EmitError, host};
 
 /// A group of accesses: its index, the index of its word, and whether its addresses have 32 bits.
@@ -118,21 +118,7 @@ impl Slice<'_, '_> {
 
     /// Emits code that adds `instructions` to the count of the warp in the current CTA.
     fn count_warp(&mut self, area: ir::Value, instructions: u64) {
-        let [other, known] = std::array::from_fn(|_| self.lane.b.create_block());
-        let ctx = self.lane.fixed.ctx;
         let b = &mut *self.lane.b;
-        let counted = b.ins().load(types::I64, host(), area, 8 * CTA as i32);
-        let at = offset_of!(NativeContext, cta) as i32;
-        let cta = b.ins().load(types::I64, host(), ctx, at);
-        let same = b.ins().icmp(IntCC::Equal, counted, cta);
-        b.ins().brif(same, known, &[], other, &[]);
-        b.switch_to_block(other);
-        b.set_cold_block(other);
-        let offset = offset_of!(Helpers, observe_cta);
-        self.lane.helper("observe_cta", offset, &[ctx], None);
-        let b = &mut *self.lane.b;
-        b.ins().jump(known, &[]);
-        b.switch_to_block(known);
         // The index of the warp times the size of a word.
         let warp = b.ins().ushr_imm_u(self.lane.here.thread, 5);
         let warp = b.ins().uextend(types::I64, warp);

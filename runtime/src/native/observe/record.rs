@@ -367,18 +367,12 @@ impl<'a> Recorder<'a> {
             false => CtaBuffer::default(),
         };
         self.current = Some((cta, buffer));
-        if let Some(tally) = &mut self.tally {
-            tally.enter(cta);
-        }
     }
 
     fn close(&mut self) {
         if let Some((cta, buffer)) = self.current.take() {
             if self.counting.warps {
                 (0..self.info.warps()).for_each(|warp| self.flush_warp(warp));
-            }
-            if let Some(tally) = &mut self.tally {
-                tally.leave();
             }
             if let Some(workers) = &mut self.workers {
                 workers.leave(&self.sink.cta(cta));
