@@ -74,7 +74,7 @@ pub(super) struct HostData<'a> {
     examiner: Option<Examiner<'a>>,
     pub(super) recorder: Option<Recorder<'a>>,
     /// Counters that nobody reads, for generated code that counts events of a launch that no tool observes.
-    spare_tally: Option<Box<Tally>>,
+    spare_tally: Option<Tally>,
     /// The fault of the first helper call that failed during the native call.
     pub(super) fault: Option<FaultKind>,
     /// In a checking run: the thread and the source position of the access that ends the launch.
@@ -122,7 +122,7 @@ impl<'a> HostData<'a> {
         }
         let counted = self.recorder.as_mut().and_then(Recorder::counters);
         counted.unwrap_or_else(|| {
-            let new = || Box::new(Tally::new(Some(counters)));
+            let new = || Tally::new(Some(counters));
             self.spare_tally.get_or_insert_with(new).counters()
         })
     }

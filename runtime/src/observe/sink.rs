@@ -33,7 +33,7 @@ pub(crate) struct LaunchSink {
     idle: Idle,
     /// What is counted for tools, and the tallies that no thread uses at the moment.
     counting: Counting,
-    tallies: Mutex<Vec<Box<Tally>>>,
+    tallies: Mutex<Vec<Tally>>,
     storage: Storage,
     /// For each CTA that no worker runs at the moment, its records that have not been delivered.
     buffers: Mutex<FxHashMap<u64, CtaBuffer>>,
@@ -138,13 +138,13 @@ impl LaunchSink {
     }
 
     /// Returns a tally for the calling thread, which runs native code with these counters.
-    pub(crate) fn take_tally(&self, counters: Option<&Counters>) -> Box<Tally> {
+    pub(crate) fn take_tally(&self, counters: Option<&Counters>) -> Tally {
         let known = self.tallies.lock().pop();
-        known.unwrap_or_else(|| Box::new(Tally::new(counters)))
+        known.unwrap_or_else(|| Tally::new(counters))
     }
 
     /// Stores a tally that [`LaunchSink::take_tally`] has returned.
-    pub(crate) fn put_tally(&self, tally: Box<Tally>) {
+    pub(crate) fn put_tally(&self, tally: Tally) {
         self.tallies.lock().push(tally);
     }
 

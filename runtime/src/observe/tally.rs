@@ -31,6 +31,10 @@ struct GroupTally {
     /// The index in `area` of the word with the address of the latest pattern.
     word: usize,
     /// The patterns. Generated code reads and changes the latest one.
+    #[expect(
+        clippy::vec_box,
+        reason = "generated code keeps the address of the latest pattern"
+    )]
     patterns: Vec<Box<UnsafeCell<Pattern>>>,
 }
 

@@ -64,6 +64,14 @@ impl Slice<'_, '_> {
     ) -> Result<(), EmitError> {
         let active = active.unwrap_or_else(|| self.active_bits());
         let guard = self.lane.counters.guard(operand);
+        if let Some(guard) = guard.filter(|&guard| self.is_uniform(guard)) {
+            let lanes = self.lane.b.ins().popcnt(active);
+            let none = self.lane.int(types::I32, 0);
+            let guard = self.lane.get(guard);
+            let lanes = self.lane.b.ins().select(guard, lanes, none);
+            self.lane.count(area, at + run::EXECUTED, lanes);
+            return Ok(());
+        }
         let decided = guard.and_then(|guard| self.decide(guard));
         let Some(decided) = decided else {
             let chosen = self.chosen(operand, guard)?;

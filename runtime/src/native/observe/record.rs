@@ -25,7 +25,7 @@ pub(in crate::native) struct Recorder<'a> {
     /// Whether events are recorded for other tools.
     records: bool,
     /// The counts for tools that request counts.
-    tally: Option<Box<Tally>>,
+    tally: Option<Tally>,
     counters: Option<&'a Counters>,
     counting: Counting,
 }
