@@ -21,6 +21,9 @@ type Runs = BTreeMap<(u32, u32), [u64; 4]>;
 /// Requests by line, space, kind, lanes, distances between addresses, and the first address modulo the period.
 type Requests = BTreeMap<(u32, Space, AccessKind, u32, Vec<u64>, u64), u64>;
 
+/// Numbers of lanes by line, space and kind.
+type Lanes = BTreeMap<(u32, Space, AccessKind), u64>;
+
 /// A tool that adds events or receives counts.
 #[derive(Default)]
 struct Sums {
@@ -66,8 +69,8 @@ impl State {
 
     /// Returns what does not depend on how lanes are grouped: for each run, the numbers of lanes, and for each access the
     /// number of lanes.
-    fn of_threads(&self) -> (Vec<[u64; 2]>, BTreeMap<(u32, Space, AccessKind), u64>) {
-        let mut accesses = BTreeMap::new();
+    fn of_threads(&self) -> (Vec<[u64; 2]>, Lanes) {
+        let mut accesses = Lanes::new();
         for (&(line, space, kind, mask, ..), &requests) in &self.requests {
             let lanes = u64::from(mask.count_ones());
             *accesses.entry((line, space, kind)).or_default() += lanes * requests;
@@ -164,8 +167,7 @@ fn sums(tool: Sums, text: &str, builder: RuntimeBuilder, config: LaunchConfig) -
     let runtime = builder.tool(tool.clone()).build().expect("built");
     run(text, &runtime, config);
     runtime.synchronize().expect("no fault");
-    let state = tool.state.lock().clone();
-    state
+    tool.state.lock().clone()
 }
 
 fn counting(whole_warps: bool) -> Sums {
