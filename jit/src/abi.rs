@@ -158,6 +158,8 @@ pub struct NativeContext {
     pub checked_local: u64,
     /// The log to which generated code appends its accesses if a checking run examines the order of accesses.
     pub access_log: *mut AccessLog,
+    /// The counters of the native call ([`crate::counters`]). Generated code accesses them only if a tool requests counts.
+    pub counters: *mut u64,
     /// Result of the latest call of [`Helpers::verify`] or [`Helpers::verify_lanes`].
     pub refused: i32,
     /// Address of the function that calls [`Helpers::verify`] and preserves all registers
@@ -277,6 +279,13 @@ pub struct Helpers {
     /// element for each lane. If [`CheckedLanes::narrow`] is set, the argument is not a pointer but a mask of the lanes
     /// whose operand is not 0.
     pub observe_event: unsafe extern "C" fn(*mut NativeContext, u64, u64, *const u8, u64),
+    /// Reports that the current CTA begins or continues. The helper reads and clears the counts of the warps of the
+    /// previous CTA. Argument: context.
+    pub observe_cta: unsafe extern "C" fn(*mut NativeContext),
+    /// Reports that a request of a group of accesses does not have the group's pattern. The helper counts the request,
+    /// and can change the pattern. Arguments: context, index of the group, memory for addresses as for
+    /// [`Helpers::observe_lanes`], thread of the first lane, whether the addresses are strided.
+    pub observe_group: unsafe extern "C" fn(*mut NativeContext, u32, *const u64, u32, u32),
     /// Reports a `check.group` to the checking tools: the begin or end of an asynchronous operation, an operation on
     /// groups, or a fence between proxies. Arguments: context, mode (a `margay_ops::mods::Mode` as `u32`), operand of
     /// the `check.group` or 0, thread.

@@ -30,6 +30,7 @@ use crate::addresses::{self, DescTable, Site};
 use crate::budget::Shape;
 use crate::cache::{Digest, Digester, DiskCache, Source, digest_of, hash_machine};
 use crate::code_memory::CodeMemory;
+use crate::counters::Counters;
 use crate::emit::lane::LaneParts;
 use crate::emit::slice::View;
 use crate::emit::{EmitError, cta_form, device, phases, warp_form};
@@ -78,6 +79,7 @@ pub struct CompiledKernel {
     pub fallbacks: Fallbacks,
     /// The checks and events that checking runs and tools request.
     request: Request,
+    counters: Counters,
     /// The measures of the function's size to which the limits on compile time apply.
     shape: Shape,
     /// The block of each instruction of the function.
@@ -179,6 +181,7 @@ impl CompiledKernel {
         Ok(CompiledKernel {
             fallbacks,
             request: Request::default(),
+            counters: Counters::default(),
             shape,
             homes,
             sync_points: SyncPointTable::new(&function, &regions),
@@ -226,7 +229,16 @@ impl CompiledKernel {
     /// Sets the checks and events that checking runs and tools request. Must be called before code
     /// is compiled.
     pub fn observed(self, request: Request) -> CompiledKernel {
-        CompiledKernel { request, ..self }
+        CompiledKernel {
+            request,
+            counters: Counters::of(&self.function, request.selection),
+            ..self
+        }
+    }
+
+    /// Returns the counters that generated code uses if tools request counts.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
     }
 
     /// Returns the kernel data that is needed to write and to read cache entries.
@@ -565,6 +577,7 @@ impl CompiledKernel {
             isolated: compiler.isolated,
             trusted: false,
             request: self.request,
+            counters: &self.counters,
             pointers: &self.pointers,
             symbols: &self.symbols,
             called_signatures: &self.signatures,

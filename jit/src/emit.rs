@@ -7,6 +7,7 @@
 pub(crate) mod aligned;
 pub(crate) mod atomic;
 pub(crate) mod control;
+pub(crate) mod count;
 pub(crate) mod cta_form;
 pub(crate) mod device;
 pub(crate) mod fast;

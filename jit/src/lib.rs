@@ -14,6 +14,7 @@ mod budget;
 mod cache;
 pub mod code_memory;
 mod compiler;
+pub mod counters;
 mod emit;
 mod error;
 mod fallback;

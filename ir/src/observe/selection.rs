@@ -28,6 +28,12 @@ pub struct Selection {
     /// Whether each record describes all lanes of a warp that execute an instruction together. If
     /// not, a record may describe only some of these lanes.
     pub whole_warps: bool,
+    /// Whether generated code counts the runs of instructions instead of reporting each of them.
+    pub counts_runs: bool,
+    /// Whether generated code also counts the instructions of each warp of the current CTA.
+    pub counts_warps: bool,
+    /// A bit mask of the state spaces whose accesses generated code may count instead of reporting each of them.
+    pub counted_spaces: u16,
 }
 
 /// The spaces that a generic address can refer to.
@@ -67,7 +73,24 @@ impl Selection {
             instruction_runs: self.instruction_runs | other.instruction_runs,
             branches: self.branches | other.branches,
             whole_warps: self.whole_warps | other.whole_warps,
+            counts_runs: self.counts_runs | other.counts_runs,
+            counts_warps: self.counts_warps | other.counts_warps,
+            counted_spaces: self.counted_spaces | other.counted_spaces,
         }
+    }
+
+    /// Returns a selection whose accesses to these state spaces generated code may count.
+    #[must_use]
+    pub fn with_counted(mut self, spaces: &[StateSpace]) -> Selection {
+        for &space in spaces {
+            self.counted_spaces |= 1 << space as u32;
+        }
+        self
+    }
+
+    /// Returns whether generated code may count the accesses to a state space.
+    pub fn counts_space(self, space: StateSpace) -> bool {
+        self.counted_spaces >> space as u32 & 1 != 0
     }
 
     /// Returns whether any access is selected.

@@ -8,6 +8,7 @@ use cranelift_codegen::ir::{self, AbiParam, BlockArg, InstBuilder, types};
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, Variable};
 
+use super::count::enter_cta;
 use super::lane::{EmitError, Fixed, Here, Lane, LaneParts, Leave, host};
 use super::memory::shared_base;
 use super::slice::hoist::Hoisted;
@@ -102,6 +103,9 @@ pub(crate) fn emit(mut parts: LaneParts<'_, '_>, view: Option<View<'_>>) -> Resu
         .store(host(), here, ctx, offset_of!(NativeContext, cta) as i32);
     if parts.request.initialisation {
         forget_shared(b, ctx);
+    }
+    if parts.counters.counts_warps() {
+        enter_cta(b, ctx);
     }
     let zero = b.ins().iconst(types::I32, 0);
     b.def_var(thread_var, zero);

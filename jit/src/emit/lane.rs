@@ -14,6 +14,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::clif_type;
 use super::reach::Tested;
 use crate::addresses::DescTable;
+use crate::counters::Counters;
 use crate::emit::fast;
 use crate::error::CompileError;
 use crate::fallback::Fallbacks;
@@ -98,6 +99,8 @@ pub(crate) struct Lane<'a, 'b> {
     pub(crate) trusted: bool,
     /// The checks and events that checking runs and tools request.
     pub(crate) request: Request,
+    /// The counters for events of which tools request counts.
+    pub(crate) counters: &'a Counters,
     /// The result of the analysis of the pointers from which addresses of device memory are computed.
     pub(crate) pointers: &'a Pointers,
     /// The module variables to which the function refers.
@@ -173,6 +176,7 @@ pub(crate) struct LaneParts<'a, 'b> {
     pub(crate) isolated: bool,
     pub(crate) trusted: bool,
     pub(crate) request: Request,
+    pub(crate) counters: &'a Counters,
     pub(crate) pointers: &'a Pointers,
     pub(crate) symbols: &'a FxHashMap<SymbolId, NamedVariable>,
     /// IDs of the signatures of the function's calls through handles.
@@ -194,6 +198,7 @@ impl<'b> LaneParts<'_, 'b> {
             isolated: self.isolated,
             trusted: self.trusted,
             request: self.request,
+            counters: self.counters,
             pointers: self.pointers,
             symbols: self.symbols,
             called_signatures: self.called_signatures,
@@ -230,6 +235,7 @@ impl<'a, 'b> Lane<'a, 'b> {
             isolated: parts.isolated,
             trusted: parts.trusted,
             request: parts.request,
+            counters: parts.counters,
             pointers: parts.pointers,
             symbols: parts.symbols,
             called_signatures: parts.called_signatures,

@@ -9,6 +9,7 @@ use margay_ir::observe::ObservedAccess;
 
 use super::lane::{EmitError, Lane, host};
 use crate::abi::{CheckedLanes, Helpers};
+use crate::counters::Counted;
 
 impl Lane<'_, '_> {
     /// Emits a call of the host, which records an access of this lane.
@@ -41,8 +42,12 @@ impl Lane<'_, '_> {
         Ok(())
     }
 
-    /// Emits a call of the host, which records an event of this lane that is not a memory access.
+    /// Emits a call of the host, which records an event of this lane that is not a memory access, or code that counts the
+    /// event.
     pub(crate) fn observe_event(&mut self, inst: Inst, data: &InstData) {
+        if let Some(Counted::Run { at, .. }) = self.counters.get(inst) {
+            return self.count_run(inst, at);
+        }
         let args = self.function.dfg.args(inst).to_vec();
         let cells = self.area(0, args.len().max(1));
         for (index, &value) in args.iter().enumerate() {

@@ -28,6 +28,7 @@ use margay_ir::analysis::regions::{FRAME_ALIVE, ResumePoint};
 use margay_ir::pass::instrument::Request;
 use rustc_hash::FxHashMap;
 
+use super::count::enter_cta;
 use super::cta_form::{field, forget_shared, next_index};
 use super::lane::{EmitError, Fixed, Here, Lane, LaneParts, Leave, fixed, host};
 use super::memory::shared_base;
@@ -287,6 +288,9 @@ impl<'a> Driver<'a> {
         b.ins().store(host(), here, self.ctx, at);
         if self.request.initialisation {
             forget_shared(b, self.ctx);
+        }
+        if parts.counters.counts_warps() {
+            enter_cta(b, self.ctx);
         }
         if let Some(hoisted) = hoisted {
             let fixed = Fixed {

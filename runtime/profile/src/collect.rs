@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use margay::KernelInfo;
 use margay::observe::{
-    AccessKind, AllocationKind, CopyDirection, Cta, Event, EventKind, Events, HostEvent, Launch,
-    Request, Space, Tool, Worker,
+    AccessCount, AccessKind, AllocationKind, CopyDirection, Cta, Event, EventKind, Events,
+    HostEvent, Launch, Request, Space, Tool, Worker,
 };
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
@@ -180,6 +180,12 @@ impl Profiler {
         })
     }
 
+    /// Returns the counts of the launched kernel.
+    fn shared_of(&self, launch: &Launch) -> Arc<Shared> {
+        let mut state = self.state.lock();
+        Arc::clone(&self.kernel_of(&mut state, launch).shared)
+    }
+
     /// Stores the opcodes and source lines of the instructions that the kernel has executed, because the module may be
     /// unloaded later.
     fn keep_text(&self, launch: &Launch) {
@@ -234,7 +240,7 @@ impl Tool for Profiler {
                 .events(EventKind::Ctas)
                 .whole_warps();
         }
-        request
+        request.counts()
     }
 
     fn events(&self, launch: &Launch, events: Events<'_>) {
@@ -242,12 +248,16 @@ impl Tool for Profiler {
             match event {
                 Event::KernelBegin => self.begin(launch),
                 Event::CtaEnd { cta, .. } => {
-                    let shared = {
-                        let mut state = self.state.lock();
-                        Arc::clone(&self.kernel_of(&mut state, launch).shared)
-                    };
+                    let shared = self.shared_of(launch);
                     let state = shared.ctas.lock().remove(&(launch.id(), cta.linear));
                     shared.end_cta(launch.id(), state.unwrap_or_default());
+                }
+                Event::InstructionCount(run) => self.shared_of(launch).counts.lock().run(&run),
+                Event::AccessCount(AccessCount {
+                    access, requests, ..
+                }) => {
+                    let shared = self.shared_of(launch);
+                    shared.counts.lock().access(&access, requests);
                 }
                 Event::KernelEnd { completed, .. } => {
                     self.keep_text(launch);
@@ -259,8 +269,7 @@ impl Tool for Profiler {
     }
 
     fn worker(&self, launch: &Launch) -> Option<Box<dyn Worker>> {
-        let mut state = self.state.lock();
-        let shared = Arc::clone(&self.kernel_of(&mut state, launch).shared);
+        let shared = self.shared_of(launch);
         Some(Box::new(Counter {
             counts: Counts::default(),
             cta: None,
@@ -364,19 +373,19 @@ impl Worker for Counter {
 
     fn event(&mut self, event: &Event<'_>) {
         match event {
-            Event::InstructionRun(run) => {
-                if let Some(cta) = &mut self.cta {
-                    cta.run(run.warp, run.count);
-                }
-                self.counts.run(run);
-            }
-            Event::Access(access) => self.counts.access(access),
+            Event::Access(access) => self.counts.access(access, 1),
             Event::Synchronisation(event) => {
                 if let Some(cta) = &mut self.cta {
                     cta.arrive(event, self.block, &mut self.counts);
                 }
             }
             _ => {}
+        }
+    }
+
+    fn instructions(&mut self, warp: u32, count: u64) {
+        if let Some(cta) = &mut self.cta {
+            cta.run(warp, count);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Counts of what the warps of a kernel did, by instruction.
 
-use margay::observe::{Access, AccessKind, InstructionRun, Position, Space};
+use margay::observe::{Access, AccessKind, InstructionCount, Position, Space};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -44,14 +44,14 @@ pub(crate) struct AccessCount {
 const STRIDES: usize = 8;
 
 impl AccessCount {
-    /// Adds a request.
-    pub(crate) fn count(&mut self, access: &Access<'_>) {
+    /// Adds `requests` requests with the same pattern.
+    pub(crate) fn count(&mut self, access: &Access<'_>, requests: u64) {
         let lanes = u64::from(access.mask.count_ones());
         let bytes = u64::from(access.bytes);
         let cost = self.memo.get_or_insert_default().cost(access);
         match cost.stride {
-            Some(Some(stride)) => self.stride(stride, 1),
-            Some(None) => self.other_strides += 1,
+            Some(Some(stride)) => self.stride(stride, requests),
+            Some(None) => self.other_strides += requests,
             None => {}
         }
         let mut counts = AccessCounts {
@@ -77,7 +77,17 @@ impl AccessCount {
                 counts.ideal_sectors = requests::ideal_sectors(lanes, bytes);
             }
         }
-        self.counts.add(counts);
+        self.counts.add(AccessCounts {
+            width: counts.width,
+            requests,
+            threads: requests * counts.threads,
+            bytes: requests * counts.bytes,
+            sectors: requests * counts.sectors,
+            ideal_sectors: requests * counts.ideal_sectors,
+            cycles: requests * counts.cycles,
+            ideal_cycles: requests * counts.ideal_cycles,
+            collisions: requests * counts.collisions,
+        });
     }
 
     fn stride(&mut self, stride: i64, count: u64) {
@@ -121,29 +131,32 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    pub(crate) fn run(&mut self, run: &InstructionRun) {
+    pub(crate) fn run(&mut self, run: &InstructionCount) {
         let key = Run {
             function: run.function,
             first: run.first,
             count: run.count,
             has_guard: run.has_guard,
         };
-        let (active, executed) = (run.active.count_ones(), run.mask.count_ones());
         self.runs.entry(key).or_default().add(InstructionCounts {
-            warps: 1,
-            active: active.into(),
-            executed: executed.into(),
-            split: u64::from(executed != 0 && executed != active),
+            warps: run.warps,
+            active: run.active,
+            executed: run.executed,
+            split: run.split,
         });
     }
 
-    pub(crate) fn access(&mut self, access: &Access<'_>) {
+    /// Adds `requests` accesses with the same pattern.
+    pub(crate) fn access(&mut self, access: &Access<'_>, requests: u64) {
         let key = AccessKey {
             position: access.position,
             space: access.space,
             kind: access.kind,
         };
-        self.accesses.entry(key).or_default().count(access);
+        self.accesses
+            .entry(key)
+            .or_default()
+            .count(access, requests);
     }
 
     pub(crate) fn add(&mut self, other: &Counts) {

@@ -30,8 +30,7 @@ struct Phase {
 
 impl CtaState {
     /// Adds instructions of a warp.
-    pub(crate) fn run(&mut self, warp: u32, instructions: u32) {
-        let instructions = u64::from(instructions);
+    pub(crate) fn run(&mut self, warp: u32, instructions: u64) {
         self.instructions += instructions;
         let warp = warp as usize;
         if self.since.len() <= warp {

@@ -3,7 +3,7 @@
 //! An access whose distance is less than the number of lines of a fully associative cache with least-recently-used
 //! replacement is a hit in this cache. The histogram therefore states the hit rate of such a cache for every size.
 
-use margay::observe::Access;
+use margay::observe::{Access, Addresses};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -12,15 +12,15 @@ pub(crate) const LINE_BYTES: u64 = 128;
 
 /// Computes the reuse distances of a sequence of accesses.
 ///
-/// A binary indexed tree over the times of accesses contains a 1 for the latest access of each line, so the number of
-/// lines that were accessed since a time is a sum over the tree. An access takes logarithmic time.
-#[derive(Debug)]
+/// Each access has a time. The set of the times of the latest access of each line tells how many lines were accessed
+/// since a time. An access takes logarithmic time.
+#[derive(Default, Debug)]
 pub(crate) struct ReuseDistances {
     /// The time of the latest access of each line.
     latest: FxHashMap<u64, u32>,
-    /// The binary indexed tree; index 0 is unused.
-    tree: Vec<u32>,
-    /// The time of the next access; the first access has time 1.
+    /// The times in `latest`.
+    times: Times,
+    /// The time of the next access.
     next: u32,
     /// The number of reuses by distance: entry 0 counts distance 0, entry `n` distances from `2^(n-1)` to `2^n - 1`.
     histogram: Vec<u64>,
@@ -28,20 +28,9 @@ pub(crate) struct ReuseDistances {
     first: u64,
 }
 
-/// Initial number of times in the tree.
+/// The initial number of times, and the factor by which the number of times exceeds the number of lines.
 const TIMES: usize = 1 << 12;
-
-impl Default for ReuseDistances {
-    fn default() -> ReuseDistances {
-        ReuseDistances {
-            latest: FxHashMap::default(),
-            tree: vec![0; TIMES + 1],
-            next: 1,
-            histogram: Vec::new(),
-            first: 0,
-        }
-    }
-}
+const ROOM: usize = 8;
 
 impl ReuseDistances {
     /// Adds a request of a warp: one access to each line that the request touches.
@@ -49,6 +38,11 @@ impl ReuseDistances {
         let Some(last) = u64::from(access.bytes).checked_sub(1) else {
             return;
         };
+        if let Some((first, end)) = one_range(access) {
+            (first / LINE_BYTES..=end.saturating_add(last) / LINE_BYTES)
+                .for_each(|line| self.line(line));
+            return;
+        }
         let mut lines = SmallVec::<[u64; 64]>::new();
         for (_, address) in access.lanes() {
             lines.extend(address / LINE_BYTES..=address.saturating_add(last) / LINE_BYTES);
@@ -66,13 +60,13 @@ impl ReuseDistances {
             return;
         }
         self.latest.clear();
-        self.tree = vec![0; TIMES + 1];
-        self.next = 1;
+        self.times = Times::default();
+        self.next = 0;
     }
 
     /// Adds an access to a line.
     fn line(&mut self, line: u64) {
-        if self.next as usize == self.tree.len() {
+        if self.next as usize >= self.times.len() {
             self.renumber();
         }
         let now = self.next;
@@ -81,8 +75,8 @@ impl ReuseDistances {
             None => self.first += 1,
             Some(before) => {
                 let lines = self.latest.len() as u64;
-                let distance = lines - u64::from(self.sum(before));
-                self.add(before, false);
+                let distance = lines - u64::from(self.times.up_to(before));
+                self.times.remove(before);
                 let bucket = (u64::BITS - distance.leading_zeros()) as usize;
                 if self.histogram.len() <= bucket {
                     self.histogram.resize(bucket + 1, 0);
@@ -90,7 +84,7 @@ impl ReuseDistances {
                 self.histogram[bucket] += 1;
             }
         }
-        self.add(now, true);
+        self.times.insert(now);
     }
 
     /// Returns the number of lines that were accessed.
@@ -104,30 +98,8 @@ impl ReuseDistances {
         &self.histogram
     }
 
-    /// Returns the number of lines whose latest access was not after the time `time`.
-    fn sum(&self, time: u32) -> u32 {
-        let mut index = time as usize;
-        let mut sum = 0;
-        while index > 0 {
-            sum += self.tree[index];
-            index &= index - 1;
-        }
-        sum
-    }
-
-    fn add(&mut self, time: u32, present: bool) {
-        let mut index = time as usize;
-        while index < self.tree.len() {
-            match present {
-                true => self.tree[index] += 1,
-                false => self.tree[index] -= 1,
-            }
-            index += index & index.wrapping_neg();
-        }
-    }
-
-    /// Gives the latest accesses consecutive times, in their order, and makes room for as many further accesses as there
-    /// are lines, at least [`TIMES`].
+    /// Gives the latest accesses consecutive times, in their order, and makes room for [`ROOM`] times as many accesses as
+    /// there are lines, at least [`TIMES`].
     fn renumber(&mut self) {
         let mut order: Vec<(u32, u64)> = self
             .latest
@@ -135,14 +107,94 @@ impl ReuseDistances {
             .map(|(&line, &time)| (time, line))
             .collect();
         order.sort_unstable();
-        let room = (2 * order.len()).max(TIMES);
-        self.tree = vec![0; room + 1];
-        for (time, &(_, line)) in (1..).zip(&order) {
+        for (time, &(_, line)) in (0..).zip(&order) {
             self.latest.insert(line, time);
-            self.add(time, true);
         }
-        self.next = order.len() as u32 + 1;
+        self.next = order.len() as u32;
+        self.times = Times::of_first(order.len(), (ROOM * order.len()).max(TIMES));
     }
+}
+
+/// A set of times: a bit for each time, and a binary indexed tree with the number of bits in each word.
+#[derive(Default, Debug)]
+struct Times {
+    bits: Vec<u64>,
+    /// The binary indexed tree; index 0 is unused.
+    tree: Vec<u32>,
+}
+
+impl Times {
+    /// Creates the set of the times that are less than `count`, with room for `room` times.
+    fn of_first(count: usize, room: usize) -> Times {
+        let words = room.div_ceil(64);
+        let ones = |word: usize| count.saturating_sub(64 * word).min(64) as u32;
+        let bits = (0..words).map(|word| match ones(word) {
+            64 => u64::MAX,
+            ones => (1 << ones) - 1,
+        });
+        let mut tree: Vec<u32> = std::iter::once(0).chain((0..words).map(ones)).collect();
+        for index in 1..tree.len() {
+            let above = index + (index & index.wrapping_neg());
+            if above < tree.len() {
+                tree[above] += tree[index];
+            }
+        }
+        Times {
+            bits: bits.collect(),
+            tree,
+        }
+    }
+
+    /// Returns the number of times for which there is room.
+    fn len(&self) -> usize {
+        64 * self.bits.len()
+    }
+
+    /// Returns the number of times in the set that are not after `time`.
+    fn up_to(&self, time: u32) -> u32 {
+        let (mut word, bit) = (time as usize / 64, time % 64);
+        let mut sum = (self.bits[word] << (63 - bit)).count_ones();
+        while word > 0 {
+            sum += self.tree[word];
+            word &= word - 1;
+        }
+        sum
+    }
+
+    fn insert(&mut self, time: u32) {
+        self.bits[time as usize / 64] |= 1 << (time % 64);
+        self.change(time, 1);
+    }
+
+    fn remove(&mut self, time: u32) {
+        self.bits[time as usize / 64] &= !(1 << (time % 64));
+        self.change(time, u32::MAX);
+    }
+
+    /// Adds `step` to the counts of the word with a time. The addition wraps, so `u32::MAX` subtracts 1.
+    fn change(&mut self, time: u32, step: u32) {
+        let mut index = time as usize / 64 + 1;
+        while index < self.tree.len() {
+            self.tree[index] = self.tree[index].wrapping_add(step);
+            index += index & index.wrapping_neg();
+        }
+    }
+}
+
+/// If the lanes of a request touch each line from the first to the last address, returns these two addresses.
+fn one_range(access: &Access<'_>) -> Option<(u64, u64)> {
+    let Addresses::Strided { base, stride } = access.addresses else {
+        return None;
+    };
+    let low = access.mask.trailing_zeros();
+    let count = access.mask.count_ones();
+    let is_dense = access.mask.checked_shr(low)?.trailing_ones() == count;
+    let step = stride.unsigned_abs();
+    let [a, b] = [low, low + count - 1]
+        .map(|lane| base.wrapping_add((stride as u64).wrapping_mul(lane.into())));
+    let (first, last) = (a.min(b), a.max(b));
+    let wraps = last - first != step.checked_mul(u64::from(count - 1))?;
+    (is_dense && step <= LINE_BYTES && !wraps).then_some((first, last))
 }
 
 #[cfg(test)]
@@ -183,6 +235,21 @@ mod tests {
         assert_eq!(reuse.lines(), 3);
         // 64 after 0: distance 0. 4 after 64, with one line between: distance 1; so has 128.
         assert_eq!(reuse.histogram(), [1, 2]);
+    }
+
+    #[test]
+    fn sets_of_times_count_their_elements() {
+        let mut times = Times::of_first(130, 300);
+        assert_eq!(
+            (times.len(), times.up_to(299), times.up_to(63)),
+            (320, 130, 64)
+        );
+        times.remove(64);
+        times.insert(200);
+        assert_eq!(
+            (times.up_to(64), times.up_to(129), times.up_to(200)),
+            (64, 129, 130)
+        );
     }
 
     #[test]

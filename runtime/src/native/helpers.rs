@@ -16,6 +16,7 @@ use margay_jit::abi::{
     AccessLog, CheckedLane, CheckedLanes, Helpers, NativeContext, PerformedAccess, Verify,
     WHOLE_CTA, permitted_index, status,
 };
+use margay_jit::counters::Counters;
 use margay_ops::meaning::{Bits, Desc, Meaning};
 use margay_ops::mods::{MemOrder, Mode, Scope, StateSpace};
 use margay_ops::sreg::SpecialReg;
@@ -28,6 +29,7 @@ use super::{faults, fetch, recording, sync_points, textures};
 use crate::engine::{Coordinates, Services};
 use crate::fault::{AccessFault, AccessKind, Trap, access};
 use crate::memory::outside;
+use crate::observe::Tally;
 use crate::texture_table::TextureTable;
 
 /// A table of the indices (`%tid`) of all threads of a CTA.
@@ -71,6 +73,8 @@ pub(super) struct HostData<'a> {
     reach: Option<Reach<'a>>,
     examiner: Option<Examiner<'a>>,
     pub(super) recorder: Option<Recorder<'a>>,
+    /// Counters that nobody reads, for generated code that counts events of a launch that no tool observes.
+    spare_tally: Option<Tally>,
     /// The fault of the first helper call that failed during the native call.
     pub(super) fault: Option<FaultKind>,
     /// In a checking run: the thread and the source position of the access that ends the launch.
@@ -97,6 +101,7 @@ impl<'a> HostData<'a> {
             reach,
             examiner,
             recorder,
+            spare_tally: None,
             fault: None,
             wrong_access: None,
         }
@@ -108,6 +113,18 @@ impl<'a> HostData<'a> {
             Some(examiner) => examiner.access_log(),
             None => std::ptr::from_ref(&NO_LOG.0).cast_mut(),
         }
+    }
+
+    /// Returns the address of the counters of generated code; null if the code counts nothing.
+    pub(super) fn counters(&mut self, counters: &Counters) -> *mut u64 {
+        if counters.words() == 0 {
+            return std::ptr::null_mut();
+        }
+        let counted = self.recorder.as_mut().and_then(Recorder::counters);
+        counted.unwrap_or_else(|| {
+            let new = || Tally::new(Some(counters));
+            self.spare_tally.get_or_insert_with(new).counters()
+        })
     }
 
     /// Returns the number of bytes at the start of a thread's local memory that the thread may
@@ -888,6 +905,8 @@ pub(super) static HELPERS: Helpers = Helpers {
     check_lanes,
     observe_lanes: recording::observe_lanes,
     observe_event: recording::observe_event,
+    observe_cta: recording::observe_cta,
+    observe_group: recording::observe_group,
     check_group,
     check_fence,
     synchronised,

@@ -325,8 +325,9 @@ impl PtxLaunch {
     /// Returns how many of `count` CTAs one call of native code may run. If tools observe the launch, this number is
     /// small, because the records of the CTAs stay in memory until the call returns.
     fn most(&self, count: u64) -> u64 {
-        match self.sink {
-            Some(_) => count.min(OBSERVED_CTAS),
+        match &self.sink {
+            Some(sink) if sink.records() => count.min(OBSERVED_CTAS),
+            Some(_) => count.min(COUNTED_CTAS),
             None => count,
         }
     }
@@ -470,8 +471,10 @@ impl PtxLaunch {
     }
 }
 
-/// Maximum number of CTAs that one call of native code runs if tools observe the launch.
+/// Maximum number of CTAs that one call of native code runs if events are recorded for tools that observe the launch.
 const OBSERVED_CTAS: u64 = 16;
+/// The same number if tools observe the launch, but no events are recorded.
+const COUNTED_CTAS: u64 = 256;
 
 /// Creates the receiver of a launch's events for the tools that observe the launch; `None` if no
 /// tool observes it.
@@ -641,7 +644,8 @@ impl PreparedLaunch for PtxLaunch {
 
     fn finish(&self, completed: bool) {
         if let Some(sink) = &self.sink {
-            sink.finish(completed);
+            let native = self.code.native.as_ref().ok();
+            sink.finish(completed, native.map(|kernel| kernel.compiled.counters()));
         }
     }
 

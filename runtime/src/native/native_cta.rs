@@ -311,6 +311,7 @@ fn context(
         permitted: [PermittedRange::default(); 3 * margay_jit::abi::PERMITTED],
         checked_local: host.checked_local(),
         access_log: host.access_log(),
+        counters: host.counters(kernel.compiled.counters()),
         refused: 0,
         verify: kernel.verifiers[0].0,
         verify_lanes: kernel.verifiers[1].0,

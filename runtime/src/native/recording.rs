@@ -135,3 +135,59 @@ pub(super) unsafe extern "C" fn observe_event(
     };
     recorder.event(cta, &lanes);
 }
+
+/// Notes that events and counts of warps from now on belong to the current CTA ([`margay_jit::abi::Helpers::observe_cta`]).
+///
+/// # Safety
+/// `context` must satisfy the contract of [`host`].
+pub(super) unsafe extern "C" fn observe_cta(context: *mut NativeContext) {
+    // SAFETY: the caller upholds the contract of this function.
+    let cta = unsafe { (*context).cta };
+    // SAFETY: the caller upholds the contract of this function.
+    let host = unsafe { host(context) };
+    if let Some(recorder) = &mut host.recorder {
+        recorder.move_to(cta);
+    }
+}
+
+/// Counts a request of a group of accesses that does not have the group's pattern
+/// ([`margay_jit::abi::Helpers::observe_group`]).
+///
+/// # Safety
+/// `context` must satisfy the contract of [`host`]. `addresses` must satisfy the contract of the field of
+/// [`margay_jit::abi::Helpers`] that points to this function.
+pub(super) unsafe extern "C" fn observe_group(
+    context: *mut NativeContext,
+    group: u32,
+    addresses: *const u64,
+    thread: u32,
+    is_strided: u32,
+) {
+    // SAFETY: the caller upholds the contract of this function.
+    let cta = unsafe { (*context).cta };
+    // SAFETY: the caller upholds the contract of this function.
+    let host = unsafe { host(context) };
+    let Some(recorder) = &mut host.recorder else {
+        return;
+    };
+    let narrow = recorder.is_narrow(group);
+    let cells = match (is_strided != 0, narrow) {
+        (true, _) => 2,
+        (false, true) => 16,
+        (false, false) => 32,
+    };
+    // SAFETY: generated code passes this number of cells.
+    let cells = unsafe { std::slice::from_raw_parts(addresses, cells) };
+    let each = std::array::from_fn(|lane| {
+        let address = match (is_strided != 0, narrow) {
+            (true, _) => cells[0].wrapping_add(cells[1].wrapping_mul(lane as u64)),
+            (false, true) => cells[lane / 2] >> (32 * (lane % 2)),
+            (false, false) => cells[lane],
+        };
+        match narrow {
+            true => address & 0xffff_ffff,
+            false => address,
+        }
+    });
+    recorder.group(cta, group, thread, &each);
+}

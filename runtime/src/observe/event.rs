@@ -4,7 +4,8 @@ use margay_ops::mods::{MemOrder, Scope};
 
 use super::raw::{self, Decoded};
 use super::{
-    Branch, CopyGroup, Fence, Instruction, InstructionRun, Position, Request, Synchronisation,
+    AccessCount, Branch, CopyGroup, Fence, Instruction, InstructionCount, InstructionRun, Position,
+    Request, Synchronisation,
 };
 
 /// An event that tools receive.
@@ -37,6 +38,10 @@ pub enum Event<'a> {
     InstructionRun(InstructionRun),
     /// Lanes of a warp are about to execute a branch.
     Branch(Branch),
+    /// How often a run of instructions was executed ([`Request::counts`]).
+    InstructionCount(InstructionCount),
+    /// How often an instruction accessed memory with a pattern of addresses ([`Request::counts`]).
+    AccessCount(AccessCount<'a>),
     /// A CTA has ended.
     CtaEnd {
         /// The CTA.
@@ -331,8 +336,15 @@ impl<'a> Iterator for Events<'a> {
             let event = match self.first.take() {
                 Some(event) => event,
                 None => match raw::decode(self.records) {
-                    Some(Decoded { event, rest }) => {
+                    Some(Decoded {
+                        event,
+                        rest,
+                        is_counted,
+                    }) => {
                         self.records = rest;
+                        if is_counted && self.request.receives_counts() {
+                            continue;
+                        }
                         event
                     }
                     None => self.last.take()?,

@@ -74,20 +74,24 @@
 //! [`crate::Runtime::tool_failures`] returns the reason. The kernel continues.
 
 mod buffer;
+mod count;
 mod event;
 mod events;
 mod gate;
 mod global;
 mod host;
 mod launch;
+mod pattern;
 mod raw;
 mod request;
 mod sink;
 mod spill;
+mod tally;
 mod tool;
 mod tools;
 mod worker;
 
+pub use count::{AccessCount, InstructionCount};
 pub use event::{
     Access, AccessKind, Addresses, Cta, Event, Events, MemoryOrder, MemoryScope, Space,
 };
@@ -112,6 +116,7 @@ pub(crate) use buffer::CtaBuffer;
 pub(crate) use global::tools as global_tools;
 pub(crate) use launch::Shape;
 pub(crate) use raw::{RawAccess, RawAddresses, RawEvent};
-pub(crate) use sink::LaunchSink;
+pub(crate) use sink::{Counting, LaunchSink};
+pub(crate) use tally::Tally;
 pub(crate) use tools::{Observers, Tools};
 pub(crate) use worker::Workers;

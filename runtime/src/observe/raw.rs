@@ -2,7 +2,8 @@
 //!
 //! The first word contains the kind of record (bit 0: 0 for an access, 1 for any other event), the warp (bits 16 to 31)
 //! and the mask (bits 32 to 63). For an access, the first word also contains the layout of the addresses (bit 1:
-//! strided), whether the address is generic (bit 2), and the space (bits 8 to 15). The properties of the access and the
+//! strided), whether the address is generic (bit 2), whether the access was counted (bit 3), and the space (bits 8 to
+//! 15). The properties of the access and the
 //! position follow, and then the base and the stride, or the address of each lane in the mask. For any other event, the
 //! first word also contains the number of operands (bits 8 to 15). The payload and the position follow, and then the
 //! operands.
@@ -28,6 +29,8 @@ pub(crate) struct RawAccess<'a> {
     /// The mask of the lanes that access memory; not 0.
     pub(crate) mask: u32,
     pub(crate) addresses: RawAddresses<'a>,
+    /// Whether the access was counted for the tools that request counts.
+    pub(crate) is_counted: bool,
 }
 
 /// The addresses of an access that is to be recorded.
@@ -74,6 +77,7 @@ pub(super) fn encode(what: &RawAccess<'_>, words: &mut Vec<u64>) {
     let generic = what.access.space == margay_ops::mods::StateSpace::None;
     let head = u64::from(stride.is_some()) << 1
         | u64::from(generic) << 2
+        | u64::from(what.is_counted) << 3
         | (what.space as u64) << 8
         | u64::from(what.warp & 0xffff) << 16
         | u64::from(what.mask) << 32;
@@ -120,6 +124,8 @@ pub(super) fn encode_event(what: &RawEvent<'_>, words: &mut Vec<u64>) {
 pub(super) struct Decoded<'a> {
     pub(super) event: Event<'a>,
     pub(super) rest: &'a [u64],
+    /// Whether the event is an access that was counted.
+    pub(super) is_counted: bool,
 }
 
 /// Decodes the first record of `words`. Returns `None` if `words` begins with no complete record.
@@ -144,7 +150,11 @@ pub(super) fn decode(words: &[u64]) -> Option<Decoded<'_>> {
         0 => Event::Access(access(first, what, place, own)),
         _ => events::of(ObservedEvent::from_payload(what)?, place, own)?,
     };
-    Some(Decoded { event, rest })
+    Some(Decoded {
+        event,
+        rest,
+        is_counted: first & 9 == 8,
+    })
 }
 
 /// The position of an event's instruction, the warp, and the lanes in which the event occurs.
@@ -259,6 +269,7 @@ mod tests {
             warp: 5,
             mask,
             addresses: RawAddresses::Each(addresses),
+            is_counted: false,
         };
         let mut words = Vec::new();
         encode(&raw, &mut words);

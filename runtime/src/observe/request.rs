@@ -3,7 +3,7 @@
 use margay_ir::observe::{AccessMode, Selection};
 use margay_ops::mods::StateSpace;
 
-use super::{Access, AccessKind, Event, Space};
+use super::{Access, AccessCount, AccessKind, Event, Space};
 
 /// A kind of event that a tool can name in a request.
 ///
@@ -103,6 +103,7 @@ pub struct Request {
     kinds: u16,
     whole_warps: bool,
     launches: bool,
+    counts: bool,
 }
 
 impl Request {
@@ -155,6 +156,29 @@ impl Request {
         self
     }
 
+    /// Requests counts of runs of instructions and of accesses instead of an event for each of them. The tool receives
+    /// [`Event::InstructionCount`] and [`Event::AccessCount`] before the end of the launch. Most events then cost a few
+    /// instructions of generated code and no call of the tool.
+    ///
+    /// An access whose pattern of addresses is one of many is not counted and causes [`Event::Access`]. The tool must
+    /// add both. If another tool requests the same events without counts, all of them call the host, but this tool
+    /// receives the same counts.
+    ///
+    /// If the request also contains [`EventKind::Ctas`] and [`EventKind::InstructionRuns`], and whole warps,
+    /// [`super::Worker::instructions`] receives the number of instructions of each warp.
+    ///
+    /// ```
+    /// use margay::observe::{EventKind, Request};
+    ///
+    /// let request = Request::none().events(EventKind::InstructionRuns).whole_warps().counts();
+    /// assert!(!request.is_empty());
+    /// ```
+    #[must_use]
+    pub fn counts(mut self) -> Request {
+        self.counts = true;
+        self
+    }
+
     /// Returns whether the request contains no events.
     pub fn is_empty(&self) -> bool {
         self.accesses == [0; 3] && self.kinds == 0 && !self.launches
@@ -177,6 +201,32 @@ impl Request {
         self.kinds & kind.bit() != 0
     }
 
+    /// Returns whether the tool receives counts instead of events that can be counted.
+    pub(super) fn receives_counts(&self) -> bool {
+        self.counts
+    }
+
+    /// Returns whether the request contains the counts of runs of instructions.
+    pub(super) fn counts_runs(&self) -> bool {
+        self.counts && self.has(EventKind::InstructionRuns)
+    }
+
+    /// Returns whether the request contains the number of instructions of each warp.
+    pub(super) fn counts_warps(&self) -> bool {
+        self.counts_runs() && self.has(EventKind::Ctas) && self.whole_warps
+    }
+
+    /// Returns whether the request contains the counts of accesses of the kind `kind` to the space `space`.
+    pub(super) fn counts_access(&self, space: Space, kind: AccessKind) -> bool {
+        self.counts && self.has_access(space, kind)
+    }
+
+    /// Returns whether the tool receives an event for each access of the kind `kind` to the space `space`, although
+    /// `is_counted` states that other tools receive the counts of such accesses.
+    pub(super) fn has_each(&self, space: Space, kind: AccessKind, is_counted: bool) -> bool {
+        self.has_access(space, kind) && !(self.counts && is_counted)
+    }
+
     /// Returns whether the request contains events such as `event`.
     pub(super) fn contains(&self, event: &Event<'_>) -> bool {
         match event {
@@ -187,7 +237,11 @@ impl Request {
             Event::Fence(_) => self.has(EventKind::Fences),
             Event::CopyGroup(_) => self.has(EventKind::AsynchronousCopies),
             Event::Instruction(_) => self.has(EventKind::Instructions),
-            Event::InstructionRun(_) => self.has(EventKind::InstructionRuns),
+            Event::InstructionRun(_) => self.has(EventKind::InstructionRuns) && !self.counts,
+            Event::InstructionCount(_) => self.counts_runs(),
+            Event::AccessCount(AccessCount { access, .. }) => {
+                self.counts_access(access.space, access.kind)
+            }
             Event::Branch(_) => self.has(EventKind::Branches),
         }
     }
@@ -217,6 +271,29 @@ impl Request {
         selection.whole_warps = self.whole_warps && !selection.is_empty();
         selection
     }
+}
+
+/// Adds to the merged selection of several requests which of their events generated code may count: those that each tool
+/// requests as counts.
+pub(super) fn counted(mut selection: Selection, requests: &[&Request]) -> Selection {
+    let all = |has: &dyn Fn(&Request) -> bool, counts: &dyn Fn(&Request) -> bool| {
+        let mut of = requests.iter().filter(|request| has(request)).peekable();
+        of.peek().is_some() && of.all(|request| counts(request))
+    };
+    let has_runs = |request: &Request| request.has(EventKind::InstructionRuns);
+    selection.counts_runs = all(&has_runs, &Request::counts_runs);
+    selection.counts_warps =
+        selection.counts_runs && requests.iter().any(|request| request.counts_warps());
+    for space in Space::ALL {
+        let has = |request: &Request| {
+            let mut kinds = AccessKind::ALL.into_iter();
+            kinds.any(|kind| request.has_access(space, kind))
+        };
+        if all(&has, &|request| request.counts) {
+            selection = selection.with_counted(state_spaces(space));
+        }
+    }
+    selection
 }
 
 /// Returns the PTX state spaces of those instructions that can access `space`, without the generic space.

@@ -8,16 +8,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use margay_ir::observe::{AccessMode, ObservedEvent};
+use margay_jit::counters::Counters;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use rustc_hash::FxHashMap;
 
 use super::buffer::{CtaBuffer, Storage};
 use super::event::{Cta, Event, Events};
-use super::raw::{self, RawAccess, RawEvent};
+use super::raw::{self, RawAccess, RawAddresses, RawEvent};
 use super::request::EventKind;
+use super::tally::{Tally, Totals};
 use super::tools::{Observers, Receiver};
 use super::worker::{Idle, Workers};
-use super::{AccessKind, Launch, Space};
+use super::{AccessCount, AccessKind, Launch, Request, Space};
 
 /// The records of a launch that have not been delivered to the tools, and the tools that receive
 /// them.
@@ -28,6 +31,9 @@ pub(crate) struct LaunchSink {
     /// The tools that receive the events of CTAs by [`super::Worker`].
     immediate: Vec<Arc<Receiver>>,
     idle: Idle,
+    /// What is counted for tools, and the tallies that no thread uses at the moment.
+    counting: Counting,
+    tallies: Mutex<Vec<Tally>>,
     storage: Storage,
     /// For each CTA that no worker runs at the moment, its records that have not been delivered.
     buffers: Mutex<FxHashMap<u64, CtaBuffer>>,
@@ -48,6 +54,41 @@ struct State {
     ended: BTreeMap<u64, u64>,
     /// Whether a worker is delivering records.
     delivering: bool,
+}
+
+/// What is counted for the tools of a launch.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Counting {
+    /// Whether runs of instructions are counted.
+    pub(crate) runs: bool,
+    /// Whether the instructions of each warp are counted.
+    pub(crate) warps: bool,
+    /// For each kind of access, a mask of the spaces whose accesses are counted.
+    accesses: [u8; AccessKind::ALL.len()],
+}
+
+impl Counting {
+    fn of(requests: &[Request]) -> Counting {
+        let counts = |space, kind| requests.iter().any(|one| one.counts_access(space, kind));
+        Counting {
+            runs: requests.iter().any(Request::counts_runs),
+            warps: requests.iter().any(Request::counts_warps),
+            accesses: AccessKind::ALL.map(|kind| {
+                let spaces = Space::ALL.into_iter().filter(|&space| counts(space, kind));
+                spaces.fold(0, |all, space| all | 1 << space as u32)
+            }),
+        }
+    }
+
+    /// Returns whether anything is counted.
+    pub(crate) fn any(self) -> bool {
+        self.runs || self.accesses != [0; AccessKind::ALL.len()]
+    }
+
+    /// Returns whether accesses with the mode `mode` to the space `space` are counted.
+    pub(crate) fn has_access(self, space: Space, mode: AccessMode) -> bool {
+        self.accesses[raw::kind_of(mode) as usize] >> space as u32 & 1 != 0
+    }
 }
 
 /// What the sink delivers next: the beginning of the kernel, or the records of a range of CTAs.
@@ -74,8 +115,12 @@ impl LaunchSink {
                 }
             }
         }
+        let all = receivers.iter().chain(&immediate);
+        let requests: Vec<Request> = all.map(|receiver| receiver.request).collect();
         Some(LaunchSink {
             launch,
+            counting: Counting::of(&requests),
+            tallies: Mutex::default(),
             receivers,
             immediate,
             idle: Idle::new(workers),
@@ -87,10 +132,55 @@ impl LaunchSink {
         })
     }
 
-    /// Returns whether any tool wants accesses of the kind `kind` to the space `space`.
-    pub(crate) fn wants(&self, space: Space, kind: AccessKind) -> bool {
+    /// Returns what is counted.
+    pub(crate) fn counting(&self) -> Counting {
+        self.counting
+    }
+
+    /// Returns a tally for the calling thread, which runs native code with these counters.
+    pub(crate) fn take_tally(&self, counters: Option<&Counters>) -> Tally {
+        let known = self.tallies.lock().pop();
+        known.unwrap_or_else(|| Tally::new(counters))
+    }
+
+    /// Stores a tally that [`LaunchSink::take_tally`] has returned.
+    pub(crate) fn put_tally(&self, tally: Tally) {
+        self.tallies.lock().push(tally);
+    }
+
+    /// Passes the counts of the launch to the tools that request them.
+    fn tell_counts(&self, counters: Option<&Counters>) {
+        let mut totals = Totals::default();
+        for tally in std::mem::take(&mut *self.tallies.lock()) {
+            tally.add_to(&mut totals, counters);
+        }
+        for (run, count) in totals.runs {
+            self.tell(Event::InstructionCount(run.event(count)));
+        }
+        for ((instruction, shape), places) in totals.accesses {
+            let (access, loc) = instruction.unpack();
+            for (place, &requests) in places.iter().enumerate().filter(|(_, count)| **count != 0) {
+                let what = RawAccess {
+                    access: &access,
+                    loc,
+                    space: instruction.space,
+                    warp: 0,
+                    mask: shape.mask,
+                    addresses: RawAddresses::Each(&shape.addresses(place)),
+                    is_counted: false,
+                };
+                let mut addresses = [0; 32];
+                let access = raw::access_of(&what, &mut addresses);
+                self.tell(Event::AccessCount(AccessCount { access, requests }));
+            }
+        }
+    }
+
+    /// Returns whether a tool without receivers of its own wants an access of the kind `kind` to the space `space` as an
+    /// event. `is_counted` states whether the access was counted for tools that request counts.
+    fn wants(&self, space: Space, kind: AccessKind, is_counted: bool) -> bool {
         let mut requests = self.receivers.iter().map(|receiver| receiver.request);
-        requests.any(|request| request.has_access(space, kind))
+        requests.any(|request| request.has_each(space, kind, is_counted))
     }
 
     /// Returns whether a tool receives recorded events of CTAs.
@@ -119,14 +209,22 @@ impl LaunchSink {
 
     /// Appends an access to the records of a CTA, if a tool wants the access.
     pub(crate) fn record(&self, buffer: &mut CtaBuffer, what: &RawAccess<'_>) {
-        if self.wants(what.space, raw::kind_of(what.access.mode)) {
+        if self.wants(what.space, raw::kind_of(what.access.mode), what.is_counted) {
             buffer.access(&self.storage, what);
         }
     }
 
-    /// Appends an event other than an access to the records of a CTA.
+    /// Appends an event other than an access to the records of a CTA, unless it is a run of instructions that was only
+    /// counted.
     pub(crate) fn record_event(&self, buffer: &mut CtaBuffer, what: &RawEvent<'_>) {
-        buffer.event(&self.storage, what);
+        let is_run = matches!(what.event, ObservedEvent::InstructionRun { .. });
+        let wants = |receiver: &Arc<Receiver>| {
+            let request = &receiver.request;
+            request.has(EventKind::InstructionRuns) && !request.receives_counts()
+        };
+        if !is_run || self.receivers.iter().any(wants) {
+            buffer.event(&self.storage, what);
+        }
     }
 
     /// Removes from the sink the records that a CTA has caused so far, and returns them. A worker
@@ -165,7 +263,7 @@ impl LaunchSink {
     /// Delivers the remaining records, including those of CTAs that have not completed, and the
     /// event of the kernel's end. Does nothing if the event of the kernel's beginning has not been
     /// delivered. The caller ensures that no CTA of the launch runs.
-    pub(crate) fn finish(&self, completed: bool) {
+    pub(crate) fn finish(&self, completed: bool, counters: Option<&Counters>) {
         let mut state = self.state.lock();
         while state.delivering {
             self.delivered.wait(&mut state);
@@ -186,6 +284,9 @@ impl LaunchSink {
             self.deliver_cta(cta, buffer, ended.contains(&cta));
         }
         self.idle.clear();
+        if self.counting.any() {
+            self.tell_counts(counters);
+        }
         let lost = self.lost.load(Ordering::Relaxed);
         self.tell(Event::KernelEnd { completed, lost });
     }

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use margay_ir::observe::Selection;
 
-use super::{Events, Gate, HostEvent, Launch, Request, Tool, Worker};
+use super::{Events, Gate, HostEvent, Launch, Request, Tool, Worker, request};
 use crate::engine::KernelInfo;
 use crate::error::{Error, Result};
 
@@ -197,6 +197,8 @@ impl Tools {
         }
         let selections = requests.iter().map(|(_, request)| request.selection());
         let selection = selections.fold(Selection::default(), Selection::union);
+        let all: Vec<&Request> = requests.iter().map(|(_, request)| request).collect();
+        let selection = request::counted(selection, &all);
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let observers = Observers {
             id: NEXT.fetch_add(1, Ordering::Relaxed),

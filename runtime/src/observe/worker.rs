@@ -98,6 +98,13 @@ pub trait Worker: Send {
     /// Receives an event. These are the requested events except the beginning and the end of the kernel and of CTAs.
     fn event(&mut self, event: &Event<'_>);
 
+    /// Receives the number of instructions that a warp of the current CTA has executed since the last call for this warp.
+    /// Called before each barrier and collective that the tool requests, and before [`Worker::leave`], if the request has
+    /// [`super::Request::counts`] with [`super::EventKind::Ctas`] and [`super::EventKind::InstructionRuns`].
+    fn instructions(&mut self, warp: u32, count: u64) {
+        let _ = (warp, count);
+    }
+
     /// A CTA has ended, or waits and continues later, perhaps on another thread.
     fn leave(&mut self, cta: &Cta) {
         let _ = cta;
@@ -147,11 +154,20 @@ impl Workers {
         }
     }
 
+    /// Passes the number of instructions of a warp of the current CTA to the receivers that want it.
+    pub(crate) fn instructions(&mut self, warp: u32, count: u64) {
+        for (receiver, worker) in &mut self.all {
+            if receiver.request.counts_warps() {
+                receiver.call(|| worker.instructions(warp, count));
+            }
+        }
+    }
+
     /// Passes an access of the current CTA to the receivers that want it.
     pub(crate) fn access(&mut self, what: &RawAccess<'_>) {
         let kind = raw::kind_of(what.access.mode);
         for (receiver, worker) in &mut self.all {
-            if receiver.request.has_access(what.space, kind) {
+            if receiver.request.has_each(what.space, kind, what.is_counted) {
                 let event = Event::Access(raw::access_of(what, &mut self.addresses));
                 receiver.call(|| worker.event(&event));
             }

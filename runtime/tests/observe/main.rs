@@ -1,5 +1,6 @@
 //! Tests of tools that observe kernels ([`margay::observe`]).
 
+mod counts;
 mod delivery;
 mod engines;
 mod events;

@@ -58,8 +58,14 @@ impl Slice<'_, '_> {
                     opcode,
                     Opcode::Brif | Opcode::And | Opcode::Or | Opcode::Not
                 );
+                let counted = self.lane.counters.guard_of(function, inst);
+                let is_here = |value| self.view.uniformity.home(value) == Some(block);
                 for &arg in function.dfg.args(inst) {
-                    note(arg, if waits { 1 } else { 2 });
+                    // The code that counts a run makes an endpoint test of its guard.
+                    let is_tested = counted.is_some_and(|guard| guard == arg && is_here(guard));
+                    if !is_tested {
+                        note(arg, if waits { 1 } else { 2 });
+                    }
                 }
                 for call in function.dfg.targets(inst) {
                     call.args.iter().for_each(|&arg| note(arg, 2));

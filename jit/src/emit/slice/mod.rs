@@ -18,6 +18,7 @@ mod check;
 pub(crate) mod collective;
 pub(crate) mod control;
 pub(crate) mod convert;
+mod count;
 pub(crate) mod decide;
 pub(crate) mod directed;
 pub(crate) mod each;
@@ -327,6 +328,9 @@ impl<'a, 'b> Slice<'a, 'b> {
             return Err(EmitError::TooLarge("too many values and blocks"));
         }
         let data = self.lane.function.dfg.insts[inst];
+        if self.is_uncomputed(inst) {
+            return Ok(());
+        }
         let effects = data.opcode.effects();
         match data.opcode {
             Opcode::Ld => return self.load(inst, &data),

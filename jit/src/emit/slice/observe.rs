@@ -1,4 +1,5 @@
-//! Calls of the host that record accesses and events for tools. One call records all lanes of a chunk.
+//! Calls of the host that record accesses and events for tools. One call records all lanes of a chunk. If tools request
+//! counts, most events are counted without a call ([`super::count`]).
 
 use std::mem::offset_of;
 
@@ -12,6 +13,7 @@ use margay_ops::types::Kind;
 
 use super::Slice;
 use crate::abi::{CheckedLanes, Helpers};
+use crate::counters::Counted;
 use crate::emit::lane::{EmitError, host};
 
 impl Slice<'_, '_> {
@@ -20,6 +22,13 @@ impl Slice<'_, '_> {
         let Some(access) = ObservedAccess::of(data) else {
             return self.lane.refuse(data);
         };
+        if self.mask.is_none() && self.view.width == 32 {
+            match self.lane.counters.get(inst) {
+                Some(Counted::First { group, at }) => return self.count_group(inst, (group, at)),
+                Some(Counted::Other) => return Ok(()),
+                Some(Counted::Run { .. }) | None => {}
+            }
+        }
         let args = self.lane.function.dfg.args(inst).to_vec();
         let Some((&address, operands)) = args.split_first() else {
             return self.lane.refuse(data);
@@ -50,6 +59,9 @@ impl Slice<'_, '_> {
 
     /// Emits a call of a host helper, which records an event of all active lanes that is not a memory access.
     pub(super) fn observe_event(&mut self, inst: Inst, data: &InstData) -> Result<(), EmitError> {
+        if let Some(Counted::Run { at, instructions }) = self.lane.counters.get(inst) {
+            return self.count_run(inst, (at, instructions));
+        }
         let args = self.lane.function.dfg.args(inst).to_vec();
         let event = ObservedEvent::from_payload(data.payload());
         let (narrow, (cells, operands, operand_bytes)) = match args[..] {
@@ -76,7 +88,7 @@ impl Slice<'_, '_> {
     }
 
     /// Emits a word with one bit for each lane, which states whether the lane's operand is not 0.
-    fn chosen_bits(&mut self, operand: Value) -> Result<ir::Value, EmitError> {
+    pub(super) fn chosen_bits(&mut self, operand: Value) -> Result<ir::Value, EmitError> {
         let lanes = self.get(operand)?;
         let zero = self.constant(types::I32X4, 0);
         let chosen = lanes

@@ -4,11 +4,14 @@ use margay_exec::interp::{ObservedLaneEvent, ObservedLanes};
 use margay_exec::{CtaInfo, LaunchInfo};
 use margay_ir::function::SourceLoc;
 use margay_ir::observe::{AccessMode, ObservedAccess, ObservedEvent};
+use margay_jit::counters::Counters;
 use margay_ops::mods::StateSpace;
 use smallvec::SmallVec;
 
 use crate::native::launch::PtxLaunch;
-use crate::observe::{CtaBuffer, LaunchSink, RawAccess, RawAddresses, RawEvent, Space, Workers};
+use crate::observe::{
+    Counting, CtaBuffer, LaunchSink, RawAccess, RawAddresses, RawEvent, Space, Tally, Workers,
+};
 
 /// Records the events of those CTAs that run one after the other in the same window.
 pub(in crate::native) struct Recorder<'a> {
@@ -21,6 +24,10 @@ pub(in crate::native) struct Recorder<'a> {
     workers: Option<Workers>,
     /// Whether events are recorded for other tools.
     records: bool,
+    /// The counts for tools that request counts.
+    tally: Option<Tally>,
+    counters: Option<&'a Counters>,
+    counting: Counting,
 }
 
 impl<'a> Recorder<'a> {
@@ -29,6 +36,9 @@ impl<'a> Recorder<'a> {
         sink: &'a LaunchSink,
         cta: CtaInfo,
     ) -> Recorder<'a> {
+        let native = launch.code.native.as_ref().ok();
+        let counters = native.map(|kernel| kernel.compiled.counters());
+        let counting = sink.counting();
         Recorder {
             sink,
             info: launch.info_for(&cta),
@@ -36,6 +46,49 @@ impl<'a> Recorder<'a> {
             current: None,
             workers: sink.take_workers(),
             records: sink.records(),
+            tally: counting.any().then(|| sink.take_tally(counters)),
+            counters,
+            counting,
+        }
+    }
+
+    /// Returns the address of the counters of generated code; `None` if no tool requests counts.
+    pub(in crate::native) fn counters(&mut self) -> Option<*mut u64> {
+        self.tally.as_mut().map(|tally| tally.counters())
+    }
+
+    /// Returns whether the addresses of a group of accesses have 32 bits.
+    pub(in crate::native) fn is_narrow(&self, group: u32) -> bool {
+        let groups = self.counters.map_or(&[][..], Counters::groups);
+        groups.get(group as usize).is_some_and(|group| group.narrow)
+    }
+
+    /// Counts a request of a group of accesses in all lanes of a warp.
+    pub(in crate::native) fn group(&mut self, cta: u64, group: u32, first: u32, each: &[u64; 32]) {
+        let (Some(tally), Some(counters)) = (&mut self.tally, self.counters) else {
+            return;
+        };
+        if tally.group(group as usize, each) {
+            return;
+        }
+        let Some(group) = counters.groups().get(group as usize) else {
+            return;
+        };
+        for member in &group.members {
+            let access = ObservedAccess::from_bits(member.access);
+            let addresses = each.map(|address| match group.narrow {
+                true => u64::from((address as u32).wrapping_add(member.offset as u32)),
+                false => address.wrapping_add(member.offset as u64),
+            });
+            let lanes = ObservedLanes {
+                access: &access,
+                loc: SourceLoc::from_bits(member.loc),
+                first,
+                mask: u32::MAX,
+                addresses: &addresses,
+                lengths: None,
+            };
+            self.access(cta, &lanes);
         }
     }
 
@@ -110,6 +163,7 @@ impl<'a> Recorder<'a> {
         (first, mask): (u32, u32),
         operands: &[u32],
     ) {
+        self.count_event((event, loc), (first, mask), operands);
         let what = RawEvent {
             event,
             loc,
@@ -122,6 +176,39 @@ impl<'a> Recorder<'a> {
         }
         if let Some((_, buffer)) = self.current.as_mut().filter(|_| self.records) {
             self.sink.record_event(buffer, &what);
+        }
+    }
+
+    /// Counts a run of instructions. Passes on the number of instructions of a warp that reaches a barrier or a
+    /// collective.
+    fn count_event(
+        &mut self,
+        (event, loc): (ObservedEvent, SourceLoc),
+        (first, mask): (u32, u32),
+        operands: &[u32],
+    ) {
+        match event {
+            ObservedEvent::InstructionRun { .. } if self.counting.runs => {
+                let active = mask << (first % 32);
+                let executed = operands.first().copied().unwrap_or(active);
+                if let Some(tally) = &mut self.tally {
+                    let run = (event, loc, !operands.is_empty());
+                    tally.run(run, (first / 32, active, executed), self.counting.warps);
+                }
+            }
+            ObservedEvent::Synchronisation { .. } if self.counting.warps => {
+                self.flush_warp(first / 32);
+            }
+            _ => {}
+        }
+    }
+
+    /// Passes the number of instructions of a warp to the tools that want it.
+    fn flush_warp(&mut self, warp: u32) {
+        let tally = self.tally.as_mut();
+        let count = tally.map_or(0, |tally| tally.take_instructions(warp as usize));
+        if let Some(workers) = self.workers.as_mut().filter(|_| count != 0) {
+            workers.instructions(warp, count);
         }
     }
 
@@ -154,6 +241,7 @@ impl<'a> Recorder<'a> {
             warp: first / 32,
             mask: mask << lane,
             addresses: RawAddresses::Strided(start, stride),
+            is_counted: false,
         });
         true
     }
@@ -172,6 +260,12 @@ impl<'a> Recorder<'a> {
     }
 
     fn record(&mut self, what: &RawAccess<'_>) {
+        let counts = self.counting.has_access(what.space, what.access.mode);
+        let tally = self.tally.as_mut().filter(|_| counts);
+        let what = &RawAccess {
+            is_counted: tally.is_some_and(|tally| tally.access(what)),
+            ..*what
+        };
         if let Some(workers) = &mut self.workers {
             workers.access(what);
         }
@@ -191,6 +285,7 @@ impl<'a> Recorder<'a> {
             warp: lanes.first / 32,
             mask: mask << first,
             addresses: RawAddresses::Strided(0, 0),
+            is_counted: false,
         };
         if let Some(space) = self.space_of_all(access.space) {
             if matches!(space, Space::Shared | Space::Local) {
@@ -253,7 +348,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// Makes the CTA with linear index `cta` the current CTA.
-    fn move_to(&mut self, cta: u64) {
+    pub(in crate::native) fn move_to(&mut self, cta: u64) {
         if self
             .current
             .as_ref()
@@ -276,6 +371,9 @@ impl<'a> Recorder<'a> {
 
     fn close(&mut self) {
         if let Some((cta, buffer)) = self.current.take() {
+            if self.counting.warps {
+                (0..self.info.warps()).for_each(|warp| self.flush_warp(warp));
+            }
             if let Some(workers) = &mut self.workers {
                 workers.leave(&self.sink.cta(cta));
             }
@@ -291,6 +389,9 @@ impl Drop for Recorder<'_> {
         self.close();
         if let Some(workers) = self.workers.take() {
             self.sink.put_workers(workers);
+        }
+        if let Some(tally) = self.tally.take() {
+            self.sink.put_tally(tally);
         }
     }
 }
