@@ -19,6 +19,8 @@ struct Step {
     name: &'static str,
     cargo: &'static [&'static str],
     environment: Option<(&'static str, &'static str)>,
+    /// Whether only `--full` runs the check.
+    only_full: bool,
 }
 
 impl Step {
@@ -27,6 +29,7 @@ impl Step {
             name,
             cargo,
             environment: None,
+            only_full: false,
         }
     }
 }
@@ -39,7 +42,11 @@ const STEPS: &[Step] = &[
         "documentation tests",
         &["test", "--release", "--workspace", "--doc"],
     ),
-    Step::new("benches", BENCHES),
+    // The lints compile the benchmarks, so only their results are not checked without `--full`.
+    Step {
+        only_full: true,
+        ..Step::new("benches", BENCHES)
+    },
     Step::new(
         "lints",
         &[
@@ -53,18 +60,20 @@ const STEPS: &[Step] = &[
         ],
     ),
     Step {
-        name: "documentation",
-        cargo: &[
-            "doc",
-            "--release",
-            "--workspace",
-            "--no-deps",
-            "--document-private-items",
-        ],
         environment: Some((
             "RUSTDOCFLAGS",
             "-D warnings -A rustdoc::private_intra_doc_links",
         )),
+        ..Step::new(
+            "documentation",
+            &[
+                "doc",
+                "--release",
+                "--workspace",
+                "--no-deps",
+                "--document-private-items",
+            ],
+        )
     },
     Step::new("imports", &["xtask", "imports"]),
     Step::new("dependencies", &["xtask", "dependencies"]),
@@ -86,9 +95,8 @@ const STEPS: &[Step] = &[
     ),
     // A checking run must compute the same results as a normal run.
     Step {
-        name: "PTX files, racecheck",
-        cargo: FILE_TESTS,
         environment: Some(("MARGAY_CHECK", "racecheck")),
+        ..Step::new("PTX files, racecheck", FILE_TESTS)
     },
     Step::new("CUDA programs", CUDA_PROGRAMS),
     Step::new("clients", &["xtask", "clients", "--quick"]),
@@ -103,9 +111,8 @@ const fn in_slices(
     lanes: &'static str,
 ) -> Step {
     Step {
-        name,
-        cargo,
         environment: Some(("MARGAY_LANES", lanes)),
+        ..Step::new(name, cargo)
     }
 }
 
@@ -176,7 +183,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     let seed = exec::output(Command::new("git").args(["rev-parse", "HEAD"])).unwrap_or_default();
     let nextest = exec::output(exec::cargo().args(["nextest", "--version"])).is_ok();
     let mut table = Vec::new();
-    for step in STEPS {
+    for step in STEPS.iter().filter(|step| full || !step.only_full) {
         println!("\n==== {}", step.name);
         let started = Instant::now();
         let arguments = match step.cargo {
