@@ -16,6 +16,7 @@ pub(crate) type Arguments<'a> = &'a [(&'static str, &'a dyn Traced)];
 
 /// The arguments of a call, as a structure with one field for each argument. The structure has the layout that C gives
 /// it, so it is built from the sizes and alignments of the arguments.
+#[derive(Clone)]
 pub(crate) struct Parameters {
     words: SmallVec<[u64; 16]>,
     /// The place of each argument: its offset and its size.

@@ -30,8 +30,14 @@ extern "C" fn at_load() {
 /// Whether tools may want to receive calls of the driver API.
 static OBSERVES_CALLS: AtomicBool = AtomicBool::new(false);
 
-/// The tools, and the process that has created them.
-static TOOLS: OnceLock<(u32, Vec<Arc<dyn Tool>>)> = OnceLock::new();
+static TOOLS: OnceLock<Vec<Arc<dyn Tool>>> = OnceLock::new();
+
+/// Whether this process is a child that was forked from a process with tools.
+static IS_CHILD: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn in_child() {
+    IS_CHILD.store(true, Ordering::Relaxed);
+}
 
 thread_local! {
     /// Whether the thread creates the tools. This loads foreign libraries, which can call the driver.
@@ -41,29 +47,25 @@ thread_local! {
 /// Returns all tools. A forked child process has none, because it shares the files of its parent's tools; nor do calls
 /// that a library makes while it is loaded for a tool.
 fn all() -> &'static [Arc<dyn Tool>] {
-    if CREATES.get() {
+    if IS_CHILD.load(Ordering::Relaxed) || CREATES.get() {
         return &[];
     }
-    let (process, tools) = TOOLS.get_or_init(|| {
+    TOOLS.get_or_init(|| {
         CREATES.set(true);
+        // SAFETY: the handler only stores to an atomic, and the library is never unloaded.
+        unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
         let mut tools = profiling::tools();
         tools.extend(traces::tools());
         tools.extend(probes::tool());
         tools.push(Arc::clone(records::recorder()) as Arc<dyn Tool>);
         CREATES.set(false);
-        (std::process::id(), tools)
-    });
-    match *process == std::process::id() {
-        true => tools,
-        false => &[],
-    }
+        tools
+    })
 }
 
 /// Returns whether this process has created its tools.
 pub(crate) fn exist() -> bool {
-    TOOLS
-        .get()
-        .is_some_and(|(process, _)| *process == std::process::id())
+    TOOLS.get().is_some() && !IS_CHILD.load(Ordering::Relaxed)
 }
 
 /// Returns whether tools may want to receive calls.
@@ -78,7 +80,7 @@ pub(crate) fn follow_calls(on: bool) {
 }
 
 /// A function that is called before a call, with the name of the called function and its arguments.
-pub(crate) type Enter = fn(&'static str, &Arc<Parameters>) -> Option<Box<dyn Any>>;
+pub(crate) type Enter = fn(&'static str, &Parameters) -> Option<Box<dyn Any>>;
 
 /// Functions that are called around each call of the driver API while tools may want to receive calls.
 pub(crate) struct CallObserver {
@@ -110,7 +112,7 @@ pub(crate) fn around(
 ) -> CuResult {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let call = NEXT.fetch_add(1, Ordering::Relaxed);
-    let parameters = Arc::new(Parameters::of(arguments));
+    let parameters = Parameters::of(arguments);
     tell(&HostEvent::BeginCall {
         call,
         name,

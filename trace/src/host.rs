@@ -35,7 +35,11 @@ pub(crate) fn nanoseconds(clock: ClockId) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Returns the number that Linux gives the calling thread.
+/// Returns the number that Linux gives the calling thread. In a forked child process, in which no tool records, this is the
+/// number of the parent's thread.
 pub(crate) fn thread_number() -> u64 {
-    rustix::thread::gettid().as_raw_nonzero().get() as u64
+    thread_local! {
+        static NUMBER: u64 = rustix::thread::gettid().as_raw_nonzero().get() as u64;
+    }
+    NUMBER.with(|&number| number)
 }

@@ -127,7 +127,7 @@ fn call_client<T>(domain_of: u32, number: u32, data: &T) {
 struct Site {
     name: &'static str,
     number: Option<u32>,
-    parameters: Arc<Parameters>,
+    parameters: Parameters,
     symbol: Option<Name>,
     data: u64,
 }
@@ -176,7 +176,7 @@ fn launched(symbol: &str, parameters: &Parameters) -> Option<Name> {
 pub(super) const OBSERVER: CallObserver = CallObserver { enter, leave };
 
 /// Calls the client before a call of the driver API. Returns what [`leave`] needs, if the client wants callbacks.
-fn enter(name: &'static str, parameters: &Arc<Parameters>) -> Option<Box<dyn Any>> {
+fn enter(name: &'static str, parameters: &Parameters) -> Option<Box<dyn Any>> {
     if !any() || INSIDE.get() {
         return None;
     }
@@ -188,12 +188,11 @@ fn enter(name: &'static str, parameters: &Arc<Parameters>) -> Option<Box<dyn Any
     if number.is_none() && !others {
         return None;
     }
-    let parameters = Arc::clone(parameters);
-    let symbol = number.and_then(|_| launched(symbol_of(name), &parameters));
+    let symbol = number.and_then(|_| launched(symbol_of(name), parameters));
     let mut site = Box::new(Site {
         name,
         number,
-        parameters,
+        parameters: parameters.clone(),
         symbol,
         data: 0,
     });

@@ -4,7 +4,6 @@
 //! [`Recorder`] is a tool that passes the events of the host to a timeline (crate `margay_timeline`).
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -12,23 +11,25 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use margay::KernelInfo;
 use margay::observe::{
-    AllocationKind, Annotation, AnnotationKind, AnnotationPayload, CopyDirection, Dependence,
-    DependenceKind, Event, Events, HostEvent, Launch, Named, Request, Tool, Worker,
+    AllocationKind, Annotation, AnnotationKind, AnnotationPayload, DependenceKind, Event, Events,
+    HostEvent, Launch, Named, Request, Tool, Worker,
 };
 pub use margay_timeline::Format;
 use margay_timeline::{
-    self as format, Arg, Clocks, Counter, FlowKind, Quantity, Span, StreamKind, Timeline, Track,
-    Value, category,
+    self as format, Arg, Clocks, Counter, FlowKind, Quantity, StreamKind, Timeline, Track, Value,
+    category,
 };
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use rustix::time::ClockId;
 use smallvec::SmallVec;
 
-use crate::host::{MOST_ENDED, is_failure, nanoseconds, thread_number, waited_for};
+use crate::host::{is_failure, nanoseconds, thread_number, waited_for};
 
+mod work;
 mod workers;
 
+use work::{Ended, Names, What, Work};
 use workers::{LaunchWorker, Workers};
 
 /// A tool that writes the timeline of a process.
@@ -38,6 +39,7 @@ pub struct Recorder {
     timeline: Timeline,
     state: Mutex<State>,
     workers: Arc<Workers>,
+    names: Names,
 }
 
 #[derive(Default)]
@@ -47,7 +49,7 @@ struct State {
     /// The work of launches, by the number of the launch.
     launches: FxHashMap<u64, u64>,
     /// Where the newest pieces of work that have ended are in the timeline, at most [`MOST_ENDED`].
-    ended: BTreeMap<u64, Span>,
+    ended: Ended,
     /// The number of arrows between pieces of work.
     arrows: u64,
     streams: FxHashMap<u64, Track>,
@@ -58,26 +60,6 @@ struct State {
     /// The sizes and kinds of live allocations.
     live: FxHashMap<u64, (u64, AllocationKind)>,
     counters: FxHashMap<AllocationKind, (Counter, u64)>,
-}
-
-/// A piece of work.
-struct Work {
-    name: String,
-    category: &'static str,
-    args: Vec<(&'static str, Argument)>,
-    stream: Option<u64>,
-    /// The place in the thread that has submitted the work, and the call in which it was.
-    submitted: (Span, u64),
-    begin: Option<u64>,
-    after: Vec<Dependence>,
-}
-
-/// An argument of an event.
-enum Argument {
-    Number(u64),
-    Address(u64),
-    Text(String),
-    Sizes([u32; 3]),
 }
 
 /// The number of the track for work of graphs.
@@ -129,6 +111,7 @@ impl Recorder {
             workers: Arc::new(Workers::new(timeline.clone())),
             timeline,
             state: Mutex::default(),
+            names: Names::default(),
         })
     }
 
@@ -231,13 +214,7 @@ impl Recorder {
         }
     }
 
-    fn describe(
-        &self,
-        work: u64,
-        (name, category): (String, &'static str),
-        args: Vec<(&'static str, Argument)>,
-        stream: Option<u64>,
-    ) {
+    fn describe(&self, number: u64, what: What, stream: Option<u64>) {
         let submitted = self.here(|here| {
             let call = here.calls.last().map_or(0, |&(call, _)| call);
             (here.track.point(now()), call)
@@ -245,21 +222,35 @@ impl Recorder {
         let Some(submitted) = submitted else {
             return;
         };
-        let work_of = Work {
-            name,
-            category,
-            args,
+        let launch = what.launch();
+        let work = Work {
+            what,
             stream,
             submitted,
             begin: None,
-            after: Vec::new(),
+            after: SmallVec::new(),
         };
-        self.state.lock().works.insert(work, work_of);
+        let mut state = self.state.lock();
+        state.works.insert(number, work);
+        if let Some(launch) = launch {
+            state.launches.insert(launch, number);
+        }
     }
 
     fn begin(&self, work: u64) {
+        let now = now();
         if let Some(work) = self.state.lock().works.get_mut(&work) {
-            work.begin = Some(now());
+            work.begin = Some(now);
+        }
+    }
+
+    fn begin_launch(&self, launch: u64) {
+        let now = now();
+        let mut state = self.state.lock();
+        if let Some(work) = state.launches.remove(&launch)
+            && let Some(work) = state.works.get_mut(&work)
+        {
+            work.begin = Some(now);
         }
     }
 
@@ -274,46 +265,20 @@ impl Recorder {
             return;
         };
         let track = self.stream(&mut state, work.stream);
-        let sizes = |sizes: &[u32; 3]| sizes.map(Value::from);
-        let lists: Vec<[Value<'_>; 3]> = work
-            .args
-            .iter()
-            .map(|(_, argument)| match argument {
-                Argument::Sizes(all) => sizes(all),
-                _ => sizes(&[0; 3]),
-            })
-            .collect();
-        let args: Vec<Arg<'_>> = work
-            .args
-            .iter()
-            .zip(&lists)
-            .map(|((name, argument), list)| {
-                let value = match argument {
-                    Argument::Number(number) => Value::Uint(*number),
-                    Argument::Address(address) => Value::Address(*address),
-                    Argument::Text(text) => Value::Text(text),
-                    Argument::Sizes(_) => Value::List(list),
-                };
-                Arg { name, value }
-            })
-            .collect();
         let (from, call) = work.submitted;
-        let event = format::Event::new(work.category, &work.name);
-        let event = event.correlation(call).args(&args);
-        let span = track.slice(begin, end, &event);
+        let span = work
+            .what
+            .event(|event| track.slice(begin, end, &event.correlation(call)));
         if call != 0 {
             track.flow(FlowKind::Launch, number, from, span);
         }
         for dependence in &work.after {
-            if let Some(&before) = state.ended.get(&dependence.work) {
+            if let Some(before) = state.ended.get(dependence.work) {
                 state.arrows += 1;
                 track.flow(flow_kind(dependence.kind), state.arrows, before, span);
             }
         }
         state.ended.insert(number, span);
-        if state.ended.len() > MOST_ENDED {
-            state.ended.pop_first();
-        }
     }
 
     /// Returns the track of a stream; work of graphs has a track of its own.
@@ -394,16 +359,6 @@ fn flow_kind(kind: DependenceKind) -> FlowKind {
     }
 }
 
-fn copy_name(direction: CopyDirection) -> &'static str {
-    match direction {
-        CopyDirection::HostToDevice => "Memcpy HtoD",
-        CopyDirection::DeviceToHost => "Memcpy DtoH",
-        CopyDirection::DeviceToDevice => "Memcpy DtoD",
-        CopyDirection::HostToHost => "Memcpy HtoH",
-        CopyDirection::Unified => "Memcpy",
-    }
-}
-
 impl Tool for Recorder {
     fn name(&self) -> &str {
         "timeline"
@@ -417,10 +372,7 @@ impl Tool for Recorder {
         for event in events {
             match event {
                 Event::KernelBegin => {
-                    let work = self.state.lock().launches.remove(&launch.id());
-                    if let Some(work) = work {
-                        self.begin(work);
-                    }
+                    self.begin_launch(launch.id());
                 }
                 Event::KernelEnd { .. } => self.workers.end(launch.id()),
                 _ => {}
@@ -432,7 +384,7 @@ impl Tool for Recorder {
         Some(Box::new(LaunchWorker {
             workers: Arc::clone(&self.workers),
             launch: launch.id(),
-            kernel: margay::demangle::readable(&launch.kernel().name).into(),
+            kernel: self.names.of(&launch.kernel().name).readable,
         }))
     }
 
@@ -458,18 +410,14 @@ impl Tool for Recorder {
                 stream,
                 ..
             } => {
-                let args = vec![
-                    ("grid", Argument::Sizes([grid.x, grid.y, grid.z])),
-                    ("block", Argument::Sizes([block.x, block.y, block.z])),
-                    (
-                        "dynamic shared memory",
-                        Argument::Number(dynamic_shared.into()),
-                    ),
-                    ("symbol", Argument::Text(kernel.to_owned())),
-                ];
-                let name = margay::demangle::readable(kernel);
-                self.describe(work, (name, category::KERNEL), args, stream);
-                self.state.lock().launches.insert(launch, work);
+                let what = What::Kernel {
+                    launch,
+                    name: self.names.of(kernel),
+                    grid: [grid.x, grid.y, grid.z],
+                    block: [block.x, block.y, block.z],
+                    dynamic_shared,
+                };
+                self.describe(work, what, stream);
             }
             HostEvent::Copy {
                 work,
@@ -480,13 +428,13 @@ impl Tool for Recorder {
                 stream,
                 ..
             } => {
-                let args = vec![
-                    ("bytes", Argument::Number(bytes)),
-                    ("to", Argument::Address(to)),
-                    ("from", Argument::Address(from)),
-                ];
-                let name = copy_name(direction).to_owned();
-                self.describe(work, (name, category::MEMCPY), args, stream);
+                let what = What::Copy {
+                    direction,
+                    bytes,
+                    to,
+                    from,
+                };
+                self.describe(work, what, stream);
             }
             HostEvent::Fill {
                 work,
@@ -495,21 +443,13 @@ impl Tool for Recorder {
                 to,
                 stream,
                 ..
-            } => {
-                let args = vec![
-                    ("bytes", Argument::Number(bytes)),
-                    ("to", Argument::Address(to)),
-                    ("value", Argument::Number(value.into())),
-                ];
-                self.describe(work, ("Memset".to_owned(), category::MEMSET), args, stream);
-            }
+            } => self.describe(work, What::Fill { bytes, to, value }, stream),
             HostEvent::HostFunction { work, stream, .. } => {
-                let name = "Host function".to_owned();
-                self.describe(work, (name, category::HOST_FUNCTION), Vec::new(), stream);
+                self.describe(work, What::HostFunction, stream);
             }
             HostEvent::Submit { work, after } => {
                 if let Some(work) = self.state.lock().works.get_mut(&work) {
-                    work.after = after.to_vec();
+                    work.after = SmallVec::from_slice(after);
                 }
             }
             HostEvent::BeginWork { work } => self.begin(work),
