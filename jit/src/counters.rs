@@ -416,3 +416,6 @@ fn split(function: &Function, address: Value) -> (Value, i64) {
     }
     (root, distance)
 }
+
+#[cfg(test)]
+mod tests;

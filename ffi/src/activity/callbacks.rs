@@ -9,7 +9,6 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::ffi::{c_char, c_void};
 use std::ptr::{null, null_mut};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use margay_activity::interface::{
