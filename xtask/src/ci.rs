@@ -137,6 +137,8 @@ const BENCHES: &[&str] = &[
     "launch",
     "--bench",
     "kernels",
+    "--bench",
+    "recording",
 ];
 
 /// The arguments that run all tests except documentation tests, which nextest does not support.
