@@ -4,8 +4,8 @@
 //! checked") that compiles the code generator uses the release profile, so the tests and the
 //! program share one build of it. If a step fails, the remaining steps still run. If any step has
 //! failed, the exit code is not 0, and the last lines of the output list the failed steps. With
-//! `--full`, the command runs every instruction form of the conformance data, and every CUDA
-//! program in all settings. Without `--full`, it runs a random sample of both, with the commit's
+//! `--full`, the command runs every instruction form of the conformance data, every CUDA program in
+//! all settings, and every benchmark once. Without `--full`, it runs a random sample of both, with the commit's
 //! hash as the random seed.
 
 use std::process::Command;
