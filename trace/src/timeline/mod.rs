@@ -48,7 +48,7 @@ struct State {
     works: FxHashMap<u64, Work>,
     /// The work of launches, by the number of the launch.
     launches: FxHashMap<u64, u64>,
-    /// Where the newest pieces of work that have ended are in the timeline, at most [`MOST_ENDED`].
+    /// Where the newest pieces of work that have ended are in the timeline.
     ended: Ended,
     /// The number of arrows between pieces of work.
     arrows: u64,
