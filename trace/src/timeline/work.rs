@@ -115,7 +115,10 @@ pub(super) struct Name {
     pub(super) symbol: Arc<str>,
 }
 
-/// The names of all kernels that were launched, by their symbols.
+/// Maximum number of kernels whose names are kept.
+const MOST_NAMES: usize = 1 << 12;
+
+/// The names of kernels that were launched, by their symbols.
 #[derive(Default)]
 pub(super) struct Names(Mutex<FxHashMap<Arc<str>, Name>>);
 
@@ -130,6 +133,9 @@ impl Names {
             readable: margay::demangle::readable(symbol).into(),
             symbol: symbol.into(),
         };
+        if names.len() >= MOST_NAMES {
+            names.clear();
+        }
         names.insert(Arc::clone(&name.symbol), name.clone());
         name
     }
@@ -146,7 +152,10 @@ impl Ended {
         if place >= self.0.len() {
             self.0.resize(place + 1, (0, None));
         }
-        self.0[place] = (work, Some(span));
+        // Work that took long may end after newer work with the same place.
+        if self.0[place].0 <= work {
+            self.0[place] = (work, Some(span));
+        }
     }
 
     pub(super) fn get(&self, work: u64) -> Option<Span> {
@@ -168,7 +177,7 @@ mod tests {
         let track = timeline.worker(0);
         let mut ended = Ended::default();
         let newest = MOST_ENDED as u64 + 5;
-        for work in [3, 5, newest] {
+        for work in [3, newest, 5] {
             ended.insert(work, track.point(work));
         }
         assert_eq!(ended.get(3), Some(track.point(3)));
