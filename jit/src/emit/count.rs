@@ -49,7 +49,7 @@ impl Lane<'_, '_> {
 }
 
 /// Emits the call of the host at the beginning of each CTA of which the instructions of warps are counted.
-pub(crate) fn enter_cta(b: &mut FunctionBuilder<'_>, ctx: ir::Value) {
+pub(super) fn enter_cta(b: &mut FunctionBuilder<'_>, ctx: ir::Value) {
     let at = offset_of!(NativeContext, helpers) as i32;
     let table = b.ins().load(types::I64, fixed(), ctx, at);
     let at = offset_of!(Helpers, observe_cta) as i32;

@@ -7,6 +7,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, AbiParam, BlockArg, InstBuilder, types};
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, Variable};
+use margay_ir::pass::instrument::Request;
 
 use super::count::enter_cta;
 use super::lane::{EmitError, Fixed, Here, Lane, LaneParts, Leave, host};
@@ -14,6 +15,7 @@ use super::memory::shared_base;
 use super::slice::hoist::Hoisted;
 use super::slice::{Ends, Slice, View};
 use crate::abi::{NativeContext, PERMITTED, PermittedRange, status};
+use crate::counters::Counters;
 
 /// Returns the signature of [`crate::abi::CtaFn`].
 pub(crate) fn signature() -> ir::Signature {
@@ -31,12 +33,26 @@ pub(crate) fn field(b: &mut FunctionBuilder<'_>, ctx: ir::Value, offset: usize) 
 /// Emits code that removes the permitted ranges of shared memory from the context. The records of
 /// written bytes of these ranges describe the shared memory of the previous CTA, and the next CTA
 /// has not written its shared memory yet.
-pub(crate) fn forget_shared(b: &mut FunctionBuilder<'_>, ctx: ir::Value) {
+fn forget_shared(b: &mut FunctionBuilder<'_>, ctx: ir::Value) {
     let none = b.ins().iconst(types::I64, 0);
     for range in 2 * PERMITTED..3 * PERMITTED {
         let at = offset_of!(NativeContext, permitted) + range * size_of::<PermittedRange>();
         let at = at + offset_of!(PermittedRange, size);
         b.ins().store(host(), none, ctx, at as i32);
+    }
+}
+
+/// Emits what checks and tools need at the beginning of each CTA.
+pub(crate) fn begin_cta(
+    b: &mut FunctionBuilder<'_>,
+    ctx: ir::Value,
+    (request, counters): (Request, &Counters),
+) {
+    if request.initialisation {
+        forget_shared(b, ctx);
+    }
+    if counters.counts_warps() {
+        enter_cta(b, ctx);
     }
 }
 
@@ -101,12 +117,7 @@ pub(crate) fn emit(mut parts: LaneParts<'_, '_>, view: Option<View<'_>>) -> Resu
     let here = b.use_var(cta);
     b.ins()
         .store(host(), here, ctx, offset_of!(NativeContext, cta) as i32);
-    if parts.request.initialisation {
-        forget_shared(b, ctx);
-    }
-    if parts.counters.counts_warps() {
-        enter_cta(b, ctx);
-    }
+    begin_cta(b, ctx, (parts.request, parts.counters));
     let zero = b.ins().iconst(types::I32, 0);
     b.def_var(thread_var, zero);
     let fixed = Fixed {

@@ -28,8 +28,7 @@ use margay_ir::analysis::regions::{FRAME_ALIVE, ResumePoint};
 use margay_ir::pass::instrument::Request;
 use rustc_hash::FxHashMap;
 
-use super::count::enter_cta;
-use super::cta_form::{field, forget_shared, next_index};
+use super::cta_form::{begin_cta, field, next_index};
 use super::lane::{EmitError, Fixed, Here, Lane, LaneParts, Leave, fixed, host};
 use super::memory::shared_base;
 use super::slice::hoist::Hoisted;
@@ -286,12 +285,7 @@ impl<'a> Driver<'a> {
         }
         let here = b.use_var(cta);
         b.ins().store(host(), here, self.ctx, at);
-        if self.request.initialisation {
-            forget_shared(b, self.ctx);
-        }
-        if parts.counters.counts_warps() {
-            enter_cta(b, self.ctx);
-        }
+        begin_cta(b, self.ctx, (self.request, parts.counters));
         if let Some(hoisted) = hoisted {
             let fixed = Fixed {
                 ctx: self.ctx,
