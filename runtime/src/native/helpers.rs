@@ -1,10 +1,9 @@
-//! Host functions that generated code calls, and their equivalents for the interpreter ([`HostMachine`]).
+//! Host functions that generated code calls. Those for the interpreter are in [`super::machine`].
 
 use std::ffi::c_void;
 use std::sync::OnceLock;
 use std::time::Instant;
 
-use margay_exec::interp::{Machine, ObservedLaneEvent, ObservedLanes};
 use margay_exec::launch::special_register;
 use margay_exec::{CtaInfo, FaultKind, LaunchInfo, SyncEvent};
 use margay_ir::entity::FuncId;
@@ -18,9 +17,9 @@ use margay_jit::abi::{
 };
 use margay_jit::counters::Counters;
 use margay_ops::meaning::{Bits, Desc, Meaning};
-use margay_ops::mods::{MemOrder, Mode, Scope, StateSpace};
+use margay_ops::mods::{Mode, Scope, StateSpace};
 use margay_ops::sreg::SpecialReg;
-use margay_ops::texture::{Access, Results};
+use margay_ops::texture::Access;
 use smallvec::SmallVec;
 
 use super::observe::{Addresses, Chunk, Examiner, Observed, Recorder, perform};
@@ -195,7 +194,7 @@ pub(super) fn allowed(
 }
 
 /// Returns the number of nanoseconds since the process first called this function, plus one.
-fn nanoseconds() -> u64 {
+pub(super) fn nanoseconds() -> u64 {
     static START: OnceLock<Instant> = OnceLock::new();
     // The result is never zero, because programs treat a zero clock as a failure.
     START.get_or_init(Instant::now).elapsed().as_nanos() as u64 + 1
@@ -220,7 +219,7 @@ fn name_of(module: &Module, base: u64, handle: u64) -> Option<String> {
     offset.is_multiple_of(16).then(|| function.name.clone())
 }
 
-fn run_syscall(
+pub(super) fn run_syscall(
     services: &dyn Services,
     (info, module): (&LaunchInfo, &Module),
     cta: &CtaInfo,
@@ -820,7 +819,7 @@ unsafe fn examine_lanes(
 
 /// The host returns this address to generated code as the address of an access that ends the
 /// launch. No thread can access this address.
-const NOWHERE: u64 = 0;
+pub(super) const NOWHERE: u64 = 0;
 
 /// Reports to the checking tools that a thread completes a group of asynchronous copies or waits
 /// for such groups ([`Helpers::check_group`]).
@@ -915,172 +914,4 @@ pub(super) static HELPERS: Helpers = Helpers {
 /// Returns an untyped pointer to the host data, for the `host` field of a native context.
 pub(super) fn erase(host: &mut HostData<'_>) -> *mut c_void {
     std::ptr::from_mut(host).cast()
-}
-
-/// The host functions that the interpreter calls.
-pub(super) struct HostMachine<'a> {
-    pub(super) info: &'a LaunchInfo,
-    pub(super) services: &'a dyn Services,
-    pub(super) module: &'a Module,
-    pub(super) textures: &'a TextureTable,
-    pub(super) reach: Option<Reach<'a>>,
-    pub(super) examiner: Option<Examiner<'a>>,
-    pub(super) recorder: Option<Recorder<'a>>,
-    /// In a checking run: the fault, the thread and the source position of the access that ends the
-    /// launch.
-    pub(super) wrong_access: Option<(FaultKind, u32, SourceLoc)>,
-}
-
-impl HostMachine<'_> {
-    fn may(&self, address: u64, bytes: u32, access: AccessKind) -> Result<(), FaultKind> {
-        allowed(self.reach.as_ref(), address, u64::from(bytes), access).map_err(faults::of_access)
-    }
-
-    /// Returns the fault of the access that ended the launch in a checking run, and clears
-    /// `wrong_access`.
-    pub(super) fn take_wrong_access(&mut self) -> Option<margay_exec::Fault> {
-        let (kind, thread, loc) = self.wrong_access.take()?;
-        Some(margay_exec::Fault {
-            kind,
-            thread: Some(thread),
-            loc,
-        })
-    }
-}
-
-impl Machine for HostMachine<'_> {
-    #[inline]
-    fn load(&mut self, address: u64, bytes: u32) -> Result<Bits, FaultKind> {
-        self.may(address, bytes, AccessKind::Read)?;
-        let loaded = match bytes {
-            1 => access::load8(address).map(Bits::from),
-            2 => access::load16(address).map(Bits::from),
-            4 => access::load32(address).map(Bits::from),
-            8 => access::load64(address).map(Bits::from),
-            _ => access::load128(address),
-        };
-        loaded.map_err(faults::of_access)
-    }
-
-    #[inline]
-    fn store(&mut self, address: u64, bytes: u32, value: Bits) -> Result<(), FaultKind> {
-        let bytes = (bytes as usize).min(16);
-        self.may(address, bytes as u32, AccessKind::Write)?;
-        // SAFETY: device code chooses the address; an access that is not permitted faults and is reported.
-        let stored = unsafe {
-            match bytes {
-                1 => access::store8(address, value as u8),
-                2 => access::store16(address, value as u16),
-                4 => access::store32(address, value as u32),
-                8 => access::store64(address, value as u64),
-                _ => access::store128(address, value),
-            }
-        };
-        stored.map_err(faults::of_access)
-    }
-
-    fn update(
-        &mut self,
-        address: u64,
-        bytes: u32,
-        new: &mut dyn FnMut(Bits) -> Bits,
-    ) -> Result<Bits, FaultKind> {
-        self.may(address, bytes, AccessKind::Write)?;
-        if let Some(examiner) = &mut self.examiner {
-            examiner.performed();
-        }
-        update_at(address, bytes, new)
-    }
-
-    fn poll(&mut self) -> Result<(), FaultKind> {
-        if crate::fault::pending() {
-            Err(FaultKind::Stopped)
-        } else {
-            Ok(())
-        }
-    }
-
-    fn fence(&mut self) {
-        std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
-    }
-
-    fn clock(&mut self) -> u64 {
-        nanoseconds()
-    }
-
-    fn syscall(
-        &mut self,
-        cta: &CtaInfo,
-        thread: u32,
-        which: Syscall,
-        args: &[Bits],
-    ) -> Result<SmallVec<[Bits; 1]>, FaultKind> {
-        run_syscall(
-            self.services,
-            (self.info, self.module),
-            cta,
-            thread,
-            which,
-            args,
-        )
-    }
-
-    fn check_access(
-        &mut self,
-        cta: &CtaInfo,
-        thread: u32,
-        (access, loc): (&ObservedAccess, SourceLoc),
-        address: u64,
-        operands: &[Bits],
-    ) -> u64 {
-        let at = Observed {
-            access,
-            loc,
-            thread,
-        };
-        let Some(examiner) = &mut self.examiner else {
-            return address;
-        };
-        match examiner.access(cta.linear, &at, address, operands) {
-            Ok(address) => address,
-            Err(kind) => {
-                self.wrong_access.get_or_insert((kind, thread, loc));
-                NOWHERE
-            }
-        }
-    }
-
-    fn observe_access(&mut self, cta: &CtaInfo, lanes: &ObservedLanes<'_>) {
-        if let Some(recorder) = &mut self.recorder {
-            recorder.access(cta.linear, lanes);
-        }
-    }
-
-    fn observe_event(&mut self, cta: &CtaInfo, lanes: &ObservedLaneEvent<'_>) {
-        if let Some(recorder) = &mut self.recorder {
-            recorder.event(cta.linear, lanes);
-        }
-    }
-
-    fn synchronised(&mut self, cta: &CtaInfo, event: SyncEvent<'_>) {
-        if let Some(examiner) = &mut self.examiner {
-            examiner.synchronised(cta.linear, event);
-        }
-    }
-
-    fn check_group(&mut self, cta: &CtaInfo, thread: u32, mode: Mode, count: u32) {
-        if let Some(examiner) = &mut self.examiner {
-            examiner.copy_group(cta.linear, thread, mode, count);
-        }
-    }
-
-    fn check_fence(&mut self, cta: &CtaInfo, thread: u32, (order, scope): (MemOrder, Scope)) {
-        if let Some(examiner) = &mut self.examiner {
-            examiner.fence(cta.linear, thread, (order == MemOrder::Sc, scope));
-        }
-    }
-
-    fn texture(&mut self, access: &Access, args: &[Bits]) -> Result<Results, FaultKind> {
-        textures::perform(self.textures, self.reach.as_ref(), access, args)
-    }
 }

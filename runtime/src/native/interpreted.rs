@@ -4,8 +4,8 @@ use margay_exec::interp::{Interpreter, Threads};
 use margay_exec::{CtaInfo, CtaState};
 
 use super::faults;
-use super::helpers::HostMachine;
 use super::launch::{PtxLaunch, Turn};
+use super::machine::HostMachine;
 use crate::error::Fault;
 
 /// A CTA that the interpreter runs: the values of its threads, and its state for the CTA scheduler.

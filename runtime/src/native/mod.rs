@@ -30,6 +30,7 @@ mod interpreted;
 mod kernel;
 mod launch;
 mod link;
+mod machine;
 #[cfg(test)]
 mod many_kernels_tests;
 mod native_cta;

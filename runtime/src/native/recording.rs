@@ -8,6 +8,64 @@ use smallvec::SmallVec;
 
 use super::helpers::host;
 
+/// The addresses of the lanes of a chunk, as generated code passes them.
+struct Addresses<'a> {
+    /// The base and the stride; or a word for each lane, or for each two lanes if addresses have 32 bits.
+    cells: &'a [u64],
+    is_strided: bool,
+    /// Whether addresses have 32 bits.
+    is_narrow: bool,
+    width: usize,
+}
+
+impl Addresses<'_> {
+    /// Returns the addresses of `width` lanes.
+    ///
+    /// # Safety
+    /// `cells` must point to as many words as addresses of this form take, which nothing changes for the lifetime of the
+    /// result.
+    unsafe fn new<'a>(
+        cells: *const u64,
+        (is_strided, is_narrow): (bool, bool),
+        width: usize,
+    ) -> Addresses<'a> {
+        let count = match (is_strided, is_narrow) {
+            (true, _) => 2,
+            (false, true) => width.div_ceil(2),
+            (false, false) => width,
+        };
+        Addresses {
+            // SAFETY: the caller passes this number of words.
+            cells: unsafe { std::slice::from_raw_parts(cells, count) },
+            is_strided,
+            is_narrow,
+            width,
+        }
+    }
+
+    /// Returns the base and the stride, if the addresses are passed in this form.
+    fn strided(&self) -> Option<(u64, i64)> {
+        self.is_strided
+            .then(|| (self.cells[0], self.cells[1] as i64))
+    }
+
+    /// Returns the address of each lane; 0 beyond the chunk.
+    fn each(&self) -> [u64; 32] {
+        std::array::from_fn(|lane| {
+            let address = match (self.is_strided, self.is_narrow) {
+                _ if lane >= self.width => 0,
+                (true, _) => self.cells[0].wrapping_add(self.cells[1].wrapping_mul(lane as u64)),
+                (false, true) => self.cells[lane / 2] >> (32 * (lane % 2)),
+                (false, false) => self.cells[lane],
+            };
+            match self.is_narrow {
+                true => address & 0xffff_ffff,
+                false => address,
+            }
+        })
+    }
+}
+
 /// Records the accesses of several lanes of a warp for tools
 /// ([`margay_jit::abi::Helpers::observe_lanes`]).
 ///
@@ -31,38 +89,16 @@ pub(super) unsafe extern "C" fn observe_lanes(
     };
     let (shape, mask, first) = CheckedLanes::from_bits(shape);
     let width = shape.width as usize;
-    let cells = match (shape.strided, shape.narrow) {
-        (true, _) => 2,
-        (false, true) => width.div_ceil(2),
-        (false, false) => width,
-    };
-    // SAFETY: generated code passes this number of cells.
-    let cells = unsafe { std::slice::from_raw_parts(addresses, cells) };
+    // SAFETY: generated code passes addresses of this form.
+    let addresses = unsafe { Addresses::new(addresses, (shape.strided, shape.narrow), width) };
     let access = ObservedAccess::from_bits(access);
     let loc = SourceLoc::from_bits(loc);
-    if shape.strided
-        && recorder.strided(
-            cta,
-            (&access, loc),
-            (first, mask),
-            (cells[0], cells[1] as i64),
-        )
+    if let Some(strided) = addresses.strided()
+        && recorder.strided(cta, (&access, loc), (first, mask), strided)
     {
         return;
     }
-    let each = std::array::from_fn(|lane| match (shape.strided, shape.narrow) {
-        _ if lane >= width => 0,
-        (true, narrow) => {
-            let address = cells[0].wrapping_add(cells[1].wrapping_mul(lane as u64));
-            if narrow {
-                address & 0xffff_ffff
-            } else {
-                address
-            }
-        }
-        (false, true) => cells[lane / 2] >> (32 * (lane % 2)) & 0xffff_ffff,
-        (false, false) => cells[lane],
-    });
+    let each = addresses.each();
     let bytes = shape.operand_bytes as usize;
     let lengths = (shape.operands != 0).then(|| {
         // SAFETY: generated code passes this number of operands for each lane.
@@ -170,24 +206,8 @@ pub(super) unsafe extern "C" fn observe_group(
     let Some(recorder) = &mut host.recorder else {
         return;
     };
-    let narrow = recorder.is_narrow(group);
-    let cells = match (is_strided != 0, narrow) {
-        (true, _) => 2,
-        (false, true) => 16,
-        (false, false) => 32,
-    };
-    // SAFETY: generated code passes this number of cells.
-    let cells = unsafe { std::slice::from_raw_parts(addresses, cells) };
-    let each = std::array::from_fn(|lane| {
-        let address = match (is_strided != 0, narrow) {
-            (true, _) => cells[0].wrapping_add(cells[1].wrapping_mul(lane as u64)),
-            (false, true) => cells[lane / 2] >> (32 * (lane % 2)),
-            (false, false) => cells[lane],
-        };
-        match narrow {
-            true => address & 0xffff_ffff,
-            false => address,
-        }
-    });
-    recorder.group(cta, group, thread, &each);
+    let form = (is_strided != 0, recorder.is_narrow(group));
+    // SAFETY: generated code passes addresses of this form.
+    let addresses = unsafe { Addresses::new(addresses, form, 32) };
+    recorder.group(cta, group, thread, &addresses.each());
 }
