@@ -33,16 +33,10 @@ impl Shape {
     pub(super) fn of(what: &RawAccess<'_>) -> (Shape, u64) {
         let mask = what.mask;
         let low = mask.trailing_zeros() as usize % 32;
-        let address = |lane: usize| match what.addresses {
-            RawAddresses::Strided(base, stride) => {
-                base.wrapping_add((stride as u64).wrapping_mul(lane as u64))
-            }
-            RawAddresses::Each(all) => all[lane],
-        };
-        let first = address(low);
+        let first = what.addresses.of(low);
         let distances = std::array::from_fn(|lane| match mask >> lane & 1 {
             0 => 0,
-            _ => address(lane).wrapping_sub(first),
+            _ => what.addresses.of(lane).wrapping_sub(first),
         });
         (Shape { mask, distances }, first)
     }
@@ -120,30 +114,18 @@ impl Counted {
     /// Returns the index of the counted shape of a request, and the address of its first lane.
     fn find(&self, what: &RawAccess<'_>) -> Option<(usize, u64)> {
         let low = what.mask.trailing_zeros() as usize % 32;
+        let first = what.addresses.of(low);
+        let has_distances = |known: &Requests| match (known.steps, what.addresses) {
+            (Steps::Strided(known), RawAddresses::Strided(_, stride)) => known == stride,
+            (Steps::Each, RawAddresses::Each(addresses)) => (low..32).all(|lane| {
+                what.mask >> lane & 1 == 0
+                    || addresses[lane].wrapping_sub(first) == known.shape.distances[lane]
+            }),
+            _ => false,
+        };
         let mut all = self.shapes.iter();
-        match what.addresses {
-            RawAddresses::Strided(base, stride) => {
-                let first = base.wrapping_add((stride as u64).wrapping_mul(low as u64));
-                let is_same = |known: &Requests| {
-                    known.shape.mask == what.mask
-                        && matches!(known.steps, Steps::Strided(known) if known == stride)
-                };
-                Some((all.position(is_same)?, first))
-            }
-            RawAddresses::Each(addresses) => {
-                let first = addresses[low];
-                let is_same = |known: &Requests| {
-                    let shape = &known.shape;
-                    shape.mask == what.mask
-                        && matches!(known.steps, Steps::Each)
-                        && (low..32).all(|lane| {
-                            shape.mask >> lane & 1 == 0
-                                || addresses[lane].wrapping_sub(first) == shape.distances[lane]
-                        })
-                };
-                Some((all.position(is_same)?, first))
-            }
-        }
+        let index = all.position(|known| known.shape.mask == what.mask && has_distances(known))?;
+        Some((index, first))
     }
 
     /// Returns the shapes with their counts.

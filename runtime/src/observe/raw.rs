@@ -3,10 +3,9 @@
 //! The first word contains the kind of record (bit 0: 0 for an access, 1 for any other event), the warp (bits 16 to 31)
 //! and the mask (bits 32 to 63). For an access, the first word also contains the layout of the addresses (bit 1:
 //! strided), whether the address is generic (bit 2), whether the access was counted (bit 3), and the space (bits 8 to
-//! 15). The properties of the access and the
-//! position follow, and then the base and the stride, or the address of each lane in the mask. For any other event, the
-//! first word also contains the number of operands (bits 8 to 15). The payload and the position follow, and then the
-//! operands.
+//! 15). The properties of the access and the position follow, and then the base and the stride, or the address of each
+//! lane in the mask. For any other event, the first word also contains the number of operands (bits 8 to 15). The payload
+//! and the position follow, and then the operands.
 
 use margay_ir::function::SourceLoc;
 use margay_ir::observe::{AccessMode, ObservedAccess, ObservedEvent};
@@ -41,6 +40,18 @@ pub(crate) enum RawAddresses<'a> {
     /// The address for each lane of the warp. The addresses of lanes that are not in the mask have
     /// no meaning.
     Each(&'a [u64; 32]),
+}
+
+impl RawAddresses<'_> {
+    /// Returns the address of a lane of the warp, which is in the mask.
+    pub(super) fn of(self, lane: usize) -> u64 {
+        match self {
+            RawAddresses::Strided(base, stride) => {
+                base.wrapping_add((stride as u64).wrapping_mul(lane as u64))
+            }
+            RawAddresses::Each(all) => all[lane],
+        }
+    }
 }
 
 /// Returns the numbers of the lanes in `mask`, the lowest first.

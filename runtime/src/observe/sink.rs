@@ -68,11 +68,12 @@ pub(crate) struct Counting {
 }
 
 impl Counting {
-    fn of(requests: &[Request]) -> Counting {
-        let counts = |space, kind| requests.iter().any(|one| one.counts_access(space, kind));
+    fn of<'a>(requests: impl Iterator<Item = &'a Request> + Clone) -> Counting {
+        let any = |counts: &dyn Fn(&Request) -> bool| requests.clone().any(counts);
+        let counts = |space, kind| any(&|request| request.counts_access(space, kind));
         Counting {
-            runs: requests.iter().any(Request::counts_runs),
-            warps: requests.iter().any(Request::counts_warps),
+            runs: any(&Request::counts_runs),
+            warps: any(&Request::counts_warps),
             accesses: AccessKind::ALL.map(|kind| {
                 let spaces = Space::ALL.into_iter().filter(|&space| counts(space, kind));
                 spaces.fold(0, |all, space| all | 1 << space as u32)
@@ -116,10 +117,10 @@ impl LaunchSink {
             }
         }
         let all = receivers.iter().chain(&immediate);
-        let requests: Vec<Request> = all.map(|receiver| receiver.request).collect();
+        let counting = Counting::of(all.map(|receiver| &receiver.request));
         Some(LaunchSink {
             launch,
-            counting: Counting::of(&requests),
+            counting,
             tallies: Mutex::default(),
             receivers,
             immediate,
