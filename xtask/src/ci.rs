@@ -6,8 +6,7 @@
 //! failed, the exit code is not 0, and the last lines of the output list the failed steps. With
 //! `--full`, the command runs every instruction form of the conformance data, every CUDA program in
 //! all settings, and every benchmark once. Without `--full`, it runs no benchmarks, and random samples
-//! of the forms and of the programs' settings, with the commit's
-//! hash as the random seed.
+//! of the forms and of the programs' settings, with the commit's hash as the random seed.
 
 use std::process::Command;
 use std::time::Instant;

@@ -1,3 +1,5 @@
+//! Tests, on functions written as text, which events generated code counts, and in which words.
+
 use margay_ir::parse;
 use margay_ir::pass::instrument;
 use margay_ops::mods::Mode;
