@@ -1,0 +1,250 @@
+"""The function that is registered for an operator.
+
+The function replaces device tensors by CPU tensors over the same memory, waits for the stream, calls the operator, which
+now selects the CPU kernel, and returns the results as device tensors:
+
+- an argument that the operator writes is written in place, and is returned itself;
+- an output (``out=``) is a CPU tensor of its own, since the operator may resize it; its elements are copied;
+- a new tensor is allocated by PyTorch's CUDA allocator, so the memory statistics are those of a CUDA program.
+"""
+
+import torch
+
+from . import capture, generators, order, widening
+from .memory import assign, place, place_all, share
+
+Tensor = torch.Tensor
+_CPU = torch.device("cpu")
+
+MIXED = frozenset(
+    "copy_ _foreach_copy_ index index_put_ _index_put_impl_ index_put _unsafe_index _unsafe_index_put index_copy_ "
+    "_chunk_cat _pin_memory record_stream is_pinned _fused_adam_ _fused_adamw_ _fused_sgd_ _fused_adagrad_ "
+    "to_padded_tensor _local_scalar_dense resize_as_ set_".split()
+)
+"""Operators that accept CPU tensors with dimensions beside device tensors, or check this themselves."""
+
+
+def mixed_devices(signature, first, second):
+    """Returns the error for tensors on two devices."""
+    return RuntimeError(
+        f"Expected all tensors to be on the same device, but found at least two devices, {first} and {second}! "
+        f"(when checking arguments in method wrapper_CUDA_{signature.name.replace('aten.', '').replace('.', '_')})"
+    )
+
+
+def run(signature, values, named, written):
+    """Calls the CPU kernel of an operator, in a wider type if the kernel does not support the type of the arguments."""
+    call = signature.call
+    if signature.wide:
+        for value in values:
+            if isinstance(value, Tensor) and value.dtype in widening.WIDER:
+                return widening.widened(call, value.dtype, values, named, written)
+    try:
+        return call(*values, **named)
+    except (RuntimeError, NotImplementedError) as error:
+        narrow = widening.missing(error)
+        if narrow is None:
+            raise
+    return widening.widened(call, narrow, values, named, written)
+
+
+class Arguments:
+    """The arguments of one call, in which CPU tensors replace device tensors."""
+
+    def __init__(self, signature, args, kwargs):
+        self.signature = signature
+        self.device = None
+        self.written = []
+        self.values = list(args)
+        self.named = dict(kwargs)
+        self._host = None
+        self._outputs = []
+        self._generator = None
+        for index in signature.tensors + signature.lists:
+            if index < len(self.values):
+                self.values[index] = self._shared(self.values[index])
+        for name in signature.named:
+            if name in self.named and name not in signature.outputs:
+                self.named[name] = self._shared(self.named[name])
+        for key in signature.written:
+            found = self.named.get(key) if isinstance(key, str) else self.values[key] if key < len(args) else None
+            self.written.extend(found if isinstance(found, list) else [found])
+        for name in signature.outputs:
+            self.named[name] = self._fresh(self.named[name])
+        if signature.device is not None:
+            self._place_factory()
+        if self.device is None:
+            self.device = torch.cuda.current_device()
+
+    def _shared(self, value):
+        if not isinstance(value, Tensor):
+            return [self._shared(one) for one in value] if isinstance(value, (tuple, list)) else value
+        if not value.is_cuda:
+            if value.dim() and self.signature.short not in MIXED:
+                self._host = value
+                if self.device is not None:
+                    raise mixed_devices(self.signature, f"cuda:{self.device}", value.device)
+            return value
+        self._on(value)
+        return share(value)
+
+    def _on(self, tensor):
+        device = tensor.get_device()
+        if self.device is None:
+            self.device = device
+            if self._host is not None:
+                raise mixed_devices(self.signature, f"cuda:{device}", self._host.device)
+        elif device != self.device and self.signature.short not in MIXED:
+            raise mixed_devices(self.signature, f"cuda:{self.device}", f"cuda:{device}")
+
+    def _fresh(self, output):
+        if isinstance(output, (tuple, list)):
+            return [self._fresh(one) for one in output]
+        if not output.is_cuda:
+            raise mixed_devices(self.signature, f"cuda:{self.device or 0}", output.device)
+        self._on(output)
+        if output.layout is torch.strided:
+            fresh = torch.empty_strided(output.size(), output.stride(), dtype=output.dtype, device=_CPU)
+        else:
+            fresh = share(output).clone()
+        self._outputs.append((output, fresh))
+        self.written.append(fresh)
+        return fresh
+
+    def _place_factory(self):
+        device = self.named.get(self.signature.device)
+        self.device = torch.cuda.current_device() if device is None or device.index is None else device.index
+        self.named[self.signature.device] = _CPU
+        self.named.pop("pin_memory", None)
+
+    def generator(self):
+        """Returns the CUDA generator of the operator: an argument, or the device's default generator."""
+        if self._generator is not None:
+            return self._generator
+        key = self.signature.generator
+        if isinstance(key, str):
+            given = self.named.get(key)
+        else:
+            given = self.values[key] if key < len(self.values) else None
+            self.named.pop(self.signature.arguments[key].name, None)
+        if given is None:
+            given = generators.default(self.device)
+        elif given.device.type != "cuda":
+            raise RuntimeError(f"Expected a 'cuda' device type for generator but found '{given.device.type}'")
+        self._generator = given
+        return given
+
+    def seed(self):
+        """Replaces the CUDA generator by a CPU generator that continues its sequence."""
+        key = self.signature.generator
+        successor = generators.next_of(self.generator())
+        if isinstance(key, str):
+            self.named[key] = successor
+        elif key < len(self.values):
+            self.values[key] = successor
+        else:
+            self.named[self.signature.arguments[key].name] = successor
+
+    def outputs(self):
+        """Returns the device tensors of the outputs."""
+        return [output for output, _ in self._outputs]
+
+    def release_outputs(self):
+        """Replaces the device tensors of the outputs by CPU tensors over the same memory, which do not own it."""
+        self._outputs = [(share(output), fresh) for output, fresh in self._outputs]
+
+    def call(self):
+        """Calls the CPU kernel and copies outputs to device memory. Returns the kernel's results."""
+        result = run(self.signature, self.values, self.named, self.written)
+        for output, fresh in self._outputs:
+            assign(output, fresh)
+        return result
+
+
+def results(signature, result, args, kwargs, device):
+    """Returns the results of an operator: arguments that it returns, and device tensors for new tensors."""
+    returned = signature.returned
+    if not returned or result is None:
+        return None
+    if signature.single:
+        key = returned[0]
+        return place_all(result, device) if key is None else args[key] if isinstance(key, int) else kwargs[key]
+    found = []
+    for key, one in zip(returned, result):
+        if key is None:
+            found.append(place_all(one, device))
+        else:
+            found.append(args[key] if isinstance(key, int) else kwargs[key])
+    return tuple(found)
+
+
+def general(signature):
+    """Returns the function for an operator with any arguments."""
+    random = signature.generator is not None
+
+    def kernel(*args, **kwargs):
+        arguments = Arguments(signature, args, kwargs)
+        if not order.ready(arguments.device):
+            return capture.record(signature, args, kwargs, arguments)
+        if random:
+            arguments.seed()
+        result = arguments.call()
+        return results(signature, result, args, kwargs, torch.device("cuda", arguments.device))
+
+    return kernel
+
+
+def simple(signature):
+    """Returns the function for an operator without lists, outputs and generators: the short way of most calls. It hands
+    every call that is not plain to the general function."""
+    slow = general(signature)
+    positions = signature.tensors
+    call = signature.call
+    in_place = bool(signature.written) and signature.returned == [0]
+    capturing, wait = order.capturing, order.wait
+    current = torch._C._cuda_getDevice
+
+    def kernel(*args, **kwargs):
+        values = list(args)
+        count = len(values)
+        device = None
+        for index in positions:
+            if index >= count:
+                break
+            tensor = values[index]
+            if not isinstance(tensor, Tensor):
+                continue  # None, or a number in place of a tensor
+            if tensor.is_cuda:
+                if device is None:
+                    device = tensor.device
+                elif tensor.device != device:
+                    return slow(*args, **kwargs)
+                values[index] = share(tensor)
+            elif tensor.dim():
+                return slow(*args, **kwargs)
+        if device is None or device.index != current() or capturing():
+            return slow(*args, **kwargs)
+        wait(device.index)
+        try:
+            result = call(*values, **kwargs)
+        except (RuntimeError, NotImplementedError) as error:
+            if widening.missing(error) is None:
+                raise
+            return slow(*args, **kwargs)
+        if in_place:
+            return args[0]
+        return place(result, device) if isinstance(result, Tensor) else place_all(result, device)
+
+    return kernel
+
+
+def kernel(signature):
+    """Returns the function to register for an operator."""
+    signature.wide = signature.short.rstrip("_") in widening.ALWAYS
+    plain = not (
+        signature.lists or signature.named or signature.outputs or signature.wide
+        or signature.generator is not None or signature.device is not None
+    )
+    if plain and (not signature.written or (signature.written == [0] and signature.returned == [0])):
+        return simple(signature)
+    return general(signature)
