@@ -6,6 +6,8 @@ then calls the CPU kernel whenever the graph runs and copies its results there. 
 data has no shape at this time and is an error, as on a GPU.
 """
 
+import atexit
+import contextlib
 import ctypes
 import itertools
 import threading
@@ -22,18 +24,22 @@ _launch.argtypes = [ctypes.c_void_p, _CALLBACK, ctypes.c_void_p]
 _capture_info = _driver.cuStreamGetCaptureInfo_v2
 _capture_info.argtypes = [ctypes.c_void_p] + [ctypes.c_void_p] * 5
 _create_object = _driver.cuUserObjectCreate
-_create_object.argtypes = [ctypes.c_void_p, ctypes.c_void_p, _CALLBACK, ctypes.c_uint, ctypes.c_uint]
+_create_object.argtypes = [ctypes.c_void_p] * 3 + [ctypes.c_uint, ctypes.c_uint]
 _retain = _driver.cuGraphRetainUserObject
 _retain.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint]
 _NO_DESTRUCTOR_SYNC = 1
 _MOVE = 1
 
+_process = ctypes.CDLL(None)
+_post = ctypes.cast(_process.sem_post, ctypes.c_void_p)
+_SEMAPHORE_BYTES = 64
 _lock = threading.Lock()
 _numbers = itertools.count(1)
-_graphs = {}
-"""The functions of host nodes by the number of their capture, until CUDA has destroyed all graphs with them."""
 _functions = {}
 """The functions of host nodes by the number that the node passes."""
+_graphs = {}
+"""For each capture: the numbers of its functions, and a semaphore that is posted when no graph has them any more. CUDA
+calls ``sem_post`` for that, not Python, because it may do so after Python has ended."""
 
 
 @_CALLBACK
@@ -47,11 +53,24 @@ def _run(number):
         order.failures.append(failure)
 
 
-@_CALLBACK
-def _forget(number):
+def forget():
+    """Forgets the functions of graphs that CUDA has destroyed."""
+    value = ctypes.c_int()
     with _lock:
-        for one in _graphs.pop(number, (None, ()))[1]:
-            _functions.pop(one, None)
+        for identity, (nodes, semaphore) in list(_graphs.items()):
+            _process.sem_getvalue(semaphore, ctypes.byref(value))
+            if value.value:
+                del _graphs[identity]
+                for number in nodes:
+                    _functions.pop(number, None)
+
+
+@atexit.register
+def _finish():
+    """Waits for graphs that still run, because their functions need Python."""
+    if _graphs and torch.cuda.is_initialized():
+        with contextlib.suppress(RuntimeError):
+            torch.cuda.synchronize()
 
 
 def _check(code, what):
@@ -64,15 +83,17 @@ def _nodes(stream):
     status, identity, graph = ctypes.c_int(), ctypes.c_uint64(), ctypes.c_void_p()
     code = _capture_info(stream, ctypes.byref(status), ctypes.byref(identity), ctypes.byref(graph), None, None)
     _check(code, "cuStreamGetCaptureInfo")
-    with _lock:
-        for capture, nodes in _graphs.values():
-            if capture == identity.value:
-                return nodes
-        number = next(_numbers)
-        nodes = []
-        _graphs[number] = identity.value, nodes
+    found = _graphs.get(identity.value)
+    if found is not None:
+        return found[0]
+    forget()
+    nodes, semaphore = [], ctypes.create_string_buffer(_SEMAPHORE_BYTES)
+    _process.sem_init(semaphore, 0, 0)
     owner = ctypes.c_void_p()
-    _check(_create_object(ctypes.byref(owner), number, _forget, 1, _NO_DESTRUCTOR_SYNC), "cuUserObjectCreate")
+    address = ctypes.cast(semaphore, ctypes.c_void_p)
+    _check(_create_object(ctypes.byref(owner), address, _post, 1, _NO_DESTRUCTOR_SYNC), "cuUserObjectCreate")
+    with _lock:
+        _graphs[identity.value] = nodes, semaphore
     _check(_retain(graph, owner, 1, _MOVE), "cuGraphRetainUserObject")
     return nodes
 

@@ -24,6 +24,11 @@ MIXED = frozenset(
 """Operators that accept CPU tensors with dimensions beside device tensors, or check this themselves."""
 
 
+CONTIGUOUS = frozenset("convolution _convolution convolution_backward".split())
+"""Operators whose results are contiguous on cuda without cuDNN, which ``torch.compile`` relies on. On the CPU, they have
+the layout of their input."""
+
+
 def mixed_devices(signature, first, second):
     """Returns the error for tensors on two devices."""
     return RuntimeError(
@@ -161,11 +166,20 @@ class Arguments:
         return result
 
 
+def _contiguous(result):
+    """Returns the result of an operator with contiguous tensors."""
+    if isinstance(result, (tuple, list)):
+        return type(result)(_contiguous(one) for one in result)
+    return result.contiguous() if isinstance(result, Tensor) else result
+
+
 def results(signature, result, args, kwargs, device):
     """Returns the results of an operator: arguments that it returns, and device tensors for new tensors."""
     returned = signature.returned
     if not returned or result is None:
         return None
+    if signature.short in CONTIGUOUS:
+        result = _contiguous(result)
     if signature.single:
         key = returned[0]
         return place_all(result, device) if key is None else args[key] if isinstance(key, int) else kwargs[key]

@@ -75,7 +75,7 @@ def _share_sparse(tensor):
     """Returns a sparse CPU tensor that consists of CPU tensors over the parts of a sparse device tensor."""
     if tensor.layout is torch.sparse_coo:
         indices, values = share(tensor._indices()), share(tensor._values())
-        return torch._sparse_coo_tensor_unsafe(indices, values, tensor.size(), is_coalesced=tensor.is_coalesced())
+        return _coo(indices, values, tensor)
     return _from_parts(tensor, share, _CPU)
 
 
@@ -85,9 +85,15 @@ def _from_parts(tensor, convert, device):
         raise NotImplementedError(f"Margay: tensors with the layout {tensor.layout} are not supported on cuda")
     compressed, plain = (part(tensor) for part in _COMPRESSED[tensor.layout])
     parts = convert(compressed), convert(plain), convert(tensor.values())
-    return torch._sparse_compressed_tensor_unsafe(
-        *parts, tensor.size(), dtype=tensor.dtype, layout=tensor.layout, device=device
+    return torch.sparse_compressed_tensor(
+        *parts, tensor.size(), dtype=tensor.dtype, layout=tensor.layout, device=device, check_invariants=False
     )
+
+
+def _coo(indices, values, like):
+    """Returns a sparse tensor with the shape of ``like``."""
+    coalesced = like.is_coalesced()
+    return torch.sparse_coo_tensor(indices, values, like.size(), check_invariants=False, is_coalesced=coalesced)
 
 
 def extent(size, stride):
@@ -117,7 +123,7 @@ def place(result, device):
 def _place_sparse(result, device):
     if result.layout is torch.sparse_coo:
         indices, values = place(result._indices(), device), place(result._values(), device)
-        return torch._sparse_coo_tensor_unsafe(indices, values, result.size(), is_coalesced=result.is_coalesced())
+        return _coo(indices, values, result)
     return _from_parts(result, lambda part: place(part, device), device)
 
 
