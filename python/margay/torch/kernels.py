@@ -64,6 +64,7 @@ class Arguments:
         self.named = dict(kwargs)
         self._host = None
         self._outputs = []
+        self._sparse = []
         self._generator = None
         for index in signature.tensors + signature.lists:
             if index < len(self.values):
@@ -74,6 +75,8 @@ class Arguments:
         for key in signature.written:
             found = self.named.get(key) if isinstance(key, str) else self.values[key] if key < len(args) else None
             self.written.extend(found if isinstance(found, list) else [found])
+            if isinstance(found, Tensor) and found.layout is not torch.strided:
+                self._sparse.append((args[key] if isinstance(key, int) else kwargs[key], found))
         for name in signature.outputs:
             self.named[name] = self._fresh(self.named[name])
         if signature.device is not None:
@@ -161,7 +164,7 @@ class Arguments:
     def call(self):
         """Calls the CPU kernel and copies outputs to device memory. Returns the kernel's results."""
         result = run(self.signature, self.values, self.named, self.written)
-        for output, fresh in self._outputs:
+        for output, fresh in self._outputs + self._sparse:
             assign(output, fresh)
         return result
 
@@ -252,11 +255,12 @@ def simple(signature):
     return kernel
 
 
-def kernel(signature):
-    """Returns the function to register for an operator."""
+def kernel(signature, sparse=False):
+    """Returns the function to register for an operator; ``sparse``: for sparse tensors. An operator that writes a sparse
+    tensor may replace its parts, which are therefore assigned like an output."""
     signature.wide = signature.short.rstrip("_") in widening.ALWAYS
     plain = not (
-        signature.lists or signature.named or signature.outputs or signature.wide
+        sparse or signature.lists or signature.named or signature.outputs or signature.wide
         or signature.generator is not None or signature.device is not None
     )
     if plain and (not signature.written or (signature.written == [0] and signature.returned == [0])):

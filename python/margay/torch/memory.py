@@ -152,4 +152,6 @@ def _assign_sparse(target, result):
     fresh = place(result, target.device)
     if target.layout is torch.sparse_coo:
         target.sparse_resize_and_clear_(fresh.size(), fresh.sparse_dim(), fresh.dense_dim())
+    elif target.layout is not torch.strided and target._nnz() != fresh._nnz():
+        target.resize_as_sparse_(fresh)
     target.copy_(fresh)

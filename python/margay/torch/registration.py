@@ -22,6 +22,17 @@ OWN = frozenset(
 ADDED = "convolution _convolution copy_".split()
 """Operators without a CUDA kernel that select one of several CUDA kernels by the device of their arguments."""
 
+OWN_SPARSE = frozenset(
+    "_coalesced_ _dimI _dimV _indices _nnz _values _sparse_coo_tensor_with_dims _sparse_coo_tensor_with_dims_and_tensors "
+    "dense_dim sparse_dim empty.memory_format empty_like is_coalesced sparse_resize_ sparse_resize_and_clear_ clone "
+    "resize_as_sparse_ resize_ copy_ copy_sparse_to_sparse_ bmm.out baddbmm.out".split()
+)
+"""Operators on sparse tensors that work on the parts of the tensors with other operators, or (the last two) with PTX of
+cuSPARSE."""
+
+SPARSE = {"SparseCUDA": "SparseCPU", "SparseCsrCUDA": "SparseCsrCPU"}
+"""The dispatch keys of sparse device tensors and of sparse CPU tensors."""
+
 _COMPOSITE = ("CPU", "CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional")
 _libraries = []
 
@@ -36,50 +47,69 @@ def _is_view(schema):
     return any(one.alias_info is not None and not one.alias_info.is_write for one in schema.returns)
 
 
+def _schemas():
+    """Yields the name and the schema of each operator of ``aten``."""
+    for schema in torch._C._jit_get_all_schemas():
+        if schema.name.startswith("aten::"):
+            yield schema.name[6:] + (f".{schema.overload_name}" if schema.overload_name else ""), schema
+
+
 def plan():
     """Returns for each operator to register its name, its schema and what it becomes: ``formula``, ``kernel`` or
     ``unsupported``."""
     cuda = _registered("CUDA") | set(ADDED)
     supported = set().union(*map(_registered, _COMPOSITE))
     chosen = []
-    for schema in torch._C._jit_get_all_schemas():
-        if not schema.name.startswith("aten::"):
-            continue
-        name = schema.name[6:] + (f".{schema.overload_name}" if schema.overload_name else "")
-        if name not in cuda or name in OWN or _is_view(schema):
-            continue
-        what = "formula" if name in formulas.TABLE else "kernel" if name in supported else "unsupported"
-        chosen.append((name, schema, what))
+    for name, schema in _schemas():
+        if name in cuda and name not in OWN and not _is_view(schema):
+            what = "formula" if name in formulas.TABLE else "kernel" if name in supported else "unsupported"
+            chosen.append((name, schema, what))
     return chosen
 
 
-def _later(schema):
+def plan_sparse(key):
+    """Returns the same as :func:`plan` for the dispatch key ``key`` of sparse tensors."""
+    cuda, cpu = _registered(key), _registered(SPARSE[key])
+    return [
+        (name, schema, "kernel" if name in cpu else "unsupported")
+        for name, schema in _schemas()
+        if name in cuda and name not in OWN_SPARSE and not _is_view(schema)
+    ]
+
+
+def _later(schema, sparse):
     """Returns a function that builds the function of an operator when it is first called."""
     built = None
 
     def first(*args, **kwargs):
         nonlocal built
         if built is None:
-            built = kernels.kernel(Signature(schema))
+            built = kernels.kernel(Signature(schema), sparse)
         return built(*args, **kwargs)
 
     return first
 
 
-def _function(name, schema, what):
-    if what == "formula":
-        return formulas.TABLE[name]
-    return _later(schema) if what == "kernel" else named.unsupported(name)
+def _register(key, chosen, sparse=False):
+    library = torch.library.Library("aten", "IMPL", key)
+    _libraries.append(library)
+    for name, schema, what in chosen:
+        if what == "formula":
+            function = formulas.TABLE[name]
+        elif what == "kernel":
+            function = _later(schema, sparse)
+        else:
+            function = named.unsupported(name)
+        library.impl(name, function)
 
 
 def register():
-    """Registers a function for each operator of :func:`plan`."""
-    library = torch.library.Library("aten", "IMPL", "CUDA")
-    _libraries.append(library)
+    """Registers a function for each operator of :func:`plan` and :func:`plan_sparse`."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for name, schema, what in plan():
-            library.impl(name, _function(name, schema, what))
+        _register("CUDA", plan())
+        for key in SPARSE:
+            _register(key, plan_sparse(key), sparse=True)
     _choose_paths()
 
 
