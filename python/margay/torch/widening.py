@@ -13,8 +13,11 @@ WIDER = {
     torch.bfloat16: torch.float32,
     torch.complex32: torch.complex64,
 }
+_TOGETHER = {torch.float16: torch.complex32, torch.complex32: torch.float16}
+"""The real and the complex type of half precision. An operator may take the one and return the other."""
+
 _NAMES = {"Half": torch.float16, "BFloat16": torch.bfloat16, "ComplexHalf": torch.complex32}
-_MISSING = re.compile(r"not implemented for '(\w+)'")
+_MISSING = re.compile(r"(?:not implemented for '|Unsupported dtype |doesn't support tensors of type: )(\w+)")
 
 ALWAYS = frozenset(
     "mm bmm addmm baddbmm addmv addbmm addr dot vdot _addmm_activation convolution convolution_backward "
@@ -40,18 +43,19 @@ def _map(value, change):
 def widened(call, narrow, args, kwargs, written):
     """Calls an operator with wider tensors in place of those of the type ``narrow``. ``written`` contains the tensors
     that the operator writes; they get the rounded results."""
-    wide = WIDER[narrow]
+    wider = {kind: WIDER[kind] for kind in (narrow, _TOGETHER.get(narrow)) if kind is not None}
+    narrower = {wide: kind for kind, wide in wider.items()}
     copies = {}
 
     def change(tensor):
-        if tensor.dtype is not narrow:
+        if tensor.dtype not in wider:
             return tensor
         if id(tensor) not in copies:
-            copies[id(tensor)] = tensor, tensor.to(wide)
+            copies[id(tensor)] = tensor, tensor.to(wider[tensor.dtype])
         return copies[id(tensor)][1]
 
     def argument(value):
-        return wide if value is narrow else _map(value, change)
+        return wider[value] if isinstance(value, torch.dtype) and value in wider else _map(value, change)
 
     result = call(*[argument(value) for value in args], **{name: argument(value) for name, value in kwargs.items()})
     returned = {}
@@ -66,6 +70,6 @@ def widened(call, narrow, args, kwargs, written):
     def back(tensor):
         if id(tensor) in returned:
             return returned[id(tensor)]
-        return tensor.to(narrow) if tensor.dtype is wide else tensor
+        return tensor.to(narrower[tensor.dtype]) if tensor.dtype in narrower else tensor
 
     return _map(result, back)
