@@ -34,6 +34,7 @@ package! {
     "torch/attention.py"
     "torch/capture.py"
     "torch/cells.py"
+    "torch/direct.py"
     "torch/formulas.py"
     "torch/generators.py"
     "torch/kernels.py"

@@ -14,6 +14,7 @@ modules, in the order in which they depend on each other:
 ``widening``     repeats an operator in float32 if there is no CPU kernel for half precision
 ``signature``    which arguments of an operator are tensors, outputs or generators
 ``capture``      records an operator as a host node of the graph that a stream captures
+``direct``       results of operators on large tensors, without a copy
 ``kernels``      the function that is registered for an operator
 ``formulas``     operators that have a CUDA kernel but no CPU kernel, written with other operators
 ``named``        the operators that are not supported, and their error

@@ -4,14 +4,15 @@ The function replaces device tensors by CPU tensors over the same memory, waits 
 now selects the CPU kernel, and returns the results as device tensors:
 
 - an argument that the operator writes is written in place, and is returned itself;
-- an output (``out=``) is a CPU tensor of its own, since the operator may resize it; its elements are copied;
+- an output (``out=``) is written in place too, unless the operator makes it larger: it then writes a CPU tensor of its
+  own, whose elements are copied;
 - a new tensor is allocated by PyTorch's CUDA allocator, so the memory statistics are those of a CUDA program.
 """
 
 import torch
 
-from . import capture, generators, order, widening
-from .memory import assign, place, place_all, share
+from . import capture, direct, generators, order, widening
+from .memory import assign, place, place_all, share, share_exactly
 
 Tensor = torch.Tensor
 _CPU = torch.device("cpu")
@@ -77,8 +78,9 @@ class Arguments:
             self.written.extend(found if isinstance(found, list) else [found])
             if isinstance(found, Tensor) and found.layout is not torch.strided:
                 self._sparse.append((args[key] if isinstance(key, int) else kwargs[key], found))
-        for name in signature.outputs:
-            self.named[name] = self._fresh(self.named[name])
+        self._given = {name: self.named[name] for name in signature.outputs}
+        self._inputs_written = len(self.written)
+        self._use_outputs(resizable=False)
         if signature.device is not None:
             self._place_factory()
         if self.device is None:
@@ -105,16 +107,25 @@ class Arguments:
         elif device != self.device and self.signature.short not in MIXED:
             raise mixed_devices(self.signature, f"cuda:{self.device}", f"cuda:{device}")
 
-    def _fresh(self, output):
+    def _use_outputs(self, resizable):
+        """Chooses a CPU tensor for each output: in the output's memory, or one that the operator can make larger."""
+        self._outputs.clear()
+        del self.written[self._inputs_written :]
+        for name, output in self._given.items():
+            self.named[name] = self._fresh(output, resizable)
+
+    def _fresh(self, output, resizable):
         if isinstance(output, (tuple, list)):
-            return [self._fresh(one) for one in output]
+            return [self._fresh(one, resizable) for one in output]
         if not output.is_cuda:
             raise mixed_devices(self.signature, f"cuda:{self.device or 0}", output.device)
         self._on(output)
-        if output.layout is torch.strided:
-            fresh = torch.empty_strided(output.size(), output.stride(), dtype=output.dtype, device=_CPU)
-        else:
+        if output.layout is not torch.strided:
             fresh = share(output).clone()
+        elif output.numel() and not resizable and not output.is_neg() and not output.is_conj():
+            fresh = share_exactly(output)
+        else:
+            fresh = torch.empty_strided(output.size(), output.stride(), dtype=output.dtype, device=_CPU)
         self._outputs.append((output, fresh))
         self.written.append(fresh)
         return fresh
@@ -161,9 +172,23 @@ class Arguments:
         """Replaces the device tensors of the outputs by CPU tensors over the same memory, which do not own it."""
         self._outputs = [(share(output), fresh) for output, fresh in self._outputs]
 
+    def large(self):
+        """Returns whether an argument is a large tensor."""
+        for value in self.values:
+            for one in value if isinstance(value, list) else (value,):
+                if isinstance(one, Tensor) and one.layout is torch.strided and one.numel() >= direct.LARGE:
+                    return True
+        return False
+
     def call(self):
         """Calls the CPU kernel and copies outputs to device memory. Returns the kernel's results."""
-        result = run(self.signature, self.values, self.named, self.written)
+        try:
+            result = run(self.signature, self.values, self.named, self.written)
+        except RuntimeError as error:
+            if not self._outputs or "not resizable" not in str(error):
+                raise
+            self._use_outputs(resizable=True)
+            result = run(self.signature, self.values, self.named, self.written)
         for output, fresh in self._outputs + self._sparse:
             assign(output, fresh)
         return result
@@ -198,11 +223,16 @@ def results(signature, result, args, kwargs, device):
 def general(signature):
     """Returns the function for an operator with any arguments."""
     random = signature.generator is not None
+    large = direct.Direct(signature)
 
     def kernel(*args, **kwargs):
         arguments = Arguments(signature, args, kwargs)
         if not order.ready(arguments.device):
             return capture.record(signature, args, kwargs, arguments)
+        if large.possible() and arguments.large():
+            found = large.call(arguments.values, arguments.named, torch.device("cuda", arguments.device))
+            if found is not None:
+                return found
         if random:
             arguments.seed()
         result = arguments.call()
@@ -218,6 +248,7 @@ def simple(signature):
     positions = signature.tensors
     call = signature.call
     in_place = bool(signature.written) and signature.returned == [0]
+    large = direct.Direct(signature)
     capturing, wait = order.capturing, order.wait
     current = torch._C._cuda_getDevice
 
@@ -225,6 +256,7 @@ def simple(signature):
         values = list(args)
         count = len(values)
         device = None
+        elements = 0
         for index in positions:
             if index >= count:
                 break
@@ -236,12 +268,17 @@ def simple(signature):
                     device = tensor.device
                 elif tensor.device != device:
                     return slow(*args, **kwargs)
-                values[index] = share(tensor)
+                values[index] = shared = share(tensor)
+                elements = max(elements, shared.numel())
             elif tensor.dim():
                 return slow(*args, **kwargs)
         if device is None or device.index != current() or capturing():
             return slow(*args, **kwargs)
         wait(device.index)
+        if elements >= direct.LARGE and large.possible():
+            found = large.call(values, kwargs, device)
+            if found is not None:
+                return found
         try:
             result = call(*values, **kwargs)
         except (RuntimeError, NotImplementedError) as error:

@@ -38,7 +38,7 @@ def share(tensor):
     base, size = _whole.get(dtype) or _base(dtype)
     offset = address - START
     if offset % size:
-        return _share_unaligned(tensor, address)
+        return share_exactly(tensor)  # a view of another type need not be at a multiple of its own size
     shared = _as_strided(base, tensor.size(), tensor.stride(), offset // size)
     if tensor.is_neg():
         shared = torch._neg_view(shared)
@@ -54,13 +54,12 @@ def _without_memory(tensor):
     return _empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype, device=_CPU)
 
 
-def _share_unaligned(tensor, address):
-    """Returns a CPU tensor for a device tensor whose address is no multiple of the size of its elements."""
-    extent = tensor.untyped_storage().data_ptr() + tensor.untyped_storage().nbytes() - address
-    storage = torch._C._construct_storage_from_data_pointer(address, _CPU, extent)
-    shared = torch.empty(0, dtype=tensor.dtype, device=_CPU)
-    shared.set_(storage, 0, tensor.size(), tensor.stride())
-    return shared
+def share_exactly(tensor):
+    """Returns a CPU tensor with the memory of a device tensor, and a storage of its own that ends where the tensor ends.
+    PyTorch raises an error that contains ``not resizable`` if an operator tries to make the tensor larger."""
+    count = extent(tensor.size(), tensor.stride()) * tensor.element_size()
+    storage = torch._C._construct_storage_from_data_pointer(tensor.data_ptr(), _CPU, count)
+    return _empty_strided((0,), (1,), dtype=tensor.dtype, device=_CPU).set_(storage, 0, tensor.size(), tensor.stride())
 
 
 _COMPRESSED = {
@@ -137,14 +136,15 @@ def place_all(result, device):
 
 
 def assign(target, result):
-    """Makes a device tensor equal to a CPU tensor in shape and elements, as PyTorch resizes an output."""
+    """Makes a device tensor equal to a CPU tensor in shape and elements, as PyTorch resizes an output. Both may have the
+    same memory."""
     if target.layout is not torch.strided or result.layout is not torch.strided:
         return _assign_sparse(target, result)
     if target.size() != result.size():
         target.resize_(result.size())
         if target.stride() != result.stride() and extent(result.size(), result.stride()) == result.numel():
             target.as_strided_(result.size(), result.stride())
-    if target.numel():
+    if target.numel() and target.data_ptr() != result.data_ptr():
         share(target).copy_(result)
 
 
