@@ -24,7 +24,7 @@ def _plain(arguments):
 def _with_outputs(signature):
     """Returns the overload with ``out=`` that has a CPU kernel and the arguments of an operator, or None."""
     schema = signature.operator._schema
-    packet = getattr(torch.ops.aten, signature.short)
+    packet = signature.packet
     for name in packet.overloads():
         overload = getattr(packet, name)
         outputs = [one for one in overload._schema.arguments if one.is_out]

@@ -7,6 +7,8 @@ A formula gets device tensors and calls operators on them, so it needs no code f
 import torch
 
 from . import attention, cells, normalisation
+from .kernels import kernel
+from .signature import Signature
 
 aten = torch.ops.aten
 
@@ -85,7 +87,48 @@ def depthwise(tensor, weight, kernel_size, bias, stride, padding, dilation):
     return aten.convolution(tensor, weight, bias, stride, padding, dilation, False, zeros, weight.size(0))
 
 
+def _kernel(name):
+    """Returns the function that calls the CPU kernel of an operator, built at its first call."""
+    built = []
+
+    def call(*args, **kwargs):
+        if not built:
+            packet, _, overload = name.partition(".")
+            built.append(kernel(Signature(getattr(getattr(aten, packet), overload or "default")._schema)))
+        return built[0](*args, **kwargs)
+
+    return call
+
+
+def softmax(name):
+    """Softmax of half precision with a result in float32, which the CPU kernel does not have."""
+    run = _kernel(name)
+
+    def call(tensor, dim, half_to_float, **outputs):
+        return run(tensor.float() if half_to_float else tensor, dim, False, **outputs)
+
+    return call
+
+
+def softmax_backward(name):
+    run, run_out = _kernel(name), _kernel(name + ".out")
+
+    def call(grad, output, dim, input_dtype):
+        return run(grad, output, dim, grad.dtype).to(input_dtype)
+
+    def call_out(grad, output, dim, input_dtype, **outputs):
+        if input_dtype is grad.dtype:
+            return run_out(grad, output, dim, input_dtype, **outputs)
+        (target,) = outputs.values()
+        return target.resize_(grad.size()).copy_(call(grad, output, dim, input_dtype))
+
+    return {name: call, name + ".out": call_out}
+
+
 TABLE = {
+    **{name: softmax(name) for name in ("_softmax", "_softmax.out", "_log_softmax", "_log_softmax.out")},
+    **softmax_backward("_softmax_backward_data"),
+    **softmax_backward("_log_softmax_backward_data"),
     "mm.dtype": mm,
     "mm.dtype_out": to_output(mm),
     "bmm.dtype": bmm,
@@ -112,3 +155,6 @@ TABLE = {
     **attention.TABLE,
     **normalisation.TABLE,
 }
+
+NESTED = frozenset({"_fused_sdp_choice"})
+"""The formulas that also apply to nested tensors."""

@@ -12,7 +12,7 @@ now selects the CPU kernel, and returns the results as device tensors:
 import torch
 
 from . import capture, direct, generators, order, widening
-from .memory import assign, place, place_all, share, share_exactly
+from .memory import assign, place, place_all, share, share_any, share_exactly
 
 Tensor = torch.Tensor
 _CPU = torch.device("cpu")
@@ -77,6 +77,7 @@ class Arguments:
             found = self.named.get(key) if isinstance(key, str) else self.values[key] if key < len(args) else None
             self.written.extend(found if isinstance(found, list) else [found])
             if isinstance(found, Tensor) and found.layout is not torch.strided:
+                # The operator may replace the parts of a sparse tensor, so they are assigned as those of an output.
                 self._sparse.append((args[key] if isinstance(key, int) else kwargs[key], found))
         self._given = {name: self.named[name] for name in signature.outputs}
         self._inputs_written = len(self.written)
@@ -96,7 +97,7 @@ class Arguments:
                     raise mixed_devices(self.signature, f"cuda:{self.device}", value.device)
             return value
         self._on(value)
-        return share(value)
+        return share_any(value)
 
     def _on(self, tensor):
         device = tensor.get_device()
@@ -292,12 +293,11 @@ def simple(signature):
     return kernel
 
 
-def kernel(signature, sparse=False):
-    """Returns the function to register for an operator; ``sparse``: for sparse tensors. An operator that writes a sparse
-    tensor may replace its parts, which are therefore assigned like an output."""
+def kernel(signature, parts=False):
+    """Returns the function to register for an operator; ``parts``: for sparse and nested tensors."""
     signature.wide = signature.short.rstrip("_") in widening.ALWAYS
     plain = not (
-        sparse or signature.lists or signature.named or signature.outputs or signature.wide
+        parts or signature.lists or signature.named or signature.outputs or signature.wide
         or signature.generator is not None or signature.device is not None
     )
     if plain and (not signature.written or (signature.written == [0] and signature.returned == [0])):

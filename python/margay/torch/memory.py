@@ -15,12 +15,15 @@ _CPU = torch.device("cpu")
 _STORAGE = torch._C._construct_storage_from_data_pointer(START, _CPU, 1 << 62)
 _as_strided = torch._C._VariableFunctions.as_strided
 _empty_strided = torch._C._VariableFunctions.empty_strided
+QUANTISED = {torch.qint8, torch.quint8, torch.qint32, torch.quint4x2, torch.quint2x4}
 _whole = {}
 Tensor = torch.Tensor
 
 
 def _base(dtype):
     """Returns an empty tensor of the type ``dtype`` whose storage is the common storage."""
+    if dtype in QUANTISED:
+        raise NotImplementedError("Margay: quantised tensors are not supported on cuda")
     with torch._C._DisableTorchDispatch(), torch.inference_mode(False):
         base = torch.empty(0, dtype=dtype, device=_CPU).set_(_STORAGE, 0, (0,), (1,))
     found = _whole[dtype] = (base, base.element_size())
@@ -109,6 +112,8 @@ def place(result, device):
     """Returns a new device tensor with the elements of a CPU tensor, allocated by PyTorch's CUDA allocator."""
     if result.layout is not torch.strided:
         return _place_sparse(result, device)
+    if result.is_nested:
+        return _nested(place(result.values(), device), result)
     if result.is_neg() or (result.dtype.is_complex and result.is_conj()):
         result = result.resolve_neg().resolve_conj()
     size, stride = result.size(), result.stride()
@@ -124,6 +129,19 @@ def _place_sparse(result, device):
         indices, values = place(result._indices(), device), place(result._values(), device)
         return _coo(indices, values, result)
     return _from_parts(result, lambda part: place(part, device), device)
+
+
+def _nested(buffer, like):
+    """Returns a nested tensor with the shapes of ``like`` and the elements of ``buffer``."""
+    return torch.ops.aten._nested_view_from_buffer(
+        buffer, like._nested_tensor_size(), like._nested_tensor_strides(), like._nested_tensor_storage_offsets()
+    )
+
+
+def share_any(tensor):
+    """Returns a CPU tensor with the elements of a device tensor, which may be nested. Operators on nested tensors read the
+    size of the buffer's storage, which is therefore exact."""
+    return _nested(share_exactly(tensor.values()), tensor) if tensor.is_nested else share(tensor)
 
 
 def place_all(result, device):

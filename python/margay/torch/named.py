@@ -22,8 +22,23 @@ REASONS = {
 }
 
 
+QUANTISED = frozenset(
+    "_adaptive_avg_pool2d _index_put_impl_ dequantize.self fill_.Scalar fill_.Tensor flip gelu index_select "
+    "index_select.out int_repr masked_fill_.Scalar masked_fill_.Tensor max.dim min.dim quantized_max_pool2d relu relu_".split()
+)
+"""Operators on quantised tensors that compute. The others read the scale of a tensor, or are views."""
+
+MAKERS = frozenset(
+    "quantize_per_tensor quantize_per_tensor.tensor_qparams quantize_per_tensor.tensors quantize_per_channel "
+    "quantize_per_tensor_dynamic _make_per_tensor_quantized_tensor _make_per_channel_quantized_tensor".split()
+)
+"""Operators that return quantised tensors."""
+
+
 def reason(name):
     """Returns why the operator ``name`` is not supported."""
+    if name in MAKERS:
+        return "quantised tensors are not supported"
     found = [text for start, text in REASONS.items() if name.startswith(start)]
     return found[0] if found else "PyTorch has machine code for GPUs only"
 

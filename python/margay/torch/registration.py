@@ -30,8 +30,24 @@ OWN_SPARSE = frozenset(
 """Operators on sparse tensors that work on the parts of the tensors with other operators, or (the last two) with PTX of
 cuSPARSE."""
 
-SPARSE = {"SparseCUDA": "SparseCPU", "SparseCsrCUDA": "SparseCsrCPU"}
-"""The dispatch keys of sparse device tensors and of sparse CPU tensors."""
+OWN_NESTED = frozenset(
+    "_nested_tensor_size _nested_tensor_strides _nested_tensor_storage_offsets _nested_from_padded_and_nested_example "
+    "_to_copy alias detach chunk clone copy_ empty_like is_same_size narrow native_dropout native_dropout_backward normal_ "
+    "select.int split_with_sizes squeeze squeeze.dim squeeze.dims transpose.int unbind.int unsqueeze values view".split()
+)
+"""Operators on nested tensors that work on their buffer with other operators."""
+
+PARTS = {
+    "SparseCUDA": ("SparseCPU", OWN_SPARSE),
+    "SparseCsrCUDA": ("SparseCsrCPU", OWN_SPARSE),
+    "NestedTensorCUDA": ("NestedTensorCPU", OWN_NESTED),
+}
+"""The dispatch keys of device tensors that consist of several tensors: the key of such CPU tensors, and the operators that
+stay PyTorch's own."""
+
+NAMESPACES = ("torchvision", "torchaudio")
+"""Namespaces of libraries of operators with CUDA kernels as machine code and CPU kernels. A user's own library may have
+PTX, so its operators stay its own."""
 
 _COMPOSITE = ("CPU", "CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional")
 _libraries = []
@@ -62,54 +78,99 @@ def plan():
     chosen = []
     for name, schema in _schemas():
         if name in cuda and name not in OWN and not _is_view(schema):
+            if name in named.MAKERS:
+                chosen.append((name, schema, "unsupported"))
+                continue
             what = "formula" if name in formulas.TABLE else "kernel" if name in supported else "unsupported"
             chosen.append((name, schema, what))
     return chosen
 
 
-def plan_sparse(key):
-    """Returns the same as :func:`plan` for the dispatch key ``key`` of sparse tensors."""
-    cuda, cpu = _registered(key), _registered(SPARSE[key])
-    return [
-        (name, schema, "kernel" if name in cpu else "unsupported")
-        for name, schema in _schemas()
-        if name in cuda and name not in OWN_SPARSE and not _is_view(schema)
-    ]
+def plan_parts(key):
+    """Returns the same as :func:`plan` for a dispatch key of ``PARTS``."""
+    other, own = PARTS[key]
+    cuda, cpu = _registered(key), _registered(other)
+    chosen = []
+    for name, schema in _schemas():
+        if name in cuda and name not in own and not _is_view(schema):
+            formula = name in formulas.NESTED and key == "NestedTensorCUDA"
+            chosen.append((name, schema, "formula" if formula else "kernel" if name in cpu else "unsupported"))
+    return chosen
 
 
-def _later(schema, sparse):
+def plan_quantised():
+    """Returns the operators on quantised tensors, which are not supported."""
+    computing = _registered("QuantizedCUDA") & named.QUANTISED
+    return [(name, schema, "unsupported") for name, schema in _schemas() if name in computing]
+
+
+def register_library(namespace):
+    """Registers functions for the operators of a library that has been loaded."""
+    registrations = torch._C._dispatch_get_registrations_for_dispatch_key
+    cuda, cpu = set(registrations("CUDA")), set(registrations("CPU"))
+    library = torch.library.Library(namespace, "IMPL", "CUDA")
+    _libraries.append(library)
+    for schema in torch._C._jit_get_all_schemas():
+        full = schema.name + (f".{schema.overload_name}" if schema.overload_name else "")
+        name = full.removeprefix(namespace + "::")
+        if name == full or full not in cuda or (namespace, name) in _loaded:
+            continue
+        _loaded.add((namespace, name))
+        library.impl(name, _later(schema, False) if full in cpu else named.unsupported(full))
+
+
+_loaded = set()
+
+
+def _watch_libraries():
+    """Registers functions for libraries of operators when they are loaded."""
+    load = torch.ops.load_library
+
+    def load_library(path):
+        load(path)
+        for namespace in NAMESPACES:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                register_library(namespace)
+
+    torch.ops.load_library = load_library
+
+
+def _later(schema, parts):
     """Returns a function that builds the function of an operator when it is first called."""
     built = None
 
     def first(*args, **kwargs):
         nonlocal built
         if built is None:
-            built = kernels.kernel(Signature(schema), sparse)
+            built = kernels.kernel(Signature(schema), parts)
         return built(*args, **kwargs)
 
     return first
 
 
-def _register(key, chosen, sparse=False):
+def _register(key, chosen, parts=False):
     library = torch.library.Library("aten", "IMPL", key)
     _libraries.append(library)
     for name, schema, what in chosen:
         if what == "formula":
             function = formulas.TABLE[name]
         elif what == "kernel":
-            function = _later(schema, sparse)
+            function = _later(schema, parts)
         else:
             function = named.unsupported(name)
         library.impl(name, function)
 
 
 def register():
-    """Registers a function for each operator of :func:`plan` and :func:`plan_sparse`."""
+    """Registers a function for each operator of the plans."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         _register("CUDA", plan())
-        for key in SPARSE:
-            _register(key, plan_sparse(key), sparse=True)
+        for key in PARTS:
+            _register(key, plan_parts(key), parts=True)
+        _register("QuantizedCUDA", plan_quantised())
+    _watch_libraries()
     _choose_paths()
 
 

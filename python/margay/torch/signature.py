@@ -13,11 +13,13 @@ class Signature:
     """
 
     def __init__(self, schema):
-        packet = getattr(torch.ops.aten, schema.name.split("::")[1])
+        namespace, name = schema.name.split("::")
+        packet = getattr(getattr(torch.ops, namespace), name)
+        self.packet = packet
         self.operator = getattr(packet, schema.overload_name or "default")
         self.call = self.operator._op
         self.name = str(self.operator)
-        self.short = schema.name.split("::")[1]
+        self.short = name
         self.arguments = schema.arguments
         self.tensors, self.lists, self.named = [], [], []
         self.written, self.outputs = [], []

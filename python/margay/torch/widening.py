@@ -21,7 +21,7 @@ _MISSING = re.compile(r"(?:not implemented for '|Unsupported dtype |doesn't supp
 
 ALWAYS = frozenset(
     "mm bmm addmm baddbmm addmv addbmm addr dot vdot _addmm_activation convolution convolution_backward "
-    "cumsum cumprod logcumsumexp prod".split()
+    "cumsum cumprod logcumsumexp prod grid_sampler_2d grid_sampler_3d".split()
 )
 """Operators whose CPU kernels for half precision are slow, or accumulate in half precision."""
 
