@@ -44,6 +44,7 @@ package! {
     "torch/order.py"
     "torch/registration.py"
     "torch/signature.py"
+    "torch/transfers.py"
     "torch/widening.py"
 }
 

@@ -17,10 +17,13 @@ modules, in the order in which they depend on each other:
 ``direct``       results of operators on large tensors, without a copy
 ``kernels``      the function that is registered for an operator
 ``formulas``     operators that have a CUDA kernel but no CPU kernel, written with other operators
+``transfers``    copies that do not block, and delays of a stream
 ``named``        the operators that are not supported, and their error
 ``registration`` chooses the function for each operator, and registers it
 ================ ======================================================================================
 """
+
+import warnings
 
 _active = False
 
@@ -35,12 +38,16 @@ def autoload():
         return
     import torch
 
-    if not torch.backends.cuda.is_built():
+    if torch.version.cuda is None or not torch.backends.cuda.is_built():
         return
     _active = True
-    from . import registration
+    try:
+        from . import registration
 
-    registration.register()
+        registration.register()
+    except Exception as error:
+        # An exception would make `import torch` fail.
+        warnings.warn(f"Margay does not support PyTorch {torch.__version__}: {type(error).__name__}: {error}")
 
 
 def active():

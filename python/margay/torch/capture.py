@@ -163,7 +163,7 @@ def record(signature, args, kwargs, arguments):
     arguments.release_outputs()
     fresh = _allocate(shapes, torch.device("cuda", arguments.device)) if new else shapes
     if signature.generator is not None:
-        arguments.generator()
+        arguments.keep_generator()
     targets = [share(one) for one in _new(signature, fresh)]
 
     def function():

@@ -154,6 +154,10 @@ class Arguments:
         self._generator = given
         return given
 
+    def keep_generator(self):
+        """Makes later calls of :meth:`seed` use the present state object of the generator, which may get another."""
+        self._generator = self.generator().graphsafe_get_state()
+
     def seed(self):
         """Replaces the CUDA generator by a CPU generator that continues its sequence."""
         key = self.signature.generator

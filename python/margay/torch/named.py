@@ -37,7 +37,7 @@ MAKERS = frozenset(
 
 def reason(name):
     """Returns why the operator ``name`` is not supported."""
-    if name in MAKERS:
+    if name in MAKERS or name in QUANTISED:
         return "quantised tensors are not supported"
     found = [text for start, text in REASONS.items() if name.startswith(start)]
     return found[0] if found else "PyTorch has machine code for GPUs only"

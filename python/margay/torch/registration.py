@@ -9,7 +9,7 @@ import warnings
 
 import torch
 
-from . import formulas, kernels, named
+from . import formulas, kernels, named, transfers
 from .signature import Signature
 
 OWN = frozenset(
@@ -49,6 +49,8 @@ NAMESPACES = ("torchvision", "torchaudio")
 """Namespaces of libraries of operators with CUDA kernels as machine code and CPU kernels. A user's own library may have
 PTX, so its operators stay its own."""
 
+FORMULAS = {**formulas.TABLE, "copy_": transfers.copy}
+
 _COMPOSITE = ("CPU", "CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional")
 _libraries = []
 
@@ -81,7 +83,7 @@ def plan():
             if name in named.MAKERS:
                 chosen.append((name, schema, "unsupported"))
                 continue
-            what = "formula" if name in formulas.TABLE else "kernel" if name in supported else "unsupported"
+            what = "formula" if name in FORMULAS else "kernel" if name in supported else "unsupported"
             chosen.append((name, schema, what))
     return chosen
 
@@ -154,7 +156,7 @@ def _register(key, chosen, parts=False):
     _libraries.append(library)
     for name, schema, what in chosen:
         if what == "formula":
-            function = formulas.TABLE[name]
+            function = FORMULAS[name]
         elif what == "kernel":
             function = _later(schema, parts)
         else:
@@ -176,6 +178,7 @@ def register():
 
 def _choose_paths():
     """Makes PyTorch choose compositions instead of NVIDIA's libraries where it asks before it calls an operator."""
+    torch._C._cuda_sleep = transfers.sleep
     torch.backends.cudnn.enabled = False
     torch.backends.cuda.enable_flash_sdp(False)
     torch.backends.cuda.enable_mem_efficient_sdp(False)
