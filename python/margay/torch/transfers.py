@@ -1,7 +1,7 @@
 """Copies that do not block, and delays of a stream.
 
-A copy between pinned and device memory with ``non_blocking=True`` is a copy of the driver in the stream, so the program
-goes on while the stream is busy. Every other copy is an operator like others.
+A copy of bytes between device memory, or with ``non_blocking=True`` between pinned and device memory, is a copy of the
+driver in the stream if the stream is busy, so the program goes on. Every other copy is an operator like others.
 """
 
 import collections
@@ -51,7 +51,7 @@ def _enqueue(target, source, host):
         return False
     if _memcpy(target.data_ptr(), source.data_ptr(), target.numel() * target.element_size(), stream):
         torch.cuda.synchronize(device)
-    if not captured:
+    if not captured and not host.is_cuda:
         # PyTorch must not give the pinned memory to another tensor before the copy has ended.
         while _pending and _pending[0][0].query():
             _pending.popleft()
@@ -63,9 +63,13 @@ def _enqueue(target, source, host):
 
 def copy(target, source, non_blocking=False):
     """Copies the elements of one tensor to another."""
-    if non_blocking and isinstance(source, torch.Tensor) and _is_plain(target, source):
+    if isinstance(source, torch.Tensor) and _is_plain(target, source):
         host = source if target.is_cuda else target
-        if not host.is_cuda and host.is_pinned() and _enqueue(target, source, host):
+        if host.is_cuda:
+            ordered = target.device == source.device
+        else:
+            ordered = non_blocking and host.is_pinned()
+        if ordered and _enqueue(target, source, host):
             return target
     if not _operator:
         _operator.append(kernel(Signature(torch.ops.aten.copy_.default._schema)))
