@@ -26,7 +26,6 @@ enum Works {
     Yes,
     /// The client works under `margay run`, but not with the driver library alone.
     UnderRun,
-    Partly,
     No,
 }
 
@@ -35,7 +34,6 @@ impl Works {
         match self {
             Works::Yes => "works",
             Works::UnderRun => "works under `margay run`",
-            Works::Partly => "works in part",
             Works::No => "does not work",
         }
     }
@@ -43,7 +41,7 @@ impl Works {
     fn paint(self) -> Paint {
         match self {
             Works::Yes | Works::UnderRun => Paint::Good,
-            Works::Partly | Works::No => Paint::Bad,
+            Works::No => Paint::Bad,
         }
     }
 }
@@ -103,8 +101,13 @@ const CLIENTS: &[Known] = &[
     ),
     known(
         "torch",
-        Works::Partly,
-        "it starts, creates tensors and copies them; its own kernels are machine code only, and fail",
+        Works::UnderRun,
+        "its operators on cuda run its CPU kernels; kernels of torch.compile and of Triton run as PTX",
+    ),
+    known(
+        "torchvision",
+        Works::UnderRun,
+        "its operators on cuda run its CPU kernels",
     ),
     known(
         "triton",
@@ -289,8 +292,8 @@ mod tests {
     fn clients_are_known_by_their_packages() {
         let works = |name| known_client(name).map(|known| known.works.text());
         assert_eq!(works("cupy-cuda13x"), Some("works under `margay run`"));
-        assert_eq!(works("torch"), Some("works in part"));
-        assert_eq!(works("torchvision"), None);
+        assert_eq!(works("torch"), Some("works under `margay run`"));
+        assert_eq!(works("torch-geometric"), None);
         assert_eq!(works("jax-cuda12-plugin"), Some("does not work"));
         assert_eq!(works("numpy"), None);
     }

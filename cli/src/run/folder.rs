@@ -5,6 +5,7 @@
 //! libcuda.so.1  libcuda.so  libnvidia-ml.so.1  libnvidia-ml.so  libgpuocelot.so    links to Margay's libraries
 //! libcupti.so.12  libcupti.so.13                                                   links to Margay's libraries
 //! bin/ptxas, bin/nvidia-smi                                                        scripts that start this program
+//! python/       the Python package that PyTorch loads (`python`)
 //! toolkit/      if a CUDA toolkit is installed: links to its files, except bin/nvcc and bin/ptxas
 //! ```
 //!
@@ -63,6 +64,7 @@ impl Folder {
         for tool in ["ptxas", "nvidia-smi"] {
             stand_in(&program, tool, &bin.join(tool))?;
         }
+        super::python::write(&path.join("python"), user)?;
         let mirrored =
             toolkit.map(|toolkit| mirror(toolkit, &path.join("toolkit"), &program, user));
         Ok(Folder {
@@ -81,6 +83,11 @@ impl Folder {
     pub(crate) fn tools(&self) -> Vec<PathBuf> {
         let toolkit = self.toolkit.iter().map(|toolkit| toolkit.join("bin"));
         toolkit.chain([self.path.join("bin")]).collect()
+    }
+
+    /// Returns the path of the folder to add to `PYTHONPATH`.
+    pub(crate) fn python(&self) -> PathBuf {
+        self.path.join("python")
     }
 
     /// Returns the path of the script that replaces NVIDIA's assembler.
