@@ -77,12 +77,19 @@ impl Tally {
         count
     }
 
-    /// Counts the images that a device with the compute capability `capability` (86 means 8.6) accepts. An image with
-    /// PTX counts as one with PTX even if the device would prefer its machine code, because Margay compiles the PTX.
+    /// Counts the images that a program uses on a device with the compute capability `capability` (86 means 8.6): those
+    /// that the device accepts, and images of machine code for several older architectures, for which the program has no
+    /// replacement. An image with PTX counts as one with PTX even if the device would prefer its machine code, because
+    /// Margay compiles the PTX.
     pub(super) fn at(&self, capability: u32) -> Count {
         let mut count = Count::default();
         let accepted = |entries: &[EntryInfo]| entries.iter().any(|e| e.runs_on(capability));
-        for (entries, &number) in self.images.iter().filter(|(entries, _)| accepted(entries)) {
+        let is_old = |entries: &[EntryInfo]| {
+            let sms = || entries.iter().map(|entry| entry.sm);
+            sms().max() != sms().min() && sms().max() < Some(capability)
+        };
+        let used = |entries: &[EntryInfo]| accepted(entries) || is_old(entries);
+        for (entries, &number) in self.images.iter().filter(|(entries, _)| used(entries)) {
             count.add(entries, number);
         }
         count
@@ -221,8 +228,10 @@ pub(super) mod tests {
         assert_eq!(tally.at(86), counted(1, 1));
         assert_eq!(tally.best(86), Some((90, counted(1, 0))));
         let mut machine = Tally::default();
-        machine.add(vec![cubin(80)]);
+        machine.add(vec![cubin(80), cubin(90)]);
         assert_eq!(machine.best(86), None);
+        assert_eq!(machine.at(75), counted(0, 0));
+        assert_eq!(machine.at(130), counted(0, 1), "the program has no other image");
     }
 
     #[test]

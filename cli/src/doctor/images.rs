@@ -1,0 +1,274 @@
+//! Finds the images of device code in a file: in ELF files and static libraries for the CPU, and in files that are an
+//! image themselves.
+//!
+//! Only the headers of a fat binary's entries are read, not the code, so a library of a gigabyte takes milliseconds.
+//! Invariant: no file causes a panic or an endless loop; numbers in a file are bounds for comparisons only.
+
+use margay::container::{
+    CONTAINER_HEADER_LEN, CONTAINER_MAGIC, Container, DETECT_LEN, EM_CUDA, ENTRY_HEADER_LEN, Entry,
+    EntryFlags, EntryHead, EntryInfo, EntryKind, ImageKind, container_len, detect,
+};
+
+use super::tally::Tally;
+use super::window::Window;
+
+/// What a file contains.
+#[derive(Debug, Default)]
+pub(super) struct Contents {
+    pub(super) tally: Tally,
+    /// Whether the file contains kernels of cuBLAS.
+    pub(super) has_cublas: bool,
+    /// The reason why parts of the device code could not be read.
+    pub(super) problem: Option<String>,
+}
+
+/// A part of the names of kernels that each version of cuBLAS contains and that no other library needs.
+const CUBLAS_KERNEL: &[u8] = b"cublasGemvTensorStridedBatched";
+
+/// Sections of ELF files that contain fat binaries.
+const CODE_SECTIONS: [&[u8]; 2] = [b".nv_fatbin\0", b"__nv_relfatbin\0"];
+/// Sections of ELF files that contain the names of kernels.
+const NAME_SECTIONS: [&[u8]; 2] = [b".rodata\0", b".lrodata\0"];
+
+/// Maximum number of entries that are counted in a file. The largest known libraries have 20,000.
+const MAX_ENTRIES: u64 = 1 << 20;
+/// Maximum number of sections that are read.
+const MAX_SECTIONS: u64 = 1 << 20;
+/// Maximum number of members of a static library.
+const MAX_MEMBERS: u64 = 1 << 20;
+/// Maximum size of a fat binary that is searched for functions. Fat binaries without code, which linkers add to
+/// programs, have less than a kilobyte.
+const MAX_STUB: u64 = 16 << 10;
+
+/// Reads the images in the whole file.
+pub(super) fn read(mut file: Window<'_>) -> Contents {
+    let mut scan = Scan {
+        contents: Contents::default(),
+        entries: 0,
+    };
+    let mut start = [0; DETECT_LEN];
+    let read = file.fill(0, &mut start).unwrap_or(0);
+    match detect(&start[..read]) {
+        Some(ImageKind::Elf) => scan.elf(&mut file),
+        Some(ImageKind::Archive) => scan.archive(&mut file),
+        Some(ImageKind::Fatbin) => scan.container(&mut file, 0).map(|_| ()),
+        Some(ImageKind::Text) => scan.text(&file),
+        Some(ImageKind::Wrapper) | None => Some(()),
+    }
+    .unwrap_or_else(|| scan.problem("the file is cut short or damaged"));
+    scan.contents
+}
+
+struct Scan {
+    contents: Contents,
+    /// Number of entries so far.
+    entries: u64,
+}
+
+/// The fields of a section header.
+struct Section {
+    name: u32,
+    offset: u64,
+    len: u64,
+    /// The field `sh_link`, which depends on the section.
+    link: u32,
+    has_bytes: bool,
+}
+
+impl Section {
+    const LEN: u64 = 64;
+
+    fn read(file: &mut Window<'_>, at: u64) -> Option<Section> {
+        const SHT_NOBITS: u32 = 8;
+        Some(Section {
+            name: file.u32(at)?,
+            has_bytes: file.u32(at.checked_add(4)?)? != SHT_NOBITS,
+            offset: file.u64(at.checked_add(24)?)?,
+            len: file.u64(at.checked_add(32)?)?,
+            link: file.u32(at.checked_add(40)?)?,
+        })
+    }
+}
+
+impl Scan {
+    /// Notes a problem, unless there is an earlier one.
+    fn problem(&mut self, problem: &str) {
+        if self.contents.problem.is_none() {
+            self.contents.problem = Some(problem.to_owned());
+        }
+    }
+
+    /// Returns `None` if the file is cut short.
+    fn elf(&mut self, file: &mut Window<'_>) -> Option<()> {
+        const SHN_XINDEX: u16 = 0xffff;
+        if file.array(4)? != [2, 1] {
+            // Files with 32-bit addresses or big-endian numbers contain no code that runs here.
+            return Some(());
+        }
+        if file.u16(18)? == EM_CUDA {
+            self.cubin(file);
+            return Some(());
+        }
+        let (table, size, names) = (file.u64(40)?, file.u16(58)?, file.u16(62)?);
+        let mut count = u64::from(file.u16(60)?);
+        if table == 0 || u64::from(size) != Section::LEN {
+            return Some(());
+        }
+        let first = Section::read(file, table)?;
+        if count == 0 {
+            count = first.len;
+        }
+        if count > MAX_SECTIONS {
+            self.problem("the file has too many sections");
+        }
+        let names = match names {
+            SHN_XINDEX => u64::from(first.link),
+            index => u64::from(index),
+        };
+        let at = |index: u64| table.checked_add(index.checked_mul(Section::LEN)?);
+        let names = Section::read(file, at(names)?)?;
+        let mut strings = file.part(names.offset, names.len)?;
+        let mut texts = Vec::new();
+        for index in 0..count.min(MAX_SECTIONS) {
+            let section = Section::read(file, at(index)?)?;
+            let is = |strings: &mut Window<'_>, name: &[u8]| is_at(strings, section.name, name);
+            if !section.has_bytes {
+                continue;
+            }
+            if CODE_SECTIONS.iter().any(|name| is(&mut strings, name)) {
+                let mut part = file.part(section.offset, section.len)?;
+                self.containers(&mut part)?;
+            } else if NAME_SECTIONS.iter().any(|name| is(&mut strings, name)) {
+                texts.extend(file.part(section.offset, section.len));
+            }
+        }
+        // Only files with kernels of their own can contain a copy of cuBLAS.
+        self.contents.has_cublas |= !self.contents.tally.is_empty()
+            && texts.iter().any(|text| text.contains(CUBLAS_KERNEL));
+        Some(())
+    }
+
+    /// Adds the fat binaries of a section. In the section, they begin at multiples of 8 bytes.
+    fn containers(&mut self, section: &mut Window<'_>) -> Option<()> {
+        const ALIGN: u64 = 8;
+        let mut at = 0;
+        while at.checked_add(CONTAINER_HEADER_LEN as u64)? <= section.len() {
+            let is_here = section.u32(at)? == CONTAINER_MAGIC;
+            let len = match is_here {
+                true => self.container(section, at)?,
+                false => ALIGN,
+            };
+            at = at.checked_add(len.checked_next_multiple_of(ALIGN)?)?;
+        }
+        Some(())
+    }
+
+    /// Adds the fat binary at `at` and returns its length, which is not 0; `None` if it is damaged.
+    fn container(&mut self, window: &mut Window<'_>, at: u64) -> Option<u64> {
+        let header: [u8; CONTAINER_HEADER_LEN] = window.array(at)?;
+        let total = container_len(&header).ok()? as u64;
+        let end = at.checked_add(total).filter(|&end| end <= window.len())?;
+        let mut next = at.checked_add(u64::from(u16::from_le_bytes([header[6], header[7]])))?;
+        let mut entries = Vec::new();
+        while next < end {
+            if self.entries == MAX_ENTRIES {
+                self.problem("the file has too many entries of device code");
+                break;
+            }
+            self.entries += 1;
+            let head: [u8; ENTRY_HEADER_LEN] = window.array(next)?;
+            let head = EntryHead::parse(&head).ok()?;
+            next = next.checked_add(head.len).filter(|&next| next <= end)?;
+            entries.push(head.info);
+        }
+        let is_stub = || stub(window, at, total);
+        if !entries.is_empty() && (entries.iter().any(|e| e.kind != EntryKind::Cubin) || !is_stub()) {
+            self.contents.tally.add(entries);
+        }
+        Some(total)
+    }
+
+    fn archive(&mut self, file: &mut Window<'_>) -> Option<()> {
+        const MAGIC_LEN: u64 = 8;
+        const HEADER_LEN: u64 = 60;
+        let mut at = MAGIC_LEN;
+        let mut members = 0;
+        while at < file.len() {
+            let header: [u8; HEADER_LEN as usize] = file.array(at)?;
+            let digits = std::str::from_utf8(&header[48..58]).ok()?;
+            let len: u64 = digits.trim().parse().ok()?;
+            let start = at.checked_add(HEADER_LEN)?;
+            let mut member = file.part(start, len)?;
+            if member.array(0) == Some(*b"\x7fELF") {
+                self.elf(&mut member)?;
+            }
+            members += 1;
+            if members == MAX_MEMBERS {
+                self.problem("the archive has too many members");
+                break;
+            }
+            at = start.checked_add(len)?.checked_next_multiple_of(2)?;
+        }
+        Some(())
+    }
+
+    fn cubin(&mut self, file: &mut Window<'_>) {
+        const NEW_ABI: u8 = 8;
+        let flags = file.u32(48).unwrap_or(0);
+        let abi: [u8; 1] = file.array(8).unwrap_or_default();
+        let sm = if abi[0] >= NEW_ABI { flags >> 8 } else { flags } & 0xff;
+        self.contents.tally.add(vec![alone(EntryKind::Cubin, sm)]);
+    }
+
+    /// Adds a PTX file. Other texts are no images.
+    fn text(&mut self, file: &Window<'_>) -> Option<()> {
+        const LOOK_AT: usize = 16 << 10;
+        let mut start = vec![0; LOOK_AT];
+        let read = file.fill(0, &mut start)?;
+        let text = String::from_utf8_lossy(&start[..read]);
+        let mut lines = text.lines().map(str::trim_start);
+        let has_version = lines.any(|line| line.starts_with(".version"));
+        let target = lines.find_map(|line| line.strip_prefix(".target"));
+        if let (true, Some(target)) = (has_version, target) {
+            let digits = target.trim_start().trim_start_matches("sm_");
+            let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+            let sm = digits[..end].parse().unwrap_or(0);
+            self.contents.tally.add(vec![alone(EntryKind::Ptx, sm)]);
+        }
+        Some(())
+    }
+}
+
+/// Returns whether the string table contains `name`, which ends with NUL, at the offset `at`.
+fn is_at(strings: &mut Window<'_>, at: u32, name: &[u8]) -> bool {
+    let bytes = name.iter().enumerate();
+    let mut bytes = bytes.map(|(index, byte)| (u64::from(at) + index as u64, *byte));
+    bytes.all(|(at, byte)| strings.array(at) == Some([byte]))
+}
+
+/// Whether the fat binary at `at` contains neither functions nor variables.
+fn stub(window: &Window<'_>, at: u64, total: u64) -> bool {
+    if total > MAX_STUB {
+        return false;
+    }
+    let mut bytes = vec![0; total as usize];
+    let is_whole = window.fill(at, &mut bytes) == Some(bytes.len());
+    let container = Container::parse(&bytes);
+    is_whole && container.is_ok_and(|c| c.entries.iter().all(Entry::is_empty_cubin))
+}
+
+/// Returns the description of an image that is not in a fat binary.
+fn alone(kind: EntryKind, sm: u32) -> EntryInfo {
+    EntryInfo {
+        kind,
+        sm,
+        version: (0, 0),
+        flags: EntryFlags::default(),
+        source_name: None,
+        options: None,
+    }
+}
+
+#[cfg(test)]
+#[path = "images_tests.rs"]
+mod tests;
