@@ -36,9 +36,9 @@ const MAX_ENTRIES: u64 = 1 << 20;
 const MAX_SECTIONS: u64 = 1 << 20;
 /// Maximum number of members of a static library.
 const MAX_MEMBERS: u64 = 1 << 20;
-/// Maximum size of a fat binary that is searched for functions. Fat binaries without code, which linkers add to
-/// programs, have less than a kilobyte.
-const MAX_STUB: u64 = 16 << 10;
+/// Maximum size of an entry that is searched for functions. Entries without code, which linkers add to programs, have
+/// less than two kilobytes.
+const MAX_STUB: u64 = 4 << 10;
 
 /// Reads the images in the whole file.
 pub(super) fn read(mut file: Window<'_>) -> Contents {
@@ -151,7 +151,7 @@ impl Scan {
     /// Adds the fat binaries of a section. In the section, they begin at multiples of 8 bytes.
     fn containers(&mut self, section: &mut Window<'_>) -> Option<()> {
         const ALIGN: u64 = 8;
-        let mut at = 0;
+        let mut at: u64 = 0;
         while at.checked_add(CONTAINER_HEADER_LEN as u64)? <= section.len() {
             let is_here = section.u32(at)? == CONTAINER_MAGIC;
             let len = match is_here {
@@ -181,7 +181,7 @@ impl Scan {
             next = next.checked_add(head.len).filter(|&next| next <= end)?;
             entries.push(head.info);
         }
-        let is_stub = || stub(window, at, total);
+        let is_stub = || total <= MAX_STUB * entries.len() as u64 && stub(window, at, total);
         if !entries.is_empty() && (entries.iter().any(|e| e.kind != EntryKind::Cubin) || !is_stub()) {
             self.contents.tally.add(entries);
         }
@@ -246,12 +246,12 @@ fn is_at(strings: &mut Window<'_>, at: u32, name: &[u8]) -> bool {
     bytes.all(|(at, byte)| strings.array(at) == Some([byte]))
 }
 
-/// Whether the fat binary at `at` contains neither functions nor variables.
+/// Whether the fat binary at `at` contains neither functions nor variables. The caller limits its size `total`.
 fn stub(window: &Window<'_>, at: u64, total: u64) -> bool {
-    if total > MAX_STUB {
+    let Ok(len) = usize::try_from(total) else {
         return false;
-    }
-    let mut bytes = vec![0; total as usize];
+    };
+    let mut bytes = vec![0; len];
     let is_whole = window.fill(at, &mut bytes) == Some(bytes.len());
     let container = Container::parse(&bytes);
     is_whole && container.is_ok_and(|c| c.entries.iter().all(Entry::is_empty_cubin))

@@ -29,7 +29,7 @@ fn fat_binary(entries: &[Vec<u8>]) -> Vec<u8> {
 /// Returns an ELF file for `machine` that consists of the given sections.
 fn elf(machine: u16, sections: &[(&str, &[u8])]) -> Vec<u8> {
     let mut bytes = vec![0; 64];
-    bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
+    bytes[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
     bytes[18..20].copy_from_slice(&machine.to_le_bytes());
     let names: String = sections.iter().map(|(name, _)| format!("{name}\0")).collect();
     let names = format!("\0{names}");

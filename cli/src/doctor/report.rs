@@ -62,21 +62,19 @@ impl Findings {
 
     /// Returns how the device code of a package runs.
     fn verdict(&self, package: &Package, tally: &Tally) -> (String, Paint) {
-        let count = tally.count();
+        let (all, here) = (tally.count(), tally.at(self.capability));
         let replaced = package.files.iter().find_map(|file| self.replacement(file));
-        match (count.ptx, count.machine) {
-            (0, 0) if count.other > 0 => ("link-time code, which nvJitLink compiles".into(), Paint::Good),
-            (0, 0) => match replaced {
-                Some(replaced) => (replaced.note.into(), Paint::Good),
-                None => ("see below".into(), Paint::Bad),
-            },
-            (0, _) => ("machine code only, which does not run".into(), Paint::Bad),
-            (_, 0) => ("runs from its PTX".into(), Paint::Good),
-            (ptx, machine) => {
-                let all = ptx + machine;
-                (format!("{ptx} of {all} images run from their PTX"), Paint::Bad)
-            }
-        }
+        let (text, is_good) = match (all.ptx, all.machine) {
+            (0, 0) if all.other > 0 => ("link-time code, which nvJitLink compiles", true),
+            (0, 0) => replaced.map_or(("see below", false), |replaced| (replaced.note, true)),
+            (0, _) => ("machine code only, which does not run", false),
+            (_, 0) => ("runs from its PTX", true),
+            _ if here.ptx > 0 && here.machine == 0 => ("runs from its PTX", true),
+            _ if here.ptx == 0 => ("machine code only for this capability", false),
+            _ => ("images with PTX run, others do not", false),
+        };
+        let colour = if is_good { Paint::Good } else { Paint::Bad };
+        (text.to_owned(), colour)
     }
 
     pub(super) fn text(&self) -> String {
@@ -144,9 +142,11 @@ impl Findings {
     fn advice(&self) -> Option<String> {
         let (best, there) = self.all.best(self.capability)?;
         let here = self.all.at(self.capability);
-        (best != self.capability).then(|| {
+        let percent = |count: Count| 100 * count.ptx / count.code().max(1);
+        let is_worth_it = percent(there) >= percent(here) + WORTH_IT;
+        (best != self.capability && is_worth_it).then(|| {
             format!(
-                "with --capability {}, {} of the images that a device accepts have PTX, with {} {}",
+                "with --capability {}, {} of the images that programs use have PTX; with {}, {}",
                 dotted(best),
                 share(there),
                 dotted(self.capability),
@@ -185,6 +185,9 @@ impl Findings {
         })
     }
 }
+
+/// The difference in percent of the images from which another compute capability is advised.
+const WORTH_IT: u64 = 5;
 
 const COPY: &str = "contains a copy of cuBLAS, which Margay cannot replace";
 
@@ -244,7 +247,7 @@ mod tests {
         assert!(!findings.nothing_runs());
         let wanted = "\
 device code of                        images    PTX       at 8.6  best  result
-copy 1.0                                   2      1          0/1   9.0  1 of 2 images run from their PTX
+copy 1.0                                   2      1          0/1   9.0  machine code only for this capability
     PTX: sm_90 1
     machine code: sm_80 1
     libcopy.so: contains a copy of cuBLAS, which Margay cannot replace
@@ -256,7 +259,7 @@ tools 1.0                                  -      -            -     -  replaced
 torch 1.0                                  1      0          0/1     -  machine code only, which does not run
     machine code: sm_80 1, sm_90 1
 1 other package or folder has no device code
-with --capability 9.0, 2/3 of the images that a device accepts have PTX, with 8.6 1/3
+with --capability 9.0, 2/3 of the images that programs use have PTX; with 8.6, 1/3
 ";
         assert_eq!(findings.text(), wanted);
         let document = findings.to_json();

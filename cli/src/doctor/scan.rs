@@ -53,7 +53,7 @@ pub(super) fn files(paths: &[PathBuf]) -> Vec<PathBuf> {
     let mut seen = HashSet::new();
     found.retain(|path| {
         // A path that cannot be queried stays, so that the error is reported.
-        fs::metadata(path).map_or(true, |file| seen.insert((file.dev(), file.ino())))
+        fs::metadata(path).map_or(true, |file| file.is_file() && seen.insert((file.dev(), file.ino())))
     });
     found
 }

@@ -95,15 +95,16 @@ impl Tally {
         count
     }
 
-    /// Returns the compute capability for which the largest share of the accepted images contains PTX, with the counts
-    /// for it. Prefers `capability`, then lower ones. Returns `None` if no image contains PTX.
+    /// Returns the compute capability from `capability` for which the largest share of the used images contains PTX, with
+    /// the counts for it. Prefers lower ones. (Devices with a capability below the reported one lack features that the
+    /// program may need.) Returns `None` if no image contains PTX.
     pub(super) fn best(&self, capability: u32) -> Option<(u32, Count)> {
         let entries = self.images.keys().flatten();
         let mut candidates: Vec<u32> = entries.map(|entry| entry.sm).collect();
+        candidates.extend([capability, ABOVE_MACHINE_CODE]);
+        candidates.retain(|&candidate| candidate >= capability);
         candidates.sort_unstable();
         candidates.dedup();
-        candidates.insert(0, capability);
-        candidates.push(ABOVE_MACHINE_CODE);
         let mut best: Option<(u32, Count)> = None;
         for candidate in candidates {
             let count = self.at(candidate);
