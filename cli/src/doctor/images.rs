@@ -25,10 +25,20 @@ pub(super) struct Contents {
 /// A part of the names of kernels that each version of cuBLAS contains and that no other library needs.
 const CUBLAS_KERNEL: &[u8] = b"cublasGemvTensorStridedBatched";
 
-/// Sections of ELF files that contain fat binaries.
+/// Sections of ELF files that compilers of CUDA write for fat binaries.
 const CODE_SECTIONS: [&[u8]; 2] = [b".nv_fatbin\0", b"__nv_relfatbin\0"];
-/// Sections of ELF files that contain the names of kernels.
-const NAME_SECTIONS: [&[u8]; 2] = [b".rodata\0", b".lrodata\0"];
+/// Sections that can also contain fat binaries, which a library loads by itself (cuFFT), and names of kernels. They are
+/// searched only if the file also has one of [`CODE_SECTIONS`].
+const DATA_SECTIONS: [&[u8]; 5] = [
+    b".rodata\0",
+    b".lrodata\0",
+    b".data\0",
+    b".ldata\0",
+    b".cask_resource\0",
+];
+
+/// In a section, fat binaries begin at multiples of this number of bytes.
+const ALIGN: u64 = 8;
 
 /// Maximum number of entries that are counted in a file. The largest known libraries have 20,000.
 const MAX_ENTRIES: u64 = 1 << 20;
@@ -128,34 +138,48 @@ impl Scan {
         let at = |index: u64| table.checked_add(index.checked_mul(Section::LEN)?);
         let names = Section::read(file, at(names)?)?;
         let mut strings = file.part(names.offset, names.len)?;
-        let mut texts = Vec::new();
+        let (mut has_code, mut data) = (false, Vec::new());
         for index in 0..count.min(MAX_SECTIONS) {
             let section = Section::read(file, at(index)?)?;
-            let is = |strings: &mut Window<'_>, name: &[u8]| is_at(strings, section.name, name);
+            let mut is = |name: &&[u8]| is_at(&mut strings, section.name, name);
             if !section.has_bytes {
                 continue;
             }
-            if CODE_SECTIONS.iter().any(|name| is(&mut strings, name)) {
+            if CODE_SECTIONS.iter().any(&mut is) {
+                has_code = true;
                 let mut part = file.part(section.offset, section.len)?;
-                self.containers(&mut part)?;
-            } else if NAME_SECTIONS.iter().any(|name| is(&mut strings, name)) {
-                texts.extend(file.part(section.offset, section.len));
+                self.containers(&mut part, Scan::container)?;
+            } else if DATA_SECTIONS.iter().any(is) {
+                // These sections can begin anywhere; fat binaries are at multiples of `ALIGN` in the file.
+                let skip = section.offset.wrapping_neg() % ALIGN;
+                let start = section.offset.checked_add(skip)?;
+                data.extend(file.part(start, section.len.saturating_sub(skip)));
             }
+        }
+        for part in data.iter_mut().filter(|_| has_code) {
+            // What begins like a fat binary in these sections need not be one.
+            let if_whole = |scan: &mut Scan, part: &mut Window<'_>, at| {
+                Some(scan.container(part, at).unwrap_or(ALIGN))
+            };
+            self.containers(part, if_whole)?;
         }
         // Only files with kernels of their own can contain a copy of cuBLAS.
         self.contents.has_cublas |= !self.contents.tally.is_empty()
-            && texts.iter().any(|text| text.contains(CUBLAS_KERNEL));
+            && data.iter().any(|part| part.contains(CUBLAS_KERNEL));
         Some(())
     }
 
-    /// Adds the fat binaries of a section. In the section, they begin at multiples of 8 bytes.
-    fn containers(&mut self, section: &mut Window<'_>) -> Option<()> {
-        const ALIGN: u64 = 8;
+    /// Adds the fat binaries of a section with `add`, which returns the length of a fat binary.
+    fn containers(
+        &mut self,
+        section: &mut Window<'_>,
+        mut add: impl FnMut(&mut Scan, &mut Window<'_>, u64) -> Option<u64>,
+    ) -> Option<()> {
         let mut at: u64 = 0;
         while at.checked_add(CONTAINER_HEADER_LEN as u64)? <= section.len() {
             let is_here = section.u32(at)? == CONTAINER_MAGIC;
             let len = match is_here {
-                true => self.container(section, at)?,
+                true => add(self, section, at)?,
                 false => ALIGN,
             };
             at = at.checked_add(len.checked_next_multiple_of(ALIGN)?)?;

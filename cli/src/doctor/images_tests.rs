@@ -165,6 +165,25 @@ fn copies_of_cublas_are_found_by_their_kernels() {
 }
 
 #[test]
+fn images_in_data_are_found_if_the_file_has_device_code() {
+    let image = fat_binary(&[entry(1, 50, 0, b"text")]);
+    // The magic number alone is no image.
+    let data = [vec![7; 8], image[..8].to_vec(), vec![0xff; 16], image.clone(), image].concat();
+    let library = elf(X86_64, &[(".ldata", &data), (".nv_fatbin", b"")]);
+    let found = contents(&library);
+    assert_eq!(found.tally.count().ptx, 2);
+    // The section begins 4 bytes earlier, which belong to the section before.
+    let mut shifted = library.clone();
+    let table = u64::from_le_bytes(library[40..48].try_into().unwrap()) as usize;
+    shifted[table + 64 + 24] -= 4;
+    shifted[table + 64 + 32] += 4;
+    assert_eq!(contents(&shifted).tally.count().ptx, 2);
+    assert_eq!(found.problem, None);
+    let program = elf(X86_64, &[(".ldata", &data)]);
+    assert!(contents(&program).tally.is_empty());
+}
+
+#[test]
 fn damaged_files_are_read_without_panics() {
     let library = library();
     for end in (0..library.len()).step_by(3) {
