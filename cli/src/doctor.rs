@@ -82,7 +82,9 @@ fn is_search(paths: &[PathBuf]) -> bool {
     if first.is_dir() {
         return true;
     }
-    let is_large = first.metadata().is_ok_and(|file| file.is_file() && file.len() > LARGE);
+    let is_large = first
+        .metadata()
+        .is_ok_and(|file| file.is_file() && file.len() > LARGE);
     let name = first.file_name().unwrap_or_default().to_string_lossy();
     let is_library = name.contains(".so") || name.ends_with(".o") || name.ends_with(".a");
     let all_exist = || paths.iter().all(|path| path.exists());

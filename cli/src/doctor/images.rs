@@ -164,8 +164,8 @@ impl Scan {
             self.containers(part, if_whole)?;
         }
         // Only files with kernels of their own can contain a copy of cuBLAS.
-        self.contents.has_cublas |= !self.contents.tally.is_empty()
-            && data.iter().any(|part| part.contains(CUBLAS_KERNEL));
+        self.contents.has_cublas |=
+            !self.contents.tally.is_empty() && data.iter().any(|part| part.contains(CUBLAS_KERNEL));
         Some(())
     }
 
@@ -206,7 +206,8 @@ impl Scan {
             entries.push(head.info);
         }
         let is_stub = || total <= MAX_STUB * entries.len() as u64 && stub(window, at, total);
-        if !entries.is_empty() && (entries.iter().any(|e| e.kind != EntryKind::Cubin) || !is_stub()) {
+        if !entries.is_empty() && (entries.iter().any(|e| e.kind != EntryKind::Cubin) || !is_stub())
+        {
             self.contents.tally.add(entries);
         }
         Some(total)
@@ -255,7 +256,9 @@ impl Scan {
         let target = lines.find_map(|line| line.strip_prefix(".target"));
         if let (true, Some(target)) = (has_version, target) {
             let digits = target.trim_start().trim_start_matches("sm_");
-            let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+            let end = digits
+                .find(|c: char| !c.is_ascii_digit())
+                .unwrap_or(digits.len());
             let sm = digits[..end].parse().unwrap_or(0);
             self.contents.tally.add(vec![alone(EntryKind::Ptx, sm)]);
         }

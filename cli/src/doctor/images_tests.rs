@@ -31,7 +31,10 @@ fn elf(machine: u16, sections: &[(&str, &[u8])]) -> Vec<u8> {
     let mut bytes = vec![0; 64];
     bytes[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
     bytes[18..20].copy_from_slice(&machine.to_le_bytes());
-    let names: String = sections.iter().map(|(name, _)| format!("{name}\0")).collect();
+    let names: String = sections
+        .iter()
+        .map(|(name, _)| format!("{name}\0"))
+        .collect();
     let names = format!("\0{names}");
     let mut headers = vec![0; 64];
     let mut name = 1u32;
@@ -93,7 +96,12 @@ fn tempfile() -> std::fs::File {
     let name = format!("margay-images-{}-{number}", std::process::id());
     let path = std::env::temp_dir().join(name);
     let mut options = std::fs::OpenOptions::new();
-    let file = options.read(true).write(true).create_new(true).open(&path).expect("a file");
+    let file = options
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .open(&path)
+        .expect("a file");
     std::fs::remove_file(&path).expect("removed");
     file
 }
@@ -111,7 +119,10 @@ fn libraries_objects_and_images_are_read() {
     assert_eq!(found.problem, None);
     assert_eq!(found.tally.count(), FOUND);
     assert_eq!(found.tally.targets_text(EntryKind::Ptx), "sm_90 1");
-    assert_eq!(found.tally.targets_text(EntryKind::Cubin), "sm_80 2, sm_90a 1");
+    assert_eq!(
+        found.tally.targets_text(EntryKind::Cubin),
+        "sm_80 2, sm_90a 1"
+    );
     assert!(!found.has_cublas);
 
     let linked = fat_binary(&[entry(1, 75, 0, b"text")]);
@@ -124,17 +135,31 @@ fn libraries_objects_and_images_are_read() {
         text.resize(text.len().next_multiple_of(2), b'\n');
         text
     };
-    let archive = [b"!<arch>\n".to_vec(), member(b"odd"), member(&library), member(&object)];
+    let archive = [
+        b"!<arch>\n".to_vec(),
+        member(b"odd"),
+        member(&library),
+        member(&object),
+    ];
     let found = contents(&archive.concat());
     assert_eq!(found.problem, None);
     assert_eq!(found.tally.count(), Count { ptx: 2, ..FOUND });
 
     let mut cubin = elf(EM_CUDA, &[(".text.kernel", b"code")]);
     cubin[48] = 86;
-    assert_eq!(contents(&cubin).tally.targets_text(EntryKind::Cubin), "sm_86 1");
+    assert_eq!(
+        contents(&cubin).tally.targets_text(EntryKind::Cubin),
+        "sm_86 1"
+    );
     let ptx = "// comment\n.version 8.0\n.target sm_90a, debug\n.address_size 64\n";
-    assert_eq!(contents(ptx.as_bytes()).tally.targets_text(EntryKind::Ptx), "sm_90 1");
-    assert_eq!(contents(&linked).tally.targets_text(EntryKind::Ptx), "sm_75 1");
+    assert_eq!(
+        contents(ptx.as_bytes()).tally.targets_text(EntryKind::Ptx),
+        "sm_90 1"
+    );
+    assert_eq!(
+        contents(&linked).tally.targets_text(EntryKind::Ptx),
+        "sm_75 1"
+    );
 }
 
 #[test]
@@ -144,7 +169,14 @@ fn files_without_device_code_cause_no_alarm() {
     let stub = fat_binary(&[entry(2, 52, 0, &elf(EM_CUDA, &[(".shstrtab", b"")]))]);
     let linked = elf(X86_64, &[(".nv_fatbin", &stub)]);
     let text = b"The directive .version is the first one.\n.target".to_vec();
-    for bytes in [own, host, linked, text, Vec::new(), b"\x7fELF\x01\x01".to_vec()] {
+    for bytes in [
+        own,
+        host,
+        linked,
+        text,
+        Vec::new(),
+        b"\x7fELF\x01\x01".to_vec(),
+    ] {
         let found = contents(&bytes);
         assert!(found.tally.is_empty(), "{:?}", found.tally);
         assert!(found.problem.is_none() && !found.has_cublas, "{found:?}");
@@ -168,7 +200,14 @@ fn copies_of_cublas_are_found_by_their_kernels() {
 fn images_in_data_are_found_if_the_file_has_device_code() {
     let image = fat_binary(&[entry(1, 50, 0, b"text")]);
     // The magic number alone is no image.
-    let data = [vec![7; 8], image[..8].to_vec(), vec![0xff; 16], image.clone(), image].concat();
+    let data = [
+        vec![7; 8],
+        image[..8].to_vec(),
+        vec![0xff; 16],
+        image.clone(),
+        image,
+    ]
+    .concat();
     let library = elf(X86_64, &[(".ldata", &data), (".nv_fatbin", b"")]);
     let found = contents(&library);
     assert_eq!(found.tally.count().ptx, 2);
@@ -190,7 +229,16 @@ fn damaged_files_are_read_without_panics() {
         let _ = contents(&library[..end]);
     }
     // Each field gets extreme values. Their sums and products overflow 32 and 64 bits.
-    let extremes = [0, 1, 0x7f, 0xffff, u64::from(u32::MAX), i64::MAX as u64, u64::MAX, u64::MAX - 15];
+    let extremes = [
+        0,
+        1,
+        0x7f,
+        0xffff,
+        u64::from(u32::MAX),
+        i64::MAX as u64,
+        u64::MAX,
+        u64::MAX - 15,
+    ];
     let mut copy = library.clone();
     for at in (0..library.len() - 8).step_by(2) {
         for value in extremes {

@@ -102,7 +102,11 @@ impl Records {
 /// Returns the path in a line of `RECORD`: the first field, which is quoted if it contains a comma.
 fn path_of(line: &str) -> Option<String> {
     match line.strip_prefix('"') {
-        None => line.split(',').next().filter(|path| !path.is_empty()).map(str::to_owned),
+        None => line
+            .split(',')
+            .next()
+            .filter(|path| !path.is_empty())
+            .map(str::to_owned),
         Some(quoted) => {
             let end = quoted.rfind("\",")?;
             Some(quoted.get(..end)?.replace("\"\"", "\""))

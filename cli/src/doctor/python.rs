@@ -245,10 +245,19 @@ fn known_client(name: &str) -> Option<&'static Known> {
 pub(super) fn environment(path: &Path) -> Result<PathBuf, Failure> {
     let bin = path.join("bin");
     let found = match path.is_dir() {
-        true => ["python", "python3"].map(|name| bin.join(name)).into_iter().find(|file| file.exists()),
+        true => ["python", "python3"]
+            .map(|name| bin.join(name))
+            .into_iter()
+            .find(|file| file.exists()),
         false => interpreter(path),
     };
-    found.ok_or_else(|| format!("{} is neither a Python interpreter nor an environment", path.display()).into())
+    found.ok_or_else(|| {
+        format!(
+            "{} is neither a Python interpreter nor an environment",
+            path.display()
+        )
+        .into()
+    })
 }
 
 /// The known clients of an environment.

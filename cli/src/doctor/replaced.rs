@@ -40,10 +40,25 @@ const REPLACED: [Replaced; 9] = [
     replaced("libcuda.so", "libcuda.so", WHOLE, true),
     replaced("libcupti.so", "libcupti_*.so", WHOLE, true),
     replaced("libnvidia-ml.so", "libnvidia_ml.so", WHOLE, true),
-    replaced("libnvrtc.so", AUDIT, "its cubins are replaced by PTX", false),
-    replaced("libnvJitLink.so", AUDIT, "its cubins are replaced by PTX", false),
+    replaced(
+        "libnvrtc.so",
+        AUDIT,
+        "its cubins are replaced by PTX",
+        false,
+    ),
+    replaced(
+        "libnvJitLink.so",
+        AUDIT,
+        "its cubins are replaced by PTX",
+        false,
+    ),
     replaced("ptxas", "", "replaced by Margay's tool", true),
-    replaced("nvcc", "", "started by Margay's tool, which adds PTX", false),
+    replaced(
+        "nvcc",
+        "",
+        "started by Margay's tool, which adds PTX",
+        false,
+    ),
 ];
 
 /// Returns how `margay run` replaces the file at `path`, if the driver library is in the folder `folder`.
@@ -82,7 +97,10 @@ mod tests {
         assert_eq!(note("libcublas.so.12.9.3"), Some(WHOLE));
         assert_eq!(note("libcublas.so.13"), None);
         assert_eq!(note("libcublasLt.so.12"), None);
-        assert_eq!(note("libnvrtc.so.12"), Some("its cubins are replaced by PTX"));
+        assert_eq!(
+            note("libnvrtc.so.12"),
+            Some("its cubins are replaced by PTX")
+        );
         assert_eq!(note("libnvrtc-builtins.so.12.9"), None);
         assert_eq!(note("bin/ptxas"), Some("replaced by Margay's tool"));
         assert!(is_cublas(Path::new("a/libcublasLt_static.a")) && !is_cublas(Path::new("cublas")));

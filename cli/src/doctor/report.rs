@@ -31,12 +31,15 @@ impl Findings {
         let mut all = Tally::default();
         let mut selected = Vec::new();
         for mut package in packages {
-            package.files.retain(|file| is_of_interest(file, &libraries));
+            package
+                .files
+                .retain(|file| is_of_interest(file, &libraries));
             if package.files.is_empty() {
                 continue;
             }
             let is_whole = |replaced: &Replaced| replaced.is_whole;
-            let remains = |file: &Scanned| !replacement(&file.path, &libraries).is_some_and(is_whole);
+            let remains =
+                |file: &Scanned| !replacement(&file.path, &libraries).is_some_and(is_whole);
             let tally = package.tally(remains);
             all.merge(&tally);
             selected.push((package, tally));
@@ -132,7 +135,9 @@ impl Findings {
     }
 
     fn notes(&self, file: &Scanned) -> Vec<String> {
-        let replaced = self.replacement(file).map(|replaced| replaced.note.to_owned());
+        let replaced = self
+            .replacement(file)
+            .map(|replaced| replaced.note.to_owned());
         let copy = has_copy(file).then(|| COPY.to_owned());
         let problem = file.contents.problem.clone();
         replaced.into_iter().chain(copy).chain(problem).collect()

@@ -19,7 +19,9 @@ pub(super) struct Scanned {
 }
 
 /// Endings of the names of files that can contain device code. Files without a dot in their name can be programs.
-const ENDINGS: [&str; 8] = [".a", ".o", ".so", ".cubin", ".fatbin", ".ptx", ".pyd", ".bin"];
+const ENDINGS: [&str; 8] = [
+    ".a", ".o", ".so", ".cubin", ".fatbin", ".ptx", ".pyd", ".bin",
+];
 
 fn can_contain_code(name: &str) -> bool {
     let is_versioned_library = || name.contains(".so.");
@@ -53,7 +55,9 @@ pub(super) fn files(paths: &[PathBuf]) -> Vec<PathBuf> {
     let mut seen = HashSet::new();
     found.retain(|path| {
         // A path that cannot be queried stays, so that the error is reported.
-        fs::metadata(path).map_or(true, |file| file.is_file() && seen.insert((file.dev(), file.ino())))
+        fs::metadata(path).map_or(true, |file| {
+            file.is_file() && seen.insert((file.dev(), file.ino()))
+        })
     });
     found
 }
@@ -103,7 +107,13 @@ mod tests {
 
     #[test]
     fn files_are_chosen_by_their_names() {
-        let can = ["libcublas.so.12", "_C.cpython-311-x86_64-linux-gnu.so", "ptxas", "k.ptx", "libx.a"];
+        let can = [
+            "libcublas.so.12",
+            "_C.cpython-311-x86_64-linux-gnu.so",
+            "ptxas",
+            "k.ptx",
+            "libx.a",
+        ];
         assert!(can.iter().all(|name| can_contain_code(name)));
         let cannot = ["numpy.py", "a.socket", "METADATA.txt", "x.pyc"];
         assert!(!cannot.iter().any(|name| can_contain_code(name)));
@@ -121,7 +131,9 @@ mod tests {
         std::os::unix::fs::symlink("..", inner.join("loop")).unwrap();
         let read = |paths: &[PathBuf]| -> Vec<(PathBuf, u64)> {
             let scanned = read(&files(paths)).into_iter();
-            scanned.map(|s| (s.path, s.contents.tally.count().ptx)).collect()
+            scanned
+                .map(|s| (s.path, s.contents.tally.count().ptx))
+                .collect()
         };
         assert_eq!(read(&[folder.clone()]), [(inner.join("k.ptx"), 1)]);
         let named = inner.join("notes.txt");

@@ -48,7 +48,10 @@ impl Count {
     /// Returns whether a larger share of the images has PTX than of the images of `other`.
     fn is_better_than(self, other: Count) -> bool {
         let product = |a: u64, b: u64| u128::from(a) * u128::from(b);
-        let (own, others) = (product(self.ptx, other.code()), product(other.ptx, self.code()));
+        let (own, others) = (
+            product(self.ptx, other.code()),
+            product(other.ptx, self.code()),
+        );
         own > others || own == others && self.ptx > other.ptx
     }
 }
@@ -133,14 +136,18 @@ impl Tally {
     /// Returns the targets of the kind `kind` as text, with the number of images for each.
     pub(super) fn targets_text(&self, kind: EntryKind) -> String {
         let targets = self.targets(kind);
-        let words = targets.iter().map(|((_, name), number)| format!("{name} {number}"));
+        let words = targets
+            .iter()
+            .map(|((_, name), number)| format!("{name} {number}"));
         words.collect::<Vec<_>>().join(", ")
     }
 
     pub(super) fn to_json(&self, capability: u32) -> Value {
         let targets = |kind| -> serde_json::Map<String, Value> {
             let targets = self.targets(kind).into_iter();
-            targets.map(|((_, name), number)| (name, json!(number))).collect()
+            targets
+                .map(|((_, name), number)| (name, json!(number)))
+                .collect()
         };
         let count = self.count();
         json!({
@@ -223,7 +230,11 @@ pub(super) mod tests {
     fn the_reported_capability_is_kept_if_none_is_better() {
         let mut tally = Tally::default();
         tally.add(vec![cubin(80), cubin(90), ptx(90), cubin(120)]);
-        assert_eq!(tally.at(86), counted(1, 0), "its PTX replaces the machine code");
+        assert_eq!(
+            tally.at(86),
+            counted(1, 0),
+            "its PTX replaces the machine code"
+        );
         assert_eq!(tally.best(86), Some((86, counted(1, 0))));
         tally.add(vec![cubin(80)]);
         assert_eq!(tally.at(86), counted(1, 1));
@@ -232,7 +243,11 @@ pub(super) mod tests {
         machine.add(vec![cubin(80), cubin(90)]);
         assert_eq!(machine.best(86), None);
         assert_eq!(machine.at(75), counted(0, 0));
-        assert_eq!(machine.at(130), counted(0, 1), "the program has no other image");
+        assert_eq!(
+            machine.at(130),
+            counted(0, 1),
+            "the program has no other image"
+        );
     }
 
     #[test]
@@ -241,7 +256,9 @@ pub(super) mod tests {
         const FAMILY: u64 = 0x20_0000;
         let accepts = |entry: EntryInfo| {
             let all = [80, 86, 90, 100, 103, 110, 120];
-            all.into_iter().filter(|&c| entry.runs_on(c)).collect::<Vec<_>>()
+            all.into_iter()
+                .filter(|&c| entry.runs_on(c))
+                .collect::<Vec<_>>()
         };
         assert_eq!(accepts(cubin(80)), [80, 86]);
         assert_eq!(accepts(ptx(90)), [90, 100, 103, 110, 120]);
@@ -256,7 +273,10 @@ pub(super) mod tests {
         tally.add(vec![cubin(120), ptx(120), cubin(80)]);
         tally.add(vec![cubin(80), entry(EntryKind::Cubin, 90, 0x10_0000)]);
         tally.add(vec![entry(EntryKind::Lto, 80, 0)]);
-        assert_eq!(tally.targets_text(EntryKind::Cubin), "sm_80 2, sm_90a 1, sm_120 1");
+        assert_eq!(
+            tally.targets_text(EntryKind::Cubin),
+            "sm_80 2, sm_90a 1, sm_120 1"
+        );
         assert_eq!(tally.targets_text(EntryKind::Ptx), "sm_120 1");
         assert_eq!(tally.count().other, 1);
         assert_eq!(tally.to_json(86)["images"], 3);

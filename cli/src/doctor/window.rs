@@ -67,7 +67,11 @@ impl<'f> Window<'f> {
             self.block = (at, bytes);
         }
         let from = usize::try_from(at - self.block.0).ok()?;
-        self.block.1.get(from..from.checked_add(N)?)?.try_into().ok()
+        self.block
+            .1
+            .get(from..from.checked_add(N)?)?
+            .try_into()
+            .ok()
     }
 
     /// Reads bytes at `at` into `bytes` and returns their number, which is smaller at the end of the window or file;
@@ -78,7 +82,10 @@ impl<'f> Window<'f> {
         let start = self.start.checked_add(at)?;
         let mut read = 0;
         while read < wanted {
-            match self.file.read_at(&mut bytes[read..wanted], start.checked_add(read as u64)?) {
+            match self
+                .file
+                .read_at(&mut bytes[read..wanted], start.checked_add(read as u64)?)
+            {
                 Ok(0) => break,
                 Ok(count) => read += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -147,7 +147,12 @@ impl Place {
 /// Finds the file that contains the address `pc`. Returns false if no file contains it.
 fn find(pc: u64, place: &mut Place) -> bool {
     // SAFETY: the path is a C string.
-    let file = unsafe { libc::open(c"/proc/self/maps".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
+    let file = unsafe {
+        libc::open(
+            c"/proc/self/maps".as_ptr(),
+            libc::O_RDONLY | libc::O_CLOEXEC,
+        )
+    };
     if file < 0 {
         return false;
     }
@@ -226,7 +231,9 @@ mod tests {
         let mut bytes = MAPS.bytes();
         let mut place = Place::default();
         let file = find_in(|| bytes.next(), pc, &mut place);
-        let path = place.file().map(|path| String::from_utf8_lossy(path).into_owned());
+        let path = place
+            .file()
+            .map(|path| String::from_utf8_lossy(path).into_owned());
         file.then(|| (path.expect("a file"), place.offset))
     }
 

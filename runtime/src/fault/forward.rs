@@ -213,12 +213,7 @@ fn block_for(signal: i32, action: &libc::sigaction) {
 /// Restores the default action and causes the signal to occur a second time. A faulting instruction
 /// is repeated when our handler returns. A signal that a thread or a process sent is sent a second
 /// time.
-fn default_action(
-    signal: i32,
-    sent: bool,
-    info: *mut libc::siginfo_t,
-    context: *mut c_void,
-) {
+fn default_action(signal: i32, sent: bool, info: *mut libc::siginfo_t, context: *mut c_void) {
     if !sent {
         // SAFETY: the arguments are those of the running handler, and the signal is that of a fault.
         unsafe { crash_note::write(signal, context) };

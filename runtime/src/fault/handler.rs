@@ -16,7 +16,9 @@ use parking_lot::Mutex;
 
 use super::arch::{self, Context};
 use super::thread::{self, SaveArea, ThreadState};
-use super::{AccessKind, FaultError, Trap, TrapKind, code_ranges, crash_note, entry, forward, hold};
+use super::{
+    AccessKind, FaultError, Trap, TrapKind, code_ranges, crash_note, entry, forward, hold,
+};
 
 /// `si_code` of faults that Linux reports without an address.
 const SI_KERNEL: i32 = 0x80;

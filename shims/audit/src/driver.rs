@@ -26,7 +26,9 @@ pub fn replacement(name: &CStr, search_path: Option<OsString>) -> Option<&'stati
     if !NAMES.contains(&file) {
         return None;
     }
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
     let has_driver = |folder: &Path| folder.join(file).exists() && !folder.ends_with(STUBS);
     let is_found = match folder {
         Some(folder) => has_driver(folder),
@@ -41,7 +43,11 @@ fn own() -> Option<&'static CStr> {
     static OWN: OnceLock<Option<CString>> = OnceLock::new();
     let found = OWN.get_or_init(|| {
         let folder = own_folder()?;
-        let file = NAMES.iter().rev().map(|name| folder.join(name)).find(|file| file.exists())?;
+        let file = NAMES
+            .iter()
+            .rev()
+            .map(|name| folder.join(name))
+            .find(|file| file.exists())?;
         CString::new(file.as_os_str().as_bytes()).ok()
     });
     found.as_deref()
@@ -72,7 +78,10 @@ mod tests {
         assert!(!is_replaced(&folder.join("libcuda.so.1")));
         assert!(!is_replaced(Path::new("libcudart.so.12")));
         let bare = Path::new("libcuda.so.1");
-        assert!(!search(bare, Some(&folder)), "the dynamic linker finds a driver library");
+        assert!(
+            !search(bare, Some(&folder)),
+            "the dynamic linker finds a driver library"
+        );
         assert_eq!(search(bare, Some(&stubs)), exists);
         std::fs::remove_dir_all(folder).unwrap();
     }

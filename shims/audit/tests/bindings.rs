@@ -84,7 +84,12 @@ fn programs_without_a_search_path_find_the_driver_library() {
     std::fs::copy(library(), &audit).unwrap();
     let shared = |number| ["-shared", "-fPIC", number];
     compile(&folder, "driver.c", "libcuda.so", &shared("-DNUMBER=1"));
-    let theirs = compile(&folder, "driver.c", "other/libcuda.so.1", &shared("-DNUMBER=2"));
+    let theirs = compile(
+        &folder,
+        "driver.c",
+        "other/libcuda.so.1",
+        &shared("-DNUMBER=2"),
+    );
     let program = compile(&folder, "driver.c", "driver", &["-ldl"]);
     let run = |search_path: &Path, name: &Path| {
         let mut command = Command::new(&program);
