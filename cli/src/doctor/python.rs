@@ -100,7 +100,7 @@ const CLIENTS: &[Known] = &[
     known(
         "pykeops",
         Works::No,
-        "it silently computes on the CPU if it does not find libcuda and libnvrtc in the dynamic linker's cache: check \
+        "it silently computes on the CPU if its own search does not find CUDA's libraries and headers: check \
          pykeops.config.gpu_available",
     ),
     known("taichi", Works::Yes, "with arch=ti.cuda"),
