@@ -66,29 +66,32 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     if let Some(interpreter) = python::interpreter(program) {
         return environment(&interpreter, arguments.json);
     }
-    match is_search(&arguments.program) {
-        true => search(&arguments.program, arguments.json),
-        false => explain(program, arguments.json),
+    match searched(&arguments.program) {
+        Some(paths) => search(paths, arguments.json),
+        None => explain(program, arguments.json),
     }
 }
 
 /// Size in bytes of a file whose images are counted and not listed.
 const LARGE: u64 = 64 << 20;
 
-/// Returns whether the arguments are folders and files to search, and not a program with its arguments: the first is a
-/// folder or a large file, or there are several and the first is a library, an object file or an archive.
-fn is_search(paths: &[PathBuf]) -> bool {
-    let first = &paths[0];
-    if first.is_dir() {
-        return true;
-    }
-    let is_large = first
-        .metadata()
-        .is_ok_and(|file| file.is_file() && file.len() > LARGE);
+/// Returns the folders and files to search: all arguments if the first is a folder, or if they are several existing files
+/// and the first is a library, an object file or an archive; otherwise the first if it is a large file. Returns `None` if
+/// the arguments are a program with its arguments.
+fn searched(paths: &[PathBuf]) -> Option<&[PathBuf]> {
+    let first = paths.first()?;
     let name = first.file_name().unwrap_or_default().to_string_lossy();
     let is_library = name.contains(".so") || name.ends_with(".o") || name.ends_with(".a");
-    let all_exist = || paths.iter().all(|path| path.exists());
-    is_large || paths.len() > 1 && is_library && all_exist()
+    let are_files = || paths.len() > 1 && is_library && paths.iter().all(|path| path.exists());
+    let is_large = || {
+        first
+            .metadata()
+            .is_ok_and(|f| f.is_file() && f.len() > LARGE)
+    };
+    match first.is_dir() || are_files() {
+        true => Some(paths),
+        false => is_large().then(|| std::slice::from_ref(first)),
+    }
 }
 
 /// Returns the capability that devices report, as 86 for 8.6.

@@ -135,9 +135,13 @@ mod tests {
                 .map(|s| (s.path, s.contents.tally.count().ptx))
                 .collect()
         };
-        assert_eq!(read(&[folder.clone()]), [(inner.join("k.ptx"), 1)]);
+        assert_eq!(
+            read(std::slice::from_ref(&folder)),
+            [(inner.join("k.ptx"), 1)]
+        );
         let named = inner.join("notes.txt");
-        assert_eq!(read(&[named.clone()]), [(named, 1)]);
+        let found = read(std::slice::from_ref(&named));
+        assert_eq!(found, [(named, 1)]);
         let missing = contents(&folder.join("missing")).problem;
         assert!(missing.is_some_and(|problem| problem.contains("No such file")));
         fs::remove_dir_all(folder).unwrap();
