@@ -14,8 +14,8 @@ static void leave(int signal) {
 }
 
 static void divide(void) {
-    volatile int zero = 0;
-    volatile int result = 1 / zero;
+    volatile int one_hundred = 100, zero = 0;
+    volatile int result = one_hundred / zero;
     (void)result;
 }
 
