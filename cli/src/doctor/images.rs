@@ -42,6 +42,9 @@ const ALIGN: u64 = 8;
 
 /// Maximum number of entries that are counted in a file. The largest known libraries have 20,000.
 const MAX_ENTRIES: u64 = 1 << 20;
+/// Maximum number of bytes of a section that are searched for fat binaries and names: 4 GiB. A damaged file can declare
+/// any size, and the operating system generates zeros for the holes of a file.
+const MAX_SEARCHED: u64 = 4 << 30;
 /// Maximum number of sections that are read.
 const MAX_SECTIONS: u64 = 1 << 20;
 /// Maximum number of members of a static library.
@@ -164,8 +167,10 @@ impl Scan {
             self.containers(part, if_whole)?;
         }
         // Only files with kernels of their own can contain a copy of cuBLAS.
-        self.contents.has_cublas |=
-            !self.contents.tally.is_empty() && data.iter().any(|part| part.contains(CUBLAS_KERNEL));
+        self.contents.has_cublas |= !self.contents.tally.is_empty()
+            && data
+                .iter()
+                .any(|part| part.contains(CUBLAS_KERNEL, MAX_SEARCHED));
         Some(())
     }
 
@@ -175,13 +180,18 @@ impl Scan {
         section: &mut Window<'_>,
         mut add: impl FnMut(&mut Scan, &mut Window<'_>, u64) -> Option<u64>,
     ) -> Option<()> {
-        let mut at: u64 = 0;
+        let (mut at, mut searched): (u64, u64) = (0, 0);
         while at.checked_add(CONTAINER_HEADER_LEN as u64)? <= section.len() {
             let is_here = section.u32(at)? == CONTAINER_MAGIC;
             let len = match is_here {
                 true => add(self, section, at)?,
                 false => ALIGN,
             };
+            searched += if is_here { 0 } else { ALIGN };
+            if searched > MAX_SEARCHED {
+                self.problem("a section is too large");
+                break;
+            }
             at = at.checked_add(len.checked_next_multiple_of(ALIGN)?)?;
         }
         Some(())

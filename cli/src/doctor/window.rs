@@ -107,15 +107,15 @@ impl<'f> Window<'f> {
         self.array(at).map(u64::from_le_bytes)
     }
 
-    /// Returns whether the window contains `text`.
-    pub(super) fn contains(&self, text: &[u8]) -> bool {
+    /// Returns whether the first `searched` bytes of the window contain `text`.
+    pub(super) fn contains(&self, text: &[u8], searched: u64) -> bool {
         const PIECE: usize = 1 << 20;
         let (Some(&first), overlap) = (text.first(), text.len().saturating_sub(1)) else {
             return true;
         };
         let mut bytes = vec![0; PIECE + overlap];
         let mut at = 0;
-        loop {
+        while at < searched {
             let Some(read) = self.fill(at, &mut bytes) else {
                 return false;
             };
@@ -131,5 +131,6 @@ impl<'f> Window<'f> {
             }
             at += PIECE as u64;
         }
+        false
     }
 }
