@@ -160,7 +160,7 @@ fn machine(as_json: bool) -> Outcome {
             "driver",
             json!(format!("{}.{}", driver / 1000, driver % 1000 / 10)),
         ),
-        ("device", json!(config.name_of(first as i32))),
+        ("device", json!(config.name)),
         ("devices", json!(config.devices)),
         ("visible_devices", json!(visible)),
         (VISIBLE_DEVICES, json!(config.visible)),

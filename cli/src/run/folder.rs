@@ -5,7 +5,8 @@
 //! libcuda.so.1  libcuda.so  libnvidia-ml.so.1  libnvidia-ml.so  libgpuocelot.so    links to Margay's libraries
 //! libcupti.so.12  libcupti.so.13                                                   links to Margay's libraries
 //! bin/ptxas, bin/nvidia-smi                                                        scripts that start this program
-//! python/       the Python package that PyTorch loads (`python`)
+//! python/       the Python package that PyTorch and JAX load (`python`)
+//! jax/          folders of links that the package makes for JAX (`margay.jax.toolkit`)
 //! toolkit/      if a CUDA toolkit is installed: links to its files, except bin/nvcc and bin/ptxas
 //! ```
 //!

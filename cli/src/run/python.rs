@@ -1,11 +1,11 @@
 //! Writes Margay's Python package to a folder that `margay run` adds to `PYTHONPATH`.
 //!
-//! PyTorch finds the package through the entry point in the folder's metadata, in whatever environment PyTorch is
-//! installed. A wheel of Margay in the same environment has the same entry point, and the package registers its
+//! PyTorch and JAX find the package through the entry points in the folder's metadata, in whatever environment they are
+//! installed. A wheel of Margay in the same environment has the same entry points, and the package registers its
 //! functions once. The folder therefore contains the whole package: it precedes an installed one.
 //!
 //! ```text
-//! margay/                            the package, with margay/torch
+//! margay/                            the package, with margay/jax and margay/torch
 //! margay_run-VERSION.dist-info/      its metadata: METADATA, entry_points.txt
 //! ```
 //!
@@ -29,6 +29,11 @@ package! {
     "__init__.py"
     "_log.py"
     "_program.py"
+    "jax/__init__.py"
+    "jax/convolution.py"
+    "jax/fallback.py"
+    "jax/flags.py"
+    "jax/toolkit.py"
     "pytest_plugin.py"
     "torch/__init__.py"
     "torch/attention.py"
@@ -48,15 +53,21 @@ package! {
     "torch/widening.py"
 }
 
-/// The entry point that PyTorch loads when it is imported.
-const ENTRY_POINTS: &str = "[torch.backends]\nmargay = margay.torch:autoload\n";
+/// The entry points that PyTorch loads when it is imported, and JAX when it looks for its backends.
+const ENTRY_POINTS: &str = "[torch.backends]\nmargay = margay.torch:autoload\n\n\
+                            [jax_plugins]\nmargay = margay.jax\n";
+
+/// The folders in the package's folder.
+const FOLDERS: [&str; 2] = ["jax", "torch"];
 
 /// Writes the package and its metadata to `folder`, unless they are there.
 pub(super) fn write(folder: &Path, user: u32) -> io::Result<()> {
     own_folder(folder, user)?;
     let package = folder.join("margay");
     own_folder(&package, user)?;
-    own_folder(&package.join("torch"), user)?;
+    for name in FOLDERS {
+        own_folder(&package.join(name), user)?;
+    }
     for (name, text) in PACKAGE {
         place(&package.join(name), text)?;
     }
