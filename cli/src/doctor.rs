@@ -145,7 +145,6 @@ fn machine(as_json: bool) -> Outcome {
     let runtime = Runtime::new()?;
     let config = DeviceConfig::from_env();
     let visible = config.visible_devices();
-    let first = visible.first().copied().unwrap_or(0);
     let (major, minor) = (config.capability.major, config.capability.minor);
     let library = libcuda().map(|path| path.display().to_string());
     let library_text = match &library {

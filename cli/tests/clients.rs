@@ -186,7 +186,7 @@ fn caches_are_our_own_where_the_user_has_none() {
 }
 
 #[test]
-fn pytorch_finds_the_package_before_the_users_packages() {
+fn pytorch_and_jax_find_the_package_before_the_users_packages() {
     let folder = Folder::new("pytorch");
     let margay = env!("CARGO_BIN_EXE_margay");
     let script =
@@ -195,7 +195,7 @@ fn pytorch_finds_the_package_before_the_users_packages() {
     let shown = out(&folder.shell(&["--plain"], &script));
     assert_eq!(
         shown,
-        "[torch.backends]\nmargay = margay.torch:autoload\n/users\n"
+        "[torch.backends]\nmargay = margay.torch:autoload\n\n[jax_plugins]\nmargay = margay.jax\n/users\n"
     );
     // A file that is incomplete is replaced.
     let cut = "file=${PYTHONPATH%%:*}/margay/torch/__init__.py; : > $file";
