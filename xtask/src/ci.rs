@@ -81,7 +81,7 @@ const STEPS: &[Step] = &[
     Step::new("support tables", &["xtask", "support", "--check"]),
     Step::new("book", &["xtask", "book"]),
     // The random seed is the commit's hash, so different commits try different mutations.
-    Step::new("mutants", &["xtask", "mutants", "--count", "12"]),
+    Step::new("mutants", &["xtask", "mutants", "--count", "6"]),
     // The random kernels also depend on the commit's hash.
     Step::new("random kernels", &["xtask", "generate", "--count", "150"]),
     // Short kernels are compiled for single lanes by default, so these steps request vector code.

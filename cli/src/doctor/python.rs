@@ -75,9 +75,9 @@ const CLIENTS: &[Known] = &[
     ),
     known(
         "jax-cuda",
-        Works::No,
-        "it looks for the device files of NVIDIA's kernel module (/dev/nvidia*) before it calls the driver, and then \
-         silently computes on the CPU: check jax.default_backend()",
+        Works::UnderRun,
+        "XLA's kernels run as PTX; without `margay run`, JAX finds no device files of NVIDIA's kernel module \
+         (/dev/nvidia*) and silently computes on the CPU: check jax.default_backend()",
     ),
     known(
         "numba-cuda",
@@ -338,7 +338,7 @@ mod tests {
         assert_eq!(works("cupy-cuda13x"), Some("works under `margay run`"));
         assert_eq!(works("torch"), Some("works under `margay run`"));
         assert_eq!(works("torch-geometric"), None);
-        assert_eq!(works("jax-cuda12-plugin"), Some("does not work"));
+        assert_eq!(works("jax-cuda12-plugin"), Some("works under `margay run`"));
         assert_eq!(works("numpy"), None);
     }
 
