@@ -1,0 +1,121 @@
+//! Batches of typed routines. For batches of [`level3::Gemm`](crate::level3::Gemm) with mixed types see [`products`](crate::products).
+
+use crate::products::AnyMatrix;
+use crate::{AnyScalar, Diagonal, Element, Operation, Plan, Pointers, Scalar, Side, Triangle};
+
+/// [`Gemm`](crate::level3::Gemm) for each item of a batch (`cublas<t>gemmBatched`, `cublas<t>gemmStridedBatched`).
+#[derive(Clone, Copy, Debug)]
+pub struct GemmBatched<T> {
+    /// The operation on `A`.
+    pub operation_a: Operation,
+    /// The operation on `B`.
+    pub operation_b: Operation,
+    /// Rows of `C`.
+    pub m: usize,
+    /// Columns of `C`.
+    pub n: usize,
+    /// Columns of `op(A)`.
+    pub k: usize,
+    /// Factor of the product.
+    pub alpha: Scalar<T>,
+    /// The left matrices.
+    pub a: Pointers<T>,
+    /// Their leading dimension.
+    pub lda: usize,
+    /// The right matrices.
+    pub b: Pointers<T>,
+    /// Their leading dimension.
+    pub ldb: usize,
+    /// Factor of the old result.
+    pub beta: Scalar<T>,
+    /// The results.
+    pub c: Pointers<T>,
+    /// Their leading dimension.
+    pub ldc: usize,
+    /// Number of items.
+    pub batch: usize,
+}
+
+/// # Safety
+/// The pointers are valid whenever the plan runs.
+pub unsafe fn gemm<T: Element>(arguments: GemmBatched<T>) -> Plan {
+    unimplemented!()
+}
+
+/// One plan for several products (`cublas<t>gemmGroupedBatched`).
+///
+/// # Safety
+/// The pointers are valid whenever the plan runs.
+pub unsafe fn gemm_grouped<T: Element>(groups: &[GemmBatched<T>]) -> Plan {
+    unimplemented!()
+}
+
+/// `y = alpha op(A) x + beta y` for each item of a batch, with mixed types (`cublas<t>gemvBatched`, `HSH`, `HSS`, `TST`, `TSS`, strided forms).
+#[derive(Clone, Copy, Debug)]
+pub struct GemvBatched {
+    /// The operation on `A`.
+    pub operation: Operation,
+    /// Rows of `A`.
+    pub m: usize,
+    /// Columns of `A`.
+    pub n: usize,
+    /// Factor of the product.
+    pub alpha: AnyScalar,
+    /// The matrices.
+    pub a: AnyMatrix,
+    /// The vectors that are read; `ld` is not used.
+    pub x: AnyMatrix,
+    /// Their increment.
+    pub incx: i64,
+    /// Factor of the old result.
+    pub beta: AnyScalar,
+    /// The results; `ld` is not used.
+    pub y: AnyMatrix,
+    /// Their increment.
+    pub incy: i64,
+    /// Number of items.
+    pub batch: usize,
+}
+
+/// Types: all the same of R32F, R64F, C32F, C64F; or `A` and `x` in R16F or R16BF with `y` in the same type or R32F. Else `None`.
+///
+/// # Safety
+/// The pointers are valid whenever the plan runs.
+pub unsafe fn gemv(arguments: GemvBatched) -> Option<Plan> {
+    unimplemented!()
+}
+
+/// [`Trsm`](crate::level3::Trsm) for each item of a batch.
+#[derive(Clone, Copy, Debug)]
+pub struct TrsmBatched<T> {
+    /// The side of `A`.
+    pub side: Side,
+    /// The triangle of `A` that is stored.
+    pub triangle: Triangle,
+    /// The operation on `A`.
+    pub operation: Operation,
+    /// Whether the diagonal is stored.
+    pub diagonal: Diagonal,
+    /// Rows of `B`.
+    pub m: usize,
+    /// Columns of `B`.
+    pub n: usize,
+    /// Factor.
+    pub alpha: Scalar<T>,
+    /// The triangular matrices.
+    pub a: Pointers<T>,
+    /// Their leading dimension.
+    pub lda: usize,
+    /// The right-hand sides and the solutions.
+    pub b: Pointers<T>,
+    /// Their leading dimension.
+    pub ldb: usize,
+    /// Number of items.
+    pub batch: usize,
+}
+
+/// # Safety
+/// The pointers are valid whenever the plan runs.
+pub unsafe fn trsm<T: Element>(arguments: TrsmBatched<T>) -> Plan {
+    unimplemented!()
+}

@@ -1,0 +1,249 @@
+//! Level 3: matrices of one type.
+
+use crate::{Diagonal, Element, Operation, Plan, Scalar, Side, Symmetry, Triangle};
+
+/// `C = alpha op(A) op(B) + beta C`, where `op(A)` is m by k and `op(B)` k by n.
+#[derive(Clone, Copy, Debug)]
+pub struct Gemm<T> {
+    /// The operation on `A`.
+    pub operation_a: Operation,
+    /// The operation on `B`.
+    pub operation_b: Operation,
+    /// Rows of `C`.
+    pub m: usize,
+    /// Columns of `C`.
+    pub n: usize,
+    /// Columns of `op(A)`.
+    pub k: usize,
+    /// Factor of the product.
+    pub alpha: Scalar<T>,
+    /// The left matrix.
+    pub a: *const T,
+    /// Its leading dimension.
+    pub lda: usize,
+    /// The right matrix.
+    pub b: *const T,
+    /// Its leading dimension.
+    pub ldb: usize,
+    /// Factor of the old result.
+    pub beta: Scalar<T>,
+    /// The result.
+    pub c: *mut T,
+    /// Its leading dimension.
+    pub ldc: usize,
+}
+
+/// # Safety
+/// The pointers are valid whenever the plan runs.
+pub unsafe fn gemm<T: Element>(arguments: Gemm<T>) -> Plan {
+    unimplemented!()
+}
+
+/// `C = alpha A B + beta C` or `alpha B A + beta C` with a symmetric or Hermitian `A` (`symm`, `hemm`).
+#[derive(Clone, Copy, Debug)]
+pub struct Symm<T> {
+    /// Whether `A` is symmetric or Hermitian.
+    pub symmetry: Symmetry,
+    /// The side of `A`.
+    pub side: Side,
+    /// The triangle of `A` that is stored.
+    pub triangle: Triangle,
+    /// Rows of `C`.
+    pub m: usize,
+    /// Columns of `C`.
+    pub n: usize,
+    /// Factor of the product.
+    pub alpha: Scalar<T>,
+    /// The symmetric matrix.
+    pub a: *const T,
+    /// Its leading dimension.
+    pub lda: usize,
+    /// The other matrix, m by n.
+    pub b: *const T,
+    /// Its leading dimension.
+    pub ldb: usize,
+    /// Factor of the old result.
+    pub beta: Scalar<T>,
+    /// The result.
+    pub c: *mut T,
+    /// Its leading dimension.
+    pub ldc: usize,
+}
+
+/// # Safety
+/// The pointers are valid whenever the plan runs.
+pub unsafe fn symm<T: Element>(arguments: Symm<T>) -> Plan {
+    unimplemented!()
+}
+
+/// A triangle of `C = alpha op(A) op(A)^T + beta C`, `op(A)` n by k. `S` is the type of `alpha` and `beta`.
+#[derive(Clone, Copy, Debug)]
+pub struct Syrk<T, S> {
+    /// The triangle of `C`.
+    pub triangle: Triangle,
+    /// The operation on `A`.
+    pub operation: Operation,
+    /// Rows and columns of `C`.
+    pub n: usize,
+    /// Columns of `op(A)`.
+    pub k: usize,
+    /// Factor of the product.
+    pub alpha: Scalar<S>,
+    /// The matrix.
+    pub a: *const T,
+    /// Its leading dimension.
+    pub lda: usize,
+    /// Factor of the old result.
+    pub beta: Scalar<S>,
+    /// The result.
+    pub c: *mut T,
+    /// Its leading dimension.
+    pub ldc: usize,
+}
+
+/// `C = alpha op(A) op(A)^T + beta C`.
+///
+/// # Safety
+/// The pointers are valid whenever the plan runs.
+pub unsafe fn syrk<T: Element>(arguments: Syrk<T, T>) -> Plan {
+    unimplemented!()
+}
+
+/// `C = alpha op(A) op(A)^H + beta C`. Imaginary parts of the diagonal become 0.
+///
+/// # Safety
+/// The pointers are valid whenever the plan runs.
+pub unsafe fn herk<T: Element>(arguments: Syrk<T, T::Real>) -> Plan {
+    unimplemented!()
+}
+
+/// A triangle of a result of two n by k operands. `S` is the type of `beta`.
+#[derive(Clone, Copy, Debug)]
+pub struct Syr2k<T, S> {
+    /// The triangle of `C`.
+    pub triangle: Triangle,
+    /// The operation on `A` and `B`.
+    pub operation: Operation,
+    /// Rows and columns of `C`.
+    pub n: usize,
+    /// Columns of `op(A)` and `op(B)`.
+    pub k: usize,
+    /// Factor of the product.
+    pub alpha: Scalar<T>,
+    /// The first matrix.
+    pub a: *const T,
+    /// Its leading dimension.
+    pub lda: usize,
+    /// The second matrix.
+    pub b: *const T,
+    /// Its leading dimension.
+    pub ldb: usize,
+    /// Factor of the old result.
+    pub beta: Scalar<S>,
+    /// The result.
+    pub c: *mut T,
+    /// Its leading dimension.
+    pub ldc: usize,
+}
+
+/// `C = alpha (op(A) op(B)^T + op(B) op(A)^T) + beta C`.
+///
+/// # Safety
+/// The pointers are valid whenever the plan runs.
+pub unsafe fn syr2k<T: Element>(arguments: Syr2k<T, T>) -> Plan {
+    unimplemented!()
+}
+
+/// `C = alpha op(A) op(B)^H + conj(alpha) op(B) op(A)^H + beta C`.
+///
+/// # Safety
+/// The pointers are valid whenever the plan runs.
+pub unsafe fn her2k<T: Element>(arguments: Syr2k<T, T::Real>) -> Plan {
+    unimplemented!()
+}
+
+/// `C = alpha op(A) op(B)^T + beta C` on one triangle (`syrkx`).
+///
+/// # Safety
+/// The pointers are valid whenever the plan runs.
+pub unsafe fn syrkx<T: Element>(arguments: Syr2k<T, T>) -> Plan {
+    unimplemented!()
+}
+
+/// `C = alpha op(A) op(B)^H + beta C` on one triangle (`herkx`).
+///
+/// # Safety
+/// The pointers are valid whenever the plan runs.
+pub unsafe fn herkx<T: Element>(arguments: Syr2k<T, T::Real>) -> Plan {
+    unimplemented!()
+}
+
+/// `C = alpha op(A) B` or `alpha B op(A)` with a triangular `A`. `C` may be `B` (with `ldc` = `ldb`).
+#[derive(Clone, Copy, Debug)]
+pub struct Trmm<T> {
+    /// The side of `A`.
+    pub side: Side,
+    /// The triangle of `A` that is stored.
+    pub triangle: Triangle,
+    /// The operation on `A`.
+    pub operation: Operation,
+    /// Whether the diagonal is stored.
+    pub diagonal: Diagonal,
+    /// Rows of `B`.
+    pub m: usize,
+    /// Columns of `B`.
+    pub n: usize,
+    /// Factor.
+    pub alpha: Scalar<T>,
+    /// The triangular matrix.
+    pub a: *const T,
+    /// Its leading dimension.
+    pub lda: usize,
+    /// The other matrix.
+    pub b: *const T,
+    /// Its leading dimension.
+    pub ldb: usize,
+    /// The result.
+    pub c: *mut T,
+    /// Its leading dimension.
+    pub ldc: usize,
+}
+
+/// # Safety
+/// The pointers are valid whenever the plan runs.
+pub unsafe fn trmm<T: Element>(arguments: Trmm<T>) -> Plan {
+    unimplemented!()
+}
+
+/// Solves `op(A) X = alpha B` or `X op(A) = alpha B`; `X` replaces `B`.
+#[derive(Clone, Copy, Debug)]
+pub struct Trsm<T> {
+    /// The side of `A`.
+    pub side: Side,
+    /// The triangle of `A` that is stored.
+    pub triangle: Triangle,
+    /// The operation on `A`.
+    pub operation: Operation,
+    /// Whether the diagonal is stored.
+    pub diagonal: Diagonal,
+    /// Rows of `B`.
+    pub m: usize,
+    /// Columns of `B`.
+    pub n: usize,
+    /// Factor.
+    pub alpha: Scalar<T>,
+    /// The triangular matrix.
+    pub a: *const T,
+    /// Its leading dimension.
+    pub lda: usize,
+    /// The right-hand sides and the solution.
+    pub b: *mut T,
+    /// Its leading dimension.
+    pub ldb: usize,
+}
+
+/// # Safety
+/// The pointers are valid whenever the plan runs.
+pub unsafe fn trsm<T: Element>(arguments: Trsm<T>) -> Plan {
+    unimplemented!()
+}
