@@ -7,6 +7,9 @@ use std::ffi::CStr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status(pub i32);
 
+/// The name and the text of a number that is no status.
+const UNKNOWN: &CStr = c"unrecognized status";
+
 impl Status {
     /// The call succeeded.
     pub const SUCCESS: Status = Status(0);
@@ -42,7 +45,7 @@ impl Status {
             Status::INTERNAL_ERROR => c"CUBLAS_STATUS_INTERNAL_ERROR",
             Status::NOT_SUPPORTED => c"CUBLAS_STATUS_NOT_SUPPORTED",
             Status::LICENSE_ERROR => c"CUBLAS_STATUS_LICENSE_ERROR",
-            _ => c"CUBLAS_STATUS_UNKNOWN",
+            _ => UNKNOWN,
         }
     }
 
@@ -52,14 +55,14 @@ impl Status {
             Status::SUCCESS => c"success",
             Status::NOT_INITIALIZED => c"the library was not initialized",
             Status::ALLOC_FAILED => c"the resource allocation failed",
-            Status::INVALID_VALUE => c"an invalid value was used as an argument",
+            Status::INVALID_VALUE => c"an unsupported value or parameter was passed to the function",
             Status::ARCH_MISMATCH => c"an absent device architectural feature is required",
             Status::MAPPING_ERROR => c"an access to GPU memory space failed",
             Status::EXECUTION_FAILED => c"the GPU program failed to execute",
             Status::INTERNAL_ERROR => c"an internal operation failed",
             Status::NOT_SUPPORTED => c"the functionality is not supported",
-            Status::LICENSE_ERROR => c"license error",
-            _ => c"unknown error",
+            Status::LICENSE_ERROR => c"the license check failed",
+            _ => UNKNOWN,
         }
     }
 }

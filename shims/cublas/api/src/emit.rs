@@ -20,13 +20,14 @@ pub fn functions(library: Library, name: &str) -> String {
         writeln!(
             code,
             "Entry {{ name: {0:?}, group: {1:?}, toolkits: &{2:?}, form: {3:?}, kinds: {4:?}, missing: {5}, \
-             address: Address({0} as *const ()) }},",
+             address: Address({6} as *const ()) }},",
             entry.name,
             entry.group,
             entry.toolkits,
             format!("{:?}", entry.form),
             kinds.join(" "),
             entry.function.is_none(),
+            entry.symbol,
         )
         .expect("a string");
     }
@@ -49,12 +50,12 @@ pub fn trampolines(library: Library, toolkit: u32) -> String {
 
 /// Returns the function of an entry point without an implementation.
 fn missing(entry: &Entry) -> String {
-    let name = &entry.name;
-    format!("extern \"C\" fn {name}() -> Status {{ missing({name:?}) }}\n")
+    let (name, symbol) = (&entry.name, &entry.symbol);
+    format!("extern \"C\" fn {symbol}() -> Status {{ missing(c{name:?}) }}\n")
 }
 
 fn function(entry: &Entry) -> String {
-    let name = &entry.name;
+    let (name, symbol) = (&entry.name, &entry.symbol);
     let target = entry.function.as_deref().expect("an implementation");
     let legacy = entry.form == Form::Legacy;
     let handle = matches!(entry.form, Form::Plain | Form::Wide | Form::Xt);
@@ -80,10 +81,10 @@ fn function(entry: &Entry) -> String {
     let call = format!("unsafe {{ {target}({}) }}", arguments.join(", "));
     let log = logged(entry, handle);
     let guard = match entry.form {
-        Form::Plain | Form::Wide => format!("blas({name:?}, handle, {log}, |call| "),
-        Form::Xt => format!("xt({name:?}, handle, {log}, |call| "),
-        Form::Legacy => format!("legacy({name:?}, {log}, |call| "),
-        Form::Free | Form::FreeWide => format!("free({name:?}, {log}, || "),
+        Form::Plain | Form::Wide => format!("blas(c{name:?}, handle, &{log}, &|call| "),
+        Form::Xt => format!("xt(c{name:?}, handle, &{log}, &|call| "),
+        Form::Legacy => format!("legacy(c{name:?}, &{log}, &|call| "),
+        Form::Free | Form::FreeWide => format!("free(c{name:?}, &{log}, &|| "),
     };
     const SAFETY: &str = "// SAFETY: the caller satisfies the conditions of the C function.\n";
     let (returned, body) = match (entry.returns, legacy, result) {
@@ -91,14 +92,14 @@ fn function(entry: &Entry) -> String {
         (Returns::Status, true, None) => ("()", format!("{guard}{SAFETY}{call})")),
         (Returns::Status, true, Some(kind)) => (
             kind,
-            format!("let mut result = <{kind}>::default();\n{guard}{SAFETY}{call});\nresult"),
+            format!("let mut result = <{kind}>::default();\nlet place = &raw mut result;\n{guard}{SAFETY}{call});\nresult"),
         ),
         (Returns::Size, ..) => ("usize", format!("{SAFETY}{call}")),
         (Returns::Text, ..) => ("*const c_char", format!("{SAFETY}{call}")),
         (Returns::Nothing, ..) => ("()", format!("{SAFETY}{call}")),
     };
     format!(
-        "unsafe extern \"C\" fn {name}({}) -> {returned} {{\n{body}\n}}\n",
+        "unsafe extern \"C\" fn {symbol}({}) -> {returned} {{\n{body}\n}}\n",
         parameters.join(", ")
     )
 }
@@ -169,12 +170,12 @@ fn argument(parameter: &Parameter, form: Form) -> String {
         "op" | "uplo" | "side" | "diag" if legacy => {
             format!("legacy::{}({name})", parameter.kind)
         }
-        "=index" if legacy => "Index::Narrow(&raw mut result)".to_owned(),
+        "=index" if legacy => "Index::Narrow(place)".to_owned(),
         "=index" if form.is_wide() => format!("Index::Wide({name})"),
         "=index" => format!("Index::Narrow({name})"),
         "ints" if form.is_wide() => format!("Integers::Wide({name})"),
         "ints" => format!("Integers::Narrow({name})"),
-        kind if legacy && kind.starts_with('=') => "&raw mut result".to_owned(),
+        kind if legacy && kind.starts_with('=') => "place".to_owned(),
         kind if legacy && kind.starts_with('&') => format!("&raw const {name}"),
         _ => name.clone(),
     }

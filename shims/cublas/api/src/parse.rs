@@ -69,6 +69,8 @@ pub struct Parameter {
 pub struct Entry {
     /// The name of the C function.
     pub name: String,
+    /// The name of the function in the generated code, which differs if only one toolkit has the function.
+    pub symbol: String,
     /// The title under which the function is listed.
     pub group: String,
     /// The toolkits that have the function.
@@ -151,8 +153,13 @@ fn family(line: &str, group: &str) -> Result<Vec<Entry>, String> {
     for (before, code, after) in names(name)? {
         let base = format!("{before}{code}{after}");
         for (name, form) in forms(&base, &flags) {
+            let symbol = match toolkits[..] {
+                [toolkit] => format!("{name}_{toolkit}"),
+                _ => name.clone(),
+            };
             all.push(Entry {
                 name,
+                symbol,
                 group: group.to_owned(),
                 toolkits: toolkits.clone(),
                 form,
@@ -285,7 +292,8 @@ mod tests {
     #[test]
     fn no_function_is_listed_twice() {
         for library in [Library::Cublas, Library::CublasLt] {
-            let mut names: Vec<String> = entries(library).into_iter().map(|e| e.name).collect();
+            let each = |e: Entry| e.toolkits.into_iter().map(move |toolkit| (toolkit, e.name.clone()));
+            let mut names: Vec<(u32, String)> = entries(library).into_iter().flat_map(each).collect();
             let count = names.len();
             names.sort();
             names.dedup();

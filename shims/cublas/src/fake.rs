@@ -1,0 +1,148 @@
+//! A driver for tests: all memory is device memory, and work is done when it is submitted.
+
+use std::ffi::{c_int, c_void};
+
+use crate::driver::{Copy2d, Driver, Kernel, Native};
+
+extern "C" fn workers() -> u32 {
+    2
+}
+
+unsafe extern "C" fn launch(_stream: usize, _per_thread: u32, kernel: *const Kernel) -> u32 {
+    // SAFETY: the caller passes a kernel.
+    let kernel = unsafe { &*kernel };
+    // The order of tasks is free.
+    for task in (0..kernel.tasks).rev() {
+        assert_eq!((kernel.run)(kernel.context, task), 0);
+    }
+    if let Some(drop) = kernel.drop {
+        drop(kernel.context);
+    }
+    0
+}
+
+/// Addresses below this one belong to no memory.
+const FIRST: usize = 1 << 16;
+
+unsafe extern "C" fn memory(address: *const c_void, _bytes: usize) -> u32 {
+    u32::from(address.addr() >= FIRST)
+}
+
+static NATIVE: Native = Native {
+    size: size_of::<Native>(),
+    version: 1,
+    launch,
+    memory,
+    workers,
+};
+
+/// The current context.
+const CONTEXT: usize = 0xc0;
+
+unsafe extern "C" fn one(_: u32) -> u32 {
+    0
+}
+
+unsafe extern "C" fn count(place: *mut c_int) -> u32 {
+    // SAFETY: the caller passes a variable.
+    unsafe { place.write(1) };
+    0
+}
+
+unsafe extern "C" fn device(place: *mut c_int) -> u32 {
+    // SAFETY: the caller passes a variable.
+    unsafe { place.write(0) };
+    0
+}
+
+unsafe extern "C" fn attribute(place: *mut c_int, _: c_int, _: c_int) -> u32 {
+    // SAFETY: the caller passes a variable.
+    unsafe { place.write(64) };
+    0
+}
+
+unsafe extern "C" fn context(place: *mut usize) -> u32 {
+    // SAFETY: the caller passes a variable.
+    unsafe { place.write(CONTEXT) };
+    0
+}
+
+unsafe extern "C" fn retain(place: *mut usize, _: c_int) -> u32 {
+    // SAFETY: the caller passes a variable.
+    unsafe { place.write(CONTEXT) };
+    0
+}
+
+unsafe extern "C" fn number(_: usize) -> u32 {
+    0
+}
+
+unsafe extern "C" fn nothing() -> u32 {
+    0
+}
+
+unsafe extern "C" fn copy(target: usize, source: usize, bytes: usize) -> u32 {
+    if target < FIRST || source < FIRST {
+        return 1;
+    }
+    // SAFETY: tests copy between their own buffers.
+    unsafe { (target as *mut u8).copy_from(source as *const u8, bytes) };
+    0
+}
+
+unsafe extern "C" fn copy_async(target: usize, source: usize, bytes: usize, _: usize) -> u32 {
+    // SAFETY: as for `copy`.
+    unsafe { copy(target, source, bytes) }
+}
+
+unsafe extern "C" fn copy_2d(arguments: *const Copy2d) -> u32 {
+    // SAFETY: the caller passes a structure.
+    let arguments = unsafe { &*arguments };
+    let (target, source) = arguments.sides();
+    for row in 0..arguments.height {
+        let (to, from) = (target.0 + row * target.1, source.0 + row * source.1);
+        // SAFETY: as for `copy`.
+        if unsafe { copy(to, from, arguments.width) } != 0 {
+            return 1;
+        }
+    }
+    0
+}
+
+unsafe extern "C" fn copy_2d_async(arguments: *const Copy2d, _: usize) -> u32 {
+    // SAFETY: as for `copy`.
+    unsafe { copy_2d(arguments) }
+}
+
+unsafe extern "C" fn alloc(place: *mut usize, bytes: usize) -> u32 {
+    let memory = vec![0_u8; bytes].into_boxed_slice();
+    // SAFETY: the caller passes a variable.
+    unsafe { place.write(Box::into_raw(memory).cast::<u8>().addr()) };
+    0
+}
+
+unsafe extern "C" fn free(_: usize) -> u32 {
+    0
+}
+
+/// Returns the driver for tests.
+pub(crate) fn driver() -> Driver {
+    Driver {
+        init: one,
+        device_count: count,
+        attribute,
+        device,
+        context,
+        set_context: number,
+        retain_primary: retain,
+        wait_context: nothing,
+        wait_stream: number,
+        copy,
+        copy_async,
+        copy_2d,
+        copy_2d_async,
+        alloc,
+        free,
+        native: &NATIVE,
+    }
+}
