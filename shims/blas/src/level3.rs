@@ -1,6 +1,7 @@
 //! Level 3: matrices of one type.
 
-use crate::{Diagonal, Element, Operation, Plan, Scalar, Side, Symmetry, Triangle};
+use crate::batched::{self, GemmBatched};
+use crate::{Diagonal, Element, Operation, Plan, Pointers, Scalar, Side, Symmetry, Triangle};
 
 /// `C = alpha op(A) op(B) + beta C`, where `op(A)` is m by k and `op(B)` k by n.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +37,44 @@ pub struct Gemm<T> {
 /// # Safety
 /// The pointers are valid whenever the plan runs.
 pub unsafe fn gemm<T: Element>(arguments: Gemm<T>) -> Plan {
-    unimplemented!()
+    let Gemm {
+        operation_a,
+        operation_b,
+        m,
+        n,
+        k,
+        alpha,
+        a,
+        lda,
+        b,
+        ldb,
+        beta,
+        c,
+        ldc,
+    } = arguments;
+    let (a, b, c) = (
+        Pointers::single(a),
+        Pointers::single(b),
+        Pointers::single(c.cast_const()),
+    );
+    let batched = GemmBatched {
+        operation_a,
+        operation_b,
+        m,
+        n,
+        k,
+        alpha,
+        a,
+        lda,
+        b,
+        ldb,
+        beta,
+        c,
+        ldc,
+        batch: 1,
+    };
+    // SAFETY: the caller's conditions.
+    unsafe { batched::gemm(batched) }
 }
 
 /// `C = alpha A B + beta C` or `alpha B A + beta C` with a symmetric or Hermitian `A` (`symm`, `hemm`).
