@@ -3,6 +3,7 @@
 use crate::core::Grid;
 use crate::operands::{Batch, Matrices, Results};
 use crate::products::AnyMatrix;
+use crate::triangular;
 use crate::{
     AnyScalar, Diagonal, Element, Operation, Plan, Pointers, Scalar, Side, Stage, Triangle,
 };
@@ -79,7 +80,7 @@ fn gemm_stages<T: Element>(arguments: GemmBatched<T>) -> Vec<Stage> {
 /// # Safety
 /// The pointers are valid whenever the plan runs.
 pub unsafe fn gemm_grouped<T: Element>(groups: &[GemmBatched<T>]) -> Plan {
-    unimplemented!()
+    Plan::joined(groups.iter().map(|group| gemm_stages(*group)))
 }
 
 /// `y = alpha op(A) x + beta y` for each item of a batch, with mixed types (`cublas<t>gemvBatched`, `HSH`, `HSS`, `TST`, `TSS`, strided forms).
@@ -149,5 +150,5 @@ pub struct TrsmBatched<T> {
 /// # Safety
 /// The pointers are valid whenever the plan runs.
 pub unsafe fn trsm<T: Element>(arguments: TrsmBatched<T>) -> Plan {
-    unimplemented!()
+    triangular::solve(arguments)
 }

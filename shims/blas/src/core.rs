@@ -21,7 +21,7 @@ pub use kernels::Accumulate;
 pub(crate) use kernels::Kernel;
 pub(crate) use pack::{Dense, Mirrored, Source};
 pub(crate) use scratch::{Buffer, with_scratch};
-pub(crate) use tiles::{Grid, Items, Operands, stage, stage_of};
+pub(crate) use tiles::{Grid, Items, Operands, parallelism, stage, stage_of};
 
 use std::ops::Range;
 
@@ -84,6 +84,9 @@ pub(crate) unsafe fn product<T: Accumulate>(
                     let columns = block_columns.min(region.columns.end - column);
                     for row in region.rows.clone().step_by(block_rows) {
                         let rows = block_rows.min(region.rows.end - row);
+                        if !finish.wants(row, column, rows, columns) {
+                            continue;
+                        }
                         let block = Block {
                             row,
                             rows,

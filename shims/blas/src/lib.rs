@@ -51,6 +51,7 @@ pub mod products;
 pub mod scalar;
 mod simd;
 mod storage;
+mod triangular;
 
 pub use complex::Complex;
 pub use data_type::DataType;
