@@ -68,6 +68,22 @@ impl<S> Matrices<S> {
         }
     }
 
+    /// The same matrices of elements of another type, which strides count.
+    pub(crate) fn cast<U>(self) -> Matrices<U> {
+        let Matrices {
+            data,
+            outer_stride,
+            depth_stride,
+            conjugate,
+        } = self;
+        Matrices {
+            data: data.cast(),
+            outer_stride,
+            depth_stride,
+            conjugate,
+        }
+    }
+
     /// # Safety
     /// The plan may run now.
     pub(crate) unsafe fn item(&self, item: usize) -> Dense<S> {
@@ -202,6 +218,105 @@ impl<T: Element, S: Load<T> + Store<T>> Outcome<T> for Results<T, S> {
                 },
                 zero,
             ),
+        }
+    }
+}
+
+/// Results of products of 8-bit integers: `i32`, scaled in `i32`, which wraps; or `i8`, scaled in `f32`.
+pub(crate) struct IntegerResults<S> {
+    pub(crate) data: Pointers<S>,
+    pub(crate) ld: usize,
+    pub(crate) alpha: AnyScalar,
+    pub(crate) beta: AnyScalar,
+}
+
+/// A type of [`IntegerResults`].
+pub(crate) trait IntegerResult: Copy + Send + Sync + 'static {
+    /// `alpha sum + beta old`.
+    fn combine(alpha: f64, sum: i32, beta: f64, old: Self) -> Self;
+    /// `alpha sum`.
+    fn scale(alpha: f64, sum: i32) -> Self;
+}
+
+impl IntegerResult for i32 {
+    fn combine(alpha: f64, sum: i32, beta: f64, old: i32) -> i32 {
+        i32::scale(alpha, sum).wrapping_add(i32::scale(beta, old))
+    }
+
+    fn scale(alpha: f64, sum: i32) -> i32 {
+        (alpha as i32).wrapping_mul(sum)
+    }
+}
+
+impl IntegerResult for i8 {
+    fn combine(alpha: f64, sum: i32, beta: f64, old: i8) -> i8 {
+        Store::<f32>::store(alpha as f32 * sum as f32 + beta as f32 * f32::from(old))
+    }
+
+    fn scale(alpha: f64, sum: i32) -> i8 {
+        Store::<f32>::store(alpha as f32 * sum as f32)
+    }
+}
+
+impl<S: IntegerResult> Outcome<i32> for IntegerResults<S> {
+    unsafe fn with(&self, item: usize, empty: bool, body: &mut dyn FnMut(&dyn Finish<i32>, bool)) {
+        // SAFETY: the plan may run now.
+        let (alpha, beta, data) = unsafe {
+            (
+                self.alpha.read().re,
+                self.beta.read().re,
+                self.data.item(item),
+            )
+        };
+        let zero = empty || alpha == 0.0;
+        if !(zero && beta == 1.0) {
+            body(
+                &IntegerFinish {
+                    data,
+                    ld: self.ld,
+                    alpha,
+                    beta,
+                },
+                zero,
+            );
+        }
+    }
+}
+
+struct IntegerFinish<S> {
+    data: *mut S,
+    ld: usize,
+    alpha: f64,
+    beta: f64,
+}
+
+// SAFETY: tasks write disjoint elements.
+unsafe impl<S> Sync for IntegerFinish<S> {}
+
+impl<S: IntegerResult> Finish<i32> for IntegerFinish<S> {
+    unsafe fn tile(
+        &self,
+        row: usize,
+        column: usize,
+        rows: usize,
+        columns: usize,
+        sums: *const i32,
+        stride: usize,
+    ) {
+        for j in 0..columns {
+            for i in 0..rows {
+                // SAFETY: the result has this element, the tile this sum.
+                unsafe {
+                    let place = self.data.add(row + i + (column + j) * self.ld);
+                    let sum = sums.add(i + j * stride).read();
+                    let value = if self.beta == 0.0 {
+                        S::scale(self.alpha, sum)
+                    } else {
+                        S::combine(self.alpha, sum, self.beta, place.read())
+                    };
+                    place.write(value);
+                }
+            }
         }
     }
 }

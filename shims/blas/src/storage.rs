@@ -243,6 +243,32 @@ macro_rules! with_narrow {
 }
 pub(crate) use with_narrow;
 
+/// Calls a macro with the Rust type of a [`DataType`], for the types that are complex and can be read as `Complex<f32>`.
+macro_rules! with_complex {
+    ($kind:expr, $t:ident => $body:expr, else $otherwise:expr) => {
+        match $kind {
+            DataType::C32F => {
+                type $t = $crate::Complex<f32>;
+                $body
+            }
+            DataType::C16F => {
+                type $t = $crate::Complex<$crate::storage::F16>;
+                $body
+            }
+            DataType::C16BF => {
+                type $t = $crate::Complex<$crate::storage::BF16>;
+                $body
+            }
+            DataType::C8I => {
+                type $t = $crate::Complex<i8>;
+                $body
+            }
+            _ => $otherwise,
+        }
+    };
+}
+pub(crate) use with_complex;
+
 /// Reads one scalar of any type as a complex number in double precision.
 ///
 /// # Safety
