@@ -1,7 +1,12 @@
 //! Batches of typed routines. For batches of [`level3::Gemm`](crate::level3::Gemm) with mixed types see [`products`](crate::products).
 
+use crate::core::Grid;
+use crate::operands::{Batch, Matrices, Results};
 use crate::products::AnyMatrix;
-use crate::{AnyScalar, Diagonal, Element, Operation, Plan, Pointers, Scalar, Side, Triangle};
+use crate::triangular;
+use crate::{
+    AnyScalar, Diagonal, Element, Operation, Plan, Pointers, Scalar, Side, Stage, Triangle,
+};
 
 /// [`Gemm`](crate::level3::Gemm) for each item of a batch (`cublas<t>gemmBatched`, `cublas<t>gemmStridedBatched`).
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +44,35 @@ pub struct GemmBatched<T> {
 /// # Safety
 /// The pointers are valid whenever the plan runs.
 pub unsafe fn gemm<T: Element>(arguments: GemmBatched<T>) -> Plan {
-    unimplemented!()
+    Plan {
+        stages: gemm_stages(arguments),
+    }
+}
+
+fn gemm_stages<T: Element>(arguments: GemmBatched<T>) -> Vec<Stage> {
+    let GemmBatched {
+        operation_a,
+        operation_b,
+        m,
+        n,
+        k,
+        alpha,
+        a,
+        lda,
+        b,
+        ldb,
+        beta,
+        c,
+        ldc,
+        batch,
+    } = arguments;
+    let items = Batch::<T> {
+        a: Box::new(Matrices::left(a, lda, operation_a)),
+        b: Box::new(Matrices::right(b, ldb, operation_b)),
+        c: Box::new(Results::<T, T>::new(c, ldc, alpha.erase(), beta.erase())),
+        empty: k == 0,
+    };
+    Grid::new::<T>(m, n, k, batch).stages(items)
 }
 
 /// One plan for several products (`cublas<t>gemmGroupedBatched`).
@@ -47,7 +80,7 @@ pub unsafe fn gemm<T: Element>(arguments: GemmBatched<T>) -> Plan {
 /// # Safety
 /// The pointers are valid whenever the plan runs.
 pub unsafe fn gemm_grouped<T: Element>(groups: &[GemmBatched<T>]) -> Plan {
-    unimplemented!()
+    Plan::joined(groups.iter().map(|group| gemm_stages(*group)))
 }
 
 /// `y = alpha op(A) x + beta y` for each item of a batch, with mixed types (`cublas<t>gemvBatched`, `HSH`, `HSS`, `TST`, `TSS`, strided forms).
@@ -117,5 +150,5 @@ pub struct TrsmBatched<T> {
 /// # Safety
 /// The pointers are valid whenever the plan runs.
 pub unsafe fn trsm<T: Element>(arguments: TrsmBatched<T>) -> Plan {
-    unimplemented!()
+    triangular::solve(arguments)
 }

@@ -34,6 +34,7 @@
 
 pub mod batched;
 pub mod complex;
+mod core;
 pub mod data_type;
 pub mod element;
 pub mod extra;
@@ -43,10 +44,14 @@ pub mod level1_ex;
 pub mod level2;
 pub mod level3;
 pub mod matmul;
+mod operands;
 pub mod options;
 pub mod plan;
 pub mod products;
 pub mod scalar;
+mod simd;
+mod storage;
+mod triangular;
 
 pub use complex::Complex;
 pub use data_type::DataType;

@@ -13,6 +13,18 @@ pub enum Operation {
     Conjugate,
 }
 
+impl Operation {
+    /// Whether the operation transposes.
+    pub(crate) fn transposes(self) -> bool {
+        matches!(self, Operation::Transpose | Operation::Adjoint)
+    }
+
+    /// Whether the operation conjugates.
+    pub(crate) fn conjugates(self) -> bool {
+        matches!(self, Operation::Adjoint | Operation::Conjugate)
+    }
+}
+
 /// Whether a routine conjugates an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Conjugation {

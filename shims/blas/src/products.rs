@@ -2,7 +2,12 @@
 
 use std::ffi::c_void;
 
-use crate::{AnyScalar, DataType, Operation, Plan, Pointers, Triangle};
+use crate::core::{Accumulate, Grid};
+use crate::operands::{Batch, IntegerResults, Matrices, Operand, Outcome, Results};
+use crate::storage::{with_complex, with_narrow};
+use crate::{
+    AnyScalar, Complex, DataType, Element, Operation, Plan, Pointers, Stage, Symmetry, Triangle,
+};
 
 /// The type in which a product is computed: `cublasComputeType_t` without the variants that only allow less precision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -34,12 +39,81 @@ pub struct Types {
 
 /// Whether cuBLAS documents this combination for `cublasGemmEx`. The routines of this module compute all of these.
 pub fn supports(types: Types) -> bool {
-    unimplemented!()
+    use DataType::*;
+    let Types {
+        a,
+        b,
+        c,
+        compute,
+        scale,
+    } = types;
+    match (compute, scale) {
+        (Compute::F16, R16F) => [a, b, c] == [R16F; 3],
+        (Compute::I32, R32I) => [a, b, c] == [R8I, R8I, R32I],
+        (Compute::F32, R32F) => {
+            a == b
+                && matches!(
+                    (a, c),
+                    (R16BF, R16BF | R32F) | (R16F, R16F | R32F) | (R8I, R32F) | (R32F, R32F)
+                )
+        }
+        (Compute::F32, C32F) => a == b && matches!((a, c), (C8I | C32F, C32F)),
+        (Compute::F64, R64F | C64F) => [a, b, c] == [scale; 3],
+        _ => false,
+    }
 }
 
 /// Whether the routines of this module can compute the combination. Includes all that [`supports`], and all of cuBLASLt.
 pub fn computes(types: Types) -> bool {
-    unimplemented!()
+    Sum::of(types).is_some()
+}
+
+/// The types in which products are summed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sum {
+    /// `f32`.
+    F32,
+    /// `f64`.
+    F64,
+    /// Complex `f32`.
+    C32,
+    /// Complex `f64`.
+    C64,
+    /// `i32`, scaled in `i32`.
+    I32,
+    /// `i32`, scaled in `f32` and rounded to `i8`.
+    I32To8,
+}
+
+impl Sum {
+    /// The type for this combination, if there is one.
+    pub(crate) fn of(types: Types) -> Option<Sum> {
+        use DataType::*;
+        let Types {
+            a,
+            b,
+            c,
+            compute,
+            scale,
+        } = types;
+        let narrow = |kind| matches!(kind, R32F | R16F | R16BF | E4M3 | E5M2 | R8I);
+        let complex = |kind| matches!(kind, C32F | C16F | C16BF | C8I);
+        match (compute, scale) {
+            (Compute::F16 | Compute::F32, R32F | R16F) if narrow(a) && narrow(b) && narrow(c) => {
+                Some(Sum::F32)
+            }
+            (Compute::F16 | Compute::F32, C32F | C16F)
+                if complex(a) && complex(b) && complex(c) =>
+            {
+                Some(Sum::C32)
+            }
+            (Compute::F64, R64F) if [a, b, c] == [R64F; 3] => Some(Sum::F64),
+            (Compute::F64, C64F) if [a, b, c] == [C64F; 3] => Some(Sum::C64),
+            (Compute::I32, R32I) if [a, b, c] == [R8I, R8I, R32I] => Some(Sum::I32),
+            (Compute::I32, R32F) if [a, b, c] == [R8I; 3] => Some(Sum::I32To8),
+            _ => None,
+        }
+    }
 }
 
 /// A matrix of a batch, or one matrix.
@@ -80,6 +154,146 @@ pub struct GemmEx {
     pub batch: usize,
     /// The type in which the product is computed.
     pub compute: Compute,
+    /// The type of `alpha` and `beta`.
+    pub scale: DataType,
+}
+
+fn gemm_stages(arguments: GemmEx) -> Option<Vec<Stage>> {
+    let GemmEx {
+        a,
+        b,
+        c,
+        compute,
+        scale,
+        ..
+    } = arguments;
+    match Sum::of(Types {
+        a: a.kind,
+        b: b.kind,
+        c: c.kind,
+        compute,
+        scale,
+    })? {
+        Sum::F32 => stages_of(&arguments, narrow_operand, narrow_outcome),
+        Sum::C32 => stages_of(&arguments, complex_operand, complex_outcome),
+        Sum::F64 => stages_of::<f64>(&arguments, same_operand, same_outcome),
+        Sum::C64 => stages_of::<Complex<f64>>(&arguments, same_operand, same_outcome),
+        Sum::I32 | Sum::I32To8 => stages_of(&arguments, integer_operand, integer_outcome),
+    }
+}
+
+/// Makes an operand of a type that is known when the program runs.
+type MakeOperand<T> = fn(DataType, Matrices<c_void>) -> Option<Box<dyn Operand<T>>>;
+
+/// Makes a result of a type that is known when the program runs.
+type MakeOutcome<T> = fn(AnyMatrix, AnyScalar, AnyScalar) -> Option<Box<dyn Outcome<T>>>;
+
+fn stages_of<T: Accumulate>(
+    arguments: &GemmEx,
+    operand: MakeOperand<T>,
+    outcome: MakeOutcome<T>,
+) -> Option<Vec<Stage>> {
+    let GemmEx {
+        operation_a,
+        operation_b,
+        m,
+        n,
+        k,
+        alpha,
+        a,
+        b,
+        beta,
+        c,
+        batch,
+        ..
+    } = *arguments;
+    let items = Batch::<T> {
+        a: operand(a.kind, Matrices::left(a.data, a.ld, operation_a))?,
+        b: operand(b.kind, Matrices::right(b.data, b.ld, operation_b))?,
+        c: outcome(c, alpha, beta)?,
+        empty: k == 0,
+    };
+    Some(Grid::new::<T>(m, n, k, batch).stages(items))
+}
+
+/// An operand of real numbers that are summed in `f32`.
+pub(crate) fn narrow_operand(
+    kind: DataType,
+    matrices: Matrices<c_void>,
+) -> Option<Box<dyn Operand<f32>>> {
+    with_narrow!(kind, S => Some(Box::new(matrices.cast::<S>())), else None)
+}
+
+fn narrow_outcome(
+    c: AnyMatrix,
+    alpha: AnyScalar,
+    beta: AnyScalar,
+) -> Option<Box<dyn Outcome<f32>>> {
+    with_narrow!(c.kind, S => Some(Box::new(Results::<f32, S>::new(c.data.cast(), c.ld, alpha, beta))), else None)
+}
+
+/// An operand of complex numbers that are summed in `f32`.
+pub(crate) fn complex_operand(
+    kind: DataType,
+    matrices: Matrices<c_void>,
+) -> Option<Box<dyn Operand<Complex<f32>>>> {
+    with_complex!(kind, S => Some(Box::new(matrices.cast::<S>())), else None)
+}
+
+fn complex_outcome(
+    c: AnyMatrix,
+    alpha: AnyScalar,
+    beta: AnyScalar,
+) -> Option<Box<dyn Outcome<Complex<f32>>>> {
+    with_complex!(c.kind, S => Some(Box::new(Results::<Complex<f32>, S>::new(c.data.cast(), c.ld, alpha, beta))), else None)
+}
+
+/// An operand of the type of the sums.
+pub(crate) fn same_operand<T: Element>(
+    kind: DataType,
+    matrices: Matrices<c_void>,
+) -> Option<Box<dyn Operand<T>>> {
+    (kind == T::KIND).then(|| Box::new(matrices.cast::<T>()) as Box<dyn Operand<T>>)
+}
+
+fn same_outcome<T: Element>(
+    c: AnyMatrix,
+    alpha: AnyScalar,
+    beta: AnyScalar,
+) -> Option<Box<dyn Outcome<T>>> {
+    (c.kind == T::KIND).then(|| {
+        Box::new(Results::<T, T>::new(c.data.cast(), c.ld, alpha, beta)) as Box<dyn Outcome<T>>
+    })
+}
+
+/// An operand of 8-bit integers.
+pub(crate) fn integer_operand(
+    kind: DataType,
+    matrices: Matrices<c_void>,
+) -> Option<Box<dyn Operand<i32>>> {
+    (kind == DataType::R8I).then(|| Box::new(matrices.cast::<i8>()) as Box<dyn Operand<i32>>)
+}
+
+fn integer_outcome(
+    c: AnyMatrix,
+    alpha: AnyScalar,
+    beta: AnyScalar,
+) -> Option<Box<dyn Outcome<i32>>> {
+    match c.kind {
+        DataType::R32I => Some(Box::new(IntegerResults::<i32> {
+            data: c.data.cast(),
+            ld: c.ld,
+            alpha,
+            beta,
+        })),
+        DataType::R8I => Some(Box::new(IntegerResults::<i8> {
+            data: c.data.cast(),
+            ld: c.ld,
+            alpha,
+            beta,
+        })),
+        _ => None,
+    }
 }
 
 /// `None` if the types are not among those that [`computes`].
@@ -87,7 +301,7 @@ pub struct GemmEx {
 /// # Safety
 /// The pointers are valid whenever the plan runs.
 pub unsafe fn gemm_ex(arguments: GemmEx) -> Option<Plan> {
-    unimplemented!()
+    gemm_stages(arguments).map(|stages| Plan { stages })
 }
 
 /// One plan for several products (`cublasGemmGroupedBatchedEx`): all tasks of all groups are in the same stages.
@@ -96,7 +310,11 @@ pub unsafe fn gemm_ex(arguments: GemmEx) -> Option<Plan> {
 /// # Safety
 /// The pointers are valid whenever the plan runs.
 pub unsafe fn gemm_grouped_ex(groups: &[GemmEx]) -> Option<Plan> {
-    unimplemented!()
+    let stages = groups
+        .iter()
+        .map(|group| gemm_stages(*group))
+        .collect::<Option<Vec<_>>>()?;
+    Some(Plan::joined(stages))
 }
 
 /// `cublasCsyrkEx`, `cublasCherkEx` and their `3m` forms: `C` in C32F, `A` in C32F or C8I.
@@ -133,7 +351,7 @@ pub struct SyrkEx {
 /// # Safety
 /// The pointers are valid whenever the plan runs.
 pub unsafe fn syrk_ex(arguments: SyrkEx) -> Option<Plan> {
-    unimplemented!()
+    rank_k(arguments, Symmetry::Symmetric)
 }
 
 /// `None` for other types than the documented ones.
@@ -141,30 +359,41 @@ pub unsafe fn syrk_ex(arguments: SyrkEx) -> Option<Plan> {
 /// # Safety
 /// The pointers are valid whenever the plan runs.
 pub unsafe fn herk_ex(arguments: SyrkEx) -> Option<Plan> {
-    unimplemented!()
+    rank_k(arguments, Symmetry::Hermitian)
 }
 
-/// `cublasUint8gemmBias`: `C = ((op(A) + a_bias) (op(B) + b_bias) + c_bias) * c_multiplier >> c_shift`, clamped to 0..=255.
-#[derive(Clone, Copy, Debug)]
-pub struct Uint8GemmBias {
-    /// The operations on `A` and `B`; on `C` too (`transc`).
-    pub operations: [Operation; 3],
-    /// Rows, columns, columns of `op(A)`.
-    pub size: [usize; 3],
-    /// `A`, its bias and leading dimension.
-    pub a: (*const u8, i32, usize),
-    /// `B`, its bias and leading dimension.
-    pub b: (*const u8, i32, usize),
-    /// `C`, its bias and leading dimension.
-    pub c: (*mut u8, i32, usize),
-    /// Factor of the result.
-    pub c_multiplier: i32,
-    /// Right shift of the result.
-    pub c_shift: i32,
-}
-
-/// # Safety
-/// The pointers are valid whenever the plan runs.
-pub unsafe fn uint8_gemm_bias(arguments: Uint8GemmBias) -> Plan {
-    unimplemented!()
+fn rank_k(arguments: SyrkEx, symmetry: Symmetry) -> Option<Plan> {
+    let SyrkEx {
+        triangle,
+        operation,
+        n,
+        k,
+        alpha,
+        a,
+        a_type,
+        lda,
+        beta,
+        c,
+        c_type,
+        ldc,
+    } = arguments;
+    if c_type != DataType::C32F || !matches!(a_type, DataType::C32F | DataType::C8I) {
+        return None;
+    }
+    let hermitian = symmetry == Symmetry::Hermitian;
+    let operand = || Matrices::left(Pointers::single(a), lda, operation);
+    let mut right = operand();
+    right.conjugate ^= hermitian;
+    let mut result =
+        Results::<Complex<f32>, Complex<f32>>::new(Pointers::single(c.cast()), ldc, alpha, beta);
+    result.triangle = Some((triangle, hermitian));
+    let batch = Batch {
+        a: complex_operand(a_type, operand())?,
+        b: complex_operand(a_type, right)?,
+        c: Box::new(result),
+        empty: k == 0,
+    };
+    Some(Plan {
+        stages: Grid::new::<Complex<f32>>(n, n, k, 1).stages(batch),
+    })
 }

@@ -1,0 +1,8 @@
+//! Tests of the routines against direct computation with more precision, and of what does not depend on threads.
+
+#[path = "blas/exact.rs"]
+mod exact;
+#[path = "blas/level3.rs"]
+mod level3;
+#[path = "blas/run.rs"]
+mod run;
