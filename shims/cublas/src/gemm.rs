@@ -4,7 +4,7 @@ use std::ffi::c_void;
 
 use margay_blas::batched::{self, GemmBatched};
 use margay_blas::level3::{self, Gemm};
-use margay_blas::products::{self, AnyMatrix, Compute, GemmEx, Types, Uint8GemmBias};
+use margay_blas::products::{self, AnyMatrix, Compute, GemmEx, Types};
 use margay_blas::{AnyScalar, DataType, Operation, Pointers};
 
 use crate::call::{Call, dimension, leading};
@@ -200,6 +200,7 @@ struct Mixed {
     operands: [Operand; 3],
     batch: usize,
     compute: Compute,
+    scale: DataType,
 }
 
 impl Mixed {
@@ -228,6 +229,7 @@ impl Mixed {
             c: c.matrix(self.ld[2]),
             batch: self.batch,
             compute: self.compute,
+            scale: self.scale,
         };
         // SAFETY: the driver checks the memory before the plan runs.
         call.try_launch(memory, None, || unsafe { products::gemm_ex(arguments) })
@@ -328,6 +330,7 @@ pub(crate) unsafe fn gemm_ex(
         ],
         batch: 1,
         compute: types.compute,
+        scale: types.scale,
     }
     .launch(call, memory)
 }
@@ -377,6 +380,7 @@ pub(crate) unsafe fn gemm_ex_typed<T: Kind>(
         ],
         batch: 1,
         compute: types.compute,
+        scale: types.scale,
     }
     .launch(call, memory)
 }
@@ -404,6 +408,7 @@ fn half_products(
         operands,
         batch,
         compute: Compute::F16,
+        scale: DataType::R16F,
     }
     .launch(call, memory)
 }
@@ -642,6 +647,7 @@ pub(crate) unsafe fn gemm_batched_ex(
         ],
         batch,
         compute: types.compute,
+        scale: types.scale,
     }
     .launch(call, memory)
 }
@@ -694,6 +700,7 @@ pub(crate) unsafe fn gemm_strided_ex(
         ],
         batch,
         compute: types.compute,
+        scale: types.scale,
     }
     .launch(call, memory)
 }
@@ -921,6 +928,7 @@ pub(crate) unsafe fn gemm_grouped_ex(
             c: operand(c.cast(), types.c).matrix(ld[2]),
             batch: groups.batches[index],
             compute: types.compute,
+            scale: types.scale,
         });
         first += groups.batches[index];
     }
@@ -984,5 +992,12 @@ pub(crate) unsafe fn uint8_bias(
         c_shift,
     };
     // SAFETY: the driver checks the memory before the plan runs.
-    call.launch(memory, || unsafe { products::uint8_gemm_bias(arguments) })
+    call.launch(memory, || unsafe { uint8::gemm_bias(arguments) })
+}
+
+// TEMPORARY until margay-blas has it again.
+use uint8::Uint8GemmBias;
+mod uint8 {
+    pub(super) struct Uint8GemmBias { pub operations: [margay_blas::Operation; 3], pub size: [usize; 3], pub a: (*const u8, i32, usize), pub b: (*const u8, i32, usize), pub c: (*mut u8, i32, usize), pub c_multiplier: i32, pub c_shift: i32 }
+    pub(super) unsafe fn gemm_bias(_: Uint8GemmBias) -> margay_blas::Plan { unimplemented!() }
 }

@@ -712,7 +712,7 @@ pub(crate) unsafe fn gemv_batched<T: Kind, U: Kind, S: Kind>(
     incy: i64,
     batch: i64,
 ) -> Outcome {
-    let (a, x, y) = (Items::Array(a), Items::Array(x), Items::Array(y.cast()));
+    let (a, x, y) = (Items::Array(a), Items::Array(x), Items::Array(y.cast::<*const U>()));
     let scalars = (alpha, beta);
     batch_of_products(call, trans, (m, n), scalars, (a, lda), (x, incx), (y, incy), batch, false)
 }

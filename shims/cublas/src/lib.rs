@@ -36,6 +36,8 @@ mod lt_log;
 mod memory;
 mod options;
 mod status;
+#[cfg(test)]
+mod tests;
 mod types;
 mod xt;
 

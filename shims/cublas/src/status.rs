@@ -5,32 +5,32 @@ use std::ffi::CStr;
 /// A `cublasStatus_t`. Every number is valid, because programs pass statuses too.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Status(pub i32);
+pub(crate) struct Status(pub(crate) i32);
 
 /// The name and the text of a number that is no status.
 const UNKNOWN: &CStr = c"unrecognized status";
 
 impl Status {
     /// The call succeeded.
-    pub const SUCCESS: Status = Status(0);
+    pub(crate) const SUCCESS: Status = Status(0);
     /// The handle is unknown, or there is no driver.
-    pub const NOT_INITIALIZED: Status = Status(1);
+    pub(crate) const NOT_INITIALIZED: Status = Status(1);
     /// Memory is exhausted.
-    pub const ALLOC_FAILED: Status = Status(3);
+    pub(crate) const ALLOC_FAILED: Status = Status(3);
     /// An argument is wrong.
-    pub const INVALID_VALUE: Status = Status(7);
+    pub(crate) const INVALID_VALUE: Status = Status(7);
     /// The device lacks a feature.
-    pub const ARCH_MISMATCH: Status = Status(8);
+    pub(crate) const ARCH_MISMATCH: Status = Status(8);
     /// Device memory cannot be accessed.
-    pub const MAPPING_ERROR: Status = Status(11);
+    pub(crate) const MAPPING_ERROR: Status = Status(11);
     /// The work could not be submitted, or failed.
-    pub const EXECUTION_FAILED: Status = Status(13);
+    pub(crate) const EXECUTION_FAILED: Status = Status(13);
     /// Something else failed.
-    pub const INTERNAL_ERROR: Status = Status(14);
+    pub(crate) const INTERNAL_ERROR: Status = Status(14);
     /// The library lacks a feature.
-    pub const NOT_SUPPORTED: Status = Status(15);
+    pub(crate) const NOT_SUPPORTED: Status = Status(15);
     /// A license is missing.
-    pub const LICENSE_ERROR: Status = Status(16);
+    pub(crate) const LICENSE_ERROR: Status = Status(16);
 
     /// Returns the constant's name in NVIDIA's headers.
     pub(crate) fn name(self) -> &'static CStr {

@@ -22,7 +22,7 @@ pub(crate) trait Kind: Plain + Default + Send {
 }
 
 /// A type of the typed routines.
-pub(crate) trait Scalars: Kind + Element<Real: RealScalar> {}
+pub(crate) trait Scalars: Kind + Element<Real: Kind> {}
 
 /// A real type of the typed routines.
 pub(crate) trait RealScalar: Scalars + margay_blas::Real {}

@@ -67,7 +67,7 @@ fn function(entry: &Entry) -> String {
     for parameter in &entry.parameters {
         match parameter.kind.strip_prefix('=').filter(|_| legacy) {
             Some(kind) => result = Some(if kind == "index" { "i32" } else { kind }),
-            None => parameters.push(format!("{}: {}", parameter.name, c_type(parameter, entry.form))),
+            None => parameters.push(format!("{}: {}", variable(parameter), c_type(parameter, entry.form))),
         }
     }
     let mut arguments: Vec<String> = entry
@@ -112,10 +112,19 @@ fn logged(entry: &Entry, handle: bool) -> String {
     }
     let is_result = |p: &Parameter| entry.form == Form::Legacy && p.kind.starts_with('=');
     for parameter in entry.parameters.iter().filter(|p| !is_result(p)) {
-        write!(code, " log.value({0:?}, {0});", parameter.name).expect("a string");
+        let (name, variable) = (&parameter.name, variable(parameter));
+        write!(code, " log.value({name:?}, {variable});").expect("a string");
     }
     code.push_str(" }");
     code
+}
+
+/// Returns the name of a parameter in the generated code.
+fn variable(parameter: &Parameter) -> String {
+    match parameter.name.as_str() {
+        "type" => "kind".to_owned(),
+        name => name.to_owned(),
+    }
 }
 
 /// Returns the type of a parameter of the C function.
@@ -161,7 +170,7 @@ fn c_type(parameter: &Parameter, form: Form) -> String {
 
 /// Returns the expression that the Rust function gets for a parameter.
 fn argument(parameter: &Parameter, form: Form) -> String {
-    let name = &parameter.name;
+    let name = &variable(parameter);
     let legacy = form == Form::Legacy;
     match parameter.kind.as_str() {
         "int" if form == Form::Xt => format!("size({name})"),

@@ -38,7 +38,7 @@ macro_rules! descriptor {
         $(#[$about:meta])*
         $name:ident $mark:literal $words:literal;
         $($(#[$doc:meta])* $field:ident: $type:ty = $default:expr;)*
-        attributes: $($number:literal $attribute:ident;)*
+        { $($number:literal $attribute:ident;)* }
     ) => {
         $(#[$about])*
         #[repr(C)]

@@ -14,13 +14,14 @@ descriptor! {
     mantissa_bits: i32 = 0;
     mantissa_offset: i32 = 0;
     mantissa_pointer: u64 = 0;
-    attributes:
-    0 strategy;
-    1 special_values;
-    2 mantissa_control;
-    3 mantissa_bits;
-    4 mantissa_offset;
-    5 mantissa_pointer;
+    {
+        0 strategy;
+        1 special_values;
+        2 mantissa_control;
+        3 mantissa_bits;
+        4 mantissa_offset;
+        5 mantissa_pointer;
+    }
 }
 
 /// `cublasLtEmulationDescInit`.

@@ -22,16 +22,17 @@ descriptor! {
     batch_mode: u32 = 0;
     /// Whether there is a `Grouped` behind the layout.
     extended: u32 = 0;
-    attributes:
-    0 kind;
-    1 order;
-    2 rows;
-    3 columns;
-    4 ld;
-    5 batch_count;
-    6 batch_stride;
-    7 plane;
-    8 batch_mode;
+    {
+        0 kind;
+        1 order;
+        2 rows;
+        3 columns;
+        4 ld;
+        5 batch_count;
+        6 batch_stride;
+        7 plane;
+        8 batch_mode;
+    }
 }
 
 descriptor! {
@@ -52,21 +53,22 @@ descriptor! {
     ld_array: u64 = 0;
     width: i32 = 0;
     ld_width: i32 = 0;
-    attributes:
-    0 kind;
-    1 order;
-    2 rows;
-    3 columns;
-    4 ld;
-    5 batch_count;
-    6 batch_stride;
-    7 plane;
-    8 batch_mode;
-    9 rows_array;
-    10 columns_array;
-    11 ld_array;
-    12 width;
-    13 ld_width;
+    {
+        0 kind;
+        1 order;
+        2 rows;
+        3 columns;
+        4 ld;
+        5 batch_count;
+        6 batch_stride;
+        7 plane;
+        8 batch_mode;
+        9 rows_array;
+        10 columns_array;
+        11 ld_array;
+        12 width;
+        13 ld_width;
+    }
 }
 
 /// `CUBLASLT_BATCH_MODE_GROUPED`.

@@ -19,16 +19,17 @@ descriptor! {
     waves: f32 = 0.0;
     extended: u32 = 0;
     unused: u32 = 0;
-    attributes:
-    0 search_mode;
-    1 workspace;
-    3 reduction_schemes;
-    5 alignment_a;
-    6 alignment_b;
-    7 alignment_c;
-    8 alignment_d;
-    9 waves;
-    12 mask;
+    {
+        0 search_mode;
+        1 workspace;
+        3 reduction_schemes;
+        5 alignment_a;
+        6 alignment_b;
+        7 alignment_c;
+        8 alignment_d;
+        9 waves;
+        12 mask;
+    }
 }
 
 descriptor! {
@@ -48,19 +49,20 @@ descriptor! {
     reduction_dimension: u64 = 0;
     rows: u64 = 0;
     columns: u64 = 0;
-    attributes:
-    0 search_mode;
-    1 workspace;
-    3 reduction_schemes;
-    5 alignment_a;
-    6 alignment_b;
-    7 alignment_c;
-    8 alignment_d;
-    9 waves;
-    12 mask;
-    13 reduction_dimension;
-    14 rows;
-    15 columns;
+    {
+        0 search_mode;
+        1 workspace;
+        3 reduction_schemes;
+        5 alignment_a;
+        6 alignment_b;
+        7 alignment_c;
+        8 alignment_d;
+        9 waves;
+        12 mask;
+        13 reduction_dimension;
+        14 rows;
+        15 columns;
+    }
 }
 
 /// `cublasLtMatmulPreferenceInit`.

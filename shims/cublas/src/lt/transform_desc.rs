@@ -14,11 +14,12 @@ descriptor! {
     pointer_mode: i32 = 0;
     transa: i32 = 0;
     transb: i32 = 0;
-    attributes:
-    0 scale;
-    1 pointer_mode;
-    2 transa;
-    3 transb;
+    {
+        0 scale;
+        1 pointer_mode;
+        2 transa;
+        3 transb;
+    }
 }
 
 /// `cublasLtMatrixTransformDescInit`.
