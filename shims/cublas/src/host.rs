@@ -25,7 +25,8 @@ macro_rules! plain {
     };
 }
 
-plain! { u8 i8 i32 u32 i64 u64 usize f32 f64 half::f16 half::bf16 crate::types::c32 crate::types::c64 }
+plain! { u8 i8 i32 u32 i64 u64 usize f32 f64 half::f16 half::bf16 }
+plain! { margay_blas::Complex<f32> margay_blas::Complex<f64> }
 plain! { [f32; 5] [f64; 5] [u64; 8] [u64; 14] [u64; 32] [u64; 12] [u64; 2] [half::f16; 2] }
 
 /// Returns the value at an address; `None` if it is not readable.

@@ -86,7 +86,7 @@ fn count(n: i64) -> Result<usize, Failure> {
 }
 
 macro_rules! reductions {
-    ($($name:ident;)*) => {$(
+    ($($name:ident $refusal:ident;)*) => {$(
         /// A real number that depends on all elements.
         #[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $name(
@@ -99,21 +99,22 @@ macro_rules! reductions {
             result_type: i32,
             execution: i32,
         ) -> Outcome {
-            let kinds = [kind(x_type, INVALID)?, kind(result_type, INVALID)?, kind(execution, INVALID)?];
+            let kinds = [kind(x_type, $refusal)?, kind(result_type, $refusal)?, kind(execution, $refusal)?];
             let n = if incx > 0 { count(n)? } else { 0 };
             let mut memory = Memory::default();
             let x = vector(&mut memory, READ, n, x, kinds[0], incx);
-            unsupported(launch_result(call, memory, result, kinds[1], |place| {
+            let launched = launch_result(call, memory, result, kinds[1], |place| {
                 // SAFETY: the driver checks the memory before the plan runs.
                 unsafe { level1_ex::$name(n, x, place, kinds[2]) }
-            }))
+            });
+            if $refusal == INVALID { unsupported(launched) } else { launched }
         }
     )*};
 }
 
 reductions! {
-    nrm2;
-    asum;
+    nrm2 INVALID;
+    asum REFUSED;
 }
 
 macro_rules! dots {

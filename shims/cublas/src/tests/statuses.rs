@@ -3,6 +3,8 @@
 //! `tests/data/statuses.txt` contains calls that differ in one or two parameters from a correct call. In a correct call,
 //! dimensions and leading dimensions are 4, increments 1, batches have 2 items, and addresses are valid.
 
+use std::collections::HashMap;
+
 use super::raw::{Buffer, MOST, call, entry};
 use crate::entry::Entry;
 
@@ -68,12 +70,15 @@ struct Places {
     addresses: Box<Buffer>,
 }
 
-/// Returns the names of the parameters, which the tables do not contain.
-fn names_of(name: &str) -> Vec<String> {
+/// Returns the names of the parameters of each function, which the tables do not contain.
+fn names() -> HashMap<String, Vec<String>> {
     let lists = [margay_cublas_api::Library::Cublas, margay_cublas_api::Library::CublasLt];
-    let mut all = lists.into_iter().flat_map(margay_cublas_api::entries);
-    let found = all.find(|entry| entry.name == name).expect(name);
-    found.parameters.into_iter().map(|parameter| parameter.name).collect()
+    let all = lists.into_iter().flat_map(margay_cublas_api::entries);
+    let names = |entry: margay_cublas_api::Entry| {
+        let parameters = entry.parameters.into_iter().map(|parameter| parameter.name);
+        (entry.name, parameters.collect())
+    };
+    all.map(names).collect()
 }
 
 #[test]
@@ -87,6 +92,7 @@ fn wrong_arguments_get_the_answers_of_nvidias_library() {
         memory: Box::new(Buffer([0; 1 << 14])),
         addresses: Buffer::of_addresses(),
     };
+    let names = names();
     let mut handle = 0_usize;
     let mut arguments = [0; MOST];
     arguments[0] = (&raw mut handle).addr();
@@ -103,8 +109,7 @@ fn wrong_arguments_get_the_answers_of_nvidias_library() {
         let status: usize = words[1 + changes.len()].parse().expect("a status");
         let mut arguments = [0; MOST];
         arguments[0] = handle;
-        let names = names_of(words[0]);
-        for (index, (name, kind)) in names.iter().zip(entry.kinds.split_whitespace()).enumerate() {
+        for (index, (name, kind)) in names[words[0]].iter().zip(entry.kinds.split_whitespace()).enumerate() {
             let change = changes.iter().find(|(changed, _)| changed == name);
             arguments[index + 1] = match change {
                 Some((_, "null")) => 0,
