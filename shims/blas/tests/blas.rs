@@ -2,6 +2,8 @@
 
 #[path = "blas/exact.rs"]
 mod exact;
+#[path = "blas/level1.rs"]
+mod level1;
 #[path = "blas/level3.rs"]
 mod level3;
 #[path = "blas/run.rs"]
