@@ -33,6 +33,7 @@
 //!   of 8-bit integers in `i32`, which wraps.
 
 pub mod batched;
+mod columns;
 pub mod complex;
 mod core;
 pub mod data_type;
@@ -45,10 +46,12 @@ pub mod level1_ex;
 pub mod level2;
 pub mod level3;
 pub mod matmul;
+mod matrix_vector;
 mod operands;
 pub mod options;
 pub mod plan;
 pub mod products;
+mod rank_one;
 mod reduce;
 mod rotations;
 pub mod scalar;
