@@ -1,11 +1,15 @@
 //! Batches of typed routines. For batches of [`level3::Gemm`](crate::level3::Gemm) with mixed types see [`products`](crate::products).
 
+use crate::columns::Columns;
 use crate::core::Grid;
+use crate::matrix_vector::{self, Product, Shape};
 use crate::operands::{Batch, Matrices, Results};
 use crate::products::AnyMatrix;
+use crate::storage::{BF16, F16, Load, Store};
 use crate::triangular;
 use crate::{
-    AnyScalar, Diagonal, Element, Operation, Plan, Pointers, Scalar, Side, Stage, Triangle,
+    AnyScalar, Complex, DataType, Diagonal, Element, Operation, Plan, Pointers, Scalar, Side,
+    Stage, Triangle,
 };
 
 /// [`Gemm`](crate::level3::Gemm) for each item of a batch (`cublas<t>gemmBatched`, `cublas<t>gemmStridedBatched`).
@@ -115,7 +119,65 @@ pub struct GemvBatched {
 /// # Safety
 /// The pointers are valid whenever the plan runs.
 pub unsafe fn gemv(arguments: GemvBatched) -> Option<Plan> {
-    unimplemented!()
+    use DataType::*;
+    let GemvBatched { a, x, y, .. } = arguments;
+    let stages = match [a.kind, x.kind, y.kind] {
+        [R32F, R32F, R32F] => gemv_stages::<f32, f32, f32>(arguments),
+        [R64F, R64F, R64F] => gemv_stages::<f64, f64, f64>(arguments),
+        [C32F, C32F, C32F] => gemv_stages::<Complex<f32>, Complex<f32>, Complex<f32>>(arguments),
+        [C64F, C64F, C64F] => gemv_stages::<Complex<f64>, Complex<f64>, Complex<f64>>(arguments),
+        [R16F, R16F, R16F] => gemv_stages::<f32, F16, F16>(arguments),
+        [R16F, R16F, R32F] => gemv_stages::<f32, F16, f32>(arguments),
+        [R16BF, R16BF, R16BF] => gemv_stages::<f32, BF16, BF16>(arguments),
+        [R16BF, R16BF, R32F] => gemv_stages::<f32, BF16, f32>(arguments),
+        _ => return None,
+    };
+    Some(Plan { stages })
+}
+
+fn gemv_stages<T, S, SY>(arguments: GemvBatched) -> Vec<Stage>
+where
+    T: Element,
+    S: Load<T>,
+    SY: Load<T> + Store<T>,
+{
+    let GemvBatched {
+        operation,
+        m,
+        n,
+        alpha,
+        a,
+        x,
+        incx,
+        beta,
+        y,
+        incy,
+        batch,
+    } = arguments;
+    let shape = Shape {
+        m,
+        n,
+        ld: a.ld,
+        band: (0, 0),
+        transposed: operation.transposes(),
+        conjugate: operation.conjugates(),
+    };
+    matrix_vector::stages::<T, S, S, SY>(Product {
+        columns: |data, shape| Columns::Full {
+            data,
+            ld: shape.ld,
+            rows: shape.m,
+        },
+        shape,
+        a: a.data.cast(),
+        x: x.data.cast(),
+        incx,
+        y: y.data.cast(),
+        incy,
+        alpha,
+        beta,
+        batch,
+    })
 }
 
 /// [`Trsm`](crate::level3::Trsm) for each item of a batch.

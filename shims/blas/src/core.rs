@@ -20,7 +20,7 @@ pub(crate) use finish::{Axpby, Finish, OnTriangle};
 pub use kernels::Accumulate;
 pub(crate) use kernels::Kernel;
 pub(crate) use pack::{Dense, Mirrored, Source};
-pub(crate) use scratch::{Buffer, with_scratch};
+pub(crate) use scratch::{Buffer, Shared, with_scratch};
 pub(crate) use tiles::{Grid, Items, Operands, parallelism, stage, stage_of};
 
 use std::ops::Range;

@@ -57,6 +57,19 @@ impl DataType {
         }
     }
 
+    /// The type of a real part.
+    pub fn real(self) -> DataType {
+        use DataType::*;
+        match self {
+            C32F => R32F,
+            C64F => R64F,
+            C16F => R16F,
+            C16BF => R16BF,
+            C8I => R8I,
+            kind => kind,
+        }
+    }
+
     /// Whether elements have an imaginary part.
     pub fn is_complex(self) -> bool {
         use DataType::*;

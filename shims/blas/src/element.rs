@@ -89,11 +89,11 @@ pub trait Element:
 }
 
 /// A real element type.
-pub trait Real: Element<Real = Self> + PartialOrd {
+pub trait Real: Element<Real = Self> + PartialOrd + Load<f64> + Store<f64> {
     /// Smallest positive normal number.
     const TINY: Self;
-    /// Largest finite number.
-    const HUGE: Self;
+    /// Infinity.
+    const INFINITY: Self;
     /// Distance of 1 and the next number.
     const EPSILON: Self;
 
@@ -157,7 +157,7 @@ macro_rules! real {
 
         impl Real for $t {
             const TINY: $t = $t::MIN_POSITIVE;
-            const HUGE: $t = $t::MAX;
+            const INFINITY: $t = $t::INFINITY;
             const EPSILON: $t = $t::EPSILON;
 
             #[inline(always)]

@@ -1,6 +1,13 @@
 //! Level 2: a matrix and vectors. Triangles can be stored in full matrices, bands or packed ([`Form`]).
 
-use crate::{Conjugation, Diagonal, Element, Form, Operation, Plan, Scalar, Symmetry, Triangle};
+use crate::columns::Columns;
+use crate::matrix_vector::{self, Product, Shape, Symmetric, Triangular};
+use crate::rank_one::Update;
+use crate::vector::Strided;
+use crate::{
+    AnyScalar, Conjugation, Diagonal, Element, Form, Operation, Plan, Pointers, Scalar, Symmetry,
+    Triangle,
+};
 
 /// `y = alpha op(A) x + beta y` for an m by n matrix.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +39,14 @@ pub struct Gemv<T> {
 /// # Safety
 /// The pointers are valid whenever the plan runs.
 pub unsafe fn gemv<T: Element>(arguments: Gemv<T>) -> Plan {
-    unimplemented!()
+    let full = |data, shape: &Shape| Columns::Full {
+        data,
+        ld: shape.ld,
+        rows: shape.m,
+    };
+    Plan {
+        stages: matrix_vector::stages::<T, T, T, T>(product(arguments, (0, 0), full)),
+    }
 }
 
 /// [`gemv`] for a band matrix: `gemv.a` has `kl + ku + 1` rows, one for each diagonal.
@@ -49,7 +63,17 @@ pub struct Gbmv<T> {
 /// # Safety
 /// The pointers are valid whenever the plan runs.
 pub unsafe fn gbmv<T: Element>(arguments: Gbmv<T>) -> Plan {
-    unimplemented!()
+    let Gbmv { gemv, kl, ku } = arguments;
+    let band = |data, shape: &Shape| Columns::Band {
+        data,
+        ld: shape.ld,
+        rows: shape.m,
+        kl: shape.band.0,
+        ku: shape.band.1,
+    };
+    Plan {
+        stages: matrix_vector::stages::<T, T, T, T>(product(gemv, (kl, ku), band)),
+    }
 }
 
 /// `A = alpha x y^T + A`, or `y^H` with `conjugation`.
@@ -80,7 +104,34 @@ pub struct Ger<T> {
 /// # Safety
 /// The pointers are valid whenever the plan runs.
 pub unsafe fn ger<T: Element>(arguments: Ger<T>) -> Plan {
-    unimplemented!()
+    let Ger {
+        conjugation,
+        m,
+        n,
+        alpha,
+        x,
+        incx,
+        y,
+        incy,
+        a,
+        lda,
+    } = arguments;
+    let update = Update {
+        matrix: Columns::Full {
+            data: a,
+            ld: lda,
+            rows: m,
+        },
+        rows: m,
+        columns: n,
+        alpha: alpha.erase(),
+        x: Strided::new(x, m, incx),
+        y: Strided::new(y, n, incy),
+        conjugate: conjugation == Conjugation::Conjugate,
+        twice: false,
+        real_diagonal: false,
+    };
+    update.plan()
 }
 
 /// `y = alpha A x + beta y` for a symmetric or Hermitian matrix (`symv`, `hemv`, `sbmv`, `hbmv`, `spmv`, `hpmv`).
@@ -113,7 +164,28 @@ pub struct Symv<T> {
 /// # Safety
 /// The pointers are valid whenever the plan runs.
 pub unsafe fn symv<T: Element>(arguments: Symv<T>) -> Plan {
-    unimplemented!()
+    let Symv {
+        symmetry,
+        form,
+        triangle,
+        n,
+        alpha,
+        a,
+        x,
+        incx,
+        beta,
+        y,
+        incy,
+    } = arguments;
+    matrix_vector::symmetric(Symmetric {
+        matrix: Columns::triangle(a, form, triangle, n),
+        symmetry,
+        n,
+        x: Strided::new(x, n, incx),
+        y: Strided::new(y, n, incy),
+        alpha: alpha.erase(),
+        beta: beta.erase(),
+    })
 }
 
 /// `A = alpha x x^T + A` on one triangle, full or packed (`syr`, `spr`, `her`, `hpr`). `S` is the type of `alpha`.
@@ -140,7 +212,22 @@ pub struct Syr<T, S> {
 /// # Safety
 /// The pointers are valid whenever the plan runs.
 pub unsafe fn syr<T: Element>(arguments: Syr<T, T>) -> Plan {
-    unimplemented!()
+    let Syr {
+        form,
+        triangle,
+        n,
+        alpha,
+        x,
+        incx,
+        a,
+    } = arguments;
+    rank_one(
+        Columns::triangle(a, form, triangle, n),
+        n,
+        alpha.erase(),
+        Strided::new(x, n, incx),
+        false,
+    )
 }
 
 /// `her`, `hpr`: `A = alpha x x^H + A`.
@@ -148,7 +235,22 @@ pub unsafe fn syr<T: Element>(arguments: Syr<T, T>) -> Plan {
 /// # Safety
 /// The pointers are valid whenever the plan runs.
 pub unsafe fn her<T: Element>(arguments: Syr<T, T::Real>) -> Plan {
-    unimplemented!()
+    let Syr {
+        form,
+        triangle,
+        n,
+        alpha,
+        x,
+        incx,
+        a,
+    } = arguments;
+    rank_one(
+        Columns::triangle(a, form, triangle, n),
+        n,
+        alpha.erase(),
+        Strided::new(x, n, incx),
+        true,
+    )
 }
 
 /// `A = alpha x y^T + alpha y x^T + A` on one triangle, full or packed; Hermitian: `alpha x y^H + conj(alpha) y x^H + A`.
@@ -179,7 +281,30 @@ pub struct Syr2<T> {
 /// # Safety
 /// The pointers are valid whenever the plan runs.
 pub unsafe fn syr2<T: Element>(arguments: Syr2<T>) -> Plan {
-    unimplemented!()
+    let Syr2 {
+        symmetry,
+        form,
+        triangle,
+        n,
+        alpha,
+        x,
+        incx,
+        y,
+        incy,
+        a,
+    } = arguments;
+    let update = Update {
+        matrix: Columns::triangle(a, form, triangle, n),
+        rows: n,
+        columns: n,
+        alpha: alpha.erase(),
+        x: Strided::new(x, n, incx),
+        y: Strided::new(y, n, incy),
+        conjugate: symmetry == Symmetry::Hermitian,
+        twice: true,
+        real_diagonal: symmetry == Symmetry::Hermitian && T::KIND.is_complex(),
+    };
+    update.plan()
 }
 
 /// A triangular matrix and a vector, which is replaced.
@@ -208,7 +333,7 @@ pub struct Trmv<T> {
 /// # Safety
 /// The pointers are valid whenever the plan runs.
 pub unsafe fn trmv<T: Element>(arguments: Trmv<T>) -> Plan {
-    unimplemented!()
+    triangular(arguments).multiply()
 }
 
 /// Solves `op(A) x = b`, where `x` holds `b` before (`trsv`, `tbsv`, `tpsv`). A zero on the diagonal gives infinities or NaN.
@@ -216,5 +341,89 @@ pub unsafe fn trmv<T: Element>(arguments: Trmv<T>) -> Plan {
 /// # Safety
 /// The pointers are valid whenever the plan runs.
 pub unsafe fn trsv<T: Element>(arguments: Trmv<T>) -> Plan {
-    unimplemented!()
+    triangular(arguments).solve()
+}
+
+fn product<T: Element>(
+    gemv: Gemv<T>,
+    band: (usize, usize),
+    columns: fn(*mut T, &Shape) -> Columns<T>,
+) -> Product<T, T, T> {
+    let Gemv {
+        operation,
+        m,
+        n,
+        alpha,
+        a,
+        lda,
+        x,
+        incx,
+        beta,
+        y,
+        incy,
+    } = gemv;
+    let shape = Shape {
+        m,
+        n,
+        ld: lda,
+        band,
+        transposed: operation.transposes(),
+        conjugate: operation.conjugates(),
+    };
+    Product {
+        columns,
+        shape,
+        a: Pointers::single(a),
+        x: Pointers::single(x),
+        incx,
+        y: Pointers::single(y),
+        incy,
+        alpha: alpha.erase(),
+        beta: beta.erase(),
+        batch: 1,
+    }
+}
+
+fn rank_one<T: Element>(
+    matrix: Columns<T>,
+    n: usize,
+    alpha: AnyScalar,
+    x: Strided<T>,
+    hermitian: bool,
+) -> Plan {
+    let real_diagonal = hermitian && T::KIND.is_complex();
+    Update {
+        matrix,
+        rows: n,
+        columns: n,
+        alpha,
+        x,
+        y: x,
+        conjugate: hermitian,
+        twice: false,
+        real_diagonal,
+    }
+    .plan()
+}
+
+fn triangular<T: Element>(arguments: Trmv<T>) -> Triangular<T> {
+    let Trmv {
+        form,
+        triangle,
+        operation,
+        diagonal,
+        n,
+        a,
+        x,
+        incx,
+    } = arguments;
+    Triangular {
+        matrix: Columns::triangle(a, form, triangle, n),
+        n,
+        transposed: operation.transposes(),
+        conjugate: operation.conjugates(),
+        unit: diagonal == Diagonal::Unit,
+        lower: triangle == Triangle::Lower,
+        x: Strided::new(x, n, incx),
+    }
 }

@@ -33,25 +33,33 @@
 //!   of 8-bit integers in `i32`, which wraps.
 
 pub mod batched;
+mod columns;
 pub mod complex;
 mod core;
 pub mod data_type;
 pub mod element;
 pub mod extra;
 pub mod factor;
+mod lanes;
 pub mod level1;
 pub mod level1_ex;
 pub mod level2;
 pub mod level3;
 pub mod matmul;
+mod matrix_vector;
 mod operands;
 pub mod options;
 pub mod plan;
 pub mod products;
+mod rank_one;
+mod reduce;
+mod rotations;
 pub mod scalar;
 mod simd;
 mod storage;
 mod triangular;
+mod vector;
+mod vector_routines;
 
 pub use complex::Complex;
 pub use data_type::DataType;

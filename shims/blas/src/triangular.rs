@@ -4,7 +4,7 @@
 //! upper one read backwards. Strides express both.
 
 use crate::batched::TrsmBatched;
-use crate::core::{Axpby, Dense, Region, parallelism, product, stage_of, with_scratch};
+use crate::core::{Axpby, Dense, Region, Shared, parallelism, product, stage_of, with_scratch};
 use crate::level3::Trmm;
 use crate::simd::{self, Task};
 use crate::{Diagonal, Element, Operation, Plan, Side, Triangle};
@@ -280,20 +280,6 @@ pub(crate) fn multiply<T: Element>(arguments: Trmm<T>) -> Plan {
             cost::<T>(form.n) * width.min(form.columns) as f64,
             run,
         )],
-    }
-}
-
-/// A value with addresses that tasks share.
-pub(crate) struct Shared<T>(pub(crate) T);
-
-// SAFETY: the caller of a routine vouches for the memory, and tasks write disjoint elements.
-unsafe impl<T> Send for Shared<T> {}
-// SAFETY: as above.
-unsafe impl<T> Sync for Shared<T> {}
-
-impl<T: Copy> Shared<T> {
-    pub(crate) fn get(&self) -> T {
-        self.0
     }
 }
 

@@ -2,7 +2,13 @@
 
 #[path = "blas/exact.rs"]
 mod exact;
+#[path = "blas/level1.rs"]
+mod level1;
+#[path = "blas/level2.rs"]
+mod level2;
 #[path = "blas/level3.rs"]
 mod level3;
+#[path = "blas/matrix.rs"]
+mod matrix;
 #[path = "blas/run.rs"]
 mod run;

@@ -65,3 +65,17 @@ impl<T: Copy> Buffer<T> {
         UnsafeCell::raw_get(self.0.as_ptr())
     }
 }
+
+/// A value with addresses that tasks share.
+pub(crate) struct Shared<T>(pub(crate) T);
+
+// SAFETY: the caller of a routine vouches for the memory, and tasks write disjoint elements.
+unsafe impl<T> Send for Shared<T> {}
+// SAFETY: as above.
+unsafe impl<T> Sync for Shared<T> {}
+
+impl<T: Copy> Shared<T> {
+    pub(crate) fn get(&self) -> T {
+        self.0
+    }
+}

@@ -81,8 +81,14 @@ impl Exact {
 
     /// The real part alone.
     pub(crate) fn real(self) -> Exact {
+        let size = if self.size.is_nan() {
+            self.re.0.abs()
+        } else {
+            self.size
+        };
         Exact {
             im: Double::default(),
+            size,
             ..self
         }
     }

@@ -2,7 +2,17 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use margay_blas::{Complex, Element, Plan, Stage};
+use margay_blas::{Complex, Diagonal, Element, Operation, Plan, Scalar, Side, Stage, Triangle};
+
+pub(crate) const OPERATIONS: [Operation; 4] = [
+    Operation::None,
+    Operation::Transpose,
+    Operation::Adjoint,
+    Operation::Conjugate,
+];
+pub(crate) const TRIANGLES: [Triangle; 2] = [Triangle::Lower, Triangle::Upper];
+pub(crate) const SIDES: [Side; 2] = [Side::Left, Side::Right];
+pub(crate) const DIAGONALS: [Diagonal; 2] = [Diagonal::Stored, Diagonal::Unit];
 
 /// A generator of random numbers.
 pub(crate) struct Random(u64);
@@ -157,5 +167,17 @@ pub(crate) fn check_gaps<T: Element>(matrix: &[T], rows: usize, ld: usize) {
                 "element {index} between columns was written"
             );
         }
+    }
+}
+
+/// A scalar, by value or by address.
+pub(crate) fn scalar<T>(random: &mut Random, value: &T) -> Scalar<T>
+where
+    T: Copy,
+{
+    if random.below(2) == 0 {
+        Scalar::Value(*value)
+    } else {
+        Scalar::At(value)
     }
 }
