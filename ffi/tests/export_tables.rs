@@ -2,6 +2,8 @@
 //! request, in the way that a runtime calls them.
 
 mod common;
+#[path = "export_tables/native.rs"]
+mod native;
 
 use std::ffi::c_void;
 use std::sync::OnceLock;

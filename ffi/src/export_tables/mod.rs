@@ -10,6 +10,7 @@
 #[cfg(feature = "export-table-integrity")]
 mod integrity;
 mod modules;
+mod native;
 
 use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_void};
@@ -20,7 +21,7 @@ use margay::Runtime;
 
 use crate::activity;
 use crate::context_storage as storage;
-use crate::convert::{FromAbi, In, OptOut, Out};
+use crate::convert::{FromAbi, In, OptOut, Out, read_array};
 use crate::guard::{self, Call, DefaultStream, ERROR_LOG_SWITCH};
 use crate::handles::handle_of;
 use crate::jit_options::JitOptions;
@@ -75,7 +76,7 @@ fn find(id: &[u8; 16]) -> Option<*const c_void> {
 type TableOf = fn() -> *const c_void;
 
 /// The tables with their identifiers, in the byte order of `CUuuid`.
-static TABLES: [([u8; 16], TableOf); 10] = [
+static TABLES: [([u8; 16], TableOf); 11] = [
     (
         0x6bd5fb6c_5bf4_e74a_8987_d93912fd9df9_u128.to_be_bytes(),
         || CUDART_INTERFACE.start(),
@@ -113,6 +114,7 @@ static TABLES: [([u8; 16], TableOf); 10] = [
         || MODULE_FUNCTIONS.start(),
     ),
     (margay_activity::interface::TABLE, activity::start),
+    (native::ID, || native::NATIVE_KERNELS.start()),
 ];
 
 static CUDART_INTERFACE: Table<13> = Table::sized::<0>()

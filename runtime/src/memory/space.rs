@@ -601,6 +601,45 @@ impl AddressSpace {
         true
     }
 
+    /// Returns whether all `bytes` bytes at `address` are in allocations or registrations that kernels may read or, if
+    /// `writes` is true, write. The bytes may be in several adjacent mappings or in several adjacent registrations.
+    pub fn permits(&self, address: u64, bytes: u64, writes: bool) -> bool {
+        let refused = match writes {
+            true => UNALLOCATED | READ_ONLY | CONSTANT,
+            false => UNALLOCATED,
+        };
+        self.kind_of(address, bytes, refused).is_some()
+    }
+
+    /// Returns the kind of the memory that contains all `bytes` bytes at `address`: one allocation, or several adjacent
+    /// mappings or registrations. Returns `None` if there is no such memory, or if it has one of the flags `refused`.
+    pub(crate) fn kind_of(&self, address: u64, bytes: u64, refused: u32) -> Option<MemoryKind> {
+        let end = address.checked_add(bytes)?;
+        let index = self.index.read();
+        let (mut at, mut kind) = (address, None);
+        while at < end {
+            let found = index.range(..=at).next_back();
+            let found = found.map(|(_, record)| record.allocation);
+            let found = found.filter(|found| found.holds(at, 1))?;
+            let joins = matches!(found.kind, MemoryKind::Mapped | MemoryKind::Registered);
+            if found.flags & refused != 0 || kind.is_some_and(|kind| kind != found.kind || !joins) {
+                return None;
+            }
+            (at, kind) = (found.end(), Some(found.kind));
+        }
+        kind
+    }
+
+    /// Returns whether at least one of the `bytes` bytes at `address` is in an allocation, in a registration or in the
+    /// range that is reserved for device memory.
+    pub(crate) fn touches(&self, address: u64, bytes: u64) -> bool {
+        let last = address.saturating_add(bytes.saturating_sub(1));
+        let index = self.index.read();
+        let found = index.range(..=last).next_back();
+        let in_record = found.is_some_and(|(_, record)| record.allocation.end() > address);
+        in_record || address < self.base + self.len && last >= self.base
+    }
+
     /// Returns whether `address` is in a recently freed allocation and in no current allocation, or in memory of a
     /// graph that has the flag [`UNALLOCATED`].
     pub fn was_freed(&self, address: u64) -> bool {

@@ -80,6 +80,12 @@ impl Visible {
         permitted.then_some((found.base, found.size))
     }
 
+    /// Returns whether all `bytes` bytes at `address` are in allocations or registrations that a kernel may read or, if
+    /// `writes` is true, write.
+    pub fn permits(&self, address: u64, bytes: u64, writes: bool) -> bool {
+        self.space.permits(address, bytes, writes)
+    }
+
     /// Returns the start and size of the variable in constant memory that contains all `bytes` bytes at `address`.
     pub fn constant(&self, address: u64, bytes: u64) -> Option<(u64, u64)> {
         let found = self.space.find(address)?;
