@@ -138,6 +138,7 @@ functions! {
     retain_primary c"cuDevicePrimaryCtxRetain" (*mut usize, c_int);
     wait_context c"cuCtxSynchronize" ();
     wait_stream c"cuStreamSynchronize" (usize);
+    capture_status c"cuStreamIsCapturing" (usize, *mut u32);
     copy c"cuMemcpy" (usize, usize, usize);
     copy_async c"cuMemcpyAsync" (usize, usize, usize, usize);
     copy_2d c"cuMemcpy2DUnaligned_v2" (*const Copy2d);
@@ -176,6 +177,14 @@ impl Driver {
     pub(crate) fn wait(&self, stream: usize) -> Result<(), Status> {
         // SAFETY: the driver checks the stream.
         status_of(unsafe { (self.wait_stream)(stream) })
+    }
+
+    /// Whether the work of a stream is captured in a graph.
+    pub(crate) fn is_capturing(&self, stream: usize) -> bool {
+        const ACTIVE: u32 = 1;
+        let mut status = 0;
+        // SAFETY: the variable is valid, and the driver checks the stream.
+        unsafe { (self.capture_status)(stream, &raw mut status) == 0 && status == ACTIVE }
     }
 
     /// Whether a range is memory that kernels may access.

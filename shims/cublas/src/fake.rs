@@ -1,4 +1,4 @@
-//! A driver for tests: all memory is device memory, and work is done when it is submitted.
+//! A driver for tests: the memory of the process is device memory, and work is done when it is submitted.
 
 use std::ffi::{c_int, c_void};
 
@@ -24,8 +24,11 @@ unsafe extern "C" fn launch(_stream: usize, _per_thread: u32, kernel: *const Ker
 /// Addresses below this one belong to no memory.
 const FIRST: usize = 1 << 16;
 
-unsafe extern "C" fn memory(address: *const c_void, _bytes: usize) -> u32 {
-    u32::from(address.addr() >= FIRST)
+unsafe extern "C" fn memory(address: *const c_void, bytes: usize) -> u32 {
+    let first = address.cast::<u8>();
+    let last = first.wrapping_add(bytes - 1);
+    let readable = |place| crate::host::read::<u8>(place).is_some();
+    u32::from(address.addr() >= FIRST && bytes < 1 << 40 && readable(first) && readable(last))
 }
 
 static NATIVE: Native = Native {
@@ -74,6 +77,12 @@ unsafe extern "C" fn retain(place: *mut usize, _: c_int) -> u32 {
 }
 
 unsafe extern "C" fn number(_: usize) -> u32 {
+    0
+}
+
+unsafe extern "C" fn status(_: usize, place: *mut u32) -> u32 {
+    // SAFETY: the caller passes a variable.
+    unsafe { place.write(0) };
     0
 }
 
@@ -137,6 +146,7 @@ pub(crate) fn driver() -> Driver {
         retain_primary: retain,
         wait_context: nothing,
         wait_stream: number,
+        capture_status: status,
         copy,
         copy_async,
         copy_2d,

@@ -365,7 +365,7 @@ where
     let mut memory = Memory::default();
     let vectors = pair(n, (x, incx), (y, incy), Use::Both, &mut memory)?;
     if call.settings.device_pointers {
-        memory.add(Access::Bounds, param, size_of::<T>(), Shape::packed(5));
+        memory.add(Access::Read, param, size_of::<T>(), Shape::packed(5));
         // SAFETY: the driver checks the memory before the plan runs.
         return call.launch(memory, || unsafe { level1::rotm(vectors, param) });
     }

@@ -316,7 +316,7 @@ fn on_variables<const N: usize>(
     if call.settings.device_pointers {
         let mut memory = Memory::default();
         for (place, kind, count) in operands {
-            memory.add(Access::Bounds, place, kind.size(), Shape::packed(count));
+            memory.add(Access::Read, place, kind.size(), Shape::packed(count));
             memory.add(Access::Write, place, kind.size(), Shape::packed(count));
         }
         let places = operands.map(|(data, kind, _)| AnyPlace { data, kind });
@@ -398,7 +398,7 @@ pub(crate) unsafe fn rotm(
     let x = vector(&mut memory, UPDATE, n, x, x_type, incx);
     let y = vector(&mut memory, UPDATE, n, y, y_type, incy);
     let (data, kept) = if call.settings.device_pointers {
-        memory.add(Access::Bounds, param, param_type.size(), Shape::packed(5));
+        memory.add(Access::Read, param, param_type.size(), Shape::packed(5));
         (param.cast_mut(), None)
     } else {
         // Five elements of the widest type.

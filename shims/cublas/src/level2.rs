@@ -104,8 +104,8 @@ pub(crate) unsafe fn gbmv<T: Scalars>(
     let size = size_of::<T>();
     if may_be_nonzero(&alpha) {
         let columns = n.min(m.saturating_add(ku));
-        memory.add(Access::Bounds, a, size, Shape::matrix(kl + ku + 1, columns, lda));
-        memory.add(Access::Bounds, x, size, Shape::vector(of_x, incx));
+        memory.add(Access::Read, a, size, Shape::matrix(kl + ku + 1, columns, lda));
+        memory.add(Access::Read, x, size, Shape::vector(of_x, incx));
     }
     memory.output(y, size, Shape::vector(of_y, incy), may_be_nonzero(&beta));
     let gemv = Gemv {
@@ -134,13 +134,9 @@ fn shape_of(form: Form, n: usize) -> Shape {
     }
 }
 
-/// Adds a triangular or symmetric matrix. All elements of the packed form are read; of the other forms some are not.
+/// Adds a triangular or symmetric matrix.
 fn add_triangle<T>(memory: &mut Memory, form: Form, n: usize, a: *const T, writes: bool) {
-    let access = match form {
-        Form::Packed => Access::Read,
-        _ => Access::Bounds,
-    };
-    memory.add(access, a, size_of::<T>(), shape_of(form, n));
+    memory.add(Access::Read, a, size_of::<T>(), shape_of(form, n));
     if writes {
         memory.add(Access::Write, a, size_of::<T>(), shape_of(form, n));
     }
@@ -312,7 +308,7 @@ fn triangular<T: Scalars>(
         return Ok(());
     }
     let mut memory = Memory::default();
-    memory.add(Access::Bounds, a, size_of::<T>(), shape_of(form, n));
+    memory.add(Access::Read, a, size_of::<T>(), shape_of(form, n));
     memory.update(x, size_of::<T>(), Shape::vector(n, incx));
     let arguments = Trmv {
         form,

@@ -66,7 +66,7 @@ macro_rules! rank_k {
             if may_be_nonzero(&alpha) {
                 memory.add(Access::Read, a, size_of::<T>(), Shape::matrix(rows, columns, lda));
             }
-            memory.partial_output(c, size_of::<T>(), Shape::matrix(n, n, ldc));
+            memory.update(c, size_of::<T>(), Shape::matrix(n, n, ldc));
             let arguments = Syrk { triangle, operation, n, k, alpha, a, lda, beta, c, ldc };
             // SAFETY: the driver checks the memory before the plan runs.
             call.launch(memory, || unsafe { level3::$name(arguments) })
@@ -115,7 +115,7 @@ macro_rules! rank_2k {
                 memory.add(Access::Read, a, size_of::<T>(), Shape::matrix(rows, columns, lda));
                 memory.add(Access::Read, b, size_of::<T>(), Shape::matrix(rows, columns, ldb));
             }
-            memory.partial_output(c, size_of::<T>(), Shape::matrix(n, n, ldc));
+            memory.update(c, size_of::<T>(), Shape::matrix(n, n, ldc));
             let arguments = Syr2k { triangle, operation, n, k, alpha, a, lda, b, ldb, beta, c, ldc };
             // SAFETY: the driver checks the memory before the plan runs.
             call.launch(memory, || unsafe { level3::$name(arguments) })
@@ -163,7 +163,7 @@ macro_rules! symmetric_products {
             need(!c.is_null(), 11)?;
             let size = size_of::<T>();
             if may_be_nonzero(&alpha) {
-                memory.add(Access::Bounds, a, size, Shape::matrix(order, order, lda));
+                memory.add(Access::Read, a, size, Shape::matrix(order, order, lda));
                 memory.add(Access::Read, b, size, Shape::matrix(m, n, ldb));
             }
             memory.output(c, size, Shape::matrix(m, n, ldc), may_be_nonzero(&beta));
@@ -299,7 +299,7 @@ pub(crate) unsafe fn trsm<T: Scalars>(
     let order = options.order;
     let nonzero = may_be_nonzero(&alpha);
     if nonzero {
-        memory.add(Access::Bounds, a, size_of::<T>(), Shape::matrix(order, order, lda));
+        memory.add(Access::Read, a, size_of::<T>(), Shape::matrix(order, order, lda));
     }
     memory.output(b, size_of::<T>(), Shape::matrix(m, n, ldb), nonzero);
     let arguments = Trsm {
@@ -351,7 +351,7 @@ pub(crate) unsafe fn trmm<T: Scalars>(
     need(!c.is_null(), 12)?;
     let order = options.order;
     if may_be_nonzero(&alpha) {
-        memory.add(Access::Bounds, a, size_of::<T>(), Shape::matrix(order, order, lda));
+        memory.add(Access::Read, a, size_of::<T>(), Shape::matrix(order, order, lda));
         memory.add(Access::Read, b, size_of::<T>(), Shape::matrix(m, n, ldb));
     }
     memory.add(Access::Write, c, size_of::<T>(), Shape::matrix(m, n, ldc));
@@ -557,7 +557,7 @@ pub(crate) unsafe fn tpttr<T: Scalars>(
     }
     let mut memory = Memory::default();
     memory.add(Access::Read, ap, size_of::<T>(), Shape::packed_triangle(n));
-    memory.partial_output(a, size_of::<T>(), Shape::matrix(n, n, lda));
+    memory.update(a, size_of::<T>(), Shape::matrix(n, n, lda));
     // SAFETY: the driver checks the memory before the plan runs.
     call.launch(memory, || unsafe { extra::tpttr(triangle, n, ap, a, lda) })
 }
@@ -578,7 +578,7 @@ pub(crate) unsafe fn trttp<T: Scalars>(
         return Ok(());
     }
     let mut memory = Memory::default();
-    memory.add(Access::Bounds, a, size_of::<T>(), Shape::matrix(n, n, lda));
+    memory.add(Access::Read, a, size_of::<T>(), Shape::matrix(n, n, lda));
     memory.add(Access::Write, ap, size_of::<T>(), Shape::packed_triangle(n));
     // SAFETY: the driver checks the memory before the plan runs.
     call.launch(memory, || unsafe { extra::trttp(triangle, n, a, lda, ap) })
@@ -611,7 +611,7 @@ fn update_ex<S: Kind>(
     if any_may_be_nonzero(&alpha) {
         memory.add(Access::Read, a, a_type.size(), Shape::matrix(rows, columns, lda));
     }
-    memory.partial_output(c, c_type.size(), Shape::matrix(n, n, ldc));
+    memory.update(c, c_type.size(), Shape::matrix(n, n, ldc));
     let arguments = SyrkEx {
         triangle,
         operation,

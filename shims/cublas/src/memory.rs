@@ -1,8 +1,7 @@
 //! The ranges of memory that a call accesses, computed from dimensions and strides.
 //!
-//! The driver checks the ranges before a kernel runs. In checking runs it also reports reads of uninitialised memory, so
-//! a range that is only partly read (a matrix with gaps between its columns, a triangle) is not a read but a
-//! [`Access::Bounds`].
+//! The driver checks the ranges before a kernel runs. In checking runs it also reports ranges that are read although none of
+//! their bytes has been written, so a range may have gaps, such as those between the columns of a matrix.
 
 use std::ffi::c_void;
 
@@ -14,13 +13,14 @@ use crate::status::{Failure, Status};
 /// What a kernel does with a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// It reads all bytes.
+    /// It reads bytes.
     Read,
     /// It writes bytes.
     Write,
-    /// It may access bytes; only the bounds are checked.
-    Bounds,
 }
+
+/// The largest range in bytes: the size of a process's address space.
+const LARGEST: i64 = 1 << 47;
 
 /// The ranges of a call.
 #[derive(Debug, Default)]
@@ -80,12 +80,6 @@ impl Shape {
         }
     }
 
-    /// Whether there are no unused elements between the first and the last.
-    fn is_dense(self) -> bool {
-        let columns = self.columns <= 1 || self.ld == self.rows;
-        columns && (self.items <= 1 || usize::try_from(self.stride) == Ok(self.rows * self.columns))
-    }
-
     /// Returns the offset of the first element in memory (negative for a negative stride), and the number of elements
     /// from there to the end; `None` if a number does not fit.
     fn extent(self) -> Option<(i64, i64)> {
@@ -114,13 +108,13 @@ impl Memory {
         if count == 0 {
             return;
         }
+        if count > LARGEST {
+            self.too_large = true;
+            return;
+        }
         let Some(address) = start.addr().checked_add_signed(first as isize) else {
             self.too_large = true;
             return;
-        };
-        let access = match access {
-            Access::Read if !shape.is_dense() => Access::Bounds,
-            access => access,
         };
         self.ranges.push(Range {
             address: address as *const c_void,
@@ -141,12 +135,6 @@ impl Memory {
         if beta {
             self.add(Access::Read, start, size, shape);
         }
-        self.add(Access::Write, start, size, shape);
-    }
-
-    /// Adds a result of which only a part is read or written, such as a triangle.
-    pub(crate) fn partial_output<T>(&mut self, start: *const T, size: usize, shape: Shape) {
-        self.add(Access::Bounds, start, size, shape);
         self.add(Access::Write, start, size, shape);
     }
 
@@ -181,13 +169,13 @@ mod tests {
     #[test]
     fn extents_are_those_of_the_elements() {
         let matrix = Shape::matrix(3, 4, 10);
-        assert_eq!(ranges(Access::Read, 1000, 8, matrix), [(1000, 8 * 33, 2)]);
+        assert_eq!(ranges(Access::Read, 1000, 8, matrix), [(1000, 8 * 33, 0)]);
         let dense = Shape::matrix(3, 4, 3);
         assert_eq!(ranges(Access::Read, 1000, 4, dense), [(1000, 48, 0)]);
         assert_eq!(ranges(Access::Read, 1000, 4, dense.batch(5, 12)), [(1000, 240, 0)]);
         assert_eq!(ranges(Access::Write, 1000, 4, dense.batch(3, -20)), [(840, 208, 1)]);
-        assert_eq!(ranges(Access::Read, 1000, 4, Shape::vector(5, -2)), [(1000, 36, 2)]);
-        assert_eq!(ranges(Access::Read, 1000, 4, Shape::vector(5, 0)), [(1000, 4, 2)]);
+        assert_eq!(ranges(Access::Read, 1000, 4, Shape::vector(5, -2)), [(1000, 36, 0)]);
+        assert_eq!(ranges(Access::Read, 1000, 4, Shape::vector(5, 0)), [(1000, 4, 0)]);
         assert_eq!(ranges(Access::Read, 1000, 4, Shape::packed_triangle(4)), [(1000, 40, 0)]);
         assert_eq!(ranges(Access::Read, 1000, 4, Shape::matrix(0, 4, 1)), []);
     }

@@ -34,4 +34,4 @@ mod emit;
 mod parse;
 
 pub use emit::{functions, trampolines};
-pub use parse::{Entry, Form, Library, Parameter, Returns, entries, types_of};
+pub use parse::{Entry, Form, Library, Parameter, Returns, entries, missing_families, types_of};

@@ -104,6 +104,13 @@ pub fn entries(library: Library) -> Vec<Entry> {
     all
 }
 
+/// Returns the names of the families without an implementation, as the list writes them.
+pub fn missing_families(library: Library) -> Vec<String> {
+    let lines = library.list().lines().filter(|line| line.ends_with("= missing"));
+    let names = lines.filter_map(|line| line.split_whitespace().next());
+    names.map(|name| format!("cublas{name}")).collect()
+}
+
 /// Returns the types `T`, `R` and `U` of a code.
 pub fn types_of(code: &str) -> Option<[&'static str; 3]> {
     Some(match code {

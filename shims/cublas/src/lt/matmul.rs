@@ -354,7 +354,7 @@ impl Problem {
         let (rows, columns) = if self.d.order == 1 { (n, m) } else { (m, n) };
         need(ld >= rows && ld % multiple == 0, 0)?;
         let writes = matches!(activation, Activation::Relu | Activation::Gelu);
-        let access = if writes { Access::Write } else { Access::Bounds };
+        let access = if writes { Access::Write } else { Access::Read };
         if real {
             let (shape, size) = match bits {
                 true => {

@@ -115,12 +115,6 @@ impl Operand {
                 return;
             }
         };
-        let tiles = !matches!(self.matrix.order, Order::Column | Order::Row);
-        let access = match access {
-            // Tiles have elements that do not belong to the matrix.
-            Access::Read if tiles => Access::Bounds,
-            access => access,
-        };
         let shape = self.shape().batch(self.batch, stride);
         let size = self.matrix.kind.size();
         if self.matrix.plane == 0 {
