@@ -3,6 +3,7 @@
 use std::ffi::c_void;
 
 use crate::driver::{Copy2d, driver, status_of};
+use crate::host;
 use crate::status::{Failure, Outcome, Status, need};
 
 /// A copy of `height` pieces of `width` bytes. The distances of pieces are in bytes.
@@ -85,12 +86,30 @@ impl Copy {
         Ok(Some(copy))
     }
 
+    /// Whether the first and the last byte of the source and of the target are readable. (Device memory is memory of the
+    /// process.)
+    fn is_mapped(&self) -> bool {
+        let ends = |start: usize, step: usize| {
+            let last = start.wrapping_add((self.height - 1) * step + self.width - 1);
+            [start, last].map(|place| host::read(place as *const u8).is_some())
+        };
+        let target = ends(self.target, self.target_step);
+        ends(self.source, self.source_step) == [true; 2] && target == [true; 2]
+    }
+
     fn run(self, when: When) -> Outcome {
         if self.source == 0 || self.target == 0 {
             return Err(Status::MAPPING_ERROR.into());
         }
         let driver = driver()?;
         driver.enter(0)?;
+        let is_captured = |when| match when {
+            When::Now => false,
+            When::In(stream) => driver.is_capturing(stream),
+        };
+        if !self.is_mapped() && !is_captured(when) {
+            return Err(Status::MAPPING_ERROR.into());
+        }
         let code = if self.height == 1 {
             match when {
                 // SAFETY: the driver checks the addresses.

@@ -69,7 +69,7 @@ fn parameters_are_those_of_the_headers() {
             let entry = ours.get(&(name, toolkit));
             let entry = entry.unwrap_or_else(|| panic!("{name} is not listed for CUDA {toolkit}"));
             seen.insert((name, toolkit));
-            let Some((result, parameters)) = declared else {
+            let Some((result, parameters)) = declared.filter(|_| !entry.missing) else {
                 continue;
             };
             let (our_result, our_parameters) = classes(entry);

@@ -46,7 +46,8 @@ struct Places {
 }
 
 /// Returns an argument for a parameter.
-fn argument(random: &mut Random, kind: &str, arrays: bool, places: &Places) -> usize {
+fn argument(random: &mut Random, kind: &str, entry: &Entry, places: &Places) -> usize {
+    let arrays = entry.kinds.contains("**") || entry.kinds.contains("@@");
     const UNMAPPED: usize = 0x5a5a_5a58;
     let minus = -1_isize as usize;
     // The extents of matrices behind arrays of addresses are not known before they are read.
@@ -61,8 +62,11 @@ fn argument(random: &mut Random, kind: &str, arrays: bool, places: &Places) -> u
         "f32" => 0,
         "usize" => {
             let mut choices = vec![0, 1, 64, 256, memory, UNMAPPED, usize::MAX];
-            choices.extend(&places.descriptors);
-            choices.extend(&places.handles);
+            // A size that is too large must not make a function overwrite what follows a descriptor.
+            if !entry.name.ends_with("Init_internal") {
+                choices.extend(&places.descriptors);
+                choices.extend(&places.handles);
+            }
             random.of(&choices)
         }
         _ => random.of(&[0, UNMAPPED, usize::MAX - 3, memory, memory, memory + 64, memory + 8]),
@@ -107,15 +111,16 @@ fn places() -> Places {
         make("cublasLtMatrixTransformDescCreate", &[0]),
     ];
     let _ = call(entry("cublasInit"), &[0; MOST], 0.0);
+    let memory = Buffer::of_addresses();
+    crate::fake::restrict(memory.address(), size_of::<Buffer>());
     Places {
         handles,
-        memory: Buffer::of_addresses(),
+        memory,
         descriptors,
     }
 }
 
 fn walk(entry: &Entry, random: &mut Random, places: &Places) {
-    let arrays = entry.kinds.contains("**") || entry.kinds.contains("@@");
     let mut arguments = [0; MOST];
     let mut index = 0;
     match entry.form {
@@ -124,7 +129,7 @@ fn walk(entry: &Entry, random: &mut Random, places: &Places) {
         _ => {}
     }
     for kind in entry.kinds.split_whitespace() {
-        arguments[index] = argument(random, kind, arrays, places);
+        arguments[index] = argument(random, kind, entry, places);
         index += 1;
     }
     if entry.name.starts_with("cublasLtMatmul") || entry.name == "cublasLtMatrixTransform" {
