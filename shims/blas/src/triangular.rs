@@ -189,6 +189,41 @@ fn cost<T: Element>(n: usize) -> f64 {
     n as f64 * n as f64 * if T::KIND.is_complex() { 4.0 } else { 1.0 } / 20.0 + n as f64
 }
 
+/// A problem with a triangular matrix: which matrix it is, and the size of the other one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Problem {
+    pub(crate) side: Side,
+    pub(crate) triangle: Triangle,
+    pub(crate) operation: Operation,
+    pub(crate) diagonal: Diagonal,
+    pub(crate) m: usize,
+    pub(crate) n: usize,
+}
+
+/// Solves a problem on the calling thread; the solution replaces `b`.
+///
+/// # Safety
+/// The matrices can be accessed.
+pub(crate) unsafe fn solve_now<T: Element>(
+    problem: Problem,
+    a: *const T,
+    lda: usize,
+    b: *mut T,
+    ldb: usize,
+) {
+    let Problem {
+        side,
+        triangle,
+        operation,
+        diagonal,
+        m,
+        n,
+    } = problem;
+    let form = Form::new(side, triangle, operation, diagonal, m, n);
+    // SAFETY: the caller's condition.
+    unsafe { solve_lower(form.lower(a, lda), form.panel(b, ldb)) };
+}
+
 /// Solves `op(A) X = alpha B` or `X op(A) = alpha B` for each item of a batch.
 pub(crate) fn solve<T: Element>(arguments: TrsmBatched<T>) -> Plan {
     let TrsmBatched {

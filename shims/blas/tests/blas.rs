@@ -2,6 +2,10 @@
 
 #[path = "blas/exact.rs"]
 mod exact;
+#[path = "blas/extra.rs"]
+mod extra;
+#[path = "blas/factor.rs"]
+mod factor;
 #[path = "blas/level1.rs"]
 mod level1;
 #[path = "blas/level2.rs"]

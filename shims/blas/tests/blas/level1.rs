@@ -167,7 +167,7 @@ fn reductions<T: Element>(random: &mut Random, n: usize) {
 }
 
 /// The index that a plan writes, in both widths.
-fn index(plan: impl Fn(IndexAt) -> Plan) -> usize {
+fn index(mut plan: impl FnMut(IndexAt) -> Plan) -> usize {
     let (mut narrow, mut wide) = (-1i32, -1i64);
     plan(IndexAt::I32(&mut narrow)).run();
     plan(IndexAt::I64(&mut wide)).run();
@@ -554,9 +554,9 @@ fn modified_rotations() {
     }
 }
 
-fn vector<T>(values: &[T], kind: DataType) -> AnyVector {
+fn vector<T>(values: &mut [T], kind: DataType) -> AnyVector {
     AnyVector {
-        data: values.as_ptr().cast_mut().cast(),
+        data: values.as_mut_ptr().cast(),
         kind,
         increment: 1,
     }
@@ -572,15 +572,15 @@ fn place<T>(value: &mut T, kind: DataType) -> AnyPlace {
 #[test]
 fn half_precision_vectors_compute_in_single_precision() {
     use DataType::{R16BF, R16F, R32F};
-    let x: Vec<f16> = [1.0, 2.0, -3.0, 1024.0].map(f16::from_f32).to_vec();
+    let mut x: Vec<f16> = [1.0, 2.0, -3.0, 1024.0].map(f16::from_f32).to_vec();
     let mut y: Vec<f16> = [0.5, 0.25, 2.0, 0.001].map(f16::from_f32).to_vec();
     let mut result = f16::NAN;
     // SAFETY: the vectors live until the plans have run.
     unsafe {
         level1_ex::dot(
             4,
-            vector(&x, R16F),
-            vector(&y, R16F),
+            vector(&mut x, R16F),
+            vector(&mut y, R16F),
             Conjugation::Plain,
             place(&mut result, R16F),
             R32F,
@@ -591,36 +591,43 @@ fn half_precision_vectors_compute_in_single_precision() {
             result,
             f16::from_f32(-5.0 + 1024.0 * f16::from_f32(0.001).to_f32())
         );
-        level1_ex::nrm2(4, vector(&x, R16F), place(&mut result, R16F), R32F)
+        level1_ex::nrm2(4, vector(&mut x, R16F), place(&mut result, R16F), R32F)
             .unwrap()
             .run();
         assert_eq!(result, f16::from_f32((14.0f32 + 1024.0 * 1024.0).sqrt()));
-        level1_ex::asum(4, vector(&x, R16F), place(&mut result, R16F), R32F)
+        level1_ex::asum(4, vector(&mut x, R16F), place(&mut result, R16F), R32F)
             .unwrap()
             .run();
         assert_eq!(result, f16::from_f32(1030.0));
         let alpha = AnyScalar::Value(Complex::new(2.0, 0.0));
-        level1_ex::axpy(4, alpha, R32F, vector(&x, R16F), vector(&y, R16F), R32F)
-            .unwrap()
-            .run();
+        level1_ex::axpy(
+            4,
+            alpha,
+            R32F,
+            vector(&mut x, R16F),
+            vector(&mut y, R16F),
+            R32F,
+        )
+        .unwrap()
+        .run();
         assert_eq!(y, [2.5, 4.25, -4.0, 2048.0].map(f16::from_f32));
-        level1_ex::scal(4, alpha, R32F, vector(&y, R16F), R32F)
+        level1_ex::scal(4, alpha, R32F, vector(&mut y, R16F), R32F)
             .unwrap()
             .run();
         assert_eq!(y, [5.0, 8.5, -8.0, 4096.0].map(f16::from_f32));
         assert_eq!(
-            index(|at| level1_ex::iamax(4, vector(&x, R16F), at).unwrap()),
+            index(|at| level1_ex::iamax(4, vector(&mut x, R16F), at).unwrap()),
             4
         );
         assert_eq!(
-            index(|at| level1_ex::iamin(4, vector(&x, R16F), at).unwrap()),
+            index(|at| level1_ex::iamin(4, vector(&mut x, R16F), at).unwrap()),
             1
         );
-        level1_ex::swap(4, vector(&x, R16F), vector(&y, R16F))
+        level1_ex::swap(4, vector(&mut x, R16F), vector(&mut y, R16F))
             .unwrap()
             .run();
         assert_eq!(x[3], f16::from_f32(4096.0));
-        level1_ex::copy(4, vector(&x, R16F), vector(&y, R16F))
+        level1_ex::copy(4, vector(&mut x, R16F), vector(&mut y, R16F))
             .unwrap()
             .run();
         assert_eq!(x, y);
@@ -640,12 +647,12 @@ fn half_precision_vectors_compute_in_single_precision() {
         .unwrap()
         .run();
         assert_eq!([a, c, s], [5.0, 0.6, 0.8].map(bf16::from_f32));
-        let (x, y) = (vec![bf16::from_f32(1.0)], vec![bf16::from_f32(2.0)]);
+        let (mut x, mut y) = (vec![bf16::from_f32(1.0)], vec![bf16::from_f32(2.0)]);
         let half = AnyScalar::Value(Complex::new(0.5, 0.0));
         level1_ex::rot(
             1,
-            vector(&x, R16BF),
-            vector(&y, R16BF),
+            vector(&mut x, R16BF),
+            vector(&mut y, R16BF),
             half,
             alpha,
             R16BF,
@@ -657,8 +664,8 @@ fn half_precision_vectors_compute_in_single_precision() {
         let mut param = [0.0, 9.0, 3.0, 4.0, 9.0].map(bf16::from_f32);
         level1_ex::rotm(
             1,
-            vector(&x, R16BF),
-            vector(&y, R16BF),
+            vector(&mut x, R16BF),
+            vector(&mut y, R16BF),
             place(&mut param, R16BF),
             R32F,
         )
@@ -685,15 +692,15 @@ fn half_precision_vectors_compute_in_single_precision() {
 #[test]
 fn undocumented_types_are_refused() {
     use DataType::{C32F, R8I, R16BF, R16F, R32F, R64F};
-    let x = [0.0f64; 4];
+    let mut x = [0.0f64; 4];
     let mut result = 0.0;
     // SAFETY: no plan runs.
     unsafe {
         assert!(
             level1_ex::dot(
                 1,
-                vector(&x, R16F),
-                vector(&x, R16BF),
+                vector(&mut x, R16F),
+                vector(&mut x, R16BF),
                 Conjugation::Plain,
                 place(&mut result, R16F),
                 R32F
@@ -703,33 +710,33 @@ fn undocumented_types_are_refused() {
         assert!(
             level1_ex::dot(
                 1,
-                vector(&x, R16F),
-                vector(&x, R16F),
+                vector(&mut x, R16F),
+                vector(&mut x, R16F),
                 Conjugation::Plain,
                 place(&mut result, R16F),
                 R16F
             )
             .is_none()
         );
-        assert!(level1_ex::nrm2(1, vector(&x, C32F), place(&mut result, C32F), C32F).is_none());
+        assert!(level1_ex::nrm2(1, vector(&mut x, C32F), place(&mut result, C32F), C32F).is_none());
         assert!(
             level1_ex::axpy(
                 1,
                 AnyScalar::Value(Complex::new(1.0, 0.0)),
                 R64F,
-                vector(&x, R32F),
-                vector(&x, R32F),
+                vector(&mut x, R32F),
+                vector(&mut x, R32F),
                 R32F
             )
             .is_none()
         );
-        assert!(level1_ex::iamax(1, vector(&x, R8I), IndexAt::I32(&mut 0)).is_none());
-        assert!(level1_ex::copy(1, vector(&x, R32F), vector(&x, R64F)).is_none());
+        assert!(level1_ex::iamax(1, vector(&mut x, R8I), IndexAt::I32(&mut 0)).is_none());
+        assert!(level1_ex::copy(1, vector(&mut x, R32F), vector(&mut x, R64F)).is_none());
         assert!(
             level1_ex::rotm(
                 1,
-                vector(&x, C32F),
-                vector(&x, C32F),
+                vector(&mut x, C32F),
+                vector(&mut x, C32F),
                 place(&mut result, C32F),
                 C32F
             )
