@@ -36,6 +36,8 @@ pub(crate) struct Settings {
     pub(crate) mantissa_bits: i32,
     pub(crate) mantissa_offset: i32,
     pub(crate) mantissa_pointer: usize,
+    /// A setting without documentation, which cuSOLVER changes.
+    pub(crate) environment: i32,
     /// The block size of cublasXt.
     pub(crate) block: i32,
     /// Whether cublasXt pins memory.
@@ -56,6 +58,7 @@ impl Default for Settings {
             mantissa_bits: 0,
             mantissa_offset: 0,
             mantissa_pointer: 0,
+            environment: 0,
             block: 2048,
             pinning: 0,
         }

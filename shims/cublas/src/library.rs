@@ -148,6 +148,7 @@ getters! {
     mantissa_bits i32: settings => settings.mantissa_bits;
     mantissa_offset i32: settings => settings.mantissa_offset;
     mantissa_pointer usize: settings => settings.mantissa_pointer;
+    environment_mode i32: settings => settings.environment;
 }
 
 macro_rules! setters {
@@ -176,4 +177,5 @@ setters! {
     set_mantissa_bits i32: value if value >= 0, settings => settings.mantissa_bits = value;
     set_mantissa_offset i32: value if true, settings => settings.mantissa_offset = value;
     set_mantissa_pointer usize: value if true, settings => settings.mantissa_pointer = value;
+    set_environment_mode i32: value if true, settings => settings.environment = value;
 }

@@ -28,6 +28,8 @@ pub(crate) struct Memory {
     ranges: SmallVec<[Range; 6]>,
     /// Whether a size does not fit into the address space.
     too_large: bool,
+    /// Whether the elements of an operand are not aligned.
+    misaligned: bool,
 }
 
 /// The shape of the elements that an operand occupies: the number of elements in a column, the number of columns, their
@@ -112,6 +114,9 @@ impl Memory {
             self.too_large = true;
             return;
         }
+        // Operands without a type have elements of at most two numbers.
+        let least = if size_of::<T>() > 1 { 1 } else { size.min(4) };
+        self.misaligned |= start.addr() % align_of::<T>().max(least) != 0;
         let Some(address) = start.addr().checked_add_signed(first as isize) else {
             self.too_large = true;
             return;
@@ -146,10 +151,14 @@ impl Memory {
     /// Returns the ranges.
     ///
     /// # Errors
-    /// `INVALID_VALUE` if a size does not fit into the address space.
+    /// `INVALID_VALUE` if a size does not fit into the address space, `EXECUTION_FAILED` for elements that are not aligned,
+    /// of which a GPU's kernel faults.
     pub(crate) fn ranges(&self) -> Result<&[Range], Failure> {
-        match self.too_large {
-            true => Err(Status::INVALID_VALUE.into()),
+        if self.too_large {
+            return Err(Status::INVALID_VALUE.into());
+        }
+        match self.misaligned {
+            true => Err(Status::EXECUTION_FAILED.into()),
             false => Ok(&self.ranges),
         }
     }
@@ -178,6 +187,22 @@ mod tests {
         assert_eq!(ranges(Access::Read, 1000, 4, Shape::vector(5, 0)), [(1000, 4, 0)]);
         assert_eq!(ranges(Access::Read, 1000, 4, Shape::packed_triangle(4)), [(1000, 40, 0)]);
         assert_eq!(ranges(Access::Read, 1000, 4, Shape::matrix(0, 4, 1)), []);
+    }
+
+    #[test]
+    fn elements_must_be_aligned() {
+        let fails = |memory: &Memory| memory.ranges().err().map(|failure| failure.status);
+        let one = Shape::packed(1);
+        let mut memory = Memory::default();
+        memory.add(Access::Read, 1004 as *const f32, 4, one);
+        memory.add(Access::Read, 1004 as *const margay_blas::Complex<f32>, 8, one);
+        memory.add(Access::Read, 1001 as *const std::ffi::c_void, 1, one);
+        assert_eq!(fails(&memory), None);
+        memory.add(Access::Read, 1004 as *const f64, 8, one);
+        assert_eq!(fails(&memory), Some(Status::EXECUTION_FAILED));
+        let mut memory = Memory::default();
+        memory.add(Access::Read, 1002 as *const std::ffi::c_void, 4, one);
+        assert_eq!(fails(&memory), Some(Status::EXECUTION_FAILED));
     }
 
     #[test]

@@ -43,3 +43,15 @@ pub(crate) unsafe fn set_cache_capacity(capacity: usize) -> Outcome {
     CAPACITY.store(capacity, Ordering::Relaxed);
     Ok(())
 }
+
+/// `cublasLtGetEnvironmentMode`, a setting without documentation.
+pub(crate) unsafe fn environment_mode(handle: usize, place: *mut i32) -> Outcome {
+    let mode = handle::get(handle, OWNERS)?.settings.lock().environment;
+    need(host::write(place, mode).is_some(), 0)
+}
+
+/// `cublasLtSetEnvironmentMode`.
+pub(crate) unsafe fn set_environment_mode(handle: usize, mode: i32) -> Outcome {
+    handle::get(handle, OWNERS)?.settings.lock().environment = mode;
+    Ok(())
+}
