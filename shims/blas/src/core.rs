@@ -17,7 +17,7 @@ mod tiles;
 mod vectors;
 
 pub(crate) use finish::{Axpby, Finish, OnTriangle};
-pub use kernels::Accumulate;
+pub(crate) use kernels::Accumulate;
 pub(crate) use kernels::Kernel;
 pub(crate) use pack::{Dense, Mirrored, Source};
 pub(crate) use scratch::{Buffer, Shared, with_scratch};

@@ -2,8 +2,19 @@
 
 use std::ffi::c_void;
 
-use crate::products::Compute;
-use crate::{AnyScalar, DataType, Operation, Plan, Pointers};
+mod access;
+mod activation;
+mod finish;
+mod integer;
+mod transform;
+mod work;
+
+use self::access::{Value, integer_reader};
+use self::work::Work;
+use crate::products::{
+    Compute, Sum, Types, complex_operand, integer_operand, narrow_operand, same_operand,
+};
+use crate::{AnyScalar, Complex, DataType, Operation, Plan, Pointers};
 
 /// The order of elements in memory (`cublasLtOrder_t`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,11 +23,11 @@ pub enum Order {
     Column,
     /// Row-major.
     Row,
-    /// Tiles of 32 columns, each column-major... see `CUBLASLT_ORDER_COL32`.
+    /// Groups of 32 columns; within a group, row by row (`CUBLASLT_ORDER_COL32`).
     Column32,
-    /// `CUBLASLT_ORDER_COL4_4R2_8C`.
+    /// Groups of 32 columns in tiles of 8 rows, with parts of 4 columns by 4 even or odd rows (`CUBLASLT_ORDER_COL4_4R2_8C`).
     Column4_4R2_8C,
-    /// `CUBLASLT_ORDER_COL32_2R_4R4`.
+    /// Groups of 32 columns in tiles of 32 rows, whose order is permuted (`CUBLASLT_ORDER_COL32_2R_4R4`).
     Column32_2R4R4,
 }
 
@@ -181,9 +192,56 @@ pub struct Matmul {
     pub epilogue: Epilogue,
 }
 
+/// What makes the plan of a product, if the product is supported.
+fn plan_of(arguments: &Matmul) -> Option<Box<dyn FnOnce() -> Plan>> {
+    let Matmul {
+        a,
+        b,
+        d,
+        compute,
+        scale,
+        ..
+    } = *arguments;
+    let types = Types {
+        a: a.kind,
+        b: b.kind,
+        c: d.kind,
+        compute,
+        scale,
+    };
+    macro_rules! work {
+        ($t:ty, $v:ty, $dense:expr, $reader:expr) => {{
+            let readers = [$reader(a.kind, a.plane != 0), $reader(b.kind, b.plane != 0)];
+            let work = Work::<$t, $v>::new(*arguments, $dense, readers)?;
+            Some(Box::new(|| work.plan()))
+        }};
+    }
+    match Sum::of(types)? {
+        Sum::F32 => work!(f32, f32, narrow_operand, f32::reader),
+        Sum::F64 => work!(f64, f64, same_operand, f64::reader),
+        Sum::C32 => work!(
+            Complex<f32>,
+            Complex<f32>,
+            complex_operand,
+            Complex::<f32>::reader
+        ),
+        Sum::C64 => work!(
+            Complex<f64>,
+            Complex<f64>,
+            same_operand,
+            Complex::<f64>::reader
+        ),
+        Sum::I32To8 => work!(i32, f32, integer_operand, |kind, _| integer_reader(kind)),
+        Sum::I32 => {
+            let work = integer::Work::new(arguments)?;
+            Some(Box::new(|| work.plan()))
+        }
+    }
+}
+
 /// Whether [`matmul`] computes this combination of types, layouts, scales and epilogue.
 pub fn supports(arguments: &Matmul) -> bool {
-    unimplemented!()
+    plan_of(arguments).is_some()
 }
 
 /// `None` if the combination is not among those that it [`supports`].
@@ -191,7 +249,7 @@ pub fn supports(arguments: &Matmul) -> bool {
 /// # Safety
 /// The pointers are valid whenever the plan runs.
 pub unsafe fn matmul(arguments: Matmul) -> Option<Plan> {
-    unimplemented!()
+    plan_of(&arguments).map(|plan| plan())
 }
 
 /// `C = alpha op(A) + beta op(B)` with any orders and types (`cublasLtMatrixTransform`).
@@ -222,5 +280,11 @@ pub struct Transform {
 /// # Safety
 /// The pointers are valid whenever the plan runs.
 pub unsafe fn transform(arguments: Transform) -> Option<Plan> {
-    unimplemented!()
+    match arguments.scale {
+        DataType::R32F => transform::plan::<f32>(arguments),
+        DataType::R64F | DataType::R32I => transform::plan::<f64>(arguments),
+        DataType::C32F => transform::plan::<Complex<f32>>(arguments),
+        DataType::C64F => transform::plan::<Complex<f64>>(arguments),
+        _ => None,
+    }
 }

@@ -99,11 +99,13 @@ impl Sum {
         let narrow = |kind| matches!(kind, R32F | R16F | R16BF | E4M3 | E5M2 | R8I);
         let complex = |kind| matches!(kind, C32F | C16F | C16BF | C8I);
         match (compute, scale) {
-            (Compute::F16 | Compute::F32, R32F | R16F) if narrow(a) && narrow(b) && narrow(c) => {
+            (Compute::F16 | Compute::F32, R32F | R16F)
+                if narrow(a) && narrow(b) && narrow(c) && c != R8I =>
+            {
                 Some(Sum::F32)
             }
             (Compute::F16 | Compute::F32, C32F | C16F)
-                if complex(a) && complex(b) && complex(c) =>
+                if complex(a) && complex(b) && complex(c) && c != C8I =>
             {
                 Some(Sum::C32)
             }

@@ -182,13 +182,25 @@ impl Load<i32> for i8 {
     }
 }
 
-/// Saturates.
-impl Store<i32> for f32 {
-    #[inline(always)]
-    fn store(value: i32) -> f32 {
-        value as f32
-    }
+macro_rules! integer_as_f64 {
+    ($($t:ty),*) => {$(
+        impl Load<f64> for $t {
+            #[inline(always)]
+            fn load(self) -> f64 {
+                f64::from(self)
+            }
+        }
+        /// Rounds to the nearest integer, ties to even, and saturates.
+        impl Store<f64> for $t {
+            #[inline(always)]
+            fn store(value: f64) -> $t {
+                value.round_ties_even() as $t
+            }
+        }
+    )*};
 }
+
+integer_as_f64!(i8, i32);
 
 macro_rules! complex_of {
     ($($t:ty),*) => {$(
@@ -301,3 +313,6 @@ pub(crate) unsafe fn read_scalar(address: *const std::ffi::c_void, kind: DataTyp
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

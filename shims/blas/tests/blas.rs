@@ -12,7 +12,11 @@ mod level1;
 mod level2;
 #[path = "blas/level3.rs"]
 mod level3;
+#[path = "blas/matmul.rs"]
+mod matmul;
 #[path = "blas/matrix.rs"]
 mod matrix;
+#[path = "blas/products.rs"]
+mod products;
 #[path = "blas/run.rs"]
 mod run;

@@ -6,8 +6,6 @@
 //! - complex types: w real parts, then w imaginary parts;
 //! - integers: w pairs of `i16`, the elements of two values of k ([`Accumulate::STEP`]).
 
-#[cfg(target_arch = "x86_64")]
-use super::vectors::x86;
 use super::vectors::{Four, Vector};
 use crate::Complex;
 use crate::simd::{self, Level};
@@ -24,6 +22,8 @@ pub trait Accumulate: Copy + Send + Sync + 'static {
     const STEP: usize;
     /// A sum without terms.
     const NOTHING: Self;
+    /// The item 1.
+    const UNIT: Self::Item;
 
     /// The sum of two sums.
     fn plus(self, other: Self) -> Self;
@@ -343,6 +343,7 @@ macro_rules! accumulate_real {
             const PARTS: usize = 1;
             const STEP: usize = 1;
             const NOTHING: $t = 0.0;
+            const UNIT: $t = 1.0;
 
             #[inline(always)]
             fn plus(self, other: $t) -> $t {
@@ -377,6 +378,7 @@ macro_rules! accumulate_complex {
             const PARTS: usize = 2;
             const STEP: usize = 1;
             const NOTHING: Complex<$t> = Complex::new(0.0, 0.0);
+            const UNIT: Complex<$t> = Complex::new(1.0, 0.0);
 
             #[inline(always)]
             fn plus(self, other: Complex<$t>) -> Complex<$t> {
@@ -418,6 +420,7 @@ impl Accumulate for i32 {
     const PARTS: usize = 1;
     const STEP: usize = 2;
     const NOTHING: i32 = 0;
+    const UNIT: i16 = 1;
 
     #[inline(always)]
     fn plus(self, other: i32) -> i32 {

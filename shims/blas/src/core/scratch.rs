@@ -55,11 +55,6 @@ impl<T: Copy> Buffer<T> {
         Buffer((0..count).map(|_| UnsafeCell::new(initial)).collect())
     }
 
-    /// Number of elements.
-    pub(crate) fn len(&self) -> usize {
-        self.0.len()
-    }
-
     /// The address of the first element, through which the elements may be read and written.
     pub(crate) fn pointer(&self) -> *mut T {
         UnsafeCell::raw_get(self.0.as_ptr())

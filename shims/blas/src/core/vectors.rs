@@ -49,6 +49,19 @@ pub(super) trait Vector: Copy {
 #[repr(transparent)]
 pub(super) struct Four<T>([T; 4]);
 
+/// `a * b + c`, fused where each CPU of the architecture has the instruction.
+#[cfg(target_arch = "aarch64")]
+macro_rules! fused {
+    ($a:expr, $b:expr, $c:expr) => {
+        ($a).mul_add($b, $c)
+    };
+}
+#[cfg(not(target_arch = "aarch64"))]
+macro_rules! fused {
+    ($a:expr, $b:expr, $c:expr) => {
+        ($a) * $b + $c
+    };
+}
 macro_rules! four {
     ($t:ident) => {
         impl Vector for Four<$t> {
@@ -90,26 +103,11 @@ macro_rules! four {
     };
 }
 
-/// `a * b + c`, fused where each CPU of the architecture has the instruction.
-#[cfg(target_arch = "aarch64")]
-macro_rules! fused {
-    ($a:expr, $b:expr, $c:expr) => {
-        ($a).mul_add($b, $c)
-    };
-}
-#[cfg(not(target_arch = "aarch64"))]
-macro_rules! fused {
-    ($a:expr, $b:expr, $c:expr) => {
-        ($a) * $b + $c
-    };
-}
-use fused;
-
 four!(f32);
 four!(f64);
 
 #[cfg(target_arch = "x86_64")]
-pub(super) mod x86 {
+mod x86 {
     use super::Vector;
     use std::arch::x86_64::*;
 
