@@ -6,7 +6,7 @@ use margay_blas::batched::{self, TrsmBatched};
 use margay_blas::extra::{self, Dgmm, Geam};
 use margay_blas::level3::{self, Symm, Syr2k, Syrk, Trmm, Trsm};
 use margay_blas::products::{self, SyrkEx};
-use margay_blas::{AnyScalar, Operation, Plan, Pointers, Side, Symmetry};
+use margay_blas::{AnyScalar, Operation, Plan, Pointers, Scalar, Side, Symmetry};
 
 use crate::call::{Call, dimension, leading};
 use crate::level1ex::kind;
@@ -440,7 +440,7 @@ pub(crate) unsafe fn trsm_batched<T: Scalars>(
     call.launch(memory, || unsafe { batched::trsm(arguments) })
 }
 
-/// `C = alpha op(A) + beta op(B)`.
+/// `C = alpha op(A) + beta op(B)`. NVIDIA's libraries pass null for a factor that is 0.
 #[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
 pub(crate) unsafe fn geam<T: Scalars>(
     call: &Call,
@@ -472,8 +472,12 @@ pub(crate) unsafe fn geam<T: Scalars>(
         return Ok(());
     }
     let mut memory = Memory::default();
-    let alpha = call.scalar(alpha, 5, &mut memory)?;
-    let beta = call.scalar(beta, 8, &mut memory)?;
+    // cuSOLVER passes null for the factor of the operand that it does not want.
+    let mut factor = |factor: *const T, number| match factor.is_null() {
+        true => Ok(Scalar::Value(T::default())),
+        false => call.scalar(factor, number, &mut memory),
+    };
+    let (alpha, beta) = (factor(alpha, 5)?, factor(beta, 8)?);
     let size = size_of::<T>();
     if may_be_nonzero(&alpha) {
         memory.add(Access::Read, a, size, Shape::matrix(of_a.0, of_a.1, lda));

@@ -179,6 +179,17 @@ fn mixed_types_are_values() {
 }
 
 #[test]
+fn missing_factors_of_sums_are_zero() {
+    let handle = Handle::new();
+    let two = [2.0_f32];
+    let mut c = [f32::NAN; 6];
+    // The transpose of A; cuSOLVER copies matrices in this way.
+    let arguments = [2, 2, 3, 2, at(&two), at(&A), 2, 0, at(&A), 2, at(&mut c), 3];
+    assert_eq!(handle.call("cublasSgeam", &arguments), 0);
+    assert_eq!(c, [2.0, 6.0, 10.0, 4.0, 8.0, 12.0]);
+}
+
+#[test]
 fn wrong_counts_are_answered_as_documented() {
     let handle = Handle::new();
     let (one, zero) = ([1.0_f32], [0.0_f32]);
