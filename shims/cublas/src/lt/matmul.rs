@@ -139,6 +139,9 @@ impl Problem {
         let a = Operand::new(addresses.a, &self.a)?;
         let b = Operand::new(addresses.b, &self.b)?;
         let d = Operand::new(addresses.d, &self.d)?;
+        if !may_be_multiplied(a.matrix.kind, b.matrix.kind) {
+            return Err(Status::NOT_SUPPORTED.into());
+        }
         let (m, k) = a.size_after(operation_a);
         let (k_of_b, n) = b.size_after(operation_b);
         need(k == k_of_b, 0)?;
@@ -382,6 +385,16 @@ impl Problem {
             scale,
             amax,
         })
+    }
+}
+
+/// Whether cuBLASLt multiplies matrices of these types: equal ones, except that one of the 8-bit floating-point types is
+/// always the one with more precision.
+fn may_be_multiplied(a: DataType, b: DataType) -> bool {
+    match (a, b) {
+        (DataType::E5M2, DataType::E5M2) => false,
+        (DataType::E4M3 | DataType::E5M2, DataType::E4M3 | DataType::E5M2) => true,
+        (a, b) => a == b,
     }
 }
 
