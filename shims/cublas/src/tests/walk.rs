@@ -39,6 +39,9 @@ fn is_called(entry: &Entry) -> bool {
     !KEEPS_ADDRESS.iter().chain(WRITES_FILES).any(|part| name.ends_with(part))
 }
 
+/// The offset of arrays of addresses in the memory.
+const ADDRESSES: usize = 3 << 12;
+
 struct Places {
     handles: Vec<usize>,
     memory: Box<Buffer>,
@@ -54,6 +57,8 @@ fn argument(random: &mut Random, kind: &str, entry: &Entry, places: &Places) -> 
     let small = [0, 1, 2, 3, 4, 5, minus];
     let numbers = [0, 1, 2, 3, 4, 16, 64, minus, 0x7fff_ffff, i64::MAX as usize, i64::MIN as usize, 1 << 33];
     let memory = places.memory.address();
+    // Arrays of addresses are where no function writes.
+    let addresses = memory + ADDRESSES;
     match kind {
         "int" | "i64" | "u64" if arrays => random.of(&small),
         "int" | "i64" | "u64" => random.of(&numbers),
@@ -68,6 +73,9 @@ fn argument(random: &mut Random, kind: &str, entry: &Entry, places: &Places) -> 
                 choices.extend(&places.handles);
             }
             random.of(&choices)
+        }
+        kind if kind.starts_with("**") || kind.starts_with("@@") => {
+            random.of(&[0, UNMAPPED, usize::MAX - 3, addresses, addresses, addresses + 8])
         }
         _ => random.of(&[0, UNMAPPED, usize::MAX - 3, memory, memory, memory + 64, memory + 8]),
     }
