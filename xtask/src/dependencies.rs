@@ -16,6 +16,11 @@ use crate::{Outcome, exec};
 /// Pairs of a crate and a dependency whose library cargo must build, because the crate loads or embeds it.
 const BUILT: &[(&str, &str)] = &[
     ("cli", "margay-audit"),
+    ("cli", "margay-cublas"),
+    ("cli", "margay-cublas-12"),
+    ("cli", "margay-cublas-13"),
+    ("cli", "margay-cublas-lt-12"),
+    ("cli", "margay-cublas-lt-13"),
     ("cli", "margay-cupti-12"),
     ("cli", "margay-cupti-13"),
     ("cli", "margay-ffi"),

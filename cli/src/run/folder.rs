@@ -4,6 +4,7 @@
 //! ```text
 //! libcuda.so.1  libcuda.so  libnvidia-ml.so.1  libnvidia-ml.so  libgpuocelot.so    links to Margay's libraries
 //! libcupti.so.12  libcupti.so.13                                                   links to Margay's libraries
+//! libcublas.so.12  libcublas.so.13  libcublasLt.so.12  libcublasLt.so.13           the same, unless MARGAY_CUBLAS=nvidia
 //! bin/ptxas, bin/nvidia-smi                                                        scripts that start this program
 //! python/       the Python package that PyTorch and JAX load (`python`)
 //! jax/          folders of links that the package makes for JAX (`margay.jax.toolkit`)
@@ -27,7 +28,16 @@ const LIBRARIES: &[(&str, &[&str])] = &[
     ("libgpuocelot.so", &["libgpuocelot.so"]),
     ("libcupti_12.so", &["libcupti.so.12"]),
     ("libcupti_13.so", &["libcupti.so.13"]),
+    ("libcublas_12.so", &["libcublas.so.12"]),
+    ("libcublas_13.so", &["libcublas.so.13"]),
+    ("libcublaslt_12.so", &["libcublasLt.so.12"]),
+    ("libcublaslt_13.so", &["libcublasLt.so.13"]),
 ];
+
+/// Whether the user wants NVIDIA's libraries of a file.
+fn keeps_nvidias(file: &str) -> bool {
+    file.starts_with("libcublas") && std::env::var_os("MARGAY_CUBLAS").is_some_and(|value| value == "nvidia")
+}
 
 /// The tools that `margay run` replaces.
 const TOOLS: [&str; 2] = ["ptxas", "nvcc"];
@@ -48,7 +58,7 @@ impl Folder {
         own_folder(&base, user)?;
         let program = fs::canonicalize(std::env::current_exe()?)?;
         let mut key = DefaultHasher::new();
-        (library, &program, toolkit).hash(&mut key);
+        (library, &program, toolkit, keeps_nvidias("libcublas")).hash(&mut key);
         let path = base.join(format!("{:016x}", key.finish()));
         own_folder(&path, user)?;
         for name in ["libcuda.so.1", "libcuda.so"] {
@@ -57,7 +67,8 @@ impl Folder {
         for (file, names) in LIBRARIES {
             let target = library.with_file_name(file);
             for name in *names {
-                place(target.exists().then_some(&target), &path.join(name))?;
+                let wanted = target.exists() && !keeps_nvidias(file);
+                place(wanted.then_some(&target), &path.join(name))?;
             }
         }
         let bin = path.join("bin");
