@@ -27,7 +27,9 @@ enum When {
 
 /// Returns the product of two positive numbers.
 fn bytes(count: i64, size: i64) -> Result<usize, Failure> {
-    let product = count.checked_mul(size).and_then(|bytes| usize::try_from(bytes).ok());
+    let product = count
+        .checked_mul(size)
+        .and_then(|bytes| usize::try_from(bytes).ok());
     product.ok_or(Status::INVALID_VALUE.into())
 }
 

@@ -87,13 +87,7 @@ pub(crate) fn write<T: Plain>(address: *mut T, value: T) -> Option<()> {
         return Some(());
     }
     let place = &raw const value as usize;
-    copy(
-        address as usize,
-        place,
-        size_of::<T>(),
-        Direction::Write,
-    )
-    .then_some(())
+    copy(address as usize, place, size_of::<T>(), Direction::Write).then_some(())
 }
 
 /// Writes bytes to an address. Returns `None` if the memory is not writable.

@@ -22,7 +22,10 @@ fn lengths(transposed: bool, m: usize, n: usize) -> (usize, usize) {
 }
 
 /// `y = alpha op(A) x + beta y`.
-#[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the parameters of the C function"
+)]
 pub(crate) unsafe fn gemv<T: Scalars>(
     call: &Call,
     trans: i32,
@@ -72,7 +75,10 @@ pub(crate) unsafe fn gemv<T: Scalars>(
 }
 
 /// [`gemv`] for a band matrix.
-#[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the parameters of the C function"
+)]
 pub(crate) unsafe fn gbmv<T: Scalars>(
     call: &Call,
     trans: i32,
@@ -104,7 +110,12 @@ pub(crate) unsafe fn gbmv<T: Scalars>(
     let size = size_of::<T>();
     if may_be_nonzero(&alpha) {
         let columns = n.min(m.saturating_add(ku));
-        memory.add(Access::Read, a, size, Shape::matrix(kl + ku + 1, columns, lda));
+        memory.add(
+            Access::Read,
+            a,
+            size,
+            Shape::matrix(kl + ku + 1, columns, lda),
+        );
         memory.add(Access::Read, x, size, Shape::vector(of_x, incx));
     }
     memory.output(y, size, Shape::vector(of_y, incy), may_be_nonzero(&beta));
@@ -612,7 +623,12 @@ impl<T: Kind> Items<T> {
     fn add(self, memory: &mut Memory, access: &[Access], shape: Shape, batch: usize) {
         match self {
             Items::Array(array) => {
-                memory.add(Access::Read, array, size_of::<*const T>(), Shape::packed(batch));
+                memory.add(
+                    Access::Read,
+                    array,
+                    size_of::<*const T>(),
+                    Shape::packed(batch),
+                );
             }
             Items::Strided(base, stride) => {
                 for access in access {
@@ -666,8 +682,18 @@ fn batch_of_products<T: Kind, U: Kind, S: Kind>(
     let beta = call.scalar(beta, 9 + 2 * shift, &mut memory)?;
     let (of_x, of_y) = lengths(operation != margay_blas::Operation::None, m, n);
     if may_be_nonzero(&alpha) {
-        a.add(&mut memory, &[Access::Read], Shape::matrix(m, n, lda), batch);
-        x.add(&mut memory, &[Access::Read], Shape::vector(of_x, incx), batch);
+        a.add(
+            &mut memory,
+            &[Access::Read],
+            Shape::matrix(m, n, lda),
+            batch,
+        );
+        x.add(
+            &mut memory,
+            &[Access::Read],
+            Shape::vector(of_x, incx),
+            batch,
+        );
     }
     let accesses: &[Access] = match may_be_nonzero(&beta) {
         true => &[Access::Read, Access::Write],
@@ -692,7 +718,10 @@ fn batch_of_products<T: Kind, U: Kind, S: Kind>(
 }
 
 /// [`gemv`] for each item of a batch.
-#[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the parameters of the C function"
+)]
 pub(crate) unsafe fn gemv_batched<T: Kind, U: Kind, S: Kind>(
     call: &Call,
     trans: i32,
@@ -708,13 +737,30 @@ pub(crate) unsafe fn gemv_batched<T: Kind, U: Kind, S: Kind>(
     incy: i64,
     batch: i64,
 ) -> Outcome {
-    let (a, x, y) = (Items::Array(a), Items::Array(x), Items::Array(y.cast::<*const U>()));
+    let (a, x, y) = (
+        Items::Array(a),
+        Items::Array(x),
+        Items::Array(y.cast::<*const U>()),
+    );
     let scalars = (alpha, beta);
-    batch_of_products(call, trans, (m, n), scalars, (a, lda), (x, incx), (y, incy), batch, false)
+    batch_of_products(
+        call,
+        trans,
+        (m, n),
+        scalars,
+        (a, lda),
+        (x, incx),
+        (y, incy),
+        batch,
+        false,
+    )
 }
 
 /// [`gemv_batched`] with strides.
-#[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the parameters of the C function"
+)]
 pub(crate) unsafe fn gemv_strided<T: Kind, U: Kind, S: Kind>(
     call: &Call,
     trans: i32,
@@ -736,5 +782,15 @@ pub(crate) unsafe fn gemv_strided<T: Kind, U: Kind, S: Kind>(
     let (a, x) = (Items::Strided(a, stride_a), Items::Strided(x, stride_x));
     let y = Items::Strided(y.cast_const(), stride_y);
     let scalars = (alpha, beta);
-    batch_of_products(call, trans, (m, n), scalars, (a, lda), (x, incx), (y, incy), batch, true)
+    batch_of_products(
+        call,
+        trans,
+        (m, n),
+        scalars,
+        (a, lda),
+        (x, incx),
+        (y, incy),
+        batch,
+        true,
+    )
 }

@@ -6,7 +6,7 @@ use margay_blas::batched::{self, TrsmBatched};
 use margay_blas::extra::{self, Dgmm, Geam};
 use margay_blas::level3::{self, Symm, Syr2k, Syrk, Trmm, Trsm};
 use margay_blas::products::{self, SyrkEx};
-use margay_blas::{AnyScalar, Operation, Plan, Pointers, Scalar, Side, Symmetry};
+use margay_blas::{AnyScalar, Operation, Plan, Pointers, Side, Symmetry};
 
 use crate::call::{Call, dimension, leading};
 use crate::level1ex::kind;
@@ -181,7 +181,10 @@ symmetric_products! {
 }
 
 /// A product with a packed symmetric matrix (cublasXt): the matrix is unpacked first.
-#[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the parameters of the C function"
+)]
 pub(crate) unsafe fn spmm<T: Scalars>(
     call: &Call,
     at: i32,
@@ -213,7 +216,8 @@ pub(crate) unsafe fn spmm<T: Scalars>(
     memory.output(c, size, Shape::matrix(m, n, ldc), may_be_nonzero(&beta));
     let mut full: Vec<T> = Vec::new();
     let elements = order.checked_mul(order).ok_or(Status::ALLOC_FAILED)?;
-    full.try_reserve_exact(elements).map_err(|_| Status::ALLOC_FAILED)?;
+    full.try_reserve_exact(elements)
+        .map_err(|_| Status::ALLOC_FAILED)?;
     full.resize(elements, T::default());
     let a = full.as_mut_ptr();
     let arguments = Symm {
@@ -235,7 +239,8 @@ pub(crate) unsafe fn spmm<T: Scalars>(
         // SAFETY: the driver checks the memory before the plan runs; the full matrix lives as long as the plan.
         let mut plan = unsafe { extra::tpttr(triangle, order, ap, a, order) };
         // SAFETY: as above.
-        plan.stages.extend(unsafe { level3::symm(arguments) }.stages);
+        plan.stages
+            .extend(unsafe { level3::symm(arguments) }.stages);
         plan
     })
 }
@@ -273,7 +278,10 @@ impl Triangular {
 }
 
 /// Solves `op(A) X = alpha B` or `X op(A) = alpha B`.
-#[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the parameters of the C function"
+)]
 pub(crate) unsafe fn trsm<T: Scalars>(
     call: &Call,
     at: i32,
@@ -299,7 +307,12 @@ pub(crate) unsafe fn trsm<T: Scalars>(
     let order = options.order;
     let nonzero = may_be_nonzero(&alpha);
     if nonzero {
-        memory.add(Access::Read, a, size_of::<T>(), Shape::matrix(order, order, lda));
+        memory.add(
+            Access::Read,
+            a,
+            size_of::<T>(),
+            Shape::matrix(order, order, lda),
+        );
     }
     memory.output(b, size_of::<T>(), Shape::matrix(m, n, ldb), nonzero);
     let arguments = Trsm {
@@ -320,7 +333,10 @@ pub(crate) unsafe fn trsm<T: Scalars>(
 }
 
 /// `C = alpha op(A) B` or `C = alpha B op(A)`.
-#[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the parameters of the C function"
+)]
 pub(crate) unsafe fn trmm<T: Scalars>(
     call: &Call,
     at: i32,
@@ -351,7 +367,12 @@ pub(crate) unsafe fn trmm<T: Scalars>(
     need(!c.is_null(), 12)?;
     let order = options.order;
     if may_be_nonzero(&alpha) {
-        memory.add(Access::Read, a, size_of::<T>(), Shape::matrix(order, order, lda));
+        memory.add(
+            Access::Read,
+            a,
+            size_of::<T>(),
+            Shape::matrix(order, order, lda),
+        );
         memory.add(Access::Read, b, size_of::<T>(), Shape::matrix(m, n, ldb));
     }
     memory.add(Access::Write, c, size_of::<T>(), Shape::matrix(m, n, ldc));
@@ -375,7 +396,10 @@ pub(crate) unsafe fn trmm<T: Scalars>(
 }
 
 /// `trmm` of the legacy interface, which replaces `B`.
-#[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the parameters of the C function"
+)]
 pub(crate) unsafe fn trmm_in_place<T: Scalars>(
     call: &Call,
     at: i32,
@@ -391,11 +415,18 @@ pub(crate) unsafe fn trmm_in_place<T: Scalars>(
     ldb: i64,
 ) -> Outcome {
     // SAFETY: all addresses are allowed.
-    unsafe { trmm(call, at, uplo, trans, diag, m, n, alpha, a, lda, b, ldb, b, ldb) }
+    unsafe {
+        trmm(
+            call, at, uplo, trans, diag, m, n, alpha, a, lda, b, ldb, b, ldb,
+        )
+    }
 }
 
 /// [`trsm`] for each item of a batch.
-#[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the parameters of the C function"
+)]
 pub(crate) unsafe fn trsm_batched<T: Scalars>(
     call: &Call,
     at: i32,
@@ -441,7 +472,10 @@ pub(crate) unsafe fn trsm_batched<T: Scalars>(
 }
 
 /// `C = alpha op(A) + beta op(B)`. NVIDIA's libraries pass null for a factor that is 0.
-#[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the parameters of the C function"
+)]
 pub(crate) unsafe fn geam<T: Scalars>(
     call: &Call,
     transa: i32,
@@ -473,11 +507,8 @@ pub(crate) unsafe fn geam<T: Scalars>(
     }
     let mut memory = Memory::default();
     // cuSOLVER passes null for the factor of the operand that it does not want.
-    let mut factor = |factor: *const T, number| match factor.is_null() {
-        true => Ok(Scalar::Value(T::default())),
-        false => call.scalar(factor, number, &mut memory),
-    };
-    let (alpha, beta) = (factor(alpha, 5)?, factor(beta, 8)?);
+    let alpha = call.optional_scalar(alpha, 5, &mut memory)?;
+    let beta = call.optional_scalar(beta, 8, &mut memory)?;
     let size = size_of::<T>();
     if may_be_nonzero(&alpha) {
         memory.add(Access::Read, a, size, Shape::matrix(of_a.0, of_a.1, lda));
@@ -505,7 +536,10 @@ pub(crate) unsafe fn geam<T: Scalars>(
 }
 
 /// `C = diag(x) A` or `C = A diag(x)`.
-#[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the parameters of the C function"
+)]
 pub(crate) unsafe fn dgmm<T: Scalars>(
     call: &Call,
     mode: i32,
@@ -613,7 +647,12 @@ fn update_ex<S: Kind>(
     let alpha: AnyScalar = any(call.scalar(alpha, 5, &mut memory)?);
     let beta = any(call.scalar(beta, 8, &mut memory)?);
     if any_may_be_nonzero(&alpha) {
-        memory.add(Access::Read, a, a_type.size(), Shape::matrix(rows, columns, lda));
+        memory.add(
+            Access::Read,
+            a,
+            a_type.size(),
+            Shape::matrix(rows, columns, lda),
+        );
     }
     memory.update(c, c_type.size(), Shape::matrix(n, n, ldc));
     let arguments = SyrkEx {

@@ -106,7 +106,10 @@ pub fn entries(library: Library) -> Vec<Entry> {
 
 /// Returns the names of the families without an implementation, as the list writes them.
 pub fn missing_families(library: Library) -> Vec<String> {
-    let lines = library.list().lines().filter(|line| line.ends_with("= missing"));
+    let lines = library
+        .list()
+        .lines()
+        .filter(|line| line.ends_with("= missing"));
     let names = lines.filter_map(|line| line.split_whitespace().next());
     names.map(|name| format!("cublas{name}")).collect()
 }
@@ -146,7 +149,15 @@ fn family(line: &str, group: &str) -> Result<Vec<Entry>, String> {
     let name = words.next().ok_or("no name")?;
     let flags: Vec<&str> = words.collect();
     let known = [
-        "v2", "64", "legacy", "xt", "onlylegacy", "onlyxt", "free", "12", "13",
+        "v2",
+        "64",
+        "legacy",
+        "xt",
+        "onlylegacy",
+        "onlyxt",
+        "free",
+        "12",
+        "13",
     ];
     if let Some(flag) = flags.iter().find(|flag| !known.contains(flag)) {
         return Err(format!("no flag {flag}"));
@@ -171,7 +182,9 @@ fn family(line: &str, group: &str) -> Result<Vec<Entry>, String> {
                 toolkits: toolkits.clone(),
                 form,
                 returns,
-                function: function.map(|function| put_types(function, code)).transpose()?,
+                function: function
+                    .map(|function| put_types(function, code))
+                    .transpose()?,
                 parameters: parameters_of(parameters, code)?,
             });
         }
@@ -213,7 +226,10 @@ fn forms(base: &str, flags: &[&str]) -> Vec<(String, Form)> {
 }
 
 fn parameters_of(text: &str, code: &str) -> Result<Vec<Parameter>, String> {
-    let texts = text.split(',').map(str::trim).filter(|text| !text.is_empty());
+    let texts = text
+        .split(',')
+        .map(str::trim)
+        .filter(|text| !text.is_empty());
     texts
         .map(|text| {
             let (name, kind) = text.split_once(' ').ok_or(format!("no kind: {text}"))?;
@@ -299,8 +315,13 @@ mod tests {
     #[test]
     fn no_function_is_listed_twice() {
         for library in [Library::Cublas, Library::CublasLt] {
-            let each = |e: Entry| e.toolkits.into_iter().map(move |toolkit| (toolkit, e.name.clone()));
-            let mut names: Vec<(u32, String)> = entries(library).into_iter().flat_map(each).collect();
+            let each = |e: Entry| {
+                e.toolkits
+                    .into_iter()
+                    .map(move |toolkit| (toolkit, e.name.clone()))
+            };
+            let mut names: Vec<(u32, String)> =
+                entries(library).into_iter().flat_map(each).collect();
             let count = names.len();
             names.sort();
             names.dedup();
