@@ -6,6 +6,11 @@
 //! compiler's default on x86-64) combines with a second list that defines the version. GNU's linker refuses this. The
 //! library then has no versions, which the dynamic linker accepts for any version that a program asks for.
 
+#![allow(
+    clippy::print_stdout,
+    reason = "Cargo reads the standard output of build scripts"
+)]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -11,7 +11,10 @@ struct Handle(usize);
 impl Handle {
     fn new() -> Handle {
         let mut handle = 0_usize;
-        assert_eq!(invoke("cublasCreate_v2", &[(&raw mut handle).addr()]), 0);
+        assert_eq!(
+            invoke("cublasCreate_v2", &[(&raw mut handle).expose_provenance()]),
+            0
+        );
         assert_ne!(handle, 0);
         Handle(handle)
     }
@@ -35,8 +38,8 @@ fn invoke(name: &str, arguments: &[usize]) -> usize {
     call(entry(name), &all, 0.0) & 0xffff_ffff
 }
 
-fn at<T: ?Sized>(place: &T) -> usize {
-    std::ptr::from_ref(place).cast::<u8>().addr()
+fn at<T: ?Sized>(place: *const T) -> usize {
+    std::hint::black_box(place.cast::<u8>().expose_provenance())
 }
 
 const A: [f32; 6] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];

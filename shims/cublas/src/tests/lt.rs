@@ -8,8 +8,8 @@ fn invoke(name: &str, arguments: &[usize]) -> usize {
     call(entry(name), &all, 0.0) & 0xffff_ffff
 }
 
-fn at<T: ?Sized>(place: &T) -> usize {
-    std::ptr::from_ref(place).cast::<u8>().addr()
+fn at<T: ?Sized>(place: *const T) -> usize {
+    std::hint::black_box(place.cast::<u8>().expose_provenance())
 }
 
 const R32F: usize = 0;
@@ -399,7 +399,13 @@ fn calls_are_logged() {
     let folder = std::env::temp_dir().join(format!("margay-cublaslt-{}", std::process::id()));
     let name = std::ffi::CString::new(folder.to_str().expect("a path")).expect("a path");
     assert_eq!(invoke("cublasLtLoggerSetLevel", &[6]), 7);
-    assert_eq!(invoke("cublasLtLoggerOpenFile", &[name.as_ptr().addr()]), 0);
+    assert_eq!(
+        invoke(
+            "cublasLtLoggerOpenFile",
+            &[name.as_ptr().expose_provenance()]
+        ),
+        0
+    );
     assert_eq!(invoke("cublasLtLoggerSetLevel", &[5]), 0);
     let handle = create("cublasLtCreate", &[]);
     assert_eq!(invoke("cublasLtDestroy", &[0]), 7);

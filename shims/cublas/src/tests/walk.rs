@@ -133,7 +133,7 @@ fn places() -> Places {
     let make = |name: &str, rest: &[usize]| {
         let mut place = 0_usize;
         let mut arguments = [0; MOST];
-        arguments[0] = (&raw mut place).addr();
+        arguments[0] = (&raw mut place).expose_provenance();
         arguments[1..=rest.len()].copy_from_slice(rest);
         assert_eq!(call(entry(name), &arguments, 0.0) as i32, 0);
         place
