@@ -3,7 +3,8 @@
 #![allow(
     non_snake_case,
     clippy::too_many_arguments,
-    reason = "the names and parameters are NVIDIA's"
+    clippy::unused_unit,
+    reason = "the names and parameters are NVIDIA's, and the code is generated"
 )]
 
 use std::ffi::{c_char, c_void};

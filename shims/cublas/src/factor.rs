@@ -75,7 +75,7 @@ pub(crate) unsafe fn getrf<T: Scalars>(
 }
 
 /// Inverses from LU factorisations.
-#[expect(
+#[allow(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -116,7 +116,7 @@ pub(crate) unsafe fn getri<T: Scalars>(
 }
 
 /// Inverses of small matrices.
-#[expect(
+#[allow(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -158,7 +158,7 @@ pub(crate) unsafe fn matinv<T: Scalars>(
 }
 
 /// Solutions from LU factorisations.
-#[expect(
+#[allow(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -204,7 +204,7 @@ pub(crate) unsafe fn getrs<T: Scalars>(
 }
 
 /// QR factorisations.
-#[expect(
+#[allow(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -242,7 +242,7 @@ pub(crate) unsafe fn geqrf<T: Scalars>(
 }
 
 /// Least squares. Transposed and underdetermined systems are not supported, as in NVIDIA's library.
-#[expect(
+#[allow(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -261,7 +261,7 @@ pub(crate) unsafe fn gels<T: Scalars>(
     batch: i64,
 ) -> Outcome {
     with_info(info, || {
-        let transposed = operation(trans, 1).map_or(true, |trans| trans != Operation::None);
+        let transposed = !matches!(operation(trans, 1), Ok(Operation::None));
         if transposed {
             return Err(Status::NOT_SUPPORTED.into());
         }

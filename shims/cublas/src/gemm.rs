@@ -79,7 +79,7 @@ impl Size {
 }
 
 /// `C = alpha op(A) op(B) + beta C`.
-#[expect(
+#[allow(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -296,7 +296,7 @@ fn algorithm(number: i32, parameter: u32) -> Outcome {
 }
 
 /// `cublasGemmEx`.
-#[expect(
+#[allow(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -347,7 +347,7 @@ pub(crate) unsafe fn gemm_ex(
 }
 
 /// `cublasSgemmEx`, `cublasCgemmEx`, `cublasCgemm3mEx`: the scalars and the sums have the type `T`.
-#[expect(
+#[allow(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -400,7 +400,7 @@ pub(crate) unsafe fn gemm_ex_typed<T: Kind>(
 }
 
 /// A product of half-precision matrices whose sums are rounded once.
-#[expect(clippy::too_many_arguments, reason = "the parameters of C functions")]
+#[allow(clippy::too_many_arguments, reason = "the parameters of C functions")]
 fn half_products(
     call: &Call,
     size: Size,
@@ -428,7 +428,7 @@ fn half_products(
 }
 
 /// `cublasHgemm`.
-#[expect(
+#[allow(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -455,7 +455,7 @@ pub(crate) unsafe fn hgemm(
 }
 
 /// `cublasHgemmBatched`.
-#[expect(
+#[allow(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -484,7 +484,7 @@ pub(crate) unsafe fn hgemm_batched(
 }
 
 /// `cublasHgemmStridedBatched`.
-#[expect(
+#[allow(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -517,7 +517,7 @@ pub(crate) unsafe fn hgemm_strided(
     half_products(call, size, ld, alpha, beta, operands, batch)
 }
 
-#[expect(clippy::too_many_arguments, reason = "the parameters of C functions")]
+#[allow(clippy::too_many_arguments, reason = "the parameters of C functions")]
 fn typed_batch<T: Scalars>(
     call: &Call,
     size: Size,
@@ -578,7 +578,7 @@ fn typed_batch<T: Scalars>(
 }
 
 /// [`gemm`] for each item of a batch.
-#[expect(
+#[allow(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -606,7 +606,7 @@ pub(crate) unsafe fn gemm_batched<T: Scalars>(
 }
 
 /// [`gemm_batched`] with strides.
-#[expect(
+#[allow(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -642,7 +642,7 @@ pub(crate) unsafe fn gemm_strided<T: Scalars>(
 }
 
 /// `cublasGemmBatchedEx`.
-#[expect(
+#[allow(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -695,7 +695,7 @@ pub(crate) unsafe fn gemm_batched_ex(
 }
 
 /// `cublasGemmStridedBatchedEx`.
-#[expect(
+#[allow(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -850,7 +850,7 @@ fn on_host_only(call: &Call) -> Outcome {
 }
 
 /// `cublas<t>gemmGroupedBatched`.
-#[expect(
+#[allow(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -916,7 +916,7 @@ pub(crate) unsafe fn gemm_grouped<T: Scalars>(
 }
 
 /// `cublasGemmGroupedBatchedEx`.
-#[expect(
+#[allow(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]

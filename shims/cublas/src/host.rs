@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn counts_that_lie_are_answers() {
-        let values = vec![1_i32, 2, 3];
+        let values = [1_i32, 2, 3];
         assert_eq!(read_all(values.as_ptr(), 3), Some(vec![1, 2, 3]));
         assert_eq!(read_all(values.as_ptr(), usize::MAX / 8), None);
         assert_eq!(read_all(values.as_ptr(), usize::MAX), None);

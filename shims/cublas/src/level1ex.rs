@@ -97,7 +97,7 @@ fn count(n: i64) -> Result<usize, Failure> {
 macro_rules! reductions {
     ($($name:ident $refusal:ident;)*) => {$(
         /// A real number that depends on all elements.
-        #[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
+        #[allow(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $name(
             call: &Call,
             n: i64,
@@ -129,7 +129,7 @@ reductions! {
 macro_rules! dots {
     ($($name:ident $conjugation:ident;)*) => {$(
         /// The product of two vectors.
-        #[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
+        #[allow(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $name(
             call: &Call,
             n: i64,
@@ -163,7 +163,7 @@ dots! {
 }
 
 /// Scales a vector.
-#[expect(
+#[allow(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -196,7 +196,7 @@ pub(crate) unsafe fn scal(
 }
 
 /// `y = alpha x + y`.
-#[expect(
+#[allow(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -232,7 +232,7 @@ pub(crate) unsafe fn axpy(
 macro_rules! moves {
     ($($name:ident $x:ty, $first:ident $second:ident;)*) => {$(
         /// Copies or exchanges vectors.
-        #[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
+        #[allow(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $name(
             call: &Call,
             n: i64,
@@ -289,7 +289,7 @@ searches! {
 }
 
 /// Applies a rotation.
-#[expect(
+#[allow(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -378,7 +378,7 @@ fn on_variables<const N: usize>(
 }
 
 /// Constructs a rotation.
-#[expect(
+#[allow(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -406,7 +406,7 @@ pub(crate) unsafe fn rotg(
 }
 
 /// Applies a modified rotation.
-#[expect(
+#[allow(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -463,7 +463,7 @@ pub(crate) unsafe fn rotm(
 }
 
 /// Constructs a modified rotation.
-#[expect(
+#[allow(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]

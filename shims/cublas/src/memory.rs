@@ -118,7 +118,7 @@ impl Memory {
         }
         // Operands without a type have elements of at most two numbers.
         let least = if size_of::<T>() > 1 { 1 } else { size.min(4) };
-        self.misaligned |= start.addr() % align_of::<T>().max(least) != 0;
+        self.misaligned |= !start.addr().is_multiple_of(align_of::<T>().max(least));
         let Some(address) = start.addr().checked_add_signed(first as isize) else {
             self.too_large = true;
             return;

@@ -120,7 +120,7 @@ fn found(algorithm: Algorithm) -> Found {
 ///
 /// # Safety
 /// None. The same holds for the other functions of this module.
-#[expect(
+#[allow(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -147,7 +147,7 @@ pub(crate) unsafe fn heuristic(
 }
 
 /// `cublasLtMatmulAlgoGetHeuristicForStream`.
-#[expect(
+#[allow(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -192,7 +192,7 @@ fn check_types(compute_type: i32, scale: i32, [a, b, c, d]: [i32; 4]) -> Outcome
 }
 
 /// `cublasLtMatmulAlgoGetIds`.
-#[expect(
+#[allow(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -217,7 +217,7 @@ pub(crate) unsafe fn ids(
 }
 
 /// `cublasLtMatmulAlgoInit`.
-#[expect(
+#[allow(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -239,7 +239,7 @@ pub(crate) unsafe fn init(
 }
 
 /// `cublasLtMatmulAlgoCheck`.
-#[expect(
+#[allow(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -263,7 +263,7 @@ pub(crate) unsafe fn check(
 }
 
 /// `cublasLtMatmulAlgoCheckForStream`.
-#[expect(
+#[allow(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]

@@ -520,6 +520,7 @@ fn versions_are_those_of_the_toolkits() {
         assert_eq!(unsafe { CStr::from_ptr(function(15)) }, text);
         // SAFETY: as above.
         assert_eq!(
+            // SAFETY: the function returns a C string.
             unsafe { CStr::from_ptr(function(2)) },
             c"unrecognized status"
         );
