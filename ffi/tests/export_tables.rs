@@ -74,8 +74,8 @@ fn slots_of_unknown_purpose_are_functions_that_fail() {
     let unnamed = table(0x21318c60_9714_3248_8ca6_41ff7324c8f2, 96);
     assert_eq!(unnamed[0], 8 * 8);
     let mut word = 7usize;
-    for slot in 1..96 {
-        let code = call(unnamed[slot], [0, 0, address(&mut word), 0]);
+    for (slot, &function) in unnamed.iter().enumerate().skip(1) {
+        let code = call(function, [0, 0, address(&mut word), 0]);
         assert_eq!((code, word), (NOT_SUPPORTED, 7), "slot {slot}");
     }
     let local = table(0x42d85a81_23f6_cb47_8298_f6e78a3aecdc, 96);
