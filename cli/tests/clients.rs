@@ -189,7 +189,8 @@ fn caches_are_our_own_where_the_user_has_none() {
 fn pytorch_and_jax_find_the_package_before_the_users_packages() {
     let folder = Folder::new("pytorch");
     let margay = env!("CARGO_BIN_EXE_margay");
-    let script = "cat ${PYTHONPATH%%:*}/margay_run-*.dist-info/entry_points.txt; echo ${PYTHONPATH#*:}";
+    let script =
+        "cat ${PYTHONPATH%%:*}/margay_run-*.dist-info/entry_points.txt; echo ${PYTHONPATH#*:}";
     let script = format!("PYTHONPATH=/users {margay} run -- sh -c '{script}'");
     let shown = out(&folder.shell(&["--plain"], &script));
     assert_eq!(
