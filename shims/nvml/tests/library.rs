@@ -175,6 +175,9 @@ fn child() {
             assert_eq!(nvmlDeviceGetHandleByIndex_v2(number, &raw mut device), 0);
             let uuid = text(|out, room| nvmlDeviceGetUUID(device, out, room)).unwrap();
             assert!(uuid.ends_with(&number.to_string()), "{uuid}");
+            // XLA requires equal names.
+            let name = text(|out, room| nvmlDeviceGetName(device, out, room)).unwrap();
+            assert_eq!(name, "Twin");
         }
         assert_eq!(nvmlShutdown(), 0);
     }
@@ -191,6 +194,7 @@ fn all_devices_are_told_whatever_programs_see() {
             .envs([
                 (CHILD, "1"),
                 ("MARGAY_DEVICES", "3"),
+                ("MARGAY_DEVICE_NAME", "Twin"),
                 ("CUDA_VISIBLE_DEVICES", list),
             ])
             .output()
