@@ -10,20 +10,18 @@
 //! Regions therefore decide about parallelism only, and not about bits.
 
 mod finish;
-mod kernels;
 mod pack;
 mod scratch;
 mod tiles;
-mod vectors;
 
 pub(crate) use finish::{Axpby, Finish, OnTriangle};
-pub(crate) use kernels::Accumulate;
-pub(crate) use kernels::Kernel;
 pub(crate) use pack::{Dense, Mirrored, Source};
 pub(crate) use scratch::{Buffer, Shared, with_scratch};
 pub(crate) use tiles::{Grid, Items, Operands, parallelism, stage, stage_of};
 
 use std::ops::Range;
+
+use crate::kernels::{Accumulate, Kernel};
 
 /// A part of a product: rows and columns of the result, and the terms that are added.
 #[derive(Clone, Debug)]
@@ -47,7 +45,7 @@ impl Region {
     }
 }
 
-/// Rows and columns of the result that [`product`] handles at once, as numbers of tiles.
+/// Bytes of a packed operand of the block that [`product`] handles at once.
 const BLOCK_BYTES: usize = 512 * 1024;
 
 /// Computes a region of a product on the calling thread. An empty `depth` gives sums of zero.

@@ -8,6 +8,7 @@ use std::marker::PhantomData;
 use crate::core::Shared;
 use crate::rotations::{modified, rotation};
 use crate::vector::{Strided, single_with};
+pub use crate::vector_routines::IndexAt;
 use crate::vector_routines::{
     AsumOf, Axpy, DotOf, Exchange, ExtremeOf, Modified, Nrm2Of, Place, Rotate, RotateReal, Scal,
     ScalReal, Writes, apply, plan_of,
@@ -38,29 +39,6 @@ pub struct Pair<T> {
     pub y: *mut T,
     /// Increment of `y`.
     pub incy: i64,
-}
-
-/// Where `iamax` and `iamin` write the index, which counts from 1.
-#[derive(Clone, Copy, Debug)]
-pub enum IndexAt {
-    /// A 32-bit index.
-    I32(*mut i32),
-    /// A 64-bit index.
-    I64(*mut i64),
-}
-
-impl IndexAt {
-    /// # Safety
-    /// The address is valid.
-    pub(crate) unsafe fn write(self, index: usize) {
-        // SAFETY: the caller's condition.
-        unsafe {
-            match self {
-                IndexAt::I32(address) => address.write(index as i32),
-                IndexAt::I64(address) => address.write(index as i64),
-            }
-        }
-    }
 }
 
 impl<T> Input<T> {

@@ -7,10 +7,10 @@ use std::ffi::c_void;
 use std::marker::PhantomData;
 
 use crate::core::Shared;
-use crate::level1::IndexAt;
 use crate::rotations::{modified, rotation};
 use crate::storage::{BF16, F16, Load, Store};
 use crate::vector::{Strided, single_with};
+use crate::vector_routines::IndexAt;
 use crate::vector_routines::{
     AsumOf, Axpy, DotOf, Exchange, ExtremeOf, Modified, Nrm2Of, Place, Rotate, RotateReal, Scal,
     ScalReal, Writes, apply, plan_of, value,

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use super::Accumulate;
+use crate::kernels::Accumulate;
 use crate::simd::{self, Task};
 use crate::storage::Load;
 use crate::{Element, Symmetry, Triangle};

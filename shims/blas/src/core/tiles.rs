@@ -4,8 +4,9 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use super::finish::Sums;
-use super::{Accumulate, Buffer, Finish, Region, Source, product};
+use super::{Buffer, Finish, Region, Source, product};
 use crate::Stage;
+use crate::kernels::Accumulate;
 
 /// Most tasks of a stage. More items share tasks.
 const MOST_TASKS: usize = 1 << 16;
