@@ -1,7 +1,5 @@
 //! `libcublas.so.13`: exports the functions of `libmargay_cublas.so` under the names of this library.
 
-use libc as c;
-
 #[path = "../../exports.rs"]
 pub mod exports;
 
