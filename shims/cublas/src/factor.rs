@@ -75,7 +75,7 @@ pub(crate) unsafe fn getrf<T: Scalars>(
 }
 
 /// Inverses from LU factorisations.
-#[allow(
+#[expect(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -116,10 +116,6 @@ pub(crate) unsafe fn getri<T: Scalars>(
 }
 
 /// Inverses of small matrices.
-#[allow(
-    clippy::too_many_arguments,
-    reason = "the parameters of the C function"
-)]
 pub(crate) unsafe fn matinv<T: Scalars>(
     call: &Call,
     n: i64,
@@ -158,7 +154,7 @@ pub(crate) unsafe fn matinv<T: Scalars>(
 }
 
 /// Solutions from LU factorisations.
-#[allow(
+#[expect(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -204,10 +200,6 @@ pub(crate) unsafe fn getrs<T: Scalars>(
 }
 
 /// QR factorisations.
-#[allow(
-    clippy::too_many_arguments,
-    reason = "the parameters of the C function"
-)]
 pub(crate) unsafe fn geqrf<T: Scalars>(
     call: &Call,
     m: i64,
@@ -242,7 +234,7 @@ pub(crate) unsafe fn geqrf<T: Scalars>(
 }
 
 /// Least squares. Transposed and underdetermined systems are not supported, as in NVIDIA's library.
-#[allow(
+#[expect(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]

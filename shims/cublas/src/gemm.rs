@@ -79,7 +79,7 @@ impl Size {
 }
 
 /// `C = alpha op(A) op(B) + beta C`.
-#[allow(
+#[expect(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -296,7 +296,7 @@ fn algorithm(number: i32, parameter: u32) -> Outcome {
 }
 
 /// `cublasGemmEx`.
-#[allow(
+#[expect(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -347,7 +347,7 @@ pub(crate) unsafe fn gemm_ex(
 }
 
 /// `cublasSgemmEx`, `cublasCgemmEx`, `cublasCgemm3mEx`: the scalars and the sums have the type `T`.
-#[allow(
+#[expect(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -400,7 +400,6 @@ pub(crate) unsafe fn gemm_ex_typed<T: Kind>(
 }
 
 /// A product of half-precision matrices whose sums are rounded once.
-#[allow(clippy::too_many_arguments, reason = "the parameters of C functions")]
 fn half_products(
     call: &Call,
     size: Size,
@@ -428,7 +427,7 @@ fn half_products(
 }
 
 /// `cublasHgemm`.
-#[allow(
+#[expect(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -455,7 +454,7 @@ pub(crate) unsafe fn hgemm(
 }
 
 /// `cublasHgemmBatched`.
-#[allow(
+#[expect(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -484,7 +483,7 @@ pub(crate) unsafe fn hgemm_batched(
 }
 
 /// `cublasHgemmStridedBatched`.
-#[allow(
+#[expect(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -517,7 +516,6 @@ pub(crate) unsafe fn hgemm_strided(
     half_products(call, size, ld, alpha, beta, operands, batch)
 }
 
-#[allow(clippy::too_many_arguments, reason = "the parameters of C functions")]
 fn typed_batch<T: Scalars>(
     call: &Call,
     size: Size,
@@ -578,7 +576,7 @@ fn typed_batch<T: Scalars>(
 }
 
 /// [`gemm`] for each item of a batch.
-#[allow(
+#[expect(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -606,7 +604,7 @@ pub(crate) unsafe fn gemm_batched<T: Scalars>(
 }
 
 /// [`gemm_batched`] with strides.
-#[allow(
+#[expect(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -642,7 +640,7 @@ pub(crate) unsafe fn gemm_strided<T: Scalars>(
 }
 
 /// `cublasGemmBatchedEx`.
-#[allow(
+#[expect(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -695,7 +693,7 @@ pub(crate) unsafe fn gemm_batched_ex(
 }
 
 /// `cublasGemmStridedBatchedEx`.
-#[allow(
+#[expect(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -850,7 +848,7 @@ fn on_host_only(call: &Call) -> Outcome {
 }
 
 /// `cublas<t>gemmGroupedBatched`.
-#[allow(
+#[expect(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -916,7 +914,7 @@ pub(crate) unsafe fn gemm_grouped<T: Scalars>(
 }
 
 /// `cublasGemmGroupedBatchedEx`.
-#[allow(
+#[expect(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]

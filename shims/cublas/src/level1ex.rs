@@ -97,7 +97,6 @@ fn count(n: i64) -> Result<usize, Failure> {
 macro_rules! reductions {
     ($($name:ident $refusal:ident;)*) => {$(
         /// A real number that depends on all elements.
-        #[allow(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $name(
             call: &Call,
             n: i64,
@@ -129,7 +128,7 @@ reductions! {
 macro_rules! dots {
     ($($name:ident $conjugation:ident;)*) => {$(
         /// The product of two vectors.
-        #[allow(clippy::too_many_arguments, reason = "the parameters of the C function")]
+        #[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $name(
             call: &Call,
             n: i64,
@@ -163,10 +162,6 @@ dots! {
 }
 
 /// Scales a vector.
-#[allow(
-    clippy::too_many_arguments,
-    reason = "the parameters of the C function"
-)]
 pub(crate) unsafe fn scal(
     call: &Call,
     n: i64,
@@ -196,7 +191,7 @@ pub(crate) unsafe fn scal(
 }
 
 /// `y = alpha x + y`.
-#[allow(
+#[expect(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -232,7 +227,6 @@ pub(crate) unsafe fn axpy(
 macro_rules! moves {
     ($($name:ident $x:ty, $first:ident $second:ident;)*) => {$(
         /// Copies or exchanges vectors.
-        #[allow(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $name(
             call: &Call,
             n: i64,
@@ -289,7 +283,7 @@ searches! {
 }
 
 /// Applies a rotation.
-#[allow(
+#[expect(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -378,10 +372,6 @@ fn on_variables<const N: usize>(
 }
 
 /// Constructs a rotation.
-#[allow(
-    clippy::too_many_arguments,
-    reason = "the parameters of the C function"
-)]
 pub(crate) unsafe fn rotg(
     call: &Call,
     a: *mut c_void,
@@ -406,7 +396,7 @@ pub(crate) unsafe fn rotg(
 }
 
 /// Applies a modified rotation.
-#[allow(
+#[expect(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -463,7 +453,7 @@ pub(crate) unsafe fn rotm(
 }
 
 /// Constructs a modified rotation.
-#[allow(
+#[expect(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]

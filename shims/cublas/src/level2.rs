@@ -22,7 +22,7 @@ fn lengths(transposed: bool, m: usize, n: usize) -> (usize, usize) {
 }
 
 /// `y = alpha op(A) x + beta y`.
-#[allow(
+#[expect(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -75,7 +75,7 @@ pub(crate) unsafe fn gemv<T: Scalars>(
 }
 
 /// [`gemv`] for a band matrix.
-#[allow(
+#[expect(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -174,7 +174,7 @@ struct Vectors<T> {
 /// The matrix of a function: its triangle, its order and its form. The form is known after the order.
 type FormOf<'a> = &'a dyn Fn(usize) -> Result<Form, Failure>;
 
-#[allow(clippy::too_many_arguments, reason = "the parameters of C functions")]
+#[expect(clippy::too_many_arguments, reason = "the parameters of C functions")]
 fn symmetric_product<T: Scalars>(
     call: &Call,
     symmetry: Symmetry,
@@ -224,7 +224,7 @@ fn symmetric_product<T: Scalars>(
 macro_rules! symmetric_products {
     ($($full:ident $band:ident $packed:ident $symmetry:ident;)*) => {$(
         /// `y = alpha A x + beta y` for a full matrix.
-        #[allow(clippy::too_many_arguments, reason = "the parameters of the C function")]
+        #[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $full<T: Scalars>(
             call: &Call,
             uplo: i32,
@@ -245,7 +245,7 @@ macro_rules! symmetric_products {
         }
 
         /// `y = alpha A x + beta y` for a band matrix.
-        #[allow(clippy::too_many_arguments, reason = "the parameters of the C function")]
+        #[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $band<T: Scalars>(
             call: &Call,
             uplo: i32,
@@ -267,7 +267,7 @@ macro_rules! symmetric_products {
         }
 
         /// `y = alpha A x + beta y` for a packed matrix.
-        #[allow(clippy::too_many_arguments, reason = "the parameters of the C function")]
+        #[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $packed<T: Scalars>(
             call: &Call,
             uplo: i32,
@@ -338,7 +338,7 @@ fn triangular<T: Scalars>(
 macro_rules! triangular_functions {
     ($($full:ident $band:ident $packed:ident $plan:ident;)*) => {$(
         /// A full triangular matrix and a vector.
-        #[allow(clippy::too_many_arguments, reason = "the parameters of the C function")]
+        #[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $full<T: Scalars>(
             call: &Call,
             uplo: i32,
@@ -355,7 +355,7 @@ macro_rules! triangular_functions {
         }
 
         /// A triangular band matrix and a vector.
-        #[allow(clippy::too_many_arguments, reason = "the parameters of the C function")]
+        #[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $band<T: Scalars>(
             call: &Call,
             uplo: i32,
@@ -373,7 +373,6 @@ macro_rules! triangular_functions {
         }
 
         /// A packed triangular matrix and a vector.
-        #[allow(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $packed<T: Scalars>(
             call: &Call,
             uplo: i32,
@@ -398,7 +397,7 @@ triangular_functions! {
 macro_rules! updates {
     ($($name:ident $conjugation:ident;)*) => {$(
         /// `A = alpha x y^T + A`.
-        #[allow(clippy::too_many_arguments, reason = "the parameters of the C function")]
+        #[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $name<T: Scalars>(
             call: &Call,
             m: i64,
@@ -438,7 +437,6 @@ updates! {
     gerc Conjugate;
 }
 
-#[allow(clippy::too_many_arguments, reason = "the parameters of C functions")]
 fn rank_one<T: Scalars, S: Kind>(
     call: &Call,
     uplo: i32,
@@ -478,7 +476,6 @@ fn rank_one<T: Scalars, S: Kind>(
 macro_rules! rank_one_updates {
     ($($full:ident $packed:ident $scalar:ty, $plan:ident;)*) => {$(
         /// An update of a full symmetric or Hermitian matrix by one vector.
-        #[allow(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $full<T: Scalars>(
             call: &Call,
             uplo: i32,
@@ -513,7 +510,7 @@ rank_one_updates! {
     her hpr T::Real, her;
 }
 
-#[allow(clippy::too_many_arguments, reason = "the parameters of C functions")]
+#[expect(clippy::too_many_arguments, reason = "the parameters of C functions")]
 fn rank_two<T: Scalars>(
     call: &Call,
     symmetry: Symmetry,
@@ -559,7 +556,7 @@ fn rank_two<T: Scalars>(
 macro_rules! rank_two_updates {
     ($($full:ident $packed:ident $symmetry:ident;)*) => {$(
         /// An update of a full symmetric or Hermitian matrix by two vectors.
-        #[allow(clippy::too_many_arguments, reason = "the parameters of the C function")]
+        #[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $full<T: Scalars>(
             call: &Call,
             uplo: i32,
@@ -577,7 +574,7 @@ macro_rules! rank_two_updates {
         }
 
         /// An update of a packed symmetric or Hermitian matrix by two vectors.
-        #[allow(clippy::too_many_arguments, reason = "the parameters of the C function")]
+        #[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $packed<T: Scalars>(
             call: &Call,
             uplo: i32,
@@ -654,7 +651,7 @@ impl<T: Kind> Items<T> {
     }
 }
 
-#[allow(clippy::too_many_arguments, reason = "the parameters of C functions")]
+#[expect(clippy::too_many_arguments, reason = "the parameters of C functions")]
 fn batch_of_products<T: Kind, U: Kind, S: Kind>(
     call: &Call,
     trans: i32,
@@ -718,7 +715,7 @@ fn batch_of_products<T: Kind, U: Kind, S: Kind>(
 }
 
 /// [`gemv`] for each item of a batch.
-#[allow(
+#[expect(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -757,7 +754,7 @@ pub(crate) unsafe fn gemv_batched<T: Kind, U: Kind, S: Kind>(
 }
 
 /// [`gemv_batched`] with strides.
-#[allow(
+#[expect(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]

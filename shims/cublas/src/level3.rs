@@ -37,7 +37,7 @@ fn update_operation(trans: i32, hermitian: bool) -> Result<Operation, Failure> {
 macro_rules! rank_k {
     ($($name:ident $scalar:ty, $hermitian:literal;)*) => {$(
         /// An update of a symmetric or Hermitian matrix by one matrix.
-        #[allow(clippy::too_many_arguments, reason = "the parameters of the C function")]
+        #[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $name<T: Scalars>(
             call: &Call,
             uplo: i32,
@@ -82,7 +82,7 @@ rank_k! {
 macro_rules! rank_2k {
     ($($name:ident $scalar:ty, $hermitian:literal;)*) => {$(
         /// An update of a symmetric or Hermitian matrix by two matrices.
-        #[allow(clippy::too_many_arguments, reason = "the parameters of the C function")]
+        #[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $name<T: Scalars>(
             call: &Call,
             uplo: i32,
@@ -133,7 +133,7 @@ rank_2k! {
 macro_rules! symmetric_products {
     ($($name:ident $symmetry:ident;)*) => {$(
         /// A product with a symmetric or Hermitian matrix.
-        #[allow(clippy::too_many_arguments, reason = "the parameters of the C function")]
+        #[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $name<T: Scalars>(
             call: &Call,
             at: i32,
@@ -181,7 +181,7 @@ symmetric_products! {
 }
 
 /// A product with a packed symmetric matrix (cublasXt): the matrix is unpacked first.
-#[allow(
+#[expect(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -278,7 +278,7 @@ impl Triangular {
 }
 
 /// Solves `op(A) X = alpha B` or `X op(A) = alpha B`.
-#[allow(
+#[expect(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -333,7 +333,7 @@ pub(crate) unsafe fn trsm<T: Scalars>(
 }
 
 /// `C = alpha op(A) B` or `C = alpha B op(A)`.
-#[allow(
+#[expect(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -396,7 +396,7 @@ pub(crate) unsafe fn trmm<T: Scalars>(
 }
 
 /// `trmm` of the legacy interface, which replaces `B`.
-#[allow(
+#[expect(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -423,7 +423,7 @@ pub(crate) unsafe fn trmm_in_place<T: Scalars>(
 }
 
 /// [`trsm`] for each item of a batch.
-#[allow(
+#[expect(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -472,7 +472,7 @@ pub(crate) unsafe fn trsm_batched<T: Scalars>(
 }
 
 /// `C = alpha op(A) + beta op(B)`. NVIDIA's libraries pass null for a factor that is 0.
-#[allow(
+#[expect(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -536,7 +536,7 @@ pub(crate) unsafe fn geam<T: Scalars>(
 }
 
 /// `C = diag(x) A` or `C = A diag(x)`.
-#[allow(
+#[expect(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -622,7 +622,6 @@ pub(crate) unsafe fn trttp<T: Scalars>(
     call.launch(memory, || unsafe { extra::trttp(triangle, n, a, lda, ap) })
 }
 
-#[allow(clippy::too_many_arguments, reason = "the parameters of C functions")]
 fn update_ex<S: Kind>(
     call: &Call,
     hermitian: bool,
@@ -676,7 +675,7 @@ fn update_ex<S: Kind>(
 macro_rules! updates_ex {
     ($($name:ident $scalar:ty, $hermitian:literal;)*) => {$(
         /// An update of a matrix in single precision by a matrix that may be narrower.
-        #[allow(clippy::too_many_arguments, reason = "the parameters of the C function")]
+        #[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $name(
             call: &Call,
             uplo: i32,

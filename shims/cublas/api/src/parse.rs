@@ -71,8 +71,6 @@ pub struct Entry {
     pub name: String,
     /// The name of the function in the generated code, which differs if only one toolkit has the function.
     pub symbol: String,
-    /// The title under which the function is listed.
-    pub group: String,
     /// The toolkits that have the function.
     pub toolkits: Vec<u32>,
     /// The function's form.
@@ -90,14 +88,12 @@ pub struct Entry {
 /// # Panics
 /// If the list contains an error.
 pub fn entries(library: Library) -> Vec<Entry> {
-    let mut group = String::new();
     let mut all = Vec::new();
     for (index, line) in library.list().lines().enumerate() {
         let line = line.trim();
-        if let Some(title) = line.strip_prefix("== ") {
-            title.clone_into(&mut group);
-        } else if !line.is_empty() && !line.starts_with('#') {
-            let family = family(line, &group);
+        // Titles of groups begin with `==`.
+        if !line.is_empty() && !line.starts_with('#') && !line.starts_with("== ") {
+            let family = family(line);
             all.extend(family.unwrap_or_else(|what| panic!("line {}: {what}", index + 1)));
         }
     }
@@ -131,7 +127,7 @@ pub fn types_of(code: &str) -> Option<[&'static str; 3]> {
 }
 
 /// Returns the functions of a line.
-fn family(line: &str, group: &str) -> Result<Vec<Entry>, String> {
+fn family(line: &str) -> Result<Vec<Entry>, String> {
     let (head, tail) = line.split_once(" = ").ok_or("no function")?;
     let (function, parameters) = match tail.split_once(" :") {
         Some((function, parameters)) => (Some(function.trim()), parameters.trim()),
@@ -178,7 +174,6 @@ fn family(line: &str, group: &str) -> Result<Vec<Entry>, String> {
             all.push(Entry {
                 name,
                 symbol,
-                group: group.to_owned(),
                 toolkits: toolkits.clone(),
                 form,
                 returns,
@@ -279,7 +274,7 @@ mod tests {
     #[test]
     fn a_line_becomes_the_functions_of_its_forms() {
         let line = "{S,Cs}scal v2 64 legacy = level1::scal::<T> : n int, alpha &R, x @T";
-        let family = family(line, "Level 1").expect("a line");
+        let family = family(line).expect("a line");
         let names: Vec<&str> = family.iter().map(|entry| entry.name.as_str()).collect();
         assert_eq!(
             names,
@@ -308,7 +303,7 @@ mod tests {
             "Sgemm = gemm",
             "Sgemm = gemm : a",
         ] {
-            assert!(family(line, "").is_err(), "{line}");
+            assert!(family(line).is_err(), "{line}");
         }
     }
 

@@ -120,7 +120,7 @@ fn found(algorithm: Algorithm) -> Found {
 ///
 /// # Safety
 /// None. The same holds for the other functions of this module.
-#[allow(
+#[expect(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -147,7 +147,7 @@ pub(crate) unsafe fn heuristic(
 }
 
 /// `cublasLtMatmulAlgoGetHeuristicForStream`.
-#[allow(
+#[expect(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -192,7 +192,7 @@ fn check_types(compute_type: i32, scale: i32, [a, b, c, d]: [i32; 4]) -> Outcome
 }
 
 /// `cublasLtMatmulAlgoGetIds`.
-#[allow(
+#[expect(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -217,7 +217,7 @@ pub(crate) unsafe fn ids(
 }
 
 /// `cublasLtMatmulAlgoInit`.
-#[allow(
+#[expect(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
@@ -239,10 +239,6 @@ pub(crate) unsafe fn init(
 }
 
 /// `cublasLtMatmulAlgoCheck`.
-#[allow(
-    clippy::too_many_arguments,
-    reason = "the parameters of the C function"
-)]
 pub(crate) unsafe fn check(
     handle: usize,
     desc: usize,
@@ -263,7 +259,7 @@ pub(crate) unsafe fn check(
 }
 
 /// `cublasLtMatmulAlgoCheckForStream`.
-#[allow(
+#[expect(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]

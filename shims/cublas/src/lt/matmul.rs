@@ -494,7 +494,7 @@ fn parts(epilogue: u32) -> Option<Parts> {
 ///
 /// # Safety
 /// None: addresses may be wrong, as in the other modules with operations.
-#[allow(
+#[expect(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]

@@ -39,7 +39,7 @@ fn operand(
 ///
 /// # Safety
 /// None: addresses may be wrong, as in the other modules with operations.
-#[allow(
+#[expect(
     clippy::too_many_arguments,
     reason = "the parameters of the C function"
 )]
