@@ -63,8 +63,8 @@ fn libraries_of_an_installation_are_taken() {
     let prefix = Prefix::new("installed");
     let folder = prefix.0.join("lib/margay");
     fs::create_dir_all(&folder).unwrap();
-    for name in [
-        "libcuda.so",
+    // In the order of the lines of LOADED, after the two names of the driver library.
+    let others = [
         "libnvidia_ml.so",
         "libgpuocelot.so",
         "libcupti_12.so",
@@ -73,7 +73,8 @@ fn libraries_of_an_installation_are_taken() {
         "libcublas_13.so",
         "libcublaslt_12.so",
         "libcublaslt_13.so",
-    ] {
+    ];
+    for name in ["libcuda.so"].into_iter().chain(others) {
         fs::write(folder.join(name), name).unwrap();
     }
     assert_eq!(prefix.library("home"), folder.join("libcuda.so"));
@@ -84,20 +85,10 @@ fn libraries_of_an_installation_are_taken() {
     let said = String::from_utf8(succeeded(output.unwrap()).stdout).unwrap();
     let loaded: Vec<&str> = said.lines().collect();
     let of = |name: &str| folder.join(name).display().to_string();
-    let (cuda, nvml) = (of("libcuda.so"), of("libnvidia_ml.so"));
-    // The auditing library is absent, so its line is empty.
-    let others = [
-        "libgpuocelot.so",
-        "libcupti_12.so",
-        "libcupti_13.so",
-        "libcublas_12.so",
-        "libcublas_13.so",
-        "libcublaslt_12.so",
-        "libcublaslt_13.so",
-    ]
-    .map(of);
-    let expected: Vec<&String> = [&cuda, &cuda, &nvml].into_iter().chain(&others).collect();
+    let names = ["libcuda.so"; 2].into_iter().chain(others);
+    let expected: Vec<String> = names.map(of).collect();
     assert_eq!(loaded[..10], expected);
+    // The auditing library is absent, so its line is empty.
     assert_eq!(loaded[10..], [""]);
     assert!(!prefix.0.join("home").exists(), "nothing was unpacked");
 }

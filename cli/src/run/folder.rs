@@ -156,6 +156,11 @@ fn stand_in(program: &Path, tool: &str, at: &Path) -> io::Result<()> {
             "the program's path is not UTF-8",
         )
     })?;
+    write(&text, at, 0o700)
+}
+
+/// Makes `at` a file that contains `text`. If it does not, the file is replaced atomically by one with the mode `mode`.
+pub(super) fn write(text: &str, at: &Path, mode: u32) -> io::Result<()> {
     if fs::read_to_string(at).is_ok_and(|found| found == text) && !at.is_symlink() {
         return Ok(());
     }
@@ -164,7 +169,7 @@ fn stand_in(program: &Path, tool: &str, at: &Path) -> io::Result<()> {
     let mut file = fs::OpenOptions::new()
         .write(true)
         .create_new(true)
-        .mode(0o700)
+        .mode(mode)
         .open(&fresh)?;
     file.write_all(text.as_bytes())?;
     drop(file);

@@ -11,11 +11,10 @@
 //!
 //! Invariant: a file is replaced atomically, because another `margay run` may read or write it.
 
-use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::folder::own_folder;
+use super::folder::{self, own_folder};
 
 macro_rules! package {
     ($($name:literal)*) => {
@@ -57,41 +56,29 @@ package! {
 const ENTRY_POINTS: &str = "[torch.backends]\nmargay = margay.torch:autoload\n\n\
                             [jax_plugins]\nmargay = margay.jax\n";
 
+/// The mode of the files.
+const MODE: u32 = 0o600;
+
 /// The folders in the package's folder.
 const FOLDERS: [&str; 2] = ["jax", "torch"];
 
-/// Writes the package and its metadata to `folder`, unless they are there.
-pub(super) fn write(folder: &Path, user: u32) -> io::Result<()> {
-    own_folder(folder, user)?;
-    let package = folder.join("margay");
+/// Writes the package and its metadata to the folder `at`, unless they are there.
+pub(super) fn write(at: &Path, user: u32) -> io::Result<()> {
+    own_folder(at, user)?;
+    let package = at.join("margay");
     own_folder(&package, user)?;
     for name in FOLDERS {
         own_folder(&package.join(name), user)?;
     }
     for (name, text) in PACKAGE {
-        place(&package.join(name), text)?;
+        folder::write(text, &package.join(name), MODE)?;
     }
     let version = env!("CARGO_PKG_VERSION");
-    let metadata = folder.join(format!("margay_run-{version}.dist-info"));
+    let metadata = at.join(format!("margay_run-{version}.dist-info"));
     own_folder(&metadata, user)?;
-    place(&metadata.join("entry_points.txt"), ENTRY_POINTS)?;
+    folder::write(ENTRY_POINTS, &metadata.join("entry_points.txt"), MODE)?;
     let text = format!("Metadata-Version: 2.1\nName: margay-run\nVersion: {version}\n");
-    place(&metadata.join("METADATA"), &text)
-}
-
-/// Makes `path` a file that contains `text`.
-fn place(path: &PathBuf, text: &str) -> io::Result<()> {
-    let same = fs::symlink_metadata(path).is_ok_and(|found| found.is_file())
-        && fs::read(path).is_ok_and(|found| found == text.as_bytes());
-    if same {
-        return Ok(());
-    }
-    let fresh = path.with_extension(format!("{}.part", std::process::id()));
-    fs::write(&fresh, text)
-        .and_then(|()| fs::rename(&fresh, path))
-        .inspect_err(|_| {
-            let _ = fs::remove_file(&fresh);
-        })
+    folder::write(&text, &metadata.join("METADATA"), MODE)
 }
 
 #[cfg(test)]

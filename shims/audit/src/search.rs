@@ -63,14 +63,9 @@ pub fn replacement(name: &CStr) -> Option<&'static CStr> {
     let path = Path::new(OsStr::from_bytes(name.to_bytes()));
     let file = path.file_name()?.to_str()?;
     let (stem, version) = parts(file)?;
+    let toolkit = version.or_else(|| toolkit_beside(path, stem))?;
     let mut known = REPLACED.iter();
-    let index = match version {
-        Some(toolkit) => known.position(|one| one.stem == stem && one.toolkit == toolkit)?,
-        None => {
-            let toolkit = toolkit_beside(path, stem)?;
-            known.position(|one| one.stem == stem && one.toolkit == toolkit)?
-        }
-    };
+    let index = known.position(|one| one.stem == stem && one.toolkit == toolkit)?;
     files()[index].as_deref()
 }
 

@@ -136,7 +136,7 @@ fn copy(address: usize, buffer: usize, bytes: usize, direction: Direction) -> bo
         Direction::Read => (address, buffer),
         Direction::Write => (buffer, address),
     };
-    // SAFETY: the system forbids the test, so the caller of the C function answers for the address.
+    // SAFETY: the system forbids the test, so the caller of the C function must guarantee the address.
     unsafe { std::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, bytes) };
     true
 }
