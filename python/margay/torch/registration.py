@@ -5,6 +5,7 @@ operator, the first of these applies: a formula; the CPU kernel (or PyTorch's ow
 that names the operator. The function of an operator is built at its first call, so ``import torch`` stays quick.
 """
 
+import functools
 import warnings
 
 import torch
@@ -65,11 +66,15 @@ def _is_view(schema):
     return any(one.alias_info is not None and not one.alias_info.is_write for one in schema.returns)
 
 
+def _full_name(schema):
+    return schema.name + (f".{schema.overload_name}" if schema.overload_name else "")
+
+
+@functools.cache
 def _schemas():
-    """Yields the name and the schema of each operator of ``aten``."""
-    for schema in torch._C._jit_get_all_schemas():
-        if schema.name.startswith("aten::"):
-            yield schema.name[6:] + (f".{schema.overload_name}" if schema.overload_name else ""), schema
+    """Returns the name and the schema of each operator of ``aten``."""
+    found = torch._C._jit_get_all_schemas()
+    return [(_full_name(schema)[6:], schema) for schema in found if schema.name.startswith("aten::")]
 
 
 def plan():
@@ -81,9 +86,9 @@ def plan():
     for name, schema in _schemas():
         if name in cuda and name not in OWN and not _is_view(schema):
             if name in named.MAKERS:
-                chosen.append((name, schema, "unsupported"))
-                continue
-            what = "formula" if name in FORMULAS else "kernel" if name in supported else "unsupported"
+                what = "unsupported"
+            else:
+                what = "formula" if name in FORMULAS else "kernel" if name in supported else "unsupported"
             chosen.append((name, schema, what))
     return chosen
 
@@ -113,7 +118,7 @@ def register_library(namespace):
     library = torch.library.Library(namespace, "IMPL", "CUDA")
     _libraries.append(library)
     for schema in torch._C._jit_get_all_schemas():
-        full = schema.name + (f".{schema.overload_name}" if schema.overload_name else "")
+        full = _full_name(schema)
         name = full.removeprefix(namespace + "::")
         if name == full or full not in cuda or (namespace, name) in _loaded:
             continue
