@@ -5,7 +5,7 @@
 //! instruction. If the address of the instruction is in no file, as after a call of a null pointer, the note names the
 //! file that contains the return address.
 //!
-//! Invariant: [`write`] only makes system calls that signal handlers may make. It takes no lock and allocates no memory,
+//! Invariant: [`write()`] only makes system calls that signal handlers may make. It takes no lock and allocates no memory,
 //! so the list of libraries is read from the operating system, not from the dynamic linker.
 
 use std::ffi::c_void;
@@ -16,7 +16,7 @@ use super::arch::Context;
 /// Whether a note may be written: set when the handlers are installed, cleared by the first note.
 static MAY_WRITE: AtomicBool = AtomicBool::new(false);
 
-/// Lets [`write`] write one note, unless `MARGAY_QUIET` is set.
+/// Lets [`write()`] write one note, unless `MARGAY_QUIET` is set.
 pub(super) fn enable() {
     let may_write = std::env::var_os("MARGAY_QUIET").is_none();
     MAY_WRITE.store(may_write, Ordering::Relaxed);
