@@ -11,6 +11,7 @@ fn main() {
         (Library::CublasLt, "CUBLAS_LT", "cublaslt.rs"),
     ];
     for (library, table, file) in libraries {
-        std::fs::write(out.join(file), functions(library, table)).expect("a file in Cargo's folder");
+        std::fs::write(out.join(file), functions(library, table))
+            .expect("a file in Cargo's folder");
     }
 }

@@ -34,7 +34,8 @@ const LIBRARIES: &[(&str, &[&str])] = &[
 
 /// Whether the user wants NVIDIA's libraries of a file.
 fn keeps_nvidias(file: &str) -> bool {
-    file.starts_with("libcublas") && std::env::var_os("MARGAY_CUBLAS").is_some_and(|value| value == "nvidia")
+    file.starts_with("libcublas")
+        && std::env::var_os("MARGAY_CUBLAS").is_some_and(|value| value == "nvidia")
 }
 
 /// The tools that `margay run` replaces.

@@ -145,11 +145,23 @@ mod tests {
     #[test]
     fn libraries_are_told_by_their_names() {
         assert_eq!(parts("libcublas.so.12"), Some(("libcublas", Some("12"))));
-        assert_eq!(parts("libcublasLt.so.13.1.0.3"), Some(("libcublasLt", Some("13"))));
-        assert_eq!(parts("libcublas-37d11411.so.12.9.1.4"), Some(("libcublas", Some("12"))));
+        assert_eq!(
+            parts("libcublasLt.so.13.1.0.3"),
+            Some(("libcublasLt", Some("13")))
+        );
+        assert_eq!(
+            parts("libcublas-37d11411.so.12.9.1.4"),
+            Some(("libcublas", Some("12")))
+        );
         assert_eq!(parts("libcupti.so"), Some(("libcupti", None)));
         assert_eq!(parts("libcublas.so.11"), Some(("libcublas", Some("11"))));
-        for other in ["libcublasXt.so.12", "libcublas.sofa", "libcublas-dev.so.12", "libc.so.6", "libcublas"] {
+        for other in [
+            "libcublasXt.so.12",
+            "libcublas.sofa",
+            "libcublas-dev.so.12",
+            "libc.so.6",
+            "libcublas",
+        ] {
             assert_eq!(parts(other), None, "{other}");
         }
     }

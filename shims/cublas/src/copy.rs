@@ -27,7 +27,9 @@ enum When {
 
 /// Returns the product of two positive numbers.
 fn bytes(count: i64, size: i64) -> Result<usize, Failure> {
-    let product = count.checked_mul(size).and_then(|bytes| usize::try_from(bytes).ok());
+    let product = count
+        .checked_mul(size)
+        .and_then(|bytes| usize::try_from(bytes).ok());
     product.ok_or(Status::INVALID_VALUE.into())
 }
 
@@ -206,7 +208,6 @@ macro_rules! matrices {
         ///
         /// # Safety
         /// The matrices have the stated sizes until the copy has ended.
-        #[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $later(
             rows: i64,
             columns: i64,

@@ -9,16 +9,14 @@ use parking_lot::Mutex;
 use crate::call::Call;
 use crate::handle::{self, Owner};
 use crate::library::complain;
-use crate::{log, lt_log};
 use crate::status::{Failure, Outcome, Status};
+use crate::{log, lt_log};
 
 /// An entry point: what its list says, and its function.
 pub(crate) struct Entry {
     /// The C function's name.
+    #[cfg_attr(not(test), allow(dead_code, reason = "tests call the functions"))]
     pub(crate) name: &'static str,
-    /// The title under which the function is listed.
-    #[cfg_attr(not(test), allow(dead_code, reason = "tests write the support table"))]
-    pub(crate) group: &'static str,
     /// The toolkits that have the function.
     pub(crate) toolkits: &'static [u32],
     /// The function's form.
@@ -49,7 +47,10 @@ pub(crate) fn blas(
     body: &dyn Fn(&Call) -> Outcome,
 ) -> Status {
     guarded(name, log, &|| {
-        body(&Call::with_handle(name, handle::get(handle, &[Owner::Cublas])?)?)
+        body(&Call::with_handle(
+            name,
+            handle::get(handle, &[Owner::Cublas])?,
+        )?)
     })
 }
 
@@ -61,7 +62,10 @@ pub(crate) fn xt(
     body: &dyn Fn(&Call) -> Outcome,
 ) -> Status {
     guarded(name, log, &|| {
-        body(&Call::with_handle(name, handle::get(handle, &[Owner::Xt])?)?)
+        body(&Call::with_handle(
+            name,
+            handle::get(handle, &[Owner::Xt])?,
+        )?)
     })
 }
 
@@ -91,7 +95,9 @@ pub(crate) fn legacy(
 pub(crate) fn missing(name: &'static CStr) -> Status {
     let name_text = name.to_string_lossy();
     once(&name_text, || {
-        format!("margay: {name_text} is not implemented (CUBLAS_STATUS_NOT_SUPPORTED); MARGAY_CUBLAS=nvidia keeps NVIDIA's library")
+        format!(
+            "margay: {name_text} is not implemented (CUBLAS_STATUS_NOT_SUPPORTED); MARGAY_CUBLAS=nvidia keeps NVIDIA's library"
+        )
     });
     guarded(name, &|_| {}, &|| Err(Status::NOT_SUPPORTED.into()))
 }

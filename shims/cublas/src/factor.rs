@@ -15,7 +15,12 @@ use crate::types::Scalars;
 
 /// Adds an array of addresses.
 fn add_addresses<T>(memory: &mut Memory, array: *const T, batch: usize) {
-    memory.add(Access::Read, array, size_of::<usize>(), Shape::packed(batch));
+    memory.add(
+        Access::Read,
+        array,
+        size_of::<usize>(),
+        Shape::packed(batch),
+    );
 }
 
 /// Adds an array of 32-bit integers unless it is null.
@@ -70,7 +75,6 @@ pub(crate) unsafe fn getrf<T: Scalars>(
 }
 
 /// Inverses from LU factorisations.
-#[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
 pub(crate) unsafe fn getri<T: Scalars>(
     call: &Call,
     n: i64,
@@ -108,7 +112,6 @@ pub(crate) unsafe fn getri<T: Scalars>(
 }
 
 /// Inverses of small matrices.
-#[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
 pub(crate) unsafe fn matinv<T: Scalars>(
     call: &Call,
     n: i64,
@@ -147,7 +150,6 @@ pub(crate) unsafe fn matinv<T: Scalars>(
 }
 
 /// Solutions from LU factorisations.
-#[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
 pub(crate) unsafe fn getrs<T: Scalars>(
     call: &Call,
     trans: i32,
@@ -190,7 +192,6 @@ pub(crate) unsafe fn getrs<T: Scalars>(
 }
 
 /// QR factorisations.
-#[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
 pub(crate) unsafe fn geqrf<T: Scalars>(
     call: &Call,
     m: i64,
@@ -225,7 +226,6 @@ pub(crate) unsafe fn geqrf<T: Scalars>(
 }
 
 /// Least squares. Transposed and underdetermined systems are not supported, as in NVIDIA's library.
-#[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
 pub(crate) unsafe fn gels<T: Scalars>(
     call: &Call,
     trans: i32,
@@ -241,7 +241,7 @@ pub(crate) unsafe fn gels<T: Scalars>(
     batch: i64,
 ) -> Outcome {
     with_info(info, || {
-        let transposed = operation(trans, 1).map_or(true, |trans| trans != Operation::None);
+        let transposed = operation(trans, 1) != Ok(Operation::None);
         if transposed {
             return Err(Status::NOT_SUPPORTED.into());
         }

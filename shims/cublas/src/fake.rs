@@ -44,7 +44,13 @@ unsafe extern "C" fn memory(address: *const c_void, bytes: usize) -> u32 {
     let first = address.cast::<u8>();
     let last = first.wrapping_add(bytes - 1);
     let readable = |place| crate::host::read::<u8>(place).is_some();
-    u32::from(is_allowed(address.addr(), bytes) && address.addr() >= FIRST && bytes < 1 << 40 && readable(first) && readable(last))
+    u32::from(
+        is_allowed(address.addr(), bytes)
+            && address.addr() >= FIRST
+            && bytes < 1 << 40
+            && readable(first)
+            && readable(last),
+    )
 }
 
 static NATIVE: Native = Native {

@@ -79,7 +79,6 @@ impl Size {
 }
 
 /// `C = alpha op(A) op(B) + beta C`.
-#[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
 pub(crate) unsafe fn gemm<T: Scalars>(
     call: &Call,
     transa: i32,
@@ -177,7 +176,12 @@ impl Operand {
                 memory.add(access, base, self.kind.size(), shape.batch(batch, stride));
             }
             Pointers::Array(array) => {
-                memory.add(Access::Read, array, size_of::<usize>(), Shape::packed(batch));
+                memory.add(
+                    Access::Read,
+                    array,
+                    size_of::<usize>(),
+                    Shape::packed(batch),
+                );
             }
         }
     }
@@ -288,7 +292,6 @@ fn algorithm(number: i32, parameter: u32) -> Outcome {
 }
 
 /// `cublasGemmEx`.
-#[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
 pub(crate) unsafe fn gemm_ex(
     call: &Call,
     transa: i32,
@@ -336,7 +339,6 @@ pub(crate) unsafe fn gemm_ex(
 }
 
 /// `cublasSgemmEx`, `cublasCgemmEx`, `cublasCgemm3mEx`: the scalars and the sums have the type `T`.
-#[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
 pub(crate) unsafe fn gemm_ex_typed<T: Kind>(
     call: &Call,
     transa: i32,
@@ -386,7 +388,6 @@ pub(crate) unsafe fn gemm_ex_typed<T: Kind>(
 }
 
 /// A product of half-precision matrices whose sums are rounded once.
-#[expect(clippy::too_many_arguments, reason = "the parameters of C functions")]
 fn half_products(
     call: &Call,
     size: Size,
@@ -414,7 +415,6 @@ fn half_products(
 }
 
 /// `cublasHgemm`.
-#[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
 pub(crate) unsafe fn hgemm(
     call: &Call,
     transa: i32,
@@ -438,7 +438,6 @@ pub(crate) unsafe fn hgemm(
 }
 
 /// `cublasHgemmBatched`.
-#[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
 pub(crate) unsafe fn hgemm_batched(
     call: &Call,
     transa: i32,
@@ -464,7 +463,6 @@ pub(crate) unsafe fn hgemm_batched(
 }
 
 /// `cublasHgemmStridedBatched`.
-#[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
 pub(crate) unsafe fn hgemm_strided(
     call: &Call,
     transa: i32,
@@ -489,11 +487,11 @@ pub(crate) unsafe fn hgemm_strided(
     let ld = size.leading([lda, ldb, ldc], [8, 10, 13])?;
     let batch = dimension(batch, 14)?;
     let operands = [(a, stride_a), (b, stride_b), (c.cast_const(), stride_c)];
-    let operands = operands.map(|(base, stride)| Operand::strided(base.cast(), stride, DataType::R16F));
+    let operands =
+        operands.map(|(base, stride)| Operand::strided(base.cast(), stride, DataType::R16F));
     half_products(call, size, ld, alpha, beta, operands, batch)
 }
 
-#[expect(clippy::too_many_arguments, reason = "the parameters of C functions")]
 fn typed_batch<T: Scalars>(
     call: &Call,
     size: Size,
@@ -517,7 +515,12 @@ fn typed_batch<T: Scalars>(
             memory.add(access, base, size_of::<T>(), shape.batch(batch, stride));
         }
         Pointers::Array(array) => {
-            memory.add(Access::Read, array, size_of::<usize>(), Shape::packed(batch));
+            memory.add(
+                Access::Read,
+                array,
+                size_of::<usize>(),
+                Shape::packed(batch),
+            );
         }
     };
     if may_be_nonzero(&alpha) {
@@ -549,7 +552,6 @@ fn typed_batch<T: Scalars>(
 }
 
 /// [`gemm`] for each item of a batch.
-#[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
 pub(crate) unsafe fn gemm_batched<T: Scalars>(
     call: &Call,
     transa: i32,
@@ -574,7 +576,6 @@ pub(crate) unsafe fn gemm_batched<T: Scalars>(
 }
 
 /// [`gemm_batched`] with strides.
-#[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
 pub(crate) unsafe fn gemm_strided<T: Scalars>(
     call: &Call,
     transa: i32,
@@ -597,13 +598,16 @@ pub(crate) unsafe fn gemm_strided<T: Scalars>(
 ) -> Outcome {
     let size = Size::new([transa, transb], [m, n, k])?;
     let ld = size.leading([lda, ldb, ldc], [8, 10, 13])?;
-    let operands = [(a.cast_mut(), stride_a), (b.cast_mut(), stride_b), (c, stride_c)];
+    let operands = [
+        (a.cast_mut(), stride_a),
+        (b.cast_mut(), stride_b),
+        (c, stride_c),
+    ];
     let operands = operands.map(|(base, stride)| Pointers::Strided { base, stride });
     typed_batch(call, size, ld, alpha, beta, operands, batch)
 }
 
 /// `cublasGemmBatchedEx`.
-#[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
 pub(crate) unsafe fn gemm_batched_ex(
     call: &Call,
     transa: i32,
@@ -653,7 +657,6 @@ pub(crate) unsafe fn gemm_batched_ex(
 }
 
 /// `cublasGemmStridedBatchedEx`.
-#[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
 pub(crate) unsafe fn gemm_strided_ex(
     call: &Call,
     transa: i32,
@@ -768,7 +771,10 @@ impl Groups {
         }
         let batches = integers(arrays.sizes, count, number + 1)?;
         for index in 0..count {
-            let size = Size::new([transa[index], transb[index]], [m[index], n[index], k[index]])?;
+            let size = Size::new(
+                [transa[index], transb[index]],
+                [m[index], n[index], k[index]],
+            )?;
             let values = [ld[0][index], ld[1][index], ld[2][index]];
             groups.ld.push(size.leading(values, arrays.ld_numbers)?);
             groups.sizes.push(size);
@@ -783,7 +789,12 @@ impl Groups {
     /// Adds the arrays of addresses.
     fn add(&self, memory: &mut Memory, arrays: [*const c_void; 3]) {
         for array in arrays {
-            memory.add(Access::Read, array, size_of::<usize>(), Shape::packed(self.total));
+            memory.add(
+                Access::Read,
+                array,
+                size_of::<usize>(),
+                Shape::packed(self.total),
+            );
         }
     }
 }
@@ -797,7 +808,6 @@ fn on_host_only(call: &Call) -> Outcome {
 }
 
 /// `cublas<t>gemmGroupedBatched`.
-#[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
 pub(crate) unsafe fn gemm_grouped<T: Scalars>(
     call: &Call,
     transa: *const i32,
@@ -860,7 +870,6 @@ pub(crate) unsafe fn gemm_grouped<T: Scalars>(
 }
 
 /// `cublasGemmGroupedBatchedEx`.
-#[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
 pub(crate) unsafe fn gemm_grouped_ex(
     call: &Call,
     transa: *const i32,
@@ -912,9 +921,8 @@ pub(crate) unsafe fn gemm_grouped_ex(
     let mut all = Vec::new();
     for index in 0..groups.sizes.len() {
         let (size, ld) = (groups.sizes[index], groups.ld[index]);
-        let operand = |array: *const *const c_void, kind| {
-            Operand::array(array.wrapping_add(first), kind)
-        };
+        let operand =
+            |array: *const *const c_void, kind| Operand::array(array.wrapping_add(first), kind);
         all.push(GemmEx {
             operation_a: size.operation_a,
             operation_b: size.operation_b,

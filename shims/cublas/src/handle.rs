@@ -104,7 +104,9 @@ pub(crate) fn get(number: usize, owners: &[Owner]) -> Result<Arc<Handle>, Status
 /// Removes a handle. Errors are those of [`get`].
 pub(crate) fn remove(number: usize, owner: Owner) -> Result<Arc<Handle>, Status> {
     let mut handles = HANDLES.write();
-    let known = handles.get(&number).is_some_and(|handle| handle.owner == owner);
+    let known = handles
+        .get(&number)
+        .is_some_and(|handle| handle.owner == owner);
     let removed = known.then(|| handles.remove(&number)).flatten();
     removed.ok_or(Status::NOT_INITIALIZED)
 }

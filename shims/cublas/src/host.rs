@@ -87,13 +87,7 @@ pub(crate) fn write<T: Plain>(address: *mut T, value: T) -> Option<()> {
         return Some(());
     }
     let place = &raw const value as usize;
-    copy(
-        address as usize,
-        place,
-        size_of::<T>(),
-        Direction::Write,
-    )
-    .then_some(())
+    copy(address as usize, place, size_of::<T>(), Direction::Write).then_some(())
 }
 
 /// Writes bytes to an address. Returns `None` if the memory is not writable.
@@ -216,7 +210,7 @@ mod tests {
 
     #[test]
     fn counts_that_lie_are_answers() {
-        let values = vec![1_i32, 2, 3];
+        let values = [1_i32, 2, 3];
         assert_eq!(read_all(values.as_ptr(), 3), Some(vec![1, 2, 3]));
         assert_eq!(read_all(values.as_ptr(), usize::MAX / 8), None);
         assert_eq!(read_all(values.as_ptr(), usize::MAX), None);

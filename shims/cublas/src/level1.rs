@@ -243,7 +243,6 @@ moves! {
 macro_rules! rotations {
     ($($name:ident $sine:ty;)*) => {$(
         /// Applies a rotation.
-        #[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $name<T: Scalars>(
             call: &Call,
             n: i64,
@@ -305,7 +304,10 @@ pub(crate) unsafe fn rotg<T: Scalars>(
     c: *mut T::Real,
     s: *mut T,
 ) -> Outcome {
-    need(!a.is_null() && !b.is_null() && !c.is_null() && !s.is_null(), 0)?;
+    need(
+        !a.is_null() && !b.is_null() && !c.is_null() && !s.is_null(),
+        0,
+    )?;
     if call.settings.device_pointers {
         let mut memory = Memory::default();
         let one = Shape::packed(1);
@@ -401,7 +403,15 @@ where
         memory.add(Access::Write, param, size_of::<T>(), Shape::packed(5));
         return call.launch(memory, || {
             // SAFETY: the driver checks the memory before the plan runs.
-            unsafe { level1::rotmg(Rotmg { d1, d2, x1, y1, param }) }
+            unsafe {
+                level1::rotmg(Rotmg {
+                    d1,
+                    d2,
+                    x1,
+                    y1,
+                    param,
+                })
+            }
         });
     }
     let (d1, d2) = (Variable::read(d1)?, Variable::read(d2)?);
@@ -421,4 +431,3 @@ where
     x1.write()?;
     param.write()
 }
-

@@ -75,10 +75,19 @@ fn launch_result(
     }
     let place = Place::<Widest>::new([0; 2]);
     let data = place.address().cast();
-    call.try_launch(memory, Some(place.clone()), || plan(AnyPlace { data, kind }))?;
+    call.try_launch(memory, Some(place.clone()), || {
+        plan(AnyPlace { data, kind })
+    })?;
     call.driver.wait(call.settings.stream)?;
-    let bytes: Vec<u8> = place.get().iter().flat_map(|word| word.to_ne_bytes()).collect();
-    need(host::write_bytes(result.cast(), &bytes[..kind.size()]).is_some(), 0)
+    let bytes: Vec<u8> = place
+        .get()
+        .iter()
+        .flat_map(|word| word.to_ne_bytes())
+        .collect();
+    need(
+        host::write_bytes(result.cast(), &bytes[..kind.size()]).is_some(),
+        0,
+    )
 }
 
 fn count(n: i64) -> Result<usize, Failure> {
@@ -88,7 +97,6 @@ fn count(n: i64) -> Result<usize, Failure> {
 macro_rules! reductions {
     ($($name:ident $refusal:ident;)*) => {$(
         /// A real number that depends on all elements.
-        #[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $name(
             call: &Call,
             n: i64,
@@ -120,7 +128,6 @@ reductions! {
 macro_rules! dots {
     ($($name:ident $conjugation:ident;)*) => {$(
         /// The product of two vectors.
-        #[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $name(
             call: &Call,
             n: i64,
@@ -154,7 +161,6 @@ dots! {
 }
 
 /// Scales a vector.
-#[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
 pub(crate) unsafe fn scal(
     call: &Call,
     n: i64,
@@ -165,8 +171,11 @@ pub(crate) unsafe fn scal(
     incx: i64,
     execution: i32,
 ) -> Outcome {
-    let [alpha_type, x_type, execution] =
-        [kind(alpha_type, INVALID)?, kind(x_type, INVALID)?, kind(execution, INVALID)?];
+    let [alpha_type, x_type, execution] = [
+        kind(alpha_type, INVALID)?,
+        kind(x_type, INVALID)?,
+        kind(execution, INVALID)?,
+    ];
     if n <= 0 || incx <= 0 {
         return Ok(());
     }
@@ -181,7 +190,6 @@ pub(crate) unsafe fn scal(
 }
 
 /// `y = alpha x + y`.
-#[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
 pub(crate) unsafe fn axpy(
     call: &Call,
     n: i64,
@@ -214,7 +222,6 @@ pub(crate) unsafe fn axpy(
 macro_rules! moves {
     ($($name:ident $x:ty, $first:ident $second:ident;)*) => {$(
         /// Copies or exchanges vectors.
-        #[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $name(
             call: &Call,
             n: i64,
@@ -271,7 +278,6 @@ searches! {
 }
 
 /// Applies a rotation.
-#[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
 pub(crate) unsafe fn rot(
     call: &Call,
     n: i64,
@@ -329,7 +335,12 @@ fn on_variables<const N: usize>(
         // Words are aligned for every type.
         let mut words = vec![0_u128; bytes.len().div_ceil(size_of::<u128>())];
         // SAFETY: the words have at least as many bytes.
-        unsafe { words.as_mut_ptr().cast::<u8>().copy_from(bytes.as_ptr(), bytes.len()) };
+        unsafe {
+            words
+                .as_mut_ptr()
+                .cast::<u8>()
+                .copy_from(bytes.as_ptr(), bytes.len())
+        };
         copies.push((words, bytes));
     }
     let mut index = 0;
@@ -341,7 +352,8 @@ fn on_variables<const N: usize>(
     plan(places).ok_or(Status::NOT_SUPPORTED)?.run();
     for ((place, ..), (words, before)) in operands.into_iter().zip(&copies) {
         // SAFETY: the words have at least as many bytes.
-        let bytes = unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<u8>(), before.len()) };
+        let bytes =
+            unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<u8>(), before.len()) };
         // A variable that is only read may be constant.
         if bytes != before {
             need(host::write_bytes(place.cast(), bytes).is_some(), 0)?;
@@ -351,7 +363,6 @@ fn on_variables<const N: usize>(
 }
 
 /// Constructs a rotation.
-#[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
 pub(crate) unsafe fn rotg(
     call: &Call,
     a: *mut c_void,
@@ -362,8 +373,11 @@ pub(crate) unsafe fn rotg(
     cs_type: i32,
     execution: i32,
 ) -> Outcome {
-    let [ab, cs, execution] =
-        [kind(ab_type, REFUSED)?, kind(cs_type, REFUSED)?, kind(execution, REFUSED)?];
+    let [ab, cs, execution] = [
+        kind(ab_type, REFUSED)?,
+        kind(cs_type, REFUSED)?,
+        kind(execution, REFUSED)?,
+    ];
     // The cosine of complex numbers has the type of `cs_type`, too.
     let operands = [(a, ab, 1), (b, ab, 1), (c, cs, 1), (s, cs, 1)];
     on_variables(call, operands, |[a, b, c, s]| {
@@ -373,7 +387,6 @@ pub(crate) unsafe fn rotg(
 }
 
 /// Applies a modified rotation.
-#[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
 pub(crate) unsafe fn rotm(
     call: &Call,
     n: i64,
@@ -406,7 +419,12 @@ pub(crate) unsafe fn rotm(
         let bytes = bytes.ok_or(Status::INVALID_VALUE)?;
         let mut words = [0_u64; 10];
         // SAFETY: an element has at most 16 bytes.
-        unsafe { words.as_mut_ptr().cast::<u8>().copy_from(bytes.as_ptr(), bytes.len()) };
+        unsafe {
+            words
+                .as_mut_ptr()
+                .cast::<u8>()
+                .copy_from(bytes.as_ptr(), bytes.len())
+        };
         let place = Place::new(words);
         (place.address().cast(), Some(place))
     };
@@ -422,7 +440,6 @@ pub(crate) unsafe fn rotm(
 }
 
 /// Constructs a modified rotation.
-#[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
 pub(crate) unsafe fn rotmg(
     call: &Call,
     d1: *mut c_void,

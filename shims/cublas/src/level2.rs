@@ -22,7 +22,6 @@ fn lengths(transposed: bool, m: usize, n: usize) -> (usize, usize) {
 }
 
 /// `y = alpha op(A) x + beta y`.
-#[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
 pub(crate) unsafe fn gemv<T: Scalars>(
     call: &Call,
     trans: i32,
@@ -72,7 +71,6 @@ pub(crate) unsafe fn gemv<T: Scalars>(
 }
 
 /// [`gemv`] for a band matrix.
-#[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
 pub(crate) unsafe fn gbmv<T: Scalars>(
     call: &Call,
     trans: i32,
@@ -104,7 +102,12 @@ pub(crate) unsafe fn gbmv<T: Scalars>(
     let size = size_of::<T>();
     if may_be_nonzero(&alpha) {
         let columns = n.min(m.saturating_add(ku));
-        memory.add(Access::Read, a, size, Shape::matrix(kl + ku + 1, columns, lda));
+        memory.add(
+            Access::Read,
+            a,
+            size,
+            Shape::matrix(kl + ku + 1, columns, lda),
+        );
         memory.add(Access::Read, x, size, Shape::vector(of_x, incx));
     }
     memory.output(y, size, Shape::vector(of_y, incy), may_be_nonzero(&beta));
@@ -163,7 +166,6 @@ struct Vectors<T> {
 /// The matrix of a function: its triangle, its order and its form. The form is known after the order.
 type FormOf<'a> = &'a dyn Fn(usize) -> Result<Form, Failure>;
 
-#[expect(clippy::too_many_arguments, reason = "the parameters of C functions")]
 fn symmetric_product<T: Scalars>(
     call: &Call,
     symmetry: Symmetry,
@@ -213,7 +215,6 @@ fn symmetric_product<T: Scalars>(
 macro_rules! symmetric_products {
     ($($full:ident $band:ident $packed:ident $symmetry:ident;)*) => {$(
         /// `y = alpha A x + beta y` for a full matrix.
-        #[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $full<T: Scalars>(
             call: &Call,
             uplo: i32,
@@ -234,7 +235,6 @@ macro_rules! symmetric_products {
         }
 
         /// `y = alpha A x + beta y` for a band matrix.
-        #[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $band<T: Scalars>(
             call: &Call,
             uplo: i32,
@@ -256,7 +256,6 @@ macro_rules! symmetric_products {
         }
 
         /// `y = alpha A x + beta y` for a packed matrix.
-        #[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $packed<T: Scalars>(
             call: &Call,
             uplo: i32,
@@ -327,7 +326,6 @@ fn triangular<T: Scalars>(
 macro_rules! triangular_functions {
     ($($full:ident $band:ident $packed:ident $plan:ident;)*) => {$(
         /// A full triangular matrix and a vector.
-        #[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $full<T: Scalars>(
             call: &Call,
             uplo: i32,
@@ -344,7 +342,6 @@ macro_rules! triangular_functions {
         }
 
         /// A triangular band matrix and a vector.
-        #[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $band<T: Scalars>(
             call: &Call,
             uplo: i32,
@@ -362,7 +359,6 @@ macro_rules! triangular_functions {
         }
 
         /// A packed triangular matrix and a vector.
-        #[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $packed<T: Scalars>(
             call: &Call,
             uplo: i32,
@@ -387,7 +383,6 @@ triangular_functions! {
 macro_rules! updates {
     ($($name:ident $conjugation:ident;)*) => {$(
         /// `A = alpha x y^T + A`.
-        #[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $name<T: Scalars>(
             call: &Call,
             m: i64,
@@ -427,7 +422,6 @@ updates! {
     gerc Conjugate;
 }
 
-#[expect(clippy::too_many_arguments, reason = "the parameters of C functions")]
 fn rank_one<T: Scalars, S: Kind>(
     call: &Call,
     uplo: i32,
@@ -467,7 +461,6 @@ fn rank_one<T: Scalars, S: Kind>(
 macro_rules! rank_one_updates {
     ($($full:ident $packed:ident $scalar:ty, $plan:ident;)*) => {$(
         /// An update of a full symmetric or Hermitian matrix by one vector.
-        #[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $full<T: Scalars>(
             call: &Call,
             uplo: i32,
@@ -502,7 +495,6 @@ rank_one_updates! {
     her hpr T::Real, her;
 }
 
-#[expect(clippy::too_many_arguments, reason = "the parameters of C functions")]
 fn rank_two<T: Scalars>(
     call: &Call,
     symmetry: Symmetry,
@@ -548,7 +540,6 @@ fn rank_two<T: Scalars>(
 macro_rules! rank_two_updates {
     ($($full:ident $packed:ident $symmetry:ident;)*) => {$(
         /// An update of a full symmetric or Hermitian matrix by two vectors.
-        #[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $full<T: Scalars>(
             call: &Call,
             uplo: i32,
@@ -566,7 +557,6 @@ macro_rules! rank_two_updates {
         }
 
         /// An update of a packed symmetric or Hermitian matrix by two vectors.
-        #[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $packed<T: Scalars>(
             call: &Call,
             uplo: i32,
@@ -612,7 +602,12 @@ impl<T: Kind> Items<T> {
     fn add(self, memory: &mut Memory, access: &[Access], shape: Shape, batch: usize) {
         match self {
             Items::Array(array) => {
-                memory.add(Access::Read, array, size_of::<*const T>(), Shape::packed(batch));
+                memory.add(
+                    Access::Read,
+                    array,
+                    size_of::<*const T>(),
+                    Shape::packed(batch),
+                );
             }
             Items::Strided(base, stride) => {
                 for access in access {
@@ -638,7 +633,6 @@ impl<T: Kind> Items<T> {
     }
 }
 
-#[expect(clippy::too_many_arguments, reason = "the parameters of C functions")]
 fn batch_of_products<T: Kind, U: Kind, S: Kind>(
     call: &Call,
     trans: i32,
@@ -666,8 +660,18 @@ fn batch_of_products<T: Kind, U: Kind, S: Kind>(
     let beta = call.scalar(beta, 9 + 2 * shift, &mut memory)?;
     let (of_x, of_y) = lengths(operation != margay_blas::Operation::None, m, n);
     if may_be_nonzero(&alpha) {
-        a.add(&mut memory, &[Access::Read], Shape::matrix(m, n, lda), batch);
-        x.add(&mut memory, &[Access::Read], Shape::vector(of_x, incx), batch);
+        a.add(
+            &mut memory,
+            &[Access::Read],
+            Shape::matrix(m, n, lda),
+            batch,
+        );
+        x.add(
+            &mut memory,
+            &[Access::Read],
+            Shape::vector(of_x, incx),
+            batch,
+        );
     }
     let accesses: &[Access] = match may_be_nonzero(&beta) {
         true => &[Access::Read, Access::Write],
@@ -692,7 +696,6 @@ fn batch_of_products<T: Kind, U: Kind, S: Kind>(
 }
 
 /// [`gemv`] for each item of a batch.
-#[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
 pub(crate) unsafe fn gemv_batched<T: Kind, U: Kind, S: Kind>(
     call: &Call,
     trans: i32,
@@ -708,13 +711,26 @@ pub(crate) unsafe fn gemv_batched<T: Kind, U: Kind, S: Kind>(
     incy: i64,
     batch: i64,
 ) -> Outcome {
-    let (a, x, y) = (Items::Array(a), Items::Array(x), Items::Array(y.cast::<*const U>()));
+    let (a, x, y) = (
+        Items::Array(a),
+        Items::Array(x),
+        Items::Array(y.cast::<*const U>()),
+    );
     let scalars = (alpha, beta);
-    batch_of_products(call, trans, (m, n), scalars, (a, lda), (x, incx), (y, incy), batch, false)
+    batch_of_products(
+        call,
+        trans,
+        (m, n),
+        scalars,
+        (a, lda),
+        (x, incx),
+        (y, incy),
+        batch,
+        false,
+    )
 }
 
 /// [`gemv_batched`] with strides.
-#[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
 pub(crate) unsafe fn gemv_strided<T: Kind, U: Kind, S: Kind>(
     call: &Call,
     trans: i32,
@@ -736,5 +752,15 @@ pub(crate) unsafe fn gemv_strided<T: Kind, U: Kind, S: Kind>(
     let (a, x) = (Items::Strided(a, stride_a), Items::Strided(x, stride_x));
     let y = Items::Strided(y.cast_const(), stride_y);
     let scalars = (alpha, beta);
-    batch_of_products(call, trans, (m, n), scalars, (a, lda), (x, incx), (y, incy), batch, true)
+    batch_of_products(
+        call,
+        trans,
+        (m, n),
+        scalars,
+        (a, lda),
+        (x, incx),
+        (y, incy),
+        batch,
+        true,
+    )
 }

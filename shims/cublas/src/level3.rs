@@ -37,7 +37,6 @@ fn update_operation(trans: i32, hermitian: bool) -> Result<Operation, Failure> {
 macro_rules! rank_k {
     ($($name:ident $scalar:ty, $hermitian:literal;)*) => {$(
         /// An update of a symmetric or Hermitian matrix by one matrix.
-        #[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $name<T: Scalars>(
             call: &Call,
             uplo: i32,
@@ -82,7 +81,6 @@ rank_k! {
 macro_rules! rank_2k {
     ($($name:ident $scalar:ty, $hermitian:literal;)*) => {$(
         /// An update of a symmetric or Hermitian matrix by two matrices.
-        #[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $name<T: Scalars>(
             call: &Call,
             uplo: i32,
@@ -133,7 +131,6 @@ rank_2k! {
 macro_rules! symmetric_products {
     ($($name:ident $symmetry:ident;)*) => {$(
         /// A product with a symmetric or Hermitian matrix.
-        #[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $name<T: Scalars>(
             call: &Call,
             at: i32,
@@ -181,7 +178,6 @@ symmetric_products! {
 }
 
 /// A product with a packed symmetric matrix (cublasXt): the matrix is unpacked first.
-#[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
 pub(crate) unsafe fn spmm<T: Scalars>(
     call: &Call,
     at: i32,
@@ -213,7 +209,8 @@ pub(crate) unsafe fn spmm<T: Scalars>(
     memory.output(c, size, Shape::matrix(m, n, ldc), may_be_nonzero(&beta));
     let mut full: Vec<T> = Vec::new();
     let elements = order.checked_mul(order).ok_or(Status::ALLOC_FAILED)?;
-    full.try_reserve_exact(elements).map_err(|_| Status::ALLOC_FAILED)?;
+    full.try_reserve_exact(elements)
+        .map_err(|_| Status::ALLOC_FAILED)?;
     full.resize(elements, T::default());
     let a = full.as_mut_ptr();
     let arguments = Symm {
@@ -235,7 +232,8 @@ pub(crate) unsafe fn spmm<T: Scalars>(
         // SAFETY: the driver checks the memory before the plan runs; the full matrix lives as long as the plan.
         let mut plan = unsafe { extra::tpttr(triangle, order, ap, a, order) };
         // SAFETY: as above.
-        plan.stages.extend(unsafe { level3::symm(arguments) }.stages);
+        plan.stages
+            .extend(unsafe { level3::symm(arguments) }.stages);
         plan
     })
 }
@@ -273,7 +271,6 @@ impl Triangular {
 }
 
 /// Solves `op(A) X = alpha B` or `X op(A) = alpha B`.
-#[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
 pub(crate) unsafe fn trsm<T: Scalars>(
     call: &Call,
     at: i32,
@@ -299,7 +296,12 @@ pub(crate) unsafe fn trsm<T: Scalars>(
     let order = options.order;
     let nonzero = may_be_nonzero(&alpha);
     if nonzero {
-        memory.add(Access::Read, a, size_of::<T>(), Shape::matrix(order, order, lda));
+        memory.add(
+            Access::Read,
+            a,
+            size_of::<T>(),
+            Shape::matrix(order, order, lda),
+        );
     }
     memory.output(b, size_of::<T>(), Shape::matrix(m, n, ldb), nonzero);
     let arguments = Trsm {
@@ -320,7 +322,6 @@ pub(crate) unsafe fn trsm<T: Scalars>(
 }
 
 /// `C = alpha op(A) B` or `C = alpha B op(A)`.
-#[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
 pub(crate) unsafe fn trmm<T: Scalars>(
     call: &Call,
     at: i32,
@@ -351,7 +352,12 @@ pub(crate) unsafe fn trmm<T: Scalars>(
     need(!c.is_null(), 12)?;
     let order = options.order;
     if may_be_nonzero(&alpha) {
-        memory.add(Access::Read, a, size_of::<T>(), Shape::matrix(order, order, lda));
+        memory.add(
+            Access::Read,
+            a,
+            size_of::<T>(),
+            Shape::matrix(order, order, lda),
+        );
         memory.add(Access::Read, b, size_of::<T>(), Shape::matrix(m, n, ldb));
     }
     memory.add(Access::Write, c, size_of::<T>(), Shape::matrix(m, n, ldc));
@@ -375,7 +381,6 @@ pub(crate) unsafe fn trmm<T: Scalars>(
 }
 
 /// `trmm` of the legacy interface, which replaces `B`.
-#[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
 pub(crate) unsafe fn trmm_in_place<T: Scalars>(
     call: &Call,
     at: i32,
@@ -391,11 +396,14 @@ pub(crate) unsafe fn trmm_in_place<T: Scalars>(
     ldb: i64,
 ) -> Outcome {
     // SAFETY: all addresses are allowed.
-    unsafe { trmm(call, at, uplo, trans, diag, m, n, alpha, a, lda, b, ldb, b, ldb) }
+    unsafe {
+        trmm(
+            call, at, uplo, trans, diag, m, n, alpha, a, lda, b, ldb, b, ldb,
+        )
+    }
 }
 
 /// [`trsm`] for each item of a batch.
-#[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
 pub(crate) unsafe fn trsm_batched<T: Scalars>(
     call: &Call,
     at: i32,
@@ -441,7 +449,6 @@ pub(crate) unsafe fn trsm_batched<T: Scalars>(
 }
 
 /// `C = alpha op(A) + beta op(B)`. NVIDIA's libraries pass null for a factor that is 0.
-#[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
 pub(crate) unsafe fn geam<T: Scalars>(
     call: &Call,
     transa: i32,
@@ -505,7 +512,6 @@ pub(crate) unsafe fn geam<T: Scalars>(
 }
 
 /// `C = diag(x) A` or `C = A diag(x)`.
-#[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
 pub(crate) unsafe fn dgmm<T: Scalars>(
     call: &Call,
     mode: i32,
@@ -588,7 +594,6 @@ pub(crate) unsafe fn trttp<T: Scalars>(
     call.launch(memory, || unsafe { extra::trttp(triangle, n, a, lda, ap) })
 }
 
-#[expect(clippy::too_many_arguments, reason = "the parameters of C functions")]
 fn update_ex<S: Kind>(
     call: &Call,
     hermitian: bool,
@@ -613,7 +618,12 @@ fn update_ex<S: Kind>(
     let alpha: AnyScalar = any(call.scalar(alpha, 5, &mut memory)?);
     let beta = any(call.scalar(beta, 8, &mut memory)?);
     if any_may_be_nonzero(&alpha) {
-        memory.add(Access::Read, a, a_type.size(), Shape::matrix(rows, columns, lda));
+        memory.add(
+            Access::Read,
+            a,
+            a_type.size(),
+            Shape::matrix(rows, columns, lda),
+        );
     }
     memory.update(c, c_type.size(), Shape::matrix(n, n, ldc));
     let arguments = SyrkEx {
@@ -637,7 +647,6 @@ fn update_ex<S: Kind>(
 macro_rules! updates_ex {
     ($($name:ident $scalar:ty, $hermitian:literal;)*) => {$(
         /// An update of a matrix in single precision by a matrix that may be narrower.
-        #[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $name(
             call: &Call,
             uplo: i32,

@@ -9,8 +9,7 @@ use crate::host;
 use crate::status::{Outcome, Status, need};
 
 /// The versions of NVIDIA's libraries that this library stands for: cuBLAS (major, minor, patch) and the CUDA runtime.
-const VERSIONS: [(usize, [i32; 3], usize); 2] =
-    [(12, [12, 9, 3], 12080), (13, [13, 10, 0], 13000)];
+const VERSIONS: [(usize, [i32; 3], usize); 2] = [(12, [12, 9, 3], 12080), (13, [13, 10, 0], 13000)];
 
 /// Returns the parts of cuBLAS's version.
 fn parts<const TOOLKIT: usize>() -> [i32; 3] {
@@ -72,7 +71,9 @@ pub(crate) unsafe fn legacy_version<const TOOLKIT: usize>(place: *mut i32) -> Ou
 
 /// `cublasGetProperty`.
 pub(crate) unsafe fn property<const TOOLKIT: usize>(kind: i32, place: *mut i32) -> Outcome {
-    let part = usize::try_from(kind).ok().and_then(|kind| parts::<TOOLKIT>().get(kind).copied());
+    let part = usize::try_from(kind)
+        .ok()
+        .and_then(|kind| parts::<TOOLKIT>().get(kind).copied());
     let part = part.ok_or(Status::INVALID_VALUE)?;
     need(host::write(place, part).is_some(), 0)
 }
@@ -120,7 +121,11 @@ pub(crate) unsafe fn set_sm_count_target(call: &Call, count: i32) -> Outcome {
     }
     // SAFETY: as above.
     unsafe {
-        crate::driver::status_of((call.driver.attribute)(&raw mut most, MULTIPROCESSORS, device))?;
+        crate::driver::status_of((call.driver.attribute)(
+            &raw mut most,
+            MULTIPROCESSORS,
+            device,
+        ))?;
     }
     need((0..=most).contains(&count), 0)?;
     call.set(|settings| settings.sm_count = count)

@@ -99,7 +99,10 @@ impl Entry {
 
     /// Returns the arguments in one line.
     pub(crate) fn line(self) -> String {
-        let values = self.values.iter().map(|(name, value)| format!("{name}={value}"));
+        let values = self
+            .values
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"));
         values.collect::<Vec<_>>().join(" ")
     }
 }

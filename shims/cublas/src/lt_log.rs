@@ -65,8 +65,7 @@ fn mask_of(level: i32) -> i32 {
 /// Whether entries of a level are logged.
 pub(crate) fn is_on(level: Level) -> bool {
     LazyLock::force(&VARIABLES);
-    MASK.load(Ordering::Relaxed) & 1 << (level.0 - 1) != 0
-        && DISABLED.load(Ordering::Relaxed) == 0
+    MASK.load(Ordering::Relaxed) & 1 << (level.0 - 1) != 0 && DISABLED.load(Ordering::Relaxed) == 0
 }
 
 /// Logs entries up to a level.
@@ -131,7 +130,9 @@ pub(crate) fn emit(level: Level, function: &str, text: &str) {
         }
     }
     let callback = CALLBACK.load(Ordering::Acquire);
-    if let (true, Ok(function), Ok(text)) = (callback != 0, CString::new(function), CString::new(text)) {
+    if let (true, Ok(function), Ok(text)) =
+        (callback != 0, CString::new(function), CString::new(text))
+    {
         type Callback = unsafe extern "C" fn(i32, *const c_char, *const c_char);
         // SAFETY: the program passed a function of this type.
         let callback = unsafe { std::mem::transmute::<*const c_void, Callback>(callback as _) };

@@ -69,7 +69,9 @@ impl Shape {
     /// A triangle of n rows, packed.
     pub(crate) fn packed_triangle(n: usize) -> Shape {
         // A count that is too large becomes a range that is too large.
-        let count = n.checked_mul(n.saturating_add(1)).map_or(usize::MAX, |twice| twice / 2);
+        let count = n
+            .checked_mul(n.saturating_add(1))
+            .map_or(usize::MAX, |twice| twice / 2);
         Shape::packed(count)
     }
 
@@ -116,7 +118,7 @@ impl Memory {
         }
         // Operands without a type have elements of at most two numbers.
         let least = if size_of::<T>() > 1 { 1 } else { size.min(4) };
-        self.misaligned |= start.addr() % align_of::<T>().max(least) != 0;
+        self.misaligned |= !start.addr().is_multiple_of(align_of::<T>().max(least));
         let Some(address) = start.addr().checked_add_signed(first as isize) else {
             self.too_large = true;
             return;
@@ -172,7 +174,10 @@ mod tests {
         let mut memory = Memory::default();
         memory.add(access, start as *const u8, size, shape);
         let ranges = memory.ranges().expect("a size");
-        ranges.iter().map(|r| (r.address.addr(), r.bytes, r.writes)).collect()
+        ranges
+            .iter()
+            .map(|r| (r.address.addr(), r.bytes, r.writes))
+            .collect()
     }
 
     #[test]
@@ -181,11 +186,26 @@ mod tests {
         assert_eq!(ranges(Access::Read, 1000, 8, matrix), [(1000, 8 * 33, 0)]);
         let dense = Shape::matrix(3, 4, 3);
         assert_eq!(ranges(Access::Read, 1000, 4, dense), [(1000, 48, 0)]);
-        assert_eq!(ranges(Access::Read, 1000, 4, dense.batch(5, 12)), [(1000, 240, 0)]);
-        assert_eq!(ranges(Access::Write, 1000, 4, dense.batch(3, -20)), [(840, 208, 1)]);
-        assert_eq!(ranges(Access::Read, 1000, 4, Shape::vector(5, -2)), [(1000, 36, 0)]);
-        assert_eq!(ranges(Access::Read, 1000, 4, Shape::vector(5, 0)), [(1000, 4, 0)]);
-        assert_eq!(ranges(Access::Read, 1000, 4, Shape::packed_triangle(4)), [(1000, 40, 0)]);
+        assert_eq!(
+            ranges(Access::Read, 1000, 4, dense.batch(5, 12)),
+            [(1000, 240, 0)]
+        );
+        assert_eq!(
+            ranges(Access::Write, 1000, 4, dense.batch(3, -20)),
+            [(840, 208, 1)]
+        );
+        assert_eq!(
+            ranges(Access::Read, 1000, 4, Shape::vector(5, -2)),
+            [(1000, 36, 0)]
+        );
+        assert_eq!(
+            ranges(Access::Read, 1000, 4, Shape::vector(5, 0)),
+            [(1000, 4, 0)]
+        );
+        assert_eq!(
+            ranges(Access::Read, 1000, 4, Shape::packed_triangle(4)),
+            [(1000, 40, 0)]
+        );
         assert_eq!(ranges(Access::Read, 1000, 4, Shape::matrix(0, 4, 1)), []);
     }
 
@@ -195,7 +215,12 @@ mod tests {
         let one = Shape::packed(1);
         let mut memory = Memory::default();
         memory.add(Access::Read, 1004 as *const f32, 4, one);
-        memory.add(Access::Read, 1004 as *const margay_blas::Complex<f32>, 8, one);
+        memory.add(
+            Access::Read,
+            1004 as *const margay_blas::Complex<f32>,
+            8,
+            one,
+        );
         memory.add(Access::Read, 1001 as *const std::ffi::c_void, 1, one);
         assert_eq!(fails(&memory), None);
         memory.add(Access::Read, 1004 as *const f64, 8, one);

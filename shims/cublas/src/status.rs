@@ -55,7 +55,9 @@ impl Status {
             Status::SUCCESS => c"success",
             Status::NOT_INITIALIZED => c"the library was not initialized",
             Status::ALLOC_FAILED => c"the resource allocation failed",
-            Status::INVALID_VALUE => c"an unsupported value or parameter was passed to the function",
+            Status::INVALID_VALUE => {
+                c"an unsupported value or parameter was passed to the function"
+            }
             Status::ARCH_MISMATCH => c"an absent device architectural feature is required",
             Status::MAPPING_ERROR => c"an access to GPU memory space failed",
             Status::EXECUTION_FAILED => c"the GPU program failed to execute",

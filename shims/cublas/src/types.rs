@@ -1,6 +1,9 @@
 //! The types of elements, under the names that the lists of entry points use.
 
-#![allow(non_camel_case_types, reason = "the lists of entry points use these names")]
+#![allow(
+    non_camel_case_types,
+    reason = "the lists of entry points use these names"
+)]
 
 use margay_blas::{AnyScalar, Complex, DataType, Element, Scalar};
 

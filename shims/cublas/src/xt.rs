@@ -56,7 +56,10 @@ fn devices_of(count: i32, devices: *const i32) -> Outcome {
     let most = device_count()?;
     need(count > 0, 1)?;
     let devices = host::read_all(devices, count as usize);
-    need(devices.is_some_and(|all| all.iter().all(|device| (0..most).contains(device))), 2)
+    need(
+        devices.is_some_and(|all| all.iter().all(|device| (0..most).contains(device))),
+        2,
+    )
 }
 
 /// `cublasXtSetBlockDim`. The work is not cut into blocks of this size.

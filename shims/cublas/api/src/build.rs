@@ -16,6 +16,10 @@ use crate::{Library, trampolines};
 ///
 /// # Panics
 /// If a file cannot be written, or if Cargo did not start this program.
+#[expect(
+    clippy::print_stdout,
+    reason = "Cargo reads the output of build scripts"
+)]
 pub fn exporting_library(library: Library, toolkit: u32) {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rustc-check-cfg=cfg(versioned)");

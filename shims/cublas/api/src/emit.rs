@@ -19,10 +19,9 @@ pub fn functions(library: Library, name: &str) -> String {
         let kinds: Vec<String> = entry.parameters.iter().map(|p| p.kind.clone()).collect();
         writeln!(
             code,
-            "Entry {{ name: {0:?}, group: {1:?}, toolkits: &{2:?}, form: {3:?}, kinds: {4:?}, missing: {5}, \
-             address: Address({6} as *const ()) }},",
+            "Entry {{ name: {0:?}, toolkits: &{1:?}, form: {2:?}, kinds: {3:?}, missing: {4}, \
+             address: Address({5} as *const ()) }},",
             entry.name,
-            entry.group,
             entry.toolkits,
             format!("{:?}", entry.form),
             kinds.join(" "),
@@ -67,7 +66,11 @@ fn function(entry: &Entry) -> String {
     for parameter in &entry.parameters {
         match parameter.kind.strip_prefix('=').filter(|_| legacy) {
             Some(kind) => result = Some(if kind == "index" { "i32" } else { kind }),
-            None => parameters.push(format!("{}: {}", variable(parameter), c_type(parameter, entry.form))),
+            None => parameters.push(format!(
+                "{}: {}",
+                variable(parameter),
+                c_type(parameter, entry.form)
+            )),
         }
     }
     let mut arguments: Vec<String> = entry
@@ -87,26 +90,30 @@ fn function(entry: &Entry) -> String {
         Form::Free | Form::FreeWide => format!("free(c{name:?}, &{log}, &|| "),
     };
     const SAFETY: &str = "// SAFETY: the caller satisfies the conditions of the C function.\n";
+    let checked = format!("{guard}{SAFETY}{call})");
+    let plain = format!("{SAFETY}{call}");
     let (returned, body) = match (entry.returns, legacy, result) {
-        (Returns::Status, false, _) => ("Status", format!("{guard}{SAFETY}{call})")),
-        (Returns::Status, true, None) => ("()", format!("{guard}{SAFETY}{call})")),
+        (Returns::Status, false, _) => (" -> Status".to_owned(), checked),
+        (Returns::Status, true, None) => (String::new(), checked),
         (Returns::Status, true, Some(kind)) => (
-            kind,
-            format!("let mut result = <{kind}>::default();\nlet place = &raw mut result;\n{guard}{SAFETY}{call});\nresult"),
+            format!(" -> {kind}"),
+            format!(
+                "let mut result = <{kind}>::default();\nlet place = &raw mut result;\n{checked};\nresult"
+            ),
         ),
-        (Returns::Size, ..) => ("usize", format!("{SAFETY}{call}")),
-        (Returns::Text, ..) => ("*const c_char", format!("{SAFETY}{call}")),
-        (Returns::Nothing, ..) => ("()", format!("{SAFETY}{call}")),
+        (Returns::Size, ..) => (" -> usize".to_owned(), plain),
+        (Returns::Text, ..) => (" -> *const c_char".to_owned(), plain),
+        (Returns::Nothing, ..) => (String::new(), plain),
     };
     format!(
-        "unsafe extern \"C\" fn {symbol}({}) -> {returned} {{\n{body}\n}}\n",
+        "unsafe extern \"C\" fn {symbol}({}){returned} {{\n{body}\n}}\n",
         parameters.join(", ")
     )
 }
 
 /// Returns the closure that adds the arguments to a line of the log.
 fn logged(entry: &Entry, handle: bool) -> String {
-    let mut code = "|log| {".to_owned();
+    let mut code = String::new();
     if handle {
         code.push_str(" log.handle(handle);");
     }
@@ -115,8 +122,8 @@ fn logged(entry: &Entry, handle: bool) -> String {
         let (name, variable) = (&parameter.name, variable(parameter));
         write!(code, " log.value({name:?}, {variable});").expect("a string");
     }
-    code.push_str(" }");
-    code
+    let log = if code.is_empty() { "_" } else { "log" };
+    format!("|{log}| {{{code} }}")
 }
 
 /// Returns the name of a parameter in the generated code.
@@ -202,23 +209,35 @@ mod tests {
     #[test]
     fn forms_have_their_types() {
         let plain = code_of("cublasIsamax_v2");
-        assert!(plain.contains("(handle: usize, n: i32, x: *const f32, incx: i32, result: *mut i32) -> Status"));
+        assert!(plain.contains(
+            "(handle: usize, n: i32, x: *const f32, incx: i32, result: *mut i32) -> Status"
+        ));
         assert!(plain.contains("(call, i64::from(n), x, i64::from(incx), Index::Narrow(result))"));
         let wide = code_of("cublasIsamax_v2_64");
-        assert!(wide.contains("(handle: usize, n: i64, x: *const f32, incx: i64, result: *mut i64) -> Status"));
+        assert!(wide.contains(
+            "(handle: usize, n: i64, x: *const f32, incx: i64, result: *mut i64) -> Status"
+        ));
         let legacy = code_of("cublasIsamax");
         assert!(legacy.contains("(n: i32, x: *const f32, incx: i32) -> i32"));
         let legacy = code_of("cublasCherk");
-        assert!(legacy.contains("(uplo: c_char, trans: c_char, n: i32, k: i32, alpha: f32, A: *const c32,"));
+        assert!(
+            legacy.contains(
+                "(uplo: c_char, trans: c_char, n: i32, k: i32, alpha: f32, A: *const c32,"
+            )
+        );
         let xt = code_of("cublasXtDsyrk");
-        assert!(xt.contains("(handle: usize, uplo: i32, trans: i32, n: usize, k: usize, alpha: *const f64,"));
+        assert!(xt.contains(
+            "(handle: usize, uplo: i32, trans: i32, n: usize, k: usize, alpha: *const f64,"
+        ));
     }
 
     #[test]
     fn trampolines_are_those_of_a_toolkit() {
         let count = |toolkit| {
             let code = trampolines(Library::CublasLt, toolkit);
-            code.lines().filter(|line| line.starts_with("trampoline!")).count()
+            code.lines()
+                .filter(|line| line.starts_with("trampoline!"))
+                .count()
         };
         // The numbers of functions that NVIDIA's libraries export.
         assert_eq!([count(12), count(13)], [180, 222]);

@@ -71,8 +71,6 @@ pub struct Entry {
     pub name: String,
     /// The name of the function in the generated code, which differs if only one toolkit has the function.
     pub symbol: String,
-    /// The title under which the function is listed.
-    pub group: String,
     /// The toolkits that have the function.
     pub toolkits: Vec<u32>,
     /// The function's form.
@@ -90,14 +88,12 @@ pub struct Entry {
 /// # Panics
 /// If the list contains an error.
 pub fn entries(library: Library) -> Vec<Entry> {
-    let mut group = String::new();
     let mut all = Vec::new();
     for (index, line) in library.list().lines().enumerate() {
         let line = line.trim();
-        if let Some(title) = line.strip_prefix("== ") {
-            title.clone_into(&mut group);
-        } else if !line.is_empty() && !line.starts_with('#') {
-            let family = family(line, &group);
+        // Titles are for readers.
+        if !line.is_empty() && !line.starts_with(['#', '=']) {
+            let family = family(line);
             all.extend(family.unwrap_or_else(|what| panic!("line {}: {what}", index + 1)));
         }
     }
@@ -106,7 +102,10 @@ pub fn entries(library: Library) -> Vec<Entry> {
 
 /// Returns the names of the families without an implementation, as the list writes them.
 pub fn missing_families(library: Library) -> Vec<String> {
-    let lines = library.list().lines().filter(|line| line.ends_with("= missing"));
+    let lines = library
+        .list()
+        .lines()
+        .filter(|line| line.ends_with("= missing"));
     let names = lines.filter_map(|line| line.split_whitespace().next());
     names.map(|name| format!("cublas{name}")).collect()
 }
@@ -128,7 +127,7 @@ pub fn types_of(code: &str) -> Option<[&'static str; 3]> {
 }
 
 /// Returns the functions of a line.
-fn family(line: &str, group: &str) -> Result<Vec<Entry>, String> {
+fn family(line: &str) -> Result<Vec<Entry>, String> {
     let (head, tail) = line.split_once(" = ").ok_or("no function")?;
     let (function, parameters) = match tail.split_once(" :") {
         Some((function, parameters)) => (Some(function.trim()), parameters.trim()),
@@ -146,7 +145,15 @@ fn family(line: &str, group: &str) -> Result<Vec<Entry>, String> {
     let name = words.next().ok_or("no name")?;
     let flags: Vec<&str> = words.collect();
     let known = [
-        "v2", "64", "legacy", "xt", "onlylegacy", "onlyxt", "free", "12", "13",
+        "v2",
+        "64",
+        "legacy",
+        "xt",
+        "onlylegacy",
+        "onlyxt",
+        "free",
+        "12",
+        "13",
     ];
     if let Some(flag) = flags.iter().find(|flag| !known.contains(flag)) {
         return Err(format!("no flag {flag}"));
@@ -167,11 +174,12 @@ fn family(line: &str, group: &str) -> Result<Vec<Entry>, String> {
             all.push(Entry {
                 name,
                 symbol,
-                group: group.to_owned(),
                 toolkits: toolkits.clone(),
                 form,
                 returns,
-                function: function.map(|function| put_types(function, code)).transpose()?,
+                function: function
+                    .map(|function| put_types(function, code))
+                    .transpose()?,
                 parameters: parameters_of(parameters, code)?,
             });
         }
@@ -213,7 +221,10 @@ fn forms(base: &str, flags: &[&str]) -> Vec<(String, Form)> {
 }
 
 fn parameters_of(text: &str, code: &str) -> Result<Vec<Parameter>, String> {
-    let texts = text.split(',').map(str::trim).filter(|text| !text.is_empty());
+    let texts = text
+        .split(',')
+        .map(str::trim)
+        .filter(|text| !text.is_empty());
     texts
         .map(|text| {
             let (name, kind) = text.split_once(' ').ok_or(format!("no kind: {text}"))?;
@@ -263,7 +274,7 @@ mod tests {
     #[test]
     fn a_line_becomes_the_functions_of_its_forms() {
         let line = "{S,Cs}scal v2 64 legacy = level1::scal::<T> : n int, alpha &R, x @T";
-        let family = family(line, "Level 1").expect("a line");
+        let family = family(line).expect("a line");
         let names: Vec<&str> = family.iter().map(|entry| entry.name.as_str()).collect();
         assert_eq!(
             names,
@@ -292,15 +303,20 @@ mod tests {
             "Sgemm = gemm",
             "Sgemm = gemm : a",
         ] {
-            assert!(family(line, "").is_err(), "{line}");
+            assert!(family(line).is_err(), "{line}");
         }
     }
 
     #[test]
     fn no_function_is_listed_twice() {
         for library in [Library::Cublas, Library::CublasLt] {
-            let each = |e: Entry| e.toolkits.into_iter().map(move |toolkit| (toolkit, e.name.clone()));
-            let mut names: Vec<(u32, String)> = entries(library).into_iter().flat_map(each).collect();
+            let each = |e: Entry| {
+                e.toolkits
+                    .into_iter()
+                    .map(move |toolkit| (toolkit, e.name.clone()))
+            };
+            let mut names: Vec<(u32, String)> =
+                entries(library).into_iter().flat_map(each).collect();
             let count = names.len();
             names.sort();
             names.dedup();

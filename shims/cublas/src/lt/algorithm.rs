@@ -120,7 +120,6 @@ fn found(algorithm: Algorithm) -> Found {
 ///
 /// # Safety
 /// None. The same holds for the other functions of this module.
-#[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
 pub(crate) unsafe fn heuristic(
     handle: usize,
     desc: usize,
@@ -144,7 +143,6 @@ pub(crate) unsafe fn heuristic(
 }
 
 /// `cublasLtMatmulAlgoGetHeuristicForStream`.
-#[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
 pub(crate) unsafe fn heuristic_for_stream(
     handle: usize,
     desc: usize,
@@ -159,7 +157,11 @@ pub(crate) unsafe fn heuristic_for_stream(
     _stream: usize,
 ) -> Outcome {
     // SAFETY: the function accepts all addresses.
-    unsafe { heuristic(handle, desc, a, b, c, d, preference, requested, results, count) }
+    unsafe {
+        heuristic(
+            handle, desc, a, b, c, d, preference, requested, results, count,
+        )
+    }
 }
 
 /// Checks that some product has these types.
@@ -182,7 +184,6 @@ fn check_types(compute_type: i32, scale: i32, [a, b, c, d]: [i32; 4]) -> Outcome
 }
 
 /// `cublasLtMatmulAlgoGetIds`.
-#[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
 pub(crate) unsafe fn ids(
     handle: usize,
     compute_type: i32,
@@ -204,7 +205,6 @@ pub(crate) unsafe fn ids(
 }
 
 /// `cublasLtMatmulAlgoInit`.
-#[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
 pub(crate) unsafe fn init(
     handle: usize,
     compute_type: i32,
@@ -223,7 +223,6 @@ pub(crate) unsafe fn init(
 }
 
 /// `cublasLtMatmulAlgoCheck`.
-#[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
 pub(crate) unsafe fn check(
     handle: usize,
     desc: usize,
@@ -244,7 +243,6 @@ pub(crate) unsafe fn check(
 }
 
 /// `cublasLtMatmulAlgoCheckForStream`.
-#[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
 pub(crate) unsafe fn check_for_stream(
     handle: usize,
     desc: usize,
@@ -327,7 +325,9 @@ const CONFIGURATION: [(usize, usize); 9] = {
 };
 
 fn place(number: i32) -> Result<(usize, usize), Failure> {
-    let found = usize::try_from(number).ok().and_then(|index| CONFIGURATION.get(index));
+    let found = usize::try_from(number)
+        .ok()
+        .and_then(|index| CONFIGURATION.get(index));
     found.copied().ok_or(Status::INVALID_VALUE.into())
 }
 

@@ -95,7 +95,9 @@ pub(crate) fn create<D: Descriptor>(place: *mut usize, value: D) -> Outcome {
     let address = Box::into_raw(words).cast::<u64>();
     // SAFETY: the descriptor is not longer than its words.
     unsafe { address.cast::<D>().write(value) };
-    ALLOCATED.write().insert(address.addr(), (D::MARK, D::WORDS));
+    ALLOCATED
+        .write()
+        .insert(address.addr(), (D::MARK, D::WORDS));
     if host::write(place, address.addr()).is_none() {
         destroy::<D>(address.addr())?;
         return Err(Status::INVALID_VALUE.into());
@@ -154,7 +156,9 @@ fn store<D: Descriptor>(address: usize, value: D) -> Outcome {
 }
 
 fn attribute<D: Descriptor>(number: i32) -> Result<&'static Attribute, Status> {
-    let found = D::ATTRIBUTES.iter().find(|attribute| attribute.number == number);
+    let found = D::ATTRIBUTES
+        .iter()
+        .find(|attribute| attribute.number == number);
     found.ok_or(Status::INVALID_VALUE)
 }
 
@@ -169,7 +173,9 @@ pub(crate) fn set<D: Descriptor>(
     let attribute = attribute::<D>(number)?;
     need(!value.is_null() && size == attribute.size, 0)?;
     let bytes = host::read_all(value.cast::<u8>(), size).ok_or(Status::INVALID_VALUE)?;
-    let place = (&raw mut descriptor).cast::<u8>().wrapping_add(attribute.offset);
+    let place = (&raw mut descriptor)
+        .cast::<u8>()
+        .wrapping_add(attribute.offset);
     // SAFETY: the attribute is inside the descriptor, of which all bytes are values.
     unsafe { place.copy_from(bytes.as_ptr(), size) };
     store(address, descriptor)
@@ -185,19 +191,16 @@ pub(crate) fn get<D: Descriptor>(
 ) -> Outcome {
     let descriptor = load::<D>(address)?;
     let attribute = attribute::<D>(number)?;
-    let place = (&raw const descriptor).cast::<u8>().wrapping_add(attribute.offset);
+    let place = (&raw const descriptor)
+        .cast::<u8>()
+        .wrapping_add(attribute.offset);
     // SAFETY: the attribute is inside the descriptor.
     let bytes = unsafe { std::slice::from_raw_parts(place, attribute.size) };
     give(bytes, value, size, written)
 }
 
 /// Stores a value and its size. If the size of the buffer is 0, only the size is stored.
-pub(crate) fn give(
-    bytes: &[u8],
-    value: *mut c_void,
-    size: usize,
-    written: *mut usize,
-) -> Outcome {
+pub(crate) fn give(bytes: &[u8], value: *mut c_void, size: usize, written: *mut usize) -> Outcome {
     if size == 0 {
         return need(host::write(written, bytes.len()).is_some(), 0);
     }

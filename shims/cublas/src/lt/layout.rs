@@ -213,7 +213,6 @@ pub(crate) fn load_optional(address: usize) -> Result<Option<Layout>, Status> {
     }
 }
 
-
 /// Checks a number of groups or items.
 pub(crate) fn count(value: i32) -> Result<usize, Status> {
     need(value >= 1, 0).map_err(|failure| failure.status)?;

@@ -69,7 +69,9 @@ pub(crate) const NO_ADDRESSES: Addresses = Addresses {
 fn refuse(feature: &str, used: bool) -> Outcome {
     if used {
         once(feature, || {
-            format!("margay: cublasLtMatmul: {feature} is not implemented (CUBLAS_STATUS_NOT_SUPPORTED)")
+            format!(
+                "margay: cublasLtMatmul: {feature} is not implemented (CUBLAS_STATUS_NOT_SUPPORTED)"
+            )
         });
         return Err(Status::NOT_SUPPORTED.into());
     }
@@ -90,10 +92,19 @@ impl Problem {
     /// Refuses what is not implemented.
     fn refuse(&self) -> Outcome {
         let desc = &self.desc;
-        refuse("a triangle of D (CUBLASLT_MATMUL_DESC_FILL_MODE)", desc.fill != 2)?;
-        refuse("a transposed C (CUBLASLT_MATMUL_DESC_TRANSC)", desc.transc != 0)?;
+        refuse(
+            "a triangle of D (CUBLASLT_MATMUL_DESC_FILL_MODE)",
+            desc.fill != 2,
+        )?;
+        refuse(
+            "a transposed C (CUBLASLT_MATMUL_DESC_TRANSC)",
+            desc.transc != 0,
+        )?;
         let chunks = desc.sync_rows > 1 || desc.sync_columns > 1;
-        refuse("atomic synchronization (CUBLASLT_MATMUL_DESC_ATOMIC_SYNC)", chunks)?;
+        refuse(
+            "atomic synchronization (CUBLASLT_MATMUL_DESC_ATOMIC_SYNC)",
+            chunks,
+        )?;
         refuse(
             "block scaling (CUBLASLT_MATMUL_DESC_D_OUT_SCALE_POINTER)",
             desc.d_out_scale != 0,
@@ -154,7 +165,12 @@ impl Problem {
             false => Operand::new(addresses.c, &self.c)?,
         };
         need(c.matrix.rows == m && c.matrix.columns == n, 0)?;
-        need([a.batch, b.batch, c.batch].iter().all(|batch| *batch == d.batch), 0)?;
+        need(
+            [a.batch, b.batch, c.batch]
+                .iter()
+                .all(|batch| *batch == d.batch),
+            0,
+        )?;
         if addresses.real {
             need(!d.is_null() || m == 0 || n == 0, 0)?;
             need(!uses_c || !c.is_null() || m == 0 || n == 0, 0)?;
@@ -478,7 +494,6 @@ fn parts(epilogue: u32) -> Option<Parts> {
 ///
 /// # Safety
 /// None: addresses may be wrong, as in the other modules with operations.
-#[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
 pub(crate) unsafe fn matmul(
     handle: usize,
     desc: usize,

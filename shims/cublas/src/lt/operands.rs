@@ -111,7 +111,12 @@ impl Operand {
         let (base, stride) = match self.matrix.data {
             Pointers::Strided { base, stride } => (base, stride),
             Pointers::Array(array) => {
-                memory.add(Access::Read, array, size_of::<usize>(), Shape::packed(self.batch));
+                memory.add(
+                    Access::Read,
+                    array,
+                    size_of::<usize>(),
+                    Shape::packed(self.batch),
+                );
                 return;
             }
         };

@@ -39,7 +39,6 @@ fn operand(
 ///
 /// # Safety
 /// None: addresses may be wrong, as in the other modules with operations.
-#[expect(clippy::too_many_arguments, reason = "the parameters of the C function")]
 pub(crate) unsafe fn transform(
     handle: usize,
     desc: usize,

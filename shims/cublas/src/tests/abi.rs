@@ -90,7 +90,10 @@ fn parameters_are_those_of_the_headers() {
         }
     }
     let more: Vec<_> = ours.keys().filter(|key| !seen.contains(key)).collect();
-    assert!(more.is_empty(), "functions that NVIDIA's libraries do not export: {more:?}");
+    assert!(
+        more.is_empty(),
+        "functions that NVIDIA's libraries do not export: {more:?}"
+    );
 }
 
 /// Compares the list of missing functions in the documentation with the lists of entry points. `BLESS=1` writes it.
@@ -102,12 +105,20 @@ fn the_documentation_lists_the_missing_functions() {
     let page = std::fs::read_to_string(PAGE).expect("docs/cublas.md");
     let (before, rest) = page.split_once(BEGIN).expect("the list begins");
     let (_, after) = rest.split_once(END).expect("the list ends");
-    let libraries = [margay_cublas_api::Library::Cublas, margay_cublas_api::Library::CublasLt];
-    let families = libraries.into_iter().flat_map(margay_cublas_api::missing_families);
+    let libraries = [
+        margay_cublas_api::Library::Cublas,
+        margay_cublas_api::Library::CublasLt,
+    ];
+    let families = libraries
+        .into_iter()
+        .flat_map(margay_cublas_api::missing_families);
     let list: String = families.map(|family| format!("- `{family}`\n")).collect();
     let expected = format!("{before}{BEGIN}\n{list}\n{END}{after}");
     if std::env::var_os("BLESS").is_some() {
         std::fs::write(PAGE, &expected).expect("docs/cublas.md");
     }
-    assert!(page == expected || std::env::var_os("BLESS").is_some(), "docs/cublas.md is stale: BLESS=1");
+    assert!(
+        page == expected || std::env::var_os("BLESS").is_some(),
+        "docs/cublas.md is stale: BLESS=1"
+    );
 }

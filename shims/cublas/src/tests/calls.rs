@@ -39,6 +39,10 @@ fn at<T: ?Sized>(place: &T) -> usize {
     std::ptr::from_ref(place).cast::<u8>().addr()
 }
 
+fn at_mut<T: ?Sized>(place: &mut T) -> usize {
+    std::ptr::from_mut(place).cast::<u8>().addr()
+}
+
 const A: [f32; 6] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
 const B: [f32; 6] = [7.0, 8.0, 9.0, 10.0, 11.0, 12.0];
 /// `A` is 2 by 3 and `B` 3 by 2, by columns.
@@ -51,7 +55,7 @@ fn products_are_computed_in_all_forms() {
     for name in ["cublasSgemm_v2", "cublasSgemm_v2_64"] {
         let mut c = [f32::NAN; 4];
         let sizes = [0, 0, 2, 2, 3];
-        let rest = [at(&one), at(&A), 2, at(&B), 3, at(&zero), at(&mut c), 2];
+        let rest = [at(&one), at(&A), 2, at(&B), 3, at(&zero), at_mut(&mut c), 2];
         assert_eq!(handle.call(name, &[sizes.as_slice(), &rest].concat()), 0);
         assert_eq!(c, PRODUCT, "{name}");
     }
@@ -59,18 +63,55 @@ fn products_are_computed_in_all_forms() {
     assert_eq!(handle.call("cublasSetPointerMode_v2", &[1]), 0);
     let mut c = [1.0_f32; 4];
     let (two, minus) = ([2.0_f32], [-1.0_f32]);
-    let arguments = [0, 0, 2, 2, 3, at(&two), at(&A), 2, at(&B), 3, at(&minus), at(&mut c), 2];
+    let arguments = [
+        0,
+        0,
+        2,
+        2,
+        3,
+        at(&two),
+        at(&A),
+        2,
+        at(&B),
+        3,
+        at(&minus),
+        at_mut(&mut c),
+        2,
+    ];
     assert_eq!(handle.call("cublasSgemm_v2", &arguments), 0);
     assert_eq!(c, PRODUCT.map(|x| 2.0 * x - 1.0));
     // cublasXt.
     let mut xt = 0_usize;
-    assert_eq!(invoke("cublasXtCreate", &[at(&mut xt)]), 0);
+    assert_eq!(invoke("cublasXtCreate", &[at_mut(&mut xt)]), 0);
     let mut c = [f32::NAN; 4];
-    let arguments = [xt, 0, 0, 2, 2, 3, at(&one), at(&A), 2, at(&B), 3, at(&zero), at(&mut c), 2];
+    let arguments = [
+        xt,
+        0,
+        0,
+        2,
+        2,
+        3,
+        at(&one),
+        at(&A),
+        2,
+        at(&B),
+        3,
+        at(&zero),
+        at_mut(&mut c),
+        2,
+    ];
     assert_eq!(invoke("cublasXtSgemm", &arguments), 0);
     assert_eq!(c, PRODUCT);
-    assert_eq!(handle.call("cublasSgemm_v2", &arguments[1..]), 0, "a handle of cuBLAS");
-    assert_eq!(invoke("cublasSgemm_v2", &arguments), 1, "a handle of cublasXt");
+    assert_eq!(
+        handle.call("cublasSgemm_v2", &arguments[1..]),
+        0,
+        "a handle of cuBLAS"
+    );
+    assert_eq!(
+        invoke("cublasSgemm_v2", &arguments),
+        1,
+        "a handle of cublasXt"
+    );
     assert_eq!(invoke("cublasXtDestroy", &[xt]), 0);
     assert_eq!(invoke("cublasXtSgemm", &arguments), 1);
 }
@@ -102,7 +143,21 @@ fn legacy_functions_have_an_implicit_handle() {
     let mut run = |n| {
         // SAFETY: the matrices have their sizes.
         unsafe {
-            gemm(letter(b'n'), letter(n), 2, 2, 3, 1.0, A.as_ptr(), 2, B.as_ptr(), 3, 0.0, c.as_mut_ptr(), 2);
+            gemm(
+                letter(b'n'),
+                letter(n),
+                2,
+                2,
+                3,
+                1.0,
+                A.as_ptr(),
+                2,
+                B.as_ptr(),
+                3,
+                0.0,
+                c.as_mut_ptr(),
+                2,
+            );
         }
     };
     run(b'N');
@@ -126,26 +181,43 @@ fn results_are_stored_in_both_pointer_modes() {
     for mode in [0, 1] {
         assert_eq!(handle.call("cublasSetPointerMode_v2", &[mode]), 0);
         let mut sum = [f32::NAN];
-        assert_eq!(handle.call("cublasSasum_v2", &[6, at(&A), 1, at(&mut sum)]), 0);
+        assert_eq!(
+            handle.call("cublasSasum_v2", &[6, at(&A), 1, at_mut(&mut sum)]),
+            0
+        );
         assert_eq!(sum, [21.0]);
         let mut index = [-1_i64];
-        assert_eq!(handle.call("cublasIsamax_v2_64", &[6, at(&A), 1, at(&mut index)]), 0);
+        assert_eq!(
+            handle.call("cublasIsamax_v2_64", &[6, at(&A), 1, at_mut(&mut index)]),
+            0
+        );
         assert_eq!(index, [6]);
         let mut narrow = [-1_i32, -1];
-        assert_eq!(handle.call("cublasIsamin_v2", &[3, at(&A), 2, at(&mut narrow)]), 0);
+        assert_eq!(
+            handle.call("cublasIsamin_v2", &[3, at(&A), 2, at_mut(&mut narrow)]),
+            0
+        );
         assert_eq!(narrow, [1, -1], "32 bits are written");
         // No elements.
-        for (n, increment) in [(0, 1), (-1_isize as usize, 1), (6, 0), (6, -2_isize as usize)] {
+        for (n, increment) in [
+            (0, 1),
+            (-1_isize as usize, 1),
+            (6, 0),
+            (6, -2_isize as usize),
+        ] {
             sum = [f32::NAN];
-            let arguments = [n, at(&A), increment, at(&mut sum)];
+            let arguments = [n, at(&A), increment, at_mut(&mut sum)];
             assert_eq!(handle.call("cublasSnrm2_v2", &arguments), 0);
             assert_eq!(sum, [0.0]);
         }
         let mut rotation = [3.0_f32, 4.0, 0.0, 0.0];
-        let places: Vec<usize> = rotation.iter_mut().map(|place| at(place)).collect();
+        let places: Vec<usize> = rotation.iter_mut().map(at_mut).collect();
         assert_eq!(handle.call("cublasSrotg_v2", &places), 0);
         // r, z, c, s of the reference BLAS.
-        assert_eq!(rotation.map(|x| (x * 1e5).round()), [5e5, 166_667.0, 6e4, 8e4]);
+        assert_eq!(
+            rotation.map(|x| (x * 1e5).round()),
+            [5e5, 166_667.0, 6e4, 8e4]
+        );
     }
 }
 
@@ -161,7 +233,24 @@ fn mixed_types_are_values() {
     let mut c = [f32::NAN; 4];
     let algorithm = -1_isize as usize;
     let mut arguments = vec![
-        0, 0, 2, 2, 3, at(&one), at(&a), R16F, 2, at(&b), R16F, 3, at(&zero), at(&mut c), R32F, 2, COMPUTE_32F, algorithm,
+        0,
+        0,
+        2,
+        2,
+        3,
+        at(&one),
+        at(&a),
+        R16F,
+        2,
+        at(&b),
+        R16F,
+        3,
+        at(&zero),
+        at_mut(&mut c),
+        R32F,
+        2,
+        COMPUTE_32F,
+        algorithm,
     ];
     assert_eq!(handle.call("cublasGemmEx", &arguments), 0);
     assert_eq!(c, PRODUCT);
@@ -169,10 +258,27 @@ fn mixed_types_are_values() {
     arguments[10] = R32F;
     assert_eq!(handle.call("cublasGemmEx", &arguments), 15);
     let (mut x, alpha) = ([half(1.5), half(-2.0)], [2.0_f32]);
-    assert_eq!(handle.call("cublasScalEx", &[2, at(&alpha), R32F, at(&mut x), R16F, 1, R32F]), 0);
+    assert_eq!(
+        handle.call(
+            "cublasScalEx",
+            &[2, at(&alpha), R32F, at_mut(&mut x), R16F, 1, R32F]
+        ),
+        0
+    );
     assert_eq!(x, [half(3.0), half(-4.0)]);
     let mut result = [f32::NAN, 77.0];
-    let arguments = [2, at(&x), R16F, 1, at(&x), R16F, 1, at(&mut result), R16F, R32F];
+    let arguments = [
+        2,
+        at(&x),
+        R16F,
+        1,
+        at(&x),
+        R16F,
+        1,
+        at_mut(&mut result),
+        R16F,
+        R32F,
+    ];
     assert_eq!(handle.call("cublasDotEx", &arguments), 0);
     assert_eq!(result[0].to_bits() & 0xffff, u32::from(half(25.0)));
     assert_eq!(result[1], 77.0, "two bytes are written");
@@ -184,7 +290,20 @@ fn missing_factors_of_sums_are_zero() {
     let two = [2.0_f32];
     let mut c = [f32::NAN; 6];
     // The transpose of A; cuSOLVER copies matrices in this way.
-    let arguments = [2, 2, 3, 2, at(&two), at(&A), 2, 0, at(&A), 2, at(&mut c), 3];
+    let arguments = [
+        2,
+        2,
+        3,
+        2,
+        at(&two),
+        at(&A),
+        2,
+        0,
+        at(&A),
+        2,
+        at_mut(&mut c),
+        3,
+    ];
     assert_eq!(handle.call("cublasSgeam", &arguments), 0);
     assert_eq!(c, [2.0, 6.0, 10.0, 4.0, 8.0, 12.0]);
 }
@@ -196,45 +315,143 @@ fn wrong_counts_are_answered_as_documented() {
     let mut y = [0.0_f32; 4];
     let minus = -1_isize as usize;
     let mut gemv = |m, n, incx, incy| {
-        let arguments = [0, m, n, at(&one), at(&A), 2, at(&B), incx, at(&zero), at(&mut y), incy];
+        let arguments = [
+            0,
+            m,
+            n,
+            at(&one),
+            at(&A),
+            2,
+            at(&B),
+            incx,
+            at(&zero),
+            at_mut(&mut y),
+            incy,
+        ];
         handle.call("cublasSgemv_v2", &arguments)
     };
     assert_eq!(gemv(2, 3, 1, 1), 0);
-    assert_eq!([gemv(minus, 3, 1, 1), gemv(2, minus, 1, 1), gemv(2, 3, 0, 1), gemv(2, 3, 1, 0)], [7; 4]);
+    assert_eq!(
+        [
+            gemv(minus, 3, 1, 1),
+            gemv(2, minus, 1, 1),
+            gemv(2, 3, 0, 1),
+            gemv(2, 3, 1, 0)
+        ],
+        [7; 4]
+    );
     // More elements than an address space has.
     let many = 1 << 62;
-    let arguments = [0, 0, many, many, many, at(&one), at(&A), many, at(&B), many, at(&zero), at(&A), many];
+    let arguments = [
+        0,
+        0,
+        many,
+        many,
+        many,
+        at(&one),
+        at(&A),
+        many,
+        at(&B),
+        many,
+        at(&zero),
+        at(&A),
+        many,
+    ];
     assert_eq!(handle.call("cublasSgemm_v2_64", &arguments), 7);
     let large = 1 << 40;
-    let arguments = [0, 0, large, large, 1, at(&one), at(&A), large, at(&B), 1, at(&zero), at(&A), large];
+    let arguments = [
+        0,
+        0,
+        large,
+        large,
+        1,
+        at(&one),
+        at(&A),
+        large,
+        at(&B),
+        1,
+        at(&zero),
+        at(&A),
+        large,
+    ];
     assert_eq!(handle.call("cublasSgemm_v2_64", &arguments), 7);
     // Memory that is not the device's.
-    let arguments = [0, 0, 2, 2, 3, at(&one), 64, 2, at(&B), 3, at(&zero), at(&A), 2];
+    let arguments = [
+        0,
+        0,
+        2,
+        2,
+        3,
+        at(&one),
+        64,
+        2,
+        at(&B),
+        3,
+        at(&zero),
+        at(&A),
+        2,
+    ];
     assert_eq!(handle.call("cublasSgemm_v2", &arguments), 13);
     // A scalar that cannot be read.
-    let arguments = [0, 0, 2, 2, 3, 64, at(&A), 2, at(&B), 3, at(&zero), at(&A), 2];
+    let arguments = [
+        0,
+        0,
+        2,
+        2,
+        3,
+        64,
+        at(&A),
+        2,
+        at(&B),
+        3,
+        at(&zero),
+        at(&A),
+        2,
+    ];
     assert_eq!(handle.call("cublasSgemm_v2", &arguments), 7);
 }
 
 #[test]
 fn vectors_and_matrices_are_copied_with_their_strides() {
     let mut y = [0.0_f32; 7];
-    let arguments = [3, 4, at(&A), 2, at(&mut y), 3];
+    let arguments = [3, 4, at(&A), 2, at_mut(&mut y), 3];
     for name in ["cublasSetVector", "cublasGetVector", "cublasSetVector_64"] {
         y = [0.0; 7];
         assert_eq!(invoke(name, &arguments), 0);
         assert_eq!(y, [1.0, 0.0, 0.0, 3.0, 0.0, 0.0, 5.0], "{name}");
     }
     let mut b = [0.0_f32; 8];
-    let arguments = [2, 3, 4, at(&A), 2, at(&mut b), 3, 0];
+    let arguments = [2, 3, 4, at(&A), 2, at_mut(&mut b), 3, 0];
     assert_eq!(invoke("cublasSetMatrixAsync", &arguments), 0);
     assert_eq!(b, [1.0, 2.0, 0.0, 3.0, 4.0, 0.0, 5.0, 6.0]);
-    assert_eq!(invoke("cublasSetMatrix", &[2, 3, 4, at(&A), 1, at(&mut b), 3]), 7, "lda");
-    assert_eq!(invoke("cublasSetMatrix", &[2, 3, 0, at(&A), 2, at(&mut b), 3]), 7, "elemSize");
-    assert_eq!(invoke("cublasSetVector", &[3, 4, at(&A), 0, at(&mut y), 3]), 7, "incx");
-    assert_eq!(invoke("cublasSetVector", &[3, 4, 0, 1, at(&mut y), 3]), 11, "no source");
+    assert_eq!(
+        invoke("cublasSetMatrix", &[2, 3, 4, at(&A), 1, at_mut(&mut b), 3]),
+        7,
+        "lda"
+    );
+    assert_eq!(
+        invoke("cublasSetMatrix", &[2, 3, 0, at(&A), 2, at_mut(&mut b), 3]),
+        7,
+        "elemSize"
+    );
+    assert_eq!(
+        invoke("cublasSetVector", &[3, 4, at(&A), 0, at_mut(&mut y), 3]),
+        7,
+        "incx"
+    );
+    assert_eq!(
+        invoke("cublasSetVector", &[3, 4, 0, 1, at_mut(&mut y), 3]),
+        11,
+        "no source"
+    );
     let huge = 1 << 62;
-    assert_eq!(invoke("cublasSetVector_64", &[huge, huge, at(&A), 1, at(&mut y), 1]), 7);
+    assert_eq!(
+        invoke(
+            "cublasSetVector_64",
+            &[huge, huge, at(&A), 1, at_mut(&mut y), 1]
+        ),
+        7
+    );
 }
 
 #[test]
@@ -251,27 +468,34 @@ fn settings_are_kept_and_checked() {
     for (name, first, good, bad) in settings {
         let get = format!("cublasGet{name}");
         let set = format!("cublasSet{name}");
-        assert_eq!(handle.call(&get, &[at(&mut value)]), 0);
+        assert_eq!(handle.call(&get, &[at_mut(&mut value)]), 0);
         assert_eq!(value, [first], "{name}");
         assert_eq!(handle.call(&set, &[good]), 0, "{name}");
         assert_eq!(handle.call(&set, &[bad]), 7, "{name}");
         assert_eq!(handle.call(&set, &[-1_isize as usize]), 7, "{name}");
-        assert_eq!(handle.call(&get, &[at(&mut value)]), 0);
+        assert_eq!(handle.call(&get, &[at_mut(&mut value)]), 0);
         assert_eq!(value, [good as i32], "{name}");
         assert_eq!(handle.call(&get, &[0]), 7, "{name}");
     }
     let mut stream = 0_usize;
     assert_eq!(handle.call("cublasSetStream_v2", &[0x1230]), 0);
-    assert_eq!(handle.call("cublasGetStream_v2", &[at(&mut stream)]), 0);
+    assert_eq!(handle.call("cublasGetStream_v2", &[at_mut(&mut stream)]), 0);
     assert_eq!(stream, 0x1230);
     for wrong in [0, 1, handle.0 + 1, handle.0 ^ 16, usize::MAX] {
-        assert_eq!(invoke("cublasGetStream_v2", &[wrong, at(&mut stream)]), 1);
+        assert_eq!(
+            invoke("cublasGetStream_v2", &[wrong, at_mut(&mut stream)]),
+            1
+        );
         assert_eq!(invoke("cublasDestroy_v2", &[wrong]), 1);
     }
     let other = Handle::new();
     let number = other.0;
     drop(other);
-    assert_eq!(invoke("cublasGetStream_v2", &[number, at(&mut stream)]), 1, "destroyed");
+    assert_eq!(
+        invoke("cublasGetStream_v2", &[number, at_mut(&mut stream)]),
+        1,
+        "destroyed"
+    );
 }
 
 #[test]
@@ -284,10 +508,13 @@ fn versions_are_those_of_the_toolkits() {
         };
         let mut version = [0_i32];
         let mut arguments = [0; MOST];
-        arguments[1] = at(&mut version);
+        arguments[1] = at_mut(&mut version);
         assert_eq!(call(of("cublasGetVersion_v2"), &arguments, 0.0) as i32, 0);
         assert_eq!(version, [if toolkit == 12 { 120_903 } else { 131_000 }]);
-        assert_eq!(call(of("cublasLtGetVersion"), &arguments, 0.0), version[0] as usize);
+        assert_eq!(
+            call(of("cublasLtGetVersion"), &arguments, 0.0),
+            version[0] as usize
+        );
         let mut part = |kind| {
             arguments[0] = kind;
             let status = call(of("cublasGetProperty"), &arguments, 0.0) as i32;
@@ -299,20 +526,29 @@ fn versions_are_those_of_the_toolkits() {
     type Text = unsafe extern "C" fn(i32) -> *const c_char;
     for (name, text) in [
         ("cublasGetStatusName", c"CUBLAS_STATUS_NOT_SUPPORTED"),
-        ("cublasLtGetStatusString", c"the functionality is not supported"),
+        (
+            "cublasLtGetStatusString",
+            c"the functionality is not supported",
+        ),
     ] {
         // SAFETY: the function has this type.
         let function = unsafe { std::mem::transmute::<*const (), Text>(entry(name).address.0) };
         // SAFETY: the function returns a C string.
         assert_eq!(unsafe { CStr::from_ptr(function(15)) }, text);
         // SAFETY: as above.
-        assert_eq!(unsafe { CStr::from_ptr(function(2)) }, c"unrecognized status");
+        let unknown = unsafe { CStr::from_ptr(function(2)) };
+        assert_eq!(unknown, c"unrecognized status");
     }
 }
 
 #[test]
 fn libraries_get_as_many_functions_as_nvidias_export() {
-    let counts = [((0, 12), 746), ((0, 13), 756), ((1, 12), 180), ((1, 13), 222)];
+    let counts = [
+        ((0, 12), 746),
+        ((0, 13), 756),
+        ((1, 12), 180),
+        ((1, 13), 222),
+    ];
     for ((library, toolkit), count) in counts {
         let found = crate::margay_cublas_functions(library, toolkit, count);
         assert!(!found.is_null(), "{library} {toolkit}");

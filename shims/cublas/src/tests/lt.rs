@@ -12,12 +12,16 @@ fn at<T: ?Sized>(place: &T) -> usize {
     std::ptr::from_ref(place).cast::<u8>().addr()
 }
 
+fn at_mut<T: ?Sized>(place: &mut T) -> usize {
+    std::ptr::from_mut(place).cast::<u8>().addr()
+}
+
 const R32F: usize = 0;
 const COMPUTE_32F: usize = 68;
 
 fn create(name: &str, rest: &[usize]) -> usize {
     let mut place = 0_usize;
-    let arguments: Vec<usize> = [at(&mut place)].iter().chain(rest).copied().collect();
+    let arguments: Vec<usize> = [at_mut(&mut place)].iter().chain(rest).copied().collect();
     assert_eq!(invoke(name, &arguments), 0, "{name}");
     place
 }
@@ -31,7 +35,13 @@ fn set<T>(kind: &str, descriptor: usize, number: usize, value: T) -> usize {
 fn get<T: Copy>(kind: &str, descriptor: usize, number: usize, mut value: T) -> (usize, T, usize) {
     let name = format!("cublasLt{kind}GetAttribute");
     let mut written = 0_usize;
-    let arguments = [descriptor, number, at(&mut value), size_of::<T>(), at(&mut written)];
+    let arguments = [
+        descriptor,
+        number,
+        at_mut(&mut value),
+        size_of::<T>(),
+        at_mut(&mut written),
+    ];
     (invoke(&name, &arguments), value, written)
 }
 
@@ -44,11 +54,17 @@ struct Product {
 
 impl Product {
     fn new() -> Product {
-        let layout = |rows, columns, ld| create("cublasLtMatrixLayoutCreate", &[R32F, rows, columns, ld]);
+        let layout =
+            |rows, columns, ld| create("cublasLtMatrixLayoutCreate", &[R32F, rows, columns, ld]);
         Product {
             handle: create("cublasLtCreate", &[]),
             desc: create("cublasLtMatmulDescCreate", &[COMPUTE_32F, R32F]),
-            layouts: [layout(2, 3, 2), layout(3, 2, 3), layout(2, 2, 2), layout(2, 2, 2)],
+            layouts: [
+                layout(2, 3, 2),
+                layout(3, 2, 3),
+                layout(2, 2, 2),
+                layout(2, 2, 2),
+            ],
         }
     }
 
@@ -56,8 +72,22 @@ impl Product {
         let mut d = [f32::NAN; 4];
         let [of_a, of_b, of_c, of_d] = self.layouts;
         let arguments = [
-            self.handle, self.desc, at(&alpha), at(&A), of_a, at(&B), of_b, at(&beta), at(c), of_c, at(&mut d), of_d,
-            0, 0, 0, 0,
+            self.handle,
+            self.desc,
+            at(&alpha),
+            at(&A),
+            of_a,
+            at(&B),
+            of_b,
+            at(&beta),
+            at(c),
+            of_c,
+            at_mut(&mut d),
+            of_d,
+            0,
+            0,
+            0,
+            0,
         ];
         (invoke("cublasLtMatmul", &arguments), d)
     }
@@ -66,9 +96,22 @@ impl Product {
         let (mut results, mut count) = ([u64::MAX; 12], -1_i32);
         let [of_a, of_b, of_c, of_d] = self.layouts;
         let arguments = [
-            self.handle, self.desc, of_a, of_b, of_c, of_d, preference, 1, at(&mut results), at(&mut count),
+            self.handle,
+            self.desc,
+            of_a,
+            of_b,
+            of_c,
+            of_d,
+            preference,
+            1,
+            at_mut(&mut results),
+            at_mut(&mut count),
         ];
-        (invoke("cublasLtMatmulAlgoGetHeuristic", &arguments), count, results)
+        (
+            invoke("cublasLtMatmulAlgoGetHeuristic", &arguments),
+            count,
+            results,
+        )
     }
 }
 
@@ -94,7 +137,10 @@ const AB: [f32; 4] = [76.0, 100.0, 103.0, 136.0];
 fn products_have_epilogues() {
     let product = Product::new();
     assert_eq!(product.run([1.0, 0.0], &C), (0, AB));
-    assert_eq!(product.run([2.0, 10.0], &C), (0, [162.0, 190.0, 226.0, 252.0]));
+    assert_eq!(
+        product.run([2.0, 10.0], &C),
+        (0, [162.0, 190.0, 226.0, 252.0])
+    );
     // The bias is added to each column, and ReLU removes what is negative.
     let bias = [-80.0_f32, 1.0];
     assert_eq!(set("MatmulDesc", product.desc, 7, 6_u32), 0);
@@ -119,7 +165,11 @@ fn layouts_are_checked() {
     let [of_a, _, _, of_d] = product.layouts;
     // By rows: A is the transpose of a 3 by 2 matrix by columns.
     assert_eq!(set("MatrixLayout", of_a, 1, 1_i32), 0);
-    assert_eq!(product.run([1.0, 0.0], &C).0, 7, "ld is less than the number of columns");
+    assert_eq!(
+        product.run([1.0, 0.0], &C).0,
+        7,
+        "ld is less than the number of columns"
+    );
     assert_eq!(set("MatrixLayout", of_a, 4, 3_i64), 0);
     assert_eq!(product.run([1.0, 0.0], &C), (0, [50.0, 122.0, 68.0, 167.0]));
     assert_eq!(set("MatrixLayout", of_a, 1, 9_i32), 0);
@@ -144,7 +194,7 @@ fn a_handle_of_cublas_is_one_of_cublaslt() {
     assert_eq!(product.run([1.0, 0.0], &C).0, 1);
     product.handle = own;
     let mut stream = 0_usize;
-    assert_eq!(invoke("cublasGetStream_v2", &[own, at(&mut stream)]), 1);
+    assert_eq!(invoke("cublasGetStream_v2", &[own, at_mut(&mut stream)]), 1);
 }
 
 #[test]
@@ -164,7 +214,11 @@ fn descriptors_can_be_copied_and_be_in_the_programs_memory() {
         assert_eq!(grouped.0, if words == 8 { 7 } else { 0 });
         product.layouts[0] = at(&copy[0]);
         assert_eq!(product.run([1.0, 0.0], &C), (0, AB), "{words}");
-        assert_eq!(invoke("cublasLtMatrixLayoutDestroy", &[at(&copy[0])]), 7, "not allocated");
+        assert_eq!(
+            invoke("cublasLtMatrixLayoutDestroy", &[at(&copy[0])]),
+            7,
+            "not allocated"
+        );
         product.layouts[0] = allocated;
     }
     let small = [0_u64; 4];
@@ -178,7 +232,11 @@ fn descriptors_can_be_copied_and_be_in_the_programs_memory() {
     let layout = create("cublasLtMatrixLayoutCreate", &[R32F, 2, 3, 2]);
     assert_eq!(invoke("cublasLtMatmulDescDestroy", &[layout]), 7);
     assert_eq!(invoke("cublasLtMatrixLayoutDestroy", &[layout]), 0);
-    assert_eq!(invoke("cublasLtMatrixLayoutDestroy", &[layout]), 7, "destroyed before");
+    assert_eq!(
+        invoke("cublasLtMatrixLayoutDestroy", &[layout]),
+        7,
+        "destroyed before"
+    );
     assert_eq!(invoke("cublasLtMatrixLayoutDestroy", &[0]), 0);
 }
 
@@ -204,7 +262,7 @@ fn attributes_have_nvidias_sizes_and_defaults() {
             let size = usize::from(size - b'0');
             let mut written = 77_usize;
             let name = format!("cublasLt{kind}GetAttribute");
-            let status = invoke(&name, &[descriptor, number, 0, 0, at(&mut written)]);
+            let status = invoke(&name, &[descriptor, number, 0, 0, at_mut(&mut written)]);
             match size {
                 0 => assert_eq!(status, 7, "{kind} {number}"),
                 size => assert_eq!((status, written), (0, size), "{kind} {number}"),
@@ -233,8 +291,11 @@ fn attributes_have_nvidias_sizes_and_defaults() {
     // A larger buffer than the value.
     let mut written = 0_usize;
     let mut large = [u64::MAX; 2];
-    let arguments = [preference, 1, at(&mut large), 16, at(&mut written)];
-    assert_eq!(invoke("cublasLtMatmulPreferenceGetAttribute", &arguments), 0);
+    let arguments = [preference, 1, at_mut(&mut large), 16, at_mut(&mut written)];
+    assert_eq!(
+        invoke("cublasLtMatmulPreferenceGetAttribute", &arguments),
+        0
+    );
     assert_eq!((written, large), (8, [0, u64::MAX]));
 }
 
@@ -245,7 +306,11 @@ fn a_search_finds_the_algorithm() {
     let (status, count, results) = product.search(preference);
     assert_eq!((status, count), (0, 1));
     assert_eq!(results[8], 0, "no workspace");
-    assert_eq!(results[9], u64::from(1.0_f32.to_bits()) << 32, "success, one wave");
+    assert_eq!(
+        results[9],
+        u64::from(1.0_f32.to_bits()) << 32,
+        "success, one wave"
+    );
     // The algorithm of the search, and the one that is made by its number.
     let mut made = [0_u64; 8];
     let types = [COMPUTE_32F, R32F, R32F, R32F, R32F, R32F];
@@ -259,15 +324,33 @@ fn a_search_finds_the_algorithm() {
     assert_eq!(invoke("cublasLtMatmulAlgoInit", &arguments(1)), 7);
     assert_eq!(made[..], results[..8]);
     let value = 3_u32;
-    assert_eq!(invoke("cublasLtMatmulAlgoConfigSetAttribute", &[at(&mut made), 1, at(&value), 4]), 0);
-    assert_eq!(invoke("cublasLtMatmulAlgoConfigSetAttribute", &[at(&mut made), 0, at(&value), 4]), 7);
+    assert_eq!(
+        invoke(
+            "cublasLtMatmulAlgoConfigSetAttribute",
+            &[at_mut(&mut made), 1, at(&value), 4]
+        ),
+        0
+    );
+    assert_eq!(
+        invoke(
+            "cublasLtMatmulAlgoConfigSetAttribute",
+            &[at_mut(&mut made), 0, at(&value), 4]
+        ),
+        7
+    );
     let mut tile = 0_u32;
-    assert_eq!(invoke("cublasLtMatmulAlgoConfigGetAttribute", &[at(&made), 1, at(&mut tile), 4, 0]), 0);
+    assert_eq!(
+        invoke(
+            "cublasLtMatmulAlgoConfigGetAttribute",
+            &[at(&made), 1, at_mut(&mut tile), 4, 0]
+        ),
+        0
+    );
     assert_eq!(tile, 3);
     let (mut numbers, mut found) = ([-1_i32; 4], 0_i32);
     let mut arguments = vec![product.handle];
     arguments.extend(types);
-    arguments.extend([4, at(&mut numbers), at(&mut found)]);
+    arguments.extend([4, at_mut(&mut numbers), at_mut(&mut found)]);
     assert_eq!(invoke("cublasLtMatmulAlgoGetIds", &arguments), 0);
     assert_eq!((found, numbers), (1, [0, -1, -1, -1]));
     // A combination of types without a product.
@@ -289,7 +372,19 @@ fn transforms_change_the_order() {
     assert_eq!(set("MatrixLayout", by_rows, 1, 1_i32), 0);
     let (two, one) = ([2.0_f32], [1.0_f32]);
     let mut c = [f32::NAN; 6];
-    let mut arguments = [handle, desc, at(&two), at(&A), by_columns, at(&one), 0, 0, at(&mut c), by_rows, 0];
+    let mut arguments = [
+        handle,
+        desc,
+        at(&two),
+        at(&A),
+        by_columns,
+        at(&one),
+        0,
+        0,
+        at_mut(&mut c),
+        by_rows,
+        0,
+    ];
     assert_eq!(invoke("cublasLtMatrixTransform", &arguments), 0);
     assert_eq!(c, [2.0, 6.0, 10.0, 4.0, 8.0, 12.0]);
     arguments[9] = by_columns;
@@ -316,7 +411,13 @@ fn calls_are_logged() {
     assert_eq!(invoke("cublasLtDestroy", &[handle]), 0);
     let said = std::fs::read_to_string(&folder).expect("the log");
     std::fs::remove_file(&folder).expect("the log");
-    assert!(said.contains("[Api][cublasLtCreate] lightHandle=POINTER"), "{said}");
-    assert!(said.contains("[Error][cublasLtDestroy] CUBLAS_STATUS_INVALID_VALUE"), "{said}");
+    assert!(
+        said.contains("[Api][cublasLtCreate] lightHandle=POINTER"),
+        "{said}"
+    );
+    assert!(
+        said.contains("[Error][cublasLtDestroy] CUBLAS_STATUS_INVALID_VALUE"),
+        "{said}"
+    );
     assert!(!said.contains(&format!("{handle}")), "{said}");
 }

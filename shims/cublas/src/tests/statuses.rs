@@ -72,7 +72,10 @@ struct Places {
 
 /// Returns the names of the parameters of each function, which the tables do not contain.
 fn names() -> HashMap<String, Vec<String>> {
-    let lists = [margay_cublas_api::Library::Cublas, margay_cublas_api::Library::CublasLt];
+    let lists = [
+        margay_cublas_api::Library::Cublas,
+        margay_cublas_api::Library::CublasLt,
+    ];
     let all = lists.into_iter().flat_map(margay_cublas_api::entries);
     let names = |entry: margay_cublas_api::Entry| {
         let parameters = entry.parameters.into_iter().map(|parameter| parameter.name);
@@ -100,16 +103,26 @@ fn wrong_arguments_get_the_answers_of_nvidias_library() {
     let mut wrong = Vec::new();
     let mut compared = 0;
     for line in STATUSES.lines().filter(|line| !line.starts_with('#')) {
-        if DIFFERENT.iter().any(|(name, rest)| line.contains(name) && line.ends_with(rest)) {
+        if DIFFERENT
+            .iter()
+            .any(|(name, rest)| line.contains(name) && line.ends_with(rest))
+        {
             continue;
         }
         let words: Vec<&str> = line.split(' ').collect();
         let entry = entry(words[0]);
-        let changes: Vec<(&str, &str)> = words.iter().filter_map(|word| word.split_once('=')).collect();
+        let changes: Vec<(&str, &str)> = words
+            .iter()
+            .filter_map(|word| word.split_once('='))
+            .collect();
         let status: usize = words[1 + changes.len()].parse().expect("a status");
         let mut arguments = [0; MOST];
         arguments[0] = handle;
-        for (index, (name, kind)) in names[words[0]].iter().zip(entry.kinds.split_whitespace()).enumerate() {
+        for (index, (name, kind)) in names[words[0]]
+            .iter()
+            .zip(entry.kinds.split_whitespace())
+            .enumerate()
+        {
             let change = changes.iter().find(|(changed, _)| changed == name);
             arguments[index + 1] = match change {
                 Some((_, "null")) => 0,
@@ -124,5 +137,10 @@ fn wrong_arguments_get_the_answers_of_nvidias_library() {
         }
     }
     assert!(compared > 2000, "{compared}");
-    assert!(wrong.is_empty(), "{} of {compared}:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} of {compared}:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
 }

@@ -36,7 +36,10 @@ const WRITES_FILES: &[&str] = &["LoggerConfigure", "LoggerOpenFile"];
 
 fn is_called(entry: &Entry) -> bool {
     let name = entry.name;
-    !KEEPS_ADDRESS.iter().chain(WRITES_FILES).any(|part| name.ends_with(part))
+    !KEEPS_ADDRESS
+        .iter()
+        .chain(WRITES_FILES)
+        .any(|part| name.ends_with(part))
 }
 
 /// The offset of arrays of addresses in the memory.
@@ -55,7 +58,20 @@ fn argument(random: &mut Random, kind: &str, entry: &Entry, places: &Places) -> 
     let minus = -1_isize as usize;
     // The extents of matrices behind arrays of addresses are not known before they are read.
     let small = [0, 1, 2, 3, 4, 5, minus];
-    let numbers = [0, 1, 2, 3, 4, 16, 64, minus, 0x7fff_ffff, i64::MAX as usize, i64::MIN as usize, 1 << 33];
+    let numbers = [
+        0,
+        1,
+        2,
+        3,
+        4,
+        16,
+        64,
+        minus,
+        0x7fff_ffff,
+        i64::MAX as usize,
+        i64::MIN as usize,
+        1 << 33,
+    ];
     let memory = places.memory.address();
     // Arrays of addresses are where no function writes.
     let addresses = memory + ADDRESSES;
@@ -74,10 +90,23 @@ fn argument(random: &mut Random, kind: &str, entry: &Entry, places: &Places) -> 
             }
             random.of(&choices)
         }
-        kind if kind.starts_with("**") || kind.starts_with("@@") => {
-            random.of(&[0, UNMAPPED, usize::MAX - 3, addresses, addresses, addresses + 8])
-        }
-        _ => random.of(&[0, UNMAPPED, usize::MAX - 3, memory, memory, memory + 64, memory + 8]),
+        kind if kind.starts_with("**") || kind.starts_with("@@") => random.of(&[
+            0,
+            UNMAPPED,
+            usize::MAX - 3,
+            addresses,
+            addresses,
+            addresses + 8,
+        ]),
+        _ => random.of(&[
+            0,
+            UNMAPPED,
+            usize::MAX - 3,
+            memory,
+            memory,
+            memory + 64,
+            memory + 8,
+        ]),
     }
 }
 
@@ -101,7 +130,7 @@ fn child() {
 
 fn places() -> Places {
     let mut handles = Vec::new();
-    let mut make = |name: &str, rest: &[usize]| {
+    let make = |name: &str, rest: &[usize]| {
         let mut place = 0_usize;
         let mut arguments = [0; MOST];
         arguments[0] = (&raw mut place).addr();
@@ -132,8 +161,12 @@ fn walk(entry: &Entry, random: &mut Random, places: &Places) {
     let mut arguments = [0; MOST];
     let mut index = 0;
     match entry.form {
-        "Plain" | "Wide" => (arguments[0], index) = (random.of(&[places.handles[0], places.handles[0], 0, 64]), 1),
-        "Xt" => (arguments[0], index) = (random.of(&[places.handles[2], places.handles[2], 0, 64]), 1),
+        "Plain" | "Wide" => {
+            (arguments[0], index) = (random.of(&[places.handles[0], places.handles[0], 0, 64]), 1)
+        }
+        "Xt" => {
+            (arguments[0], index) = (random.of(&[places.handles[2], places.handles[2], 0, 64]), 1)
+        }
         _ => {}
     }
     for kind in entry.kinds.split_whitespace() {
@@ -154,7 +187,12 @@ fn no_arguments_crash_a_function() {
     }
     let program = std::env::current_exe().expect("this program");
     let child = Command::new(program)
-        .args(["tests::walk::child", "--exact", "--nocapture", "--test-threads=1"])
+        .args([
+            "tests::walk::child",
+            "--exact",
+            "--nocapture",
+            "--test-threads=1",
+        ])
         .env(CHILD, "20")
         .env("MARGAY_QUIET", "1")
         .stdout(Stdio::piped())
@@ -162,8 +200,10 @@ fn no_arguments_crash_a_function() {
         .output()
         .expect("the child runs");
     let said = String::from_utf8_lossy(&child.stdout);
-    let names = said.lines().filter(|line| line.starts_with("cublas") || *line == "end");
-    let last = names.last().unwrap_or("nothing");
+    let mut names = said
+        .lines()
+        .filter(|line| line.starts_with("cublas") || *line == "end");
+    let last = names.next_back().unwrap_or("nothing");
     assert!(
         child.status.success() && last == "end",
         "{:?} after {last}",
