@@ -67,6 +67,33 @@ fn the_primary_context_is_told_without_retaining_it() {
     assert_eq!(call(interface[12], [0; 4]), 0);
 }
 
+/// cuBLAS calls slots of a table without regard to the size that the table states.
+#[test]
+fn slots_of_unknown_purpose_are_functions_that_fail() {
+    const NOT_SUPPORTED: u32 = 801;
+    let unnamed = table(0x21318c60_9714_3248_8ca6_41ff7324c8f2, 96);
+    assert_eq!(unnamed[0], 8 * 8);
+    let mut word = 7usize;
+    for (slot, &function) in unnamed.iter().enumerate().skip(1) {
+        let code = call(function, [0, 0, address(&mut word), 0]);
+        assert_eq!((code, word), (NOT_SUPPORTED, 7), "slot {slot}");
+    }
+    let local = table(0x42d85a81_23f6_cb47_8298_f6e78a3aecdc, 96);
+    assert_eq!(local[0], 4 * 8);
+    for slot in [1, 2, 3, 4, 95] {
+        assert_eq!(
+            call(local[slot], [address(&mut word), 0, 0, 0]),
+            NOT_SUPPORTED
+        );
+    }
+    let mut id = *b"there is no such";
+    for _ in 0..2 {
+        let (mut start, id) = (1usize, address(&mut id));
+        let code = driver().call("cuGetExportTable", &[address(&mut start), id]);
+        assert_eq!((code, start), (1, 0));
+    }
+}
+
 #[test]
 fn the_flag_buffers_are_large_enough_for_every_runtime() {
     let hooks = table(CALLBACK_HOOKS, 7);

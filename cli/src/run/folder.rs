@@ -6,6 +6,8 @@
 //! libcupti.so.12  libcupti.so.13                                                   links to Margay's libraries
 //! libcublas.so.12  libcublas.so.13  libcublasLt.so.12  libcublasLt.so.13           the same, unless MARGAY_CUBLAS=nvidia
 //! bin/ptxas, bin/nvidia-smi                                                        scripts that start this program
+//! python/       the Python package that PyTorch and JAX load (`python`)
+//! jax/          folders of links that the package makes for JAX (`margay.jax.toolkit`)
 //! toolkit/      if a CUDA toolkit is installed: links to its files, except bin/nvcc and bin/ptxas
 //! ```
 //!
@@ -75,6 +77,7 @@ impl Folder {
         for tool in ["ptxas", "nvidia-smi"] {
             stand_in(&program, tool, &bin.join(tool))?;
         }
+        super::python::write(&path.join("python"), user)?;
         let mirrored =
             toolkit.map(|toolkit| mirror(toolkit, &path.join("toolkit"), &program, user));
         Ok(Folder {
@@ -93,6 +96,11 @@ impl Folder {
     pub(crate) fn tools(&self) -> Vec<PathBuf> {
         let toolkit = self.toolkit.iter().map(|toolkit| toolkit.join("bin"));
         toolkit.chain([self.path.join("bin")]).collect()
+    }
+
+    /// Returns the path of the folder to add to `PYTHONPATH`.
+    pub(crate) fn python(&self) -> PathBuf {
+        self.path.join("python")
     }
 
     /// Returns the path of the script that replaces NVIDIA's assembler.

@@ -3,7 +3,7 @@
 //! No public header describes these tables. Their layout was observed from outside the driver. A table is an array of
 //! words. The first word is the size in bytes, and the other words are function pointers. The table of context-local
 //! storage has no size word, and its last word is null. A slot of unknown purpose contains a function that warns and
-//! returns `NOT_SUPPORTED`.
+//! returns `NOT_SUPPORTED` (`unknown`). Some callers ignore the size, so such functions also follow each table.
 //!
 //! Invariant: the addresses of the tables and of their functions never change, and are inside this library.
 
@@ -11,11 +11,11 @@
 mod integrity;
 mod modules;
 mod native;
+mod unknown;
 
 use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_void};
 use std::ptr::{self, null};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use margay::Runtime;
 
@@ -29,9 +29,10 @@ use crate::result::{CuResult, Served};
 use crate::serve::load_at;
 use crate::types::{CUcontext, CUmodule, CUuuid};
 
-/// An array of words that other libraries read.
+/// An array of words that other libraries read. The table has `WORDS` words; the words after it are slots of unknown
+/// purpose.
 #[repr(C)]
-struct Table<const WORDS: usize>([*const c_void; WORDS]);
+struct Table<const WORDS: usize>([*const c_void; unknown::SLOTS]);
 
 // SAFETY: a table is never written, and its functions are callable from any thread.
 unsafe impl<const WORDS: usize> Sync for Table<WORDS> {}
@@ -40,18 +41,13 @@ impl<const WORDS: usize> Table<WORDS> {
     /// Creates the table that has index `TABLE` in [`TABLES`]. The first word is the table's size in bytes, and the
     /// other words are slots of unknown purpose.
     const fn sized<const TABLE: usize>() -> Table<WORDS> {
-        let unknown = unknown_slots::<TABLE>();
-        let mut words = [ptr::null(); WORDS];
+        let mut words = unknown::slots::<TABLE>();
         words[0] = ptr::without_provenance(WORDS * size_of::<usize>());
-        let mut index = 1;
-        while index < WORDS {
-            words[index] = unknown[index];
-            index += 1;
-        }
         Table(words)
     }
 
     const fn slot(mut self, index: usize, function: *const c_void) -> Table<WORDS> {
+        assert!(index < WORDS);
         self.0[index] = function;
         self
     }
@@ -64,7 +60,10 @@ impl<const WORDS: usize> Table<WORDS> {
 pub(crate) fn get_export_table(_: &Call, table: Out<*const c_void>, id: In<CUuuid>) -> Served {
     let found = find(&id.0.bytes);
     table.set(found.unwrap_or(std::ptr::null()));
-    found.map(|_| ()).ok_or(CuResult::INVALID_VALUE)
+    found.map(|_| ()).ok_or_else(|| {
+        unknown::warn_of_table(&id.0.bytes);
+        CuResult::INVALID_VALUE
+    })
 }
 
 /// Returns the address of the table with the identifier `id`; `None` if there is no such table.
@@ -107,7 +106,7 @@ static TABLES: [([u8; 16], TableOf); 11] = [
     ),
     (
         0x21318c60_9714_3248_8ca6_41ff7324c8f2_u128.to_be_bytes(),
-        || NEVER_CALLED.start(),
+        || UNNAMED.start(),
     ),
     (
         0x6e163fbe_b958_444d_835c_e182aff1991e_u128.to_be_bytes(),
@@ -131,12 +130,11 @@ static CALLBACK_HOOKS: Table<7> = Table::sized::<1>()
 
 static TOOLS_TLS: Table<4> = Table::sized::<2>();
 
-static CONTEXT_LOCAL_STORAGE: Table<4> = Table([
-    storage_put as *const c_void,
-    storage_delete as *const c_void,
-    storage_get as *const c_void,
-    null(),
-]);
+static CONTEXT_LOCAL_STORAGE: Table<4> = Table::sized::<3>()
+    .slot(0, storage_put as *const c_void)
+    .slot(1, storage_delete as *const c_void)
+    .slot(2, storage_get as *const c_void)
+    .slot(3, null());
 
 static INTEGRITY_CHECK: Table<3> = Table::sized::<4>().slot(1, integrity_check as *const c_void);
 
@@ -148,68 +146,12 @@ static ERROR_LOG: Table<3> = Table::sized::<6>()
     .slot(1, log_error as *const c_void)
     .slot(2, switch_error_log as *const c_void);
 
-/// A table that callers request, but whose functions they do not call.
-static NEVER_CALLED: Table<8> = Table::sized::<7>();
+/// A table of unknown purpose. Runtimes request it and do not call its functions; cuBLAS calls slots 4 and 51.
+static UNNAMED: Table<8> = Table::sized::<7>();
 
 /// A table with functions of modules, which cuFFT requests.
 static MODULE_FUNCTIONS: Table<8> =
     Table::sized::<8>().slot(7, modules::each_function as *const c_void);
-
-/// The number of words of the longest table.
-const LONGEST: usize = 13;
-
-/// Returns, for each slot index, the function that a slot of table `TABLE` contains if the purpose
-/// of the slot is unknown.
-const fn unknown_slots<const TABLE: usize>() -> [*const c_void; LONGEST] {
-    [
-        unknown_slot::<TABLE, 0> as *const c_void,
-        unknown_slot::<TABLE, 1> as *const c_void,
-        unknown_slot::<TABLE, 2> as *const c_void,
-        unknown_slot::<TABLE, 3> as *const c_void,
-        unknown_slot::<TABLE, 4> as *const c_void,
-        unknown_slot::<TABLE, 5> as *const c_void,
-        unknown_slot::<TABLE, 6> as *const c_void,
-        unknown_slot::<TABLE, 7> as *const c_void,
-        unknown_slot::<TABLE, 8> as *const c_void,
-        unknown_slot::<TABLE, 9> as *const c_void,
-        unknown_slot::<TABLE, 10> as *const c_void,
-        unknown_slot::<TABLE, 11> as *const c_void,
-        unknown_slot::<TABLE, 12> as *const c_void,
-    ]
-}
-
-/// The function of a slot of unknown purpose. It warns once for each slot, with the table's identifier.
-extern "C" fn unknown_slot<const TABLE: usize, const SLOT: usize>() -> CuResult {
-    static CALL: Call = Call::new("an unknown slot of an export table", DefaultStream::Legacy);
-    guard::enter(&CALL, &[], || {
-        warn_of_slot(TABLE, SLOT);
-        Err(CuResult::NOT_SUPPORTED)
-    })
-}
-
-fn warn_of_slot(table: usize, slot: usize) {
-    static TOLD: [AtomicU32; TABLES.len()] = [const { AtomicU32::new(0) }; TABLES.len()];
-    let (Some((id, _)), Some(told)) = (TABLES.get(table), TOLD.get(table)) else {
-        return;
-    };
-    let bit = 1 << slot;
-    if told.fetch_or(bit, Ordering::Relaxed) & bit == 0 {
-        guard::warn(format_args!(
-            "slot {slot} of the export table {} has no known meaning; calls of it return \
-             CUDA_ERROR_NOT_SUPPORTED",
-            identifier(id)
-        ));
-    }
-}
-
-/// Formats the identifier of a table as text.
-fn identifier(id: &[u8; 16]) -> String {
-    let digits = |range: std::ops::Range<usize>| -> String {
-        id[range].iter().map(|byte| format!("{byte:02x}")).collect()
-    };
-    let parts = [0..4, 4..6, 6..8, 8..10, 10..16].map(digits);
-    parts.join("-")
-}
 
 /// Declares the functions of slots: C functions with panic guard, argument conversion and trace.
 macro_rules! slots {

@@ -16,7 +16,9 @@ use parking_lot::Mutex;
 
 use super::arch::{self, Context};
 use super::thread::{self, SaveArea, ThreadState};
-use super::{AccessKind, FaultError, Trap, TrapKind, code_ranges, entry, forward, hold};
+use super::{
+    AccessKind, FaultError, Trap, TrapKind, code_ranges, crash_note, entry, forward, hold,
+};
 
 /// `si_code` of faults that Linux reports without an address.
 const SI_KERNEL: i32 = 0x80;
@@ -46,6 +48,7 @@ fn install_now() -> Result<(), FaultError> {
     if !arch::SUPPORTED {
         return Err(FaultError::Unsupported(std::env::consts::ARCH));
     }
+    crash_note::enable();
     for signal in forward::SIGNALS {
         let action = forward::current(signal)?;
         let entry = forward::remember(signal, &action);

@@ -27,6 +27,9 @@
 //! (`forward`) in the same way as if Linux had delivered it. This holds whether the program
 //! installed its handler before or after our handler was installed.
 //!
+//! If no handler of the program receives a fault of the program, `crash_note` writes which file contains the faulting
+//! instruction, before the fault ends the process.
+//!
 //! If the program installs a handler after our handler was installed, the program's handler replaces our handler until
 //! a thread calls [`keep`], [`keep_frequent`] or [`keep_for_copy`]. For SIGSEGV and SIGILL, this is usually when the
 //! next piece of a launch begins; for SIGBUS and SIGFPE, it is when a thread waits for a task or a service thread
@@ -42,6 +45,7 @@
 pub mod access;
 mod arch;
 mod code_ranges;
+mod crash_note;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod decode;
 mod entry;

@@ -17,7 +17,7 @@ fn a_captured_native_kernel_runs_at_each_launch() {
     stream.synchronize().expect("no fault");
     assert_eq!(setup.words.to_vec().expect("copied"), [1; WORDS]);
     let nodes = graph.nodes();
-    let kinds: Vec<NodeKind> = nodes.iter().map(|node| kind_of(node)).collect();
+    let kinds: Vec<NodeKind> = nodes.iter().map(kind_of).collect();
     assert_eq!(kinds, [NodeKind::Kernel; 2]);
     let NodeOp::Kernel(node, _) = nodes[0].op().expect("a node") else {
         panic!("not a kernel");

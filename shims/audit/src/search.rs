@@ -122,7 +122,7 @@ fn files() -> &'static [Option<CString>; REPLACED.len()] {
 }
 
 /// Returns the folder of this library.
-fn own_folder() -> Option<PathBuf> {
+pub(crate) fn own_folder() -> Option<PathBuf> {
     // SAFETY: an all-zero structure is valid: its pointers are null.
     let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
     let here = replacement as fn(&CStr) -> Option<&'static CStr>;

@@ -195,6 +195,7 @@ pub unsafe fn scal<T: Element>(alpha: Scalar<T>, n: usize, x: *mut T, incx: i64)
     let (n, x) = scaled_vector(n, x, incx);
     // SAFETY: the plan may run when it reads the scalar.
     apply::<T, T, T, _>(n, x, x, Writes::Y, move || {
+        // SAFETY: the condition of the surrounding function.
         Some(Scal(unsafe { alpha.read() }))
     })
 }
@@ -212,6 +213,7 @@ pub unsafe fn scal_real<T: Element>(
     let (n, x) = scaled_vector(n, x, incx);
     // SAFETY: the plan may run when it reads the scalar.
     apply::<T, T, T, _>(n, x, x, Writes::Y, move || {
+        // SAFETY: the condition of the surrounding function.
         Some(ScalReal(unsafe { alpha.read() }))
     })
 }
@@ -242,6 +244,7 @@ pub unsafe fn rot<T: Element>(vectors: Pair<T>, c: Scalar<T::Real>, s: Scalar<T>
     let (x, y) = vectors.split();
     // SAFETY: the plan may run when it reads the scalars.
     apply::<T, T, T, _>(vectors.n, x, y, Writes::Both, move || {
+        // SAFETY: the condition of the surrounding function.
         Some(unsafe { Rotate::<T>(c.read(), s.read()) })
     })
 }
@@ -258,6 +261,7 @@ pub unsafe fn rot_real<T: Element>(
     let (x, y) = vectors.split();
     // SAFETY: the plan may run when it reads the scalars.
     apply::<T, T, T, _>(vectors.n, x, y, Writes::Both, move || {
+        // SAFETY: the condition of the surrounding function.
         Some(unsafe { RotateReal(c.read(), s.read()) })
     })
 }
@@ -306,6 +310,7 @@ pub unsafe fn rotm<T: Real>(vectors: Pair<T>, param: *const T) -> Plan {
     let param = Shared(param.cast::<[T; 5]>());
     // SAFETY: the plan may run when it reads the parameters.
     apply::<T, T, T, _>(vectors.n, x, y, Writes::Both, move || {
+        // SAFETY: the condition of the surrounding function.
         Modified::of(unsafe { param.get().read() })
     })
 }

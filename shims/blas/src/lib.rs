@@ -32,6 +32,23 @@
 //!   numbers are those of `cudaDataType_t`. Products of 16-bit and 8-bit floating-point types accumulate in `f32`, those
 //!   of 8-bit integers in `i32`, which wraps.
 
+#![allow(
+    clippy::needless_range_loop,
+    reason = "the index of a register tile also gives addresses; the compiler unrolls these loops"
+)]
+#![allow(
+    clippy::eq_op,
+    clippy::neg_cmp_op_on_partial_ord,
+    reason = "comparisons with NaN are intended"
+)]
+#![allow(
+    clippy::excessive_precision,
+    clippy::multiple_bound_locations,
+    clippy::type_complexity,
+    clippy::collapsible_if,
+    reason = "matters of form"
+)]
+
 pub mod batched;
 mod columns;
 pub mod complex;

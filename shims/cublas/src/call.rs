@@ -100,6 +100,19 @@ impl Call {
         Ok(Scalar::Value(value.unwrap_or_default()))
     }
 
+    /// [`Call::scalar`] for a scalar that may be missing; then it is 0.
+    pub(crate) fn optional_scalar<T: Kind>(
+        &self,
+        place: *const T,
+        parameter: u32,
+        memory: &mut Memory,
+    ) -> Result<Scalar<T>, Failure> {
+        match place.is_null() {
+            true => Ok(Scalar::Value(T::default())),
+            false => self.scalar(place, parameter, memory),
+        }
+    }
+
     /// Returns a scalar argument of a type that is a number.
     pub(crate) fn any_scalar(
         &self,

@@ -208,6 +208,7 @@ macro_rules! matrices {
         ///
         /// # Safety
         /// The matrices have the stated sizes until the copy has ended.
+        #[allow(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $later(
             rows: i64,
             columns: i64,

@@ -1,6 +1,11 @@
 //! The C functions and their tables, which are generated from the lists of entry points.
 
-#![allow(non_snake_case, reason = "the names are NVIDIA's")]
+#![allow(
+    non_snake_case,
+    clippy::too_many_arguments,
+    clippy::unused_unit,
+    reason = "the names and parameters are NVIDIA's, and the code is generated"
+)]
 
 use std::ffi::{c_char, c_void};
 use std::sync::OnceLock;

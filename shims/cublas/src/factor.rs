@@ -75,6 +75,10 @@ pub(crate) unsafe fn getrf<T: Scalars>(
 }
 
 /// Inverses from LU factorisations.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the parameters of the C function"
+)]
 pub(crate) unsafe fn getri<T: Scalars>(
     call: &Call,
     n: i64,
@@ -112,6 +116,10 @@ pub(crate) unsafe fn getri<T: Scalars>(
 }
 
 /// Inverses of small matrices.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the parameters of the C function"
+)]
 pub(crate) unsafe fn matinv<T: Scalars>(
     call: &Call,
     n: i64,
@@ -150,6 +158,10 @@ pub(crate) unsafe fn matinv<T: Scalars>(
 }
 
 /// Solutions from LU factorisations.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the parameters of the C function"
+)]
 pub(crate) unsafe fn getrs<T: Scalars>(
     call: &Call,
     trans: i32,
@@ -192,6 +204,10 @@ pub(crate) unsafe fn getrs<T: Scalars>(
 }
 
 /// QR factorisations.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the parameters of the C function"
+)]
 pub(crate) unsafe fn geqrf<T: Scalars>(
     call: &Call,
     m: i64,
@@ -226,6 +242,10 @@ pub(crate) unsafe fn geqrf<T: Scalars>(
 }
 
 /// Least squares. Transposed and underdetermined systems are not supported, as in NVIDIA's library.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the parameters of the C function"
+)]
 pub(crate) unsafe fn gels<T: Scalars>(
     call: &Call,
     trans: i32,
@@ -241,7 +261,7 @@ pub(crate) unsafe fn gels<T: Scalars>(
     batch: i64,
 ) -> Outcome {
     with_info(info, || {
-        let transposed = operation(trans, 1) != Ok(Operation::None);
+        let transposed = !matches!(operation(trans, 1), Ok(Operation::None));
         if transposed {
             return Err(Status::NOT_SUPPORTED.into());
         }

@@ -79,6 +79,10 @@ impl Size {
 }
 
 /// `C = alpha op(A) op(B) + beta C`.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the parameters of the C function"
+)]
 pub(crate) unsafe fn gemm<T: Scalars>(
     call: &Call,
     transa: i32,
@@ -292,6 +296,10 @@ fn algorithm(number: i32, parameter: u32) -> Outcome {
 }
 
 /// `cublasGemmEx`.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the parameters of the C function"
+)]
 pub(crate) unsafe fn gemm_ex(
     call: &Call,
     transa: i32,
@@ -339,6 +347,10 @@ pub(crate) unsafe fn gemm_ex(
 }
 
 /// `cublasSgemmEx`, `cublasCgemmEx`, `cublasCgemm3mEx`: the scalars and the sums have the type `T`.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the parameters of the C function"
+)]
 pub(crate) unsafe fn gemm_ex_typed<T: Kind>(
     call: &Call,
     transa: i32,
@@ -388,6 +400,7 @@ pub(crate) unsafe fn gemm_ex_typed<T: Kind>(
 }
 
 /// A product of half-precision matrices whose sums are rounded once.
+#[allow(clippy::too_many_arguments, reason = "the parameters of C functions")]
 fn half_products(
     call: &Call,
     size: Size,
@@ -415,6 +428,10 @@ fn half_products(
 }
 
 /// `cublasHgemm`.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the parameters of the C function"
+)]
 pub(crate) unsafe fn hgemm(
     call: &Call,
     transa: i32,
@@ -438,6 +455,10 @@ pub(crate) unsafe fn hgemm(
 }
 
 /// `cublasHgemmBatched`.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the parameters of the C function"
+)]
 pub(crate) unsafe fn hgemm_batched(
     call: &Call,
     transa: i32,
@@ -463,6 +484,10 @@ pub(crate) unsafe fn hgemm_batched(
 }
 
 /// `cublasHgemmStridedBatched`.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the parameters of the C function"
+)]
 pub(crate) unsafe fn hgemm_strided(
     call: &Call,
     transa: i32,
@@ -492,6 +517,7 @@ pub(crate) unsafe fn hgemm_strided(
     half_products(call, size, ld, alpha, beta, operands, batch)
 }
 
+#[allow(clippy::too_many_arguments, reason = "the parameters of C functions")]
 fn typed_batch<T: Scalars>(
     call: &Call,
     size: Size,
@@ -552,6 +578,10 @@ fn typed_batch<T: Scalars>(
 }
 
 /// [`gemm`] for each item of a batch.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the parameters of the C function"
+)]
 pub(crate) unsafe fn gemm_batched<T: Scalars>(
     call: &Call,
     transa: i32,
@@ -576,6 +606,10 @@ pub(crate) unsafe fn gemm_batched<T: Scalars>(
 }
 
 /// [`gemm_batched`] with strides.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the parameters of the C function"
+)]
 pub(crate) unsafe fn gemm_strided<T: Scalars>(
     call: &Call,
     transa: i32,
@@ -608,6 +642,10 @@ pub(crate) unsafe fn gemm_strided<T: Scalars>(
 }
 
 /// `cublasGemmBatchedEx`.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the parameters of the C function"
+)]
 pub(crate) unsafe fn gemm_batched_ex(
     call: &Call,
     transa: i32,
@@ -657,6 +695,10 @@ pub(crate) unsafe fn gemm_batched_ex(
 }
 
 /// `cublasGemmStridedBatchedEx`.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the parameters of the C function"
+)]
 pub(crate) unsafe fn gemm_strided_ex(
     call: &Call,
     transa: i32,
@@ -808,6 +850,10 @@ fn on_host_only(call: &Call) -> Outcome {
 }
 
 /// `cublas<t>gemmGroupedBatched`.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the parameters of the C function"
+)]
 pub(crate) unsafe fn gemm_grouped<T: Scalars>(
     call: &Call,
     transa: *const i32,
@@ -870,6 +916,10 @@ pub(crate) unsafe fn gemm_grouped<T: Scalars>(
 }
 
 /// `cublasGemmGroupedBatchedEx`.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the parameters of the C function"
+)]
 pub(crate) unsafe fn gemm_grouped_ex(
     call: &Call,
     transa: *const i32,

@@ -243,6 +243,7 @@ moves! {
 macro_rules! rotations {
     ($($name:ident $sine:ty;)*) => {$(
         /// Applies a rotation.
+        #[allow(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $name<T: Scalars>(
             call: &Call,
             n: i64,

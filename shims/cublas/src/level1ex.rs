@@ -97,6 +97,7 @@ fn count(n: i64) -> Result<usize, Failure> {
 macro_rules! reductions {
     ($($name:ident $refusal:ident;)*) => {$(
         /// A real number that depends on all elements.
+        #[allow(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $name(
             call: &Call,
             n: i64,
@@ -128,6 +129,7 @@ reductions! {
 macro_rules! dots {
     ($($name:ident $conjugation:ident;)*) => {$(
         /// The product of two vectors.
+        #[allow(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $name(
             call: &Call,
             n: i64,
@@ -161,6 +163,10 @@ dots! {
 }
 
 /// Scales a vector.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the parameters of the C function"
+)]
 pub(crate) unsafe fn scal(
     call: &Call,
     n: i64,
@@ -190,6 +196,10 @@ pub(crate) unsafe fn scal(
 }
 
 /// `y = alpha x + y`.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the parameters of the C function"
+)]
 pub(crate) unsafe fn axpy(
     call: &Call,
     n: i64,
@@ -222,6 +232,7 @@ pub(crate) unsafe fn axpy(
 macro_rules! moves {
     ($($name:ident $x:ty, $first:ident $second:ident;)*) => {$(
         /// Copies or exchanges vectors.
+        #[allow(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $name(
             call: &Call,
             n: i64,
@@ -278,6 +289,10 @@ searches! {
 }
 
 /// Applies a rotation.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the parameters of the C function"
+)]
 pub(crate) unsafe fn rot(
     call: &Call,
     n: i64,
@@ -363,6 +378,10 @@ fn on_variables<const N: usize>(
 }
 
 /// Constructs a rotation.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the parameters of the C function"
+)]
 pub(crate) unsafe fn rotg(
     call: &Call,
     a: *mut c_void,
@@ -387,6 +406,10 @@ pub(crate) unsafe fn rotg(
 }
 
 /// Applies a modified rotation.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the parameters of the C function"
+)]
 pub(crate) unsafe fn rotm(
     call: &Call,
     n: i64,
@@ -440,6 +463,10 @@ pub(crate) unsafe fn rotm(
 }
 
 /// Constructs a modified rotation.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the parameters of the C function"
+)]
 pub(crate) unsafe fn rotmg(
     call: &Call,
     d1: *mut c_void,

@@ -22,6 +22,10 @@ fn lengths(transposed: bool, m: usize, n: usize) -> (usize, usize) {
 }
 
 /// `y = alpha op(A) x + beta y`.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the parameters of the C function"
+)]
 pub(crate) unsafe fn gemv<T: Scalars>(
     call: &Call,
     trans: i32,
@@ -71,6 +75,10 @@ pub(crate) unsafe fn gemv<T: Scalars>(
 }
 
 /// [`gemv`] for a band matrix.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the parameters of the C function"
+)]
 pub(crate) unsafe fn gbmv<T: Scalars>(
     call: &Call,
     trans: i32,
@@ -166,6 +174,7 @@ struct Vectors<T> {
 /// The matrix of a function: its triangle, its order and its form. The form is known after the order.
 type FormOf<'a> = &'a dyn Fn(usize) -> Result<Form, Failure>;
 
+#[allow(clippy::too_many_arguments, reason = "the parameters of C functions")]
 fn symmetric_product<T: Scalars>(
     call: &Call,
     symmetry: Symmetry,
@@ -215,6 +224,7 @@ fn symmetric_product<T: Scalars>(
 macro_rules! symmetric_products {
     ($($full:ident $band:ident $packed:ident $symmetry:ident;)*) => {$(
         /// `y = alpha A x + beta y` for a full matrix.
+        #[allow(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $full<T: Scalars>(
             call: &Call,
             uplo: i32,
@@ -235,6 +245,7 @@ macro_rules! symmetric_products {
         }
 
         /// `y = alpha A x + beta y` for a band matrix.
+        #[allow(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $band<T: Scalars>(
             call: &Call,
             uplo: i32,
@@ -256,6 +267,7 @@ macro_rules! symmetric_products {
         }
 
         /// `y = alpha A x + beta y` for a packed matrix.
+        #[allow(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $packed<T: Scalars>(
             call: &Call,
             uplo: i32,
@@ -326,6 +338,7 @@ fn triangular<T: Scalars>(
 macro_rules! triangular_functions {
     ($($full:ident $band:ident $packed:ident $plan:ident;)*) => {$(
         /// A full triangular matrix and a vector.
+        #[allow(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $full<T: Scalars>(
             call: &Call,
             uplo: i32,
@@ -342,6 +355,7 @@ macro_rules! triangular_functions {
         }
 
         /// A triangular band matrix and a vector.
+        #[allow(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $band<T: Scalars>(
             call: &Call,
             uplo: i32,
@@ -359,6 +373,7 @@ macro_rules! triangular_functions {
         }
 
         /// A packed triangular matrix and a vector.
+        #[allow(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $packed<T: Scalars>(
             call: &Call,
             uplo: i32,
@@ -383,6 +398,7 @@ triangular_functions! {
 macro_rules! updates {
     ($($name:ident $conjugation:ident;)*) => {$(
         /// `A = alpha x y^T + A`.
+        #[allow(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $name<T: Scalars>(
             call: &Call,
             m: i64,
@@ -422,6 +438,7 @@ updates! {
     gerc Conjugate;
 }
 
+#[allow(clippy::too_many_arguments, reason = "the parameters of C functions")]
 fn rank_one<T: Scalars, S: Kind>(
     call: &Call,
     uplo: i32,
@@ -461,6 +478,7 @@ fn rank_one<T: Scalars, S: Kind>(
 macro_rules! rank_one_updates {
     ($($full:ident $packed:ident $scalar:ty, $plan:ident;)*) => {$(
         /// An update of a full symmetric or Hermitian matrix by one vector.
+        #[allow(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $full<T: Scalars>(
             call: &Call,
             uplo: i32,
@@ -495,6 +513,7 @@ rank_one_updates! {
     her hpr T::Real, her;
 }
 
+#[allow(clippy::too_many_arguments, reason = "the parameters of C functions")]
 fn rank_two<T: Scalars>(
     call: &Call,
     symmetry: Symmetry,
@@ -540,6 +559,7 @@ fn rank_two<T: Scalars>(
 macro_rules! rank_two_updates {
     ($($full:ident $packed:ident $symmetry:ident;)*) => {$(
         /// An update of a full symmetric or Hermitian matrix by two vectors.
+        #[allow(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $full<T: Scalars>(
             call: &Call,
             uplo: i32,
@@ -557,6 +577,7 @@ macro_rules! rank_two_updates {
         }
 
         /// An update of a packed symmetric or Hermitian matrix by two vectors.
+        #[allow(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $packed<T: Scalars>(
             call: &Call,
             uplo: i32,
@@ -633,6 +654,7 @@ impl<T: Kind> Items<T> {
     }
 }
 
+#[allow(clippy::too_many_arguments, reason = "the parameters of C functions")]
 fn batch_of_products<T: Kind, U: Kind, S: Kind>(
     call: &Call,
     trans: i32,
@@ -696,6 +718,10 @@ fn batch_of_products<T: Kind, U: Kind, S: Kind>(
 }
 
 /// [`gemv`] for each item of a batch.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the parameters of the C function"
+)]
 pub(crate) unsafe fn gemv_batched<T: Kind, U: Kind, S: Kind>(
     call: &Call,
     trans: i32,
@@ -731,6 +757,10 @@ pub(crate) unsafe fn gemv_batched<T: Kind, U: Kind, S: Kind>(
 }
 
 /// [`gemv_batched`] with strides.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the parameters of the C function"
+)]
 pub(crate) unsafe fn gemv_strided<T: Kind, U: Kind, S: Kind>(
     call: &Call,
     trans: i32,

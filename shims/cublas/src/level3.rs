@@ -6,7 +6,7 @@ use margay_blas::batched::{self, TrsmBatched};
 use margay_blas::extra::{self, Dgmm, Geam};
 use margay_blas::level3::{self, Symm, Syr2k, Syrk, Trmm, Trsm};
 use margay_blas::products::{self, SyrkEx};
-use margay_blas::{AnyScalar, Operation, Plan, Pointers, Scalar, Side, Symmetry};
+use margay_blas::{AnyScalar, Operation, Plan, Pointers, Side, Symmetry};
 
 use crate::call::{Call, dimension, leading};
 use crate::level1ex::kind;
@@ -37,6 +37,7 @@ fn update_operation(trans: i32, hermitian: bool) -> Result<Operation, Failure> {
 macro_rules! rank_k {
     ($($name:ident $scalar:ty, $hermitian:literal;)*) => {$(
         /// An update of a symmetric or Hermitian matrix by one matrix.
+        #[allow(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $name<T: Scalars>(
             call: &Call,
             uplo: i32,
@@ -81,6 +82,7 @@ rank_k! {
 macro_rules! rank_2k {
     ($($name:ident $scalar:ty, $hermitian:literal;)*) => {$(
         /// An update of a symmetric or Hermitian matrix by two matrices.
+        #[allow(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $name<T: Scalars>(
             call: &Call,
             uplo: i32,
@@ -131,6 +133,7 @@ rank_2k! {
 macro_rules! symmetric_products {
     ($($name:ident $symmetry:ident;)*) => {$(
         /// A product with a symmetric or Hermitian matrix.
+        #[allow(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $name<T: Scalars>(
             call: &Call,
             at: i32,
@@ -178,6 +181,10 @@ symmetric_products! {
 }
 
 /// A product with a packed symmetric matrix (cublasXt): the matrix is unpacked first.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the parameters of the C function"
+)]
 pub(crate) unsafe fn spmm<T: Scalars>(
     call: &Call,
     at: i32,
@@ -271,6 +278,10 @@ impl Triangular {
 }
 
 /// Solves `op(A) X = alpha B` or `X op(A) = alpha B`.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the parameters of the C function"
+)]
 pub(crate) unsafe fn trsm<T: Scalars>(
     call: &Call,
     at: i32,
@@ -322,6 +333,10 @@ pub(crate) unsafe fn trsm<T: Scalars>(
 }
 
 /// `C = alpha op(A) B` or `C = alpha B op(A)`.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the parameters of the C function"
+)]
 pub(crate) unsafe fn trmm<T: Scalars>(
     call: &Call,
     at: i32,
@@ -381,6 +396,10 @@ pub(crate) unsafe fn trmm<T: Scalars>(
 }
 
 /// `trmm` of the legacy interface, which replaces `B`.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the parameters of the C function"
+)]
 pub(crate) unsafe fn trmm_in_place<T: Scalars>(
     call: &Call,
     at: i32,
@@ -404,6 +423,10 @@ pub(crate) unsafe fn trmm_in_place<T: Scalars>(
 }
 
 /// [`trsm`] for each item of a batch.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the parameters of the C function"
+)]
 pub(crate) unsafe fn trsm_batched<T: Scalars>(
     call: &Call,
     at: i32,
@@ -449,6 +472,10 @@ pub(crate) unsafe fn trsm_batched<T: Scalars>(
 }
 
 /// `C = alpha op(A) + beta op(B)`. NVIDIA's libraries pass null for a factor that is 0.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the parameters of the C function"
+)]
 pub(crate) unsafe fn geam<T: Scalars>(
     call: &Call,
     transa: i32,
@@ -480,11 +507,8 @@ pub(crate) unsafe fn geam<T: Scalars>(
     }
     let mut memory = Memory::default();
     // cuSOLVER passes null for the factor of the operand that it does not want.
-    let mut factor = |factor: *const T, number| match factor.is_null() {
-        true => Ok(Scalar::Value(T::default())),
-        false => call.scalar(factor, number, &mut memory),
-    };
-    let (alpha, beta) = (factor(alpha, 5)?, factor(beta, 8)?);
+    let alpha = call.optional_scalar(alpha, 5, &mut memory)?;
+    let beta = call.optional_scalar(beta, 8, &mut memory)?;
     let size = size_of::<T>();
     if may_be_nonzero(&alpha) {
         memory.add(Access::Read, a, size, Shape::matrix(of_a.0, of_a.1, lda));
@@ -512,6 +536,10 @@ pub(crate) unsafe fn geam<T: Scalars>(
 }
 
 /// `C = diag(x) A` or `C = A diag(x)`.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the parameters of the C function"
+)]
 pub(crate) unsafe fn dgmm<T: Scalars>(
     call: &Call,
     mode: i32,
@@ -594,6 +622,7 @@ pub(crate) unsafe fn trttp<T: Scalars>(
     call.launch(memory, || unsafe { extra::trttp(triangle, n, a, lda, ap) })
 }
 
+#[allow(clippy::too_many_arguments, reason = "the parameters of C functions")]
 fn update_ex<S: Kind>(
     call: &Call,
     hermitian: bool,
@@ -647,6 +676,7 @@ fn update_ex<S: Kind>(
 macro_rules! updates_ex {
     ($($name:ident $scalar:ty, $hermitian:literal;)*) => {$(
         /// An update of a matrix in single precision by a matrix that may be narrower.
+        #[allow(clippy::too_many_arguments, reason = "the parameters of the C function")]
         pub(crate) unsafe fn $name(
             call: &Call,
             uplo: i32,

@@ -12,11 +12,6 @@
 //!   ([`host`]), and the driver checks the ranges of device memory ([`memory`]).
 //! - No lock is held while a function of the program is called.
 
-#![allow(
-    clippy::too_many_arguments,
-    reason = "functions have the parameters of NVIDIA's"
-)]
-
 mod call;
 mod copy;
 mod driver;

@@ -104,6 +104,13 @@ fn programs_get_what_they_ask_for() {
         );
 
         places_on_the_bus(device);
+        let mut link = 0;
+        assert_eq!(nvmlDeviceGetMaxPcieLinkGeneration(device, &raw mut link), 0);
+        assert_eq!(link, 4);
+        assert_eq!(nvmlDeviceGetCurrPcieLinkWidth(device, &raw mut link), 0);
+        assert_eq!(link, 16);
+        assert_eq!(nvmlDeviceGetCurrPcieLinkWidth(device, null_mut()), 2);
+        assert_eq!(nvmlDeviceGetCurrPcieLinkWidth(null_mut(), &raw mut link), 2);
 
         let mut memory = [0u64; 3];
         assert_eq!(

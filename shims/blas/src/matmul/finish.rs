@@ -521,6 +521,7 @@ pub(super) unsafe fn readable<V>(
 ) -> Readable<V> {
     // SAFETY: the caller's condition.
     Readable {
+        // SAFETY: the condition of the surrounding function.
         data: unsafe { addresses.item(item) },
         access,
         read,

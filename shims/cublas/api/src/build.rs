@@ -6,6 +6,11 @@
 //! compiler's default on x86-64) combines with a second list that defines the version. GNU's linker refuses this. The
 //! library then has no versions, which the dynamic linker accepts for any version that a program asks for.
 
+#![allow(
+    clippy::print_stdout,
+    reason = "Cargo reads the standard output of build scripts"
+)]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -16,10 +21,6 @@ use crate::{Library, trampolines};
 ///
 /// # Panics
 /// If a file cannot be written, or if Cargo did not start this program.
-#[expect(
-    clippy::print_stdout,
-    reason = "Cargo reads the output of build scripts"
-)]
 pub fn exporting_library(library: Library, toolkit: u32) {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rustc-check-cfg=cfg(versioned)");

@@ -90,23 +90,21 @@ fn function(entry: &Entry) -> String {
         Form::Free | Form::FreeWide => format!("free(c{name:?}, &{log}, &|| "),
     };
     const SAFETY: &str = "// SAFETY: the caller satisfies the conditions of the C function.\n";
-    let checked = format!("{guard}{SAFETY}{call})");
-    let plain = format!("{SAFETY}{call}");
     let (returned, body) = match (entry.returns, legacy, result) {
-        (Returns::Status, false, _) => (" -> Status".to_owned(), checked),
-        (Returns::Status, true, None) => (String::new(), checked),
+        (Returns::Status, false, _) => ("Status", format!("{guard}{SAFETY}{call})")),
+        (Returns::Status, true, None) => ("()", format!("{guard}{SAFETY}{call})")),
         (Returns::Status, true, Some(kind)) => (
-            format!(" -> {kind}"),
+            kind,
             format!(
-                "let mut result = <{kind}>::default();\nlet place = &raw mut result;\n{checked};\nresult"
+                "let mut result = <{kind}>::default();\nlet place = &raw mut result;\n{guard}{SAFETY}{call});\nresult"
             ),
         ),
-        (Returns::Size, ..) => (" -> usize".to_owned(), plain),
-        (Returns::Text, ..) => (" -> *const c_char".to_owned(), plain),
-        (Returns::Nothing, ..) => (String::new(), plain),
+        (Returns::Size, ..) => ("usize", format!("{SAFETY}{call}")),
+        (Returns::Text, ..) => ("*const c_char", format!("{SAFETY}{call}")),
+        (Returns::Nothing, ..) => ("()", format!("{SAFETY}{call}")),
     };
     format!(
-        "unsafe extern \"C\" fn {symbol}({}){returned} {{\n{body}\n}}\n",
+        "unsafe extern \"C\" fn {symbol}({}) -> {returned} {{\n{body}\n}}\n",
         parameters.join(", ")
     )
 }
@@ -122,8 +120,10 @@ fn logged(entry: &Entry, handle: bool) -> String {
         let (name, variable) = (&parameter.name, variable(parameter));
         write!(code, " log.value({name:?}, {variable});").expect("a string");
     }
-    let log = if code.is_empty() { "_" } else { "log" };
-    format!("|{log}| {{{code} }}")
+    match code.is_empty() {
+        true => "|_| { }".to_owned(),
+        false => format!("|log| {{{code} }}"),
+    }
 }
 
 /// Returns the name of a parameter in the generated code.

@@ -71,6 +71,8 @@ pub struct Entry {
     pub name: String,
     /// The name of the function in the generated code, which differs if only one toolkit has the function.
     pub symbol: String,
+    /// The title under which the function is listed.
+    pub group: String,
     /// The toolkits that have the function.
     pub toolkits: Vec<u32>,
     /// The function's form.
@@ -88,12 +90,14 @@ pub struct Entry {
 /// # Panics
 /// If the list contains an error.
 pub fn entries(library: Library) -> Vec<Entry> {
+    let mut group = String::new();
     let mut all = Vec::new();
     for (index, line) in library.list().lines().enumerate() {
         let line = line.trim();
-        // Titles are for readers.
-        if !line.is_empty() && !line.starts_with(['#', '=']) {
-            let family = family(line);
+        if let Some(title) = line.strip_prefix("== ") {
+            title.clone_into(&mut group);
+        } else if !line.is_empty() && !line.starts_with('#') {
+            let family = family(line, &group);
             all.extend(family.unwrap_or_else(|what| panic!("line {}: {what}", index + 1)));
         }
     }
@@ -127,7 +131,7 @@ pub fn types_of(code: &str) -> Option<[&'static str; 3]> {
 }
 
 /// Returns the functions of a line.
-fn family(line: &str) -> Result<Vec<Entry>, String> {
+fn family(line: &str, group: &str) -> Result<Vec<Entry>, String> {
     let (head, tail) = line.split_once(" = ").ok_or("no function")?;
     let (function, parameters) = match tail.split_once(" :") {
         Some((function, parameters)) => (Some(function.trim()), parameters.trim()),
@@ -174,6 +178,7 @@ fn family(line: &str) -> Result<Vec<Entry>, String> {
             all.push(Entry {
                 name,
                 symbol,
+                group: group.to_owned(),
                 toolkits: toolkits.clone(),
                 form,
                 returns,
@@ -274,7 +279,7 @@ mod tests {
     #[test]
     fn a_line_becomes_the_functions_of_its_forms() {
         let line = "{S,Cs}scal v2 64 legacy = level1::scal::<T> : n int, alpha &R, x @T";
-        let family = family(line).expect("a line");
+        let family = family(line, "Level 1").expect("a line");
         let names: Vec<&str> = family.iter().map(|entry| entry.name.as_str()).collect();
         assert_eq!(
             names,
@@ -303,7 +308,7 @@ mod tests {
             "Sgemm = gemm",
             "Sgemm = gemm : a",
         ] {
-            assert!(family(line).is_err(), "{line}");
+            assert!(family(line, "").is_err(), "{line}");
         }
     }
 

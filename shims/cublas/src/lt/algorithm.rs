@@ -120,6 +120,10 @@ fn found(algorithm: Algorithm) -> Found {
 ///
 /// # Safety
 /// None. The same holds for the other functions of this module.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the parameters of the C function"
+)]
 pub(crate) unsafe fn heuristic(
     handle: usize,
     desc: usize,
@@ -143,6 +147,10 @@ pub(crate) unsafe fn heuristic(
 }
 
 /// `cublasLtMatmulAlgoGetHeuristicForStream`.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the parameters of the C function"
+)]
 pub(crate) unsafe fn heuristic_for_stream(
     handle: usize,
     desc: usize,
@@ -184,6 +192,10 @@ fn check_types(compute_type: i32, scale: i32, [a, b, c, d]: [i32; 4]) -> Outcome
 }
 
 /// `cublasLtMatmulAlgoGetIds`.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the parameters of the C function"
+)]
 pub(crate) unsafe fn ids(
     handle: usize,
     compute_type: i32,
@@ -205,6 +217,10 @@ pub(crate) unsafe fn ids(
 }
 
 /// `cublasLtMatmulAlgoInit`.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the parameters of the C function"
+)]
 pub(crate) unsafe fn init(
     handle: usize,
     compute_type: i32,
@@ -223,6 +239,10 @@ pub(crate) unsafe fn init(
 }
 
 /// `cublasLtMatmulAlgoCheck`.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the parameters of the C function"
+)]
 pub(crate) unsafe fn check(
     handle: usize,
     desc: usize,
@@ -243,6 +263,10 @@ pub(crate) unsafe fn check(
 }
 
 /// `cublasLtMatmulAlgoCheckForStream`.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the parameters of the C function"
+)]
 pub(crate) unsafe fn check_for_stream(
     handle: usize,
     desc: usize,

@@ -494,6 +494,10 @@ fn parts(epilogue: u32) -> Option<Parts> {
 ///
 /// # Safety
 /// None: addresses may be wrong, as in the other modules with operations.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the parameters of the C function"
+)]
 pub(crate) unsafe fn matmul(
     handle: usize,
     desc: usize,

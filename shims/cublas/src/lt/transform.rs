@@ -39,6 +39,10 @@ fn operand(
 ///
 /// # Safety
 /// None: addresses may be wrong, as in the other modules with operations.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the parameters of the C function"
+)]
 pub(crate) unsafe fn transform(
     handle: usize,
     desc: usize,

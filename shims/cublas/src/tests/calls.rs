@@ -11,7 +11,10 @@ struct Handle(usize);
 impl Handle {
     fn new() -> Handle {
         let mut handle = 0_usize;
-        assert_eq!(invoke("cublasCreate_v2", &[(&raw mut handle).addr()]), 0);
+        assert_eq!(
+            invoke("cublasCreate_v2", &[(&raw mut handle).expose_provenance()]),
+            0
+        );
         assert_ne!(handle, 0);
         Handle(handle)
     }
@@ -35,12 +38,8 @@ fn invoke(name: &str, arguments: &[usize]) -> usize {
     call(entry(name), &all, 0.0) & 0xffff_ffff
 }
 
-fn at<T: ?Sized>(place: &T) -> usize {
-    std::ptr::from_ref(place).cast::<u8>().addr()
-}
-
-fn at_mut<T: ?Sized>(place: &mut T) -> usize {
-    std::ptr::from_mut(place).cast::<u8>().addr()
+fn at<T: ?Sized>(place: *const T) -> usize {
+    std::hint::black_box(place.cast::<u8>().expose_provenance())
 }
 
 const A: [f32; 6] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
@@ -55,7 +54,7 @@ fn products_are_computed_in_all_forms() {
     for name in ["cublasSgemm_v2", "cublasSgemm_v2_64"] {
         let mut c = [f32::NAN; 4];
         let sizes = [0, 0, 2, 2, 3];
-        let rest = [at(&one), at(&A), 2, at(&B), 3, at(&zero), at_mut(&mut c), 2];
+        let rest = [at(&one), at(&A), 2, at(&B), 3, at(&zero), at(&mut c), 2];
         assert_eq!(handle.call(name, &[sizes.as_slice(), &rest].concat()), 0);
         assert_eq!(c, PRODUCT, "{name}");
     }
@@ -75,14 +74,14 @@ fn products_are_computed_in_all_forms() {
         at(&B),
         3,
         at(&minus),
-        at_mut(&mut c),
+        at(&mut c),
         2,
     ];
     assert_eq!(handle.call("cublasSgemm_v2", &arguments), 0);
     assert_eq!(c, PRODUCT.map(|x| 2.0 * x - 1.0));
     // cublasXt.
     let mut xt = 0_usize;
-    assert_eq!(invoke("cublasXtCreate", &[at_mut(&mut xt)]), 0);
+    assert_eq!(invoke("cublasXtCreate", &[at(&mut xt)]), 0);
     let mut c = [f32::NAN; 4];
     let arguments = [
         xt,
@@ -97,7 +96,7 @@ fn products_are_computed_in_all_forms() {
         at(&B),
         3,
         at(&zero),
-        at_mut(&mut c),
+        at(&mut c),
         2,
     ];
     assert_eq!(invoke("cublasXtSgemm", &arguments), 0);
@@ -182,19 +181,19 @@ fn results_are_stored_in_both_pointer_modes() {
         assert_eq!(handle.call("cublasSetPointerMode_v2", &[mode]), 0);
         let mut sum = [f32::NAN];
         assert_eq!(
-            handle.call("cublasSasum_v2", &[6, at(&A), 1, at_mut(&mut sum)]),
+            handle.call("cublasSasum_v2", &[6, at(&A), 1, at(&mut sum)]),
             0
         );
         assert_eq!(sum, [21.0]);
         let mut index = [-1_i64];
         assert_eq!(
-            handle.call("cublasIsamax_v2_64", &[6, at(&A), 1, at_mut(&mut index)]),
+            handle.call("cublasIsamax_v2_64", &[6, at(&A), 1, at(&mut index)]),
             0
         );
         assert_eq!(index, [6]);
         let mut narrow = [-1_i32, -1];
         assert_eq!(
-            handle.call("cublasIsamin_v2", &[3, at(&A), 2, at_mut(&mut narrow)]),
+            handle.call("cublasIsamin_v2", &[3, at(&A), 2, at(&mut narrow)]),
             0
         );
         assert_eq!(narrow, [1, -1], "32 bits are written");
@@ -206,12 +205,12 @@ fn results_are_stored_in_both_pointer_modes() {
             (6, -2_isize as usize),
         ] {
             sum = [f32::NAN];
-            let arguments = [n, at(&A), increment, at_mut(&mut sum)];
+            let arguments = [n, at(&A), increment, at(&mut sum)];
             assert_eq!(handle.call("cublasSnrm2_v2", &arguments), 0);
             assert_eq!(sum, [0.0]);
         }
         let mut rotation = [3.0_f32, 4.0, 0.0, 0.0];
-        let places: Vec<usize> = rotation.iter_mut().map(at_mut).collect();
+        let places: Vec<usize> = rotation.iter_mut().map(|place| at(place)).collect();
         assert_eq!(handle.call("cublasSrotg_v2", &places), 0);
         // r, z, c, s of the reference BLAS.
         assert_eq!(
@@ -246,7 +245,7 @@ fn mixed_types_are_values() {
         R16F,
         3,
         at(&zero),
-        at_mut(&mut c),
+        at(&mut c),
         R32F,
         2,
         COMPUTE_32F,
@@ -261,7 +260,7 @@ fn mixed_types_are_values() {
     assert_eq!(
         handle.call(
             "cublasScalEx",
-            &[2, at(&alpha), R32F, at_mut(&mut x), R16F, 1, R32F]
+            &[2, at(&alpha), R32F, at(&mut x), R16F, 1, R32F]
         ),
         0
     );
@@ -275,7 +274,7 @@ fn mixed_types_are_values() {
         at(&x),
         R16F,
         1,
-        at_mut(&mut result),
+        at(&mut result),
         R16F,
         R32F,
     ];
@@ -290,20 +289,7 @@ fn missing_factors_of_sums_are_zero() {
     let two = [2.0_f32];
     let mut c = [f32::NAN; 6];
     // The transpose of A; cuSOLVER copies matrices in this way.
-    let arguments = [
-        2,
-        2,
-        3,
-        2,
-        at(&two),
-        at(&A),
-        2,
-        0,
-        at(&A),
-        2,
-        at_mut(&mut c),
-        3,
-    ];
+    let arguments = [2, 2, 3, 2, at(&two), at(&A), 2, 0, at(&A), 2, at(&mut c), 3];
     assert_eq!(handle.call("cublasSgeam", &arguments), 0);
     assert_eq!(c, [2.0, 6.0, 10.0, 4.0, 8.0, 12.0]);
 }
@@ -325,7 +311,7 @@ fn wrong_counts_are_answered_as_documented() {
             at(&B),
             incx,
             at(&zero),
-            at_mut(&mut y),
+            at(&mut y),
             incy,
         ];
         handle.call("cublasSgemv_v2", &arguments)
@@ -414,33 +400,33 @@ fn wrong_counts_are_answered_as_documented() {
 #[test]
 fn vectors_and_matrices_are_copied_with_their_strides() {
     let mut y = [0.0_f32; 7];
-    let arguments = [3, 4, at(&A), 2, at_mut(&mut y), 3];
+    let arguments = [3, 4, at(&A), 2, at(&mut y), 3];
     for name in ["cublasSetVector", "cublasGetVector", "cublasSetVector_64"] {
         y = [0.0; 7];
         assert_eq!(invoke(name, &arguments), 0);
         assert_eq!(y, [1.0, 0.0, 0.0, 3.0, 0.0, 0.0, 5.0], "{name}");
     }
     let mut b = [0.0_f32; 8];
-    let arguments = [2, 3, 4, at(&A), 2, at_mut(&mut b), 3, 0];
+    let arguments = [2, 3, 4, at(&A), 2, at(&mut b), 3, 0];
     assert_eq!(invoke("cublasSetMatrixAsync", &arguments), 0);
     assert_eq!(b, [1.0, 2.0, 0.0, 3.0, 4.0, 0.0, 5.0, 6.0]);
     assert_eq!(
-        invoke("cublasSetMatrix", &[2, 3, 4, at(&A), 1, at_mut(&mut b), 3]),
+        invoke("cublasSetMatrix", &[2, 3, 4, at(&A), 1, at(&mut b), 3]),
         7,
         "lda"
     );
     assert_eq!(
-        invoke("cublasSetMatrix", &[2, 3, 0, at(&A), 2, at_mut(&mut b), 3]),
+        invoke("cublasSetMatrix", &[2, 3, 0, at(&A), 2, at(&mut b), 3]),
         7,
         "elemSize"
     );
     assert_eq!(
-        invoke("cublasSetVector", &[3, 4, at(&A), 0, at_mut(&mut y), 3]),
+        invoke("cublasSetVector", &[3, 4, at(&A), 0, at(&mut y), 3]),
         7,
         "incx"
     );
     assert_eq!(
-        invoke("cublasSetVector", &[3, 4, 0, 1, at_mut(&mut y), 3]),
+        invoke("cublasSetVector", &[3, 4, 0, 1, at(&mut y), 3]),
         11,
         "no source"
     );
@@ -448,7 +434,7 @@ fn vectors_and_matrices_are_copied_with_their_strides() {
     assert_eq!(
         invoke(
             "cublasSetVector_64",
-            &[huge, huge, at(&A), 1, at_mut(&mut y), 1]
+            &[huge, huge, at(&A), 1, at(&mut y), 1]
         ),
         7
     );
@@ -468,31 +454,28 @@ fn settings_are_kept_and_checked() {
     for (name, first, good, bad) in settings {
         let get = format!("cublasGet{name}");
         let set = format!("cublasSet{name}");
-        assert_eq!(handle.call(&get, &[at_mut(&mut value)]), 0);
+        assert_eq!(handle.call(&get, &[at(&mut value)]), 0);
         assert_eq!(value, [first], "{name}");
         assert_eq!(handle.call(&set, &[good]), 0, "{name}");
         assert_eq!(handle.call(&set, &[bad]), 7, "{name}");
         assert_eq!(handle.call(&set, &[-1_isize as usize]), 7, "{name}");
-        assert_eq!(handle.call(&get, &[at_mut(&mut value)]), 0);
+        assert_eq!(handle.call(&get, &[at(&mut value)]), 0);
         assert_eq!(value, [good as i32], "{name}");
         assert_eq!(handle.call(&get, &[0]), 7, "{name}");
     }
     let mut stream = 0_usize;
     assert_eq!(handle.call("cublasSetStream_v2", &[0x1230]), 0);
-    assert_eq!(handle.call("cublasGetStream_v2", &[at_mut(&mut stream)]), 0);
+    assert_eq!(handle.call("cublasGetStream_v2", &[at(&mut stream)]), 0);
     assert_eq!(stream, 0x1230);
     for wrong in [0, 1, handle.0 + 1, handle.0 ^ 16, usize::MAX] {
-        assert_eq!(
-            invoke("cublasGetStream_v2", &[wrong, at_mut(&mut stream)]),
-            1
-        );
+        assert_eq!(invoke("cublasGetStream_v2", &[wrong, at(&mut stream)]), 1);
         assert_eq!(invoke("cublasDestroy_v2", &[wrong]), 1);
     }
     let other = Handle::new();
     let number = other.0;
     drop(other);
     assert_eq!(
-        invoke("cublasGetStream_v2", &[number, at_mut(&mut stream)]),
+        invoke("cublasGetStream_v2", &[number, at(&mut stream)]),
         1,
         "destroyed"
     );
@@ -508,7 +491,7 @@ fn versions_are_those_of_the_toolkits() {
         };
         let mut version = [0_i32];
         let mut arguments = [0; MOST];
-        arguments[1] = at_mut(&mut version);
+        arguments[1] = at(&mut version);
         assert_eq!(call(of("cublasGetVersion_v2"), &arguments, 0.0) as i32, 0);
         assert_eq!(version, [if toolkit == 12 { 120_903 } else { 131_000 }]);
         assert_eq!(
@@ -536,8 +519,11 @@ fn versions_are_those_of_the_toolkits() {
         // SAFETY: the function returns a C string.
         assert_eq!(unsafe { CStr::from_ptr(function(15)) }, text);
         // SAFETY: as above.
-        let unknown = unsafe { CStr::from_ptr(function(2)) };
-        assert_eq!(unknown, c"unrecognized status");
+        assert_eq!(
+            // SAFETY: the function returns a C string.
+            unsafe { CStr::from_ptr(function(2)) },
+            c"unrecognized status"
+        );
     }
 }
 

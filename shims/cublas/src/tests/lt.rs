@@ -8,12 +8,8 @@ fn invoke(name: &str, arguments: &[usize]) -> usize {
     call(entry(name), &all, 0.0) & 0xffff_ffff
 }
 
-fn at<T: ?Sized>(place: &T) -> usize {
-    std::ptr::from_ref(place).cast::<u8>().addr()
-}
-
-fn at_mut<T: ?Sized>(place: &mut T) -> usize {
-    std::ptr::from_mut(place).cast::<u8>().addr()
+fn at<T: ?Sized>(place: *const T) -> usize {
+    std::hint::black_box(place.cast::<u8>().expose_provenance())
 }
 
 const R32F: usize = 0;
@@ -21,7 +17,7 @@ const COMPUTE_32F: usize = 68;
 
 fn create(name: &str, rest: &[usize]) -> usize {
     let mut place = 0_usize;
-    let arguments: Vec<usize> = [at_mut(&mut place)].iter().chain(rest).copied().collect();
+    let arguments: Vec<usize> = [at(&mut place)].iter().chain(rest).copied().collect();
     assert_eq!(invoke(name, &arguments), 0, "{name}");
     place
 }
@@ -38,9 +34,9 @@ fn get<T: Copy>(kind: &str, descriptor: usize, number: usize, mut value: T) -> (
     let arguments = [
         descriptor,
         number,
-        at_mut(&mut value),
+        at(&mut value),
         size_of::<T>(),
-        at_mut(&mut written),
+        at(&mut written),
     ];
     (invoke(&name, &arguments), value, written)
 }
@@ -82,7 +78,7 @@ impl Product {
             at(&beta),
             at(c),
             of_c,
-            at_mut(&mut d),
+            at(&mut d),
             of_d,
             0,
             0,
@@ -104,8 +100,8 @@ impl Product {
             of_d,
             preference,
             1,
-            at_mut(&mut results),
-            at_mut(&mut count),
+            at(&mut results),
+            at(&mut count),
         ];
         (
             invoke("cublasLtMatmulAlgoGetHeuristic", &arguments),
@@ -194,7 +190,7 @@ fn a_handle_of_cublas_is_one_of_cublaslt() {
     assert_eq!(product.run([1.0, 0.0], &C).0, 1);
     product.handle = own;
     let mut stream = 0_usize;
-    assert_eq!(invoke("cublasGetStream_v2", &[own, at_mut(&mut stream)]), 1);
+    assert_eq!(invoke("cublasGetStream_v2", &[own, at(&mut stream)]), 1);
 }
 
 #[test]
@@ -262,7 +258,7 @@ fn attributes_have_nvidias_sizes_and_defaults() {
             let size = usize::from(size - b'0');
             let mut written = 77_usize;
             let name = format!("cublasLt{kind}GetAttribute");
-            let status = invoke(&name, &[descriptor, number, 0, 0, at_mut(&mut written)]);
+            let status = invoke(&name, &[descriptor, number, 0, 0, at(&mut written)]);
             match size {
                 0 => assert_eq!(status, 7, "{kind} {number}"),
                 size => assert_eq!((status, written), (0, size), "{kind} {number}"),
@@ -291,7 +287,7 @@ fn attributes_have_nvidias_sizes_and_defaults() {
     // A larger buffer than the value.
     let mut written = 0_usize;
     let mut large = [u64::MAX; 2];
-    let arguments = [preference, 1, at_mut(&mut large), 16, at_mut(&mut written)];
+    let arguments = [preference, 1, at(&mut large), 16, at(&mut written)];
     assert_eq!(
         invoke("cublasLtMatmulPreferenceGetAttribute", &arguments),
         0
@@ -327,14 +323,14 @@ fn a_search_finds_the_algorithm() {
     assert_eq!(
         invoke(
             "cublasLtMatmulAlgoConfigSetAttribute",
-            &[at_mut(&mut made), 1, at(&value), 4]
+            &[at(&mut made), 1, at(&value), 4]
         ),
         0
     );
     assert_eq!(
         invoke(
             "cublasLtMatmulAlgoConfigSetAttribute",
-            &[at_mut(&mut made), 0, at(&value), 4]
+            &[at(&mut made), 0, at(&value), 4]
         ),
         7
     );
@@ -342,7 +338,7 @@ fn a_search_finds_the_algorithm() {
     assert_eq!(
         invoke(
             "cublasLtMatmulAlgoConfigGetAttribute",
-            &[at(&made), 1, at_mut(&mut tile), 4, 0]
+            &[at(&made), 1, at(&mut tile), 4, 0]
         ),
         0
     );
@@ -350,7 +346,7 @@ fn a_search_finds_the_algorithm() {
     let (mut numbers, mut found) = ([-1_i32; 4], 0_i32);
     let mut arguments = vec![product.handle];
     arguments.extend(types);
-    arguments.extend([4, at_mut(&mut numbers), at_mut(&mut found)]);
+    arguments.extend([4, at(&mut numbers), at(&mut found)]);
     assert_eq!(invoke("cublasLtMatmulAlgoGetIds", &arguments), 0);
     assert_eq!((found, numbers), (1, [0, -1, -1, -1]));
     // A combination of types without a product.
@@ -381,7 +377,7 @@ fn transforms_change_the_order() {
         at(&one),
         0,
         0,
-        at_mut(&mut c),
+        at(&mut c),
         by_rows,
         0,
     ];
@@ -403,7 +399,13 @@ fn calls_are_logged() {
     let folder = std::env::temp_dir().join(format!("margay-cublaslt-{}", std::process::id()));
     let name = std::ffi::CString::new(folder.to_str().expect("a path")).expect("a path");
     assert_eq!(invoke("cublasLtLoggerSetLevel", &[6]), 7);
-    assert_eq!(invoke("cublasLtLoggerOpenFile", &[name.as_ptr().addr()]), 0);
+    assert_eq!(
+        invoke(
+            "cublasLtLoggerOpenFile",
+            &[name.as_ptr().expose_provenance()]
+        ),
+        0
+    );
     assert_eq!(invoke("cublasLtLoggerSetLevel", &[5]), 0);
     let handle = create("cublasLtCreate", &[]);
     assert_eq!(invoke("cublasLtDestroy", &[0]), 7);

@@ -47,7 +47,7 @@ impl Buffer {
     /// Memory in which each word is the address of the memory itself.
     pub(super) fn of_addresses() -> Box<Buffer> {
         let mut buffer = Box::new(Buffer([0; 1 << 14]));
-        let address = buffer.0.as_ptr().addr().to_ne_bytes();
+        let address = buffer.0.as_ptr().expose_provenance().to_ne_bytes();
         for word in buffer.0.chunks_exact_mut(8) {
             word.copy_from_slice(&address);
         }
@@ -55,6 +55,6 @@ impl Buffer {
     }
 
     pub(super) fn address(&self) -> usize {
-        self.0.as_ptr().addr()
+        self.0.as_ptr().expose_provenance()
     }
 }

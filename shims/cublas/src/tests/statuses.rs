@@ -45,15 +45,15 @@ fn correct(entry: &Entry, name: &str, kind: &str, places: &Places) -> usize {
         "i32" if name == "C_mult" => 1,
         "i32" if function.starts_with("cublasC") || function == "cublasDotcEx" => 4,
         "i32" => 0,
-        "&f64" | "&c64" => places.one_double.as_ptr().addr(),
-        "&f16" => places.one_half.as_ptr().addr(),
-        kind if kind.starts_with('&') => places.one.as_ptr().addr(),
+        "&f64" | "&c64" => places.one_double.as_ptr().expose_provenance(),
+        "&f16" => places.one_half.as_ptr().expose_provenance(),
+        kind if kind.starts_with('&') => places.one.as_ptr().expose_provenance(),
         "*void" | "*c32" | "*f32" if matches!(name, "alpha" | "beta" | "c" | "s") => {
-            places.one.as_ptr().addr()
+            places.one.as_ptr().expose_provenance()
         }
-        "*f32" | "*void" if name.ends_with("_array") => places.one.as_ptr().addr(),
-        "ints" => places.fours.as_ptr().addr(),
-        "*i32" if name.starts_with("trans") => places.zeros.as_ptr().addr(),
+        "*f32" | "*void" if name.ends_with("_array") => places.one.as_ptr().expose_provenance(),
+        "ints" => places.fours.as_ptr().expose_provenance(),
+        "*i32" if name.starts_with("trans") => places.zeros.as_ptr().expose_provenance(),
         kind if kind.starts_with("**") || kind.starts_with("@@") => places.addresses.address(),
         kind if kind.starts_with(['*', '@', '=']) => places.memory.address(),
         other => panic!("no value for {other}"),
@@ -98,7 +98,7 @@ fn wrong_arguments_get_the_answers_of_nvidias_library() {
     let names = names();
     let mut handle = 0_usize;
     let mut arguments = [0; MOST];
-    arguments[0] = (&raw mut handle).addr();
+    arguments[0] = (&raw mut handle).expose_provenance();
     assert_eq!(call(entry("cublasCreate_v2"), &arguments, 0.0), 0);
     let mut wrong = Vec::new();
     let mut compared = 0;

@@ -133,7 +133,7 @@ fn places() -> Places {
     let make = |name: &str, rest: &[usize]| {
         let mut place = 0_usize;
         let mut arguments = [0; MOST];
-        arguments[0] = (&raw mut place).addr();
+        arguments[0] = (&raw mut place).expose_provenance();
         arguments[1..=rest.len()].copy_from_slice(rest);
         assert_eq!(call(entry(name), &arguments, 0.0) as i32, 0);
         place
@@ -200,10 +200,10 @@ fn no_arguments_crash_a_function() {
         .output()
         .expect("the child runs");
     let said = String::from_utf8_lossy(&child.stdout);
-    let mut names = said
+    let names = said
         .lines()
         .filter(|line| line.starts_with("cublas") || *line == "end");
-    let last = names.next_back().unwrap_or("nothing");
+    let last = names.last().unwrap_or("nothing");
     assert!(
         child.status.success() && last == "end",
         "{:?} after {last}",
