@@ -69,12 +69,17 @@ fn functions() -> Option<*mut *const ()> {
     let file = own_folder()?.join("libmargay_cublas.so");
     let file = CString::new(file.as_os_str().as_bytes()).ok()?;
     // SAFETY: the name is a C string.
-    let library = unsafe { libc::dlopen(file.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+    let library = unsafe {
+        super::system::dlopen(
+            file.as_ptr(),
+            super::system::RTLD_NOW | super::system::RTLD_LOCAL,
+        )
+    };
     if library.is_null() {
         return None;
     }
     // SAFETY: the handle belongs to a loaded library, and the name is a C string.
-    let address = unsafe { libc::dlsym(library, c"margay_cublas_functions".as_ptr()) };
+    let address = unsafe { super::system::dlsym(library, c"margay_cublas_functions".as_ptr()) };
     if address.is_null() {
         return None;
     }
@@ -88,9 +93,9 @@ fn functions() -> Option<*mut *const ()> {
 /// Returns the folder of this library's file; links are followed.
 fn own_folder() -> Option<PathBuf> {
     // SAFETY: an all-zero structure is valid: its pointers are null.
-    let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
+    let mut info: super::system::Dl_info = unsafe { std::mem::zeroed() };
     // SAFETY: `info` is valid during the call.
-    let known = unsafe { libc::dladdr((&raw const SLOTS).cast(), &raw mut info) } != 0;
+    let known = unsafe { super::system::dladdr((&raw const SLOTS).cast(), &raw mut info) } != 0;
     if !known || info.dli_fname.is_null() {
         return None;
     }

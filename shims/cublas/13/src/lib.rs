@@ -1,5 +1,8 @@
 //! `libcublas.so.13`: exports the functions of `libmargay_cublas.so` under the names of this library.
 
+/// The functions of the dynamic linker.
+use libc as system;
+
 #[path = "../../exports.rs"]
 pub mod exports;
 
