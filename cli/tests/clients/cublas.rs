@@ -94,6 +94,22 @@ fn programs_get_margays_cublas_however_they_find_it() {
         );
     }
 
+    // A library needs the name with a digest after the program has loaded the library by its own name.
+    let user = folder.compile(
+        "linked.c",
+        "libuser.so",
+        &[
+            "-shared",
+            "-fPIC",
+            "-L.",
+            "-l:libcublas-37d11411.so.12.9.1.4",
+            "-Wl,-rpath,$ORIGIN",
+        ],
+    );
+    let late = folder.compile("late.c", "late", &["-ldl"]);
+    let output = folder.run(&late, &[Path::new("libcublas.so.12"), &user], "");
+    assert_eq!(said(&output), "0 120903\n", "{:?}", output.status);
+
     // The program loads the library by absolute paths, first by the name with a digest.
     let driver = std::env::current_exe()
         .unwrap()
