@@ -69,17 +69,13 @@ fn functions() -> Option<*mut *const ()> {
     let file = own_folder()?.join("libmargay_cublas.so");
     let file = CString::new(file.as_os_str().as_bytes()).ok()?;
     // SAFETY: the name is a C string.
-    let library = unsafe {
-        super::system::dlopen(
-            file.as_ptr(),
-            super::system::RTLD_NOW | super::system::RTLD_LOCAL,
-        )
-    };
+    let library =
+        unsafe { crate::c::dlopen(file.as_ptr(), crate::c::RTLD_NOW | crate::c::RTLD_LOCAL) };
     if library.is_null() {
         return None;
     }
     // SAFETY: the handle belongs to a loaded library, and the name is a C string.
-    let address = unsafe { super::system::dlsym(library, c"margay_cublas_functions".as_ptr()) };
+    let address = unsafe { crate::c::dlsym(library, c"margay_cublas_functions".as_ptr()) };
     if address.is_null() {
         return None;
     }

@@ -51,11 +51,16 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     ))
 }
 
+/// Crates whose modules import each other in cycles, so that no order exists yet: in `shims/blas`, `triangular`, `level3`
+/// and `batched` do, `level1` and `vector_routines`, and `core` and `element`.
+const CYCLIC: &[&str] = &["shims/blas"];
+
 /// Returns the names of the workspace's crates that the list of layers does not contain.
 fn missing_crates(crates: &[Crate]) -> Result<Vec<String>, String> {
     let members = exec::members()?;
     let unknown = members
         .iter()
+        .filter(|name| !CYCLIC.contains(&name.as_str()))
         .filter(|name| !crates.iter().any(|known| known.name == **name));
     Ok(unknown
         .map(|name| format!("{name}: not in the list"))

@@ -758,7 +758,7 @@ fn array<T: Plain>(place: *const T, count: usize, parameter: u32) -> Result<Vec<
     Ok(values.unwrap_or_default())
 }
 
-/// [`array`] for integers.
+/// [`array()`] for integers.
 fn integers(place: Integers, count: usize, parameter: u32) -> Result<Vec<i64>, Failure> {
     Ok(match place {
         Integers::Wide(place) => array(place, count, parameter)?,

@@ -1,7 +1,6 @@
 //! `libcublasLt.so.13`: exports the functions of `libmargay_cublas.so` under the names of this library.
 
-/// The functions of the dynamic linker.
-use libc as system;
+use libc as c;
 
 #[path = "../../exports.rs"]
 pub mod exports;

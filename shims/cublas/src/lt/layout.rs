@@ -6,7 +6,7 @@ use crate::lt::descriptor::{self, descriptor};
 use crate::status::{Outcome, Status, need};
 
 descriptor! {
-    /// The layout of a matrix, in the size of CUDA 12. That of CUDA 13 has a [`Grouped`] behind it.
+    /// The layout of a matrix, in the size of CUDA 12. That of CUDA 13 has a `Grouped` behind it.
     Layout 0x6d4c_6179 8;
     /// The type of the elements (`cudaDataType`).
     kind: i32 = 0;
