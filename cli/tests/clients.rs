@@ -1,5 +1,8 @@
 //! Tests the libraries, tools and variables that `margay run` provides for clients that compile kernels.
 
+#[path = "clients/cublas.rs"]
+mod cublas;
+
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -6,7 +6,7 @@
 //! `CUBLAS_STATUS_NOT_INITIALIZED`.
 
 use std::arch::naked_asm;
-use std::ffi::{CString, c_void};
+use std::ffi::{CString, OsStr, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -85,17 +85,22 @@ fn functions() -> Option<*mut *const ()> {
     (!slots.is_null()).then_some(slots)
 }
 
-/// Returns the folder of this library's file; links are followed.
+/// Returns the folder of this library's file. The dynamic linker can know the file under a path of NVIDIA's file, which
+/// Margay's replaces, so the system's list of mappings is asked.
 fn own_folder() -> Option<PathBuf> {
-    // SAFETY: an all-zero structure is valid: its pointers are null.
-    let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
-    // SAFETY: `info` is valid during the call.
-    let known = unsafe { libc::dladdr((&raw const SLOTS).cast(), &raw mut info) } != 0;
-    if !known || info.dli_fname.is_null() {
-        return None;
+    let own = (&raw const SLOTS).addr();
+    let maps = std::fs::read("/proc/self/maps").ok()?;
+    for line in maps.split(|&byte| byte == b'\n') {
+        let range = line.split(|&byte| byte == b' ').next()?;
+        let range = std::str::from_utf8(range).ok()?;
+        let Some((start, end)) = range.split_once('-') else {
+            continue;
+        };
+        let [start, end] = [start, end].map(|text| usize::from_str_radix(text, 16));
+        if (start.ok()?..end.ok()?).contains(&own) {
+            let path = &line[line.iter().position(|&byte| byte == b'/')?..];
+            return Some(Path::new(OsStr::from_bytes(path)).parent()?.to_owned());
+        }
     }
-    // SAFETY: the file's name is a C string.
-    let file = unsafe { std::ffi::CStr::from_ptr(info.dli_fname) };
-    let file = Path::new(std::ffi::OsStr::from_bytes(file.to_bytes()));
-    Some(std::fs::canonicalize(file).ok()?.parent()?.to_owned())
+    None
 }

@@ -78,7 +78,7 @@ pub unsafe extern "C" fn la_objsearch(
     let given = unsafe { CStr::from_ptr(name) };
     let search_path = || std::env::var_os("LD_LIBRARY_PATH");
     let driver = || (flag == ORIGINAL).then(|| driver::replacement(given, search_path()))?;
-    let replacement = || search::replacement(given).or_else(driver);
+    let replacement = || search::replacement(given, flag == ORIGINAL).or_else(driver);
     let found = catch_unwind(AssertUnwindSafe(replacement));
     found.ok().flatten().map_or(name, CStr::as_ptr)
 }

@@ -5,6 +5,11 @@
 //! lead to Margay's library: the one in the folder of this library that belongs to the same toolkit. Wheels that contain
 //! NVIDIA's libraries name them after a digest (`libcublas-37d11411.so.12.9.1.4`); these names are recognised, too.
 //!
+//! The dynamic linker remembers the names under which a file was requested, and it ends the process if another file needs
+//! symbol versions of a name that it does not remember. If this library replaces the requested name itself, the dynamic
+//! linker forgets that name in case the replacement is loaded already. So a name that is not the library's own one
+//! (`libcublas.so.12`) is not replaced at once, but later, when the dynamic linker tries its first path for it.
+//!
 //! `libcublas` and `libcublasLt` are replaced together or not at all, because handles of one are handles of the other.
 //! `MARGAY_CUBLAS=nvidia` keeps NVIDIA's.
 
@@ -58,14 +63,20 @@ const REPLACED: [Replaced; 6] = [
 ];
 
 /// Returns the path of the file that replaces the file with the given path or name; `None` if the file is none of
-/// NVIDIA's, or if Margay's file does not exist.
-pub fn replacement(name: &CStr) -> Option<&'static CStr> {
+/// NVIDIA's, or if Margay's file does not exist. `requested` says that the name is what a program or a library requested,
+/// not a path that the dynamic linker derived from it.
+pub fn replacement(name: &CStr, requested: bool) -> Option<&'static CStr> {
     let path = Path::new(OsStr::from_bytes(name.to_bytes()));
     let file = path.file_name()?.to_str()?;
     let (stem, version) = parts(file)?;
     let toolkit = version.or_else(|| toolkit_beside(path, stem))?;
     let mut known = REPLACED.iter();
     let index = known.position(|one| one.stem == stem && one.toolkit == toolkit)?;
+    let one = &REPLACED[index];
+    let is_own_name = || file == format!("{}.so.{}", one.stem, one.toolkit);
+    if requested && path.parent() == Some(Path::new("")) && !is_own_name() {
+        return None;
+    }
     files()[index].as_deref()
 }
 
@@ -120,7 +131,7 @@ fn files() -> &'static [Option<CString>; REPLACED.len()] {
 pub(crate) fn own_folder() -> Option<PathBuf> {
     // SAFETY: an all-zero structure is valid: its pointers are null.
     let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
-    let here = replacement as fn(&CStr) -> Option<&'static CStr>;
+    let here = replacement as fn(&CStr, bool) -> Option<&'static CStr>;
     // SAFETY: `info` is valid during the call.
     let known = unsafe { libc::dladdr(here as *const _, &raw mut info) } != 0;
     let name = info.dli_fname.cast::<c_char>();

@@ -152,17 +152,16 @@ impl Driver {
     /// of the first device becomes current, as NVIDIA's runtime does it. Returns the current context.
     pub(crate) fn enter(&self, preferred: usize) -> Result<usize, Status> {
         let mut current = 0;
-        // SAFETY: the driver's functions accept all numbers, and the variable is valid.
+        // SAFETY: the driver's functions accept all numbers, and the variable is valid. (`driver` has initialised the driver,
+        // because a query before that would be an error, which checking runs report.)
         if unsafe { (self.context)(&raw mut current) } == 0 && current != 0 {
             return Ok(current);
         }
         current = preferred;
         if current == 0 {
             // SAFETY: as above.
-            let started = unsafe { (self.init)(0) };
-            // SAFETY: as above.
             let retained = unsafe { (self.retain_primary)(&raw mut current, 0) };
-            if started != 0 || retained != 0 {
+            if retained != 0 {
                 return Err(Status::NOT_INITIALIZED);
             }
         }
@@ -220,6 +219,10 @@ pub(crate) fn driver() -> Result<&'static Driver, Status> {
     #[cfg(not(test))]
     let found = find();
     let found = found.ok_or(Status::NOT_INITIALIZED)?;
+    // SAFETY: the function accepts all numbers.
+    if unsafe { (found.init)(0) } != 0 {
+        return Err(Status::NOT_INITIALIZED);
+    }
     Ok(FOUND.get_or_init(|| found))
 }
 

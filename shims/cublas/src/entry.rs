@@ -160,8 +160,16 @@ fn logged(name: &CStr, log: &dyn Fn(&mut log::Entry), status: Status) {
     }
 }
 
+#[cfg(test)]
+thread_local! {
+    /// The number of the wrong parameter of the last call that failed.
+    pub(crate) static WRONG: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
+}
+
 /// Prints which parameter is wrong, as NVIDIA's library does.
 fn told(name: &CStr, failure: Failure) {
+    #[cfg(test)]
+    WRONG.set(failure.parameter);
     if failure.parameter == 0 {
         return;
     }

@@ -129,7 +129,8 @@ pub(crate) unsafe fn matinv<T: Scalars>(
     /// The largest order that NVIDIA's library accepts.
     const LARGEST: usize = 32;
     let n = dimension(n, 1)?;
-    let (lda, ldc) = (leading(lda, n, 3)?, leading(ld_inverse, n, 5)?);
+    let ldc = leading(ld_inverse, n, 5)?;
+    let lda = leading(lda, n, 3)?;
     let batch = dimension(batch, 7)?;
     need(n <= LARGEST, 1)?;
     if n == 0 || batch == 0 {

@@ -723,9 +723,9 @@ pub(crate) unsafe fn gemm_strided_ex(
     algo: i32,
 ) -> Outcome {
     let size = Size::new([transa, transb], [m, n, k])?;
-    let ld = size.leading([lda, ldb, ldc], [9, 12, 16])?;
-    let batch = dimension(batch, 17)?;
-    algorithm(algo, 19)?;
+    let ld = size.leading([lda, ldb, ldc], [9, 13, 18])?;
+    let batch = dimension(batch, 20)?;
+    algorithm(algo, 22)?;
     let types = types([a_type, b_type, c_type], compute_type)?;
     if size.is_empty() || batch == 0 {
         return Ok(());
@@ -735,7 +735,7 @@ pub(crate) unsafe fn gemm_strided_ex(
         size,
         ld,
         alpha: call.any_scalar(alpha, types.scale, 6, &mut memory)?,
-        beta: call.any_scalar(beta, types.scale, 13, &mut memory)?,
+        beta: call.any_scalar(beta, types.scale, 15, &mut memory)?,
         operands: [
             Operand::strided(a, stride_a, types.a),
             Operand::strided(b, stride_b, types.b),

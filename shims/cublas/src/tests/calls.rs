@@ -139,8 +139,8 @@ fn legacy_functions_have_an_implicit_handle() {
     let dot = unsafe { std::mem::transmute::<*const (), Dot>(entry("cublasSdot").address.0) };
     let mut c = [f32::NAN; 4];
     let letter = |letter: u8| letter.cast_signed() as c_char;
-    let mut run = |n| {
-        // SAFETY: the matrices have their sizes.
+    let mut run_with = |n, a: *const f32| {
+        // SAFETY: the matrices have their sizes, or the address is wrong, which the function accepts.
         unsafe {
             gemm(
                 letter(b'n'),
@@ -149,7 +149,7 @@ fn legacy_functions_have_an_implicit_handle() {
                 2,
                 3,
                 1.0,
-                A.as_ptr(),
+                a,
                 2,
                 B.as_ptr(),
                 3,
@@ -159,12 +159,13 @@ fn legacy_functions_have_an_implicit_handle() {
             );
         }
     };
-    run(b'N');
+    run_with(b'N', A.as_ptr());
     assert_eq!(invoke("cublasGetError", &[]), 1, "not initialised");
     assert_eq!(invoke("cublasGetError", &[]), 0, "the failure was told");
     assert_eq!(invoke("cublasInit", &[]), 0);
-    run(b'?');
-    run(b'N');
+    run_with(b'?', A.as_ptr());
+    run_with(b'N', 64 as *const f32);
+    run_with(b'N', A.as_ptr());
     assert_eq!(invoke("cublasGetError", &[]), 7, "the first failure");
     assert_eq!(c, PRODUCT);
     // SAFETY: the vectors have their sizes.

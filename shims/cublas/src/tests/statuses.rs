@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use super::raw::{Buffer, MOST, call, entry};
-use crate::entry::Entry;
+use crate::entry::{Entry, WRONG};
 
 const STATUSES: &str = include_str!("../../tests/data/statuses.txt");
 
@@ -132,8 +132,13 @@ fn wrong_arguments_get_the_answers_of_nvidias_library() {
         }
         let got = call(entry, &arguments, 0.0) & 0xffff_ffff;
         compared += 1;
-        if got != status {
-            wrong.push(format!("{line}: {got}"));
+        let number = words.get(2 + changes.len());
+        let number: Option<u32> = number.map(|number| number.parse().expect("a number"));
+        // NVIDIA's library counts the parameters of `trmm` as BLAS does, which has no third matrix.
+        let same_number =
+            words[0].contains("trmm") || number.is_none_or(|number| number == WRONG.get());
+        if got != status || !same_number {
+            wrong.push(format!("{line}: {got} {}", WRONG.get()));
         }
     }
     assert!(compared > 2000, "{compared}");
