@@ -423,13 +423,21 @@ impl Kernel {
         Ok(u32::try_from(clusters).unwrap_or(u32::MAX))
     }
 
-    /// Returns the maximum number of blocks that a cluster may have in a launch with this configuration.
+    /// Returns the maximum number of blocks that a cluster may have in a launch with this configuration. If the kernel
+    /// requires a cluster shape, this is the number of blocks of that shape. The cluster shape in `config` is not used.
     pub fn max_potential_cluster_size(&self, config: &LaunchConfig) -> Result<u32> {
         let block = u32::try_from(config.block.count()).unwrap_or(u32::MAX);
         if self.max_active_blocks(block, u64::from(config.shared))? == 0 {
             return Err(Error::LaunchOutOfResources("no block is resident".into()));
         }
-        Ok(self.largest_cluster() as u32)
+        let required = self.entry.cluster.each_ref();
+        let required = required.map(|extent| extent.load(Ordering::Relaxed));
+        if required.iter().any(|&extent| extent > 0) {
+            let extents = required.iter().map(|&extent| extent.max(1) as u32);
+            return Ok(extents.fold(1, u32::saturating_mul));
+        }
+        let declared = self.info().max_cluster_rank.map_or(u64::MAX, u64::from);
+        Ok(self.largest_cluster().min(declared) as u32)
     }
 
     fn largest_cluster(&self) -> u64 {
@@ -456,8 +464,12 @@ impl Kernel {
             }
         }
         let largest = self.info().max_cluster_rank.map_or(u64::MAX, u64::from);
-        if cluster.count() > self.largest_cluster().min(largest) {
-            return Err(Error::invalid("the cluster is too large"));
+        let most = self.largest_cluster().min(largest);
+        if cluster.count() > most {
+            return Err(Error::InvalidClusterSize(format!(
+                "{} blocks, the kernel takes {most}",
+                cluster.count()
+            )));
         }
         Ok(cluster)
     }

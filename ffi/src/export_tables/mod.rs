@@ -23,11 +23,13 @@ use crate::activity;
 use crate::context_storage as storage;
 use crate::convert::{FromAbi, In, OptOut, Out, read_array};
 use crate::guard::{self, Call, DefaultStream, ERROR_LOG_SWITCH};
-use crate::handles::handle_of;
+use crate::handles::{
+    ContextOrCurrent, STREAM_LEGACY, STREAM_PER_THREAD, current_handle, handle_of, streams,
+};
 use crate::jit_options::JitOptions;
 use crate::result::{CuResult, Served};
 use crate::serve::load_at;
-use crate::types::{CUcontext, CUmodule, CUuuid};
+use crate::types::{CUcontext, CUmodule, CUstream, CUuuid};
 
 /// An array of words that other libraries read. The table has `WORDS` words; the words after it are slots of unknown
 /// purpose.
@@ -106,7 +108,7 @@ static TABLES: [([u8; 16], TableOf); 11] = [
     ),
     (
         0x21318c60_9714_3248_8ca6_41ff7324c8f2_u128.to_be_bytes(),
-        || UNNAMED.start(),
+        || DESCRIPTIONS.start(),
     ),
     (
         0x6e163fbe_b958_444d_835c_e182aff1991e_u128.to_be_bytes(),
@@ -128,7 +130,7 @@ static CALLBACK_HOOKS: Table<7> = Table::sized::<1>()
     .slot(2, runtime_callback_flags as *const c_void)
     .slot(6, more_callback_flags as *const c_void);
 
-static TOOLS_TLS: Table<4> = Table::sized::<2>();
+static TOOLS_TLS: Table<4> = Table::sized::<2>().slot(2, current_context as *const c_void);
 
 static CONTEXT_LOCAL_STORAGE: Table<4> = Table::sized::<3>()
     .slot(0, storage_put as *const c_void)
@@ -146,8 +148,12 @@ static ERROR_LOG: Table<3> = Table::sized::<6>()
     .slot(1, log_error as *const c_void)
     .slot(2, switch_error_log as *const c_void);
 
-/// A table of unknown purpose. Runtimes request it and do not call its functions; cuBLAS calls slots 4 and 51.
-static UNNAMED: Table<8> = Table::sized::<7>();
+/// A table of functions that describe contexts and streams. Runtimes request it and do not call its functions. cuBLAS
+/// calls three slots. It passes the value that it got from [`current_context`] as the first argument.
+static DESCRIPTIONS: Table<64> = Table::sized::<7>()
+    .slot(4, context_id as *const c_void)
+    .slot(39, stream_id as *const c_void)
+    .slot(51, stream_of as *const c_void);
 
 /// A table with functions of modules, which cuFFT requests.
 static MODULE_FUNCTIONS: Table<8> =
@@ -229,6 +235,42 @@ slots! {
         Ok(())
     }
 
+    /// Returns the current context, or 0 if none is current. cuBLAS passes the value to the functions of
+    /// [`DESCRIPTIONS`] and does not use it otherwise.
+    current_context "TOOLS_TLS[2]" (context: *mut CUcontext) {
+        let context: Out<CUcontext> = context;
+        context.set(current_handle()?);
+        Ok(())
+    }
+
+    /// Returns a number of the context that no other context has. cuBLAS accepts every number.
+    context_id "DESCRIPTIONS[4]" (context: CUcontext, id: *mut u64) {
+        let (context, id): (ContextOrCurrent, Out<u64>) = (context, id);
+        id.set(context.0.id());
+        Ok(())
+    }
+
+    /// Returns a number of a stream that no other stream has. `stream` is a value that [`stream_of`] has returned. cuBLAS
+    /// accepts every number.
+    stream_id "DESCRIPTIONS[39]" (context: CUcontext, stream: CUstream, id: *mut u64) {
+        let (context, id): (ContextOrCurrent, Out<u64>) = (context, id);
+        let stream: CUstream = stream;
+        id.set(stream_in(&context.0, stream)?.id());
+        Ok(())
+    }
+
+    /// Returns the value that stands for a stream in calls of [`stream_id`]: its handle. Handle 0 is the legacy stream.
+    stream_of "DESCRIPTIONS[51]" (context: CUcontext, stream: CUstream, out: *mut CUstream) {
+        let (context, out): (ContextOrCurrent, Out<CUstream>) = (context, out);
+        let stream: CUstream = stream;
+        stream_in(&context.0, stream)?;
+        out.set(match stream.0 {
+            0 => CUstream(STREAM_LEGACY),
+            _ => stream,
+        });
+        Ok(())
+    }
+
     check_context "CONTEXT_CHECKS[2]" (
         context: CUcontext, first: *mut u32, second: *mut *mut c_void
     ) {
@@ -252,6 +294,22 @@ slots! {
 
     integrity_check "INTEGRITY_CHECK[1]" (version: u32, seconds: u64, answer: *mut [u64; 2]) {
         answer_integrity(version, seconds, &answer)
+    }
+}
+
+/// Returns a stream of `context`.
+///
+/// # Errors
+/// Returns `INVALID_HANDLE` if the context has no such stream.
+fn stream_in(context: &margay::Context, stream: CUstream) -> Result<margay::Stream, CuResult> {
+    match stream.0 {
+        0 | STREAM_LEGACY => Ok(context.legacy_stream()),
+        STREAM_PER_THREAD => Ok(context.per_thread_stream()),
+        handle => {
+            let found = streams().get(handle);
+            let found = found.filter(|stream| stream.context() == context);
+            found.ok_or(CuResult::INVALID_HANDLE)
+        }
     }
 }
 

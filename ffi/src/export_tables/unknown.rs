@@ -44,7 +44,12 @@ extern "C" fn unknown_slot<const TABLE: usize, const SLOT: usize>() -> CuResult 
 #[inline(never)]
 fn called(table: usize, slot: usize) -> CuResult {
     static CALL: Call = Call::new("an unknown slot of an export table", DefaultStream::Legacy);
-    guard::enter(&CALL, &[("table", &table), ("slot", &slot)], || {
+    // The trace shows the first bytes of the table's identifier.
+    let first = TABLES.get(table).map_or(0, |(id, _)| {
+        u32::from_be_bytes([id[0], id[1], id[2], id[3]])
+    });
+    let shown: *const c_void = std::ptr::without_provenance(first as usize);
+    guard::enter(&CALL, &[("table", &shown), ("slot", &slot)], || {
         warn_of_slot(table, slot);
         Err(CuResult::NOT_SUPPORTED)
     })
