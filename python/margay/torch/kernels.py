@@ -23,12 +23,12 @@ WIDEST = {bool: torch.bool, int: torch.int64, float: torch.float64, complex: tor
 MIXED = frozenset(
     "copy_ _foreach_copy_ index index_put_ _index_put_impl_ index_put _unsafe_index _unsafe_index_put index_copy_ "
     "_chunk_cat _pin_memory record_stream is_pinned _fused_adam_ _fused_adamw_ _fused_sgd_ _fused_adagrad_ "
-    "to_padded_tensor _local_scalar_dense resize_as_ set_".split()
+    "to_padded_tensor _nested_from_padded _local_scalar_dense resize_as_ set_".split()
 )
 """Operators that accept CPU tensors with dimensions beside device tensors, or check this themselves."""
 
 
-CONTIGUOUS = frozenset("convolution _convolution convolution_backward".split())
+CONTIGUOUS = frozenset("_convolution convolution_backward".split())
 """Operators whose results are contiguous on cuda without cuDNN, which ``torch.compile`` relies on. On the CPU, they have
 the layout of their input."""
 
