@@ -10,7 +10,7 @@ import warnings
 
 import torch
 
-from . import capture, formulas, kernels, named, transfers
+from . import capture, collectives, formulas, kernels, named, transfers
 from .signature import Signature
 
 OWN = frozenset(
@@ -185,6 +185,7 @@ def _choose_paths():
     """Makes PyTorch choose compositions instead of NVIDIA's libraries where it asks before it calls an operator."""
     torch._C._cuda_sleep = transfers.sleep
     capture.wait_for_replay()
+    collectives.use_gloo()
     torch.backends.cudnn.enabled = False
     torch.backends.cuda.enable_flash_sdp(False)
     torch.backends.cuda.enable_mem_efficient_sdp(False)
