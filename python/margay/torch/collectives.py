@@ -1,7 +1,7 @@
 """The backend ``nccl`` of ``torch.distributed``, on the backend ``gloo``.
 
 The kernels of NCCL are machine code, or PTX for another device than the one that Margay reports. A process group with the
-backend ``nccl`` is therefore one of ``gloo``, which works on device tensors too. What ``gloo`` cannot do is its own error:
+backend ``nccl`` is therefore one of ``gloo``, which works on device tensors too. What ``gloo`` cannot do is an error with a name:
 collectives in ``_coalescing_manager(device=...)``, for example.
 """
 
@@ -60,6 +60,20 @@ def _flat(function):
     return call
 
 
+def _no_start(self, device):
+    """Refuses collectives that shall start together, and forgets that PyTorch has begun to collect them: it would go on to
+    collect, and would not run, all later collectives of the group."""
+    c10d._world.pg_coalesce_state.pop(self, None)
+    raise NotImplementedError("Margay: the backend gloo, which Margay uses for nccl, cannot coalesce collectives")
+
+
+def _batch(operations):
+    """Starts each operation of ``batch_isend_irecv`` by itself."""
+    c10d._check_p2p_op_list(operations)
+    works = [one.op(one.tensor, one.peer, one.group, one.tag) for one in operations]
+    return [work for work in works if work is not None]
+
+
 def _no_split(self, device):
     """Does nothing. NCCL needs this call in the processes that a new group does not contain."""
 
@@ -71,6 +85,8 @@ def use_gloo():
     c10d.ProcessGroupNCCL = torch.distributed.ProcessGroupNCCL = _class()
     c10d.ProcessGroupGloo.perform_nocolor_split = _no_split
     group = c10d.ProcessGroup
+    group._start_coalescing = _no_start
+    c10d.batch_isend_irecv = torch.distributed.batch_isend_irecv = _batch
     group._allgather_base = _flat(group._allgather_base)
     group._reduce_scatter_base = _flat(group._reduce_scatter_base)
     group.send, group.recv, group.recv_anysource = map(_ordered, (group.send, group.recv, group.recv_anysource))

@@ -10,7 +10,7 @@ import warnings
 
 import torch
 
-from . import capture, collectives, formulas, kernels, named, transfers
+from . import assembler, capture, collectives, formulas, kernels, named, transfers
 from .signature import Signature
 
 OWN = frozenset(
@@ -186,6 +186,7 @@ def _choose_paths():
     torch._C._cuda_sleep = transfers.sleep
     capture.wait_for_replay()
     collectives.use_gloo()
+    assembler.use_known_version()
     torch.backends.cudnn.enabled = False
     torch.backends.cuda.enable_flash_sdp(False)
     torch.backends.cuda.enable_mem_efficient_sdp(False)
