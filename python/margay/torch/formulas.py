@@ -100,6 +100,20 @@ def _kernel(name):
     return call
 
 
+def convolve():
+    """``torch.jit.trace`` does not record this operator but ``_convolution``, which PyTorch's own kernel calls."""
+    run = _kernel("convolution")
+    tracing = torch._C._get_tracing_state
+
+    def call(*args):
+        if tracing() is None:
+            return run(*args)
+        cudnn = torch.backends.cudnn
+        return aten._convolution(*args, cudnn.benchmark, cudnn.deterministic, cudnn.enabled, cudnn.allow_tf32)
+
+    return call
+
+
 def softmax(name):
     """Softmax of half precision with a result in float32, which the CPU kernel does not have."""
     run = _kernel(name)
@@ -130,6 +144,7 @@ def softmax_backward(name):
 
 
 TABLE = {
+    "convolution": convolve(),
     **{name: softmax(name) for name in ("_softmax", "_softmax.out", "_log_softmax", "_log_softmax.out")},
     **softmax_backward("_softmax_backward_data"),
     **softmax_backward("_log_softmax_backward_data"),

@@ -28,7 +28,7 @@ MIXED = frozenset(
 """Operators that accept CPU tensors with dimensions beside device tensors, or check this themselves."""
 
 
-CONTIGUOUS = frozenset("_convolution convolution_backward".split())
+CONTIGUOUS = frozenset("convolution _convolution convolution_backward".split())
 """Operators whose results are contiguous on cuda without cuDNN, which ``torch.compile`` relies on. On the CPU, they have
 the layout of their input."""
 

@@ -20,7 +20,7 @@ OWN = frozenset(
 )
 """Operators whose CUDA kernels do not run code on the device."""
 
-ADDED = "_convolution copy_ cudnn_is_acceptable".split()
+ADDED = "convolution _convolution copy_ cudnn_is_acceptable".split()
 """Operators without a CUDA kernel that select one of several CUDA kernels by the device of their arguments."""
 
 OWN_SPARSE = frozenset(
