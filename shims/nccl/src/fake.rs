@@ -24,9 +24,12 @@ enum Item {
     Done(Sender<u32>),
 }
 
+/// Number of kernels and waits that have not ended.
+static OPEN: AtomicUsize = AtomicUsize::new(0);
 static STREAMS: LazyLock<Mutex<HashMap<usize, Sender<Item>>>> = LazyLock::new(Mutex::default);
 
 fn send(stream: usize, item: Item) {
+    OPEN.fetch_add(1, SeqCst);
     let mut streams = STREAMS.lock();
     let sender = streams.entry(stream).or_insert_with(|| {
         let (sender, receiver) = channel::<Item>();
@@ -57,6 +60,7 @@ fn send(stream: usize, item: Item) {
                     }
                     Item::Done(answer) => answer.send(std::mem::take(&mut code)).expect("a receiver"),
                 }
+                OPEN.fetch_sub(1, SeqCst);
             }
         });
         sender
@@ -130,6 +134,7 @@ answers! {
     retain_primary(place: *mut usize, device: c_int) => put(place, device as usize + 1);
     register(address: usize, bytes: usize, flags: u32) => 0;
     number(number: usize) => 0;
+    query_event(event: usize) => if OPEN.load(SeqCst) == 0 { 0 } else { 600 };
     wait_value(stream: usize, address: usize, value: u32, flags: u32) => { send(stream, Item::Wait(address, value)); 0 };
     capture_info(stream: usize, status: *mut u32, id: *mut u64, a: usize, b: usize, c: usize) => put(status, 0) + put(id, 0);
     create_event(place: *mut usize, flags: u32) => put(place, EVENTS.fetch_add(1, SeqCst));
@@ -161,7 +166,7 @@ pub(crate) fn driver() -> Driver {
         create_event,
         record_event: two,
         wait_event,
-        query_event: number,
+        query_event,
         destroy_event: number,
         alloc,
         free: number,
