@@ -247,7 +247,12 @@ impl Comm {
             return;
         };
         let mut unused = true;
-        for submitted in self.submitted.lock().iter_mut().filter(|one| one.event != 0) {
+        for submitted in self
+            .submitted
+            .lock()
+            .iter_mut()
+            .filter(|one| one.event != 0)
+        {
             // SAFETY: the function checks its argument.
             unused &= unsafe { (driver.query_event)(submitted.event) } == 0;
             // SAFETY: as above.

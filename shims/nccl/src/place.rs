@@ -49,7 +49,9 @@ fn copy(address: usize, buffer: usize, bytes: usize, reads: bool) -> bool {
     let own = std::process::id().cast_signed();
     let copied = match reads {
         // SAFETY: the buffer is valid, and the system checks the other address.
-        true => unsafe { libc::process_vm_readv(own, &raw const local, 1, &raw const remote, 1, 0) },
+        true => unsafe {
+            libc::process_vm_readv(own, &raw const local, 1, &raw const remote, 1, 0)
+        },
         // SAFETY: as above.
         false => unsafe {
             libc::process_vm_writev(own, &raw const local, 1, &raw const remote, 1, 0)
