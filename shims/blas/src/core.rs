@@ -133,7 +133,7 @@ unsafe fn product_of<T: Accumulate>(
             .div_ceil(length.div_ceil(most).max(1))
             .next_multiple_of(width)
     };
-    let most_rows = fit(3, mr, region.rows.len().min(MOST));
+    let most_rows = fit(6, mr, region.rows.len().min(MOST));
     let most_columns = MOST
         .next_multiple_of(nr)
         .min(region.columns.len().next_multiple_of(nr));

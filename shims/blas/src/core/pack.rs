@@ -217,41 +217,46 @@ impl<T: Accumulate, S: Load<T::Item>> Pack<T, S> {
         let (whole_rows, whole_depth) = (count / SQUARE * SQUARE, self.depth / SQUARE * SQUARE);
         // SAFETY: rows and values of k are within the source and the panel.
         unsafe {
-            for k in (0..whole_depth).step_by(SQUARE) {
-                for row in (0..whole_rows).step_by(SQUARE) {
-                    // Loops, because a call of `map` is not always inlined.
-                    let mut square = [[T::UNIT; SQUARE]; SQUARE];
-                    for (r, items) in square.iter_mut().enumerate() {
-                        let from = self.source.at(first + row + r, k);
-                        if self.source.depth_stride == 1 {
-                            let values = from.cast::<[S; SQUARE]>().read();
+            for row in (0..whole_rows).step_by(SQUARE) {
+                let mut from = [self.source.data; SQUARE];
+                for (r, from) in from.iter_mut().enumerate() {
+                    *from = self.source.at(first + row + r, 0);
+                }
+                if self.source.depth_stride == 1 {
+                    for k in (0..whole_depth).step_by(SQUARE) {
+                        // Loops, because a call of `map` is not always inlined.
+                        let mut square = [[T::UNIT; SQUARE]; SQUARE];
+                        for (r, items) in square.iter_mut().enumerate() {
+                            let values = from[r].add(k).cast::<[S; SQUARE]>().read();
                             for c in 0..SQUARE {
                                 items[c] = values[c].load();
                             }
-                        } else {
-                            for (c, item) in items.iter_mut().enumerate() {
-                                *item = from
-                                    .wrapping_offset(c as isize * self.source.depth_stride)
-                                    .read()
-                                    .load();
-                            }
                         }
+                        T::place_square(panel, self.width, row, k, square, self.source.conjugate);
                     }
-                    T::place_square(panel, self.width, row, k, square, self.source.conjugate);
+                } else {
+                    for k in 0..whole_depth {
+                        let offset = k as isize * self.source.depth_stride;
+                        let mut values = [from[0].read(); SQUARE];
+                        for (value, from) in values.iter_mut().zip(from) {
+                            *value = from.wrapping_offset(offset).read();
+                        }
+                        self.place(panel, row, k, values);
+                    }
                 }
-                for row in whole_rows..count {
-                    for c in 0..SQUARE {
+                for k in whole_depth..self.depth {
+                    for r in 0..SQUARE {
                         self.place(
                             panel,
-                            row,
-                            k + c,
-                            [self.source.at(first + row, k + c).read()],
+                            row + r,
+                            k,
+                            [self.source.at(first + row + r, k).read()],
                         );
                     }
                 }
             }
-            for k in whole_depth..self.depth {
-                for row in 0..count {
+            for row in whole_rows..count {
+                for k in 0..self.depth {
                     self.place(panel, row, k, [self.source.at(first + row, k).read()]);
                 }
             }
