@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use margay::{DeviceBuffer, Kernel, LaunchConfig, Runtime, Stream};
+use margay::{DeviceBuffer, Kernel, LaunchConfig, MemoryRange, NativeKernel, Runtime, Stream};
 use serde::Serialize;
 
 use crate::measure::{self, Time};
@@ -19,6 +19,7 @@ pub struct Launches {
     stream: Stream,
     plain: Kernel,
     with_arguments: Kernel,
+    native: NativeKernel,
     buffer: DeviceBuffer<f32>,
 }
 
@@ -29,14 +30,19 @@ impl Launches {
     /// Returns the error of the runtime if the kernels cannot be loaded or launched.
     pub fn new(runtime: &Runtime) -> margay::Result<Launches> {
         let module = runtime.load_ptx(PTX)?;
+        let buffer = runtime.alloc(1)?;
+        let range = MemoryRange::of(buffer.ptr().address(), 4);
+        let native = NativeKernel::new("empty", 1, |_| Ok(()));
         let launches = Launches {
             stream: runtime.context()?.legacy_stream(),
             plain: module.kernel("empty")?,
             with_arguments: module.kernel("empty_with_arguments")?,
-            buffer: runtime.alloc(1)?,
+            native: native.reads(range).reads(range).writes(range),
+            buffer,
         };
         launches.try_empty()?;
         launches.try_arguments()?;
+        launches.stream.launch_native(&launches.native)?;
         launches.stream.synchronize()?;
         Ok(launches)
     }
@@ -63,6 +69,20 @@ impl Launches {
     /// Launches a kernel with four arguments, which have 136 bytes together, and waits for its end.
     pub fn with_arguments(&self) {
         self.done(self.try_arguments());
+    }
+
+    /// Launches a native kernel with one task and three ranges of memory, and waits for its end.
+    pub fn native(&self) {
+        self.done(self.stream.launch_native(&self.native));
+    }
+
+    /// Submits `launches` launches of a native kernel to one stream and waits for the last launch.
+    pub fn many_native(&self, launches: u32) {
+        for _ in 0..launches {
+            let launched = self.stream.launch_native(&self.native);
+            launched.expect("the kernel ran before");
+        }
+        self.done(Ok(()));
     }
 
     /// Submits `launches` launches to one stream and waits for the last launch.
@@ -123,6 +143,16 @@ pub(crate) fn measure() -> Result<Vec<Launched>, String> {
             VERY_MANY,
             measure::alone(|| kernels.many(VERY_MANY)),
         ),
+        row(
+            "of a native kernel, to its end",
+            1,
+            measure::alone(|| kernels.native()),
+        ),
+        row(
+            "of a native kernel, one of 1,000 in a stream",
+            MANY,
+            measure::alone(|| kernels.many_native(MANY)),
+        ),
     ])
 }
 
@@ -137,5 +167,7 @@ mod tests {
         launches.empty();
         launches.with_arguments();
         launches.many(MANY);
+        launches.native();
+        launches.many_native(MANY);
     }
 }

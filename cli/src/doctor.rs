@@ -1,9 +1,17 @@
 //! `margay doctor`: lists the CUDA code and the libraries that a program would load, and states whether the program
-//! would run. Without a program, the command describes this machine.
+//! would run. For folders and Python environments, the command lists the device code of each package. Without a program,
+//! the command describes this machine.
 //!
 //! Invariant: the command does not execute code of the program.
 
+mod images;
+mod packages;
 mod python;
+mod replaced;
+mod report;
+mod scan;
+mod tally;
+mod window;
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -14,7 +22,7 @@ use margay::device::{DeviceConfig, VISIBLE_DEVICES};
 use margay_cli::input;
 use serde_json::{Value, json};
 
-use crate::output::{Failure, Outcome, Paint, Report, paint};
+use crate::output::{Failure, Outcome, Paint, Report, paint, with_progress};
 use crate::program::{is_elf, needed};
 use crate::run::libcuda;
 
@@ -24,8 +32,10 @@ Examples:
   margay doctor -- ./vector_add
   margay doctor --json -- ./vector_add
   margay doctor -- venv/bin/python train.py
+  margay doctor --python venv
+  margay doctor /opt/application
 
-With a program, the exit status is 1 if the program contains device code and none of it can run.";
+The exit status is 1 if the program or the files contain device code and none of it can run.";
 
 /// The arguments of `margay doctor`.
 #[derive(clap::Args)]
@@ -34,27 +44,107 @@ pub(crate) struct Arguments {
     /// Print one JSON document.
     #[arg(long)]
     json: bool,
-    /// A program, library or object file, a Python interpreter or a script; later arguments are ignored.
-    #[arg(value_name = "PROGRAM", num_args = 0.., trailing_var_arg = true)]
+    /// Describe the packages of a Python environment: the folder of the environment, or its interpreter.
+    #[arg(long, value_name = "PATH", conflicts_with = "program", value_hint = clap::ValueHint::AnyPath)]
+    python: Option<PathBuf>,
+    /// A program (its arguments are ignored), a script, or folders and files that are searched for device code.
+    #[arg(value_name = "PROGRAM|FOLDER|FILE", num_args = 0.., trailing_var_arg = true)]
     program: Vec<PathBuf>,
 }
 
-/// Describes the program, or this machine if no program is given.
+/// Describes the program or the files, or this machine if none is given.
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
+    if let Some(path) = &arguments.python {
+        return environment(&python::environment(path)?, arguments.json);
+    }
     let Some(program) = arguments.program.first() else {
         return machine(arguments.json);
     };
-    match python::interpreter(program) {
-        Some(interpreter) => python::explain(&interpreter, arguments.json),
+    if program.join("pyvenv.cfg").exists() {
+        return environment(&python::environment(program)?, arguments.json);
+    }
+    if let Some(interpreter) = python::interpreter(program) {
+        return environment(&interpreter, arguments.json);
+    }
+    match searched(&arguments.program) {
+        Some(paths) => search(paths, arguments.json),
         None => explain(program, arguments.json),
     }
+}
+
+/// Size in bytes of a file whose images are counted and not listed.
+const LARGE: u64 = 64 << 20;
+
+/// Returns the folders and files to search: all arguments if the first is a folder, or if they are several existing files
+/// and the first is a library, an object file or an archive; otherwise the first if it is a large file. Returns `None` if
+/// the arguments are a program with its arguments.
+fn searched(paths: &[PathBuf]) -> Option<&[PathBuf]> {
+    let first = paths.first()?;
+    let name = first.file_name().unwrap_or_default().to_string_lossy();
+    let is_library = name.contains(".so") || name.ends_with(".o") || name.ends_with(".a");
+    let are_files = || paths.len() > 1 && is_library && paths.iter().all(|path| path.exists());
+    let is_large = || {
+        first
+            .metadata()
+            .is_ok_and(|f| f.is_file() && f.len() > LARGE)
+    };
+    match first.is_dir() || are_files() {
+        true => Some(paths),
+        false => is_large().then(|| std::slice::from_ref(first)),
+    }
+}
+
+/// Returns the capability that devices report, as 86 for 8.6.
+fn capability() -> u32 {
+    let capability = DeviceConfig::from_env().capability;
+    capability.major * 10 + capability.minor
+}
+
+/// Reads the files below `paths`, whose packages have records in `folders`.
+fn findings(paths: &[PathBuf], folders: &[PathBuf]) -> report::Findings {
+    let scanned = scan::read(&scan::files(paths));
+    let packages = packages::Records::read(folders).packages(scanned);
+    // Without a driver library, nothing is replaced.
+    let library = libcuda().unwrap_or_default();
+    let libraries = library.parent().unwrap_or(Path::new("")).to_owned();
+    report::Findings::of(packages, libraries, capability())
+}
+
+/// Describes the device code of files and folders.
+fn search(paths: &[PathBuf], as_json: bool) -> Outcome {
+    if let Some(missing) = paths.iter().find(|path| !path.exists()) {
+        return Err(format!("{}: no such file or folder", missing.display()).into());
+    }
+    let findings = with_progress("reading files", || findings(paths, paths));
+    let text = match as_json {
+        true => format!("{}\n", findings.to_json()),
+        false => findings.text(),
+    };
+    let status = u8::from(findings.nothing_runs());
+    Ok(Report { text, status })
+}
+
+/// Describes the packages of a Python environment.
+fn environment(interpreter: &Path, as_json: bool) -> Outcome {
+    let folders = python::package_folders(interpreter);
+    let clients = python::Clients::read(interpreter, &folders);
+    let findings = with_progress("reading packages", || findings(&folders, &folders));
+    let text = match as_json {
+        true => {
+            let mut document = clients.to_json();
+            document["device_code"] = findings.to_json();
+            format!("{document}\n")
+        }
+        false => format!("{}{}", clients.text(), findings.text()),
+    };
+    let status = u8::from(clients.none_works());
+    Ok(Report { text, status })
 }
 
 fn machine(as_json: bool) -> Outcome {
     let runtime = Runtime::new()?;
     let config = DeviceConfig::from_env();
     let visible = config.visible_devices();
-    let first = visible.first().copied().unwrap_or(0);
     let (major, minor) = (config.capability.major, config.capability.minor);
     let library = libcuda().map(|path| path.display().to_string());
     let library_text = match &library {
@@ -69,7 +159,7 @@ fn machine(as_json: bool) -> Outcome {
             "driver",
             json!(format!("{}.{}", driver / 1000, driver % 1000 / 10)),
         ),
-        ("device", json!(config.name_of(first as i32))),
+        ("device", json!(config.name)),
         ("devices", json!(config.devices)),
         ("visible_devices", json!(visible)),
         (VISIBLE_DEVICES, json!(config.visible)),
@@ -169,8 +259,7 @@ fn explain(program: &Path, as_json: bool) -> Outcome {
             format!("{name} is not a 64-bit ELF file; specify the program that it starts").into(),
         );
     }
-    let capability = DeviceConfig::from_env().capability;
-    let capability = capability.major * 10 + capability.minor;
+    let capability = capability();
     let containers = host_containers(&bytes).map_err(|e| format!("{name}: {e}"))?;
     let held: Vec<Held> = containers
         .iter()

@@ -8,6 +8,7 @@
 mod embedded;
 pub(crate) mod environment;
 mod folder;
+mod python;
 
 use std::ffi::OsString;
 use std::fs;

@@ -1,5 +1,8 @@
 //! Tests the libraries, tools and variables that `margay run` provides for clients that compile kernels.
 
+#[path = "clients/cublas.rs"]
+mod cublas;
+
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -47,6 +50,7 @@ impl Folder {
             "TRITON_ALWAYS_COMPILE",
             "LD_AUDIT",
             "NVCC",
+            "PYTHONPATH",
         ] {
             command.env_remove(variable);
         }
@@ -181,5 +185,29 @@ fn caches_are_our_own_where_the_user_has_none() {
     );
     assert!(out(&folder.shell(&["--plain"], &users)).ends_with("1 /t 1\n"));
     let links = out(&folder.shell(&[], "ls ${LD_LIBRARY_PATH%%:*}"));
-    assert_eq!(links, "bin\nlibcuda.so\nlibcuda.so.1\n");
+    assert_eq!(links, "bin\nlibcuda.so\nlibcuda.so.1\npython\n");
+}
+
+#[test]
+fn pytorch_and_jax_find_the_package_before_the_users_packages() {
+    let folder = Folder::new("pytorch");
+    let margay = env!("CARGO_BIN_EXE_margay");
+    let script =
+        "cat ${PYTHONPATH%%:*}/margay_run-*.dist-info/entry_points.txt; echo ${PYTHONPATH#*:}";
+    let script = format!("PYTHONPATH=/users {margay} run -- sh -c '{script}'");
+    let shown = out(&folder.shell(&["--plain"], &script));
+    assert_eq!(
+        shown,
+        "[torch.backends]\nmargay = margay.torch:autoload\n\n[jax_plugins]\nmargay = margay.jax\n/users\n"
+    );
+    // A file that is incomplete is replaced.
+    let cut = "file=${PYTHONPATH%%:*}/margay/torch/__init__.py; : > $file";
+    out(&folder.shell(&[], cut));
+    let again = out(&folder.shell(
+        &[],
+        "grep -c autoload ${PYTHONPATH%%:*}/margay/torch/__init__.py",
+    ));
+    assert_ne!(again.trim(), "0");
+    let plain = out(&folder.shell(&["--plain"], "echo ${PYTHONPATH:-none}"));
+    assert_eq!(plain, "none\n");
 }

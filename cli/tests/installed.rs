@@ -55,7 +55,7 @@ fn succeeded(output: Output) -> Output {
 /// A shell script that prints the resolved path of each library in the first folder of `LD_LIBRARY_PATH`, and then
 /// `LD_AUDIT`.
 const LOADED: &str = "for name in libcuda.so.1 libcuda.so libnvidia-ml.so.1 libgpuocelot.so \
-    libcupti.so.12 libcupti.so.13; do \
+    libcupti.so.12 libcupti.so.13 libcublas.so.12 libcublas.so.13 libcublasLt.so.12 libcublasLt.so.13; do \
     readlink -e ${LD_LIBRARY_PATH%%:*}/$name; done; echo $LD_AUDIT";
 
 #[test]
@@ -63,13 +63,18 @@ fn libraries_of_an_installation_are_taken() {
     let prefix = Prefix::new("installed");
     let folder = prefix.0.join("lib/margay");
     fs::create_dir_all(&folder).unwrap();
-    for name in [
-        "libcuda.so",
+    // In the order of the lines of LOADED, after the two names of the driver library.
+    let others = [
         "libnvidia_ml.so",
         "libgpuocelot.so",
         "libcupti_12.so",
         "libcupti_13.so",
-    ] {
+        "libcublas_12.so",
+        "libcublas_13.so",
+        "libcublaslt_12.so",
+        "libcublaslt_13.so",
+    ];
+    for name in ["libcuda.so"].into_iter().chain(others) {
         fs::write(folder.join(name), name).unwrap();
     }
     assert_eq!(prefix.library("home"), folder.join("libcuda.so"));
@@ -80,13 +85,11 @@ fn libraries_of_an_installation_are_taken() {
     let said = String::from_utf8(succeeded(output.unwrap()).stdout).unwrap();
     let loaded: Vec<&str> = said.lines().collect();
     let of = |name: &str| folder.join(name).display().to_string();
-    let (cuda, nvml) = (of("libcuda.so"), of("libnvidia_ml.so"));
+    let names = ["libcuda.so"; 2].into_iter().chain(others);
+    let expected: Vec<String> = names.map(of).collect();
+    assert_eq!(loaded[..10], expected);
     // The auditing library is absent, so its line is empty.
-    let others = ["libgpuocelot.so", "libcupti_12.so", "libcupti_13.so"].map(of);
-    let [ocelot, cupti_12, cupti_13] = &others;
-    let expected = [&cuda, &cuda, &nvml, ocelot, cupti_12, cupti_13];
-    assert_eq!(loaded[..6], expected.map(String::as_str));
-    assert_eq!(loaded[6..], [""]);
+    assert_eq!(loaded[10..], [""]);
     assert!(!prefix.0.join("home").exists(), "nothing was unpacked");
 }
 
@@ -114,10 +117,10 @@ fn the_program_alone_brings_its_libraries() {
         .output();
     let said = String::from_utf8(succeeded(output.unwrap()).stdout).unwrap();
     let loaded: Vec<&str> = said.lines().collect();
-    assert_eq!(loaded.len(), 7, "{said}");
+    assert_eq!(loaded.len(), 11, "{said}");
     let inside = |path: &str| Path::new(path).parent() == library.parent();
     assert!(loaded.iter().all(|path| inside(path)), "{said}");
-    assert!(loaded[6].ends_with("libmargay_audit.so"), "{said}");
+    assert!(loaded[10].ends_with("libmargay_audit.so"), "{said}");
 }
 
 /// Checks that the program removes folders of other builds that are over a month old, and that it works without a

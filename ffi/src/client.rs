@@ -12,7 +12,9 @@ use std::path::Path;
 const WAYS_OUT: &[(&str, &str)] = &[
     (
         "/libtorch_cuda.so",
-        "PyTorch's own kernels are machine code in its wheels, and cannot be run; Triton's kernels and copies can",
+        "PyTorch's own kernels are machine code in its wheels; its operators run on CPU kernels if the program is \
+         started with `margay run` and this kernel is not one of an operator that Margay does not replace (see \
+         docs/pytorch.md)",
     ),
     (
         "/triton/_C/",

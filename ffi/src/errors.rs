@@ -62,6 +62,7 @@ pub(crate) fn code_of(error: &Error) -> CuResult {
         Error::HostMemoryAlreadyRegistered => CuResult::HOST_MEMORY_ALREADY_REGISTERED,
         Error::HostMemoryNotRegistered => CuResult::HOST_MEMORY_NOT_REGISTERED,
         Error::CooperativeLaunchTooLarge { .. } => CuResult::COOPERATIVE_LAUNCH_TOO_LARGE,
+        Error::InvalidClusterSize(_) => CuResult::INVALID_CLUSTER_SIZE,
         Error::NotPermitted(_) => CuResult::NOT_PERMITTED,
         Error::LossyQuery(_) => CuResult::LOSSY_QUERY,
         Error::Capture(error) => capture_code(*error),

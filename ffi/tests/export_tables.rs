@@ -2,6 +2,8 @@
 //! request, in the way that a runtime calls them.
 
 mod common;
+#[path = "export_tables/native.rs"]
+mod native;
 
 use std::ffi::c_void;
 use std::sync::OnceLock;
@@ -63,6 +65,73 @@ fn the_primary_context_is_told_without_retaining_it() {
     let code = driver().call("cuDevicePrimaryCtxRetain", &[address(&mut retained), 0]);
     assert_eq!((code, retained), (0, told));
     assert_eq!(call(interface[12], [0; 4]), 0);
+}
+
+/// cuBLAS calls slots of a table without regard to the size that the table states.
+#[test]
+fn slots_of_unknown_purpose_are_functions_that_fail() {
+    const NOT_SUPPORTED: u32 = 801;
+    let unnamed = table(0x21318c60_9714_3248_8ca6_41ff7324c8f2, 96);
+    assert_eq!(unnamed[0], 64 * 8);
+    let mut word = 7usize;
+    let unknown = unnamed.iter().enumerate().skip(1);
+    for (slot, &function) in unknown.filter(|(slot, _)| ![4, 39, 51].contains(slot)) {
+        let code = call(function, [0, 0, address(&mut word), 0]);
+        assert_eq!((code, word), (NOT_SUPPORTED, 7), "slot {slot}");
+    }
+    let local = table(0x42d85a81_23f6_cb47_8298_f6e78a3aecdc, 96);
+    assert_eq!(local[0], 4 * 8);
+    for slot in [1, 3, 4, 95] {
+        assert_eq!(
+            call(local[slot], [address(&mut word), 0, 0, 0]),
+            NOT_SUPPORTED
+        );
+    }
+    let mut id = *b"there is no such";
+    for _ in 0..2 {
+        let (mut start, id) = (1usize, address(&mut id));
+        let code = driver().call("cuGetExportTable", &[address(&mut start), id]);
+        assert_eq!((code, start), (1, 0));
+    }
+}
+
+/// The calls that cuBLAS makes: it passes on what it gets, so contexts and streams must be told apart.
+#[test]
+fn contexts_and_streams_have_numbers() {
+    let descriptions = table(0x21318c60_9714_3248_8ca6_41ff7324c8f2, 64);
+    let local = table(0x42d85a81_23f6_cb47_8298_f6e78a3aecdc, 4);
+    let mut current = 7usize;
+    assert_eq!(call(local[2], [address(&mut current), 0, 0, 0]), 0);
+    assert_eq!(current, 0, "no context is current");
+    let mut context = 0usize;
+    let code = driver().call("cuCtxCreate_v2", &[address(&mut context), 0, 0]);
+    assert_eq!(code, 0);
+    assert_eq!(call(local[2], [address(&mut current), 0, 0, 0]), 0);
+    assert_eq!(current, context);
+    let (mut stream, mut id, mut expected) = (0usize, 0u64, 0u64);
+    let code = driver().call("cuStreamCreate", &[address(&mut stream), 0]);
+    assert_eq!(code, 0);
+    let id_place = address(&mut id);
+    assert_eq!(call(descriptions[4], [context, id_place, 0, 0]), 0);
+    let code = driver().call("cuCtxGetId", &[context, address(&mut expected)]);
+    assert_eq!((code, id), (0, expected));
+    for handle in [0, 1, 2, stream] {
+        let mut token = 0usize;
+        let code = call(descriptions[51], [context, handle, address(&mut token), 0]);
+        assert_eq!(code, 0);
+        assert_eq!(call(descriptions[39], [context, token, id_place, 0]), 0);
+        let code = driver().call("cuStreamGetId", &[handle, address(&mut expected)]);
+        assert_eq!((code, id), (0, expected), "stream {handle}");
+    }
+    let mut token = 0usize;
+    let wrong = call(
+        descriptions[51],
+        [context, 0x1234_5678, address(&mut token), 0],
+    );
+    assert_eq!(wrong, 400);
+    assert_eq!(call(descriptions[4], [0x1234_5678, id_place, 0, 0]), 201);
+    assert_eq!(call(descriptions[51], [context, 0, 0, 0]), 1, "no place");
+    assert_eq!(driver().call("cuCtxDestroy_v2", &[context]), 0);
 }
 
 #[test]

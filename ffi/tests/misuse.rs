@@ -360,6 +360,8 @@ fn handles() {
     let mut out = [0u8; 64];
     let place = address(&mut out);
     let name = c"x".as_ptr() as usize;
+    let mut config = [0usize; 8];
+    let config = address(&mut config);
     for bad in [0, BOGUS] {
         check.expect("cuModuleUnload", &[bad], INVALID_VALUE);
         check.expect("cuModuleGetFunction", &[place, bad, name], INVALID_VALUE);
@@ -373,6 +375,12 @@ fn handles() {
         check.expect("cuLibraryGetModule", &[place, bad], INVALID_HANDLE);
         check.expect("cuKernelGetFunction", &[place, bad], INVALID_HANDLE);
         check.expect("cuFuncGetAttribute", &[place, 0, bad], INVALID_HANDLE);
+        for query in [
+            "cuOccupancyMaxActiveClusters",
+            "cuOccupancyMaxPotentialClusterSize",
+        ] {
+            check.expect(query, &[place, bad, config], INVALID_VALUE);
+        }
         check.expect("cuEventRecord", &[bad, 0], INVALID_HANDLE);
         check.expect("cuEventQuery", &[bad], INVALID_HANDLE);
         check.expect("cuEventSynchronize", &[bad], INVALID_HANDLE);

@@ -4,8 +4,9 @@
 //! bits, of all images from NVIDIA's tools except `linked-stub.fatbin`.
 
 use margay_frontend::container::{
-    Codec, Container, EntryKind, HostSection, Image, ImageError, ImageFault, ImageKind,
-    container_len, detect, elf_len, elf_tables_len, host_containers, select_ptx, wrapper,
+    Codec, Container, ENTRY_HEADER_LEN, EntryHead, EntryInfo, EntryKind, HostSection, Image,
+    ImageError, ImageFault, ImageKind, container_len, detect, elf_len, elf_tables_len,
+    host_containers, select_ptx, wrapper,
 };
 
 const NONE: &[u8] = include_bytes!("data/scale-none.fatbin");
@@ -510,4 +511,38 @@ fn the_linkers_stub_is_empty_and_other_machine_code_is_not() {
     assert!(empty(STUB));
     assert!(!empty(SASS));
     assert!(!empty(MANY));
+}
+
+/// Follows the headers of a fat binary's entries, without their payloads.
+fn heads(image: &[u8]) -> Vec<EntryHead> {
+    let mut at = usize::from(u16::from_le_bytes([image[6], image[7]]));
+    let end = container_len(image.first_chunk().expect("a header")).expect("a length");
+    let mut heads = Vec::new();
+    while at < end {
+        let head = EntryHead::parse(image[at..].first_chunk().expect("a header"));
+        let head = head.expect("an entry");
+        at += head.len as usize;
+        heads.push(head);
+    }
+    assert_eq!(at, end);
+    heads
+}
+
+#[test]
+fn heads_describe_the_same_entries() {
+    for image in [MANY, ARCH_90A] {
+        let container = Container::parse(image).expect("parses");
+        let found = heads(image);
+        assert_eq!(found.len(), container.entries.len());
+        for (head, entry) in found.iter().zip(&container.entries) {
+            let described = |i: &EntryInfo| (i.kind, i.sm, i.version, i.flags);
+            assert_eq!(described(&head.info), described(&entry.info));
+        }
+    }
+    let mut short = [0; ENTRY_HEADER_LEN];
+    short[4] = 63;
+    assert!(
+        EntryHead::parse(&short).is_err(),
+        "the header declares 63 bytes"
+    );
 }

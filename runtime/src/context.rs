@@ -6,6 +6,7 @@
 
 pub(crate) mod leaks;
 mod memory;
+mod natives;
 mod peers;
 mod registry;
 mod work;
@@ -30,6 +31,7 @@ use crate::process::{check_fork, next_id};
 use crate::queue::Queues;
 use crate::service::in_host_function;
 use crate::task::Owner;
+use natives::Natives;
 
 /// A context. Clones refer to the same context. Every use of a destroyed context returns [`Error::ContextDestroyed`].
 ///
@@ -87,6 +89,7 @@ pub(crate) struct Inner {
     launch_buffers: Arc<DeviceHeap>,
     /// Number of requests by device code that are not complete ([`Pending`]).
     device_requests: Arc<AtomicUsize>,
+    natives: Natives,
 }
 
 /// A request by device code, such as a child launch, that is not complete. The context counts these
@@ -401,6 +404,7 @@ impl Context {
             heap: DeviceHeap::new(machine, device, id),
             launch_buffers: DeviceHeap::new(machine, device, id),
             device_requests: Arc::default(),
+            natives: Natives::default(),
         });
         registry::add(&inner);
         Context { inner }
@@ -469,7 +473,7 @@ impl Context {
     pub(crate) fn check_wait(&self, life: u64) -> Result<()> {
         if in_host_function() {
             return Err(Error::NotPermitted(
-                "a host function must not wait for work".into(),
+                "a host function or a task of a native kernel must not wait for work".into(),
             ));
         }
         self.check(life)
@@ -616,6 +620,7 @@ impl Context {
         inner.shared_config.store(0, Ordering::Relaxed);
         inner.heap.clear();
         inner.launch_buffers.clear();
+        inner.natives.clear();
         inner.machine.textures.remove_of(inner.id);
         inner.machine.memory.release_context(inner.id);
         inner.peers.lock().clear();

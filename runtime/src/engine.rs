@@ -42,6 +42,7 @@ use crate::checks::Findings;
 use crate::error::{Fault, Result, SourceLine};
 use crate::launch::Dim3;
 use crate::memory::{CtaWindow, Visible, WindowGeometry};
+use crate::native_kernel::MemoryRange;
 use crate::params::Params;
 use crate::probe::Probes;
 use crate::texture_table::TextureTable;
@@ -239,6 +240,11 @@ pub trait Engine: Send + Sync {
     /// frames. The thread that launches the kernel makes this call, so that the launch can return
     /// compile errors. The call can take a long time, but ends at the deadline of the launch.
     fn prepare(&self, shape: LaunchShape) -> Result<Arc<dyn PreparedLaunch>>;
+    /// Returns whether the engine runs native kernels ([`crate::native_kernel`]). The parameters of their launches contain
+    /// the native kernel.
+    fn is_native(&self) -> bool {
+        false
+    }
     /// Returns the probes of the kernel, and all its parameters, of which [`Engine::info`] names only those of the
     /// original kernel. Returns `None` if the kernel has no probes.
     fn probes(&self) -> Option<(&Arc<dyn Probes>, &KernelInfo)> {
@@ -390,6 +396,11 @@ pub trait PreparedLaunch: Send + Sync {
     /// Returns the number of bytes of shared memory and of local memory that a unit needs ([`Worker::take_window`]).
     fn window_bytes(&self) -> (u64, u64) {
         (0, 0)
+    }
+    /// Returns the ranges of memory that the launch accesses, and for each range whether it is written, if the launch
+    /// knows them in advance. Such a launch passes no accesses to the race detector.
+    fn accesses(&self) -> Option<Vec<(MemoryRange, bool)>> {
+        None
     }
     /// Runs the units `first` to `first + count - 1` in this order. If a unit must wait, the call
     /// returns early.

@@ -131,6 +131,9 @@ pub enum Error {
         /// Number of CTAs that can be resident at the same time.
         resident: u64,
     },
+    /// A cluster has more CTAs than the kernel and the device permit [912 INVALID_CLUSTER_SIZE].
+    #[error("invalid cluster size: {0}")]
+    InvalidClusterSize(String),
     /// A query would lose information [402 LOSSY_QUERY].
     #[error("the query would lose information: {0}")]
     LossyQuery(String),

@@ -7,12 +7,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::time::Instant;
 
+use crate::context::Context;
 use crate::device_config::DeviceConfig;
 use crate::engine::{Engine, KernelInfo, ParamInfo};
 use crate::entry::{Entry, Residency, UNSET};
 use crate::error::{Error, Result};
 use crate::launch::{Dim3, LaunchConfig};
 use crate::module::Module;
+use crate::native_engine;
+use crate::native_kernel::NativeKernel;
 use crate::occupancy::{self, Footprint};
 use crate::params::Params;
 use crate::probed::Probed;
@@ -132,7 +135,30 @@ impl PartialEq for Kernel {
 
 impl Eq for Kernel {}
 
+/// Returns the configuration of a launch of a native kernel.
+fn native_config(kernel: &NativeKernel) -> LaunchConfig {
+    let (grid, block) = native_engine::shape_of(kernel);
+    LaunchConfig::new(grid, block)
+}
+
 impl Kernel {
+    /// Returns the kernel under which `context` runs a native kernel, and the configuration and the parameters of its
+    /// launch.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] if the native kernel has too many tasks, a name that is too long, or a range that exceeds
+    /// the address space; [`Error::Unsupported`] if a tool requests an event that is not implemented.
+    pub(crate) fn of_native(
+        context: &Context,
+        kernel: &NativeKernel,
+    ) -> Result<(Kernel, LaunchConfig, Params)> {
+        kernel.check()?;
+        let entry = context.native_entry(kernel.name())?;
+        let module = Module::of_native(context, &entry);
+        let params = Params::of_native(Arc::new(kernel.clone()));
+        Ok((Kernel { module, entry }, native_config(kernel), params))
+    }
+
     fn new(module: &Module, entry: &Arc<Entry>) -> Kernel {
         Kernel {
             module: module.clone(),
@@ -397,13 +423,21 @@ impl Kernel {
         Ok(u32::try_from(clusters).unwrap_or(u32::MAX))
     }
 
-    /// Returns the maximum number of blocks that a cluster may have in a launch with this configuration.
+    /// Returns the maximum number of blocks that a cluster may have in a launch with this configuration. If the kernel
+    /// requires a cluster shape, this is the number of blocks of that shape. The cluster shape in `config` is not used.
     pub fn max_potential_cluster_size(&self, config: &LaunchConfig) -> Result<u32> {
         let block = u32::try_from(config.block.count()).unwrap_or(u32::MAX);
         if self.max_active_blocks(block, u64::from(config.shared))? == 0 {
             return Err(Error::LaunchOutOfResources("no block is resident".into()));
         }
-        Ok(self.largest_cluster() as u32)
+        let required = self.entry.cluster.each_ref();
+        let required = required.map(|extent| extent.load(Ordering::Relaxed));
+        if required.iter().any(|&extent| extent > 0) {
+            let extents = required.iter().map(|&extent| extent.max(1) as u32);
+            return Ok(extents.fold(1, u32::saturating_mul));
+        }
+        let declared = self.info().max_cluster_rank.map_or(u64::MAX, u64::from);
+        Ok(self.largest_cluster().min(declared) as u32)
     }
 
     fn largest_cluster(&self) -> u64 {
@@ -430,8 +464,12 @@ impl Kernel {
             }
         }
         let largest = self.info().max_cluster_rank.map_or(u64::MAX, u64::from);
-        if cluster.count() > self.largest_cluster().min(largest) {
-            return Err(Error::invalid("the cluster is too large"));
+        let most = self.largest_cluster().min(largest);
+        if cluster.count() > most {
+            return Err(Error::InvalidClusterSize(format!(
+                "{} blocks, the kernel takes {most}",
+                cluster.count()
+            )));
         }
         Ok(cluster)
     }
@@ -449,6 +487,7 @@ impl Kernel {
         deadline: Option<Instant>,
     ) -> Result<(Dim3, u64)> {
         self.module.check()?;
+        self.check_native(config, params)?;
         self.check_shape(config)?;
         self.entry.engine.sizes(deadline)?;
         self.check_shared(config)?;
@@ -460,6 +499,33 @@ impl Kernel {
             ));
         }
         Ok((cluster, resident))
+    }
+
+    /// Returns an error if the parameters of a launch do not contain the native kernel that the launch would run, or if
+    /// the launch has another shape than this native kernel.
+    fn check_native(&self, config: &LaunchConfig, params: &Params) -> Result<()> {
+        let kernel = match (self.entry.engine.is_native(), params.native()) {
+            (false, None) => return Ok(()),
+            (true, Some(kernel)) => kernel,
+            (true, None) => {
+                return Err(Error::invalid(format!(
+                    "{} is a native kernel, which only its library can launch",
+                    self.name()
+                )));
+            }
+            (false, Some(_)) => return Err(Error::invalid("the parameters of a native kernel")),
+        };
+        let own = LaunchConfig {
+            priority: config.priority,
+            cluster: config.cluster.filter(|cluster| cluster.count() == 1),
+            ..native_config(kernel)
+        };
+        match *config == own {
+            true => Ok(()),
+            false => Err(Error::invalid(
+                "the grid of a native kernel is one block of one thread for each task",
+            )),
+        }
     }
 
     /// Returns an error if a launch may not have the shape in `config`, or not this much shared

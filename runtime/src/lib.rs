@@ -111,6 +111,10 @@ pub mod memory;
 pub mod module;
 mod names;
 mod native;
+mod native_engine;
+pub mod native_kernel;
+#[cfg(test)]
+mod native_tests;
 pub mod observe;
 pub mod occupancy;
 mod params;
@@ -140,6 +144,7 @@ pub use kernel::{FunctionAttribute, Kernel};
 pub use launch::{Dim3, LaunchConfig};
 pub use library::Library;
 pub use module::{Module, Symbol};
+pub use native_kernel::{MemoryRange, NativeKernel, TaskError};
 pub use params::Params;
 pub use pointer::{DevicePtr, HostFlags, PointerKind};
 pub use runtime::{Runtime, RuntimeBuilder};

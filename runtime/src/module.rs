@@ -5,11 +5,13 @@
 //! [`Module::unload`], launches return an error, and so do searches for kernels and variables.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use crate::context::Context;
-use crate::engine::{Engine, Image, LoadOptions, LoadedImage, VariableInfo};
+use crate::engine::{
+    BoundImage, Engine, Image, KernelInfo, LoadOptions, LoadedImage, VariableInfo,
+};
 use crate::entry::Entry;
 use crate::error::{Error, Result};
 use crate::names::Names;
@@ -69,6 +71,23 @@ struct Inner {
     kernels: Vec<Arc<Entry>>,
     names: Arc<Names>,
     unloaded: AtomicBool,
+}
+
+/// The image of a module that contains a native kernel.
+struct NoImage;
+
+impl LoadedImage for NoImage {
+    fn kernels(&self) -> &[KernelInfo] {
+        &[]
+    }
+
+    fn variables(&self) -> &[VariableInfo] {
+        &[]
+    }
+
+    fn bind(&self, _: &[u64]) -> Result<BoundImage> {
+        Err(Error::unsupported("to bind the image of a native kernel"))
+    }
 }
 
 impl fmt::Debug for Module {
@@ -146,6 +165,29 @@ impl Module {
                 unloaded: AtomicBool::new(false),
             }),
         })
+    }
+
+    /// Returns a module whose only kernel is `entry`, the entry of the native kernels with one name.
+    pub(crate) fn of_native(context: &Context, entry: &Arc<Entry>) -> Module {
+        static EMPTY: OnceLock<(Arc<dyn LoadedImage>, Arc<Names>)> = OnceLock::new();
+        let (loaded, names) = EMPTY.get_or_init(|| {
+            let names = Names::of(&NoImage);
+            (Arc::new(NoImage), Arc::new(names))
+        });
+        Module {
+            inner: Arc::new(Inner {
+                id: entry.id,
+                context: context.clone(),
+                life: context.life(),
+                loaded: Arc::clone(loaded),
+                addresses: Vec::new(),
+                owned: Vec::new(),
+                opaque: Vec::new(),
+                kernels: vec![Arc::clone(entry)],
+                names: Arc::clone(names),
+                unloaded: AtomicBool::new(false),
+            }),
+        }
     }
 
     fn place(

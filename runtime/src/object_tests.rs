@@ -108,7 +108,7 @@ fn shapes_are_checked() {
     let error = refused("plain", LaunchConfig::new(3, 1).with_cluster(2));
     assert!(matches!(error, Error::InvalidValue(_)), "{error}");
     let error = refused("plain", LaunchConfig::new(32, 1).with_cluster(16));
-    assert!(matches!(error, Error::InvalidValue(_)), "{error}");
+    assert!(matches!(error, Error::InvalidClusterSize(_)), "{error}");
     for (name, config) in [
         ("plain", LaunchConfig::new(1, 1024).with_shared(48 << 10)),
         ("bounded", LaunchConfig::new(2, 128)),
@@ -124,6 +124,52 @@ fn shapes_are_checked() {
         (1u32, 2u32),
     );
     assert!(matches!(wrong, Err(Error::InvalidValue(_))));
+}
+
+/// cuBLAS asks for the active clusters of 3, 4, 5 ... blocks until the size is invalid.
+#[test]
+fn clusters_that_are_too_large_have_an_error_of_their_own() {
+    let bench = Bench::new(
+        1,
+        vec![
+            done("plain", |_| {}),
+            done("ranked", |info| info.max_cluster_rank = Some(4)),
+            done("shaped", |info| {
+                info.required_cluster = Some(Dim3::new(2, 3, 1))
+            }),
+        ],
+    );
+    let kernel = bench.kernel("plain");
+    let largest = |kernel: &Kernel| {
+        let of_size = |size: u32| {
+            let config = LaunchConfig::new(size, 128).with_cluster(size);
+            kernel.max_active_clusters(&config)
+        };
+        let valid = (1..100).take_while(|&size| of_size(size).is_ok()).last();
+        let size = valid.expect("one block");
+        let error = of_size(size + 1).expect_err("too large");
+        assert!(matches!(error, Error::InvalidClusterSize(_)), "{error}");
+        size
+    };
+    let potential = |name: &str| {
+        let config = LaunchConfig::new(1, 128).with_cluster(3);
+        let size = bench.kernel(name).max_potential_cluster_size(&config);
+        size.expect("fits")
+    };
+    assert_eq!((largest(&kernel), potential("plain")), (8, 8));
+    kernel
+        .set_attribute(A::NonPortableClusterSizeAllowed, 1)
+        .expect("settable");
+    assert_eq!((largest(&kernel), potential("plain")), (16, 16));
+    assert_eq!(
+        (largest(&bench.kernel("ranked")), potential("ranked")),
+        (4, 4)
+    );
+    assert_eq!(potential("shaped"), 6);
+    kernel
+        .set_attribute(A::RequiredClusterWidth, 5)
+        .expect("settable");
+    assert_eq!(potential("plain"), 5);
 }
 
 #[test]

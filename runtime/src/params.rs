@@ -4,6 +4,10 @@
 //! Invariant: the address of the bytes is a multiple of 16 for every alignment of the parameters,
 //! and does not change unless the [`Params`] value is moved.
 
+use std::sync::Arc;
+
+use crate::native_kernel::NativeKernel;
+
 /// Maximum size in bytes of a parameter space that needs no heap allocation. This size is
 /// sufficient for twelve pointers.
 const INLINE: usize = 96;
@@ -23,6 +27,8 @@ pub struct Params {
     /// The bytes of a parameter space that is larger than [`INLINE`], with additional bytes for the
     /// alignment.
     outer: Option<Box<[u8]>>,
+    /// The native kernel that the launch runs, if it runs one.
+    native: Option<Arc<NativeKernel>>,
 }
 
 #[derive(Debug)]
@@ -36,7 +42,26 @@ impl Params {
             len,
             inline: Inline([0; INLINE]),
             outer: (len > INLINE).then(|| vec![0; len + ALIGN].into_boxed_slice()),
+            native: None,
         }
+    }
+
+    /// Returns the parameters of a launch of a native kernel.
+    pub(crate) fn of_native(kernel: Arc<NativeKernel>) -> Params {
+        Params {
+            native: Some(kernel),
+            ..Params::zeroed(0)
+        }
+    }
+
+    /// Returns the native kernel that the launch runs.
+    pub(crate) fn native(&self) -> Option<&Arc<NativeKernel>> {
+        self.native.as_ref()
+    }
+
+    /// Removes the native kernel from the parameters and returns it.
+    pub(crate) fn take_native(&mut self) -> Option<Arc<NativeKernel>> {
+        self.native.take()
     }
 
     /// Returns the bytes.
@@ -59,10 +84,14 @@ impl Params {
     }
 
     /// Returns the parameter space as a sequence of 8-byte words. Each pointer in the parameter
-    /// space is one of these words.
+    /// space is one of these words. For a native kernel, the words are the addresses of its ranges.
     pub(crate) fn words(&self) -> Vec<u64> {
         let (words, _) = self.bytes().as_chunks::<8>();
-        words.iter().map(|&word| u64::from_le_bytes(word)).collect()
+        let words = words.iter().map(|&word| u64::from_le_bytes(word));
+        let native = self.native.iter().flat_map(|kernel| kernel.ranges());
+        words
+            .chain(native.map(|access| access.range.address))
+            .collect()
     }
 
     /// Returns the address of the bytes of the parameter space. The address is valid until the
@@ -77,6 +106,7 @@ impl Clone for Params {
         // Another allocation may need another offset for its alignment.
         let mut copy = Params::zeroed(self.len);
         copy.bytes_mut().copy_from_slice(self.bytes());
+        copy.native.clone_from(&self.native);
         copy
     }
 }

@@ -19,9 +19,10 @@ use crate::error::{Error, FaultKind, Result};
 use crate::kernel::Kernel;
 use crate::launch::LaunchConfig;
 use crate::machine::Machine;
-use crate::memory::{AddressSpace, affordable_slots};
+use crate::memory::{AddressSpace, MemoryKind, affordable_slots};
 use crate::module::Module;
 use crate::native::{Caching, PtxLoader, Request};
+use crate::native_kernel::{MemoryRange, RangeKind};
 use crate::observe::{self, ToolFailure};
 use crate::probe::Prober;
 use crate::process::check_fork;
@@ -469,6 +470,29 @@ impl Runtime {
     pub fn pointer_info(&self, address: u64) -> Option<PointerInfo> {
         check_fork().ok()?;
         self.first().ok()?.describe(address)
+    }
+
+    /// Returns the kind of the memory in `range`. A range of 0 bytes has the kind of the byte at its address.
+    ///
+    /// ```
+    /// use margay::native_kernel::{MemoryRange, RangeKind};
+    ///
+    /// let rt = margay::Runtime::new()?;
+    /// let buffer = rt.alloc::<u8>(100)?;
+    /// let address = buffer.ptr().address();
+    /// assert_eq!(rt.range_kind(MemoryRange::of(address, 100)), RangeKind::Device);
+    /// assert_eq!(rt.range_kind(MemoryRange::of(address, 101)), RangeKind::Partial);
+    /// # Ok::<(), margay::Error>(())
+    /// ```
+    pub fn range_kind(&self, range: MemoryRange) -> RangeKind {
+        let (address, bytes) = (range.address, range.bytes.max(1));
+        let space = self.machine().memory.space();
+        match space.kind_of(address, bytes, 0) {
+            Some(MemoryKind::Pinned | MemoryKind::Registered) => RangeKind::Host,
+            Some(_) => RangeKind::Device,
+            None if space.touches(address, bytes) => RangeKind::Partial,
+            None => RangeKind::Unknown,
+        }
     }
 
     fn first(&self) -> Result<&Context> {

@@ -7,6 +7,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Condvar, Mutex};
@@ -230,10 +231,33 @@ thread_local! {
     static ON_SERVICE_THREAD: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Returns whether the calling thread is a service thread. Host functions usually run on a service thread. On a service
-/// thread, calls that wait for work are not permitted, because the work may be waiting for this thread.
+/// Returns whether the calling thread is a service thread, or runs a task of a native kernel. Host functions usually run
+/// on a service thread. On such a thread, calls that wait for work are not permitted, because the work may be waiting for
+/// this thread.
 pub fn in_host_function() -> bool {
     ON_SERVICE_THREAD.get()
+}
+
+/// While a value of this type exists, [`in_host_function`] returns true on the thread that created it.
+pub(crate) struct HostFunctionGuard {
+    before: bool,
+    /// The value must stay on its thread.
+    _thread: PhantomData<*const ()>,
+}
+
+impl HostFunctionGuard {
+    pub(crate) fn begin() -> HostFunctionGuard {
+        HostFunctionGuard {
+            before: ON_SERVICE_THREAD.replace(true),
+            _thread: PhantomData,
+        }
+    }
+}
+
+impl Drop for HostFunctionGuard {
+    fn drop(&mut self) {
+        ON_SERVICE_THREAD.set(self.before);
+    }
 }
 
 #[cfg(test)]

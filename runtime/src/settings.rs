@@ -43,7 +43,7 @@ fn within(text: &str, least: u64, most: u64) -> bool {
     parse(text).is_some_and(|number| (least..=most).contains(&number))
 }
 
-static VARIABLES: [Variable; 69] = [
+static VARIABLES: [Variable; 70] = [
     row("MARGAY_WORKERS", "a number from 1 to 256", |text| {
         within(text, 1, MAX_WORKERS as u64)
     }),
@@ -237,6 +237,7 @@ static VARIABLES: [Variable; 69] = [
     }),
     row("MARGAY_QUIET", "anything", anything),
     row("MARGAY_LIBCUDA", "a file", anything),
+    row("MARGAY_CUBLAS", "nvidia", |text| text == "nvidia"),
     row("CUDA_DEVICE_ORDER", "FASTEST_FIRST, PCI_BUS_ID", |text| {
         matches!(text, "FASTEST_FIRST" | "PCI_BUS_ID")
     }),

@@ -8,10 +8,12 @@ use std::sync::Arc;
 use crate::checks::Rows;
 use crate::context::Context;
 use crate::error::{Error, Result};
+use crate::native_kernel::MemoryRange;
 use crate::observe::HostEvent;
 use crate::pointer::DevicePtr;
 use crate::process::check_fork;
 use crate::queue::{Following, Queue};
+use crate::scheduler::Run;
 use crate::task::{Dependences, Task, Work};
 
 pub use crate::queue::StreamKind;
@@ -154,7 +156,9 @@ impl Stream {
         let (queues, owner) = (&self.context.inner().queues, self.context.owner());
         let stores_past = matches!(work, Work::Marker | Work::Host(_));
         let launch = match &work {
-            Work::Launch(launch) => Some(launch.run.id()),
+            Work::Launch(launch) if self.context.machine().timeline.is_some() => {
+                Some(Arc::clone(&launch.run))
+            }
             _ => None,
         };
         let following = queues.following();
@@ -169,8 +173,8 @@ impl Stream {
         if stores_past {
             queues.store_past(&self.queue, &task);
         }
-        if let Some(launch) = launch {
-            self.launches(launch);
+        if let Some(run) = launch {
+            self.launches(&run);
         }
         task.release();
         task
@@ -187,12 +191,22 @@ impl Stream {
         }
     }
 
-    /// Records that the last work of the stream is the launch with the ID `launch`. The caller must
-    /// call this function before the launch begins.
-    pub(crate) fn launches(&self, launch: u64) {
+    /// Records that the last work of the stream is the launch `run`. The caller must call this
+    /// function before the launch begins.
+    pub(crate) fn launches(&self, run: &Run) {
+        let space = self.context.machine().memory.space();
         let queues = &self.context.inner().queues;
-        queues.after_last(&self.queue, |timeline, at, past| {
-            timeline.launched(launch, (at, past));
+        queues.after_last(&self.queue, |timeline, at, past| match run.accesses() {
+            None => timeline.launched(run.id(), (at, past)),
+            Some(accesses) => {
+                let rows = |range: MemoryRange| Rows::of(range.address, range.bytes);
+                let accesses = accesses.into_iter();
+                let accesses: Vec<_> = accesses
+                    .map(|(range, writes)| (rows(range), writes))
+                    .collect();
+                let (what, kernel) = ("the native kernel", Some(run.kernel()));
+                timeline.copied(space, (at, past), &accesses, what, kernel);
+            }
         });
     }
 
@@ -203,7 +217,7 @@ impl Stream {
         let space = self.context.machine().memory.space();
         let queues = &self.context.inner().queues;
         queues.after_last(&self.queue, |timeline, at, past| {
-            timeline.copied(space, (at, past), accesses, what);
+            timeline.copied(space, (at, past), accesses, what, None);
         });
     }
 

@@ -213,15 +213,16 @@ impl Timeline {
         }
     }
 
-    /// Records a copy or fill, and adds a finding for each of its races. `past` is the work that is
+    /// Records a copy, a fill or a launch of a native kernel, and adds a finding for each of its races. `past` is the work that is
     /// complete before the copy or fill starts. `accesses` contains the byte ranges that the copy
-    /// or fill accesses, and for each range whether it is written.
+    /// or fill accesses, and for each range whether it is written. For a native kernel, `kernel` is its name.
     pub(crate) fn copied(
         &self,
         space: &AddressSpace,
         (at, past): (Point, &Clock),
         accesses: &[(Rows, bool)],
         what: &'static str,
+        kernel: Option<&str>,
     ) {
         let Some(races) = &self.findings.shadow().races else {
             return;
@@ -229,6 +230,7 @@ impl Timeline {
         let accesses = accesses
             .iter()
             .filter(|(rows, _)| space.contains(rows.start));
+        let kernel: Option<Arc<str>> = kernel.map(Arc::from);
         let mut found = Vec::new();
         {
             let mut works = self.works.lock();
@@ -241,6 +243,7 @@ impl Timeline {
                     rows,
                     writes,
                     what,
+                    kernel: kernel.clone(),
                 };
                 let describe = |address| space.describe(address);
                 races.add_host(host, describe, |finding| found.push(finding));
@@ -341,7 +344,7 @@ mod tests {
                 depth: 1,
                 slice: 1024,
             };
-            timeline.copied(&space, (at, &past), &[(rows, true)], "a copy");
+            timeline.copied(&space, (at, &past), &[(rows, true)], "a copy", None);
         };
         for number in 0..4 * WORKS {
             copy(number % 8, 4096 * (number as u64 % 8));

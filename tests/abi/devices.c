@@ -66,7 +66,7 @@ static void properties(void) {
         CHECK(width == (size_t)value);
         EXPECT(cuDeviceGetTexture1DLinearMaxWidth(&width, 0x20, 3, i), INVALID_VALUE);
         for (int j = 0; j < i; ++j) {
-            CHECK(strcmp(names[i], names[j]) != 0);
+            CHECK(strcmp(names[i], names[j]) == 0);
             CHECK(strcmp(places[i], places[j]) != 0);
             CHECK(memcmp(&ids[i], &ids[j], sizeof ids[i]) != 0);
         }

@@ -255,6 +255,13 @@ fn signals() {
     run("signals", &[]);
 }
 
+/// Checks that a note names the library whose fault ends the process, and that no note is written if the program handles
+/// the fault.
+#[test]
+fn crash_notes() {
+    run("crash", &[]);
+}
+
 /// Checks that a copy that faults returns an error, even if the calling thread blocks the signals
 /// of faults.
 #[test]

@@ -16,6 +16,11 @@ use crate::{Outcome, exec};
 /// Pairs of a crate and a dependency whose library cargo must build, because the crate loads or embeds it.
 const BUILT: &[(&str, &str)] = &[
     ("cli", "margay-audit"),
+    ("cli", "margay-cublas"),
+    ("cli", "margay-cublas-12"),
+    ("cli", "margay-cublas-13"),
+    ("cli", "margay-cublas-lt-12"),
+    ("cli", "margay-cublas-lt-13"),
     ("cli", "margay-cupti-12"),
     ("cli", "margay-cupti-13"),
     ("cli", "margay-ffi"),
@@ -85,12 +90,32 @@ fn add_words(folder: &Path, words: &mut BTreeSet<String>) -> Outcome {
                 add_words(&path, words)?;
             }
         } else if path.extension().is_some_and(|ext| ext == "rs") {
-            let text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-            let all = text.split(|c: char| !(c.is_alphanumeric() || c == '_'));
-            words.extend(all.map(str::to_owned));
+            let text = read(&path)?;
+            add_words_of(&text, words);
+            // A file of another folder that is a module of this crate.
+            for module in named_files(&text) {
+                add_words_of(&read(&folder.join(module))?, words);
+            }
         }
     }
     Ok(())
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+fn add_words_of(text: &str, words: &mut BTreeSet<String>) {
+    let all = text.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+    words.extend(all.map(str::to_owned));
+}
+
+/// Returns the paths of the source files that attributes `#[path = "PATH"]` of a source file name. The attribute of a module
+/// in braces names a folder.
+fn named_files(text: &str) -> impl Iterator<Item = &str> {
+    text.lines()
+        .filter_map(|line| line.trim().strip_prefix("#[path = \"")?.strip_suffix("\"]"))
+        .filter(|path| path.ends_with(".rs"))
 }
 
 #[cfg(test)]
@@ -109,6 +134,12 @@ mod tests {
         let words = |text: &str| text.split(' ').map(str::to_owned).collect();
         assert_eq!(unused("x", &declared, &words("a_b c d")), [""; 0]);
         assert_eq!(unused("x", &declared, &words("a c")), ["x: a-b", "x: d"]);
+    }
+
+    #[test]
+    fn attributes_name_files_of_modules() {
+        let text = "#[path = \"../../a.rs\"]\npub mod a;\n    #[path = \"b/c.rs\"]\nmod c;\n#[path = \"../x\"]\nmod x {}\n// path = \"d.rs\"\n";
+        assert_eq!(Vec::from_iter(named_files(text)), ["../../a.rs", "b/c.rs"]);
     }
 
     #[test]

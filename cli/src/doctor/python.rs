@@ -1,4 +1,4 @@
-//! Lists the packages of a Python environment that use CUDA, and states whether they work with Margay.
+//! Finds the packages of a Python environment, and states which known clients of CUDA among them work with Margay.
 //!
 //! Installers create a folder `NAME-VERSION.dist-info` for each package. This module reads the names of these folders
 //! and not their files. Invariant: this module does not start the Python interpreter.
@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use margay_cli::input;
 use serde_json::{Value, json};
 
-use crate::output::{Outcome, Paint, Report, paint};
+use super::packages::normal_name;
+use crate::output::{Failure, Paint, paint};
 
 /// A Python package that uses CUDA and whose behaviour with Margay is known.
 struct Known {
@@ -26,7 +27,6 @@ enum Works {
     Yes,
     /// The client works under `margay run`, but not with the driver library alone.
     UnderRun,
-    Partly,
     No,
 }
 
@@ -35,7 +35,6 @@ impl Works {
         match self {
             Works::Yes => "works",
             Works::UnderRun => "works under `margay run`",
-            Works::Partly => "works in part",
             Works::No => "does not work",
         }
     }
@@ -43,7 +42,7 @@ impl Works {
     fn paint(self) -> Paint {
         match self {
             Works::Yes | Works::UnderRun => Paint::Good,
-            Works::Partly | Works::No => Paint::Bad,
+            Works::No => Paint::Bad,
         }
     }
 }
@@ -76,8 +75,9 @@ const CLIENTS: &[Known] = &[
     ),
     known(
         "jax-cuda",
-        Works::No,
-        "it looks for the device files of NVIDIA's kernel module before it calls the driver",
+        Works::UnderRun,
+        "XLA's kernels run as PTX; without `margay run`, JAX finds no device files of NVIDIA's kernel module \
+         (/dev/nvidia*) and silently computes on the CPU: check jax.default_backend()",
     ),
     known(
         "numba-cuda",
@@ -95,6 +95,12 @@ const CLIENTS: &[Known] = &[
         Works::UnderRun,
         "SourceModule starts nvcc, which must be installed",
     ),
+    known(
+        "pykeops",
+        Works::No,
+        "it silently computes on the CPU if its own search does not find CUDA's libraries and headers: check \
+         pykeops.config.gpu_available",
+    ),
     known("taichi", Works::Yes, "with arch=ti.cuda"),
     known(
         "tinygrad",
@@ -103,8 +109,13 @@ const CLIENTS: &[Known] = &[
     ),
     known(
         "torch",
-        Works::Partly,
-        "it starts, creates tensors and copies them; its own kernels are machine code only, and fail",
+        Works::UnderRun,
+        "its operators on cuda run its CPU kernels; kernels of torch.compile and of Triton run as PTX",
+    ),
+    known(
+        "torchvision",
+        Works::UnderRun,
+        "its operators on cuda run its CPU kernels",
     ),
     known(
         "triton",
@@ -176,7 +187,7 @@ fn find(name: &str, path: &Path) -> Option<PathBuf> {
 /// Returns the folders of an interpreter's packages: those of its virtual environment and, if the environment includes
 /// the system's packages, those of the installation. Without a virtual environment, returns only the folders of the
 /// installation.
-fn package_folders(interpreter: &Path) -> Vec<PathBuf> {
+pub(super) fn package_folders(interpreter: &Path) -> Vec<PathBuf> {
     let real = fs::canonicalize(interpreter).unwrap_or_else(|_| interpreter.to_owned());
     let of = |program: &Path| Some(program.parent()?.parent()?.to_owned());
     let Some(prefix) = of(interpreter) else {
@@ -215,7 +226,7 @@ fn installed(folders: &[PathBuf]) -> Vec<Installed> {
         let name = entry.file_name().into_string().ok()?;
         let (name, version) = name.strip_suffix(".dist-info")?.split_once('-')?;
         Some(Installed {
-            name: name.to_lowercase().replace(['_', '.'], "-"),
+            name: normal_name(name),
             version: version.to_owned(),
         })
     });
@@ -233,25 +244,61 @@ fn known_client(name: &str) -> Option<&'static Known> {
     })
 }
 
-/// Describes the CUDA packages of an interpreter's environment.
-pub(super) fn explain(interpreter: &Path, as_json: bool) -> Outcome {
-    let packages = installed(&package_folders(interpreter));
-    let clients: Vec<(&Installed, &Known)> = packages
-        .iter()
-        .filter_map(|package| Some((package, known_client(&package.name)?)))
-        .collect();
-    let bad = !clients.is_empty() && clients.iter().all(|(_, known)| known.works == Works::No);
-    let text = match as_json {
-        true => format!("{}\n", document(interpreter, &clients)),
-        false => page(interpreter, &clients),
+/// Returns the interpreter of the environment that `path` names: an interpreter, or the folder of an environment.
+pub(super) fn environment(path: &Path) -> Result<PathBuf, Failure> {
+    let bin = path.join("bin");
+    let found = match path.is_dir() {
+        true => ["python", "python3"]
+            .map(|name| bin.join(name))
+            .into_iter()
+            .find(|file| file.exists()),
+        false => interpreter(path),
     };
-    Ok(Report {
-        text,
-        status: u8::from(bad),
+    found.ok_or_else(|| {
+        format!(
+            "{} is neither a Python interpreter nor an environment",
+            path.display()
+        )
+        .into()
     })
 }
 
-fn document(interpreter: &Path, clients: &[(&Installed, &Known)]) -> Value {
+/// The known clients of an environment.
+pub(super) struct Clients {
+    interpreter: PathBuf,
+    clients: Vec<(Installed, &'static Known)>,
+}
+
+impl Clients {
+    /// Reads the packages in the folders of an interpreter.
+    pub(super) fn read(interpreter: &Path, folders: &[PathBuf]) -> Clients {
+        let packages = installed(folders).into_iter();
+        let clients = packages.filter_map(|package| {
+            let known = known_client(&package.name)?;
+            Some((package, known))
+        });
+        Clients {
+            interpreter: interpreter.to_owned(),
+            clients: clients.collect(),
+        }
+    }
+
+    /// Returns whether there are clients and none of them works.
+    pub(super) fn none_works(&self) -> bool {
+        let works = |(_, known): &(_, &Known)| known.works != Works::No;
+        !self.clients.is_empty() && !self.clients.iter().any(works)
+    }
+
+    pub(super) fn to_json(&self) -> Value {
+        document(&self.interpreter, &self.clients)
+    }
+
+    pub(super) fn text(&self) -> String {
+        page(&self.interpreter, &self.clients)
+    }
+}
+
+fn document(interpreter: &Path, clients: &[(Installed, &Known)]) -> Value {
     let clients = clients.iter().map(|(package, known)| {
         json!({
             "package": package.name,
@@ -266,7 +313,7 @@ fn document(interpreter: &Path, clients: &[(&Installed, &Known)]) -> Value {
     })
 }
 
-fn page(interpreter: &Path, clients: &[(&Installed, &Known)]) -> String {
+fn page(interpreter: &Path, clients: &[(Installed, &Known)]) -> String {
     let head = paint("interpreter", Paint::Heading);
     let mut text = format!("{head} {}\n", interpreter.display());
     for (package, known) in clients {
@@ -289,9 +336,9 @@ mod tests {
     fn clients_are_known_by_their_packages() {
         let works = |name| known_client(name).map(|known| known.works.text());
         assert_eq!(works("cupy-cuda13x"), Some("works under `margay run`"));
-        assert_eq!(works("torch"), Some("works in part"));
-        assert_eq!(works("torchvision"), None);
-        assert_eq!(works("jax-cuda12-plugin"), Some("does not work"));
+        assert_eq!(works("torch"), Some("works under `margay run`"));
+        assert_eq!(works("torch-geometric"), None);
+        assert_eq!(works("jax-cuda12-plugin"), Some("works under `margay run`"));
         assert_eq!(works("numpy"), None);
     }
 
@@ -317,8 +364,11 @@ mod tests {
         fs::write(&script, format!("#!{}/bin/python\n", folder.display())).unwrap();
         let interpreter = interpreter(&script).unwrap();
         assert_eq!(interpreter, folder.join("bin/python"));
-        let report = explain(&interpreter, true).unwrap();
-        let document: Value = serde_json::from_str(&report.text).unwrap();
+        assert_eq!(environment(&folder).unwrap(), interpreter);
+        assert!(environment(&packages).is_err());
+        let clients = Clients::read(&interpreter, &package_folders(&interpreter));
+        assert!(!clients.none_works());
+        let document = clients.to_json();
         assert_eq!(document["clients"].as_array().unwrap().len(), 1);
         assert_eq!(document["clients"][0]["package"], "warp-lang");
         assert_eq!(document["clients"][0]["version"], "1.19.0");

@@ -51,9 +51,14 @@ macro_rules! libraries {
 }
 
 libraries! {
+    "libcublas_12.so" margay_held_cublas_12 margay_held_cublas_12_end;
+    "libcublas_13.so" margay_held_cublas_13 margay_held_cublas_13_end;
+    "libcublaslt_12.so" margay_held_cublaslt_12 margay_held_cublaslt_12_end;
+    "libcublaslt_13.so" margay_held_cublaslt_13 margay_held_cublaslt_13_end;
     "libcupti_12.so" margay_held_cupti_12 margay_held_cupti_12_end;
     "libcupti_13.so" margay_held_cupti_13 margay_held_cupti_13_end;
     "libgpuocelot.so" margay_held_ocelot margay_held_ocelot_end;
+    "libmargay_cublas.so" margay_held_cublas margay_held_cublas_end;
     "libmargay_audit.so" margay_held_audit margay_held_audit_end;
     "libnvidia_ml.so" margay_held_nvml margay_held_nvml_end;
     "libcuda.so" margay_held_cuda margay_held_cuda_end;

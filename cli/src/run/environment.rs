@@ -1,7 +1,7 @@
 //! The environment variables that `margay run` sets so that each client produces PTX.
 //!
 //! Variables that the user has set stay unchanged, with these exceptions: the variables that name Triton's assemblers
-//! or a CUDA toolkit are replaced, and `LD_AUDIT` and `GLIBC_TUNABLES` get additional entries. Clients get separate
+//! or a CUDA toolkit are replaced, and `LD_AUDIT`, `GLIBC_TUNABLES` and `PYTHONPATH` get additional entries. Clients get separate
 //! folders for caches of compiled code. Runs with Margay and runs on a GPU must not share a cache, because the keys of
 //! these caches do not distinguish GPU machine code from the PTX that replaces it.
 
@@ -69,6 +69,8 @@ pub(crate) fn variables(
     audit: Option<&Path>,
 ) -> Vec<(&'static str, OsString)> {
     let mut variables: Vec<(&'static str, OsString)> = Vec::new();
+    let python = folder.python();
+    variables.push(("PYTHONPATH", joined(python.as_os_str(), "PYTHONPATH")));
     for name in TRITON_ASSEMBLERS {
         variables.push((name, folder.ptxas().into()));
     }

@@ -4,7 +4,10 @@
 //! ```text
 //! libcuda.so.1  libcuda.so  libnvidia-ml.so.1  libnvidia-ml.so  libgpuocelot.so    links to Margay's libraries
 //! libcupti.so.12  libcupti.so.13                                                   links to Margay's libraries
+//! libcublas.so.12  libcublas.so.13  libcublasLt.so.12  libcublasLt.so.13           the same, unless MARGAY_CUBLAS=nvidia
 //! bin/ptxas, bin/nvidia-smi                                                        scripts that start this program
+//! python/       the Python package that PyTorch and JAX load (`python`)
+//! jax/          folders of links that the package makes for JAX (`margay.jax.toolkit`)
 //! toolkit/      if a CUDA toolkit is installed: links to its files, except bin/nvcc and bin/ptxas
 //! ```
 //!
@@ -25,7 +28,17 @@ const LIBRARIES: &[(&str, &[&str])] = &[
     ("libgpuocelot.so", &["libgpuocelot.so"]),
     ("libcupti_12.so", &["libcupti.so.12"]),
     ("libcupti_13.so", &["libcupti.so.13"]),
+    ("libcublas_12.so", &["libcublas.so.12"]),
+    ("libcublas_13.so", &["libcublas.so.13"]),
+    ("libcublaslt_12.so", &["libcublasLt.so.12"]),
+    ("libcublaslt_13.so", &["libcublasLt.so.13"]),
 ];
+
+/// Whether the user wants NVIDIA's libraries of a file.
+fn keeps_nvidias(file: &str) -> bool {
+    file.starts_with("libcublas")
+        && std::env::var_os("MARGAY_CUBLAS").is_some_and(|value| value == "nvidia")
+}
 
 /// The tools that `margay run` replaces.
 const TOOLS: [&str; 2] = ["ptxas", "nvcc"];
@@ -46,7 +59,7 @@ impl Folder {
         own_folder(&base, user)?;
         let program = fs::canonicalize(std::env::current_exe()?)?;
         let mut key = DefaultHasher::new();
-        (library, &program, toolkit).hash(&mut key);
+        (library, &program, toolkit, keeps_nvidias("libcublas")).hash(&mut key);
         let path = base.join(format!("{:016x}", key.finish()));
         own_folder(&path, user)?;
         for name in ["libcuda.so.1", "libcuda.so"] {
@@ -55,7 +68,8 @@ impl Folder {
         for (file, names) in LIBRARIES {
             let target = library.with_file_name(file);
             for name in *names {
-                place(target.exists().then_some(&target), &path.join(name))?;
+                let wanted = target.exists() && !keeps_nvidias(file);
+                place(wanted.then_some(&target), &path.join(name))?;
             }
         }
         let bin = path.join("bin");
@@ -63,6 +77,7 @@ impl Folder {
         for tool in ["ptxas", "nvidia-smi"] {
             stand_in(&program, tool, &bin.join(tool))?;
         }
+        super::python::write(&path.join("python"), user)?;
         let mirrored =
             toolkit.map(|toolkit| mirror(toolkit, &path.join("toolkit"), &program, user));
         Ok(Folder {
@@ -81,6 +96,11 @@ impl Folder {
     pub(crate) fn tools(&self) -> Vec<PathBuf> {
         let toolkit = self.toolkit.iter().map(|toolkit| toolkit.join("bin"));
         toolkit.chain([self.path.join("bin")]).collect()
+    }
+
+    /// Returns the path of the folder to add to `PYTHONPATH`.
+    pub(crate) fn python(&self) -> PathBuf {
+        self.path.join("python")
     }
 
     /// Returns the path of the script that replaces NVIDIA's assembler.
@@ -136,6 +156,11 @@ fn stand_in(program: &Path, tool: &str, at: &Path) -> io::Result<()> {
             "the program's path is not UTF-8",
         )
     })?;
+    write(&text, at, 0o700)
+}
+
+/// Makes `at` a file that contains `text`. If it does not, the file is replaced atomically by one with the mode `mode`.
+pub(super) fn write(text: &str, at: &Path, mode: u32) -> io::Result<()> {
     if fs::read_to_string(at).is_ok_and(|found| found == text) && !at.is_symlink() {
         return Ok(());
     }
@@ -144,7 +169,7 @@ fn stand_in(program: &Path, tool: &str, at: &Path) -> io::Result<()> {
     let mut file = fs::OpenOptions::new()
         .write(true)
         .create_new(true)
-        .mode(0o700)
+        .mode(mode)
         .open(&fresh)?;
     file.write_all(text.as_bytes())?;
     drop(file);

@@ -3,34 +3,38 @@
 //! No public header describes these tables. Their layout was observed from outside the driver. A table is an array of
 //! words. The first word is the size in bytes, and the other words are function pointers. The table of context-local
 //! storage has no size word, and its last word is null. A slot of unknown purpose contains a function that warns and
-//! returns `NOT_SUPPORTED`.
+//! returns `NOT_SUPPORTED` (`unknown`). Some callers ignore the size, so such functions also follow each table.
 //!
 //! Invariant: the addresses of the tables and of their functions never change, and are inside this library.
 
 #[cfg(feature = "export-table-integrity")]
 mod integrity;
 mod modules;
+mod native;
+mod unknown;
 
 use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_void};
 use std::ptr::{self, null};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use margay::Runtime;
 
 use crate::activity;
 use crate::context_storage as storage;
-use crate::convert::{FromAbi, In, OptOut, Out};
+use crate::convert::{FromAbi, In, OptOut, Out, read_array};
 use crate::guard::{self, Call, DefaultStream, ERROR_LOG_SWITCH};
-use crate::handles::handle_of;
+use crate::handles::{
+    ContextOrCurrent, STREAM_LEGACY, STREAM_PER_THREAD, current_handle, handle_of, streams,
+};
 use crate::jit_options::JitOptions;
 use crate::result::{CuResult, Served};
 use crate::serve::load_at;
-use crate::types::{CUcontext, CUmodule, CUuuid};
+use crate::types::{CUcontext, CUmodule, CUstream, CUuuid};
 
-/// An array of words that other libraries read.
+/// An array of words that other libraries read. The table has `WORDS` words; the words after it are slots of unknown
+/// purpose.
 #[repr(C)]
-struct Table<const WORDS: usize>([*const c_void; WORDS]);
+struct Table<const WORDS: usize>([*const c_void; unknown::SLOTS]);
 
 // SAFETY: a table is never written, and its functions are callable from any thread.
 unsafe impl<const WORDS: usize> Sync for Table<WORDS> {}
@@ -39,18 +43,13 @@ impl<const WORDS: usize> Table<WORDS> {
     /// Creates the table that has index `TABLE` in [`TABLES`]. The first word is the table's size in bytes, and the
     /// other words are slots of unknown purpose.
     const fn sized<const TABLE: usize>() -> Table<WORDS> {
-        let unknown = unknown_slots::<TABLE>();
-        let mut words = [ptr::null(); WORDS];
+        let mut words = unknown::slots::<TABLE>();
         words[0] = ptr::without_provenance(WORDS * size_of::<usize>());
-        let mut index = 1;
-        while index < WORDS {
-            words[index] = unknown[index];
-            index += 1;
-        }
         Table(words)
     }
 
     const fn slot(mut self, index: usize, function: *const c_void) -> Table<WORDS> {
+        assert!(index < WORDS);
         self.0[index] = function;
         self
     }
@@ -63,7 +62,10 @@ impl<const WORDS: usize> Table<WORDS> {
 pub(crate) fn get_export_table(_: &Call, table: Out<*const c_void>, id: In<CUuuid>) -> Served {
     let found = find(&id.0.bytes);
     table.set(found.unwrap_or(std::ptr::null()));
-    found.map(|_| ()).ok_or(CuResult::INVALID_VALUE)
+    found.map(|_| ()).ok_or_else(|| {
+        unknown::warn_of_table(&id.0.bytes);
+        CuResult::INVALID_VALUE
+    })
 }
 
 /// Returns the address of the table with the identifier `id`; `None` if there is no such table.
@@ -75,7 +77,7 @@ fn find(id: &[u8; 16]) -> Option<*const c_void> {
 type TableOf = fn() -> *const c_void;
 
 /// The tables with their identifiers, in the byte order of `CUuuid`.
-static TABLES: [([u8; 16], TableOf); 10] = [
+static TABLES: [([u8; 16], TableOf); 11] = [
     (
         0x6bd5fb6c_5bf4_e74a_8987_d93912fd9df9_u128.to_be_bytes(),
         || CUDART_INTERFACE.start(),
@@ -106,13 +108,14 @@ static TABLES: [([u8; 16], TableOf); 10] = [
     ),
     (
         0x21318c60_9714_3248_8ca6_41ff7324c8f2_u128.to_be_bytes(),
-        || NEVER_CALLED.start(),
+        || DESCRIPTIONS.start(),
     ),
     (
         0x6e163fbe_b958_444d_835c_e182aff1991e_u128.to_be_bytes(),
         || MODULE_FUNCTIONS.start(),
     ),
     (margay_activity::interface::TABLE, activity::start),
+    (native::ID, || native::NATIVE_KERNELS.start()),
 ];
 
 static CUDART_INTERFACE: Table<13> = Table::sized::<0>()
@@ -127,14 +130,13 @@ static CALLBACK_HOOKS: Table<7> = Table::sized::<1>()
     .slot(2, runtime_callback_flags as *const c_void)
     .slot(6, more_callback_flags as *const c_void);
 
-static TOOLS_TLS: Table<4> = Table::sized::<2>();
+static TOOLS_TLS: Table<4> = Table::sized::<2>().slot(2, current_context as *const c_void);
 
-static CONTEXT_LOCAL_STORAGE: Table<4> = Table([
-    storage_put as *const c_void,
-    storage_delete as *const c_void,
-    storage_get as *const c_void,
-    null(),
-]);
+static CONTEXT_LOCAL_STORAGE: Table<4> = Table::sized::<3>()
+    .slot(0, storage_put as *const c_void)
+    .slot(1, storage_delete as *const c_void)
+    .slot(2, storage_get as *const c_void)
+    .slot(3, null());
 
 static INTEGRITY_CHECK: Table<3> = Table::sized::<4>().slot(1, integrity_check as *const c_void);
 
@@ -146,68 +148,16 @@ static ERROR_LOG: Table<3> = Table::sized::<6>()
     .slot(1, log_error as *const c_void)
     .slot(2, switch_error_log as *const c_void);
 
-/// A table that callers request, but whose functions they do not call.
-static NEVER_CALLED: Table<8> = Table::sized::<7>();
+/// A table of functions that describe contexts and streams. Runtimes request it and do not call its functions. cuBLAS
+/// calls three slots. It passes the value that it got from [`current_context`] as the first argument.
+static DESCRIPTIONS: Table<64> = Table::sized::<7>()
+    .slot(4, context_id as *const c_void)
+    .slot(39, stream_id as *const c_void)
+    .slot(51, stream_of as *const c_void);
 
 /// A table with functions of modules, which cuFFT requests.
 static MODULE_FUNCTIONS: Table<8> =
     Table::sized::<8>().slot(7, modules::each_function as *const c_void);
-
-/// The number of words of the longest table.
-const LONGEST: usize = 13;
-
-/// Returns, for each slot index, the function that a slot of table `TABLE` contains if the purpose
-/// of the slot is unknown.
-const fn unknown_slots<const TABLE: usize>() -> [*const c_void; LONGEST] {
-    [
-        unknown_slot::<TABLE, 0> as *const c_void,
-        unknown_slot::<TABLE, 1> as *const c_void,
-        unknown_slot::<TABLE, 2> as *const c_void,
-        unknown_slot::<TABLE, 3> as *const c_void,
-        unknown_slot::<TABLE, 4> as *const c_void,
-        unknown_slot::<TABLE, 5> as *const c_void,
-        unknown_slot::<TABLE, 6> as *const c_void,
-        unknown_slot::<TABLE, 7> as *const c_void,
-        unknown_slot::<TABLE, 8> as *const c_void,
-        unknown_slot::<TABLE, 9> as *const c_void,
-        unknown_slot::<TABLE, 10> as *const c_void,
-        unknown_slot::<TABLE, 11> as *const c_void,
-        unknown_slot::<TABLE, 12> as *const c_void,
-    ]
-}
-
-/// The function of a slot of unknown purpose. It warns once for each slot, with the table's identifier.
-extern "C" fn unknown_slot<const TABLE: usize, const SLOT: usize>() -> CuResult {
-    static CALL: Call = Call::new("an unknown slot of an export table", DefaultStream::Legacy);
-    guard::enter(&CALL, &[], || {
-        warn_of_slot(TABLE, SLOT);
-        Err(CuResult::NOT_SUPPORTED)
-    })
-}
-
-fn warn_of_slot(table: usize, slot: usize) {
-    static TOLD: [AtomicU32; TABLES.len()] = [const { AtomicU32::new(0) }; TABLES.len()];
-    let (Some((id, _)), Some(told)) = (TABLES.get(table), TOLD.get(table)) else {
-        return;
-    };
-    let bit = 1 << slot;
-    if told.fetch_or(bit, Ordering::Relaxed) & bit == 0 {
-        guard::warn(format_args!(
-            "slot {slot} of the export table {} has no known meaning; calls of it return \
-             CUDA_ERROR_NOT_SUPPORTED",
-            identifier(id)
-        ));
-    }
-}
-
-/// Formats the identifier of a table as text.
-fn identifier(id: &[u8; 16]) -> String {
-    let digits = |range: std::ops::Range<usize>| -> String {
-        id[range].iter().map(|byte| format!("{byte:02x}")).collect()
-    };
-    let parts = [0..4, 4..6, 6..8, 8..10, 10..16].map(digits);
-    parts.join("-")
-}
 
 /// Declares the functions of slots: C functions with panic guard, argument conversion and trace.
 macro_rules! slots {
@@ -285,6 +235,42 @@ slots! {
         Ok(())
     }
 
+    /// Returns the current context, or 0 if none is current. cuBLAS passes the value to the functions of
+    /// [`DESCRIPTIONS`] and does not use it otherwise.
+    current_context "TOOLS_TLS[2]" (context: *mut CUcontext) {
+        let context: Out<CUcontext> = context;
+        context.set(current_handle()?);
+        Ok(())
+    }
+
+    /// Returns a number of the context that no other context has. cuBLAS accepts every number.
+    context_id "DESCRIPTIONS[4]" (context: CUcontext, id: *mut u64) {
+        let (context, id): (ContextOrCurrent, Out<u64>) = (context, id);
+        id.set(context.0.id());
+        Ok(())
+    }
+
+    /// Returns a number of a stream that no other stream has. `stream` is a value that [`stream_of`] has returned. cuBLAS
+    /// accepts every number.
+    stream_id "DESCRIPTIONS[39]" (context: CUcontext, stream: CUstream, id: *mut u64) {
+        let (context, id): (ContextOrCurrent, Out<u64>) = (context, id);
+        let stream: CUstream = stream;
+        id.set(stream_in(&context.0, stream)?.id());
+        Ok(())
+    }
+
+    /// Returns the value that stands for a stream in calls of [`stream_id`]: its handle. Handle 0 is the legacy stream.
+    stream_of "DESCRIPTIONS[51]" (context: CUcontext, stream: CUstream, out: *mut CUstream) {
+        let (context, out): (ContextOrCurrent, Out<CUstream>) = (context, out);
+        let stream: CUstream = stream;
+        stream_in(&context.0, stream)?;
+        out.set(match stream.0 {
+            0 => CUstream(STREAM_LEGACY),
+            _ => stream,
+        });
+        Ok(())
+    }
+
     check_context "CONTEXT_CHECKS[2]" (
         context: CUcontext, first: *mut u32, second: *mut *mut c_void
     ) {
@@ -308,6 +294,22 @@ slots! {
 
     integrity_check "INTEGRITY_CHECK[1]" (version: u32, seconds: u64, answer: *mut [u64; 2]) {
         answer_integrity(version, seconds, &answer)
+    }
+}
+
+/// Returns a stream of `context`.
+///
+/// # Errors
+/// Returns `INVALID_HANDLE` if the context has no such stream.
+fn stream_in(context: &margay::Context, stream: CUstream) -> Result<margay::Stream, CuResult> {
+    match stream.0 {
+        0 | STREAM_LEGACY => Ok(context.legacy_stream()),
+        STREAM_PER_THREAD => Ok(context.per_thread_stream()),
+        handle => {
+            let found = streams().get(handle);
+            let found = found.filter(|stream| stream.context() == context);
+            found.ok_or(CuResult::INVALID_HANDLE)
+        }
     }
 }
 

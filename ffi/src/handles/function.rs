@@ -228,6 +228,33 @@ pub(crate) fn module_function_handle(
     Ok(CUfunction(handle))
 }
 
+/// Returns a handle of a native kernel, which belongs to no module. Every call for the same kernel returns the same handle
+/// until the context of the kernel is reset.
+pub(crate) fn native_handle(kernel: &Kernel) -> Option<CUfunction> {
+    let same = |known: &Function| matches!(&**known, FunctionObject::Loaded { kernel: held, .. } if held == kernel);
+    if let Some(known) = functions().find(same) {
+        return Some(CUfunction(known));
+    }
+    // A name can contain a NUL.
+    let name = kernel.name().replace('\0', " ");
+    let function = FunctionObject::Loaded {
+        kernel: kernel.clone(),
+        module: Weak::new(),
+        name: c_name(&name).ok()?,
+    };
+    functions().insert(Arc::new(function)).map(CUfunction)
+}
+
+/// Invalidates the handles of a context's native kernels.
+pub(super) fn forget_natives_of(context: &Context) {
+    functions().remove_where(|known| match &**known {
+        FunctionObject::Loaded { kernel, module, .. } => {
+            module.strong_count() == 0 && kernel.module().context() == context
+        }
+        FunctionObject::OfLibrary { .. } => false,
+    });
+}
+
 /// Returns the handle of the library's kernel called `name`. Every call for the same kernel returns
 /// the same handle.
 pub(crate) fn kernel_handle(object: &Arc<LibraryObject>, name: &str) -> Result<CUkernel, CuResult> {

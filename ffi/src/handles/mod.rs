@@ -35,7 +35,7 @@ pub(crate) use context::{
 };
 pub(crate) use function::{
     Function, FunctionObject, LibraryObject, ModuleObject, functions, kernel_handle,
-    library_handle, library_module_handle, module_function_handle,
+    library_handle, library_module_handle, module_function_handle, native_handle,
 };
 pub(crate) use graph::{
     all_graphs, disown_graph, graph, graph_execs, graph_handle, is_own_graph, node, node_handle,
@@ -136,4 +136,5 @@ pub(crate) fn forget_objects_of(context: &margay::Context) {
     for module in modules().remove_where(|module| module.module.context() == context) {
         module.forget_functions();
     }
+    function::forget_natives_of(context);
 }

@@ -20,7 +20,7 @@ pub const CONTAINER_HEADER_LEN: usize = 16;
 pub const MAX_CONTAINER: u64 = 1 << 36;
 
 /// Size in bytes of the fixed part of an entry's header.
-const ENTRY_HEADER_LEN: u64 = 64;
+pub const ENTRY_HEADER_LEN: usize = 64;
 
 /// The kind of an entry's payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -95,7 +95,7 @@ impl EntryFlags {
 }
 
 /// The description of an entry, without the payload.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct EntryInfo {
     /// The kind of the payload.
     pub kind: EntryKind,
@@ -122,6 +122,19 @@ impl EntryInfo {
             _ => "",
         };
         format!("sm_{}{suffix}", self.sm)
+    }
+
+    /// Returns whether a GPU with the compute capability `capability` (86 means 8.6) accepts the payload. PTX runs on its
+    /// architecture and on later ones, a cubin on later ones with the same major number. If the payload was compiled for
+    /// one architecture (`sm_90a`) or one family (`sm_100f`), it runs only there.
+    pub fn runs_on(&self, capability: u32) -> bool {
+        let one_architecture = self.flags.arch_specific();
+        let one_generation = self.flags.family() || self.kind != EntryKind::Ptx;
+        match (one_architecture, one_generation) {
+            (true, _) => self.sm == capability,
+            (_, true) => self.sm <= capability && self.sm / 10 == capability / 10,
+            _ => self.sm <= capability,
+        }
     }
 
     /// Whether the payload was compiled for linking with other device code (`nvcc -rdc=true`).
@@ -228,6 +241,34 @@ impl<'a> Entry<'a> {
     }
 }
 
+/// The fixed part of an entry's header. With it, a caller can list the entries of a fat binary without loading their
+/// payloads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EntryHead {
+    /// The description of the entry, without `source_name` and `options`.
+    pub info: EntryInfo,
+    /// Number of bytes from the start of the header to the next entry, at least [`ENTRY_HEADER_LEN`].
+    pub len: u64,
+}
+
+impl EntryHead {
+    /// Reads the header whose first bytes are `bytes`. `len` can point past the end of the fat binary.
+    pub fn parse(bytes: &[u8; ENTRY_HEADER_LEN]) -> Result<Self, ImageError> {
+        let at = 0;
+        let raw = RawEntry::read(Bytes(bytes)).ok_or(ImageError::Truncated {
+            what: "entry header",
+            at,
+            needed: ENTRY_HEADER_LEN as u64,
+            have: bytes.len() as u64,
+        })?;
+        raw.check_header(at)?;
+        Ok(EntryHead {
+            len: raw.header.saturating_add(raw.payload),
+            info: raw.info(),
+        })
+    }
+}
+
 /// A parsed fat binary.
 #[derive(Clone, Debug, Default)]
 pub struct Container<'a> {
@@ -327,6 +368,30 @@ impl RawEntry {
             uncompressed: b.u64(56)?,
         })
     }
+
+    /// Returns an error if the entry at offset `at` declares a header that is too small.
+    fn check_header(&self, at: u64) -> Result<(), ImageError> {
+        if self.header >= ENTRY_HEADER_LEN as u64 {
+            return Ok(());
+        }
+        Err(ImageError::Field {
+            what: "entry header size",
+            at,
+            value: self.header,
+        })
+    }
+
+    /// Returns the description of the entry, without the texts in the header extension.
+    fn info(&self) -> EntryInfo {
+        EntryInfo {
+            kind: EntryKind::from_code(self.kind),
+            sm: self.sm,
+            version: self.version,
+            flags: EntryFlags(self.flags),
+            source_name: None,
+            options: None,
+        }
+    }
 }
 
 /// Parses the entry at offset `at`. Returns the entry and the number of bytes from `at` to the next
@@ -339,14 +404,9 @@ fn parse_entry(bytes: Bytes<'_>, at: u64) -> Result<(Entry<'_>, u64), ImageError
         needed,
         have: rest.len() as u64,
     };
-    let raw = RawEntry::read(Bytes(rest)).ok_or_else(|| cut("entry header", ENTRY_HEADER_LEN))?;
-    if raw.header < ENTRY_HEADER_LEN {
-        return Err(ImageError::Field {
-            what: "entry header size",
-            at,
-            value: raw.header,
-        });
-    }
+    let needed = ENTRY_HEADER_LEN as u64;
+    let raw = RawEntry::read(Bytes(rest)).ok_or_else(|| cut("entry header", needed))?;
+    raw.check_header(at)?;
     let total = raw.header.saturating_add(raw.payload);
     let header = Bytes(rest)
         .slice(0, raw.header)
@@ -354,8 +414,8 @@ fn parse_entry(bytes: Bytes<'_>, at: u64) -> Result<(Entry<'_>, u64), ImageError
     let payload = Bytes(rest)
         .slice(raw.header, raw.payload)
         .ok_or_else(|| cut("entry", total))?;
-    let flags = EntryFlags(raw.flags);
-    let codec = (raw.compressed != 0).then(|| flags.codec());
+    let info = raw.info();
+    let codec = (raw.compressed != 0).then(|| info.flags.codec());
     let stored = match codec {
         None => payload,
         Some(_) => Bytes(payload)
@@ -366,14 +426,10 @@ fn parse_entry(bytes: Bytes<'_>, at: u64) -> Result<(Entry<'_>, u64), ImageError
                 value: raw.compressed,
             })?,
     };
-    let kind = EntryKind::from_code(raw.kind);
     let info = EntryInfo {
-        kind,
-        sm: raw.sm,
-        version: raw.version,
-        flags,
         source_name: string_at(header, raw.name, raw.name_len),
-        options: options_text(header, raw.options, kind),
+        options: options_text(header, raw.options, info.kind),
+        ..info
     };
     Ok((
         Entry {

@@ -35,8 +35,8 @@ pub use elf::{
 };
 pub use error::{Cubin, Found, ImageError, ImageFault};
 pub use fatbin::{
-    CONTAINER_HEADER_LEN, CONTAINER_MAGIC, Container, Entry, EntryFlags, EntryInfo, EntryKind,
-    MAX_CONTAINER, container_len,
+    CONTAINER_HEADER_LEN, CONTAINER_MAGIC, Container, ENTRY_HEADER_LEN, Entry, EntryFlags,
+    EntryHead, EntryInfo, EntryKind, MAX_CONTAINER, container_len,
 };
 pub use linked::{calls_device_runtime, join};
 pub use select::{Selection, choose, select_ptx};

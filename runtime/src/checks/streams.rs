@@ -1,6 +1,8 @@
 //! Races between work of different streams: races of launches with copies and fills of the host,
 //! and races between copies and fills.
 
+use std::sync::Arc;
+
 use super::finding::{Access, Finding, Other};
 use super::kind::Kind;
 use super::shadow::SiteInfo;
@@ -25,6 +27,18 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
+    /// Returns one row of `bytes` bytes at `start`.
+    pub(crate) fn of(start: u64, bytes: u64) -> Rows {
+        Rows {
+            start,
+            width: bytes,
+            height: 1,
+            pitch: bytes,
+            depth: 1,
+            slice: 0,
+        }
+    }
+
     /// Returns the address and the length of each row. Contiguous rows are returned as one row.
     pub(crate) fn each(&self) -> impl Iterator<Item = (u64, u64)> {
         let rows = *self;
@@ -63,7 +77,7 @@ impl Rows {
     }
 }
 
-/// An access of a copy or a fill.
+/// An access of a copy, a fill or a native kernel.
 #[derive(Clone, Debug)]
 pub(crate) struct HostAccess {
     /// The ID of the copy or fill.
@@ -74,6 +88,8 @@ pub(crate) struct HostAccess {
     pub(crate) writes: bool,
     /// The name of this kind of operation in reports.
     pub(crate) what: &'static str,
+    /// The name of the native kernel; `None` for copies and fills.
+    pub(crate) kernel: Option<Arc<str>>,
 }
 
 impl HostAccess {
@@ -108,7 +124,9 @@ impl HostAccess {
         other: &HostAccess,
         (address, allocation): (u64, Option<String>),
     ) -> Finding {
-        self.race(other.access(), address, allocation)
+        let mut finding = self.race(other.access(), address, allocation);
+        finding.kernel = other.kernel.as_deref().map(str::to_owned);
+        finding
     }
 
     fn race(&self, access: Access, address: u64, allocation: Option<String>) -> Finding {
@@ -118,13 +136,15 @@ impl HostAccess {
             self.access().title()
         );
         let mut finding = Finding::new(Kind::Race, text);
-        finding.explanation = Some(format!("the other access belongs to {}", self.what));
+        let kernel = self.kernel.as_deref();
+        let name = kernel.map_or_else(String::new, |name| format!(" {name}"));
+        finding.explanation = Some(format!("the other access belongs to {}{name}", self.what));
         finding.access = Some(access);
         finding.space = Some("__global__");
         finding.address = Some(address);
         finding.allocation = allocation;
         finding.other = Some(Box::new(Other {
-            kernel: None,
+            kernel: kernel.map(str::to_owned),
             place: Place::default(),
             access: self.access(),
             thread: None,

@@ -61,9 +61,10 @@ impl Device {
         self.machine.number(self.ordinal)
     }
 
-    /// Returns the name: the configured name, followed by the device's number if there are several devices.
+    /// Returns the name. All devices have the same name, as GPUs of one model do: XLA runs a program for several devices
+    /// only on devices with the same name.
     pub fn name(&self) -> String {
-        self.machine.config.name_of(self.number())
+        self.machine.config.name.clone()
     }
 
     /// Returns the UUID. It depends only on the device's number.

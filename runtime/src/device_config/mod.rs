@@ -80,15 +80,6 @@ impl DeviceConfig {
             .unwrap_or_else(|| default_device_memory(self.devices))
     }
 
-    /// Returns the name of the device with a number: the configured name, followed by the number if there are several
-    /// devices.
-    pub fn name_of(&self, number: i32) -> String {
-        match self.devices {
-            1 => self.name.clone(),
-            _ => format!("{} #{number}", self.name),
-        }
-    }
-
     /// Returns the numbers of the devices that programs see, by ordinal.
     pub fn visible_devices(&self) -> Vec<u32> {
         visible_devices::numbers(self.visible.as_deref(), self.devices)

@@ -4,6 +4,7 @@
 mod arrays;
 mod events;
 mod graphs;
+mod natives;
 
 use std::sync::Arc;
 

@@ -1,14 +1,14 @@
-//! The registry of generated code, which maps a program counter to the owner of the code. Signal handlers can read the
-//! registry.
+//! The registry of generated code, which maps a program counter to the owner of the code, and the registry of the stacks
+//! of workers. Signal handlers can read both registries.
 //!
-//! The registry is a linked list of arrays of slots (`Chunk`). The arrays are never freed; empty slots are reused. A
+//! A registry is a linked list of arrays of slots (`Chunk`). The arrays are never freed; empty slots are reused. A
 //! lookup takes no lock and allocates nothing, so it works in any signal handler. A lookup is a linear scan, which is
 //! fast enough for one lookup per fault.
 //!
 //! Invariant: if the `version` of a slot is odd or changes during a read, the slot is being
 //! written, and readers skip the slot. A reader never skips the slot of code that runs on its own
 //! thread, because code is registered before any thread runs it, and stays registered as long as a
-//! thread runs it.
+//! thread runs it. The same holds for the stack of the thread.
 
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
 
@@ -99,8 +99,16 @@ impl Chunk {
     }
 }
 
-static FIRST: Chunk = Chunk::new();
-static WRITE: Mutex<()> = Mutex::new(());
+/// A list of address ranges.
+struct Registry {
+    first: Chunk,
+    write: Mutex<()>,
+}
+
+/// The ranges of generated code.
+static CODE: Registry = Registry::new();
+/// The stacks of workers, with their guards.
+static STACKS: Registry = Registry::new();
 
 const EMPTY: CodeRange = CodeRange {
     start: 0,
@@ -108,59 +116,97 @@ const EMPTY: CodeRange = CodeRange {
     owner: 0,
 };
 
+impl Registry {
+    const fn new() -> Registry {
+        Registry {
+            first: Chunk::new(),
+            write: Mutex::new(()),
+        }
+    }
+
+    fn register(&'static self, start: u64, len: usize, owner: u64) {
+        if len == 0 {
+            return;
+        }
+        let range = CodeRange {
+            start,
+            end: start.saturating_add(len as u64),
+            owner,
+        };
+        let _writing = self.write.lock();
+        self.find_slot(start)
+            .or_else(|| self.find_slot(0))
+            .unwrap_or_else(|| &self.last_chunk().grow().slots[0])
+            .write(range);
+    }
+
+    fn unregister(&'static self, start: u64) -> bool {
+        let _writing = self.write.lock();
+        let slot = (start != 0).then(|| self.find_slot(start)).flatten();
+        if let Some(slot) = slot {
+            slot.write(EMPTY);
+        }
+        slot.is_some()
+    }
+
+    /// Returns the range that contains `address`. Takes no lock, and is safe in signal handlers.
+    fn lookup(&'static self, address: u64) -> Option<CodeRange> {
+        self.chunks()
+            .flat_map(|chunk| chunk.slots.iter())
+            .filter_map(Slot::read)
+            .find(|range| range.start <= address && address < range.end)
+    }
+
+    fn chunks(&'static self) -> impl Iterator<Item = &'static Chunk> {
+        std::iter::successors(Some(&self.first), |chunk| chunk.next())
+    }
+
+    fn last_chunk(&'static self) -> &'static Chunk {
+        self.chunks().last().expect("the first chunk is static")
+    }
+
+    fn find_slot(&'static self, start: u64) -> Option<&'static Slot> {
+        self.chunks()
+            .flat_map(|chunk| chunk.slots.iter())
+            .find(|slot| slot.start.load(Ordering::Relaxed) == start)
+    }
+}
+
 /// Registers `len` bytes at `start` as generated code of `owner`, so that the signal handler recovers from faults in
 /// this range.
 ///
 /// The code must be registered before it is called for the first time. A second registration with
 /// the same start replaces the first registration.
 pub fn register_code(start: u64, len: usize, owner: u64) {
-    if len == 0 {
-        return;
-    }
-    let range = CodeRange {
-        start,
-        end: start.saturating_add(len as u64),
-        owner,
-    };
-    let _writing = WRITE.lock();
-    find_slot(start)
-        .or_else(|| find_slot(0))
-        .unwrap_or_else(|| &last_chunk().grow().slots[0])
-        .write(range);
+    CODE.register(start, len, owner);
 }
 
 /// Removes the range that begins at `start` from the registry. Returns whether such a range was registered.
 ///
 /// The caller must ensure that no thread still runs code in this range.
 pub fn unregister_code(start: u64) -> bool {
-    let _writing = WRITE.lock();
-    let slot = (start != 0).then(|| find_slot(start)).flatten();
-    if let Some(slot) = slot {
-        slot.write(EMPTY);
-    }
-    slot.is_some()
+    CODE.unregister(start)
 }
 
 /// Returns the registered range that contains `pc`. Takes no lock, and is safe in signal handlers.
 pub fn lookup_code(pc: u64) -> Option<CodeRange> {
-    chunks()
-        .flat_map(|chunk| chunk.slots.iter())
-        .filter_map(Slot::read)
-        .find(|range| range.start <= pc && pc < range.end)
+    CODE.lookup(pc)
 }
 
-fn chunks() -> impl Iterator<Item = &'static Chunk> {
-    std::iter::successors(Some(&FIRST), |chunk| chunk.next())
+/// Registers the `len` bytes at `start` as the stack of a worker and the stack's guard.
+pub(super) fn register_stack(start: u64, len: usize) {
+    STACKS.register(start, len, 0);
 }
 
-fn last_chunk() -> &'static Chunk {
-    chunks().last().expect("the first chunk is static")
+/// Removes the stack that begins at `start` from the registry.
+pub(super) fn unregister_stack(start: u64) {
+    STACKS.unregister(start);
 }
 
-fn find_slot(start: u64) -> Option<&'static Slot> {
-    chunks()
-        .flat_map(|chunk| chunk.slots.iter())
-        .find(|slot| slot.start.load(Ordering::Relaxed) == start)
+/// Returns whether `sp` is in the stack of a worker, or in the guard of such a stack. A thread with such a stack pointer
+/// has accessed its thread-local state. Takes no lock, and is safe in signal handlers.
+pub(super) fn is_on_stack(sp: u64) -> bool {
+    STACKS.lookup(sp).is_some()
 }
 
 #[cfg(test)]
@@ -188,7 +234,7 @@ mod tests {
         for i in 0..1000 {
             register_code(at(i), 0x800, i);
         }
-        let chunks_before = chunks().count();
+        let chunks_before = CODE.chunks().count();
         assert!(chunks_before >= 1000 / CHUNK_SLOTS);
         for i in 0..1000 {
             assert_eq!(lookup_code(at(i) + 0x7ff).map(|r| r.owner), Some(i));
@@ -197,7 +243,7 @@ mod tests {
         for i in 0..1000 {
             register_code(at(i), 0x800, i);
         }
-        assert!(chunks().count() <= chunks_before + 1);
+        assert!(CODE.chunks().count() <= chunks_before + 1);
         for i in 0..1000 {
             assert!(unregister_code(at(i)));
         }

@@ -32,6 +32,39 @@ pub type GeneratedFn = unsafe extern "C" fn(ctx: *mut u8, a: u64, b: u64) -> u64
 /// a trap can end `f` at any of these instructions, `f` must not own resources that must be
 /// released.
 pub unsafe fn enter(f: GeneratedFn, ctx: *mut u8, a: u64, b: u64) -> Result<u64, Trap> {
+    // SAFETY: the caller upholds the contract of this function.
+    unsafe { call(f, (ctx, a, b), false) }
+}
+
+/// Calls `f(ctx, a, b)` like [`enter`], where `f` is ordinary code of the process instead of generated code, such as a
+/// task of a native kernel. On a worker, each fault of `f` ends the call, in whatever library it happens.
+///
+/// A stop does not interrupt `f`, because `f` may own resources. It becomes pending, and the call returns it after `f`
+/// has returned.
+///
+/// # Errors
+/// Returns the fault that ended `f`, or the pending stop. After a fault, the resources of the functions that were running
+/// are not released: their memory leaks, and locks that they held stay locked.
+///
+/// # Safety
+/// `f` must follow the platform's C calling convention and must not unwind.
+pub(crate) unsafe fn enter_host_code(
+    f: GeneratedFn,
+    ctx: *mut u8,
+    a: u64,
+    b: u64,
+) -> Result<u64, Trap> {
+    // SAFETY: the caller upholds the contract of this function.
+    unsafe { call(f, (ctx, a, b), true) }
+}
+
+/// # Safety
+/// The requirements of [`enter_host_code`] apply if `is_host_code` is true, else those of [`enter`].
+unsafe fn call(
+    f: GeneratedFn,
+    (ctx, a, b): (*mut u8, u64, u64),
+    is_host_code: bool,
+) -> Result<u64, Trap> {
     thread::with(|state| {
         let save = SaveArea {
             sp: Cell::new(0),
@@ -40,6 +73,7 @@ pub unsafe fn enter(f: GeneratedFn, ctx: *mut u8, a: u64, b: u64) -> Result<u64,
             run_fp_control: arch::RUN_FP_CONTROL,
             pending: &raw const state.pending,
             trap: Cell::new(None),
+            is_host_code,
         };
         let previous = state.current.load(Ordering::Relaxed);
         let stack_top = if previous.is_null() {

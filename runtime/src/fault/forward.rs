@@ -16,7 +16,7 @@ use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
-use super::FaultError;
+use super::{FaultError, crash_note};
 
 /// The signals of faults. Our fault handler is installed for each of them.
 pub(super) const SIGNALS: [i32; 4] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL];
@@ -153,16 +153,16 @@ pub(super) unsafe fn forward(
         unsafe { replaced.load(Ordering::Acquire).as_ref() }
     });
     let Some(replaced) = replaced else {
-        default_action(signal, sent, info);
+        default_action(signal, sent, info, context);
         return;
     };
     let action = &replaced.action;
     let was_reset = replaced.reset.load(Ordering::Relaxed);
     match action.sa_sigaction {
-        _ if was_reset => default_action(signal, sent, info),
-        libc::SIG_DFL => default_action(signal, sent, info),
+        _ if was_reset => default_action(signal, sent, info, context),
+        libc::SIG_DFL => default_action(signal, sent, info, context),
         // The kernel does not let a thread ignore a fault that the thread itself caused.
-        libc::SIG_IGN if !sent => default_action(signal, sent, info),
+        libc::SIG_IGN if !sent => default_action(signal, sent, info, context),
         libc::SIG_IGN => {}
         handler => {
             if action.sa_flags & libc::SA_RESETHAND != 0 {
@@ -213,7 +213,11 @@ fn block_for(signal: i32, action: &libc::sigaction) {
 /// Restores the default action and causes the signal to occur a second time. A faulting instruction
 /// is repeated when our handler returns. A signal that a thread or a process sent is sent a second
 /// time.
-fn default_action(signal: i32, sent: bool, info: *mut libc::siginfo_t) {
+fn default_action(signal: i32, sent: bool, info: *mut libc::siginfo_t, context: *mut c_void) {
+    if !sent {
+        // SAFETY: the arguments are those of the running handler, and the signal is that of a fault.
+        unsafe { crash_note::write(signal, context) };
+    }
     // SAFETY: all zeroes is SIG_DFL with an empty mask and no flags.
     let action: libc::sigaction = unsafe { std::mem::zeroed() };
     // SAFETY: `action` is a valid action, the default one.

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a handler calls only async-signal-safe functions. It takes no lock, allocates no memory and does not
 //! panic. A handler accesses thread-local state only if the thread has accessed this state before, because the first
-//! access could allocate memory. The fault handler concludes from the program counter whether the
+//! access could allocate memory. The fault handler concludes from the program counter or the stack pointer whether the
 //! thread has accessed the state. The stop signal is sent only to workers, which always access the
 //! state before they can receive the signal.
 
@@ -16,7 +16,9 @@ use parking_lot::Mutex;
 
 use super::arch::{self, Context};
 use super::thread::{self, SaveArea, ThreadState};
-use super::{AccessKind, FaultError, Trap, TrapKind, code_ranges, entry, forward, hold};
+use super::{
+    AccessKind, FaultError, Trap, TrapKind, code_ranges, crash_note, entry, forward, hold,
+};
 
 /// `si_code` of faults that Linux reports without an address.
 const SI_KERNEL: i32 = 0x80;
@@ -46,6 +48,7 @@ fn install_now() -> Result<(), FaultError> {
     if !arch::SUPPORTED {
         return Err(FaultError::Unsupported(std::env::consts::ARCH));
     }
+    crash_note::enable();
     for signal in forward::SIGNALS {
         let action = forward::current(signal)?;
         let entry = forward::remember(signal, &action);
@@ -347,8 +350,8 @@ impl Fault {
     }
 }
 
-/// Recovers from a fault in generated code or an access routine, and from a failed call by generated code; returns
-/// false for any other fault.
+/// Recovers from a fault in generated code, an access routine or code of the host that `enter_host_code` has called, and
+/// from a failed call by generated code; returns false for any other fault.
 fn recover(fault: &Fault, context: &mut Context) -> bool {
     if !fault.is_synchronous() {
         return false;
@@ -366,7 +369,19 @@ fn recover(fault: &Fault, context: &mut Context) -> bool {
         let access = context.access_kind().filter(|_| address.is_some());
         return unwind(fault, context, kind, address, access, (pc, range.owner));
     }
-    recover_fetch(fault, context, pc)
+    recover_fetch(fault, context, pc) || recover_host_code(fault, context, pc)
+}
+
+/// Recovers from a fault of code of the host that a worker has called with [`super::enter_host_code`]. Returns false for
+/// any other fault.
+fn recover_host_code(fault: &Fault, context: &mut Context, pc: u64) -> bool {
+    if !code_ranges::is_on_stack(context.sp()) || !thread::with(ThreadState::is_in_host_code) {
+        return false;
+    }
+    // The instruction at `pc` has at most 16 bytes.
+    let (kind, address) = fault.explain(context, pc.saturating_add(16));
+    let access = context.access_kind().filter(|_| address.is_some());
+    unwind(fault, context, kind, address, access, (pc, 0))
 }
 
 /// Recovers from a failed instruction fetch at `pc`, if generated code has called `pc`, that is, if the return address

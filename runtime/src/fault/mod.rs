@@ -7,15 +7,16 @@
 //!   to return to the host at any time. A fault, a stop or a [`raise`]d trap ends the call with `Err(`[`Trap`]`)`.
 //! - [`install`] installs one signal handler for SIGSEGV, SIGBUS, SIGFPE and SIGILL, and another one for the stop
 //!   signal. The handler of faults recovers from a fault only if the program counter is in code that was registered
-//!   with [`register_code`], is in a routine of [`access`], or is an invalid address that registered code called. (It
+//!   with [`register_code`], is in a routine of [`access`], or is an invalid address that registered code called, or if a
+//!   worker runs code of the host that [`enter_host_code`] has called. (It
 //!   also repeats writes to memory whose pages are being replaced, see `hold`.) To recover, the handler edits the saved
 //!   context and returns; it never jumps.
 //! - [`WorkerGuard`] creates the two stacks of a worker thread: the alternate signal stack, and the stack for generated
 //!   code. Each has a guard. Other threads stop the worker through a [`StopHandle`].
 //!
-//! Invariant: **no Rust frame with resources is ever skipped.** If a fault or a stop ends a call of
-//! [`enter`], only frames of generated code and of the trampoline are dropped. These frames own no
-//! resources. A helper that generated code has called either returns, or leaves the call with
+//! Invariant: **no Rust frame with resources is ever skipped**, except after a fault of code of the host that
+//! [`enter_host_code`] has called. If a fault or a stop ends a call of [`enter`], only frames of generated code and of the
+//! trampoline are dropped. These frames own no resources. A helper that generated code has called either returns, or leaves the call with
 //! [`leave_if_stopped`] or [`leave_with`]; it must not own resources when it calls these functions.
 //! A trap that a helper [`raise`]s ends the call of [`enter`] when generated code returns.
 //! Generated code can also end the call earlier: it reads [`pending_flag`] after the helper has
@@ -25,6 +26,9 @@
 //! Invariant: **a signal that does not come from device code reaches the program's handler**
 //! (`forward`) in the same way as if Linux had delivered it. This holds whether the program
 //! installed its handler before or after our handler was installed.
+//!
+//! If no handler of the program receives a fault of the program, `crash_note` writes which file contains the faulting
+//! instruction, before the fault ends the process.
 //!
 //! If the program installs a handler after our handler was installed, the program's handler replaces our handler until
 //! a thread calls [`keep`], [`keep_frequent`] or [`keep_for_copy`]. For SIGSEGV and SIGILL, this is usually when the
@@ -41,6 +45,7 @@
 pub mod access;
 mod arch;
 mod code_ranges;
+mod crash_note;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod decode;
 mod entry;
@@ -61,6 +66,7 @@ mod tests;
 
 pub use access::AccessFault;
 pub use code_ranges::{CodeRange, lookup_code, register_code, unregister_code};
+pub(crate) use entry::enter_host_code;
 pub use entry::{
     GeneratedFn, enter, leave_address, leave_if_stopped, leave_with, pending, pending_flag, raise,
     set_stop_token,

@@ -38,6 +38,8 @@ pub(super) struct SaveArea {
     pub(super) pending: *const AtomicU32,
     /// The trap that ended the call, set by the signal handler.
     pub(super) trap: Cell<Option<Trap>>,
+    /// Whether the called function is code of the host ([`super::enter_host_code`]).
+    pub(super) is_host_code: bool,
 }
 
 /// State of one thread for calls of generated code.
@@ -90,6 +92,13 @@ impl ThreadState {
         // SAFETY: null, or set by `WorkerGuard`, which keeps the `Shared` alive until it resets the pointer.
         let shared = unsafe { self.shared.load(Ordering::Relaxed).as_ref() };
         token != 0 && shared.is_some_and(|s| s.requested.load(Ordering::SeqCst) == token)
+    }
+
+    /// Returns whether the innermost running `enter` has called code of the host.
+    pub(super) fn is_in_host_code(&self) -> bool {
+        let current = self.current.load(Ordering::Relaxed);
+        // SAFETY: null, or the save area of an `enter` that is running on this thread.
+        unsafe { current.as_ref() }.is_some_and(|area| area.is_host_code)
     }
 
     /// Marks a stop as pending. The stop replaces a raised trap that is still pending.

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 
 use super::thread::{self, PENDING_NONE, Shared};
-use super::{FaultError, GuardedStack, StopHandle, forward, install, stop_signal};
+use super::{FaultError, GuardedStack, StopHandle, code_ranges, forward, install, stop_signal};
 
 /// Sizes of a worker's stacks.
 #[derive(Clone, Copy, Debug)]
@@ -104,6 +104,8 @@ impl WorkerGuard {
     }
 
     fn publish(&self) {
+        let start = self.stack.guard_start();
+        code_ranges::register_stack(start, (self.stack.top() - start) as usize);
         thread::with(|state| {
             let stack = &self.stack;
             state.stack_top.store(stack.top(), Ordering::Relaxed);
@@ -136,6 +138,7 @@ impl WorkerGuard {
 impl Drop for WorkerGuard {
     fn drop(&mut self) {
         *self.shared.thread.lock() = 0;
+        code_ranges::unregister_stack(self.stack.guard_start());
         thread::with(|state| {
             state.shared.store(std::ptr::null_mut(), Ordering::Release);
             state.token.store(0, Ordering::Relaxed);

@@ -19,6 +19,7 @@ use crate::event::Event;
 use crate::kernel::Kernel;
 use crate::launch::LaunchConfig;
 use crate::memop::MemOp;
+use crate::native_kernel::NativeKernel;
 use crate::pointer::DevicePtr;
 use crate::process::next_id;
 
@@ -144,6 +145,26 @@ impl Graph {
         let mut params = kernel.empty_params();
         args.pack(&kernel.info().params, params.bytes_mut())?;
         let node = KernelNode::new(kernel.clone(), config, params, None);
+        let op = NodeOp::Kernel(Arc::new(node), KernelAttributes::of(&config));
+        self.add(op, &plain(dependencies))
+    }
+
+    /// Adds a node that runs a native kernel in `context`. Each launch of the graph runs all tasks again.
+    ///
+    /// # Errors
+    /// Returns the same errors as [`Graph::add`].
+    pub fn add_native(
+        &self,
+        dependencies: &[Node],
+        context: &Context,
+        kernel: &NativeKernel,
+    ) -> Result<Node> {
+        context.status()?;
+        let (bound, config, params) = Kernel::of_native(context, kernel)?;
+        if kernel.tasks() == 0 {
+            return self.add_empty(dependencies);
+        }
+        let node = KernelNode::new(bound, config, params, None);
         let op = NodeOp::Kernel(Arc::new(node), KernelAttributes::of(&config));
         self.add(op, &plain(dependencies))
     }

@@ -54,7 +54,7 @@ impl GraphExec {
         let (begin, end) = stream.bracket(begin_work(&plan), end_work(keep), state.last.as_ref());
         state.last = Some(Arc::clone(&end));
         for run in &runs {
-            stream.launches(run.run.id());
+            stream.launches(&run.run);
         }
         let mut made = Made {
             context: stream.context(),

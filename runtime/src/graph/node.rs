@@ -12,6 +12,7 @@ use crate::event::Event;
 use crate::kernel::Kernel;
 use crate::launch::{Dim3, LaunchConfig};
 use crate::memop::MemOp;
+use crate::native_kernel::NativeKernel;
 use crate::params::Params;
 
 use super::Graph;
@@ -214,6 +215,11 @@ impl KernelNode {
             origin,
             addresses: OnceLock::new(),
         }
+    }
+
+    /// Returns the native kernel that the node runs; `None` if it runs a kernel of a module.
+    pub fn native(&self) -> Option<&NativeKernel> {
+        self.params.native().map(Arc::as_ref)
     }
 
     /// Returns the launch configuration: the shape of this node, with the cluster shape and the cooperative flag of

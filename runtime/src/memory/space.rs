@@ -10,6 +10,9 @@
 //! in the index while it has the flag [`UNALLOCATED`].) Only the thread that has removed an allocation from the index
 //! frees its memory.
 
+mod contents;
+mod ranges;
+
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -27,7 +30,6 @@ use super::virtual_memory::Virtual;
 use super::whose::{Calls, Freed, FreedBy};
 use super::{MemoryError, limits};
 use crate::call_stack::CallStack;
-use crate::fault::{AccessFault, AccessKind, TrapKind, access};
 
 /// [`AddressSpace::retire`] frees an allocation whose addresses are reused only after this number
 /// of further allocations have been retired.
@@ -96,6 +98,14 @@ pub(crate) const CONSTANT: u32 = 1 << 29;
 
 /// The flag of a graph's memory while no allocation node has allocated it ([`AddressSpace::set_allocated`]).
 pub(crate) const UNALLOCATED: u32 = 1 << 28;
+
+/// Returns the flags of memory that kernels may not read or, if `writes` is true, not write.
+pub(super) const fn refused(writes: bool) -> u32 {
+    match writes {
+        true => UNALLOCATED | READ_ONLY | CONSTANT,
+        false => UNALLOCATED,
+    }
+}
 
 /// An allocation or a registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -578,29 +588,6 @@ impl AddressSpace {
         self.has_margins
     }
 
-    /// Returns whether all `bytes` bytes at `address` are in host memory that the program registered. If `writes` is
-    /// true, returns false if one of the registrations has the flag [`READ_ONLY`].
-    pub fn is_registered(&self, address: u64, bytes: u64, writes: bool) -> bool {
-        let index = self.index.read();
-        let mut at = address;
-        let Some(end) = address.checked_add(bytes) else {
-            return false;
-        };
-        // The bytes may be in several adjacent registrations.
-        while at < end {
-            let found = index.range(..=at).next_back();
-            let found = found.map(|(_, record)| record.allocation);
-            let kind = |found: &Allocation| {
-                found.kind == MemoryKind::Registered && !(writes && found.flags & READ_ONLY != 0)
-            };
-            match found.filter(kind).filter(|found| found.holds(at, 1)) {
-                Some(found) => at = found.end(),
-                None => return false,
-            }
-        }
-        true
-    }
-
     /// Returns whether `address` is in a recently freed allocation and in no current allocation, or in memory of a
     /// graph that has the flag [`UNALLOCATED`].
     pub fn was_freed(&self, address: u64) -> bool {
@@ -729,92 +716,6 @@ impl AddressSpace {
     fn holds(&self, address: u64, bytes: u64) -> bool {
         let offset = address.wrapping_sub(self.base);
         offset < self.len && bytes <= self.len - offset
-    }
-
-    /// Writes to memory in the reserved range. (A read needs no check: see [`access::read`].)
-    ///
-    /// # Errors
-    /// [`MemoryError::Access`] if part of the memory is inaccessible or outside the reserved range.
-    pub fn write(&self, address: u64, bytes: &[u8]) -> Result<(), MemoryError> {
-        self.check(address, bytes.len() as u64)?;
-        // SAFETY: the range is inside our reservation, which contains no Rust object.
-        Ok(unsafe { access::write(address, bytes) }?)
-    }
-
-    /// Copies to memory in the reserved range; the source can be any memory of the process.
-    ///
-    /// # Errors
-    /// [`MemoryError::Access`] if the destination is outside the reserved range, or if an access to the source or the
-    /// destination faults.
-    pub fn copy(&self, dst: u64, src: u64, bytes: u64) -> Result<(), MemoryError> {
-        self.check(dst, bytes)?;
-        // SAFETY: the destination is inside our reservation, which contains no Rust object.
-        Ok(unsafe { access::copy(dst, src, bytes as usize) }?)
-    }
-
-    /// Sets `count` bytes of memory in the reserved range to `value`.
-    ///
-    /// # Errors
-    /// [`MemoryError::Access`] if part of the memory is inaccessible or outside the reserved range.
-    pub fn fill8(&self, address: u64, value: u8, count: u64) -> Result<(), MemoryError> {
-        self.check(address, count)?;
-        // SAFETY: the range is inside our reservation, which contains no Rust object.
-        Ok(unsafe { access::fill8(address, value, count as usize) }?)
-    }
-
-    /// Zeroes newly allocated memory. The pages of a large allocation are released to the system, which provides zeroed
-    /// pages at the next access. An array that the program never accesses therefore uses no memory.
-    ///
-    /// # Errors
-    /// Returns the same errors as [`AddressSpace::fill8`].
-    pub(crate) fn zero(&self, address: u64, count: u64) -> Result<(), MemoryError> {
-        let page = limits::page_size();
-        let (start, end) = (
-            address.next_multiple_of(page),
-            (address + count) & !(page - 1),
-        );
-        if count < DISCARD_FROM || end <= start {
-            return self.fill8(address, 0, count);
-        }
-        self.check(address, count)?;
-        self.fill8(address, 0, start - address)?;
-        self.books
-            .lock()
-            .pages
-            .reservation()
-            .discard(start, end - start)?;
-        self.fill8(end, 0, address + count - end)
-    }
-
-    /// Sets `count` 2-byte elements of memory in the reserved range to `value`.
-    ///
-    /// # Errors
-    /// Returns the same errors as [`AddressSpace::fill8`].
-    pub fn fill16(&self, address: u64, value: u16, count: u64) -> Result<(), MemoryError> {
-        self.check(address, count.saturating_mul(2))?;
-        // SAFETY: the range is inside our reservation, which contains no Rust object.
-        Ok(unsafe { access::fill16(address, value, count as usize) }?)
-    }
-
-    /// Sets `count` 4-byte elements of memory in the reserved range to `value`.
-    ///
-    /// # Errors
-    /// Returns the same errors as [`AddressSpace::fill8`].
-    pub fn fill32(&self, address: u64, value: u32, count: u64) -> Result<(), MemoryError> {
-        self.check(address, count.saturating_mul(4))?;
-        // SAFETY: the range is inside our reservation, which contains no Rust object.
-        Ok(unsafe { access::fill32(address, value, count as usize) }?)
-    }
-
-    fn check(&self, address: u64, bytes: u64) -> Result<(), AccessFault> {
-        if bytes == 0 || self.holds(address, bytes) {
-            return Ok(());
-        }
-        Err(AccessFault {
-            address,
-            access: AccessKind::Write,
-            kind: TrapKind::Unmapped,
-        })
     }
 }
 

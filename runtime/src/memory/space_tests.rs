@@ -1,7 +1,7 @@
 //! Tests of the public functions of the address space.
 
 use super::*;
-use crate::fault::{install, lookup_code};
+use crate::fault::{access, install, lookup_code};
 
 fn space(config: MemoryConfig) -> AddressSpace {
     install().expect("handlers");

@@ -12,7 +12,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{AddressSpace, CONSTANT, MemoryKind, READ_ONLY, UNALLOCATED};
+use super::space::refused;
+use super::{AddressSpace, CONSTANT, MemoryKind};
 use crate::fault::{AccessFault, AccessKind, TrapKind};
 
 /// The memory that kernels of one address space may access, apart from the windows of their own CTAs.
@@ -72,12 +73,14 @@ impl Visible {
     /// a kernel may read them or, if `writes` is true, write them.
     pub fn allocation(&self, address: u64, bytes: u64, writes: bool) -> Option<(u64, u64)> {
         let found = self.space.find(address)?;
-        let refused = match writes {
-            true => UNALLOCATED | READ_ONLY | CONSTANT,
-            false => UNALLOCATED,
-        };
-        let permitted = found.holds(address, bytes) && found.flags & refused == 0;
+        let permitted = found.holds(address, bytes) && found.flags & refused(writes) == 0;
         permitted.then_some((found.base, found.size))
+    }
+
+    /// Returns whether all `bytes` bytes at `address` are in allocations or registrations that a kernel may read or, if
+    /// `writes` is true, write.
+    pub fn permits(&self, address: u64, bytes: u64, writes: bool) -> bool {
+        self.space.permits(address, bytes, writes)
     }
 
     /// Returns the start and size of the variable in constant memory that contains all `bytes` bytes at `address`.

@@ -14,6 +14,7 @@ use super::parked::Parked;
 use super::{Shared, Throttle};
 use crate::engine::{ParkedUnit, PreparedLaunch};
 use crate::error::{Fault, FaultKind};
+use crate::native_kernel::MemoryRange;
 
 /// The error text of a timeout describes at most this number of parked units and this number of
 /// running units.
@@ -143,6 +144,11 @@ impl Run {
 
     pub(crate) fn kernel(&self) -> &str {
         self.spec.launcher.kernel()
+    }
+
+    /// Returns the ranges of memory that the launch accesses ([`PreparedLaunch::accesses`]).
+    pub(crate) fn accesses(&self) -> Option<Vec<(MemoryRange, bool)>> {
+        self.spec.prepared.accesses()
     }
 
     /// Returns whether the launch belongs to the context with the ID `context`.

@@ -1,5 +1,5 @@
 //! `libmargay_audit.so`: makes NVIDIA's run-time compilers return PTX when a client requests machine code, and replaces
-//! the files of NVIDIA's `libcupti` ([`search`]).
+//! the files of NVIDIA's `libcupti` ([`search`]). It also finds the driver library ([`driver`]).
 //!
 //! NVRTC (`nvrtcGetCUBIN`) and nvJitLink (`nvJitLinkGetLinkedCubin`) produce cubins, which no CPU can run. `margay run`
 //! starts a program with this library in `LD_AUDIT`. The dynamic linker then calls this library
@@ -24,8 +24,9 @@
 //! library, such as musl, `margay run` only sets environment variables.
 //!
 //! Invariants: no panic propagates out of a function of this library. The library does not affect
-//! programs that use neither of the two compilers nor `libcupti`.
+//! programs that use neither of the two compilers, nor `libcupti`, nor the driver library.
 
+pub mod driver;
 pub mod jitlink;
 pub mod nvrtc;
 pub mod search;
@@ -55,8 +56,12 @@ pub extern "C" fn la_version(offered: c_uint) -> c_uint {
     offered.min(VERSION)
 }
 
+/// The flag of [`la_objsearch`] for the name that the program specifies. Other flags are for paths that the dynamic
+/// linker derives from this name.
+const ORIGINAL: c_uint = 1;
+
 /// Returns the path that the dynamic linker tries for a file: the given one, or that of a file which replaces NVIDIA's
-/// ([`search`]). The dynamic linker calls this function for each path that it is about to try.
+/// ([`search`], [`driver`]). The dynamic linker calls this function for each path that it is about to try.
 ///
 /// # Safety
 /// The dynamic linker calls this function with a C string.
@@ -64,14 +69,17 @@ pub extern "C" fn la_version(offered: c_uint) -> c_uint {
 pub unsafe extern "C" fn la_objsearch(
     name: *const c_char,
     _cookie: *mut usize,
-    _flag: c_uint,
+    flag: c_uint,
 ) -> *const c_char {
     if name.is_null() {
         return name;
     }
     // SAFETY: the dynamic linker passes a C string.
     let given = unsafe { CStr::from_ptr(name) };
-    let found = catch_unwind(AssertUnwindSafe(|| search::replacement(given)));
+    let search_path = || std::env::var_os("LD_LIBRARY_PATH");
+    let driver = || (flag == ORIGINAL).then(|| driver::replacement(given, search_path()))?;
+    let replacement = || search::replacement(given, flag == ORIGINAL).or_else(driver);
+    let found = catch_unwind(AssertUnwindSafe(replacement));
     found.ok().flatten().map_or(name, CStr::as_ptr)
 }
 

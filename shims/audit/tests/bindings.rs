@@ -70,3 +70,39 @@ nothing: 0 .version 7.0
 ";
     assert_eq!(lines, expected);
 }
+
+/// Checks that programs find the driver library beside the auditing library if `LD_LIBRARY_PATH` does not lead to one.
+#[test]
+fn programs_without_a_search_path_find_the_driver_library() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("audit-driver");
+    let other = folder.join("other");
+    let empty = folder.join("empty");
+    for folder in [&other, &empty] {
+        std::fs::create_dir_all(folder).unwrap();
+    }
+    let audit = folder.join("libmargay_audit.so");
+    std::fs::copy(library(), &audit).unwrap();
+    let shared = |number| ["-shared", "-fPIC", number];
+    compile(&folder, "driver.c", "libcuda.so", &shared("-DNUMBER=1"));
+    let theirs = compile(
+        &folder,
+        "driver.c",
+        "other/libcuda.so.1",
+        &shared("-DNUMBER=2"),
+    );
+    let program = compile(&folder, "driver.c", "driver", &["-ldl"]);
+    let run = |search_path: &Path, name: &Path| {
+        let mut command = Command::new(&program);
+        command.arg(name).env("LD_AUDIT", &audit);
+        command.env("LD_LIBRARY_PATH", search_path);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    for name in ["libcuda.so.1", "libcuda.so", "/missing/libcuda.so.1"] {
+        assert_eq!(run(&empty, Path::new(name)), "1 \n", "{name}");
+    }
+    // A driver library that the program chooses is kept.
+    assert_eq!(run(&other, Path::new("libcuda.so.1")), "2 \n");
+    assert_eq!(run(&empty, &theirs), "2 \n");
+}

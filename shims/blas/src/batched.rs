@@ -7,10 +7,8 @@ use crate::operands::{Batch, Matrices, Results};
 use crate::products::AnyMatrix;
 use crate::storage::{BF16, F16, Load, Store};
 use crate::triangular;
-use crate::{
-    AnyScalar, Complex, DataType, Diagonal, Element, Operation, Plan, Pointers, Scalar, Side,
-    Stage, Triangle,
-};
+pub use crate::triangular::TrsmBatched;
+use crate::{AnyScalar, Complex, DataType, Element, Operation, Plan, Pointers, Scalar, Stage};
 
 /// [`Gemm`](crate::level3::Gemm) for each item of a batch (`cublas<t>gemmBatched`, `cublas<t>gemmStridedBatched`).
 #[derive(Clone, Copy, Debug)]
@@ -180,35 +178,8 @@ where
     })
 }
 
-/// [`Trsm`](crate::level3::Trsm) for each item of a batch.
-#[derive(Clone, Copy, Debug)]
-pub struct TrsmBatched<T> {
-    /// The side of `A`.
-    pub side: Side,
-    /// The triangle of `A` that is stored.
-    pub triangle: Triangle,
-    /// The operation on `A`.
-    pub operation: Operation,
-    /// Whether the diagonal is stored.
-    pub diagonal: Diagonal,
-    /// Rows of `B`.
-    pub m: usize,
-    /// Columns of `B`.
-    pub n: usize,
-    /// Factor.
-    pub alpha: Scalar<T>,
-    /// The triangular matrices.
-    pub a: Pointers<T>,
-    /// Their leading dimension.
-    pub lda: usize,
-    /// The right-hand sides and the solutions.
-    pub b: Pointers<T>,
-    /// Their leading dimension.
-    pub ldb: usize,
-    /// Number of items.
-    pub batch: usize,
-}
-
+/// See [`TrsmBatched`].
+///
 /// # Safety
 /// The pointers are valid whenever the plan runs.
 pub unsafe fn trsm<T: Element>(arguments: TrsmBatched<T>) -> Plan {

@@ -11,17 +11,12 @@
 
 mod cache;
 mod finish;
-mod kernels;
 mod pack;
 mod scratch;
 mod shared;
 mod tiles;
-mod vectors;
 
 pub(crate) use finish::{Axpby, Finish, OnTriangle};
-pub(crate) use kernels::Accumulate;
-pub(crate) use kernels::Kernel;
-use kernels::{NEXT, Panels};
 pub(crate) use pack::{Dense, Mirrored, Source};
 pub(crate) use scratch::{Buffer, Shared, with_scratch};
 pub(crate) use tiles::{Grid, Items, Operands, parallelism, stage, stage_of};
@@ -29,6 +24,8 @@ pub(crate) use tiles::{Grid, Items, Operands, parallelism, stage, stage_of};
 use std::ops::Range;
 
 use shared::Ready;
+
+use crate::kernels::{Accumulate, Kernel, NEXT, Panels};
 
 /// A part of a product: rows and columns of the result, and the terms that are added.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::ops::{Add, Mul, Neg, Sub};
 
-use crate::core::Accumulate;
+use crate::kernels::Accumulate;
 use crate::storage::{Load, Store};
 use crate::{Complex, DataType};
 

@@ -180,7 +180,7 @@ fn copy_triangle<T: Element>(n: usize, from: Columns<T>, to: Columns<T>) -> Plan
     let run = move |j: usize| {
         let (from, to) = (from.column(j), to.column(j));
         // SAFETY: the caller of the routine runs the plan only while its operands are valid; tasks have disjoint columns.
-        unsafe { to.data.copy_from_nonoverlapping(from.data, from.rows.len()) };
+        unsafe { to.data.copy_from(from.data, from.rows.len()) };
     };
     if n == 0 {
         Plan::empty()

@@ -1,6 +1,6 @@
 //! Loops over contiguous elements that keep several sums, so that they can use vectors.
 
-use crate::core::Accumulate;
+use crate::kernels::Accumulate;
 use crate::simd::Task;
 use crate::storage::Load;
 use crate::vector::Strided;
@@ -110,14 +110,11 @@ pub(crate) enum Term {
 /// # Safety
 /// The elements can be read.
 #[inline(always)]
-pub(crate) unsafe fn fold<T: Real, R: Real, const FUSED: bool>(
+pub(crate) unsafe fn fold<T: Real + Load<R>, R: Real, const FUSED: bool>(
     count: usize,
     x: *const T,
     term: Term,
-) -> R
-where
-    T: Load<R>,
-{
+) -> R {
     let mut sums = [R::ZERO; LANES];
     let whole = count / LANES * LANES;
     let add = |sum: R, value: R| match term {
@@ -203,10 +200,10 @@ impl<T: Element, S: Load<T>> Task for Extreme<S, T> {
                 }
             }
             let chunk = largest(&magnitudes[..count]);
-            if best.is_none_or(|(value, _)| chunk > value) {
-                if let Some(index) = magnitudes[..count].iter().position(|value| *value == chunk) {
-                    best = Some((chunk, start + index));
-                }
+            if best.is_none_or(|(value, _)| chunk > value)
+                && let Some(index) = magnitudes[..count].iter().position(|value| *value == chunk)
+            {
+                best = Some((chunk, start + index));
             }
         }
         best

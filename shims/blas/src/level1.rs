@@ -8,6 +8,7 @@ use std::marker::PhantomData;
 use crate::core::Shared;
 use crate::rotations::{modified, rotation};
 use crate::vector::{Strided, single_with};
+pub use crate::vector_routines::IndexAt;
 use crate::vector_routines::{
     AsumOf, Axpy, DotOf, Exchange, ExtremeOf, Modified, Nrm2Of, Place, Rotate, RotateReal, Scal,
     ScalReal, Writes, apply, plan_of,
@@ -38,29 +39,6 @@ pub struct Pair<T> {
     pub y: *mut T,
     /// Increment of `y`.
     pub incy: i64,
-}
-
-/// Where `iamax` and `iamin` write the index, which counts from 1.
-#[derive(Clone, Copy, Debug)]
-pub enum IndexAt {
-    /// A 32-bit index.
-    I32(*mut i32),
-    /// A 64-bit index.
-    I64(*mut i64),
-}
-
-impl IndexAt {
-    /// # Safety
-    /// The address is valid.
-    pub(crate) unsafe fn write(self, index: usize) {
-        // SAFETY: the caller's condition.
-        unsafe {
-            match self {
-                IndexAt::I32(address) => address.write(index as i32),
-                IndexAt::I64(address) => address.write(index as i64),
-            }
-        }
-    }
 }
 
 impl<T> Input<T> {
@@ -195,6 +173,7 @@ pub unsafe fn scal<T: Element>(alpha: Scalar<T>, n: usize, x: *mut T, incx: i64)
     let (n, x) = scaled_vector(n, x, incx);
     // SAFETY: the plan may run when it reads the scalar.
     apply::<T, T, T, _>(n, x, x, Writes::Y, move || {
+        // SAFETY: the condition of the surrounding function.
         Some(Scal(unsafe { alpha.read() }))
     })
 }
@@ -212,6 +191,7 @@ pub unsafe fn scal_real<T: Element>(
     let (n, x) = scaled_vector(n, x, incx);
     // SAFETY: the plan may run when it reads the scalar.
     apply::<T, T, T, _>(n, x, x, Writes::Y, move || {
+        // SAFETY: the condition of the surrounding function.
         Some(ScalReal(unsafe { alpha.read() }))
     })
 }
@@ -242,6 +222,7 @@ pub unsafe fn rot<T: Element>(vectors: Pair<T>, c: Scalar<T::Real>, s: Scalar<T>
     let (x, y) = vectors.split();
     // SAFETY: the plan may run when it reads the scalars.
     apply::<T, T, T, _>(vectors.n, x, y, Writes::Both, move || {
+        // SAFETY: the condition of the surrounding function.
         Some(unsafe { Rotate::<T>(c.read(), s.read()) })
     })
 }
@@ -258,6 +239,7 @@ pub unsafe fn rot_real<T: Element>(
     let (x, y) = vectors.split();
     // SAFETY: the plan may run when it reads the scalars.
     apply::<T, T, T, _>(vectors.n, x, y, Writes::Both, move || {
+        // SAFETY: the condition of the surrounding function.
         Some(unsafe { RotateReal(c.read(), s.read()) })
     })
 }
@@ -306,6 +288,7 @@ pub unsafe fn rotm<T: Real>(vectors: Pair<T>, param: *const T) -> Plan {
     let param = Shared(param.cast::<[T; 5]>());
     // SAFETY: the plan may run when it reads the parameters.
     apply::<T, T, T, _>(vectors.n, x, y, Writes::Both, move || {
+        // SAFETY: the condition of the surrounding function.
         Modified::of(unsafe { param.get().read() })
     })
 }

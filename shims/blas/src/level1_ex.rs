@@ -7,10 +7,10 @@ use std::ffi::c_void;
 use std::marker::PhantomData;
 
 use crate::core::Shared;
-use crate::level1::IndexAt;
 use crate::rotations::{modified, rotation};
 use crate::storage::{BF16, F16, Load, Store};
 use crate::vector::{Strided, single_with};
+use crate::vector_routines::IndexAt;
 use crate::vector_routines::{
     AsumOf, Axpy, DotOf, Exchange, ExtremeOf, Modified, Nrm2Of, Place, Rotate, RotateReal, Scal,
     ScalReal, Writes, apply, plan_of, value,
@@ -268,8 +268,10 @@ pub unsafe fn scal(
         let vector = x.vector::<S>(x.counted(n));
         // SAFETY: the plan may run when it reads the scalar.
         Some(if real_alpha {
+            // SAFETY: the condition of the surrounding function.
             apply::<T, S, S, _>(x.counted(n), vector, vector, Writes::Y, move || Some(ScalReal(unsafe { value::<T>(alpha) }.re())))
         } else {
+            // SAFETY: the condition of the surrounding function.
             apply::<T, S, S, _>(x.counted(n), vector, vector, Writes::Y, move || Some(Scal(unsafe { value::<T>(alpha) })))
         })
     })
@@ -327,10 +329,12 @@ pub unsafe fn rot(
     with_vector!(x.kind, execution, S, T => {
         // SAFETY: the plan may run when it reads the scalars.
         Some(if real {
+            // SAFETY: the condition of the surrounding function.
             apply::<T, S, S, _>(n, x.vector(n), y.vector(n), Writes::Both, move || unsafe {
                 Some(RotateReal(value::<T>(c).re(), value::<T>(s).re()))
             })
         } else {
+            // SAFETY: the condition of the surrounding function.
             apply::<T, S, S, _>(n, x.vector(n), y.vector(n), Writes::Both, move || unsafe {
                 Some(Rotate::<T>(value::<T>(c).re(), value::<T>(s)))
             })
@@ -389,6 +393,7 @@ pub unsafe fn rotm(
         let param = Shared(param.data.cast::<[S; 5]>());
         // SAFETY: the plan may run when it reads the parameters.
         Some(apply::<T, S, S, _>(n, x.vector(n), y.vector(n), Writes::Both, move || {
+            // SAFETY: the condition of the surrounding function.
             Modified::of(unsafe { param.get().read() }.map(Load::<T>::load))
         }))
     })

@@ -4,6 +4,7 @@ use crate::batched::{self, GemmBatched, TrsmBatched};
 use crate::core::Grid;
 use crate::operands::{Batch, Matrices, MirroredMatrix, Results};
 use crate::triangular;
+pub use crate::triangular::Trmm;
 use crate::{
     AnyScalar, Diagonal, Element, Operation, Plan, Pointers, Scalar, Side, Stage, Symmetry,
     Triangle,
@@ -525,37 +526,8 @@ pub unsafe fn herkx<T: Element>(arguments: Syr2k<T, T::Real>) -> Plan {
     }
 }
 
-/// `C = alpha op(A) B` or `alpha B op(A)` with a triangular `A`. `C` may be `B` (with `ldc` = `ldb`).
-#[derive(Clone, Copy, Debug)]
-pub struct Trmm<T> {
-    /// The side of `A`.
-    pub side: Side,
-    /// The triangle of `A` that is stored.
-    pub triangle: Triangle,
-    /// The operation on `A`.
-    pub operation: Operation,
-    /// Whether the diagonal is stored.
-    pub diagonal: Diagonal,
-    /// Rows of `B`.
-    pub m: usize,
-    /// Columns of `B`.
-    pub n: usize,
-    /// Factor.
-    pub alpha: Scalar<T>,
-    /// The triangular matrix.
-    pub a: *const T,
-    /// Its leading dimension.
-    pub lda: usize,
-    /// The other matrix.
-    pub b: *const T,
-    /// Its leading dimension.
-    pub ldb: usize,
-    /// The result.
-    pub c: *mut T,
-    /// Its leading dimension.
-    pub ldc: usize,
-}
-
+/// See [`Trmm`].
+///
 /// # Safety
 /// The pointers are valid whenever the plan runs.
 pub unsafe fn trmm<T: Element>(arguments: Trmm<T>) -> Plan {

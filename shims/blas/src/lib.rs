@@ -40,6 +40,7 @@ pub mod data_type;
 pub mod element;
 pub mod extra;
 pub mod factor;
+mod kernels;
 mod lanes;
 pub mod level1;
 pub mod level1_ex;

@@ -2,9 +2,8 @@
 
 use std::marker::PhantomData;
 
-use crate::core::{
-    Accumulate, Axpby, Dense, Finish, Items, Mirrored, OnTriangle, Operands, Source,
-};
+use crate::core::{Axpby, Dense, Finish, Items, Mirrored, OnTriangle, Operands, Source};
+use crate::kernels::Accumulate;
 use crate::storage::{Load, Store};
 use crate::{AnyScalar, Element, Operation, Pointers, Symmetry, Triangle};
 

@@ -2,7 +2,8 @@
 
 use std::ffi::c_void;
 
-use crate::core::{Accumulate, Grid};
+use crate::core::Grid;
+use crate::kernels::Accumulate;
 use crate::operands::{Batch, IntegerResults, Matrices, Operand, Outcome, Results};
 use crate::storage::{with_complex, with_narrow};
 use crate::{

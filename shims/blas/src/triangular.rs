@@ -3,11 +3,69 @@
 //! Each problem is brought to one form, a lower triangular matrix on the left: a matrix on the right is transposed, an
 //! upper one read backwards. Strides express both.
 
-use crate::batched::TrsmBatched;
 use crate::core::{Axpby, Dense, Region, Shared, parallelism, product, stage_of, with_scratch};
-use crate::level3::Trmm;
 use crate::simd::{self, Task};
-use crate::{Diagonal, Element, Operation, Plan, Side, Triangle};
+use crate::{Diagonal, Element, Operation, Plan, Pointers, Scalar, Side, Triangle};
+
+/// `C = alpha op(A) B` or `alpha B op(A)` with a triangular `A`. `C` may be `B` (with `ldc` = `ldb`).
+#[derive(Clone, Copy, Debug)]
+pub struct Trmm<T> {
+    /// The side of `A`.
+    pub side: Side,
+    /// The triangle of `A` that is stored.
+    pub triangle: Triangle,
+    /// The operation on `A`.
+    pub operation: Operation,
+    /// Whether the diagonal is stored.
+    pub diagonal: Diagonal,
+    /// Rows of `B`.
+    pub m: usize,
+    /// Columns of `B`.
+    pub n: usize,
+    /// Factor.
+    pub alpha: Scalar<T>,
+    /// The triangular matrix.
+    pub a: *const T,
+    /// Its leading dimension.
+    pub lda: usize,
+    /// The other matrix.
+    pub b: *const T,
+    /// Its leading dimension.
+    pub ldb: usize,
+    /// The result.
+    pub c: *mut T,
+    /// Its leading dimension.
+    pub ldc: usize,
+}
+
+/// [`Trsm`](crate::level3::Trsm) for each item of a batch.
+#[derive(Clone, Copy, Debug)]
+pub struct TrsmBatched<T> {
+    /// The side of `A`.
+    pub side: Side,
+    /// The triangle of `A` that is stored.
+    pub triangle: Triangle,
+    /// The operation on `A`.
+    pub operation: Operation,
+    /// Whether the diagonal is stored.
+    pub diagonal: Diagonal,
+    /// Rows of `B`.
+    pub m: usize,
+    /// Columns of `B`.
+    pub n: usize,
+    /// Factor.
+    pub alpha: Scalar<T>,
+    /// The triangular matrices.
+    pub a: Pointers<T>,
+    /// Their leading dimension.
+    pub lda: usize,
+    /// The right-hand sides and the solutions.
+    pub b: Pointers<T>,
+    /// Their leading dimension.
+    pub ldb: usize,
+    /// Number of items.
+    pub batch: usize,
+}
 
 /// Rows of the largest triangle that is handled without recursion.
 const LEAF: usize = 32;
@@ -571,8 +629,8 @@ impl<T: Element> Task for LeafTask<'_, T> {
                     let place = self.rows.add(row * CHUNK + start).cast::<[T; LANES]>();
                     let mut sum = place.read();
                     if self.what == Leaf::Multiply && !self.unit {
-                        for lane in 0..LANES {
-                            sum[lane] = sum[lane] * self.triangle[row][row];
+                        for lane in &mut sum {
+                            *lane = *lane * self.triangle[row][row];
                         }
                     }
                     for column in 0..row {
@@ -592,8 +650,8 @@ impl<T: Element> Task for LeafTask<'_, T> {
                         }
                     }
                     if self.what == Leaf::Solve && !self.unit {
-                        for lane in 0..LANES {
-                            sum[lane] = sum[lane].divide(self.triangle[row][row]);
+                        for lane in &mut sum {
+                            *lane = lane.divide(self.triangle[row][row]);
                         }
                     }
                     place.write(sum);

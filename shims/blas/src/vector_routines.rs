@@ -3,12 +3,34 @@
 use std::marker::PhantomData;
 
 use crate::lanes::{Dot, Extreme, Fold, Term};
-use crate::level1::IndexAt;
 use crate::reduce::{self, Reduction};
 use crate::simd::{self, Task};
 use crate::storage::{Load, Store};
 use crate::vector::{Strided, parts};
 use crate::{AnyScalar, Element, Plan, Real};
+
+/// Where `iamax` and `iamin` write the index, which counts from 1.
+#[derive(Clone, Copy, Debug)]
+pub enum IndexAt {
+    /// A 32-bit index.
+    I32(*mut i32),
+    /// A 64-bit index.
+    I64(*mut i64),
+}
+
+impl IndexAt {
+    /// # Safety
+    /// The address is valid.
+    pub(crate) unsafe fn write(self, index: usize) {
+        // SAFETY: the caller's condition.
+        unsafe {
+            match self {
+                IndexAt::I32(address) => address.write(index as i32),
+                IndexAt::I64(address) => address.write(index as i64),
+            }
+        }
+    }
+}
 
 /// The address of a result that a plan writes.
 pub(crate) struct Place<R>(pub(crate) *mut R);
@@ -236,10 +258,8 @@ impl<S: Load<T>, T: Element> Reduction for ExtremeOf<S, T> {
     unsafe fn finish(&self, result: Self::Part) {
         // SAFETY: the vector has a first element if it has any; the caller of the routine passes the address of a result.
         unsafe {
-            let first_is_nan = self.n > 0 && {
-                let magnitude = self.x.data.read().load().taxicab();
-                magnitude != magnitude
-            };
+            let first = || self.x.data.read().load().taxicab();
+            let first_is_nan = self.n > 0 && first().to_f64().is_nan();
             let index = match result {
                 _ if self.n == 0 => 0,
                 Some((_, index)) if !first_is_nan => index + 1,

@@ -1,5 +1,11 @@
 //! Tests of the routines against direct computation with more precision, and of what does not depend on threads.
 
+#![allow(
+    clippy::excessive_precision,
+    clippy::needless_range_loop,
+    reason = "expected values and references are written like their formulas"
+)]
+
 #[path = "blas/exact.rs"]
 mod exact;
 #[path = "blas/extra.rs"]

@@ -67,7 +67,7 @@ impl Facts {
 
     /// Returns the device's name.
     pub fn name(&self) -> String {
-        self.config.name_of(self.number as i32)
+        self.config.name.clone()
     }
 
     /// Returns the device's compute capability: its major and its minor number.

@@ -1,4 +1,5 @@
-//! The PCI location of a device, in the structures of all three versions of `nvmlDeviceGetPciInfo`.
+//! The PCI location of a device, in the structures of all three versions of `nvmlDeviceGetPciInfo`, and its fictitious
+//! link.
 //!
 //! NVIDIA extended the structure `nvmlPciInfo_t` twice without changing its name. A program that looks up the first
 //! function name (as hashcat does) provides memory only for the first version of the structure. Each function therefore
@@ -94,6 +95,36 @@ pub unsafe extern "C" fn nvmlDeviceGetPciInfo_v3(device: Device, out: *mut PciIn
         // SAFETY: the caller guarantees the memory.
         unsafe { give(out, answer) }
     })
+}
+
+/// The generation and the number of lanes of the link. Both are fictitious: kernels access the memory of the host
+/// directly. XLA estimates the time of copies from them.
+const LINK_GENERATION: c_uint = 4;
+const LINK_WIDTH: c_uint = 16;
+
+macro_rules! link {
+    ($($name:ident $value:ident $about:literal)*) => {
+        $(
+            #[doc = $about]
+            ///
+            /// # Safety
+            /// `out` must be null or point to memory for a number.
+            #[unsafe(no_mangle)]
+            #[allow(non_snake_case, reason = "the names are NVIDIA's")]
+            pub unsafe extern "C" fn $name(device: Device, out: *mut c_uint) -> c_int {
+                // SAFETY: the caller guarantees the memory.
+                about(device, |_| unsafe { give(out, $value) })
+            }
+        )*
+    };
+}
+
+link! {
+    nvmlDeviceGetCurrPcieLinkGeneration LINK_GENERATION "Returns the generation of the device's link in use."
+    nvmlDeviceGetCurrPcieLinkWidth LINK_WIDTH "Returns the number of lanes of the device's link in use."
+    nvmlDeviceGetGpuMaxPcieLinkGeneration LINK_GENERATION "Returns the generation of links that the device supports."
+    nvmlDeviceGetMaxPcieLinkGeneration LINK_GENERATION "Returns the generation that device and host support."
+    nvmlDeviceGetMaxPcieLinkWidth LINK_WIDTH "Returns the number of lanes that device and host support."
 }
 
 #[cfg(test)]

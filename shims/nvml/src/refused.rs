@@ -41,7 +41,7 @@ refused! {
     nvmlDeviceGetConfComputeGpuAttestationReport nvmlDeviceGetConfComputeGpuCertificate
     nvmlDeviceGetConfComputeMemSizeInfo nvmlDeviceGetConfComputeProtectedMemoryUsage
     nvmlDeviceGetCoolerInfo nvmlDeviceGetCpuAffinity nvmlDeviceGetCpuAffinityWithinScope
-    nvmlDeviceGetCreatableVgpus nvmlDeviceGetCurrPcieLinkGeneration nvmlDeviceGetCurrPcieLinkWidth
+    nvmlDeviceGetCreatableVgpus
     nvmlDeviceGetCurrentClockFreqs nvmlDeviceGetCurrentClocksEventReasons
     nvmlDeviceGetCurrentClocksThrottleReasons nvmlDeviceGetDecoderUtilization
     nvmlDeviceGetDefaultApplicationsClock nvmlDeviceGetDefaultEccMode nvmlDeviceGetDetailedEccErrors
@@ -57,7 +57,7 @@ refused! {
     nvmlDeviceGetGpuInstancePossiblePlacements_v2 nvmlDeviceGetGpuInstanceProfileInfo
     nvmlDeviceGetGpuInstanceProfileInfoByIdV nvmlDeviceGetGpuInstanceProfileInfoV
     nvmlDeviceGetGpuInstanceRemainingCapacity nvmlDeviceGetGpuInstances
-    nvmlDeviceGetGpuMaxPcieLinkGeneration nvmlDeviceGetGpuOperationMode nvmlDeviceGetGpuUptime_v1
+    nvmlDeviceGetGpuOperationMode nvmlDeviceGetGpuUptime_v1
     nvmlDeviceGetGridLicensableFeatures nvmlDeviceGetGridLicensableFeatures_v2
     nvmlDeviceGetGridLicensableFeatures_v3 nvmlDeviceGetGridLicensableFeatures_v4
     nvmlDeviceGetGspFirmwareMode nvmlDeviceGetGspFirmwareVersion nvmlDeviceGetHandleBySerial
@@ -65,7 +65,6 @@ refused! {
     nvmlDeviceGetInforomImageVersion nvmlDeviceGetInforomVersion nvmlDeviceGetIrqNum
     nvmlDeviceGetJpgUtilization nvmlDeviceGetLastBBXFlushTime nvmlDeviceGetMarginTemperature
     nvmlDeviceGetMaxClockInfo nvmlDeviceGetMaxCustomerBoostClock nvmlDeviceGetMaxMigDeviceCount
-    nvmlDeviceGetMaxPcieLinkGeneration nvmlDeviceGetMaxPcieLinkWidth
     nvmlDeviceGetMemClkMinMaxVfOffset nvmlDeviceGetMemClkVfOffset nvmlDeviceGetMemoryAffinity
     nvmlDeviceGetMemoryBusWidth nvmlDeviceGetMemoryErrorCounter nvmlDeviceGetMemoryLimits_v1
     nvmlDeviceGetMigDeviceHandleByIndex nvmlDeviceGetMigMode nvmlDeviceGetMinMaxClockOfPState

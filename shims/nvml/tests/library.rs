@@ -104,6 +104,13 @@ fn programs_get_what_they_ask_for() {
         );
 
         places_on_the_bus(device);
+        let mut link = 0;
+        assert_eq!(nvmlDeviceGetMaxPcieLinkGeneration(device, &raw mut link), 0);
+        assert_eq!(link, 4);
+        assert_eq!(nvmlDeviceGetCurrPcieLinkWidth(device, &raw mut link), 0);
+        assert_eq!(link, 16);
+        assert_eq!(nvmlDeviceGetCurrPcieLinkWidth(device, null_mut()), 2);
+        assert_eq!(nvmlDeviceGetCurrPcieLinkWidth(null_mut(), &raw mut link), 2);
 
         let mut memory = [0u64; 3];
         assert_eq!(
@@ -168,6 +175,9 @@ fn child() {
             assert_eq!(nvmlDeviceGetHandleByIndex_v2(number, &raw mut device), 0);
             let uuid = text(|out, room| nvmlDeviceGetUUID(device, out, room)).unwrap();
             assert!(uuid.ends_with(&number.to_string()), "{uuid}");
+            // XLA requires equal names.
+            let name = text(|out, room| nvmlDeviceGetName(device, out, room)).unwrap();
+            assert_eq!(name, "Twin");
         }
         assert_eq!(nvmlShutdown(), 0);
     }
@@ -184,6 +194,7 @@ fn all_devices_are_told_whatever_programs_see() {
             .envs([
                 (CHILD, "1"),
                 ("MARGAY_DEVICES", "3"),
+                ("MARGAY_DEVICE_NAME", "Twin"),
                 ("CUDA_VISIBLE_DEVICES", list),
             ])
             .output()

@@ -12,13 +12,18 @@ use crate::{Outcome, exec};
 
 /// The driver library, and the other libraries that programs under `margay run` load from the same
 /// folder.
-const LIBRARIES: [&str; 6] = [
+const LIBRARIES: [&str; 11] = [
     "libcuda.so",
     "libnvidia_ml.so",
     "libmargay_audit.so",
     "libgpuocelot.so",
     "libcupti_12.so",
     "libcupti_13.so",
+    "libmargay_cublas.so",
+    "libcublas_12.so",
+    "libcublas_13.so",
+    "libcublaslt_12.so",
+    "libcublaslt_13.so",
 ];
 
 /// Each shell, and the path below the folder `share` at which the shell expects Margay's completion
@@ -42,7 +47,7 @@ impl Data {
     }
 
     /// Returns the paths of the libraries in the folder.
-    pub(super) fn libraries(&self) -> [PathBuf; 6] {
+    pub(super) fn libraries(&self) -> [PathBuf; LIBRARIES.len()] {
         LIBRARIES.map(|name| self.at("lib/margay").join(name))
     }
 

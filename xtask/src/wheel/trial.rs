@@ -20,6 +20,11 @@ const FILES: [&str; 5] = [
     "share/fish/vendor_completions.d/margay.fish",
 ];
 
+/// A program that prints the entry points through which PyTorch finds the package: the wheel's and, under `margay run`,
+/// that of the folder in `PYTHONPATH`. It loads each of them; without PyTorch, the package does nothing.
+const ENTRY_POINTS: &str = "from importlib.metadata import entry_points as e; \
+                            print(sorted(str(p.dist.name) for p in e(group='torch.backends') if callable(p.load())))";
+
 /// Returns a command that runs the installed program `margay`. The program does not inherit the
 /// environment variables of this process.
 fn margay(venv: &Path) -> Command {
@@ -55,6 +60,11 @@ pub(super) fn run(wheel: &Path) -> Outcome {
             return Err(format!("{program} does not pass: {said}"));
         }
         println!("{program:<10} ok {seconds:>6.1} s");
+    }
+    let python = ["run", "python", "-c", ENTRY_POINTS];
+    let said = exec::output(margay(&venv).args(python))?;
+    if said.trim() != "['margay', 'margay-run']" {
+        return Err(format!("PyTorch's entry points are {said}"));
     }
     // Runs the tests of the example for CI (`examples/github`), without and with the plugin for pytest.
     let tests = exec::root().join("examples/github");

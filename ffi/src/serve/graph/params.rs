@@ -10,7 +10,7 @@ use margay::graph::{
 use margay::{Context, Direction, LaunchConfig, Transfer};
 
 use crate::callback;
-use crate::handles::{contexts, current, functions, handle_of};
+use crate::handles::{contexts, current, functions, handle_of, native_handle};
 use crate::result::CuResult;
 use crate::serve::copy::cuboid;
 use crate::serve::launch::{check_extents, config, pack_arguments};
@@ -116,7 +116,7 @@ pub(crate) fn kernel_params(op: &NodeOp) -> Result<CUDA_KERNEL_NODE_PARAMS, CuRe
 }
 
 /// Returns the handles for the kernel of a captured launch: a function handle of this kernel, or null if no such handle
-/// exists.
+/// exists. For a native kernel, the function creates the handle.
 fn captured_origin(node: &KernelNode) -> KernelOrigin {
     let context = node.kernel.module().context();
     let name = node.kernel.name();
@@ -126,8 +126,12 @@ fn captured_origin(node: &KernelNode) -> KernelOrigin {
                 .in_context(context)
                 .is_ok_and(|kernel| *kernel == node.kernel)
     };
+    let func = match node.native() {
+        Some(_) => native_handle(&node.kernel),
+        None => functions().find(same).map(CUfunction),
+    };
     KernelOrigin {
-        func: CUfunction(functions().find(same).unwrap_or(0)),
+        func: func.unwrap_or(CUfunction(0)),
         kern: CUkernel(0),
         ctx: CUcontext(0),
     }

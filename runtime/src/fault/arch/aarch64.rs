@@ -170,6 +170,12 @@ impl Context {
         unsafe { (*self.machine()).pc }
     }
 
+    /// Returns the stack pointer of the interrupted code.
+    pub(in crate::fault) fn sp(&self) -> u64 {
+        // SAFETY: the context is this thread's own until the handler returns.
+        unsafe { (*self.machine()).sp }
+    }
+
     fn set(&mut self, pc: u64, x0: u64) {
         // SAFETY: the context is this thread's own until the handler returns.
         unsafe {

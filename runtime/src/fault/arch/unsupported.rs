@@ -52,6 +52,10 @@ impl Context {
         0
     }
 
+    pub(in crate::fault) fn sp(&self) -> u64 {
+        0
+    }
+
     pub(in crate::fault) fn return_address(&self) -> Option<u64> {
         None
     }

@@ -164,11 +164,15 @@ impl Context {
         self.register(libc::REG_RIP) as u64
     }
 
+    /// Returns the stack pointer of the interrupted code.
+    pub(in crate::fault) fn sp(&self) -> u64 {
+        self.register(libc::REG_RSP) as u64
+    }
+
     /// Returns the return address of the innermost call. The program counter must be at the first instruction of the
     /// callee.
     pub(in crate::fault) fn return_address(&self) -> Option<u64> {
-        let sp = self.register(libc::REG_RSP) as u64;
-        super::super::access::load64(sp).ok()
+        super::super::access::load64(self.sp()).ok()
     }
 
     /// Returns the direction of the access that caused a page fault; `None` for other faults.

@@ -1,6 +1,6 @@
 //! What happens to finished sums: scaling, addition to the old result, conversion, and the store.
 
-use super::Accumulate;
+use crate::kernels::Accumulate;
 use crate::simd::{self, Task};
 use crate::storage::{Load, Store};
 use crate::{Element, Triangle};

@@ -3,9 +3,8 @@
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use super::Accumulate;
 use super::finish::prefetch;
-use super::kernels::SQUARE;
+use crate::kernels::{Accumulate, SQUARE};
 use crate::simd::{self, Task};
 use crate::storage::Load;
 use crate::{Element, Symmetry, Triangle};

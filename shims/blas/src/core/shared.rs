@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::scratch::Memory;
-use super::{Accumulate, Operands, Source, cache};
+use super::{Operands, Source, cache};
+use crate::kernels::Accumulate;
 
 /// Bytes of packed operands for which this is done, at most.
 const MOST_BYTES: usize = 256 << 20;

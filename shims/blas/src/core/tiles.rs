@@ -5,8 +5,9 @@ use std::sync::{Arc, OnceLock};
 
 use super::finish::Sums;
 use super::shared::Packing;
-use super::{Accumulate, Buffer, Finish, MOST, Operand, Region, Source, product, product_of};
+use super::{Buffer, Finish, MOST, Operand, Region, Source, product, product_of};
 use crate::Stage;
+use crate::kernels::Accumulate;
 
 /// Most tasks of a stage. More items share tasks.
 const MOST_TASKS: usize = 1 << 16;

@@ -121,13 +121,13 @@ unsafe fn norm<T: Element>(x: *const T, count: usize) -> T::Real {
     // SAFETY: the caller's condition.
     let parts = || (0..count).flat_map(|i| unsafe { [x.add(i).read().re(), x.add(i).read().im()] });
     let largest = parts().fold(T::Real::ZERO, |largest, part| {
-        if part.abs() > largest || part != part {
+        if part.abs() > largest || part.to_f64().is_nan() {
             part.abs()
         } else {
             largest
         }
     });
-    if largest == T::Real::ZERO || !(largest < T::Real::INFINITY) {
+    if largest == T::Real::ZERO || !largest.to_f64().is_finite() {
         return largest;
     }
     let squares = parts()
@@ -272,9 +272,9 @@ unsafe fn triangle<T: Element>(
                 sum + v.add(i + index * m).read().conj() * v.add(i + j * m).read()
             });
         }
-        for row in 0..j {
-            let sum = (row..j).fold(T::ZERO, |sum, index| sum + t[row][index] * products[index]);
-            t[row][j] = -(factor * sum);
+        for (row, values) in t.iter_mut().enumerate().take(j) {
+            let sum = (row..j).fold(T::ZERO, |sum, index| sum + values[index] * products[index]);
+            values[j] = -(factor * sum);
         }
         t[j][j] = factor;
     }

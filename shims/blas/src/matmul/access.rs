@@ -5,7 +5,8 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use super::{Layout, Order};
-use crate::core::{Accumulate, Source};
+use crate::core::Source;
+use crate::kernels::Accumulate;
 use crate::operands::{Matrices, Operand};
 use crate::simd::{self, Task};
 use crate::storage::{BF16, F16, Load, Store, with_complex, with_narrow};
@@ -493,12 +494,15 @@ pub(super) enum Position {
     Right,
 }
 
+/// Makes an operand from a matrix with strides.
+type MakeOperand<T> = fn(DataType, Matrices<c_void>) -> Option<Box<dyn Operand<T>>>;
+
 /// A matrix as an operand. `dense` makes one from a matrix with strides.
 pub(super) fn operand<T: Accumulate>(
     layout: &Layout,
     operation: Operation,
     position: Position,
-    dense: fn(DataType, Matrices<c_void>) -> Option<Box<dyn Operand<T>>>,
+    dense: MakeOperand<T>,
     reader: Option<Reader<T::Item>>,
 ) -> Option<Box<dyn Operand<T>>> {
     let outer_is_column = operation.transposes() == (position == Position::Left);

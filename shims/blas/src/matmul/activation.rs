@@ -34,7 +34,7 @@ fn exp<const FUSED: bool>(x: f32) -> f32 {
 }
 
 /// The square root of 2 / pi.
-const ROOT: f32 = 0.797_884_56;
+const ROOT: f32 = 0.797_884_6;
 
 /// The factor of the cubic term.
 const CUBIC: f32 = 0.044_715;

@@ -8,7 +8,8 @@ use super::access::{Access, Addresses, Reader, Value, Writer};
 use super::activation::{gelu, gelu_derivative, relu};
 use super::{Activation, Factor, Scale};
 use crate::AnyScalar;
-use crate::core::{Accumulate, Finish};
+use crate::core::Finish;
+use crate::kernels::Accumulate;
 use crate::simd::{self, Task};
 
 /// A type of sums that can be converted to values.
@@ -521,6 +522,7 @@ pub(super) unsafe fn readable<V>(
 ) -> Readable<V> {
     // SAFETY: the caller's condition.
     Readable {
+        // SAFETY: the condition of the surrounding function.
         data: unsafe { addresses.item(item) },
         access,
         read,

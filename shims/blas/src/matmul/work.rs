@@ -11,8 +11,9 @@ use super::finish::{
 };
 use super::{Activation, BiasGradient, Factor, Layout, Matmul, Order, Scale};
 use crate::core::{
-    Accumulate, Buffer, Finish, Grid, Items, Operands, Region, Source, product, stage, stage_of,
+    Buffer, Finish, Grid, Items, Operands, Region, Source, product, stage, stage_of,
 };
+use crate::kernels::Accumulate;
 use crate::operands::{Matrices, Operand};
 use crate::vector::single_with;
 use crate::{DataType, Plan, Real, Stage};

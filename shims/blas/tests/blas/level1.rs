@@ -146,6 +146,7 @@ fn reductions<T: Element>(random: &mut Random, n: usize) {
     });
     // SAFETY: as above.
     let found = |smallest| {
+        // SAFETY: the vectors have as many elements.
         index(|at| unsafe {
             if smallest {
                 level1::iamin(x.input(), at)

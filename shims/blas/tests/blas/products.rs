@@ -13,7 +13,6 @@ pub(crate) struct Any {
     pub(crate) bytes: Vec<u8>,
     pub(crate) kind: DataType,
     pub(crate) rows: usize,
-    pub(crate) columns: usize,
 }
 
 /// A number in the bytes of a type, rounded.
@@ -100,10 +99,6 @@ pub(crate) fn epsilon(kind: DataType) -> f64 {
 }
 
 impl Any {
-    pub(crate) fn random(random: &mut Random, kind: DataType, rows: usize, columns: usize) -> Any {
-        Any::random_below(random, kind, rows, columns, 3.0)
-    }
-
     /// Integers up to `largest`; other types up to 1.
     pub(crate) fn random_below(
         random: &mut Random,
@@ -123,12 +118,7 @@ impl Any {
         let bytes = (0..rows * columns)
             .flat_map(|_| encode(kind, Complex::new(number(random), number(random))))
             .collect();
-        Any {
-            bytes,
-            kind,
-            rows,
-            columns,
-        }
+        Any { bytes, kind, rows }
     }
 
     pub(crate) fn at(&self, i: usize, j: usize) -> Complex<f64> {

@@ -6,9 +6,17 @@
 //! - complex types: w real parts, then w imaginary parts;
 //! - integers: w pairs of `i16`, the elements of two values of k ([`Accumulate::STEP`]).
 
-use super::vectors::{self, Four, Vector};
+#![allow(
+    clippy::needless_range_loop,
+    reason = "an index of a tile in registers is also part of an address, and the loops are unrolled"
+)]
+
+mod vectors;
+
 use crate::Complex;
 use crate::simd::{self, Level};
+
+use vectors::{Four, Vector};
 
 /// A type in which products are summed.
 pub trait Accumulate: Copy + Send + Sync + 'static {

@@ -1,0 +1,546 @@
+//! The product of cuBLASLt: `D = epilogue(alpha op(A) op(B) + beta C)`.
+//!
+//! [`Problem`] contains the descriptors of a product. It becomes the arguments of `margay-blas` ([`Problem::arguments`]), for
+//! the product itself and for the search for an algorithm, which has no addresses.
+
+use std::ffi::c_void;
+
+use margay_blas::matmul::{
+    self, Activation, Auxiliary, Bias, BiasGradient, Epilogue, Factor, Matmul, Scale,
+};
+use margay_blas::products::Compute;
+use margay_blas::{AnyScalar, Complex, DataType};
+
+use crate::call::Call;
+use crate::entry::once;
+use crate::gemm::compute;
+use crate::handle::{self, Settings};
+use crate::lt::algorithm::Algorithm;
+use crate::lt::descriptor;
+use crate::lt::layout::{self, Layout};
+use crate::lt::library::OWNERS;
+use crate::lt::matmul_desc::MatmulDesc;
+use crate::lt::operands::{Operand, data_type, operation};
+use crate::memory::{Access, Memory, Shape};
+use crate::status::{Failure, Outcome, Status, need};
+use crate::types::any_may_be_nonzero;
+
+/// `cublasLtPointerMode_t`.
+const HOST: i32 = 0;
+const DEVICE: i32 = 1;
+const DEVICE_VECTOR: i32 = 2;
+const ALPHA_VECTOR_BETA_ZERO: i32 = 3;
+const ALPHA_VECTOR_BETA_HOST: i32 = 4;
+
+/// The descriptors of a product.
+pub(crate) struct Problem {
+    pub(crate) desc: MatmulDesc,
+    a: Layout,
+    b: Layout,
+    c: Layout,
+    d: Layout,
+}
+
+/// The addresses of a product. They are null in the search for an algorithm.
+#[derive(Clone, Copy)]
+pub(crate) struct Addresses {
+    alpha: *const c_void,
+    a: *const c_void,
+    b: *const c_void,
+    beta: *const c_void,
+    c: *const c_void,
+    d: *mut c_void,
+    /// Whether there are addresses.
+    real: bool,
+}
+
+/// The addresses of a search.
+pub(crate) const NO_ADDRESSES: Addresses = Addresses {
+    alpha: std::ptr::null(),
+    a: std::ptr::null(),
+    b: std::ptr::null(),
+    beta: std::ptr::null(),
+    c: std::ptr::null(),
+    d: std::ptr::null_mut(),
+    real: false,
+};
+
+/// Refuses a feature that is not implemented, and names it once.
+fn refuse(feature: &str, used: bool) -> Outcome {
+    if used {
+        once(feature, || {
+            format!(
+                "margay: cublasLtMatmul: {feature} is not implemented (CUBLAS_STATUS_NOT_SUPPORTED)"
+            )
+        });
+        return Err(Status::NOT_SUPPORTED.into());
+    }
+    Ok(())
+}
+
+impl Problem {
+    /// Loads the descriptors. A missing layout of `C` is that of `D`, and the other way round.
+    pub(crate) fn load(desc: usize, [a, b, c, d]: [usize; 4]) -> Result<Problem, Failure> {
+        let desc = descriptor::load(desc)?;
+        let (a, b) = (layout::load(a)?, layout::load(b)?);
+        let (c, d) = (layout::load_optional(c)?, layout::load_optional(d)?);
+        let d = d.or(c).ok_or(Status::INVALID_VALUE)?;
+        let c = c.unwrap_or(d);
+        Ok(Problem { desc, a, b, c, d })
+    }
+
+    /// Refuses what is not implemented.
+    fn refuse(&self) -> Outcome {
+        let desc = &self.desc;
+        refuse(
+            "a triangle of D (CUBLASLT_MATMUL_DESC_FILL_MODE)",
+            desc.fill != 2,
+        )?;
+        refuse(
+            "a transposed C (CUBLASLT_MATMUL_DESC_TRANSC)",
+            desc.transc != 0,
+        )?;
+        let chunks = desc.sync_rows > 1 || desc.sync_columns > 1;
+        refuse(
+            "atomic synchronization (CUBLASLT_MATMUL_DESC_ATOMIC_SYNC)",
+            chunks,
+        )?;
+        refuse(
+            "block scaling (CUBLASLT_MATMUL_DESC_D_OUT_SCALE_POINTER)",
+            desc.d_out_scale != 0,
+        )?;
+        let grouped = [&self.a, &self.b, &self.c, &self.d];
+        let grouped = grouped.iter().any(|layout| layout.batch_mode == 2);
+        refuse("a grouped matrix (CUBLASLT_BATCH_MODE_GROUPED)", grouped)
+    }
+
+    /// Returns the scale of a matrix.
+    fn scale(&self, address: u64, mode: i32, vectors: bool) -> Result<Scale, Failure> {
+        /// The modes of `cublasLtMatmulMatrixScale_t`.
+        const SCALAR: i32 = 0;
+        const OUTER_VECTOR: i32 = 3;
+        const PER_BATCH: i32 = 6;
+        let data = address as *const f32;
+        if data.is_null() {
+            return Ok(Scale::None);
+        }
+        match mode {
+            SCALAR => Ok(Scale::Tensor(data)),
+            OUTER_VECTOR if vectors => Ok(Scale::Outer(data)),
+            PER_BATCH => Ok(Scale::Items(data)),
+            _ => {
+                refuse("block scaling (cublasLtMatmulMatrixScale_t)", true)?;
+                Ok(Scale::None)
+            }
+        }
+    }
+
+    /// Returns the arguments of the product, and adds its memory.
+    pub(crate) fn arguments(
+        &self,
+        call: Option<&Call>,
+        addresses: Addresses,
+        memory: &mut Memory,
+    ) -> Result<Matmul, Failure> {
+        self.refuse()?;
+        let desc = &self.desc;
+        let compute = compute(desc.compute).ok_or(Status::NOT_SUPPORTED)?;
+        let scale = data_type(desc.scale)?;
+        let (operation_a, operation_b) = (operation(desc.transa)?, operation(desc.transb)?);
+        let a = Operand::new(addresses.a, &self.a)?;
+        let b = Operand::new(addresses.b, &self.b)?;
+        let d = Operand::new(addresses.d, &self.d)?;
+        if !may_be_multiplied(a.matrix.kind, b.matrix.kind) {
+            return Err(Status::NOT_SUPPORTED.into());
+        }
+        let (m, k) = a.size_after(operation_a);
+        let (k_of_b, n) = b.size_after(operation_b);
+        need(k == k_of_b, 0)?;
+        need(d.matrix.rows == m && d.matrix.columns == n, 0)?;
+        let (alpha, beta) = self.factors(call, addresses, scale, (m, d.batch), memory)?;
+        let uses_c = may_differ_from_zero(&beta);
+        let c = match addresses.real && addresses.c.is_null() && !uses_c {
+            // C is not read, so it may be any matrix.
+            true => d,
+            false => Operand::new(addresses.c, &self.c)?,
+        };
+        need(c.matrix.rows == m && c.matrix.columns == n, 0)?;
+        need(
+            [a.batch, b.batch, c.batch]
+                .iter()
+                .all(|batch| *batch == d.batch),
+            0,
+        )?;
+        if addresses.real {
+            need(!d.is_null() || m == 0 || n == 0, 0)?;
+            need(!uses_c || !c.is_null() || m == 0 || n == 0, 0)?;
+            if may_differ_from_zero(&alpha) {
+                a.add(memory, Access::Read);
+                b.add(memory, Access::Read);
+            }
+            if uses_c {
+                c.add(memory, Access::Read);
+            }
+            d.add(memory, Access::Write);
+        }
+        let items = if d.batch > 1 { d.batch } else { 1 };
+        let scales = [
+            self.scale(desc.a_scale, desc.a_scale_mode, true)?,
+            self.scale(desc.b_scale, desc.b_scale_mode, true)?,
+            self.scale(desc.c_scale, desc.c_scale_mode, false)?,
+            self.scale(desc.d_scale, desc.d_scale_mode, false)?,
+        ];
+        let lengths = [m, n, 1, 1];
+        for (scale, length) in scales.iter().zip(lengths) {
+            add_scale(memory, *scale, length, items);
+        }
+        let amax = desc.amax as *mut f32;
+        if !amax.is_null() {
+            memory.add(Access::Write, amax, size_of::<f32>(), Shape::packed(1));
+        }
+        let epilogue = self.epilogue(addresses.real, (m, n), items, compute, memory)?;
+        Ok(Matmul {
+            operation_a,
+            operation_b,
+            k,
+            alpha,
+            a: a.matrix,
+            b: b.matrix,
+            beta,
+            c: c.matrix,
+            d: d.matrix,
+            batch: d.batch,
+            compute,
+            scale,
+            scales,
+            amax,
+            epilogue,
+        })
+    }
+
+    /// Returns `alpha` and `beta`.
+    fn factors(
+        &self,
+        call: Option<&Call>,
+        addresses: Addresses,
+        kind: DataType,
+        (m, batch): (usize, usize),
+        memory: &mut Memory,
+    ) -> Result<(Factor, Factor), Failure> {
+        let desc = &self.desc;
+        let zero = Factor::Scalar(AnyScalar::Value(Complex::default()));
+        let Some(call) = call else {
+            // A search does not know the values.
+            let one = Factor::Scalar(AnyScalar::Value(Complex { re: 1.0, im: 0.0 }));
+            let beta = match desc.pointer_mode {
+                ALPHA_VECTOR_BETA_ZERO => zero,
+                HOST..=ALPHA_VECTOR_BETA_HOST => one,
+                _ => return Err(Status::INVALID_VALUE.into()),
+            };
+            return Ok((one, beta));
+        };
+        let mut rows = |data: *const c_void, batch_stride: i64| {
+            need(!data.is_null(), 0)?;
+            let shape = Shape::packed(m).batch(batch, batch_stride);
+            memory.add(Access::Read, data, kind.size(), shape);
+            Ok::<_, Failure>(Factor::Rows {
+                data,
+                kind,
+                batch_stride,
+            })
+        };
+        match desc.pointer_mode {
+            DEVICE_VECTOR => {
+                let alpha = rows(addresses.alpha, desc.alpha_vector_stride)?;
+                return Ok((alpha, rows(addresses.beta, 0)?));
+            }
+            ALPHA_VECTOR_BETA_ZERO => {
+                need(desc.alpha_vector_stride == 0, 0)?;
+                return Ok((rows(addresses.alpha, 0)?, zero));
+            }
+            ALPHA_VECTOR_BETA_HOST => {
+                let alpha = rows(addresses.alpha, desc.alpha_vector_stride)?;
+                let beta = call.any_scalar(addresses.beta, kind, 0, memory)?;
+                return Ok((alpha, Factor::Scalar(beta)));
+            }
+            HOST | DEVICE => {}
+            _ => return Err(Status::INVALID_VALUE.into()),
+        }
+        let mut factor = |data: *const c_void, batch_stride: i64| {
+            if desc.pointer_mode == DEVICE && batch_stride != 0 && batch > 1 {
+                need(!data.is_null(), 0)?;
+                let shape = Shape::packed(1).batch(batch, batch_stride);
+                memory.add(Access::Read, data, kind.size(), shape);
+                return Ok::<_, Failure>(Factor::Items {
+                    data,
+                    kind,
+                    batch_stride,
+                });
+            }
+            Ok(Factor::Scalar(call.any_scalar(data, kind, 0, memory)?))
+        };
+        let alpha = factor(addresses.alpha, desc.alpha_stride)?;
+        Ok((alpha, factor(addresses.beta, desc.beta_stride)?))
+    }
+
+    /// Returns the type of the bias if the descriptor does not name it.
+    fn default_bias_kind(&self, compute: Compute) -> Result<DataType, Failure> {
+        let [a, c, d] = [self.a.kind, self.c.kind, self.d.kind].map(data_type);
+        let (a, d) = (a?, d?);
+        let narrow = |kind| matches!(kind, DataType::E4M3 | DataType::E5M2);
+        Ok(match d {
+            DataType::R8I if compute == Compute::I32 => DataType::R32F,
+            DataType::R32F if narrow(a) => DataType::R16BF,
+            d if narrow(d) => c?,
+            d => d,
+        })
+    }
+
+    fn epilogue(
+        &self,
+        real: bool,
+        (m, n): (usize, usize),
+        items: usize,
+        compute: Compute,
+        memory: &mut Memory,
+    ) -> Result<Epilogue, Failure> {
+        let desc = &self.desc;
+        let Parts {
+            activation,
+            bias,
+            gradient,
+            auxiliary,
+        } = parts(desc.epilogue).ok_or(Status::INVALID_VALUE)?;
+        let bias = bias || gradient != BiasGradient::None;
+        let bias = match bias {
+            false => None,
+            true => {
+                let data = desc.bias as *mut c_void;
+                need(!real || !data.is_null(), 0)?;
+                let kind = match (desc.bias_kind, gradient) {
+                    (-1, BiasGradient::None) => self.default_bias_kind(compute)?,
+                    (-1, _) => data_type(self.d.kind)?,
+                    (number, _) => data_type(number)?,
+                };
+                let length = if gradient == BiasGradient::B { n } else { m };
+                let access = match gradient {
+                    BiasGradient::None => Access::Read,
+                    _ => Access::Write,
+                };
+                if real {
+                    let shape = Shape::packed(length).batch(items, desc.bias_stride);
+                    memory.add(access, data, kind.size(), shape);
+                }
+                Some(Bias {
+                    data,
+                    kind,
+                    batch_stride: desc.bias_stride,
+                })
+            }
+        };
+        let auxiliary = match auxiliary {
+            false => None,
+            true => Some(self.auxiliary(real, activation, (m, n), items, memory)?),
+        };
+        Ok(Epilogue {
+            activation,
+            bias,
+            gradient,
+            auxiliary,
+        })
+    }
+
+    fn auxiliary(
+        &self,
+        real: bool,
+        activation: Activation,
+        (m, n): (usize, usize),
+        items: usize,
+        memory: &mut Memory,
+    ) -> Result<Auxiliary, Failure> {
+        let desc = &self.desc;
+        let bits = matches!(activation, Activation::Relu | Activation::ReluGradient);
+        let multiple = if bits { 128 } else { 8 };
+        let data = desc.aux as *mut c_void;
+        need(!real || !data.is_null(), 0)?;
+        let kind = match desc.aux_kind {
+            -1 => data_type(self.d.kind)?,
+            _ if bits => data_type(self.d.kind)?,
+            number => data_type(number)?,
+        };
+        let ld = crate::call::dimension(desc.aux_ld, 0)?;
+        // The matrix has the order of D.
+        let (rows, columns) = if self.d.order == 1 { (n, m) } else { (m, n) };
+        need(ld >= rows && ld % multiple == 0, 0)?;
+        let writes = matches!(activation, Activation::Relu | Activation::Gelu);
+        let access = if writes { Access::Write } else { Access::Read };
+        if real {
+            let (shape, size) = match bits {
+                true => {
+                    let shape = Shape::matrix(rows.div_ceil(8), columns, ld / 8);
+                    (shape.batch(items, desc.aux_stride / 8), 1)
+                }
+                false => {
+                    let shape = Shape::matrix(rows, columns, ld);
+                    (shape.batch(items, desc.aux_stride), kind.size())
+                }
+            };
+            memory.add(access, data, size, shape);
+        }
+        let scale = self.scale(desc.aux_scale, desc.aux_scale_mode, false)?;
+        add_scale(memory, scale, 1, items);
+        let amax = desc.aux_amax as *mut f32;
+        if !amax.is_null() {
+            memory.add(Access::Write, amax, size_of::<f32>(), Shape::packed(1));
+        }
+        Ok(Auxiliary {
+            data,
+            kind,
+            ld,
+            batch_stride: desc.aux_stride,
+            scale,
+            amax,
+        })
+    }
+}
+
+/// Whether cuBLASLt multiplies matrices of these types: equal ones, except that one of the 8-bit floating-point types is
+/// always the one with more precision.
+fn may_be_multiplied(a: DataType, b: DataType) -> bool {
+    match (a, b) {
+        (DataType::E5M2, DataType::E5M2) => false,
+        (DataType::E4M3 | DataType::E5M2, DataType::E4M3 | DataType::E5M2) => true,
+        (a, b) => a == b,
+    }
+}
+
+/// Adds the memory of a scale, whose vector has a length.
+fn add_scale(memory: &mut Memory, scale: Scale, length: usize, items: usize) {
+    let (data, count) = match scale {
+        Scale::None => return,
+        Scale::Tensor(data) => (data, 1),
+        Scale::Outer(data) => (data, length),
+        Scale::Items(data) => (data, items),
+    };
+    memory.add(Access::Read, data, size_of::<f32>(), Shape::packed(count));
+}
+
+fn may_differ_from_zero(factor: &Factor) -> bool {
+    match factor {
+        Factor::Scalar(scalar) => any_may_be_nonzero(scalar),
+        _ => true,
+    }
+}
+
+/// The parts of an epilogue.
+struct Parts {
+    activation: Activation,
+    bias: bool,
+    gradient: BiasGradient,
+    auxiliary: bool,
+}
+
+/// Returns the parts of a `cublasLtEpilogue_t`.
+fn parts(epilogue: u32) -> Option<Parts> {
+    const RELU: u32 = 2;
+    const BIAS: u32 = 4;
+    const DRELU: u32 = 8;
+    const BIAS_GRADIENT: u32 = 16;
+    const GELU: u32 = 32;
+    const DGELU: u32 = 64;
+    const AUX: u32 = 128;
+    const BGRADA: u32 = 256;
+    const BGRADB: u32 = 512;
+    let (activation, bias, gradient, auxiliary) = match epilogue {
+        1 => (Activation::Identity, false, BiasGradient::None, false),
+        BIAS => (Activation::Identity, true, BiasGradient::None, false),
+        BGRADA => (Activation::Identity, false, BiasGradient::A, false),
+        BGRADB => (Activation::Identity, false, BiasGradient::B, false),
+        _ => {
+            let bias = epilogue & BIAS != 0;
+            let gradient = match epilogue & BIAS_GRADIENT != 0 {
+                true => BiasGradient::Result,
+                false => BiasGradient::None,
+            };
+            let auxiliary = epilogue & AUX != 0;
+            let activation = match epilogue & !(BIAS | BIAS_GRADIENT | AUX) {
+                RELU => Activation::Relu,
+                GELU => Activation::Gelu,
+                DRELU => Activation::ReluGradient,
+                DGELU => Activation::GeluGradient,
+                _ => return None,
+            };
+            // Gradients read the auxiliary matrix and add no bias; functions have no gradient of the bias.
+            let is_gradient = matches!(epilogue & !(BIAS | BIAS_GRADIENT | AUX), DRELU | DGELU);
+            let allowed = match is_gradient {
+                true => auxiliary && !bias,
+                false => gradient == BiasGradient::None,
+            };
+            if !allowed {
+                return None;
+            }
+            (activation, bias, gradient, auxiliary)
+        }
+    };
+    Some(Parts {
+        activation,
+        bias,
+        gradient,
+        auxiliary,
+    })
+}
+
+/// `cublasLtMatmul`.
+///
+/// # Safety
+/// None: addresses may be wrong, as in the other modules with operations.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the parameters of the C function"
+)]
+pub(crate) unsafe fn matmul(
+    handle: usize,
+    desc: usize,
+    alpha: *const c_void,
+    a: *const c_void,
+    a_layout: usize,
+    b: *const c_void,
+    b_layout: usize,
+    beta: *const c_void,
+    c: *const c_void,
+    c_layout: usize,
+    d: *mut c_void,
+    d_layout: usize,
+    algorithm: *const c_void,
+    _workspace: *mut c_void,
+    _workspace_size: usize,
+    stream: usize,
+) -> Outcome {
+    let handle = handle::get(handle, OWNERS)?;
+    let problem = Problem::load(desc, [a_layout, b_layout, c_layout, d_layout])?;
+    if !algorithm.is_null() {
+        Algorithm::load(algorithm)?;
+    }
+    let settings = Settings {
+        stream,
+        device_pointers: problem.desc.pointer_mode == DEVICE,
+        ..Settings::default()
+    };
+    let call = Call::new(c"cublasLtMatmul", settings, handle.context)?;
+    let addresses = Addresses {
+        alpha,
+        a,
+        b,
+        beta,
+        c,
+        d,
+        real: true,
+    };
+    let mut memory = Memory::default();
+    let arguments = problem.arguments(Some(&call), addresses, &mut memory)?;
+    if !matmul::supports(&arguments) {
+        return Err(Status::NOT_SUPPORTED.into());
+    }
+    // SAFETY: the driver checks the memory before the plan runs.
+    call.try_launch(memory, None, || unsafe { matmul::matmul(arguments) })
+}
