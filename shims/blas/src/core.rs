@@ -130,7 +130,7 @@ unsafe fn product_of<T: Accumulate>(
             .div_ceil(length.div_ceil(most).max(1))
             .next_multiple_of(width)
     };
-    let most_rows = fit(6, mr, region.rows.len().min(MOST));
+    let most_rows = fit(5, mr, region.rows.len().min(MOST));
     let most_columns = MOST
         .next_multiple_of(nr)
         .min(region.columns.len().next_multiple_of(nr));
@@ -152,8 +152,11 @@ unsafe fn product_of<T: Accumulate>(
                         for row in region.rows.clone().step_by(most_rows) {
                             let rows = row..region.rows.end.min(row + most_rows);
                             if finish.wants(row, column, rows.len(), columns.len()) {
+                                let next_row = (row + most_rows).min(region.rows.end);
+                                let next_rows = next_row..region.rows.end.min(next_row + most_rows);
                                 let block = Block {
                                     rows,
+                                    next_rows,
                                     columns: columns.clone(),
                                     several,
                                     kernel,
@@ -178,6 +181,8 @@ unsafe fn product_of<T: Accumulate>(
 /// A part of the result whose sums fit into the buffer.
 struct Block<'a, T: Accumulate> {
     rows: Range<usize>,
+    /// The rows of the next block.
+    next_rows: Range<usize>,
     columns: Range<usize>,
     /// Whether sums are kept between parts of the depth.
     several: bool,
@@ -206,6 +211,18 @@ impl<T: Accumulate> Block<'_, T> {
             // SAFETY: the caller's conditions.
             unsafe {
                 let left = self.a.panels(&self.rows, &terms, mr, self.panel_a);
+                // The panels of the left operand that are multiplied after these.
+                let later = match self.a {
+                    Operand::Source(_) => left,
+                    Operand::Ready(ready) => {
+                        let (rows, start) = if is_last {
+                            (&self.next_rows, depth.start)
+                        } else {
+                            (&self.rows, terms.end)
+                        };
+                        ready.panels::<T>(rows, &(start..depth.end.min(start + step)))
+                    }
+                };
                 for column in self.columns.clone().step_by(chunk) {
                     let columns = column..self.columns.end.min(column + chunk);
                     if self
@@ -213,7 +230,13 @@ impl<T: Accumulate> Block<'_, T> {
                         .wants(self.rows.start, column, self.rows.len(), columns.len())
                     {
                         let right = self.b.panels(&columns, &terms, nr, self.panel_b);
-                        self.multiply([left, right], columns, terms.len(), is_first, is_last);
+                        self.multiply(
+                            [left, right, later],
+                            columns,
+                            terms.len(),
+                            is_first,
+                            is_last,
+                        );
                     }
                 }
             }
@@ -226,7 +249,7 @@ impl<T: Accumulate> Block<'_, T> {
     /// As for [`Block::run`]; the panels hold the block's rows, `columns`, and `count` values of k.
     unsafe fn multiply(
         &self,
-        [left, right]: [*const T::Part; 2],
+        [left, right, later]: [*const T::Part; 3],
         columns: Range<usize>,
         count: usize,
         first: bool,
@@ -262,6 +285,8 @@ impl<T: Accumulate> Block<'_, T> {
                         left: left.add(i * mr * stride),
                         right,
                         next,
+                        // The calls for the first columns ask for a part of this tile's next panel each.
+                        later: later.wrapping_add((i * mr + (start + j) % mr) * stride),
                     };
                     (self.kernel.run)(panels, sums, first);
                     if last {

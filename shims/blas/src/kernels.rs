@@ -88,6 +88,8 @@ pub(crate) struct Panels<P> {
     pub(crate) right: *const P,
     /// What a later call reads: [`NEXT`] of a panel of the right operand. It need not be a valid address.
     pub(crate) next: *const P,
+    /// What the kernel asks for the second level of the cache: one number for each step. It need not be a valid address.
+    pub(crate) later: *const P,
 }
 
 /// The share of a panel that a kernel prefetches for later calls: one of this number.
@@ -132,6 +134,7 @@ unsafe fn real<V: Vector, const M: usize, const N: usize>(
         left: mut a,
         right: mut b,
         mut next,
+        mut later,
     } = panels;
     // SAFETY: the caller's conditions hold for each step, whose elements the pointers name, and for each vector of the tile.
     unsafe {
@@ -149,6 +152,8 @@ unsafe fn real<V: Vector, const M: usize, const N: usize>(
             }
             V::prefetch(next);
             next = next.wrapping_add(N.div_ceil(NEXT));
+            V::prefetch_later(later);
+            later = later.wrapping_add(1);
             for j in 0..N {
                 let right = V::splat(b.add(j));
                 for i in 0..M {
@@ -189,6 +194,7 @@ unsafe fn complex<V: Vector, const N: usize>(
         left: mut a,
         right: mut b,
         mut next,
+        mut later,
     } = panels;
     // SAFETY: as in `real`.
     unsafe {
@@ -201,6 +207,8 @@ unsafe fn complex<V: Vector, const N: usize>(
             V::prefetch(a.wrapping_add((2 * AHEAD + 1) * V::LANES));
             V::prefetch(next);
             next = next.wrapping_add((2 * N).div_ceil(NEXT));
+            V::prefetch_later(later);
+            later = later.wrapping_add(1);
             for j in 0..N {
                 let right_re = V::splat(b.add(j));
                 re[j] = re[j].add_product(left_re, right_re);

@@ -15,23 +15,24 @@ const HUGE: usize = 2 << 20;
 
 impl Memory {
     /// At least `bytes` bytes, uninitialised.
-    pub(super) fn new(bytes: usize) -> Memory {
+    fn new(bytes: usize) -> Memory {
+        Memory::try_new(bytes).unwrap_or_else(|| handle_alloc_error(Layout::new::<u8>()))
+    }
+
+    /// At least `bytes` bytes, uninitialised, if there is memory.
+    pub(super) fn try_new(bytes: usize) -> Option<Memory> {
         let huge = bytes >= HUGE / 4;
         let align = if huge { HUGE } else { 64 };
-        let Ok(layout) = Layout::from_size_align(bytes.max(1).next_multiple_of(align), align)
-        else {
-            handle_alloc_error(Layout::new::<u8>());
-        };
+        let size = bytes.max(1).checked_next_multiple_of(align)?;
+        let layout = Layout::from_size_align(size, align).ok()?;
         // SAFETY: the layout has a size.
-        let Some(address) = NonNull::new(unsafe { alloc(layout) }) else {
-            handle_alloc_error(layout)
-        };
+        let address = NonNull::new(unsafe { alloc(layout) })?;
         #[cfg(target_os = "linux")]
         if huge {
             // SAFETY: the memory belongs to the buffer. The advice changes no content; whether it is taken does not matter.
             unsafe { libc::madvise(address.as_ptr().cast(), layout.size(), libc::MADV_HUGEPAGE) };
         }
-        Memory { address, layout }
+        Some(Memory { address, layout })
     }
 
     pub(super) fn address(&self) -> *mut u8 {

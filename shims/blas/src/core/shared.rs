@@ -1,11 +1,11 @@
 //! Operands that are packed once for all tasks of a product.
 //!
 //! The tasks of a first stage pack both operands into a buffer, those of a second stage multiply. The buffer is taken
-//! when a plan runs and given back when its last task has ended, so that plans that wait hold no memory.
+//! when a plan runs and given back when its last task has ended, so that plans that wait hold no memory. If there is no
+//! memory for the buffer, the tasks of the second stage pack what they need.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::scratch::Memory;
 use super::{Operands, Source, cache};
@@ -24,14 +24,17 @@ static POOL: Mutex<Vec<Memory>> = Mutex::new(Vec::new());
 pub(super) struct Pooled(Option<Memory>);
 
 impl Pooled {
-    fn take(bytes: usize) -> Pooled {
+    /// A buffer of at least `bytes` bytes, if there is memory.
+    fn take(bytes: usize) -> Option<Pooled> {
         let mut pool = POOL.lock().unwrap_or_else(PoisonError::into_inner);
         let fitting = (0..pool.len())
             .filter(|&i| pool[i].bytes() >= bytes)
             .min_by_key(|&i| pool[i].bytes());
         let memory = fitting.map(|index| pool.swap_remove(index));
         drop(pool);
-        Pooled(Some(memory.unwrap_or_else(|| Memory::new(bytes))))
+        memory
+            .or_else(|| Memory::try_new(bytes))
+            .map(|memory| Pooled(Some(memory)))
     }
 
     fn address(&self) -> *mut u8 {
@@ -52,36 +55,46 @@ impl Drop for Pooled {
 }
 
 /// The buffer of a plan while it runs.
+#[derive(Default)]
 struct Lease {
-    buffer: Mutex<Option<Arc<Pooled>>>,
+    state: Mutex<State>,
+}
+
+/// What the tasks of the first stage have found.
+#[derive(Default)]
+struct State {
+    /// The buffer: `None` if no task has asked for it, `Some(None)` if there is no memory for it.
+    buffer: Option<Option<Arc<Pooled>>>,
     /// Tasks of the second stage that have not ended.
-    left: AtomicUsize,
+    left: usize,
 }
 
 impl Lease {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The buffer, which is taken from the pool by the first task that asks for it.
-    fn take(&self, bytes: usize, tasks: usize) -> Arc<Pooled> {
-        let mut buffer = self.buffer.lock().unwrap_or_else(PoisonError::into_inner);
-        buffer
-            .get_or_insert_with(|| {
-                self.left.store(tasks, Ordering::Relaxed);
-                Arc::new(Pooled::take(bytes))
-            })
-            .clone()
+    fn take(&self, bytes: usize, tasks: usize) -> Option<Arc<Pooled>> {
+        let mut state = self.state();
+        if state.buffer.is_none() {
+            state.left = tasks;
+            state.buffer = Some(Pooled::take(bytes).map(Arc::new));
+        }
+        state.buffer.clone().flatten()
     }
 
     /// The buffer, if there is one.
     fn get(&self) -> Option<Arc<Pooled>> {
-        self.buffer
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.state().buffer.clone().flatten()
     }
 
-    /// Ends a task of the second stage.
+    /// Ends a task of the second stage. The last one gives the buffer back.
     fn end(&self) {
-        if self.left.fetch_sub(1, Ordering::Relaxed) == 1 {
-            *self.buffer.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        let mut state = self.state();
+        state.left = state.left.saturating_sub(1);
+        if state.left == 0 {
+            state.buffer = None;
         }
     }
 }
@@ -139,10 +152,7 @@ impl Packing {
         };
         let sides = [side(m, kernel.rows), side(n, kernel.columns)];
         let packing = Packing {
-            lease: Lease {
-                buffer: Mutex::new(None),
-                left: AtomicUsize::new(0),
-            },
+            lease: Lease::default(),
             depth: k,
             step: kernel.step(k),
             sides,
@@ -193,7 +203,9 @@ impl Packing {
         let bytes = (self.offset::<T>(1)
             + self.sides[1].padded() * self.depth.next_multiple_of(T::STEP) * T::PARTS)
             * size_of::<T::Part>();
-        let buffer = self.lease.take(bytes, self.tasks);
+        let Some(buffer) = self.lease.take(bytes, self.tasks) else {
+            return;
+        };
         let (part, index) = (task % self.parts_of_depth(), task / self.parts_of_depth());
         let first = self.sides[0].tasks();
         let (number, index, source): (usize, usize, &dyn Source<T>) = if index < first {
@@ -224,19 +236,18 @@ impl Packing {
 
     /// Runs a task of the second stage. `body` gets the packed operands, if there are any.
     pub(super) fn multiply<T: Accumulate>(&self, body: impl FnOnce(Option<[Ready<T::Part>; 2]>)) {
-        let Some(buffer) = self.lease.get() else {
-            body(None);
-            return;
-        };
-        let ready = |side: usize| Ready {
-            data: buffer
-                .address()
-                .cast::<T::Part>()
-                .wrapping_add(self.offset::<T>(side))
-                .cast_const(),
-            padded: self.sides[side].padded(),
-        };
-        body(Some([ready(0), ready(1)]));
+        let buffer = self.lease.get();
+        body(buffer.as_ref().map(|buffer| {
+            [0, 1].map(|side| Ready {
+                data: buffer
+                    .address()
+                    .cast::<T::Part>()
+                    .wrapping_add(self.offset::<T>(side))
+                    .cast_const(),
+                padded: self.sides[side].padded(),
+            })
+        }));
+        drop(buffer);
         self.lease.end();
     }
 }
@@ -251,5 +262,27 @@ impl<P> Ready<P> {
         let before =
             terms.start * self.padded + outer.start * terms.len().next_multiple_of(T::STEP);
         self.data.wrapping_add(before * T::PARTS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_memory_tasks_pack_themselves() {
+        let lease = Lease::default();
+        for _ in 0..2 {
+            assert!(lease.take(usize::MAX / 4, 2).is_none());
+            // The answer stays: no other task of the stage may pack into a buffer of which a part is missing.
+            assert!(lease.take(64, 2).is_none());
+            assert!(lease.get().is_none());
+            lease.end();
+            assert!(lease.take(64, 2).is_none());
+            lease.end();
+        }
+        assert!(lease.take(64, 1).is_some());
+        lease.end();
+        assert!(lease.get().is_none());
     }
 }

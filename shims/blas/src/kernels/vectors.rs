@@ -38,6 +38,17 @@ pub(super) trait Vector: Copy {
         #[cfg(not(target_arch = "x86_64"))]
         let _ = address;
     }
+    /// Asks the CPU for the elements at an address, for the second level of the cache.
+    #[inline(always)]
+    fn prefetch_later(address: *const Self::Lane) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as in `prefetch`.
+        unsafe {
+            std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(address.cast())
+        };
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = address;
+    }
     /// `self + other`.
     ///
     /// # Safety
