@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::collective::{Call, Kind};
 use crate::comm::{self, Comm, Factor, Value};
-use crate::exchange::Message;
 use crate::group::{self, Job};
+use crate::matching::Message;
 use crate::place;
 use crate::reduce::{DataType, Reduction};
 use crate::status::{Outcome, Status, failure, need};
@@ -16,7 +16,9 @@ fn data_type(number: i32) -> Outcome<DataType> {
 }
 
 fn rank(comm: &Comm, number: i32) -> Outcome<usize> {
-    let found = usize::try_from(number).ok().filter(|&rank| rank < comm.ranks);
+    let found = usize::try_from(number)
+        .ok()
+        .filter(|&rank| rank < comm.ranks);
     let text = || format!("there is no rank {number} among {}", comm.ranks);
     found.ok_or_else(|| failure(Status::INVALID_ARGUMENT, &text()))
 }
@@ -31,7 +33,10 @@ fn reduction(comm: &Comm, number: i32, data_type: DataType) -> Outcome<(Reductio
     let factor = index.and_then(|index| factors.get(index).copied().flatten());
     need(factor.is_some(), "the operation is unknown")?;
     let factor = factor.ok_or(Status::INTERNAL)?;
-    need(factor.data_type == data_type, "the operation has another data type")?;
+    need(
+        factor.data_type == data_type,
+        "the operation has another data type",
+    )?;
     Ok((Reduction::PreMulSum, factor.value))
 }
 
@@ -65,7 +70,10 @@ pub(crate) fn create_operation(
     let free = factors.iter().position(Option::is_none);
     let index = free.unwrap_or(factors.len());
     let stored = place::write(op, Reduction::PRE_MUL_SUM + index as i32);
-    need(stored.is_some(), "the place for the operation is not writable")?;
+    need(
+        stored.is_some(),
+        "the place for the operation is not writable",
+    )?;
     let factor = Some(Factor { data_type, value });
     match free {
         Some(index) => factors[index] = factor,
@@ -85,7 +93,10 @@ pub(crate) fn destroy_operation(op: i32, handle: usize) -> Outcome {
 }
 
 /// A collective function.
-#[allow(clippy::too_many_arguments, reason = "the arguments of NCCL's functions")]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the arguments of NCCL's functions"
+)]
 pub(crate) fn collective(
     kind: Kind,
     send: usize,
@@ -196,7 +207,10 @@ pub(crate) fn all_to_all(
 ) -> Outcome {
     let comm = comm::get_ready(handle)?;
     let bytes = bytes(count, data_type(type_number)?, comm.ranks)?;
-    need(bytes == 0 || (send != 0 && receive != 0), "a buffer is null")?;
+    need(
+        bytes == 0 || (send != 0 && receive != 0),
+        "a buffer is null",
+    )?;
     let block = |base: usize| move |peer: usize| base.checked_add(peer * bytes);
     blocks(&comm, stream, bytes, block(send), block(receive))
 }

@@ -90,7 +90,10 @@ impl Call {
             self.reduction as u32,
             self.root as u32,
         ];
-        let first = words.iter().rev().fold(0u64, |all, &word| all << 12 | u64::from(word));
+        let first = words
+            .iter()
+            .rev()
+            .fold(0u64, |all, &word| all << 12 | u64::from(word));
         [first, self.count as u64]
     }
 }
@@ -154,7 +157,9 @@ fn round(
         span,
     };
     let arriving = step.clone();
-    submit(driver, stream, c"ncclArrive", 1, ranges, move |_| arriving.arrive())?;
+    submit(driver, stream, c"ncclArrive", 1, ranges, move |_| {
+        arriving.arrive()
+    })?;
     driver.wait_for(stream, arrived, 1)?;
     let tasks = step.tasks((driver.native.workers)());
     let open = AtomicU32::new(tasks);
@@ -209,12 +214,17 @@ impl Step {
         if header.arrived.fetch_add(1, SeqCst) + 1 == comm.ranks as u32 {
             header.arrived.store(0, SeqCst);
             let same = |rank: &crate::control::Rank| {
-                rank.call.iter().zip([first, count]).all(|(word, own)| word.load(SeqCst) == own)
+                rank.call
+                    .iter()
+                    .zip([first, count])
+                    .all(|(word, own)| word.load(SeqCst) == own)
             };
             if !comm.control.all().all(same) {
                 header.failed.store(1, SeqCst);
             }
-            comm.control.all().for_each(|rank| rank.go[0].store(1, SeqCst));
+            comm.control
+                .all()
+                .for_each(|rank| rank.go[0].store(1, SeqCst));
         }
         0
     }
@@ -299,11 +309,19 @@ impl Step {
 
     fn reduce(&self, values: &Span<usize>, local: bool) {
         let (comm, call) = (&self.comm, &self.call);
-        let block = if call.kind == Kind::ReduceScatter { comm.rank } else { 0 };
+        let block = if call.kind == Kind::ReduceScatter {
+            comm.rank
+        } else {
+            0
+        };
         let sources: Vec<_> = (0..comm.ranks)
             .map(|rank| self.source(rank, block, values, local))
             .collect();
-        let factors: Vec<_> = comm.control.all().map(|rank| rank.factor.load(SeqCst)).collect();
+        let factors: Vec<_> = comm
+            .control
+            .all()
+            .map(|rank| rank.factor.load(SeqCst))
+            .collect();
         let offset = (self.span.start + values.start) * call.data_type.bytes();
         let receive = |rank: usize| comm.control.rank(rank).receive.load(SeqCst) as usize + offset;
         let targets: Vec<_> = match call.kind {
@@ -333,9 +351,16 @@ impl Step {
             _ => 0..comm.ranks,
         };
         for rank in ranks {
-            let block = if call.kind == Kind::Broadcast { 0 } else { rank };
+            let block = if call.kind == Kind::Broadcast {
+                0
+            } else {
+                rank
+            };
             let first = block * call.count + self.span.start + values.start;
-            let (from, to) = (self.source(rank, 0, values, local), call.receive + first * size);
+            let (from, to) = (
+                self.source(rank, 0, values, local),
+                call.receive + first * size,
+            );
             copy(from, to, values.len() * size);
         }
     }
@@ -349,7 +374,9 @@ impl Step {
         let header = comm.control.header();
         if header.left.fetch_add(1, SeqCst) + 1 == comm.ranks as u32 {
             header.left.store(0, SeqCst);
-            comm.control.all().for_each(|rank| rank.go[1].store(1, SeqCst));
+            comm.control
+                .all()
+                .for_each(|rank| rank.go[1].store(1, SeqCst));
         }
     }
 }

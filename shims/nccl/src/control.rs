@@ -253,13 +253,14 @@ impl Control {
     /// Makes the system provide memory for a range of the mapping. Without it, a write could end the process.
     pub(crate) fn provide(&self, address: usize, bytes: usize) -> bool {
         let offset = address.wrapping_sub(self.base);
-        if offset.checked_add(bytes).is_none_or(|end| end > self.layout.bytes) {
+        if offset
+            .checked_add(bytes)
+            .is_none_or(|end| end > self.layout.bytes)
+        {
             return false;
         }
         // SAFETY: the descriptor is open, and the range is inside the file.
-        unsafe {
-            libc::posix_fallocate(self.file.as_raw_fd(), offset as i64, bytes as i64) == 0
-        }
+        unsafe { libc::posix_fallocate(self.file.as_raw_fd(), offset as i64, bytes as i64) == 0 }
     }
 }
 

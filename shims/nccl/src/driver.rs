@@ -122,10 +122,8 @@ impl Driver {
     pub(crate) fn current(&self) -> Outcome<usize> {
         let mut context = 0;
         // SAFETY: the variable is valid.
-        checked(
-            unsafe { (self.context)(&raw mut context) },
-            "cuCtxGetCurrent",
-        )?;
+        let code = unsafe { (self.context)(&raw mut context) };
+        checked(code, "cuCtxGetCurrent")?;
         Ok(context)
     }
 

@@ -58,7 +58,9 @@ fn send(stream: usize, item: Item) {
                             std::thread::yield_now();
                         }
                     }
-                    Item::Done(answer) => answer.send(std::mem::take(&mut code)).expect("a receiver"),
+                    Item::Done(answer) => {
+                        answer.send(std::mem::take(&mut code)).expect("a receiver")
+                    }
                 }
                 OPEN.fetch_sub(1, SeqCst);
             }

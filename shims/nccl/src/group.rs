@@ -10,7 +10,8 @@ use std::sync::atomic::Ordering::SeqCst;
 
 use crate::collective::{Call, collective};
 use crate::comm::{Comm, Key, Member};
-use crate::exchange::{Message, exchange};
+use crate::exchange::exchange;
+use crate::matching::Message;
 use crate::place;
 use crate::status::{Outcome, Status, failure};
 
@@ -59,7 +60,10 @@ pub(crate) fn end() -> Outcome {
         }
     });
     match ended {
-        None => Err(failure(Status::INVALID_USAGE, "ncclGroupEnd without ncclGroupStart")),
+        None => Err(failure(
+            Status::INVALID_USAGE,
+            "ncclGroupEnd without ncclGroupStart",
+        )),
         Some(None) => Ok(()),
         Some(Some(group)) => match group.error {
             Some(error) => Err(error),
@@ -168,7 +172,11 @@ fn split(
     };
     parent.wait_until("to split the communicator", announced)?;
     let turn = (number % 2) as usize;
-    let color_of = |rank: usize| parent.control.rank(rank).color[turn].load(SeqCst).cast_signed();
+    let color_of = |rank: usize| {
+        parent.control.rank(rank).color[turn]
+            .load(SeqCst)
+            .cast_signed()
+    };
     let color = color_of(parent.rank);
     if color == NO_COLOR {
         return Ok(None);
@@ -189,17 +197,28 @@ fn split(
         context: parent.context,
         blocking,
     };
-    let key = derived(parent.key, &[1, u64::from(number), u64::from(color.cast_unsigned())]);
+    let key = derived(
+        parent.key,
+        &[1, u64::from(number), u64::from(color.cast_unsigned())],
+    );
     let comm = Comm::join_as(key, member, parent.process())?;
     let stored = place::write(handle, comm.publish());
-    stored.ok_or_else(|| failure(Status::INVALID_ARGUMENT, "the place for the communicator is not writable"))?;
+    stored.ok_or_else(|| {
+        failure(
+            Status::INVALID_ARGUMENT,
+            "the place for the communicator is not writable",
+        )
+    })?;
     Ok(Some(comm))
 }
 
 /// Returns a key that is computed from another one. Ranks in different processes compute the same one (FNV-1a).
 pub(crate) fn derived(key: Key, words: &[u64]) -> Key {
     let half = |start: u64| {
-        let bytes = key.iter().copied().chain(words.iter().flat_map(|word| word.to_le_bytes()));
+        let bytes = key
+            .iter()
+            .copied()
+            .chain(words.iter().flat_map(|word| word.to_le_bytes()));
         bytes.fold(start, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
         })

@@ -18,7 +18,7 @@ macro_rules! plain {
     )*};
 }
 
-plain! { u8 i32 u32 u64 usize [u32; 5] [u8; 128] }
+plain! { u8 i32 u32 u64 usize [u32; 4] [u32; 5] [u8; 128] }
 
 /// Returns the value at an address; `None` if it is not readable.
 pub(crate) fn read<T: Plain>(address: *const T) -> Option<T> {
@@ -49,7 +49,9 @@ fn copy(address: usize, buffer: usize, bytes: usize, reads: bool) -> bool {
     let own = std::process::id().cast_signed();
     let copied = match reads {
         // SAFETY: the buffer is valid, and the system checks the other address.
-        true => unsafe { libc::process_vm_readv(own, &raw const local, 1, &raw const remote, 1, 0) },
+        true => unsafe {
+            libc::process_vm_readv(own, &raw const local, 1, &raw const remote, 1, 0)
+        },
         // SAFETY: as above.
         false => unsafe {
             libc::process_vm_writev(own, &raw const local, 1, &raw const remote, 1, 0)

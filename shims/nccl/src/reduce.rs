@@ -271,7 +271,8 @@ impl Reduce<'_> {
             }
             if self.reduction == Reduction::Average {
                 let ranks = self.sources.len();
-                sums.iter_mut().for_each(|sum| *sum = E::divide(*sum, ranks));
+                sums.iter_mut()
+                    .for_each(|sum| *sum = E::divide(*sum, ranks));
             }
             for &target in self.targets {
                 let target = (target as *mut E).wrapping_add(start);
@@ -332,7 +333,12 @@ mod tests {
     fn integers_wrap_and_averages_round_towards_zero() {
         use Reduction as R;
         let of = |reduction| {
-            reduce(DataType::I8, reduction, &[&[100i8, -7, 3], &[100, 0, 4]], &[])
+            reduce(
+                DataType::I8,
+                reduction,
+                &[&[100i8, -7, 3], &[100, 0, 4]],
+                &[],
+            )
         };
         assert_eq!(of(R::Sum), [-56, -7, 7]);
         assert_eq!(of(R::Product), [16, 0, 12]);
@@ -355,17 +361,28 @@ mod tests {
         assert_eq!(sum[0].to_f32(), 2050.0);
         let most = reduce(DataType::F16, Reduction::Max, &[&one, &two], &[]);
         assert_eq!(most[1].to_f32(), 1.0);
-        let mean = reduce(DataType::Bf16, Reduction::Average, &[&[bf16::from_f32(3.0)], &[bf16::from_f32(6.0)]], &[]);
+        let mean = reduce(
+            DataType::Bf16,
+            Reduction::Average,
+            &[&[bf16::from_f32(3.0)], &[bf16::from_f32(6.0)]],
+            &[],
+        );
         assert_eq!(mean[0].to_f32(), 4.5);
     }
 
     #[test]
     fn eight_bit_numbers_round_to_even_and_saturate() {
         // 1.0, 1.125 (0x39), 448 (0x7e), the smallest subnormal number, NaN.
-        assert_eq!([0x38, 0x39, 0x7e, 1].map(decode_e4m3), [1.0, 1.125, 448.0, 0.001953125]);
+        assert_eq!(
+            [0x38, 0x39, 0x7e, 1].map(decode_e4m3),
+            [1.0, 1.125, 448.0, 0.001953125]
+        );
         assert!(decode_e4m3(0x7f).is_nan());
         let e4m3 = |value| encode(value, 3, 7, 0x7e);
-        assert_eq!([1.0, 1.0625, 1.1875, 460.0, 1e9, -448.0].map(e4m3), [0x38, 0x38, 0x3a, 0x7e, 0x7e, 0xfe]);
+        assert_eq!(
+            [1.0, 1.0625, 1.1875, 460.0, 1e9, -448.0].map(e4m3),
+            [0x38, 0x38, 0x3a, 0x7e, 0x7e, 0xfe]
+        );
         assert_eq!([0.001953125, 0.0009765625, 0.0].map(e4m3), [1, 0, 0]);
         for code in 0..0x7f {
             assert_eq!(e4m3(decode_e4m3(code)), code);

@@ -28,7 +28,10 @@ pub(crate) fn version(place: *mut i32) -> Outcome {
 /// Returns a number that differs between hosts.
 fn host() -> u64 {
     let id = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let key = derived([0; 16], &id.iter().map(|&byte| u64::from(byte)).collect::<Vec<_>>());
+    let key = derived(
+        [0; 16],
+        &id.iter().map(|&byte| u64::from(byte)).collect::<Vec<_>>(),
+    );
     let mut half = [0; 8];
     half.copy_from_slice(&key[..8]);
     u64::from_le_bytes(half)
@@ -37,7 +40,11 @@ fn host() -> u64 {
 fn fresh_key() -> Key {
     let mut key = [0; 16];
     for half in key.chunks_mut(8) {
-        half.copy_from_slice(&RandomState::new().hash_one(std::process::id()).to_le_bytes());
+        half.copy_from_slice(
+            &RandomState::new()
+                .hash_one(std::process::id())
+                .to_le_bytes(),
+        );
     }
     let mut bytes = [0u8; 16];
     // SAFETY: the array has 16 bytes. Without the system's random numbers, the hasher's keys remain.
@@ -61,7 +68,10 @@ pub(crate) fn unique_id(place: *mut [u8; 128]) -> Outcome {
 
 /// Returns the key in an identifier.
 fn key_of(id: &[u8; 128]) -> Outcome<Key> {
-    need(id[..8] == MAGIC, "the identifier does not come from ncclGetUniqueId of Margay's NCCL")?;
+    need(
+        id[..8] == MAGIC,
+        "the identifier does not come from ncclGetUniqueId of Margay's NCCL",
+    )?;
     if id[8..16] != host().to_le_bytes() {
         let text = "the ranks are on several hosts, which Margay's NCCL does not support";
         return Err(failure(Status::SYSTEM, text));
@@ -83,7 +93,10 @@ fn is_blocking(config: *const u8) -> Outcome<bool> {
     need(words.is_some(), "the configuration is not readable")?;
     let [_, _, magic, _, blocking] = words.unwrap_or_default();
     need(magic == MAGIC, "the configuration is not initialised")?;
-    need(matches!(blocking, 0 | 1 | UNDEFINED), "the setting `blocking` is neither 0 nor 1")?;
+    need(
+        matches!(blocking, 0 | 1 | UNDEFINED),
+        "the setting `blocking` is neither 0 nor 1",
+    )?;
     Ok(blocking != 0)
 }
 
@@ -98,14 +111,18 @@ fn current() -> Outcome<(usize, i32)> {
     }
     let mut device = 0;
     // SAFETY: the variable is valid.
-    checked(unsafe { (driver.device)(&raw mut device) }, "cuCtxGetDevice")?;
+    let code = unsafe { (driver.device)(&raw mut device) };
+    checked(code, "cuCtxGetDevice")?;
     Ok((context, device))
 }
 
 /// Returns the numbers of ranks and of a rank.
 fn numbers(ranks: i32, rank: i32) -> Outcome<(usize, usize)> {
     need(ranks >= 1, "a communicator needs at least one rank")?;
-    need((0..ranks).contains(&rank), "the rank is not less than the number of ranks")?;
+    need(
+        (0..ranks).contains(&rank),
+        "the rank is not less than the number of ranks",
+    )?;
     Ok((ranks as usize, rank as usize))
 }
 
@@ -204,7 +221,10 @@ pub(crate) fn split(
     config: *const u8,
 ) -> Outcome {
     let parent = comm::get_ready(handle)?;
-    need(color >= 0 || color == group::NO_COLOR, "the color is negative")?;
+    need(
+        color >= 0 || color == group::NO_COLOR,
+        "the color is negative",
+    )?;
     let blocking = match config.is_null() {
         true => parent.blocking,
         false => is_blocking(config)?,
@@ -236,13 +256,19 @@ pub(crate) fn shrink(
     for index in 0..count as usize {
         let rank = place::read(excluded.wrapping_add(index));
         let rank = rank.and_then(|rank| usize::try_from(rank).ok());
-        need(rank.is_some_and(|rank| rank < parent.ranks), "an excluded rank does not exist")?;
+        need(
+            rank.is_some_and(|rank| rank < parent.ranks),
+            "an excluded rank does not exist",
+        )?;
         without.extend(rank.map(|rank| rank as u64));
     }
     without.sort_unstable();
     without.dedup();
     let stays = |rank: &usize| !without.contains(&(*rank as u64));
-    need(stays(&parent.rank), "an excluded rank must not shrink the communicator")?;
+    need(
+        stays(&parent.rank),
+        "an excluded rank must not shrink the communicator",
+    )?;
     let blocking = match config.is_null() {
         true => parent.blocking,
         false => is_blocking(config)?,
@@ -251,7 +277,10 @@ pub(crate) fn shrink(
         parent.abort();
     }
     let number = parent.derived.fetch_add(1, SeqCst);
-    let words: Vec<_> = [2, u64::from(number)].into_iter().chain(without.iter().copied()).collect();
+    let words: Vec<_> = [2, u64::from(number)]
+        .into_iter()
+        .chain(without.iter().copied())
+        .collect();
     let member = Member {
         rank: (0..parent.rank).filter(stays).count(),
         ranks: (0..parent.ranks).filter(stays).count(),
@@ -260,7 +289,10 @@ pub(crate) fn shrink(
         blocking,
     };
     stored(place::write(place, 0))?;
-    enter(place, Comm::join_as(derived(parent.key, &words), member, parent.process())?)
+    enter(
+        place,
+        Comm::join_as(derived(parent.key, &words), member, parent.process())?,
+    )
 }
 
 /// `ncclCommFinalize`. Operations need no communication after they have been submitted.
@@ -297,6 +329,32 @@ pub(crate) fn store(handle: usize, place: *mut i32, value: impl Fn(&Comm) -> i32
     stored(place::write(place, value(&*comm::get(handle)?)))
 }
 
+/// `ncclCommQueryProperties`: who the rank is. All features that NCCL's device functions need are absent.
+pub(crate) fn properties(handle: usize, place: usize) -> Outcome {
+    /// The offsets of the numbers, of the hash, and the largest structure that is filled.
+    const NUMBERS: usize = 16;
+    const HASH: usize = 56;
+    const MOST: usize = 256;
+    let comm = comm::get_ready(handle)?;
+    let size = place::read(place as *const usize);
+    need(
+        size.is_some_and(|size| size >= HASH + 8),
+        "the structure is too small",
+    )?;
+    for offset in NUMBERS..size.unwrap_or_default().min(MOST) {
+        stored(place::write((place + offset) as *mut u8, 0))?;
+    }
+    let device = comm.device.cast_unsigned();
+    let numbers = [comm.rank as u32, comm.ranks as u32, device, device];
+    stored(place::write((place + NUMBERS) as *mut [u32; 4], numbers))?;
+    let mut hash = [0; 8];
+    hash.copy_from_slice(&comm.key[..8]);
+    stored(place::write(
+        (place + HASH) as *mut u64,
+        u64::from_le_bytes(hash),
+    ))
+}
+
 /// `ncclCommRegister`. Operations need no registration.
 pub(crate) fn register(handle: usize, address: usize, size: usize, place: *mut usize) -> Outcome {
     known(handle)?;
@@ -320,9 +378,10 @@ pub(crate) fn register_window(
 pub(crate) fn alloc(place: *mut usize, size: usize) -> Outcome {
     stored(place::write(place, 0))?;
     current()?;
-    let mut address = 0;
+    let (driver, mut address) = (driver()?, 0);
     // SAFETY: the variable is valid.
-    checked(unsafe { (driver()?.alloc)(&raw mut address, size) }, "cuMemAlloc")?;
+    let code = unsafe { (driver.alloc)(&raw mut address, size) };
+    checked(code, "cuMemAlloc")?;
     stored(place::write(place, address))
 }
 

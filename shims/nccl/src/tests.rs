@@ -36,7 +36,9 @@ impl World {
                 blocking: true,
             };
             let process = if apart { rank as u64 + 1 } else { 1 };
-            Comm::join_as(key, member, process).expect("a rank").publish()
+            Comm::join_as(key, member, process)
+                .expect("a rank")
+                .publish()
         };
         World {
             comms: (0..ranks).map(join).collect(),
@@ -54,7 +56,10 @@ impl World {
     }
 
     fn wait(&self) -> Vec<u32> {
-        self.streams.iter().map(|&stream| synchronize(stream)).collect()
+        self.streams
+            .iter()
+            .map(|&stream| synchronize(stream))
+            .collect()
     }
 
     fn finish(self) {
@@ -97,23 +102,63 @@ fn reductions_have_the_values_of_all_ranks() {
         let one = vec![vec![0f32; COUNT]; ranks];
         let root = ranks - 1;
         world.group(|rank, comm, stream| {
-            ncclAllReduce(at(&send, rank), at(&all, rank), COUNT, F32, SUM, comm, stream)
-                + ncclReduce(at(&send, rank), at(&one, rank), COUNT, F32, AVERAGE, root as i32, comm, stream)
+            ncclAllReduce(
+                at(&send, rank),
+                at(&all, rank),
+                COUNT,
+                F32,
+                SUM,
+                comm,
+                stream,
+            ) + ncclReduce(
+                at(&send, rank),
+                at(&one, rank),
+                COUNT,
+                F32,
+                AVERAGE,
+                root as i32,
+                comm,
+                stream,
+            )
         });
         world.wait();
         for rank in 0..ranks {
             for index in [0, 1, 96, 97, 262_143, 262_144, COUNT - 1] {
                 assert_eq!(all[rank][index], sum(index), "{ranks} {rank} {index}");
-                let wanted = if rank == root { sum(index) / ranks as f32 } else { 0.0 };
+                let wanted = if rank == root {
+                    sum(index) / ranks as f32
+                } else {
+                    0.0
+                };
                 assert_eq!(one[rank][index], wanted, "{ranks} {rank} {index}");
             }
         }
         // In place, twice in a row.
-        world.group(|rank, comm, stream| ncclAllReduce(at(&send, rank), at(&send, rank), COUNT, F32, 2, comm, stream));
-        world.group(|rank, comm, stream| ncclAllReduce(at(&send, rank), at(&send, rank), COUNT, F32, SUM, comm, stream));
+        world.group(|rank, comm, stream| {
+            ncclAllReduce(
+                at(&send, rank),
+                at(&send, rank),
+                COUNT,
+                F32,
+                2,
+                comm,
+                stream,
+            )
+        });
+        world.group(|rank, comm, stream| {
+            ncclAllReduce(
+                at(&send, rank),
+                at(&send, rank),
+                COUNT,
+                F32,
+                SUM,
+                comm,
+                stream,
+            )
+        });
         world.wait();
-        for rank in 0..ranks {
-            assert_eq!(send[rank][COUNT - 1], value(root, COUNT - 1) * ranks as f32);
+        for values in &send {
+            assert_eq!(values[COUNT - 1], value(root, COUNT - 1) * ranks as f32);
         }
         world.finish();
     }
@@ -125,13 +170,32 @@ fn blocks_are_in_the_order_of_the_ranks() {
     for world in worlds() {
         let ranks = world.comms.len();
         let send = buffers(ranks, COUNT * ranks);
-        let (all, part) = (vec![vec![0f32; COUNT * ranks]; ranks], vec![vec![0f32; COUNT]; ranks]);
+        let (all, part) = (
+            vec![vec![0f32; COUNT * ranks]; ranks],
+            vec![vec![0f32; COUNT]; ranks],
+        );
         let (turned, root) = (vec![vec![0f32; COUNT * ranks]; ranks], ranks / 2);
         let copy = vec![vec![0f32; COUNT]; ranks];
         world.group(|rank, comm, stream| {
             ncclAllGather(at(&send, rank), at(&all, rank), COUNT, F32, comm, stream)
-                + ncclReduceScatter(at(&send, rank), at(&part, rank), COUNT, F32, SUM, comm, stream)
-                + ncclBroadcast(at(&send, rank), at(&copy, rank), COUNT, F32, root as i32, comm, stream)
+                + ncclReduceScatter(
+                    at(&send, rank),
+                    at(&part, rank),
+                    COUNT,
+                    F32,
+                    SUM,
+                    comm,
+                    stream,
+                )
+                + ncclBroadcast(
+                    at(&send, rank),
+                    at(&copy, rank),
+                    COUNT,
+                    F32,
+                    root as i32,
+                    comm,
+                    stream,
+                )
                 + ncclAlltoAll(at(&send, rank), at(&turned, rank), COUNT, F32, comm, stream)
         });
         world.wait();
@@ -139,7 +203,10 @@ fn blocks_are_in_the_order_of_the_ranks() {
             for index in [0, 1, 87_000, COUNT - 1] {
                 for block in 0..ranks {
                     assert_eq!(all[rank][block * COUNT + index], value(block, index));
-                    assert_eq!(turned[rank][block * COUNT + index], value(block, rank * COUNT + index));
+                    assert_eq!(
+                        turned[rank][block * COUNT + index],
+                        value(block, rank * COUNT + index)
+                    );
                 }
                 let sum: f32 = (0..ranks).map(|one| value(one, rank * COUNT + index)).sum();
                 assert_eq!(part[rank][index], sum, "{ranks} {rank} {index}");
@@ -169,16 +236,35 @@ fn messages_match_in_order_and_groups_do_not_deadlock() {
         for rank in 0..ranks {
             let previous = (rank + ranks - 1) % ranks;
             assert_eq!(first[rank][COUNT - 1], value(previous, COUNT - 1));
-            assert_eq!(second[rank], [10, 11, 12].map(|index| value(previous, index)));
+            assert_eq!(
+                second[rank],
+                [10, 11, 12].map(|index| value(previous, index))
+            );
         }
         // Root 0 scatters, then gathers.
         let back = vec![vec![0f32; COUNT]; ranks];
         let count = COUNT / ranks;
         world.group(|rank, comm, stream| {
-            ncclScatter(at(&send, rank), at(&first, rank), count, F32, 0, comm, stream)
+            ncclScatter(
+                at(&send, rank),
+                at(&first, rank),
+                count,
+                F32,
+                0,
+                comm,
+                stream,
+            )
         });
         world.group(|rank, comm, stream| {
-            ncclGather(at(&first, rank), at(&back, rank), count, F32, 0, comm, stream)
+            ncclGather(
+                at(&first, rank),
+                at(&back, rank),
+                count,
+                F32,
+                0,
+                comm,
+                stream,
+            )
         });
         world.wait();
         assert_eq!(back[0][..count * ranks], send[0][..count * ranks]);
@@ -196,18 +282,31 @@ fn splits_order_ranks_by_key() {
             for (rank, part) in parts.iter_mut().enumerate() {
                 let color = if rank == 3 { -1 } else { (rank % 2) as i32 };
                 let null = std::ptr::null();
-                assert_eq!(ncclCommSplit(world.comms[rank], color, -(rank as i32), part, null), 0);
+                assert_eq!(
+                    ncclCommSplit(world.comms[rank], color, -(rank as i32), part, null),
+                    0
+                );
             }
             assert_eq!(ncclGroupEnd(), 0, "round {round}");
         }
         assert_eq!(parts[3], 0);
-        let numbers = |comm: usize| get(comm).map(|comm| (comm.rank, comm.ranks)).expect("a rank");
-        assert_eq!([0, 1, 2].map(|rank| numbers(parts[rank])), [(1, 2), (0, 1), (0, 2)]);
+        let numbers = |comm: usize| {
+            get(comm)
+                .map(|comm| (comm.rank, comm.ranks))
+                .expect("a rank")
+        };
+        assert_eq!(
+            [0, 1, 2].map(|rank| numbers(parts[rank])),
+            [(1, 2), (0, 1), (0, 2)]
+        );
         let data = buffers(4, 2);
         assert_eq!(ncclGroupStart(), 0);
         for rank in [0, 2] {
             let (buffer, stream) = (at(&data, rank), world.streams[rank]);
-            assert_eq!(ncclAllReduce(buffer, buffer, 2, F32, SUM, parts[rank], stream), 0);
+            assert_eq!(
+                ncclAllReduce(buffer, buffer, 2, F32, SUM, parts[rank], stream),
+                0
+            );
         }
         assert_eq!(ncclGroupEnd(), 0);
         world.wait();
@@ -218,10 +317,16 @@ fn splits_order_ranks_by_key() {
         assert_eq!(ncclGroupStart(), 0);
         for rank in [0, 2, 3] {
             let (list, null) = (excluded.as_ptr(), std::ptr::null());
-            assert_eq!(ncclCommShrink(world.comms[rank], list, 1, &raw mut small[rank], null, 0), 0);
+            assert_eq!(
+                ncclCommShrink(world.comms[rank], list, 1, &raw mut small[rank], null, 0),
+                0
+            );
         }
         assert_eq!(ncclGroupEnd(), 0);
-        assert_eq!([0, 2, 3].map(|rank| numbers(small[rank])), [(0, 3), (1, 3), (2, 3)]);
+        assert_eq!(
+            [0, 2, 3].map(|rank| numbers(small[rank])),
+            [(0, 3), (1, 3), (2, 3)]
+        );
         world.finish();
     }
 }
@@ -236,6 +341,19 @@ fn one_thread_joins_as_all_ranks() {
     assert_eq!(ncclCommCount(comms[2], &raw mut count), 0);
     assert_eq!(ncclCommUserRank(comms[2], &raw mut rank), 0);
     assert_eq!([device, count, rank], [5, 3, 2]);
+    let mut properties = [u32::MAX; 64];
+    (properties[0], properties[1]) = (200, 0);
+    assert_eq!(
+        ncclCommQueryProperties(comms[2], properties.as_mut_ptr() as usize),
+        0
+    );
+    assert_eq!(properties[4..9], [2, 3, 5, 5, 0]);
+    assert_eq!(properties[49..51], [0, u32::MAX]);
+    properties[0] = 20;
+    assert_eq!(
+        ncclCommQueryProperties(comms[2], properties.as_mut_ptr() as usize),
+        4
+    );
     assert_eq!(ncclCommInitAll(comms.as_mut_ptr(), 2, [1, 1].as_ptr()), 5);
     assert_eq!(ncclCommInitAll(comms.as_mut_ptr(), 9, std::ptr::null()), 4);
 
@@ -252,23 +370,38 @@ fn one_thread_joins_as_all_ranks() {
     let mut config = [0u32; 32];
     config[2] = 0xcafe_beef;
     let mut late = 0;
-    assert_eq!(ncclCommInitRankConfig(&raw mut late, 3, id, 1, config.as_ptr().cast()), 0);
+    assert_eq!(
+        ncclCommInitRankConfig(&raw mut late, 3, id, 1, config.as_ptr().cast()),
+        0
+    );
     let mut error = 0;
     assert_eq!(ncclCommGetAsyncError(late, &raw mut error), 0);
     assert_eq!(error, 7);
     assert_eq!(ncclCommGetAsyncError(comms[0], &raw mut error), 0);
     assert_eq!(error, 0);
     let mut twice = 0;
-    assert_eq!(ncclCommInitRankConfig(&raw mut twice, 3, id, 1, config.as_ptr().cast()), 5);
-    assert_eq!(ncclCommInitRankConfig(&raw mut twice, 4, id, 2, config.as_ptr().cast()), 5);
+    assert_eq!(
+        ncclCommInitRankConfig(&raw mut twice, 3, id, 1, config.as_ptr().cast()),
+        5
+    );
+    assert_eq!(
+        ncclCommInitRankConfig(&raw mut twice, 4, id, 2, config.as_ptr().cast()),
+        5
+    );
     assert_eq!(ncclAllReduce(4096, 4096, 1, F32, SUM, late, 1), 4);
     config[2] = 0;
-    assert_eq!(ncclCommInitRankConfig(&raw mut twice, 3, id, 2, config.as_ptr().cast()), 4);
+    assert_eq!(
+        ncclCommInitRankConfig(&raw mut twice, 3, id, 2, config.as_ptr().cast()),
+        4
+    );
     assert_eq!(ncclCommAbort(late), 0);
     // The file of the incomplete communicator would stay, so the other ranks join.
     for rank in [0, 2] {
         config[2] = 0xcafe_beef;
-        assert_eq!(ncclCommInitRankConfig(&raw mut late, 3, id, rank, config.as_ptr().cast()), 0);
+        assert_eq!(
+            ncclCommInitRankConfig(&raw mut late, 3, id, rank, config.as_ptr().cast()),
+            0
+        );
     }
 }
 
@@ -281,16 +414,27 @@ fn created_operations_scale_the_values_of_their_rank() {
         for rank in 0..2 {
             let (op, scalar) = (&raw mut ops[rank], &raw const scalars[rank] as usize);
             // One scalar is read now, the other when the operation runs.
-            assert_eq!(ncclRedOpCreatePreMulSum(op, scalar, I32, 1 - rank as i32, world.comms[rank]), 0);
+            assert_eq!(
+                ncclRedOpCreatePreMulSum(op, scalar, I32, 1 - rank as i32, world.comms[rank]),
+                0
+            );
         }
         let at = |rank: usize| data[rank].as_ptr() as usize;
-        assert_eq!(ncclAllReduce(at(0), at(0), 2, F32, ops[0], world.comms[0], 1), 4);
-        world.group(|rank, comm, stream| ncclAllReduce(at(rank), at(rank), 2, I32, ops[rank], comm, stream));
+        assert_eq!(
+            ncclAllReduce(at(0), at(0), 2, F32, ops[0], world.comms[0], 1),
+            4
+        );
+        world.group(|rank, comm, stream| {
+            ncclAllReduce(at(rank), at(rank), 2, I32, ops[rank], comm, stream)
+        });
         world.wait();
         assert_eq!(data, [[56, 92], [56, 92]]);
         assert_eq!(ncclRedOpDestroy(ops[0], world.comms[0]), 0);
         assert_eq!(ncclRedOpDestroy(ops[0], world.comms[0]), 4);
-        assert_eq!(ncclAllReduce(at(0), at(0), 2, I32, ops[0], world.comms[0], 1), 4);
+        assert_eq!(
+            ncclAllReduce(at(0), at(0), 2, I32, ops[0], world.comms[0], 1),
+            4
+        );
         world.finish();
     }
 }
@@ -304,7 +448,10 @@ fn wrong_arguments_are_errors_and_void_a_group() {
     assert_eq!(ncclAllReduce(at, at, 8, 12, SUM, comm, stream), 4);
     assert_eq!(ncclAllReduce(at, at, 8, -1, SUM, comm, stream), 4);
     assert_eq!(ncclAllReduce(at, at, 8, F32, 5, comm, stream), 4);
-    assert_eq!(ncclAllReduce(at, at, usize::MAX / 2, F32, SUM, comm, stream), 4);
+    assert_eq!(
+        ncclAllReduce(at, at, usize::MAX / 2, F32, SUM, comm, stream),
+        4
+    );
     assert_eq!(ncclAllReduce(0, at, 8, F32, SUM, comm, stream), 4);
     assert_eq!(ncclAllReduce(64, at, 8, F32, SUM, comm, stream), 4);
     assert_eq!(ncclAllReduce(at, at, 8, F32, SUM, 12345, stream), 4);
@@ -313,7 +460,10 @@ fn wrong_arguments_are_errors_and_void_a_group() {
     assert_eq!(ncclSend(at, usize::MAX, F32, 1, comm, stream), 4);
     assert_eq!(ncclCommCount(comm, std::ptr::null_mut()), 4);
     let mut part = 0;
-    assert_eq!(ncclCommSplit(comm, -2, 0, &raw mut part, std::ptr::null()), 4);
+    assert_eq!(
+        ncclCommSplit(comm, -2, 0, &raw mut part, std::ptr::null()),
+        4
+    );
     assert_eq!(ncclGroupEnd(), 5);
     assert_eq!(ncclGroupStart(), 0);
     assert_eq!(ncclSend(at, 8, F32, 1, comm, stream), 0);
