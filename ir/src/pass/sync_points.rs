@@ -7,16 +7,18 @@
 //! - each volatile load or store of memory that lanes share;
 //! - a shared-memory read that may see bytes that another lane of the warp wrote since the last sync point;
 //! - a shared-memory write that may change bytes that another lane has not read yet;
-//! - every shared-memory access, if the target is below sm_70, where warps run in lock-step.
+//! - every shared-memory access, if the target is below sm_70, where warps run in lock-step;
+//! - an access to global memory through which lanes provably exchange values ([`super::exchanges`]).
 //!
 //! The pass also gives some loops a sync point at the end of each iteration ([`super::iterations`]).
 //!
 //! After the pass, only a jump follows each sync point in its block. The target of the jump is the resume point, a
 //! block to which no other branch leads.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::copy::jump;
+use super::exchanges::{self, Exchanges};
 use super::iterations::{self, Acting};
 use super::places::{Finder, Places, SharedAddress};
 use crate::analysis::Cfg;
@@ -35,18 +37,21 @@ const INDEPENDENT_THREADS: u32 = 70;
 /// treats the accesses before the start of each block as unknown.
 const MOST_ROUNDS: u32 = 16;
 
-/// The accesses of a warp to shared memory since the last sync point.
+/// The accesses of a warp to shared and global memory since the last sync point.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 struct Accesses {
     reads: Places,
     writes: Places,
+    global: Exchanges,
 }
 
 impl Accesses {
+    /// Returns the state in which the warp may have accessed all of shared memory.
     fn unknown() -> Accesses {
         Accesses {
             reads: Places::unknown(),
             writes: Places::unknown(),
+            global: Exchanges::default(),
         }
     }
 
@@ -87,16 +92,42 @@ fn insert(function: &mut Function, module: &Module, acting: &Acting, has_implici
 
 fn add_implicit(function: &mut Function, module: &Module) {
     let cfg = Cfg::new(function);
-    let accesses = accesses(function, module);
+    let cuts = cuts(function, module, &cfg);
+    for &block in cfg.rpo() {
+        if !function.insts(block).iter().any(|inst| cuts.contains(inst)) {
+            continue;
+        }
+        let mut insts = Vec::with_capacity(function.insts(block).len());
+        for inst in function.insts(block).to_vec() {
+            if cuts.contains(&inst) {
+                insts.push(converge(function, inst));
+            }
+            insts.push(inst);
+        }
+        function.layout.insts[block] = insts;
+    }
+}
+
+/// Returns the instructions that need a sync point before them.
+fn cuts(function: &Function, module: &Module, cfg: &Cfg) -> FxHashSet<Inst> {
+    let finder = exchanges::Finder::new(function, cfg);
+    let accesses = accesses(function, module, &finder);
+    let mut cuts = FxHashSet::default();
+    if accesses.is_empty() {
+        return cuts;
+    }
     let lock_step = is_lock_step(module);
+    let step = |state: &mut Accesses, inst: Inst| {
+        step(function, &accesses, &finder, lock_step, state, inst)
+    };
     let mut at_end: SecondaryMap<Block, Accesses> = SecondaryMap::default();
     let mut settled = false;
     for _ in 0..MOST_ROUNDS {
         settled = true;
         for &block in cfg.rpo() {
-            let mut state = start_state(&cfg, &at_end, block);
+            let mut state = start_state(function, cfg, &finder, &at_end, block);
             for &inst in function.insts(block) {
-                step(function, &accesses, lock_step, &mut state, inst);
+                step(&mut state, inst);
             }
             if at_end[block] != state {
                 at_end[block] = state;
@@ -109,25 +140,29 @@ fn add_implicit(function: &mut Function, module: &Module) {
     }
     for &block in cfg.rpo() {
         let mut state = if settled {
-            start_state(&cfg, &at_end, block)
+            start_state(function, cfg, &finder, &at_end, block)
         } else {
             Accesses::unknown()
         };
-        let mut insts = Vec::with_capacity(function.insts(block).len());
-        for inst in function.insts(block).to_vec() {
-            if step(function, &accesses, lock_step, &mut state, inst) {
-                insts.push(converge(function, inst));
-            }
-            insts.push(inst);
-        }
-        function.layout.insts[block] = insts;
+        let insts = function.insts(block).iter();
+        cuts.extend(insts.filter(|&&inst| step(&mut state, inst)));
     }
+    cuts
 }
 
-fn start_state(cfg: &Cfg, at_end: &SecondaryMap<Block, Accesses>, block: Block) -> Accesses {
+fn start_state(
+    function: &Function,
+    cfg: &Cfg,
+    finder: &exchanges::Finder<'_>,
+    at_end: &SecondaryMap<Block, Accesses>,
+    block: Block,
+) -> Accesses {
     let mut state = Accesses::default();
-    for &pred in cfg.preds(block) {
+    for (pred, call) in cfg.incoming(function, block) {
         state.add_all(&at_end[pred]);
+        state
+            .global
+            .add_all(&finder.along(pred, call, &at_end[pred].global));
     }
     state
 }
@@ -137,6 +172,7 @@ fn start_state(cfg: &Cfg, at_end: &SecondaryMap<Block, Accesses>, block: Block) 
 fn step(
     function: &Function,
     accesses: &FxHashMap<Inst, Access>,
+    finder: &exchanges::Finder<'_>,
     lock_step: bool,
     state: &mut Accesses,
     inst: Inst,
@@ -148,6 +184,15 @@ fn step(
     let Some(access) = accesses.get(&inst) else {
         return false;
     };
+    if let Some(place) = &access.global {
+        let cut = access.is_volatile
+            || finder.exchanges(&state.global, place, access.sees, access.writes);
+        if cut {
+            *state = Accesses::default();
+        }
+        state.global.add(place, access.sees, access.writes);
+        return cut;
+    }
     let Some(place) = access.place else {
         *state = Accesses::default();
         return true;
@@ -174,13 +219,19 @@ struct Access {
     /// The location in shared memory that the access uses; `None` for a volatile access to other
     /// memory.
     place: Option<SharedAddress>,
+    /// The location in global memory that the access uses, if it is known.
+    global: Option<exchanges::Place>,
     /// Whether the access reads memory and the program uses the value that it reads.
     sees: bool,
     writes: bool,
 }
 
 /// Returns the accesses that may need a sync point before them.
-fn accesses(function: &Function, module: &Module) -> FxHashMap<Inst, Access> {
+fn accesses(
+    function: &Function,
+    module: &Module,
+    exchanges: &exchanges::Finder<'_>,
+) -> FxHashMap<Inst, Access> {
     let used = function.used_values();
     let finder = Finder::new(function, module);
     let mut found = FxHashMap::default();
@@ -198,10 +249,12 @@ fn accesses(function: &Function, module: &Module) -> FxHashMap<Inst, Access> {
         );
         let is_volatile = !is_own && !is_atomic && data.mods.order() == MemOrder::Volatile;
         let address = function.dfg.args(inst).first().filter(|_| is_shared);
-        if is_shared || is_volatile {
+        let global = exchanges.place(inst);
+        if is_shared || is_volatile || global.is_some() {
             let access = Access {
                 is_volatile,
                 place: address.map(|&address| finder.place(address)),
+                global,
                 sees: function.dfg.results(inst).iter().any(|&v| used[v]),
                 writes: data.opcode.effects().contains(Effects::WRITES),
             };
