@@ -31,7 +31,7 @@ const MOST_PLACES: usize = 16;
 const MOST_LOOPS: usize = 3;
 
 /// The bytes that an access of a lane uses.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Place {
     address: Sum,
     bytes: i64,
@@ -88,7 +88,9 @@ impl Place {
 /// The accesses of a warp to global memory since the last sync point.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Exchanges {
+    /// In ascending order.
     reads: Vec<Place>,
+    /// In ascending order.
     writes: Vec<Place>,
 }
 
@@ -115,8 +117,10 @@ impl Exchanges {
 }
 
 fn add(places: &mut Vec<Place>, place: &Place) {
-    if places.len() < MOST_PLACES && !places.contains(place) {
-        places.push(place.clone());
+    if places.len() < MOST_PLACES
+        && let Err(at) = places.binary_search(place)
+    {
+        places.insert(at, place.clone());
     }
 }
 

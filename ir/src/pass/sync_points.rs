@@ -110,107 +110,120 @@ fn add_implicit(function: &mut Function, module: &Module) {
 
 /// Returns the instructions that need a sync point before them.
 fn cuts(function: &Function, module: &Module, cfg: &Cfg) -> FxHashSet<Inst> {
-    let finder = exchanges::Finder::new(function, cfg);
-    let accesses = accesses(function, module, &finder);
-    let mut cuts = FxHashSet::default();
-    if accesses.is_empty() {
-        return cuts;
-    }
-    let lock_step = is_lock_step(module);
-    let step = |state: &mut Accesses, inst: Inst| {
-        step(function, &accesses, &finder, lock_step, state, inst)
+    let mut analysis = Analysis {
+        function,
+        cfg,
+        finder: exchanges::Finder::new(function, cfg),
+        accesses: FxHashMap::default(),
+        lock_step: is_lock_step(module),
     };
-    let mut at_end: SecondaryMap<Block, Accesses> = SecondaryMap::default();
-    let mut settled = false;
-    for _ in 0..MOST_ROUNDS {
-        settled = true;
-        for &block in cfg.rpo() {
-            let mut state = start_state(function, cfg, &finder, &at_end, block);
-            for &inst in function.insts(block) {
-                step(&mut state, inst);
-            }
-            if at_end[block] != state {
-                at_end[block] = state;
-                settled = false;
-            }
-        }
-        if settled {
-            break;
-        }
+    analysis.accesses = accesses(function, module, &analysis.finder);
+    let (mut at_end, mut settled) = analysis.states();
+    if !settled {
+        // Without the accesses to global memory, there are other sync points.
+        analysis.accesses.retain(|_, access| {
+            access.global = None;
+            access.is_volatile || access.place.is_some()
+        });
+        (at_end, settled) = analysis.states();
     }
+    let mut cuts = FxHashSet::default();
     for &block in cfg.rpo() {
-        let mut state = if settled {
-            start_state(function, cfg, &finder, &at_end, block)
-        } else {
-            Accesses::unknown()
+        let mut state = match settled {
+            false => Accesses::unknown(),
+            true => analysis.start_state(&at_end, block),
         };
         let insts = function.insts(block).iter();
-        cuts.extend(insts.filter(|&&inst| step(&mut state, inst)));
+        cuts.extend(insts.filter(|&&inst| analysis.step(&mut state, inst)));
     }
     cuts
 }
 
-fn start_state(
-    function: &Function,
-    cfg: &Cfg,
-    finder: &exchanges::Finder<'_>,
-    at_end: &SecondaryMap<Block, Accesses>,
-    block: Block,
-) -> Accesses {
-    let mut state = Accesses::default();
-    for (pred, call) in cfg.incoming(function, block) {
-        state.add_all(&at_end[pred]);
-        state
-            .global
-            .add_all(&finder.along(pred, call, &at_end[pred].global));
-    }
-    state
+/// The analysis of the accesses since the last sync point.
+struct Analysis<'a> {
+    function: &'a Function,
+    cfg: &'a Cfg,
+    finder: exchanges::Finder<'a>,
+    accesses: FxHashMap<Inst, Access>,
+    lock_step: bool,
 }
 
-/// Returns whether a sync point is needed before `inst`. `state` contains the accesses since the last sync point; this
-/// function adds the access of `inst`.
-fn step(
-    function: &Function,
-    accesses: &FxHashMap<Inst, Access>,
-    finder: &exchanges::Finder<'_>,
-    lock_step: bool,
-    state: &mut Accesses,
-    inst: Inst,
-) -> bool {
-    if function.effects(inst).is_sync_point() {
-        *state = Accesses::default();
-        return false;
+impl Analysis<'_> {
+    /// Returns the accesses at the end of each block, and whether they have reached a fixed point.
+    fn states(&self) -> (SecondaryMap<Block, Accesses>, bool) {
+        let mut at_end: SecondaryMap<Block, Accesses> = SecondaryMap::default();
+        if self.accesses.is_empty() {
+            return (at_end, true);
+        }
+        for _ in 0..MOST_ROUNDS {
+            let mut settled = true;
+            for &block in self.cfg.rpo() {
+                let mut state = self.start_state(&at_end, block);
+                for &inst in self.function.insts(block) {
+                    self.step(&mut state, inst);
+                }
+                if at_end[block] != state {
+                    at_end[block] = state;
+                    settled = false;
+                }
+            }
+            if settled {
+                return (at_end, true);
+            }
+        }
+        (at_end, false)
     }
-    let Some(access) = accesses.get(&inst) else {
-        return false;
-    };
-    if let Some(place) = &access.global {
+
+    fn start_state(&self, at_end: &SecondaryMap<Block, Accesses>, block: Block) -> Accesses {
+        let mut state = Accesses::default();
+        for (pred, call) in self.cfg.incoming(self.function, block) {
+            state.add_all(&at_end[pred]);
+            let global = self.finder.along(pred, call, &at_end[pred].global);
+            state.global.add_all(&global);
+        }
+        state
+    }
+
+    /// Returns whether a sync point is needed before `inst`. `state` contains the accesses since the last sync point; this
+    /// function adds the access of `inst`.
+    fn step(&self, state: &mut Accesses, inst: Inst) -> bool {
+        if self.function.effects(inst).is_sync_point() {
+            *state = Accesses::default();
+            return false;
+        }
+        let Some(access) = self.accesses.get(&inst) else {
+            return false;
+        };
+        if let Some(place) = &access.global {
+            let cut = access.is_volatile
+                || self
+                    .finder
+                    .exchanges(&state.global, place, access.sees, access.writes);
+            if cut {
+                *state = Accesses::default();
+            }
+            state.global.add(place, access.sees, access.writes);
+            return cut;
+        }
+        let Some(place) = access.place else {
+            *state = Accesses::default();
+            return true;
+        };
         let cut = access.is_volatile
-            || finder.exchanges(&state.global, place, access.sees, access.writes);
+            || self.lock_step
+            || access.sees && state.writes.shows_others(&place)
+            || access.writes && state.reads.is_awaited(&place);
         if cut {
             *state = Accesses::default();
         }
-        state.global.add(place, access.sees, access.writes);
-        return cut;
+        if access.sees {
+            state.reads.add(place);
+        }
+        if access.writes {
+            state.writes.add(place);
+        }
+        cut
     }
-    let Some(place) = access.place else {
-        *state = Accesses::default();
-        return true;
-    };
-    let cut = access.is_volatile
-        || lock_step
-        || access.sees && state.writes.shows_others(&place)
-        || access.writes && state.reads.is_awaited(&place);
-    if cut {
-        *state = Accesses::default();
-    }
-    if access.sees {
-        state.reads.add(place);
-    }
-    if access.writes {
-        state.writes.add(place);
-    }
-    cut
 }
 
 /// The properties of a memory access that matter for sync points.

@@ -92,6 +92,7 @@ functions! {
     ncclCommCount pncclCommCount (comm: usize, count: *mut i32) => setup::store(comm, count, |comm| comm.ranks as i32);
     ncclCommCuDevice pncclCommCuDevice (comm: usize, device: *mut i32) => setup::store(comm, device, |comm| comm.device);
     ncclCommUserRank pncclCommUserRank (comm: usize, rank: *mut i32) => setup::store(comm, rank, |comm| comm.rank as i32);
+    ncclCommQueryProperties pncclCommQueryProperties (comm: usize, properties: usize) => setup::properties(comm, properties);
     ncclCommRegister pncclCommRegister (comm: usize, address: usize, size: usize, handle: *mut usize)
         => setup::register(comm, address, size, handle);
     ncclCommDeregister pncclCommDeregister (comm: usize, _handle: usize) => setup::known(comm);
@@ -156,7 +157,6 @@ unsupported! {
     ncclCommSuspend pncclCommSuspend;
     ncclCommResume pncclCommResume;
     ncclCommMemStats pncclCommMemStats;
-    ncclCommQueryProperties pncclCommQueryProperties;
     ncclWinGetUserPtr pncclWinGetUserPtr;
     ncclPutSignal pncclPutSignal;
     ncclSignal pncclSignal;

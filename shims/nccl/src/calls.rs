@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::collective::{Call, Kind};
 use crate::comm::{self, Comm, Factor, Value};
-use crate::exchange::Message;
 use crate::group::{self, Job};
+use crate::matching::Message;
 use crate::place;
 use crate::reduce::{DataType, Reduction};
 use crate::status::{Outcome, Status, failure, need};

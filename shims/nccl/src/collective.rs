@@ -106,13 +106,13 @@ pub(crate) fn collective(comm: &Arc<Comm>, stream: usize, call: Call) -> Outcome
     let ranges = call.ranges(comm);
     need(
         ranges.as_ref().is_some_and(|ranges| {
-            let ends = |range: &Range| range.address.checked_add(range.bytes).is_some();
+            let ends = |range: &Range| range.address.addr().checked_add(range.bytes).is_some();
             ranges.iter().all(ends)
         }),
         "the number of values is too large",
     )?;
     let ranges = ranges.unwrap_or_default();
-    let null = |range: &Range| range.address == 0 && range.bytes != 0;
+    let null = |range: &Range| range.address.is_null() && range.bytes != 0;
     need(!ranges.iter().any(null), "a buffer is null")?;
     let size = call.data_type.bytes();
     // Without a window, all values are one round.

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 
 use crate::control::{Control, MOST_RANKS};
 use crate::driver::{Driver, checked, driver};
-use crate::exchange::Local;
+use crate::matching::Local;
 use crate::reduce::DataType;
 use crate::status::{Outcome, Status, failure, need};
 
@@ -236,7 +236,7 @@ impl Comm {
     pub(crate) fn abort(&self) {
         self.aborted.store(true, SeqCst);
         if let Some(local) = self.place.get().and_then(Option::as_ref) {
-            local.forget(self);
+            local.forget(std::ptr::from_ref(self).addr());
         }
         self.release();
     }

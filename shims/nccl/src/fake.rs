@@ -82,7 +82,7 @@ unsafe extern "C" fn launch(stream: usize, _per_thread: u32, kernel: *const Kern
     let kernel = unsafe { &*kernel };
     // SAFETY: the kernel has this many ranges.
     let ranges = unsafe { std::slice::from_raw_parts(kernel.ranges, kernel.range_count) };
-    let wrong = |range: &Range| range.bytes != 0 && range.address < FIRST;
+    let wrong = |range: &Range| range.bytes != 0 && range.address.addr() < FIRST;
     if ranges.iter().any(wrong) {
         if let Some(drop) = kernel.drop {
             drop(kernel.context);
@@ -99,8 +99,8 @@ unsafe extern "C" fn launch(stream: usize, _per_thread: u32, kernel: *const Kern
     0
 }
 
-unsafe extern "C" fn memory(address: usize, _bytes: usize) -> u32 {
-    u32::from(address >= FIRST)
+unsafe extern "C" fn memory(address: *const c_void, _bytes: usize) -> u32 {
+    u32::from(address.addr() >= FIRST)
 }
 
 extern "C" fn workers() -> u32 {

@@ -10,7 +10,8 @@ use std::sync::atomic::Ordering::SeqCst;
 
 use crate::collective::{Call, collective};
 use crate::comm::{Comm, Key, Member};
-use crate::exchange::{Message, exchange};
+use crate::exchange::exchange;
+use crate::matching::Message;
 use crate::place;
 use crate::status::{Outcome, Status, failure};
 

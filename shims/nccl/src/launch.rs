@@ -15,7 +15,7 @@ type Run = Box<dyn Fn(u32) -> u32 + Send + Sync>;
 /// Returns the range that a kernel reads, or that it writes.
 pub(crate) fn range(address: usize, bytes: usize, writes: bool) -> Range {
     Range {
-        address,
+        address: address as *const c_void,
         bytes,
         writes: u32::from(writes),
         pad: 0,

@@ -6,7 +6,7 @@
 //! streams, can be captured in graphs, and no worker waits for another.
 //!
 //! - [`api`] exports the functions; [`setup`] and [`calls`] check their arguments; [`group`] implements groups.
-//! - [`comm`] contains communicators, [`collective`] the operations of all ranks, [`exchange`] and [`proxy`] messages.
+//! - [`comm`] contains communicators, [`collective`] the operations of all ranks, [`exchange`], [`matching`] and [`proxy`] messages.
 //! - [`reduce`] computes sums and other reductions in the order of the ranks, so results are the same in all runs.
 //!
 //! Ranks on several hosts are an error. A program can use NVIDIA's library with `MARGAY_NCCL=nvidia`.
@@ -22,6 +22,8 @@ mod exchange;
 mod fake;
 mod group;
 mod launch;
+mod matching;
+mod pending;
 mod place;
 mod proxy;
 mod reduce;

@@ -13,7 +13,8 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::control::CHUNK;
 use crate::driver::driver;
-use crate::exchange::{Exchange, Message};
+use crate::matching::{Message, Operation};
+use crate::pending::Exchange;
 
 /// A message that is being carried.
 struct Carried {

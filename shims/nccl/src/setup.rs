@@ -111,10 +111,8 @@ fn current() -> Outcome<(usize, i32)> {
     }
     let mut device = 0;
     // SAFETY: the variable is valid.
-    checked(
-        unsafe { (driver.device)(&raw mut device) },
-        "cuCtxGetDevice",
-    )?;
+    let code = unsafe { (driver.device)(&raw mut device) };
+    checked(code, "cuCtxGetDevice")?;
     Ok((context, device))
 }
 
@@ -331,6 +329,32 @@ pub(crate) fn store(handle: usize, place: *mut i32, value: impl Fn(&Comm) -> i32
     stored(place::write(place, value(&*comm::get(handle)?)))
 }
 
+/// `ncclCommQueryProperties`: who the rank is. All features that NCCL's device functions need are absent.
+pub(crate) fn properties(handle: usize, place: usize) -> Outcome {
+    /// The offsets of the numbers, of the hash, and the largest structure that is filled.
+    const NUMBERS: usize = 16;
+    const HASH: usize = 56;
+    const MOST: usize = 256;
+    let comm = comm::get_ready(handle)?;
+    let size = place::read(place as *const usize);
+    need(
+        size.is_some_and(|size| size >= HASH + 8),
+        "the structure is too small",
+    )?;
+    for offset in NUMBERS..size.unwrap_or_default().min(MOST) {
+        stored(place::write((place + offset) as *mut u8, 0))?;
+    }
+    let device = comm.device.cast_unsigned();
+    let numbers = [comm.rank as u32, comm.ranks as u32, device, device];
+    stored(place::write((place + NUMBERS) as *mut [u32; 4], numbers))?;
+    let mut hash = [0; 8];
+    hash.copy_from_slice(&comm.key[..8]);
+    stored(place::write(
+        (place + HASH) as *mut u64,
+        u64::from_le_bytes(hash),
+    ))
+}
+
 /// `ncclCommRegister`. Operations need no registration.
 pub(crate) fn register(handle: usize, address: usize, size: usize, place: *mut usize) -> Outcome {
     known(handle)?;
@@ -354,12 +378,10 @@ pub(crate) fn register_window(
 pub(crate) fn alloc(place: *mut usize, size: usize) -> Outcome {
     stored(place::write(place, 0))?;
     current()?;
-    let mut address = 0;
+    let (driver, mut address) = (driver()?, 0);
     // SAFETY: the variable is valid.
-    checked(
-        unsafe { (driver()?.alloc)(&raw mut address, size) },
-        "cuMemAlloc",
-    )?;
+    let code = unsafe { (driver.alloc)(&raw mut address, size) };
+    checked(code, "cuMemAlloc")?;
     stored(place::write(place, address))
 }
 

@@ -157,8 +157,8 @@ fn reductions_have_the_values_of_all_ranks() {
             )
         });
         world.wait();
-        for rank in 0..ranks {
-            assert_eq!(send[rank][COUNT - 1], value(root, COUNT - 1) * ranks as f32);
+        for values in &send {
+            assert_eq!(values[COUNT - 1], value(root, COUNT - 1) * ranks as f32);
         }
         world.finish();
     }
@@ -341,6 +341,19 @@ fn one_thread_joins_as_all_ranks() {
     assert_eq!(ncclCommCount(comms[2], &raw mut count), 0);
     assert_eq!(ncclCommUserRank(comms[2], &raw mut rank), 0);
     assert_eq!([device, count, rank], [5, 3, 2]);
+    let mut properties = [u32::MAX; 64];
+    (properties[0], properties[1]) = (200, 0);
+    assert_eq!(
+        ncclCommQueryProperties(comms[2], properties.as_mut_ptr() as usize),
+        0
+    );
+    assert_eq!(properties[4..9], [2, 3, 5, 5, 0]);
+    assert_eq!(properties[49..51], [0, u32::MAX]);
+    properties[0] = 20;
+    assert_eq!(
+        ncclCommQueryProperties(comms[2], properties.as_mut_ptr() as usize),
+        4
+    );
     assert_eq!(ncclCommInitAll(comms.as_mut_ptr(), 2, [1, 1].as_ptr()), 5);
     assert_eq!(ncclCommInitAll(comms.as_mut_ptr(), 9, std::ptr::null()), 4);
 

@@ -23,7 +23,7 @@ const MOST_TERMS: usize = 4;
 const LIMIT: i64 = 1 << 40;
 
 /// A sum of values with factors, of the lane's number with a factor, and of a constant.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub(super) struct Sum {
     /// The values with their factors, in ascending order, without zero factors.
     pub(super) terms: SmallVec<[(Value, i64); MOST_TERMS]>,
