@@ -1,8 +1,8 @@
 """The backend ``nccl`` of ``torch.distributed``, on the backend ``gloo``.
 
-The kernels of NCCL are machine code, or PTX for another device than the one that Margay reports. A process group with the
-backend ``nccl`` is therefore one of ``gloo``, which works on device tensors too. What ``gloo`` cannot do is an error with a name:
-collectives in ``_coalescing_manager(device=...)``, for example.
+The kernels of NCCL are machine code, or PTX for another device than the one that Margay reports. A process group with
+the backend ``nccl`` is therefore one of ``gloo``, which works on device tensors too. What ``gloo`` cannot do is an error
+with a name: collectives in ``_coalescing_manager(device=...)``, for example.
 """
 
 import torch

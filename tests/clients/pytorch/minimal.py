@@ -3,6 +3,7 @@
 import copy
 import ctypes
 import os
+import subprocess
 import tempfile
 import weakref
 
@@ -254,6 +255,24 @@ def sparse():
     assert on_device.clone().mul_(2).to_dense().tolist() == [[0.0, 0.0, 8.0], [8.0, 0.0, 10.0]]
 
 
+def old_assembler():
+    """PyTorch 2.6 gets an assembler that reports an old version, and is the given program otherwise."""
+    from margay.torch import assembler
+
+    version, given = torch.__version__, os.environ.get(assembler.VARIABLE)
+    try:
+        torch.__version__, os.environ[assembler.VARIABLE] = "2.6.0+cu124", "/bin/echo"
+        assembler.use_known_version()
+        program = os.environ[assembler.VARIABLE]
+        assert b"release 12.4" in subprocess.check_output([program, "--version"])
+        assert subprocess.check_output([program, "-o", "a b"]) == b"-o a b\n"
+    finally:
+        torch.__version__ = version
+        os.environ.pop(assembler.VARIABLE)
+        if given is not None:
+            os.environ[assembler.VARIABLE] = given
+
+
 def named_errors():
     square, row = torch.empty(8, 8, device="cuda"), torch.empty(8, device="cuda")
     for call, name in (
@@ -310,7 +329,8 @@ def main():
     assert torch.cuda.is_available() and torch.cuda.device_count() >= 1
     for test in (
         views_and_outputs, lists_and_factories, numbers, generators, graphs, streams_and_memory, cells, attention,
-        fused_attention, traces, nested, sparse, named_errors, processes,
+        fused_attention, traces, nested, sparse, old_assembler, named_errors,
+        processes,
     ):
         test()
         print(test.__name__, flush=True)
