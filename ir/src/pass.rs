@@ -20,6 +20,7 @@ pub mod instrument;
 pub mod iterations;
 pub mod known_bits;
 pub mod merge;
+mod neighbours;
 pub mod number;
 mod places;
 pub mod promote;

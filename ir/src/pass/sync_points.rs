@@ -7,6 +7,7 @@
 //! - each volatile load or store of memory that lanes share;
 //! - a shared-memory read that may see bytes that another lane of the warp wrote since the last sync point;
 //! - a shared-memory write that may change bytes that another lane has not read yet;
+//! - a read or write of global memory for which the same is certain ([`super::neighbours`]);
 //! - every shared-memory access, if the target is below sm_70, where warps run in lock-step.
 //!
 //! The pass also gives some loops a sync point at the end of each iteration ([`super::iterations`]).
@@ -18,6 +19,7 @@ use rustc_hash::FxHashMap;
 
 use super::copy::jump;
 use super::iterations::{self, Acting};
+use super::neighbours::{Neighbours, Used};
 use super::places::{Finder, Places, SharedAddress};
 use crate::analysis::Cfg;
 use crate::entity::{Block, Inst, SecondaryMap};
@@ -35,11 +37,12 @@ const INDEPENDENT_THREADS: u32 = 70;
 /// treats the accesses before the start of each block as unknown.
 const MOST_ROUNDS: u32 = 16;
 
-/// The accesses of a warp to shared memory since the last sync point.
+/// The accesses of a warp to shared and global memory since the last sync point.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 struct Accesses {
     reads: Places,
     writes: Places,
+    global: Used,
 }
 
 impl Accesses {
@@ -47,12 +50,16 @@ impl Accesses {
         Accesses {
             reads: Places::unknown(),
             writes: Places::unknown(),
+            global: Used::default(),
         }
     }
 
-    fn add_all(&mut self, other: &Accesses) {
+    /// Adds the accesses at the end of the block `from`, from which control comes to the block `to`.
+    fn add_all(&mut self, other: &Accesses, neighbours: &mut Neighbours, from: Block, to: Block) {
         self.reads.add_all(&other.reads);
         self.writes.add_all(&other.writes);
+        self.global
+            .add_all(&neighbours.across(&other.global, from, to));
     }
 }
 
@@ -88,15 +95,23 @@ fn insert(function: &mut Function, module: &Module, acting: &Acting, has_implici
 fn add_implicit(function: &mut Function, module: &Module) {
     let cfg = Cfg::new(function);
     let accesses = accesses(function, module);
+    let mut neighbours = Neighbours::new(function);
     let lock_step = is_lock_step(module);
     let mut at_end: SecondaryMap<Block, Accesses> = SecondaryMap::default();
     let mut settled = false;
     for _ in 0..MOST_ROUNDS {
         settled = true;
         for &block in cfg.rpo() {
-            let mut state = start_state(&cfg, &at_end, block);
+            let mut state = start_state(&cfg, &at_end, &mut neighbours, block);
             for &inst in function.insts(block) {
-                step(function, &accesses, lock_step, &mut state, inst);
+                step(
+                    function,
+                    &accesses,
+                    &neighbours,
+                    lock_step,
+                    &mut state,
+                    inst,
+                );
             }
             if at_end[block] != state {
                 at_end[block] = state;
@@ -109,13 +124,20 @@ fn add_implicit(function: &mut Function, module: &Module) {
     }
     for &block in cfg.rpo() {
         let mut state = if settled {
-            start_state(&cfg, &at_end, block)
+            start_state(&cfg, &at_end, &mut neighbours, block)
         } else {
             Accesses::unknown()
         };
         let mut insts = Vec::with_capacity(function.insts(block).len());
         for inst in function.insts(block).to_vec() {
-            if step(function, &accesses, lock_step, &mut state, inst) {
+            if step(
+                function,
+                &accesses,
+                &neighbours,
+                lock_step,
+                &mut state,
+                inst,
+            ) {
                 insts.push(converge(function, inst));
             }
             insts.push(inst);
@@ -124,10 +146,15 @@ fn add_implicit(function: &mut Function, module: &Module) {
     }
 }
 
-fn start_state(cfg: &Cfg, at_end: &SecondaryMap<Block, Accesses>, block: Block) -> Accesses {
+fn start_state(
+    cfg: &Cfg,
+    at_end: &SecondaryMap<Block, Accesses>,
+    neighbours: &mut Neighbours,
+    block: Block,
+) -> Accesses {
     let mut state = Accesses::default();
     for &pred in cfg.preds(block) {
-        state.add_all(&at_end[pred]);
+        state.add_all(&at_end[pred], neighbours, pred, block);
     }
     state
 }
@@ -137,6 +164,7 @@ fn start_state(cfg: &Cfg, at_end: &SecondaryMap<Block, Accesses>, block: Block) 
 fn step(
     function: &Function,
     accesses: &FxHashMap<Inst, Access>,
+    neighbours: &Neighbours,
     lock_step: bool,
     state: &mut Accesses,
     inst: Inst,
@@ -144,6 +172,14 @@ fn step(
     if function.effects(inst).is_sync_point() {
         *state = Accesses::default();
         return false;
+    }
+    if neighbours.step(&mut state.global, inst) {
+        let global = std::mem::take(&mut state.global);
+        *state = Accesses {
+            global,
+            ..Accesses::default()
+        };
+        return true;
     }
     let Some(access) = accesses.get(&inst) else {
         return false;
