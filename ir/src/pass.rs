@@ -15,12 +15,12 @@
 
 pub mod calls;
 mod copy;
+mod exchanges;
 pub mod inline;
 pub mod instrument;
 pub mod iterations;
 pub mod known_bits;
 pub mod merge;
-mod neighbours;
 pub mod number;
 mod places;
 pub mod promote;

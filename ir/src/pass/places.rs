@@ -196,14 +196,14 @@ fn split_address(function: &Function, address: Value) -> (Base, i64) {
 
 /// Returns whether both values are integers of at least 32 bits, so that a conversion between them keeps the 32
 /// bits of a shared address.
-pub(super) fn is_word(function: &Function, value: Value, of: Value) -> bool {
+fn is_word(function: &Function, value: Value, of: Value) -> bool {
     [value, of].into_iter().all(|v| {
         let ty = function.dfg.ty(v);
         !ty.is_float() && ty.lanes() == 1 && ty.lane_bits() >= 32
     })
 }
 
-pub(super) fn signed_constant(function: &Function, value: Value) -> Option<i64> {
+fn signed_constant(function: &Function, value: Value) -> Option<i64> {
     let bits = function.dfg.constant(value)?;
     let unused = 64 - function.dfg.ty(value).lane_bits().min(64);
     Some(((bits << unused) as i64) >> unused)
