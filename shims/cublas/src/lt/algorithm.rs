@@ -1,6 +1,7 @@
 //! Algorithms: the search for one, and its attributes.
 //!
-//! There is one algorithm, with the number 0. It needs no workspace, and its configuration has no effect on the product.
+//! Searches find one algorithm, with the number 0. It needs no workspace, and its configuration has no effect on the
+//! product. Programs may also name an algorithm that they chose on a GPU; its number has no effect either.
 
 use std::ffi::c_void;
 
@@ -18,8 +19,11 @@ use crate::lt::preference::Preference;
 use crate::memory::Memory;
 use crate::status::{Failure, Outcome, Status, need};
 
-/// The number of the algorithm.
+/// The number of the algorithm that searches find.
 const NUMBER: i32 = 0;
+/// Numbers of NVIDIA's algorithms are below this one. NVIDIA does not document the numbers; the highest that programs
+/// contain are near 70.
+const NUMBERS: i32 = 128;
 
 /// An algorithm (`cublasLtMatmulAlgo_t`).
 #[repr(C)]
@@ -47,10 +51,10 @@ impl Algorithm {
     /// The first word of each algorithm.
     const MARK: u32 = 0x6d41_6c67;
 
-    fn new() -> Algorithm {
+    fn new(number: i32) -> Algorithm {
         Algorithm {
             mark: Algorithm::MARK,
-            number: NUMBER,
+            number,
             tile: 0,
             split_k: 1,
             reduction_scheme: 0,
@@ -141,7 +145,7 @@ pub(crate) unsafe fn heuristic(
     need(requested > 0 && !results.is_null(), 0)?;
     crate::lt::descriptor::load::<Preference>(preference)?;
     check_problem(handle, desc, [a, b, c, d])?;
-    let result = found(Algorithm::new());
+    let result = found(Algorithm::new(NUMBER));
     need(host::write(results.cast(), result).is_some(), 0)?;
     need(host::write(count, 1).is_some(), 0)
 }
@@ -233,9 +237,9 @@ pub(crate) unsafe fn init(
     algorithm: *mut c_void,
 ) -> Outcome {
     handle::get(handle, OWNERS)?;
-    need(number == NUMBER && !algorithm.is_null(), 0)?;
+    need((0..NUMBERS).contains(&number) && !algorithm.is_null(), 0)?;
     check_types(compute_type, scale, [a, b, c, d])?;
-    Algorithm::new().store(algorithm)
+    Algorithm::new(number).store(algorithm)
 }
 
 /// `cublasLtMatmulAlgoCheck`.

@@ -317,8 +317,32 @@ fn a_search_finds_the_algorithm() {
         all
     };
     assert_eq!(invoke("cublasLtMatmulAlgoInit", &arguments(0)), 0);
-    assert_eq!(invoke("cublasLtMatmulAlgoInit", &arguments(1)), 7);
+    for wrong in [-1_isize, 128] {
+        assert_eq!(
+            invoke("cublasLtMatmulAlgoInit", &arguments(wrong as usize)),
+            7
+        );
+    }
     assert_eq!(made[..], results[..8]);
+    // An algorithm that a program chose on a GPU.
+    let mut preset = [0_u64; 8];
+    let mut all = arguments(10);
+    all[8] = at(&mut preset);
+    assert_eq!(invoke("cublasLtMatmulAlgoInit", &all), 0);
+    assert_eq!(preset[0] >> 32, 10, "its number");
+    assert_eq!(preset[1..], made[1..]);
+    let [of_a, of_b, of_c, of_d] = product.layouts;
+    let check = [
+        product.handle,
+        product.desc,
+        of_a,
+        of_b,
+        of_c,
+        of_d,
+        at(&preset),
+        0,
+    ];
+    assert_eq!(invoke("cublasLtMatmulAlgoCheck", &check), 0);
     let value = 3_u32;
     assert_eq!(
         invoke(
