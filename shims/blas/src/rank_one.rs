@@ -70,8 +70,10 @@ impl<T: Element> Update<T> {
         unsafe {
             let Column { data, rows } = self.matrix.column(j);
             let first = alpha * self.y.at(j).read().conj_if(self.conjugate);
-            let second =
-                alpha.conj_if(self.conjugate) * self.x.at(j).read().conj_if(self.conjugate);
+            // Of a product that is not square, `x` may have fewer elements than there are columns.
+            let second = self.twice.then(|| {
+                alpha.conj_if(self.conjugate) * self.x.at(j).read().conj_if(self.conjugate)
+            });
             let diagonal = self.real_diagonal.then(|| self.matrix.strict(j).1);
             if let Some(place) = diagonal {
                 place.write(T::from_real(place.read().re()));
@@ -82,7 +84,7 @@ impl<T: Element> Update<T> {
                 count,
                 x,
                 first,
-                y: self.twice.then_some((y, second)),
+                y: second.map(|second| (y, second)),
             });
             if let Some(place) = diagonal {
                 place.write(T::from_real(place.read().re()));

@@ -639,3 +639,45 @@ fn updates_by_vectors() {
     ger_case::<f64>(&mut random, 300, 300);
     rank_one_case::<Complex<f32>>(&mut random, RankOne::Her2, 300);
 }
+
+/// `x` ends where its memory ends: a wide matrix has more columns than `x` has elements.
+#[cfg(unix)]
+#[test]
+fn ger_reads_its_vectors_only() {
+    const PAGE: usize = 1 << 16;
+    // SAFETY: a new mapping; the second half becomes inaccessible.
+    let end = unsafe {
+        let (all, flags) = (
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+        );
+        let start = libc::mmap(std::ptr::null_mut(), 2 * PAGE, all, flags, -1, 0);
+        assert_ne!(start, libc::MAP_FAILED);
+        let end = start.cast::<u8>().add(PAGE);
+        assert_eq!(libc::mprotect(end.cast(), PAGE, libc::PROT_NONE), 0);
+        end.cast::<f64>()
+    };
+    // SAFETY: the element before the inaccessible half.
+    let x = unsafe { end.sub(1) };
+    // SAFETY: as above.
+    unsafe { x.write(3.0) };
+    let y = [1.0, 10.0, 100.0];
+    let mut a = [0.5f64; 3];
+    let arguments = Ger {
+        conjugation: Conjugation::Plain,
+        m: 1,
+        n: 3,
+        alpha: Scalar::Value(2.0),
+        x,
+        incx: 1,
+        y: y.as_ptr(),
+        incy: 1,
+        a: a.as_mut_ptr(),
+        lda: 1,
+    };
+    // SAFETY: the operands live until the plan has run.
+    unsafe { level2::ger(arguments) }.run();
+    assert_eq!(a, [6.5, 60.5, 600.5]);
+    // SAFETY: the mapping of this test, which nothing uses any more.
+    unsafe { libc::munmap(end.cast::<u8>().sub(PAGE).cast(), 2 * PAGE) };
+}
