@@ -54,6 +54,10 @@ pub(crate) trait Lane: Clone + Send {
     fn normal(&mut self, out: &mut [f32]);
     /// Makes a unit of results with the standard normal distribution.
     fn normal_double(&mut self, out: &mut [f64]);
+    /// Makes a unit of results whose exponential functions are taken.
+    fn exponent_double(&mut self, out: &mut [f64]) {
+        self.normal_double(out);
+    }
     /// Makes a unit of results with a Poisson distribution.
     fn poisson(&mut self, poisson: &Poisson, out: &mut [u32]);
 }

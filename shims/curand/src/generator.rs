@@ -240,7 +240,7 @@ impl Generator {
     /// Returns the distribution with a mean by the method that NVIDIA's library chooses for the generator.
     pub(crate) fn poisson(&self, mean: f64) -> Poisson {
         let method = match self.kind {
-            _ if mean >= 4000.0 => Method::Normal,
+            _ if mean > 8000.0 => Method::Normal,
             Type::Sobol { wide: true, .. } if Poisson::is_large(mean) => Method::Normal,
             Type::Sobol { wide: true, .. } => Method::Inverse,
             Type::Sobol { .. } if mean >= 10.0 => Method::Inverse,

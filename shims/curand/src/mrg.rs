@@ -14,8 +14,8 @@ const DISTANCE: usize = 76;
 
 const M1: u64 = 4_294_967_087;
 const M2: u64 = 4_294_944_443;
-/// 1 / (M1 + 1).
-const NORM: f64 = 2.328_306_549_295_728e-10;
+/// 1 / M1, rounded so that M1 becomes 1.
+const NORM: f64 = 2.328_306_549_837_828_8e-10;
 /// What makes a number below M1 one of 32 bits.
 const BITS: f64 = 1.000_000_048_662;
 
@@ -25,7 +25,7 @@ pub(crate) struct Mrg {
     first: [u64; 3],
     second: [u64; 3],
     /// The second number of a pair of normal numbers.
-    spare: Option<f64>,
+    spare: Option<f32>,
 }
 
 type Matrix = [[u64; 3]; 3];
@@ -160,11 +160,11 @@ impl Lane for Mrg {
             None => {
                 let z = self.spare.take().unwrap_or_else(|| {
                     let mut pair = [0.0; 2];
-                    self.normal_double(&mut pair);
+                    self.normal(&mut pair);
                     self.spare = Some(pair[1]);
                     pair[0]
                 });
-                poisson.round(z)
+                poisson.round(f64::from(z))
             }
         };
     }

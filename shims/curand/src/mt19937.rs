@@ -120,6 +120,8 @@ fn state(upper: &Polynomial) -> [u32; N] {
             *word |= ((bits[k / 64] >> (k % 64) & 1) as u32) << plane;
         }
     }
+    // The other bits of the first number are not part of the state.
+    words[0] &= UPPER;
     words
 }
 
@@ -186,5 +188,29 @@ impl Lane for Mt19937 {
 
     fn poisson(&mut self, poisson: &Poisson, out: &mut [u32]) {
         self.each(|place, word| out[place] = poisson.of_bits(word));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn polynomials_skip_numbers() {
+        let mut words = seeded(5489);
+        let polynomial = field::of_sequence(&upper_bits(words));
+        // All numbers from the first state on.
+        let mut numbers = Vec::new();
+        for _ in 0..8 {
+            numbers.extend(words);
+            advance(&mut words);
+        }
+        for exponent in [0, 5, 11] {
+            let skipped = field::multiply(&polynomial, &field::power_of_two(exponent));
+            let found = state(&field::sequence(&skipped));
+            let expected = &numbers[1 << exponent..][..N];
+            assert_eq!(found[1..], expected[1..], "2^{exponent}");
+            assert_eq!(found[0], expected[0] & UPPER);
+        }
     }
 }

@@ -127,7 +127,12 @@ impl Lane for Mtgp {
         self.each(|place, word| out[place] = convert::inverse(word));
     }
 
+    // NVIDIA's library computes these results in single precision, too.
     fn normal_double(&mut self, out: &mut [f64]) {
+        self.each(|place, word| out[place] = f64::from(convert::inverse(word)));
+    }
+
+    fn exponent_double(&mut self, out: &mut [f64]) {
         self.each(|place, word| out[place] = convert::inverse_double(word));
     }
 

@@ -101,8 +101,8 @@ impl Lane for Philox {
             }
             None => {
                 let mut normal = [0.0; 4];
-                self.normal_double(&mut normal);
-                out.copy_from_slice(&normal.map(|z| poisson.round(z)));
+                self.normal(&mut normal);
+                out.copy_from_slice(&normal.map(|z| poisson.round(f64::from(z))));
             }
         }
     }

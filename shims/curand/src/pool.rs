@@ -122,7 +122,7 @@ impl<L: Lane> Sequence for Pool<L> {
                 write_mapped(out, |z: f32| (mean + deviation * z).exp());
             }),
             Kind::LogNormalDouble(mean, deviation) => self.fill(job, group, |lane, out| {
-                L::normal_double(lane, out);
+                L::exponent_double(lane, out);
                 write_mapped(out, |z: f64| (mean + deviation * z).exp());
             }),
             Kind::Poisson(poisson) => {

@@ -19,7 +19,7 @@ pub(crate) struct Xorwow {
     counter: u32,
     words: Words,
     /// The second number of a pair of normal numbers.
-    spare: Option<f64>,
+    spare: Option<f32>,
 }
 
 /// The linear part of a state.
@@ -183,11 +183,11 @@ impl Lane for Xorwow {
             None => {
                 let z = self.spare.take().unwrap_or_else(|| {
                     let mut pair = [0.0; 2];
-                    self.normal_double(&mut pair);
+                    self.normal(&mut pair);
                     self.spare = Some(pair[1]);
                     pair[0]
                 });
-                poisson.round(z)
+                poisson.round(f64::from(z))
             }
         };
     }
