@@ -31,4 +31,6 @@ mod pool;
 mod quasi;
 mod sobol;
 mod status;
+#[cfg(test)]
+mod tests;
 mod xorwow;
