@@ -44,18 +44,27 @@ fn terms() -> &'static [usize] {
     })
 }
 
+/// The words of the quotient that are computed together. The second power of φ is more than as many bits below the first.
+const BLOCK: usize = 8;
+
 /// Divides a polynomial by φ times x^31. The upper words become the quotient, the lower words the remainder.
 fn divide(product: &mut Product) {
     let terms = terms();
-    for high in (WORDS..2 * WORDS).rev() {
-        let quotient = product[high];
-        let low = (high - WORDS) * 64 + ALIGN;
+    for block in (0..WORDS / BLOCK).rev() {
+        let first = WORDS + block * BLOCK;
+        let mut quotient = [0; BLOCK];
+        quotient.copy_from_slice(&product[first..first + BLOCK]);
+        let low = block * BLOCK * 64 + ALIGN;
         for term in terms {
             let at = low + term;
             let (word, shift) = (at / 64, at % 64);
-            product[word] ^= quotient << shift;
-            // A shift by 64 bits in two steps.
-            product[word + 1] ^= quotient >> 1 >> (63 - shift);
+            let mut carry = 0;
+            for (target, quotient) in product[word..word + BLOCK].iter_mut().zip(quotient) {
+                *target ^= quotient << shift | carry;
+                // A shift by 64 bits in two steps.
+                carry = quotient >> 1 >> (63 - shift);
+            }
+            product[word + BLOCK] ^= carry;
         }
     }
 }
@@ -99,17 +108,23 @@ fn square(a: &Polynomial) -> Polynomial {
 }
 
 /// Returns x to the power 2^`exponent` modulo φ.
+#[cfg(test)]
 pub(crate) fn power_of_two(exponent: usize) -> Polynomial {
     let mut x = Box::new([0; WORDS]);
     x[0] = 2;
     (0..exponent).fold(x, |x, _| square(&x))
 }
 
-/// Returns x to the power 2^(1000 + `index`) modulo φ.
+/// Returns x to the power 2^(2048 + `index`) modulo φ.
 pub(crate) fn jump(index: usize) -> &'static Polynomial {
     static JUMPS: OnceLock<Vec<Polynomial>> = OnceLock::new();
     &JUMPS.get_or_init(|| {
-        let mut all = vec![power_of_two(1000)];
+        let bytes = include_bytes!("../data/mt19937-jump.bin");
+        let mut first = Box::new([0; WORDS]);
+        for (word, bytes) in first.iter_mut().zip(bytes.as_chunks().0) {
+            *word = u64::from_le_bytes(*bytes);
+        }
+        let mut all = vec![first];
         for _ in 1..13 {
             all.push(square(&all[all.len() - 1]));
         }
@@ -142,4 +157,23 @@ pub(crate) fn sequence(a: &Polynomial) -> Polynomial {
         bits[k] = product[2 * WORDS - 1 - k].reverse_bits();
     }
     bits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stored_power_is_the_one_that_squares_lead_to() {
+        let expected = power_of_two(2048);
+        if let Some(file) = std::env::var_os("MARGAY_WRITE_JUMP") {
+            let bytes: Vec<u8> = expected
+                .iter()
+                .flat_map(|word| word.to_le_bytes())
+                .collect();
+            std::fs::write(file, bytes).unwrap();
+        }
+        assert_eq!(jump(0), &expected);
+        assert!(DEGREE - terms().last().unwrap() > 64 * BLOCK);
+    }
 }

@@ -1,4 +1,4 @@
-//! MT19937 (M. Matsumoto and T. Nishimura, "Mersenne Twister", 1998) with 8192 lanes that are 2^1000 numbers apart.
+//! MT19937 (M. Matsumoto and T. Nishimura, "Mersenne Twister", 1998) with 8192 lanes that are 2^2048 numbers apart.
 //!
 //! A unit is eight numbers. A lane hands out a block of 624 numbers in the order of NVIDIA's library ([`order`]).
 
