@@ -20,6 +20,11 @@ pub(crate) fn uniform_double(bits: u32) -> f64 {
     f64::from(bits) * STEP32 + STEP32
 }
 
+/// A uniform number from 32 bits, in the middle of its interval, rounded once.
+pub(crate) fn uniform_centre_single(bits: u32) -> f32 {
+    uniform_centre(bits) as f32
+}
+
 /// A uniform number from 32 bits, in the middle of its interval.
 pub(crate) fn uniform_centre(bits: u32) -> f64 {
     f64::from(bits) * STEP32 + STEP32 / 2.0

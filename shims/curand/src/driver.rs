@@ -127,10 +127,11 @@ impl Driver {
             return Err(Status::AllocationFailed);
         }
         let bytes = contents(address);
+        if bytes.len() > size {
+            return Err(Status::InternalError);
+        }
         // SAFETY: the buffer is valid, and the driver checks the address.
-        if bytes.len() > size
-            || unsafe { (self.copy)(address, bytes.as_ptr().cast(), bytes.len()) } != 0
-        {
+        if unsafe { (self.copy)(address, bytes.as_ptr().cast(), bytes.len()) } != 0 {
             return Err(Status::InternalError);
         }
         Ok(address)

@@ -1,7 +1,7 @@
 //! Generators: what a program sets for them, and the calls that make results.
 
 use std::ffi::CStr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::driver::driver;
 use crate::engine::Kind;
@@ -218,8 +218,10 @@ impl Generator {
                 Progress::Lanes(Arc::new(pool), 0, 0)
             }
             Type::Mt | Type::Sobol { .. } => {
+                let polynomial = OnceLock::new();
                 let pool = Pool::new(mt19937::LANES, 64, move |first, count| {
-                    mt19937::lanes(seed, first, count)
+                    let polynomial = polynomial.get_or_init(|| mt19937::polynomial(seed));
+                    mt19937::lanes(polynomial, first, count)
                 });
                 Progress::Lanes(Arc::new(pool), 0, 0)
             }

@@ -15,7 +15,7 @@ const DISTANCE: usize = 76;
 const M1: u64 = 4_294_967_087;
 const M2: u64 = 4_294_944_443;
 /// 1 / M1, rounded so that M1 becomes 1.
-const NORM: f64 = 2.328_306_549_837_828_8e-10;
+const NORM: f64 = 2.328_306_549_837_829e-10;
 /// What makes a number below M1 one of 32 bits.
 const BITS: f64 = 1.000_000_048_662;
 

@@ -61,9 +61,14 @@ fn temper(mut y: u32) -> u32 {
     y ^ y >> 18
 }
 
-/// The lanes from a first one.
-pub(crate) fn lanes(seed: u64, first: usize, count: usize) -> Vec<Mt19937> {
-    let mut polynomial = field::of_sequence(&upper_bits(seeded(seed)));
+/// Returns the polynomial of lane 0.
+pub(crate) fn polynomial(seed: u64) -> Polynomial {
+    field::of_sequence(&upper_bits(seeded(seed)))
+}
+
+/// The lanes from a first one. `polynomial` is that of lane 0.
+pub(crate) fn lanes(polynomial: &Polynomial, first: usize, count: usize) -> Vec<Mt19937> {
+    let mut polynomial = polynomial.clone();
     for bit in (0..13).filter(|bit| first >> bit & 1 == 1) {
         polynomial = field::multiply(&polynomial, field::jump(bit));
     }
@@ -97,20 +102,21 @@ fn upper_bits(mut words: [u32; N]) -> [u64; WORDS] {
 /// b(0, i) = b(31, i + 623) + b(31, i + 396), and b(k + 1, i) = b(k, i + 623) + b(k, i + 396) + A(k) b(0, i).
 fn state(upper: &Polynomial) -> [u32; N] {
     let mut planes = [[0_u64; N.div_ceil(64)]; 32];
-    planes[31].copy_from_slice(&upper[..N.div_ceil(64)]);
+    let (low, high) = planes.split_at_mut(31);
+    high[0].copy_from_slice(&upper[..N.div_ceil(64)]);
     let mut last = upper.clone();
     let mut lowest: Option<Polynomial> = None;
-    for plane in 0..31 {
+    for (plane, bits) in low.iter_mut().enumerate() {
         // Each plane is known for 624 numbers fewer than the one before.
         let count = ((31 - plane) * N).div_ceil(64);
         let mut next = Box::new([0; WORDS]);
-        for k in 0..count {
-            next[k] = from(&last, 64 * k + N - 1) ^ from(&last, 64 * k + M - 1);
+        for (k, word) in next[..count].iter_mut().enumerate() {
+            *word = from(&last, 64 * k + N - 1) ^ from(&last, 64 * k + M - 1);
         }
         if let Some(lowest) = lowest.as_ref().filter(|_| A >> (plane - 1) & 1 == 1) {
             (0..count).for_each(|k| next[k] ^= lowest[k]);
         }
-        planes[plane].copy_from_slice(&next[..N.div_ceil(64)]);
+        bits.copy_from_slice(&next[..N.div_ceil(64)]);
         lowest.get_or_insert_with(|| next.clone());
         last = next;
     }
@@ -171,7 +177,7 @@ impl Lane for Mt19937 {
     }
 
     fn uniform(&mut self, out: &mut [f32]) {
-        self.each(|place, word| out[place] = convert::uniform(word));
+        self.each(|place, word| out[place] = convert::uniform_centre_single(word));
     }
 
     fn uniform_double(&mut self, out: &mut [f64]) {

@@ -61,7 +61,7 @@ impl Case<'_> {
         let size = if wide { 2 } else { 1 };
         let mut words = vec![0_u32; size * self.count + 1];
         // Results of 64 bits are aligned.
-        let skip = usize::from(wide && words.as_ptr().addr() % 8 != 0);
+        let skip = usize::from(wide && !words.as_ptr().addr().is_multiple_of(8));
         let mut done = 0;
         while done < self.count {
             let count = piece.min(self.count - done);
