@@ -1,5 +1,7 @@
 """Margay's cuRAND: CuPy's generators with literal first numbers of NVIDIA's library, distributions, streams and graphs."""
 
+import ctypes
+
 import cupy
 import numpy
 from cupy_backends.cuda.libs import curand
@@ -35,14 +37,16 @@ for values, mean, deviation in [
     assert abs(float(values.mean()) - mean) < 0.03 * deviation + 0.02
     assert abs(float(values.std()) - deviation) < 0.03 * deviation
 
-# Each launch of a captured graph continues the sequence.
+# Each launch of a captured graph continues the sequence. (CuPy itself refuses such calls during a capture.)
+library = ctypes.CDLL("libcurand.so.10")
 stream = cupy.cuda.Stream(non_blocking=True)
 generator = curand.createGenerator(curand.CURAND_RNG_PSEUDO_XORWOW)
 curand.setStream(generator, stream.ptr)
 out = cupy.zeros(4096, dtype=cupy.uint32)
 with stream:
     stream.begin_capture()
-    curand.generate(generator, out.data.ptr, out.size)
+    status = library.curandGenerate(ctypes.c_void_p(generator), ctypes.c_void_p(out.data.ptr), ctypes.c_size_t(out.size))
+    assert status == 0, status
     graph = stream.end_capture()
     graph.launch(stream)
     stream.synchronize()
