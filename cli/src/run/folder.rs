@@ -6,6 +6,7 @@
 //! libcupti.so.12  libcupti.so.13                                                   links to Margay's libraries
 //! libcublas.so.12  libcublas.so.13  libcublasLt.so.12  libcublasLt.so.13           the same, unless MARGAY_CUBLAS=nvidia
 //! libcurand.so.10                                                                  the same, unless MARGAY_CURAND=nvidia
+//! libnccl.so.2                                                                     the same, unless MARGAY_NCCL=nvidia
 //! bin/ptxas, bin/nvidia-smi                                                        scripts that start this program
 //! python/       the Python package that PyTorch and JAX load (`python`)
 //! jax/          folders of links that the package makes for JAX (`margay.jax.toolkit`)
@@ -34,11 +35,13 @@ const LIBRARIES: &[(&str, &[&str])] = &[
     ("libcublaslt_12.so", &["libcublasLt.so.12"]),
     ("libcublaslt_13.so", &["libcublasLt.so.13"]),
     ("libcurand_10.so", &["libcurand.so.10"]),
+    ("libmargay_nccl.so", &["libnccl.so.2"]),
 ];
 
 /// Whether the user wants NVIDIA's libraries of a file.
 fn keeps_nvidias(file: &str) -> bool {
     let variable = match file {
+        "libmargay_nccl.so" => "MARGAY_NCCL",
         _ if file.starts_with("libcublas") => "MARGAY_CUBLAS",
         _ if file.starts_with("libcurand") => "MARGAY_CURAND",
         _ => return false,
@@ -65,7 +68,7 @@ impl Folder {
         own_folder(&base, user)?;
         let program = fs::canonicalize(std::env::current_exe()?)?;
         let mut key = DefaultHasher::new();
-        let kept = ["libcublas", "libcurand"].map(keeps_nvidias);
+        let kept = ["libcublas", "libcurand", "libmargay_nccl.so"].map(keeps_nvidias);
         (library, &program, toolkit, kept).hash(&mut key);
         let path = base.join(format!("{:016x}", key.finish()));
         own_folder(&path, user)?;

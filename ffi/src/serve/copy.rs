@@ -229,10 +229,14 @@ impl Side {
     }
 
     /// Returns the position of the side in memory, or `None` if pitch, rows and offsets are inconsistent or overflow.
-    fn place(&self, width: usize, height: usize) -> Option<CopySide> {
+    fn place(&self, [width, height, depth]: [usize; 3]) -> Option<CopySide> {
         let row_bytes = width.checked_add(self.x)?;
+        // NVIDIA's driver ignores the pitch of a copy that begins in the first row and consists of one row
+        // (CUDALibrarySamples, cuSOLVER/gesv, pass a smaller pitch).
+        let is_row = height <= 1 && depth <= 1 && self.y == 0 && self.z == 0;
         let pitch = match self.pitch {
             0 => row_bytes,
+            pitch if is_row => pitch.max(row_bytes),
             pitch => pitch,
         };
         let row_count = height.checked_add(self.y)?;
@@ -275,7 +279,7 @@ fn boxed(src: &Side, dst: &Side, extent: [usize; 3]) -> Result<Transfer, CuResul
     let place = |side: &Side| {
         let place = match side.kind {
             ARRAY => side.place_in_array(extent),
-            _ => side.place(width, height),
+            _ => side.place(extent),
         };
         place.ok_or(CuResult::INVALID_VALUE)
     };
