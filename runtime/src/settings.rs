@@ -238,6 +238,7 @@ static VARIABLES: [Variable; 70] = [
     row("MARGAY_QUIET", "anything", anything),
     row("MARGAY_LIBCUDA", "a file", anything),
     row("MARGAY_CUBLAS", "nvidia", |text| text == "nvidia"),
+    row("MARGAY_CURAND", "nvidia", |text| text == "nvidia"),
     row("CUDA_DEVICE_ORDER", "FASTEST_FIRST, PCI_BUS_ID", |text| {
         matches!(text, "FASTEST_FIRST" | "PCI_BUS_ID")
     }),

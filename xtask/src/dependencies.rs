@@ -21,6 +21,7 @@ const BUILT: &[(&str, &str)] = &[
     ("cli", "margay-cublas-13"),
     ("cli", "margay-cublas-lt-12"),
     ("cli", "margay-cublas-lt-13"),
+    ("cli", "margay-curand"),
     ("cli", "margay-cupti-12"),
     ("cli", "margay-cupti-13"),
     ("cli", "margay-ffi"),

@@ -55,6 +55,7 @@ libraries! {
     "libcublas_13.so" margay_held_cublas_13 margay_held_cublas_13_end;
     "libcublaslt_12.so" margay_held_cublaslt_12 margay_held_cublaslt_12_end;
     "libcublaslt_13.so" margay_held_cublaslt_13 margay_held_cublaslt_13_end;
+    "libcurand_10.so" margay_held_curand_10 margay_held_curand_10_end;
     "libcupti_12.so" margay_held_cupti_12 margay_held_cupti_12_end;
     "libcupti_13.so" margay_held_cupti_13 margay_held_cupti_13_end;
     "libgpuocelot.so" margay_held_ocelot margay_held_ocelot_end;

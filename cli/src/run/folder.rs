@@ -5,6 +5,7 @@
 //! libcuda.so.1  libcuda.so  libnvidia-ml.so.1  libnvidia-ml.so  libgpuocelot.so    links to Margay's libraries
 //! libcupti.so.12  libcupti.so.13                                                   links to Margay's libraries
 //! libcublas.so.12  libcublas.so.13  libcublasLt.so.12  libcublasLt.so.13           the same, unless MARGAY_CUBLAS=nvidia
+//! libcurand.so.10                                                                  the same, unless MARGAY_CURAND=nvidia
 //! libnccl.so.2                                                                     the same, unless MARGAY_NCCL=nvidia
 //! bin/ptxas, bin/nvidia-smi                                                        scripts that start this program
 //! python/       the Python package that PyTorch and JAX load (`python`)
@@ -33,6 +34,7 @@ const LIBRARIES: &[(&str, &[&str])] = &[
     ("libcublas_13.so", &["libcublas.so.13"]),
     ("libcublaslt_12.so", &["libcublasLt.so.12"]),
     ("libcublaslt_13.so", &["libcublasLt.so.13"]),
+    ("libcurand_10.so", &["libcurand.so.10"]),
     ("libmargay_nccl.so", &["libnccl.so.2"]),
 ];
 
@@ -41,6 +43,7 @@ fn keeps_nvidias(file: &str) -> bool {
     let variable = match file {
         "libmargay_nccl.so" => "MARGAY_NCCL",
         _ if file.starts_with("libcublas") => "MARGAY_CUBLAS",
+        _ if file.starts_with("libcurand") => "MARGAY_CURAND",
         _ => return false,
     };
     std::env::var_os(variable).is_some_and(|value| value == "nvidia")
@@ -65,7 +68,7 @@ impl Folder {
         own_folder(&base, user)?;
         let program = fs::canonicalize(std::env::current_exe()?)?;
         let mut key = DefaultHasher::new();
-        let kept = ["libcublas", "libmargay_nccl.so"].map(keeps_nvidias);
+        let kept = ["libcublas", "libcurand", "libmargay_nccl.so"].map(keeps_nvidias);
         (library, &program, toolkit, kept).hash(&mut key);
         let path = base.join(format!("{:016x}", key.finish()));
         own_folder(&path, user)?;

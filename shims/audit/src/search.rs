@@ -1,4 +1,4 @@
-//! Replaces the files of NVIDIA's `libcupti`, `libcublas`, `libcublasLt` and `libnccl` by Margay's.
+//! Replaces the files of NVIDIA's `libcupti`, `libcublas`, `libcublasLt`, `libcurand` and `libnccl` by Margay's.
 //!
 //! Programs load these libraries by the absolute path of a wheel's file, or find them by a run path, which the dynamic
 //! linker searches before `LD_LIBRARY_PATH`. The dynamic linker asks this library before it opens a file, so all these ways
@@ -11,7 +11,7 @@
 //! (`libcublas.so.12`) is not replaced at once, but later, when the dynamic linker tries its first path for it.
 //!
 //! `libcublas` and `libcublasLt` are replaced together or not at all, because handles of one are handles of the other.
-//! `MARGAY_CUBLAS=nvidia` and `MARGAY_NCCL=nvidia` keep NVIDIA's.
+//! `MARGAY_CUBLAS=nvidia`, `MARGAY_CURAND=nvidia` and `MARGAY_NCCL=nvidia` keep NVIDIA's.
 
 use std::ffi::{CStr, CString, OsStr, c_char};
 use std::os::unix::ffi::OsStrExt;
@@ -22,7 +22,7 @@ use std::sync::OnceLock;
 struct Replaced {
     /// The part of the file's name before `.so`.
     stem: &'static str,
-    /// The major version of the toolkit, which follows `.so.`.
+    /// The major version of the library, which follows `.so.`: that of the toolkit, except for `libcurand`.
     toolkit: &'static str,
     /// The name of Margay's file.
     file: &'static str,
@@ -61,7 +61,7 @@ const NCCL: Replaced = Replaced {
     with: ["libmargay_nccl.so"; 2],
 };
 
-const REPLACED: [Replaced; 7] = [
+const REPLACED: [Replaced; 8] = [
     NCCL,
     cupti("12", "libcupti_12.so"),
     cupti("13", "libcupti_13.so"),
@@ -69,6 +69,12 @@ const REPLACED: [Replaced; 7] = [
     cublas("libcublas", "13", "libcublas_13.so", "libcublaslt_13.so"),
     cublas("libcublasLt", "12", "libcublaslt_12.so", "libcublas_12.so"),
     cublas("libcublasLt", "13", "libcublaslt_13.so", "libcublas_13.so"),
+    Replaced {
+        stem: "libcurand",
+        toolkit: "10",
+        file: "libcurand_10.so",
+        with: ["libcurand_10.so"; 2],
+    },
 ];
 
 /// Returns the path of the file that replaces the file with the given path or name; `None` if the file is none of
@@ -123,10 +129,12 @@ fn files() -> &'static [Option<CString>; REPLACED.len()] {
     FILES.get_or_init(|| {
         let folder = own_folder();
         let keeps = |name: &str| std::env::var_os(name).is_some_and(|value| value == "nvidia");
-        let (keeps_cublas, keeps_nccl) = (keeps("MARGAY_CUBLAS"), keeps("MARGAY_NCCL"));
+        let (keeps_cublas, keeps_curand) = (keeps("MARGAY_CUBLAS"), keeps("MARGAY_CURAND"));
+        let keeps_nccl = keeps("MARGAY_NCCL");
         REPLACED.map(|one| {
             let kept = match one.stem {
                 "libcupti" => false,
+                "libcurand" => keeps_curand,
                 "libnccl" => keeps_nccl,
                 _ => keeps_cublas,
             };
@@ -173,6 +181,10 @@ mod tests {
         assert_eq!(
             parts("libcublas-37d11411.so.12.9.1.4"),
             Some(("libcublas", Some("12")))
+        );
+        assert_eq!(
+            parts("libcurand-a1b2c3d4.so.10.3.10.19"),
+            Some(("libcurand", Some("10")))
         );
         assert_eq!(parts("libnccl.so.2.27.5"), Some(("libnccl", Some("2"))));
         assert_eq!(parts("libnccl-net.so.2"), None);

@@ -12,7 +12,7 @@ use crate::{Outcome, exec};
 
 /// The driver library, and the other libraries that programs under `margay run` load from the same
 /// folder.
-const LIBRARIES: [&str; 12] = [
+const LIBRARIES: [&str; 13] = [
     "libcuda.so",
     "libnvidia_ml.so",
     "libmargay_audit.so",
@@ -25,6 +25,7 @@ const LIBRARIES: [&str; 12] = [
     "libcublas_13.so",
     "libcublaslt_12.so",
     "libcublaslt_13.so",
+    "libcurand_10.so",
 ];
 
 /// Each shell, and the path below the folder `share` at which the shell expects Margay's completion

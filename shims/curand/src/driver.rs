@@ -1,0 +1,172 @@
+//! The driver library: the functions that this crate calls, and the launch of native kernels.
+
+use std::ffi::{CStr, c_int, c_void};
+use std::mem::transmute;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::OnceLock;
+
+use margay_native::table::{Kernel, Library, Native, Range};
+
+use crate::status::{Outcome, Status};
+
+macro_rules! functions {
+    ($($field:ident $name:literal ($($kind:ty),*);)*) => {
+        /// The functions of the driver library that this crate calls. Handles and addresses are numbers.
+        pub(crate) struct Driver {
+            $($field: unsafe extern "C" fn($($kind),*) -> u32,)*
+            native: &'static Native,
+        }
+
+        fn load(library: Library) -> Option<Driver> {
+            Some(Driver {
+                $($field: {
+                    let address = library.symbol($name)?;
+                    // SAFETY: the driver library's function has this type.
+                    unsafe { transmute::<*mut c_void, unsafe extern "C" fn($($kind),*) -> u32>(address) }
+                },)*
+                native: library.native()?,
+            })
+        }
+    };
+}
+
+functions! {
+    init c"cuInit" (u32);
+    context c"cuCtxGetCurrent" (*mut usize);
+    set_context c"cuCtxSetCurrent" (usize);
+    retain_primary c"cuDevicePrimaryCtxRetain" (*mut usize, c_int);
+    alloc c"cuMemAlloc_v2" (*mut usize, usize);
+    free c"cuMemFree_v2" (usize);
+    copy c"cuMemcpyHtoD_v2" (usize, *const c_void, usize);
+}
+
+/// Returns the driver library.
+///
+/// # Errors
+/// `InitializationFailed` if there is none, or one without native kernels. The next call tries again.
+pub(crate) fn driver() -> Result<&'static Driver, Status> {
+    static FOUND: OnceLock<Driver> = OnceLock::new();
+    if let Some(found) = FOUND.get() {
+        return Ok(found);
+    }
+    let found = Library::find()
+        .and_then(load)
+        .ok_or(Status::InitializationFailed)?;
+    // SAFETY: the function accepts all numbers.
+    if unsafe { (found.init)(0) } != 0 {
+        return Err(Status::InitializationFailed);
+    }
+    Ok(FOUND.get_or_init(|| found))
+}
+
+/// A function that computes the results of a task.
+pub(crate) type Task = Box<dyn Fn(usize) + Send + Sync>;
+
+impl Driver {
+    /// Makes sure that a context is current, as NVIDIA's runtime does it.
+    pub(crate) fn enter(&self) -> Outcome {
+        let mut current = 0;
+        // SAFETY: the driver's functions accept all numbers, and the variable is valid.
+        if unsafe { (self.context)(&raw mut current) } == 0 && current != 0 {
+            return Ok(());
+        }
+        // SAFETY: as above.
+        if unsafe { (self.retain_primary)(&raw mut current, 0) } != 0 {
+            return Err(Status::InitializationFailed);
+        }
+        // SAFETY: as above.
+        match unsafe { (self.set_context)(current) } {
+            0 => Ok(()),
+            _ => Err(Status::InitializationFailed),
+        }
+    }
+
+    /// Submits tasks that write a range of memory to a stream.
+    pub(crate) fn launch(
+        &self,
+        stream: usize,
+        name: &'static CStr,
+        tasks: usize,
+        (address, bytes): (usize, usize),
+        task: Task,
+    ) -> Outcome {
+        let range = Range {
+            address: address as *const c_void,
+            bytes,
+            writes: 1,
+            pad: 0,
+        };
+        let kernel = Kernel {
+            size: size_of::<Kernel>(),
+            name: name.as_ptr(),
+            context: Box::into_raw(Box::new(task)).cast(),
+            tasks: u32::try_from(tasks).map_err(|_| Status::OutOfRange)?,
+            pad: 0,
+            run,
+            drop: Some(release),
+            ranges: &raw const range,
+            range_count: 1,
+        };
+        const LEGACY_DEFAULT: u32 = 0;
+        // SAFETY: the kernel and its range are valid during the call, and the driver calls `release` once.
+        match unsafe { (self.native.launch)(stream, LEGACY_DEFAULT, &raw const kernel) } {
+            0 => Ok(()),
+            _ => Err(Status::LaunchFailure),
+        }
+    }
+
+    /// Returns new device memory with the given contents.
+    pub(crate) fn store(
+        &self,
+        size: usize,
+        contents: impl FnOnce(usize) -> Vec<u8>,
+    ) -> Result<usize, Status> {
+        let mut address = 0;
+        // SAFETY: the variable is valid.
+        if unsafe { (self.alloc)(&raw mut address, size) } != 0 {
+            return Err(Status::AllocationFailed);
+        }
+        let bytes = contents(address);
+        if bytes.len() > size {
+            return Err(Status::InternalError);
+        }
+        // SAFETY: the buffer is valid, and the driver checks the address.
+        if unsafe { (self.copy)(address, bytes.as_ptr().cast(), bytes.len()) } != 0 {
+            return Err(Status::InternalError);
+        }
+        Ok(address)
+    }
+
+    /// Frees device memory.
+    pub(crate) fn free(&self, address: usize) -> Outcome {
+        // SAFETY: the driver checks the address.
+        match unsafe { (self.free)(address) } {
+            0 => Ok(()),
+            _ => Err(Status::InternalError),
+        }
+    }
+}
+
+/// Runs a task.
+extern "C" fn run(context: *mut c_void, index: u32) -> u32 {
+    const LAUNCH_FAILED: u32 = 719;
+    // SAFETY: the driver passes the context of a kernel that it has not freed.
+    let task = unsafe { &*context.cast::<Task>() };
+    match catch_unwind(AssertUnwindSafe(|| task(index as usize))) {
+        Ok(()) => 0,
+        Err(panic) => {
+            // Dropping the payload could panic again.
+            std::mem::forget(panic);
+            LAUNCH_FAILED
+        }
+    }
+}
+
+/// Frees the task of a kernel.
+extern "C" fn release(context: *mut c_void) {
+    // SAFETY: the context is a box of `launch`, and the driver calls this function once.
+    let task = unsafe { Box::from_raw(context.cast::<Task>()) };
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(task))) {
+        std::mem::forget(panic);
+    }
+}
