@@ -51,6 +51,8 @@ use crate::verifiers::Verifiers;
 pub(crate) enum Form {
     /// The warp form of the region with this index.
     Region(u32),
+    /// The joint warp form: all regions in one function.
+    Joint,
     /// The CTA form of a kernel without sync points: specialisation, and lanes per chunk.
     Cta(Specialisation, u32),
     /// The CTA form of a kernel with sync points: specialisation, and lanes per chunk.
@@ -93,6 +95,7 @@ pub struct CompiledKernel {
     /// Chunk widths, computed when a compiler first needs them. A kernel must therefore be used with only one compiler.
     widths: OnceLock<Widths>,
     warp: Vec<OnceLock<Result<CompiledFunction, CompileError>>>,
+    joint: OnceLock<Result<CompiledFunction, CompileError>>,
     phases: [OnceLock<Result<CompiledFunction, CompileError>>; Specialisation::COUNT],
     cta: [OnceLock<Result<CompiledFunction, CompileError>>; Specialisation::COUNT],
 }
@@ -196,6 +199,7 @@ impl CompiledKernel {
             content: OnceLock::new(),
             widths: OnceLock::new(),
             warp,
+            joint: OnceLock::new(),
             phases: Default::default(),
             cta: Default::default(),
         })
@@ -302,6 +306,32 @@ impl CompiledKernel {
             })
         };
         let made = cell.get_or_init(|| compiler.cached(self, Form::Region(sync_point.0), make));
+        made.as_ref().map_err(Clone::clone)
+    }
+
+    /// Returns the joint warp form, which contains the code of all regions once and is compiled at the first call.
+    /// Before a call of this code, the caller stores the number of the resume point in the field `phase` of the context.
+    ///
+    /// # Errors
+    /// Returns [`CompileError::Budget`] if the code would take too long to compile.
+    pub fn joint(&self, compiler: &Compiler) -> Result<&CompiledFunction, CompileError> {
+        let make = || {
+            let blocks = self.function.blocks().iter();
+            let insts = blocks.map(|&block| self.function.insts(block).len());
+            let insts: usize = insts.sum();
+            if self.regions.resume_points.len() > MAX_REGIONS || insts > MAX_JOINT {
+                return Err(CompileError::Budget(format!(
+                    "more than {MAX_REGIONS} synchronisation points, or more than {MAX_JOINT} instructions"
+                )));
+            }
+            self.fallbacks.note(Fallback::JointRegions);
+            compiler.function((warp_form::signature(), false), self, |b, descs| {
+                warp_form::emit_joint(self.parts(compiler, b, descs, Some(&self.regions)))
+            })
+        };
+        let made = self
+            .joint
+            .get_or_init(|| compiler.cached(self, Form::Joint, make));
         made.as_ref().map_err(Clone::clone)
     }
 
@@ -553,7 +583,8 @@ impl CompiledKernel {
 
     /// Returns the native functions that have been compiled so far.
     pub fn compiled(&self) -> impl Iterator<Item = &CompiledFunction> {
-        let warp = self.warp.iter().filter_map(|cell| cell.get());
+        let warp = self.warp.iter().chain([&self.joint]);
+        let warp = warp.filter_map(|cell| cell.get());
         let whole = self.cta.iter().chain(&self.phases);
         warp.chain(whole.filter_map(|cell| cell.get()))
             .filter_map(|made| made.as_ref().ok())
@@ -593,6 +624,8 @@ const MAX_PHASES: usize = 30_000;
 /// instructions that [`CompiledKernel::size_in_regions`] counts.
 const MAX_REGIONS: usize = 4_000;
 const MAX_IN_REGIONS: usize = 100_000;
+/// Maximum number of instructions of a kernel whose regions are compiled as one function of the joint warp form.
+const MAX_JOINT: usize = 150_000;
 
 /// Compiles native code for the machine that this process runs on. Several threads may share a compiler.
 pub struct Compiler {
