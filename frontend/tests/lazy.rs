@@ -158,7 +158,7 @@ const DIFFICULT: &str = r#"
 .visible .entry braces(.param .u64 p) {
     // } not the end
     /* } { " */ .reg .b32 %r<4>; .reg .b64 %d;
-    .pragma "used_bytes_mask }";
+    .pragma "nounroll }";
     { .shared .align 16 .b8 s1[32]; { .reg .b32 t; mov.b32 t, s1; } }
     mov.b64 {%r1, %r2}, %d;
     mov.b64 %d, {%r1, %r2};
@@ -169,7 +169,7 @@ const DIFFICULT: &str = r#"
 .func first() {.global .b32 g[2] = {1, 2}; .reg .b64 r; mov.b64 r, g; ret;}
 .entry second() { .const .b32 c = 7; .reg .b32 r; ld.const.b32 r, [c]; call first; ret; }
 .entry third() { .align 8 .shared .b32 s1; .reg .b32 r; mov.b32 r, s1; ret; }
-.entry fourth() { .local .align 4 .b8 l[4]; .reg .b64 r; ld.global.b32 _, [r]; mov.b64 r, l; ret; } // }
+.entry fourth() { .local .align 4 .b8 l[4]; .reg .b64 r; .reg .b32 n; ld.global.b32 n, [r]; mov.b64 r, l; ret; } // }
 .entry fifth() { ret; }
 "#;
 
@@ -221,10 +221,10 @@ fn an_error_in_a_body_that_was_skipped_is_reported_when_the_function_is_used() {
     for _ in 0..2 {
         assert_eq!(
             message(unknown),
-            "lazy.ptx:5:28: error[E0201]: `r` is not declared"
+            "lazy.ptx:5:28: error[E0100]: `r` is not declared"
         );
         assert!(message(early).contains("`late` is not declared"));
-        assert!(message(syntax).starts_with("lazy.ptx:8:26: error[E0001]"));
+        assert!(message(syntax).starts_with("lazy.ptx:8:27: error[E0001]"));
     }
     assert_eq!(outline.lower(calls), Ok(true));
     assert!(bodies(outline.module()).contains(&"late"));

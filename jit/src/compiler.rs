@@ -365,6 +365,9 @@ impl CompiledKernel {
         specialisation: Specialisation,
     ) -> Result<&CompiledFunction, CompileError> {
         let make = |sides: Option<&Sides>| {
+            if compiler.joint {
+                return Err(CompileError::Budget("only the joint form".into()));
+            }
             if sides.is_none() && self.size_in_regions(MAX_PHASES) > MAX_PHASES {
                 self.fallbacks.note(Fallback::NoPhases);
                 return Err(CompileError::Budget(format!(
@@ -515,10 +518,14 @@ impl CompiledKernel {
     /// of regions and the number of instructions that [`CompiledKernel::size_in_regions`] counts.
     ///
     /// # Errors
-    /// Returns [`CompileError::Budget`] if compiling the regions would take too long.
-    pub fn check_regions(&self) -> Result<(), CompileError> {
+    /// Returns [`CompileError::Budget`] if compiling the regions would take too long. The joint form then contains
+    /// them ([`CompiledKernel::joint`]).
+    pub fn check_regions(&self, compiler: &Compiler) -> Result<(), CompileError> {
         let resume_points = self.regions.resume_points.len();
-        if resume_points > MAX_REGIONS || self.size_in_regions(MAX_IN_REGIONS) > MAX_IN_REGIONS {
+        if compiler.joint
+            || resume_points > MAX_REGIONS
+            || self.size_in_regions(MAX_IN_REGIONS) > MAX_IN_REGIONS
+        {
             return Err(CompileError::Budget(format!(
                 "more than {MAX_REGIONS} synchronisation points, or {MAX_IN_REGIONS} instructions after them"
             )));
@@ -646,6 +653,8 @@ pub struct Compiler {
     verifiers: OnceLock<Result<Verifiers, CompileError>>,
     /// Lanes per chunk of all kernels; `None` to choose for each kernel.
     width: Option<u32>,
+    /// Whether every kernel with sync points runs in the joint warp form.
+    joint: bool,
     /// Disk cache of code that earlier processes compiled.
     pub(crate) cache: Option<DiskCache>,
 }
@@ -789,6 +798,7 @@ impl Compiler {
             isolated: true,
             verifiers: OnceLock::new(),
             width: None,
+            joint: false,
             cache: None,
         })
     }
@@ -797,6 +807,11 @@ impl Compiler {
     pub fn with_width(self, width: Option<u32>) -> Compiler {
         let width = width.filter(|width| [1, 4, 8, 16, 32].contains(width));
         Compiler { width, ..self }
+    }
+
+    /// Sets whether every kernel with sync points runs in the joint warp form (for tests).
+    pub fn with_joint(self, joint: bool) -> Compiler {
+        Compiler { joint, ..self }
     }
 
     /// Sets whether generated code tests that accesses stay in the kernel's memory.

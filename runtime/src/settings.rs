@@ -61,6 +61,7 @@ static VARIABLES: [Variable; 70] = [
     row("MARGAY_LANES", "1, 4, 8, 16, 32", |text| {
         matches!(text, "1" | "4" | "8" | "16" | "32")
     }),
+    row("MARGAY_JOINT", "0, 1", is_switch),
     row("MARGAY_DETERMINISTIC", "0, 1", is_switch),
     row("MARGAY_ORDER", "reverse", |text| text == "reverse"),
     row(

@@ -105,7 +105,8 @@ impl PtxLoader {
 }
 
 /// Returns the compiler that all kernels with this configuration of the disk cache share. `MARGAY_LANES` replaces the
-/// chunk width that the compiler would choose for each kernel (1, 4, 8, 16 or 32 lanes).
+/// chunk width that the compiler would choose for each kernel (1, 4, 8, 16 or 32 lanes). `MARGAY_JOINT=1` selects the
+/// joint warp form for kernels with sync points.
 pub(crate) fn compiler(caching: Caching) -> Result<&'static Compiler> {
     type Made = OnceLock<Result<Compiler, String>>;
     static WITH_DISK: Made = OnceLock::new();
@@ -115,7 +116,9 @@ pub(crate) fn compiler(caching: Caching) -> Result<&'static Compiler> {
         let lanes = lanes.and_then(|text| text.parse().ok());
         let compiler = Compiler::new().map_err(|error| error.to_string())?;
         let compiler = compiler.with_isolation(crate::environment::isolated());
-        Ok(compiler.with_width(lanes).with_cache(cache))
+        let joint = crate::environment::env("MARGAY_JOINT").as_deref() == Some("1");
+        let compiler = compiler.with_width(lanes).with_joint(joint);
+        Ok(compiler.with_cache(cache))
     };
     let made = match caching {
         Caching::Configured => WITH_DISK.get_or_init(|| make(super::disk::configured())),

@@ -209,7 +209,7 @@ impl NativeKernel {
             if request.selection.whole_warps {
                 return Err(why);
             }
-            if kernel.compiled.check_regions().is_err() {
+            if kernel.compiled.check_regions(compiler).is_err() {
                 let made = on_large_stack(|| kernel.compiled.joint(compiler))?;
                 kernel.joint = Some(register(made, owner));
             }
