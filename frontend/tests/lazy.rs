@@ -182,11 +182,19 @@ fn a_body_that_was_skipped_has_the_same_statements() {
     assert_eq!(ids.len(), 6);
     for order in [ids.clone(), ids.iter().rev().copied().collect()] {
         let mut outline = outline(&text);
-        let names: Vec<&str> = outline.module().symbols.values().map(|s| &*s.name).collect();
+        let names: Vec<&str> = outline
+            .module()
+            .symbols
+            .values()
+            .map(|s| &*s.name)
+            .collect();
         assert_eq!(names, ["s1", "s2", "s3", "g", "c", "s1"]);
         let contents = outline.take_contents();
         let contents: Vec<&[u8]> = contents.values().map(|s| &*s.init).collect();
-        assert_eq!(contents[3..5], [&[1, 0, 0, 0, 2, 0, 0, 0][..], &[7, 0, 0, 0]]);
+        assert_eq!(
+            contents[3..5],
+            [&[1, 0, 0, 0, 2, 0, 0, 0][..], &[7, 0, 0, 0]]
+        );
         for id in order {
             outline.lower(id).expect("lowers");
         }

@@ -10,9 +10,7 @@ use std::sync::Arc;
 
 use super::{Parse, Parser};
 use crate::Parsed;
-use crate::ast::{
-    Function, Id, Linkage, List, Module, StateSpace, Statement, Unread, Variable,
-};
+use crate::ast::{Function, Id, Linkage, List, Module, StateSpace, Statement, Unread, Variable};
 use crate::diagnostic::Diagnostic;
 use crate::lexer::Lexer;
 use crate::source::{SourceFile, Span};
@@ -146,15 +144,13 @@ impl Scan<'_> {
                         return None;
                     }
                 }
-                b'.' if matches!(self.last, b';' | b'{' | b'}' | b':') => {
-                    match self.word() {
-                        b"align" | b"attribute" | b"alias" => return None,
-                        word if is_of_module(word) => {
-                            return Some(Found::Variable(u32::try_from(self.at).ok()?));
-                        }
-                        _ => {}
+                b'.' if matches!(self.last, b';' | b'{' | b'}' | b':') => match self.word() {
+                    b"align" | b"attribute" | b"alias" => return None,
+                    word if is_of_module(word) => {
+                        return Some(Found::Variable(u32::try_from(self.at).ok()?));
                     }
-                }
+                    _ => {}
+                },
                 _ => {}
             }
             self.last = byte;
@@ -191,13 +187,12 @@ fn is_of_module(word: &[u8]) -> bool {
 }
 
 /// Returns the IDs of the variables in a body that exist as long as the module, in their order.
-pub(crate) fn variables_of_module(
-    module: &Module,
-    body: List<Statement>,
-) -> Vec<Id<Variable>> {
-    let found = module[body].iter().filter_map(|statement| match *statement {
-        Statement::Variable(id) if !module[id].space.is_of_thread() => Some(id),
-        _ => None,
-    });
+pub(crate) fn variables_of_module(module: &Module, body: List<Statement>) -> Vec<Id<Variable>> {
+    let found = module[body]
+        .iter()
+        .filter_map(|statement| match *statement {
+            Statement::Variable(id) if !module[id].space.is_of_thread() => Some(id),
+            _ => None,
+        });
     found.collect()
 }

@@ -71,10 +71,7 @@ impl Lane<'_, '_> {
     /// Emits a jump to the block of `entries` whose index is the number of the resume point in the context.
     fn enter_at(&mut self, entries: &[ir::Block]) {
         let phase = offset_of!(NativeContext, phase) as i32;
-        let from = self
-            .b
-            .ins()
-            .load(types::I32, host(), self.fixed.ctx, phase);
+        let from = self.b.ins().load(types::I32, host(), self.fixed.ctx, phase);
         let calls: Vec<ir::BlockCall> = entries
             .iter()
             .map(|&entry| {
