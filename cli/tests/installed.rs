@@ -55,7 +55,7 @@ fn succeeded(output: Output) -> Output {
 /// A shell script that prints the resolved path of each library in the first folder of `LD_LIBRARY_PATH`, and then
 /// `LD_AUDIT`.
 const LOADED: &str = "for name in libcuda.so.1 libcuda.so libnvidia-ml.so.1 libgpuocelot.so \
-    libcupti.so.12 libcupti.so.13 libcublas.so.12 libcublas.so.13 libcublasLt.so.12 libcublasLt.so.13; do \
+    libcupti.so.12 libcupti.so.13 libcublas.so.12 libcublas.so.13 libcublasLt.so.12 libcublasLt.so.13 libnccl.so.2; do \
     readlink -e ${LD_LIBRARY_PATH%%:*}/$name; done; echo $LD_AUDIT";
 
 #[test]
@@ -73,6 +73,7 @@ fn libraries_of_an_installation_are_taken() {
         "libcublas_13.so",
         "libcublaslt_12.so",
         "libcublaslt_13.so",
+        "libmargay_nccl.so",
     ];
     for name in ["libcuda.so"].into_iter().chain(others) {
         fs::write(folder.join(name), name).unwrap();
@@ -87,9 +88,9 @@ fn libraries_of_an_installation_are_taken() {
     let of = |name: &str| folder.join(name).display().to_string();
     let names = ["libcuda.so"; 2].into_iter().chain(others);
     let expected: Vec<String> = names.map(of).collect();
-    assert_eq!(loaded[..10], expected);
+    assert_eq!(loaded[..11], expected);
     // The auditing library is absent, so its line is empty.
-    assert_eq!(loaded[10..], [""]);
+    assert_eq!(loaded[11..], [""]);
     assert!(!prefix.0.join("home").exists(), "nothing was unpacked");
 }
 

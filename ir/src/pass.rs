@@ -15,6 +15,7 @@
 
 pub mod calls;
 mod copy;
+mod exchanges;
 pub mod inline;
 pub mod instrument;
 pub mod iterations;

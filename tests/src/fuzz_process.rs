@@ -204,7 +204,7 @@ impl Chosen {
             .envs(self.variables.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(Stdio::null());
+            .stderr(Stdio::piped());
         let limits = self.limits.clone();
         // SAFETY: between fork and exec only system calls are made, and the limits are in memory that is already
         // allocated.
@@ -262,10 +262,17 @@ pub fn process_limits(bytes: &[u8]) {
     if let Ok(mut child) = chosen.start(&folder) {
         let status = wait(&mut child);
         let status = status.unwrap_or_else(|| panic!("does not end: {chosen:?}"));
-        // The exit code of the program is 0 or 1 unless the library has a defect, that of the dynamic linker is 127.
+        let mut said = String::new();
+        if let Some(mut stream) = child.stderr.take() {
+            let _ = stream.read_to_string(&mut said);
+        }
+        // The exit code of the program is 0 or 1 unless the library has a defect, that of the dynamic linker is 127. If
+        // no memory is left, Rust's allocator may abort the process, with a message (docs/security.md).
+        let is_out_of_memory =
+            status.signal() == Some(libc::SIGABRT) && said.contains("memory allocation of");
         assert!(
-            matches!(status.code(), Some(0 | 1 | 127)),
-            "{status}: {chosen:?}"
+            is_out_of_memory || matches!(status.code(), Some(0 | 1 | 127)),
+            "{status}: {chosen:?}: {said}"
         );
     }
     let _ = std::fs::remove_dir_all(&folder);

@@ -22,6 +22,7 @@
 mod junit;
 mod manifest;
 mod readers;
+mod samples;
 mod table;
 mod venv;
 

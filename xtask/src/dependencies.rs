@@ -24,6 +24,7 @@ const BUILT: &[(&str, &str)] = &[
     ("cli", "margay-cupti-12"),
     ("cli", "margay-cupti-13"),
     ("cli", "margay-ffi"),
+    ("cli", "margay-nccl"),
     ("cli", "margay-nvml"),
     ("cli", "margay-ocelot"),
     ("tests", "margay-ffi"),

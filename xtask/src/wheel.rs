@@ -5,6 +5,7 @@
 //! ```text
 //! bin/margay
 //! lib/margay/libcuda.so  libnvidia_ml.so  libmargay_audit.so  libgpuocelot.so  libcupti_12.so  libcupti_13.so
+//! lib/margay/libmargay_nccl.so
 //! lib/margay/libmargay_cublas.so  libcublas_12.so  libcublas_13.so  libcublaslt_12.so  libcublaslt_13.so
 //! share/man/man1/margay*.1
 //! share/bash-completion/completions/margay  share/zsh/site-functions/_margay  share/fish/vendor_completions.d/margay.fish

@@ -34,11 +34,12 @@ const fn replaced(
 const WHOLE: &str = "replaced by Margay's library";
 
 /// The replaced files. Those whose file of Margay does not exist are not replaced.
-const REPLACED: [Replaced; 9] = [
+const REPLACED: [Replaced; 10] = [
     replaced("libcublas.so", "libcublas_*.so", WHOLE, true),
     replaced("libcublasLt.so", "libcublaslt_*.so", WHOLE, true),
     replaced("libcuda.so", "libcuda.so", WHOLE, true),
     replaced("libcupti.so", "libcupti_*.so", WHOLE, true),
+    replaced("libnccl.so", "libmargay_nccl.so", WHOLE, true),
     replaced("libnvidia-ml.so", "libnvidia_ml.so", WHOLE, true),
     replaced(
         "libnvrtc.so",

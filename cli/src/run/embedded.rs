@@ -59,6 +59,7 @@ libraries! {
     "libcupti_13.so" margay_held_cupti_13 margay_held_cupti_13_end;
     "libgpuocelot.so" margay_held_ocelot margay_held_ocelot_end;
     "libmargay_cublas.so" margay_held_cublas margay_held_cublas_end;
+    "libmargay_nccl.so" margay_held_nccl margay_held_nccl_end;
     "libmargay_audit.so" margay_held_audit margay_held_audit_end;
     "libnvidia_ml.so" margay_held_nvml margay_held_nvml_end;
     "libcuda.so" margay_held_cuda margay_held_cuda_end;

@@ -5,6 +5,7 @@
 //! libcuda.so.1  libcuda.so  libnvidia-ml.so.1  libnvidia-ml.so  libgpuocelot.so    links to Margay's libraries
 //! libcupti.so.12  libcupti.so.13                                                   links to Margay's libraries
 //! libcublas.so.12  libcublas.so.13  libcublasLt.so.12  libcublasLt.so.13           the same, unless MARGAY_CUBLAS=nvidia
+//! libnccl.so.2                                                                     the same, unless MARGAY_NCCL=nvidia
 //! bin/ptxas, bin/nvidia-smi                                                        scripts that start this program
 //! python/       the Python package that PyTorch and JAX load (`python`)
 //! jax/          folders of links that the package makes for JAX (`margay.jax.toolkit`)
@@ -32,12 +33,17 @@ const LIBRARIES: &[(&str, &[&str])] = &[
     ("libcublas_13.so", &["libcublas.so.13"]),
     ("libcublaslt_12.so", &["libcublasLt.so.12"]),
     ("libcublaslt_13.so", &["libcublasLt.so.13"]),
+    ("libmargay_nccl.so", &["libnccl.so.2"]),
 ];
 
 /// Whether the user wants NVIDIA's libraries of a file.
 fn keeps_nvidias(file: &str) -> bool {
-    file.starts_with("libcublas")
-        && std::env::var_os("MARGAY_CUBLAS").is_some_and(|value| value == "nvidia")
+    let variable = match file {
+        "libmargay_nccl.so" => "MARGAY_NCCL",
+        _ if file.starts_with("libcublas") => "MARGAY_CUBLAS",
+        _ => return false,
+    };
+    std::env::var_os(variable).is_some_and(|value| value == "nvidia")
 }
 
 /// The tools that `margay run` replaces.
@@ -59,7 +65,8 @@ impl Folder {
         own_folder(&base, user)?;
         let program = fs::canonicalize(std::env::current_exe()?)?;
         let mut key = DefaultHasher::new();
-        (library, &program, toolkit, keeps_nvidias("libcublas")).hash(&mut key);
+        let kept = ["libcublas", "libmargay_nccl.so"].map(keeps_nvidias);
+        (library, &program, toolkit, kept).hash(&mut key);
         let path = base.join(format!("{:016x}", key.finish()));
         own_folder(&path, user)?;
         for name in ["libcuda.so.1", "libcuda.so"] {

@@ -160,6 +160,25 @@ pub enum Image<'a> {
     Archive(Vec<ArchiveMember<'a>>),
 }
 
+/// Whether an image contains code for link-time optimisation (LTO-IR): a fat binary, or a file of the host with fat
+/// binaries.
+pub fn has_link_time_code(bytes: &[u8]) -> bool {
+    let in_container = |container: &Container<'_>| {
+        container
+            .entries
+            .iter()
+            .any(|entry| entry.info.kind == EntryKind::Lto)
+    };
+    let in_hosts =
+        |hosts: &[HostContainer<'_>]| hosts.iter().any(|host| in_container(&host.container));
+    match Image::parse(bytes) {
+        Ok(Image::Fatbin(container)) => in_container(&container),
+        Ok(Image::Host(hosts)) => in_hosts(&hosts),
+        Ok(Image::Archive(members)) => members.iter().any(|member| in_hosts(&member.containers)),
+        Ok(Image::Text(_) | Image::Cubin(_)) | Err(_) => false,
+    }
+}
+
 impl<'a> Image<'a> {
     /// Parses the image in `bytes`.
     ///

@@ -7,16 +7,18 @@
 //! - each volatile load or store of memory that lanes share;
 //! - a shared-memory read that may see bytes that another lane of the warp wrote since the last sync point;
 //! - a shared-memory write that may change bytes that another lane has not read yet;
-//! - every shared-memory access, if the target is below sm_70, where warps run in lock-step.
+//! - every shared-memory access, if the target is below sm_70, where warps run in lock-step;
+//! - an access to global memory through which lanes provably exchange values ([`super::exchanges`]).
 //!
 //! The pass also gives some loops a sync point at the end of each iteration ([`super::iterations`]).
 //!
 //! After the pass, only a jump follows each sync point in its block. The target of the jump is the resume point, a
 //! block to which no other branch leads.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::copy::jump;
+use super::exchanges::{self, Exchanges};
 use super::iterations::{self, Acting};
 use super::places::{Finder, Places, SharedAddress};
 use crate::analysis::Cfg;
@@ -35,18 +37,21 @@ const INDEPENDENT_THREADS: u32 = 70;
 /// treats the accesses before the start of each block as unknown.
 const MOST_ROUNDS: u32 = 16;
 
-/// The accesses of a warp to shared memory since the last sync point.
+/// The accesses of a warp to shared and global memory since the last sync point.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 struct Accesses {
     reads: Places,
     writes: Places,
+    global: Exchanges,
 }
 
 impl Accesses {
+    /// Returns the state in which the warp may have accessed all of shared memory.
     fn unknown() -> Accesses {
         Accesses {
             reads: Places::unknown(),
             writes: Places::unknown(),
+            global: Exchanges::default(),
         }
     }
 
@@ -87,35 +92,14 @@ fn insert(function: &mut Function, module: &Module, acting: &Acting, has_implici
 
 fn add_implicit(function: &mut Function, module: &Module) {
     let cfg = Cfg::new(function);
-    let accesses = accesses(function, module);
-    let lock_step = is_lock_step(module);
-    let mut at_end: SecondaryMap<Block, Accesses> = SecondaryMap::default();
-    let mut settled = false;
-    for _ in 0..MOST_ROUNDS {
-        settled = true;
-        for &block in cfg.rpo() {
-            let mut state = start_state(&cfg, &at_end, block);
-            for &inst in function.insts(block) {
-                step(function, &accesses, lock_step, &mut state, inst);
-            }
-            if at_end[block] != state {
-                at_end[block] = state;
-                settled = false;
-            }
-        }
-        if settled {
-            break;
-        }
-    }
+    let cuts = cuts(function, module, &cfg);
     for &block in cfg.rpo() {
-        let mut state = if settled {
-            start_state(&cfg, &at_end, block)
-        } else {
-            Accesses::unknown()
-        };
+        if !function.insts(block).iter().any(|inst| cuts.contains(inst)) {
+            continue;
+        }
         let mut insts = Vec::with_capacity(function.insts(block).len());
         for inst in function.insts(block).to_vec() {
-            if step(function, &accesses, lock_step, &mut state, inst) {
+            if cuts.contains(&inst) {
                 insts.push(converge(function, inst));
             }
             insts.push(inst);
@@ -124,48 +108,122 @@ fn add_implicit(function: &mut Function, module: &Module) {
     }
 }
 
-fn start_state(cfg: &Cfg, at_end: &SecondaryMap<Block, Accesses>, block: Block) -> Accesses {
-    let mut state = Accesses::default();
-    for &pred in cfg.preds(block) {
-        state.add_all(&at_end[pred]);
+/// Returns the instructions that need a sync point before them.
+fn cuts(function: &Function, module: &Module, cfg: &Cfg) -> FxHashSet<Inst> {
+    let mut analysis = Analysis {
+        function,
+        cfg,
+        finder: exchanges::Finder::new(function, cfg),
+        accesses: FxHashMap::default(),
+        lock_step: is_lock_step(module),
+    };
+    analysis.accesses = accesses(function, module, &analysis.finder);
+    let (mut at_end, mut settled) = analysis.states();
+    if !settled {
+        // Without the accesses to global memory, there are other sync points.
+        analysis.accesses.retain(|_, access| {
+            access.global = None;
+            access.is_volatile || access.place.is_some()
+        });
+        (at_end, settled) = analysis.states();
     }
-    state
+    let mut cuts = FxHashSet::default();
+    for &block in cfg.rpo() {
+        let mut state = match settled {
+            false => Accesses::unknown(),
+            true => analysis.start_state(&at_end, block),
+        };
+        let insts = function.insts(block).iter();
+        cuts.extend(insts.filter(|&&inst| analysis.step(&mut state, inst)));
+    }
+    cuts
 }
 
-/// Returns whether a sync point is needed before `inst`. `state` contains the accesses since the last sync point; this
-/// function adds the access of `inst`.
-fn step(
-    function: &Function,
-    accesses: &FxHashMap<Inst, Access>,
+/// The analysis of the accesses since the last sync point.
+struct Analysis<'a> {
+    function: &'a Function,
+    cfg: &'a Cfg,
+    finder: exchanges::Finder<'a>,
+    accesses: FxHashMap<Inst, Access>,
     lock_step: bool,
-    state: &mut Accesses,
-    inst: Inst,
-) -> bool {
-    if function.effects(inst).is_sync_point() {
-        *state = Accesses::default();
-        return false;
+}
+
+impl Analysis<'_> {
+    /// Returns the accesses at the end of each block, and whether they have reached a fixed point.
+    fn states(&self) -> (SecondaryMap<Block, Accesses>, bool) {
+        let mut at_end: SecondaryMap<Block, Accesses> = SecondaryMap::default();
+        if self.accesses.is_empty() {
+            return (at_end, true);
+        }
+        for _ in 0..MOST_ROUNDS {
+            let mut settled = true;
+            for &block in self.cfg.rpo() {
+                let mut state = self.start_state(&at_end, block);
+                for &inst in self.function.insts(block) {
+                    self.step(&mut state, inst);
+                }
+                if at_end[block] != state {
+                    at_end[block] = state;
+                    settled = false;
+                }
+            }
+            if settled {
+                return (at_end, true);
+            }
+        }
+        (at_end, false)
     }
-    let Some(access) = accesses.get(&inst) else {
-        return false;
-    };
-    let Some(place) = access.place else {
-        *state = Accesses::default();
-        return true;
-    };
-    let cut = access.is_volatile
-        || lock_step
-        || access.sees && state.writes.shows_others(&place)
-        || access.writes && state.reads.is_awaited(&place);
-    if cut {
-        *state = Accesses::default();
+
+    fn start_state(&self, at_end: &SecondaryMap<Block, Accesses>, block: Block) -> Accesses {
+        let mut state = Accesses::default();
+        for (pred, call) in self.cfg.incoming(self.function, block) {
+            state.add_all(&at_end[pred]);
+            let global = self.finder.along(pred, call, &at_end[pred].global);
+            state.global.add_all(&global);
+        }
+        state
     }
-    if access.sees {
-        state.reads.add(place);
+
+    /// Returns whether a sync point is needed before `inst`. `state` contains the accesses since the last sync point; this
+    /// function adds the access of `inst`.
+    fn step(&self, state: &mut Accesses, inst: Inst) -> bool {
+        if self.function.effects(inst).is_sync_point() {
+            *state = Accesses::default();
+            return false;
+        }
+        let Some(access) = self.accesses.get(&inst) else {
+            return false;
+        };
+        if let Some(place) = &access.global {
+            let cut = access.is_volatile
+                || self
+                    .finder
+                    .exchanges(&state.global, place, access.sees, access.writes);
+            if cut {
+                *state = Accesses::default();
+            }
+            state.global.add(place, access.sees, access.writes);
+            return cut;
+        }
+        let Some(place) = access.place else {
+            *state = Accesses::default();
+            return true;
+        };
+        let cut = access.is_volatile
+            || self.lock_step
+            || access.sees && state.writes.shows_others(&place)
+            || access.writes && state.reads.is_awaited(&place);
+        if cut {
+            *state = Accesses::default();
+        }
+        if access.sees {
+            state.reads.add(place);
+        }
+        if access.writes {
+            state.writes.add(place);
+        }
+        cut
     }
-    if access.writes {
-        state.writes.add(place);
-    }
-    cut
 }
 
 /// The properties of a memory access that matter for sync points.
@@ -174,13 +232,19 @@ struct Access {
     /// The location in shared memory that the access uses; `None` for a volatile access to other
     /// memory.
     place: Option<SharedAddress>,
+    /// The location in global memory that the access uses, if it is known.
+    global: Option<exchanges::Place>,
     /// Whether the access reads memory and the program uses the value that it reads.
     sees: bool,
     writes: bool,
 }
 
 /// Returns the accesses that may need a sync point before them.
-fn accesses(function: &Function, module: &Module) -> FxHashMap<Inst, Access> {
+fn accesses(
+    function: &Function,
+    module: &Module,
+    exchanges: &exchanges::Finder<'_>,
+) -> FxHashMap<Inst, Access> {
     let used = function.used_values();
     let finder = Finder::new(function, module);
     let mut found = FxHashMap::default();
@@ -198,10 +262,12 @@ fn accesses(function: &Function, module: &Module) -> FxHashMap<Inst, Access> {
         );
         let is_volatile = !is_own && !is_atomic && data.mods.order() == MemOrder::Volatile;
         let address = function.dfg.args(inst).first().filter(|_| is_shared);
-        if is_shared || is_volatile {
+        let global = exchanges.place(inst);
+        if is_shared || is_volatile || global.is_some() {
             let access = Access {
                 is_volatile,
                 place: address.map(|&address| finder.place(address)),
+                global,
                 sees: function.dfg.results(inst).iter().any(|&v| used[v]),
                 writes: data.opcode.effects().contains(Effects::WRITES),
             };

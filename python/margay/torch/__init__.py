@@ -18,6 +18,8 @@ modules, in the order in which they depend on each other:
 ``kernels``      the function that is registered for an operator
 ``formulas``     operators that have a CUDA kernel but no CPU kernel, written with other operators
 ``transfers``    copies that do not block, and delays of a stream
+``collectives``  the backend ``nccl`` of ``torch.distributed``
+``assembler``    the version of ``ptxas`` for old versions of Triton
 ``named``        the operators that are not supported, and their error
 ``registration`` chooses the function for each operator, and registers it
 ================ ======================================================================================

@@ -9,6 +9,7 @@ data has no shape at this time and is an error, as on a GPU.
 import atexit
 import contextlib
 import ctypes
+import functools
 import itertools
 import threading
 
@@ -63,6 +64,20 @@ def forget():
                 del _graphs[identity]
                 for number in nodes:
                     _functions.pop(number, None)
+
+
+def wait_for_replay():
+    """Makes ``CUDAGraph.replay`` wait for graphs with operators. Their host nodes need Python's global interpreter lock, so
+    a program would hang if it went on, called an extension that keeps the lock, and waited there for the graph."""
+    replay = torch.cuda.CUDAGraph.replay
+
+    @functools.wraps(replay)
+    def replay_and_wait(self):
+        replay(self)
+        if _graphs:
+            order.ready(torch.cuda.current_device())
+
+    torch.cuda.CUDAGraph.replay = replay_and_wait
 
 
 @atexit.register

@@ -63,6 +63,15 @@ def gru_backward(grad, workspace, has_bias):
     return left, right, grad * update, *biases
 
 
+def flatten_weight(weights, *others):
+    """Returns one tensor that contains all weights of a network, which become views of it."""
+    flat = torch.cat([weight.detach().reshape(-1) for weight in weights])
+    with torch.no_grad():
+        for weight, part in zip(weights, flat.split([weight.numel() for weight in weights])):
+            weight.set_(part.view(weight.size()))
+    return flat
+
+
 TABLE = {
     "_thnn_fused_lstm_cell": lstm,
     "_thnn_fused_lstm_cell_backward_impl": lstm_backward,

@@ -100,6 +100,20 @@ def _kernel(name):
     return call
 
 
+def convolve():
+    """``torch.jit.trace`` does not record this operator but ``_convolution``, which PyTorch's own kernel calls."""
+    run = _kernel("convolution")
+    tracing = torch._C._get_tracing_state
+
+    def call(*args):
+        if tracing() is None:
+            return run(*args)
+        cudnn = torch.backends.cudnn
+        return aten._convolution(*args, cudnn.benchmark, cudnn.deterministic, cudnn.enabled, cudnn.allow_tf32)
+
+    return call
+
+
 def softmax(name):
     """Softmax of half precision with a result in float32, which the CPU kernel does not have."""
     run = _kernel(name)
@@ -113,12 +127,16 @@ def softmax(name):
 def softmax_backward(name):
     run, run_out = _kernel(name), _kernel(name + ".out")
 
+    def narrows(grad, input_dtype):
+        return grad.dtype is torch.float32 and input_dtype in (torch.float16, torch.bfloat16)
+
     def call(grad, output, dim, input_dtype):
-        return run(grad, output, dim, grad.dtype).to(input_dtype)
+        result = run(grad, output, dim, grad.dtype)
+        return result.to(input_dtype) if narrows(grad, input_dtype) else result
 
     def call_out(grad, output, dim, input_dtype, **outputs):
-        if input_dtype is grad.dtype:
-            return run_out(grad, output, dim, input_dtype, **outputs)
+        if not narrows(grad, input_dtype):
+            return run_out(grad, output, dim, grad.dtype, **outputs)
         (target,) = outputs.values()
         return target.resize_(grad.size()).copy_(call(grad, output, dim, input_dtype))
 
@@ -126,6 +144,7 @@ def softmax_backward(name):
 
 
 TABLE = {
+    "convolution": convolve(),
     **{name: softmax(name) for name in ("_softmax", "_softmax.out", "_log_softmax", "_log_softmax.out")},
     **softmax_backward("_softmax_backward_data"),
     **softmax_backward("_log_softmax_backward_data"),
@@ -148,6 +167,8 @@ TABLE = {
     "_conv_depthwise2d": depthwise,
     "_conv_depthwise2d.out": to_output(depthwise),
     "conv_depthwise3d": depthwise,
+    "cudnn_is_acceptable": lambda tensor: False,
+    "_cudnn_rnn_flatten_weight": cells.flatten_weight,
     "_use_cudnn_ctc_loss": lambda *args: False,
     "_use_cudnn_ctc_loss.Tensor": lambda *args: False,
     "_fused_sdp_choice": attention.choice,

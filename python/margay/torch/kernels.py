@@ -13,14 +13,17 @@ import torch
 
 from . import capture, direct, generators, order, widening
 from .memory import assign, place, place_all, share, share_any, share_exactly
+from .signature import WITH_NUMBERS
 
 Tensor = torch.Tensor
 _CPU = torch.device("cpu")
+WIDEST = {bool: torch.bool, int: torch.int64, float: torch.float64, complex: torch.complex128}
+"""The types of tensors without dimensions that PyTorch makes from numbers."""
 
 MIXED = frozenset(
     "copy_ _foreach_copy_ index index_put_ _index_put_impl_ index_put _unsafe_index _unsafe_index_put index_copy_ "
     "_chunk_cat _pin_memory record_stream is_pinned _fused_adam_ _fused_adamw_ _fused_sgd_ _fused_adagrad_ "
-    "to_padded_tensor _local_scalar_dense resize_as_ set_".split()
+    "to_padded_tensor _nested_from_padded _local_scalar_dense resize_as_ set_".split()
 )
 """Operators that accept CPU tensors with dimensions beside device tensors, or check this themselves."""
 
@@ -174,8 +177,11 @@ class Arguments:
         return [output for output, _ in self._outputs]
 
     def release_outputs(self):
-        """Replaces the device tensors of the outputs by CPU tensors over the same memory, which do not own it."""
+        """Replaces the device tensors of the outputs by CPU tensors over the same memory, which do not own it: the host node
+        of a graph must not keep the memory of a tensor that the program has released. From then on, the operator cannot
+        make an output larger."""
         self._outputs = [(share(output), fresh) for output, fresh in self._outputs]
+        self._given.clear()
 
     def large(self):
         """Returns whether an argument is a large tensor."""
@@ -190,7 +196,7 @@ class Arguments:
         try:
             result = run(self.signature, self.values, self.named, self.written)
         except RuntimeError as error:
-            if not self._outputs or "not resizable" not in str(error):
+            if not self._given or "not resizable" not in str(error):
                 raise
             self._use_outputs(resizable=True)
             result = run(self.signature, self.values, self.named, self.written)
@@ -225,12 +231,39 @@ def results(signature, result, args, kwargs, device):
     return tuple(found)
 
 
+def prepare(signature):
+    """Notes whether an operator runs in a wider type always, and returns its signature."""
+    signature.wide = signature.short.rstrip("_") in widening.ALWAYS
+    return signature
+
+
+def with_numbers(signature):
+    """Returns the function for calls of an operator with numbers in place of tensors."""
+    overloads = {}
+
+    def kernel(positions, args, kwargs):
+        if positions not in overloads:
+            found = signature.for_numbers(positions)
+            overloads[positions] = None if found is None else general(prepare(found))
+        overload = overloads[positions]
+        if overload is None:
+            tensors = [torch.tensor(one, dtype=WIDEST[type(one)]) if i in positions else one for i, one in enumerate(args)]
+            return general(signature)(*tensors, **kwargs)
+        return overload(*args, **kwargs)
+
+    return kernel
+
+
 def general(signature):
     """Returns the function for an operator with any arguments."""
+    numeric = with_numbers(signature)
     random = signature.generator is not None
     large = direct.Direct(signature)
 
     def kernel(*args, **kwargs):
+        numbers = signature.numbers(args)
+        if numbers:
+            return numeric(numbers, args, kwargs)
         arguments = Arguments(signature, args, kwargs)
         if not order.ready(arguments.device):
             return capture.record(signature, args, kwargs, arguments)
@@ -253,6 +286,7 @@ def simple(signature):
     positions = signature.tensors
     call = signature.call
     in_place = bool(signature.written) and signature.returned == [0]
+    numeric = signature.short.rstrip("_") in WITH_NUMBERS
     large = direct.Direct(signature)
     capturing, wait = order.capturing, order.wait
     current = torch._C._cuda_getDevice
@@ -267,7 +301,9 @@ def simple(signature):
                 break
             tensor = values[index]
             if not isinstance(tensor, Tensor):
-                continue  # None, or a number in place of a tensor
+                if tensor is None or numeric:
+                    continue
+                return slow(*args, **kwargs)
             if tensor.is_cuda:
                 if device is None:
                     device = tensor.device
@@ -299,7 +335,7 @@ def simple(signature):
 
 def kernel(signature, parts=False):
     """Returns the function to register for an operator; ``parts``: for sparse and nested tensors."""
-    signature.wide = signature.short.rstrip("_") in widening.ALWAYS
+    prepare(signature)
     plain = not (
         parts or signature.lists or signature.named or signature.outputs or signature.wide
         or signature.generator is not None or signature.device is not None

@@ -14,7 +14,6 @@ REASONS = {
     "_triton": "it needs machine code for GPUs",
     "_flash_attention": "use torch.nn.functional.scaled_dot_product_attention",
     "_efficient_attention": "use torch.nn.functional.scaled_dot_product_attention",
-    "_scaled_dot_product_cudnn": "it needs cuDNN; use SDPBackend.MATH or FLASH_ATTENTION",
     "_scaled_grouped_mm": "it needs tensor cores for 8-bit floating point",
     "_weight_int4pack": "its packed layout is that of a tensor core",
     "_convert_weight_to_int4pack": "its packed layout is that of a tensor core",

@@ -10,7 +10,7 @@ import warnings
 
 import torch
 
-from . import formulas, kernels, named, transfers
+from . import assembler, capture, collectives, formulas, kernels, named, transfers
 from .signature import Signature
 
 OWN = frozenset(
@@ -20,7 +20,7 @@ OWN = frozenset(
 )
 """Operators whose CUDA kernels do not run code on the device."""
 
-ADDED = "convolution _convolution copy_".split()
+ADDED = "convolution _convolution copy_ cudnn_is_acceptable".split()
 """Operators without a CUDA kernel that select one of several CUDA kernels by the device of their arguments."""
 
 OWN_SPARSE = frozenset(
@@ -184,6 +184,9 @@ def register():
 def _choose_paths():
     """Makes PyTorch choose compositions instead of NVIDIA's libraries where it asks before it calls an operator."""
     torch._C._cuda_sleep = transfers.sleep
+    capture.wait_for_replay()
+    collectives.use_gloo()
+    assembler.use_known_version()
     torch.backends.cudnn.enabled = False
     torch.backends.cuda.enable_flash_sdp(False)
     torch.backends.cuda.enable_mem_efficient_sdp(False)

@@ -2,6 +2,10 @@
 
 import torch
 
+NUMBERS = (int, float, complex)
+WITH_NUMBERS = frozenset("add sub mul div divide multiply subtract true_divide copy".split())
+"""Operators that PyTorch calls with numbers in place of tensors."""
+
 
 class Signature:
     """The parts of an operator's schema that its function needs.
@@ -48,6 +52,21 @@ class Signature:
             self.generator = key
         elif argument.name == "device":
             self.device = key
+
+    def numbers(self, args):
+        """Returns the positions at which an argument is a number although the operator expects a tensor. PyTorch hands
+        the tensors to which it has converted numbers back to Python as numbers."""
+        found = [index for index in self.tensors if index < len(args) and isinstance(args[index], NUMBERS)]
+        return tuple(found) if found and self.short.rstrip("_") not in WITH_NUMBERS else ()
+
+    def for_numbers(self, positions):
+        """Returns the signature of the overload that expects numbers at ``positions``, or None."""
+        wanted = [("number" if index in positions else str(one.type)) for index, one in enumerate(self.arguments)]
+        for name in self.packet.overloads():
+            schema = getattr(self.packet, name)._schema
+            if [str(one.type) for one in schema.arguments] == wanted and len(schema.returns) == len(self.returned):
+                return Signature(schema)
+        return None
 
     @staticmethod
     def _argument_of(result, arguments):

@@ -21,7 +21,9 @@ _MISSING = re.compile(r"(?:not implemented for '|Unsupported dtype |doesn't supp
 
 ALWAYS = frozenset(
     "mm bmm addmm baddbmm addmv addbmm addr dot vdot _addmm_activation convolution convolution_backward "
-    "cumsum cumprod logcumsumexp prod grid_sampler_2d grid_sampler_3d".split()
+    "cumsum cumprod logcumsumexp prod grid_sampler_2d grid_sampler_3d max_pool2d_with_indices_backward "
+    "max_pool3d_with_indices_backward adaptive_max_pool2d_backward adaptive_max_pool3d_backward avg_pool2d_backward "
+    "avg_pool3d_backward embedding_dense_backward".split()
 )
 """Operators whose CPU kernels for half precision are slow, or accumulate in half precision."""
 

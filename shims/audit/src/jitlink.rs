@@ -3,22 +3,22 @@
 //!
 //! Margay's front end parses all inputs that are PTX or contain PTX, so error messages contain line
 //! numbers. The linker combines the inputs into one image that Margay can load
-//! ([`margay_frontend::container::join`]). If a client requests LTO-IR (code for link-time
-//! optimisation) from NVRTC, [`super::nvrtc`] makes NVRTC produce PTX instead. The LTO-IR that
-//! other compilers, such as Numba, produce has NVIDIA's own format, which Margay cannot read.
-//! NVIDIA's linker translates all LTO-IR inputs of a link together to PTX (`-lto -ptx`). The
-//! translated PTX contains the kernels and the functions that they call. Functions that other
-//! inputs define stay undefined in the translated PTX; Margay then links this PTX with the other
-//! inputs.
+//! ([`margay_frontend::container::join`]). LTO-IR (code for link-time optimisation), which NVRTC,
+//! Numba and `nvcc` produce, has NVIDIA's own format, which Margay cannot read. NVIDIA's linker
+//! translates all LTO-IR inputs of a link together to PTX (`-lto -ptx`). The translated PTX
+//! contains the kernels and the functions that they call, and the functions that the PTX inputs
+//! call ([`kept`]). Functions that other inputs define stay undefined in the translated PTX; Margay
+//! then links this PTX with the other inputs.
 //!
 //! NVIDIA's linker checks the options of a link. Each link of this module therefore has a handle of
 //! NVIDIA's linker. Invariant: this module looks up a client's handle in a table and never
 //! dereferences it.
 
+mod kept;
 mod link;
 mod registry;
 
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 
 use super::guarded;
 use super::slots::{Kind, SLOTS, real};
@@ -29,6 +29,7 @@ type Handle = *mut c_void;
 type Create = unsafe extern "C" fn(*mut Handle, u32, *const *const c_char) -> c_int;
 type Destroy = unsafe extern "C" fn(*mut Handle) -> c_int;
 type AddData = unsafe extern "C" fn(Handle, c_int, *const c_void, usize, *const c_char) -> c_int;
+type Version = unsafe extern "C" fn(*mut c_uint, *mut c_uint) -> c_int;
 type Complete = unsafe extern "C" fn(Handle) -> c_int;
 type Size = unsafe extern "C" fn(Handle, *mut usize) -> c_int;
 type Get = unsafe extern "C" fn(Handle, *mut c_void) -> c_int;
@@ -203,6 +204,18 @@ impl Theirs {
                 code => Err(code),
             }
         }
+    }
+
+    /// Returns the major version of NVIDIA's linker, or 0 if it is unknown.
+    fn major_version(self) -> c_int {
+        let (mut major, mut minor) = (0, 0);
+        // SAFETY: the function has this type; both pointers are valid during the call.
+        unsafe {
+            if let Some(version) = self.function::<Version>("nvJitLinkVersion") {
+                version(&raw mut major, &raw mut minor);
+            }
+        }
+        major as c_int
     }
 
     fn destroy(self) {

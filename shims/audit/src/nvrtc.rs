@@ -2,11 +2,11 @@
 //! resulting PTX instead of a cubin.
 //!
 //! `--gpu-architecture=sm_86` is passed to NVRTC as `compute_86`, so NVIDIA's assembler does not
-//! run. NVRTC then has no cubin, and this module returns the PTX in place of the cubin. If the
-//! caller passes `-dlto`, NVRTC produces linkable PTX instead of LTO-IR, and [`super::jitlink`]
-//! accepts this PTX. This module needs no state for an `nvrtcProgram`, because it passes every
-//! query on to NVRTC. If NVRTC rejects the changed options, this module calls NVRTC again with the
-//! caller's own options.
+//! run. NVRTC then has no cubin, and this module returns the PTX in place of the cubin. Code for
+//! link-time optimisation (`-dlto`, LTO-IR) stays NVRTC's, and [`super::jitlink`] translates it to
+//! PTX. This module needs no state for an `nvrtcProgram`, because it passes every query on to
+//! NVRTC. If NVRTC rejects the changed options, this module calls NVRTC again with the caller's
+//! own options.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
@@ -17,6 +17,16 @@ type Program = *mut c_void;
 type Compile = unsafe extern "C" fn(Program, c_int, *const *const c_char) -> c_int;
 type Size = unsafe extern "C" fn(Program, *mut usize) -> c_int;
 type Get = unsafe extern "C" fn(Program, *mut c_char) -> c_int;
+type Create = unsafe extern "C" fn(
+    *mut Program,
+    *const c_char,
+    *const c_char,
+    c_int,
+    *const *const c_char,
+    *const *const c_char,
+) -> c_int;
+type Destroy = unsafe extern "C" fn(*mut Program) -> c_int;
+type Version = unsafe extern "C" fn(*mut c_int, *mut c_int) -> c_int;
 
 /// `NVRTC_SUCCESS`.
 const SUCCESS: c_int = 0;
@@ -33,22 +43,14 @@ struct StandIns {
     compile: Compile,
     cubin_size: Size,
     cubin: Get,
-    lto_size: Size,
-    lto: Get,
 }
-
-/// The outputs of NVRTC that this module replaces by PTX. Each entry is the name of the function
-/// that copies the output to the caller's memory.
-const OUTPUTS: [&str; 2] = ["nvrtcGetCUBIN", "nvrtcGetLTOIR"];
 
 macro_rules! for_slots {
     ($($slot:literal)*) => {
         [$(StandIns {
             compile: compile::<$slot>,
-            cubin_size: size::<$slot, 0>,
-            cubin: get::<$slot, 0>,
-            lto_size: size::<$slot, 1>,
-            lto: get::<$slot, 1>,
+            cubin_size: size::<$slot>,
+            cubin: get::<$slot>,
         }),*]
     };
 }
@@ -63,8 +65,6 @@ pub fn stand_in(slot: usize, symbol: &str) -> Option<usize> {
         "nvrtcCompileProgram" => Some(ours.compile as usize),
         "nvrtcGetCUBINSize" => Some(ours.cubin_size as usize),
         "nvrtcGetCUBIN" => Some(ours.cubin as usize),
-        "nvrtcGetLTOIRSize" => Some(ours.lto_size as usize),
-        "nvrtcGetLTOIR" => Some(ours.lto as usize),
         _ => None,
     }
 }
@@ -76,6 +76,88 @@ pub fn stand_in(slot: usize, symbol: &str) -> Option<usize> {
 unsafe fn own<F: Copy>(slot: usize, symbol: &str) -> Option<F> {
     // SAFETY: the caller guarantees the type.
     unsafe { real(Kind::Nvrtc, slot, symbol) }
+}
+
+/// Compiles CUDA C++ to LTO-IR for the architecture `sm` with a copy of NVRTC, for a copy of NVIDIA's linker with the
+/// major version `major`. Uses a loaded copy of this version, or loads one. Returns the reason as text if that fails.
+pub(crate) fn link_time_code(source: &CStr, sm: u32, major: c_int) -> Result<Vec<u8>, String> {
+    let slot = (0..SLOTS)
+        .find(|&slot| version(slot) == Some(major))
+        .or_else(|| load(major))
+        .ok_or_else(|| {
+            format!("NVRTC {major} (libnvrtc.so.{major}) is not loaded and not found")
+        })?;
+    // SAFETY: the functions have these types.
+    let functions = unsafe {
+        (
+            own::<Create>(slot, "nvrtcCreateProgram"),
+            own::<Compile>(slot, "nvrtcCompileProgram"),
+            own::<Size>(slot, "nvrtcGetLTOIRSize"),
+            own::<Get>(slot, "nvrtcGetLTOIR"),
+            own::<Destroy>(slot, "nvrtcDestroyProgram"),
+        )
+    };
+    let (Some(create), Some(compile), Some(size), Some(get), Some(destroy)) = functions else {
+        return Err("NVRTC has no link-time code (LTO-IR)".to_owned());
+    };
+    let architecture = CString::new(format!("-arch=compute_{sm}")).unwrap_or_default();
+    let options = [
+        architecture.as_ptr(),
+        c"-dlto".as_ptr(),
+        c"-rdc=true".as_ptr(),
+    ];
+    let mut program: Program = std::ptr::null_mut();
+    let mut bytes = 0;
+    let mut code = Vec::new();
+    // SAFETY: the strings are C strings; the program is destroyed after its last use; the buffer has the size that NVRTC
+    // returned.
+    let result = unsafe {
+        let mut result = create(
+            &raw mut program,
+            source.as_ptr(),
+            c"references.cu".as_ptr(),
+            0,
+            std::ptr::null(),
+            std::ptr::null(),
+        );
+        if result == SUCCESS {
+            result = compile(program, options.len() as c_int, options.as_ptr());
+            if result == SUCCESS {
+                result = size(program, &raw mut bytes);
+            }
+            if result == SUCCESS {
+                code.resize(bytes, 0);
+                result = get(program, code.as_mut_ptr().cast());
+            }
+            destroy(&raw mut program);
+        }
+        result
+    };
+    match result {
+        SUCCESS => Ok(code),
+        result => Err(format!("NVRTC returns error {result}")),
+    }
+}
+
+/// Returns the major version of the copy of NVRTC in a slot.
+fn version(slot: usize) -> Option<c_int> {
+    let (mut major, mut minor) = (0, 0);
+    // SAFETY: the function has this type.
+    let version = unsafe { own::<Version>(slot, "nvrtcVersion") }?;
+    // SAFETY: both pointers are valid during the call.
+    let result = unsafe { version(&raw mut major, &raw mut minor) };
+    (result == SUCCESS).then_some(major)
+}
+
+/// Loads NVRTC as a program would, and returns its slot.
+fn load(major: c_int) -> Option<usize> {
+    let name = CString::new(format!("libnvrtc.so.{major}")).ok()?;
+    // SAFETY: the name is a C string. The library stays loaded.
+    let handle = unsafe { libc::dlmopen(libc::LM_ID_BASE, name.as_ptr(), libc::RTLD_NOW) };
+    if handle.is_null() {
+        return None;
+    }
+    (0..SLOTS).find(|&slot| version(slot) == Some(major))
 }
 
 /// # Safety
@@ -138,20 +220,10 @@ unsafe fn virtual_options(count: c_int, options: *const *const c_char) -> Option
 
 const NAMES: [&[u8]; 2] = [b"--gpu-architecture", b"-arch"];
 
-/// The spellings of the option that requests LTO-IR (code for link-time optimisation).
-const LATER: [&[u8]; 4] = [b"-dlto", b"--dlto", b"-dlink-time-opt", b"--dlink-time-opt"];
-/// The option that NVRTC gets instead of an option in [`LATER`]. It requests linkable PTX, which
-/// [`super::jitlink`] can read, instead of LTO-IR.
-const LINKABLE: &[u8] = b"--relocatable-device-code=true";
-
 /// Returns the option that NVRTC gets instead of `option`, or `None` if it gets `option` unchanged.
 /// An architecture `sm_*` becomes `compute_*`. The architecture is a part of the argument that
-/// names the option, or it is the next argument; `previous` is the argument before `option`. An
-/// option for LTO-IR becomes the option for linkable PTX.
+/// names the option, or it is the next argument; `previous` is the argument before `option`.
 fn virtual_option(previous: &[u8], option: &[u8]) -> Option<Vec<u8>> {
-    if LATER.contains(&option) {
-        return Some(LINKABLE.to_vec());
-    }
     let names = || {
         NAMES
             .iter()
@@ -171,16 +243,15 @@ fn virtual_option(previous: &[u8], option: &[u8]) -> Option<Vec<u8>> {
     Some([&option[..head], b"compute_", number].concat())
 }
 
-/// Returns the size of an output ([`OUTPUTS`]) in bytes, and whether PTX replaces the output.
+/// Returns the size of the cubin, or of the PTX that replaces it, in bytes, and whether PTX replaces it.
 ///
 /// # Safety
 /// The caller must satisfy the conditions of `nvrtcGetCUBINSize`.
-unsafe fn sized(slot: usize, output: usize, program: Program) -> Result<(usize, bool), c_int> {
-    let name = OUTPUTS.get(output).ok_or(INTERNAL)?;
+unsafe fn sized(slot: usize, program: Program) -> Result<(usize, bool), c_int> {
     let mut bytes = 0;
     // SAFETY: the functions have these types; the program comes from the caller.
     unsafe {
-        let own_size = own::<Size>(slot, &format!("{name}Size")).ok_or(INTERNAL)?;
+        let own_size = own::<Size>(slot, "nvrtcGetCUBINSize").ok_or(INTERNAL)?;
         let code = own_size(program, &raw mut bytes);
         if code == SUCCESS && bytes > 0 {
             return Ok((bytes, false));
@@ -197,16 +268,13 @@ unsafe fn sized(slot: usize, output: usize, program: Program) -> Result<(usize, 
 
 /// # Safety
 /// The caller must satisfy the conditions of `nvrtcGetCUBINSize`.
-unsafe extern "C" fn size<const SLOT: usize, const OUTPUT: usize>(
-    program: Program,
-    out: *mut usize,
-) -> c_int {
+unsafe extern "C" fn size<const SLOT: usize>(program: Program, out: *mut usize) -> c_int {
     guarded(INTERNAL, || {
         if out.is_null() {
             return INVALID_INPUT;
         }
         // SAFETY: the program and the pointer come from the caller; the pointer is not null.
-        match unsafe { sized(SLOT, OUTPUT, program) } {
+        match unsafe { sized(SLOT, program) } {
             Ok((bytes, _)) => {
                 // SAFETY: the caller guarantees memory for a size.
                 unsafe { *out = bytes };
@@ -219,15 +287,12 @@ unsafe extern "C" fn size<const SLOT: usize, const OUTPUT: usize>(
 
 /// # Safety
 /// The caller must satisfy the conditions of `nvrtcGetCUBIN`.
-unsafe extern "C" fn get<const SLOT: usize, const OUTPUT: usize>(
-    program: Program,
-    out: *mut c_char,
-) -> c_int {
+unsafe extern "C" fn get<const SLOT: usize>(program: Program, out: *mut c_char) -> c_int {
     guarded(INTERNAL, || {
         // SAFETY: the program comes from the caller.
-        let name = match unsafe { sized(SLOT, OUTPUT, program) } {
+        let name = match unsafe { sized(SLOT, program) } {
             Ok((_, true)) => "nvrtcGetPTX",
-            _ => OUTPUTS[OUTPUT],
+            _ => "nvrtcGetCUBIN",
         };
         // SAFETY: both functions have this type; the caller guarantees as many bytes as the size function returned.
         unsafe { own::<Get>(SLOT, name).map_or(INTERNAL, |get| get(program, out)) }
@@ -247,7 +312,7 @@ mod tests {
             "--gpu-architecture=sm_90a",
             "--gpu-architecture=compute_90a",
         );
-        is("-dlto", "--relocatable-device-code=true");
+        assert_eq!(one("-dlto"), None);
         assert_eq!(one("-arch=compute_86"), None);
         assert_eq!(one("-I=sm_86"), None);
         assert_eq!(one("-archive=sm_86"), None);

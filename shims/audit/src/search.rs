@@ -1,4 +1,4 @@
-//! Replaces the files of NVIDIA's `libcupti`, `libcublas` and `libcublasLt` by Margay's.
+//! Replaces the files of NVIDIA's `libcupti`, `libcublas`, `libcublasLt` and `libnccl` by Margay's.
 //!
 //! Programs load these libraries by the absolute path of a wheel's file, or find them by a run path, which the dynamic
 //! linker searches before `LD_LIBRARY_PATH`. The dynamic linker asks this library before it opens a file, so all these ways
@@ -11,7 +11,7 @@
 //! (`libcublas.so.12`) is not replaced at once, but later, when the dynamic linker tries its first path for it.
 //!
 //! `libcublas` and `libcublasLt` are replaced together or not at all, because handles of one are handles of the other.
-//! `MARGAY_CUBLAS=nvidia` keeps NVIDIA's.
+//! `MARGAY_CUBLAS=nvidia` and `MARGAY_NCCL=nvidia` keep NVIDIA's.
 
 use std::ffi::{CStr, CString, OsStr, c_char};
 use std::os::unix::ffi::OsStrExt;
@@ -53,7 +53,16 @@ const fn cupti(toolkit: &'static str, file: &'static str) -> Replaced {
     }
 }
 
-const REPLACED: [Replaced; 6] = [
+/// NCCL's functions do not depend on the toolkit, and the version in the file's name is NCCL's own.
+const NCCL: Replaced = Replaced {
+    stem: "libnccl",
+    toolkit: "2",
+    file: "libmargay_nccl.so",
+    with: ["libmargay_nccl.so"; 2],
+};
+
+const REPLACED: [Replaced; 7] = [
+    NCCL,
     cupti("12", "libcupti_12.so"),
     cupti("13", "libcupti_13.so"),
     cublas("libcublas", "12", "libcublas_12.so", "libcublaslt_12.so"),
@@ -113,9 +122,15 @@ fn files() -> &'static [Option<CString>; REPLACED.len()] {
     static FILES: OnceLock<[Option<CString>; REPLACED.len()]> = OnceLock::new();
     FILES.get_or_init(|| {
         let folder = own_folder();
-        let keeps_cublas = std::env::var_os("MARGAY_CUBLAS").is_some_and(|value| value == "nvidia");
+        let keeps = |name: &str| std::env::var_os(name).is_some_and(|value| value == "nvidia");
+        let (keeps_cublas, keeps_nccl) = (keeps("MARGAY_CUBLAS"), keeps("MARGAY_NCCL"));
         REPLACED.map(|one| {
-            if keeps_cublas && one.stem != "libcupti" {
+            let kept = match one.stem {
+                "libcupti" => false,
+                "libnccl" => keeps_nccl,
+                _ => keeps_cublas,
+            };
+            if kept {
                 return None;
             }
             let folder = folder.as_ref()?;
@@ -159,6 +174,8 @@ mod tests {
             parts("libcublas-37d11411.so.12.9.1.4"),
             Some(("libcublas", Some("12")))
         );
+        assert_eq!(parts("libnccl.so.2.27.5"), Some(("libnccl", Some("2"))));
+        assert_eq!(parts("libnccl-net.so.2"), None);
         assert_eq!(parts("libcupti.so"), Some(("libcupti", None)));
         assert_eq!(parts("libcublas.so.11"), Some(("libcublas", Some("11"))));
         for other in [

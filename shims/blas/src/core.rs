@@ -9,9 +9,11 @@
 //! Invariant: an element of the result is the sum over blocks of [`Kernel::depth`] products in the order of k, whatever the region is.
 //! Regions therefore decide about parallelism only, and not about bits.
 
+mod cache;
 mod finish;
 mod pack;
 mod scratch;
+mod shared;
 mod tiles;
 
 pub(crate) use finish::{Axpby, Finish, OnTriangle};
@@ -21,7 +23,9 @@ pub(crate) use tiles::{Grid, Items, Operands, parallelism, stage, stage_of};
 
 use std::ops::Range;
 
-use crate::kernels::{Accumulate, Kernel};
+use shared::Ready;
+
+use crate::kernels::{Accumulate, Kernel, NEXT, Panels};
 
 /// A part of a product: rows and columns of the result, and the terms that are added.
 #[derive(Clone, Debug)]
@@ -45,8 +49,8 @@ impl Region {
     }
 }
 
-/// Bytes of a packed operand of the block that [`product`] handles at once.
-const BLOCK_BYTES: usize = 512 * 1024;
+/// Most rows and columns of the result for which [`product`] keeps sums.
+pub(crate) const MOST: usize = 1024;
 
 /// Computes a region of a product on the calling thread. An empty `depth` gives sums of zero.
 ///
@@ -58,104 +62,183 @@ pub(crate) unsafe fn product<T: Accumulate>(
     b: &dyn Source<T>,
     finish: &dyn Finish<T>,
 ) {
+    // SAFETY: the caller's conditions.
+    unsafe { product_of(region, Operand::Source(a), Operand::Source(b), finish) };
+}
+
+/// An operand of [`product_of`].
+#[derive(Clone, Copy)]
+enum Operand<'a, T: Accumulate> {
+    /// One that is packed when it is needed.
+    Source(&'a dyn Source<T>),
+    /// One that is packed already.
+    Ready(Ready<T::Part>),
+}
+
+impl<T: Accumulate> Operand<'_, T> {
+    /// Elements of the buffer for the panels of `count` outer indices.
+    fn room(&self, count: usize) -> usize {
+        if let Operand::Source(_) = self {
+            count
+        } else {
+            0
+        }
+    }
+
+    /// The panels of a part of the operand. They may be in the buffer.
+    ///
+    /// # Safety
+    /// As for [`product`]; the buffer has room for the panels.
+    unsafe fn panels(
+        &self,
+        outer: &Range<usize>,
+        terms: &Range<usize>,
+        width: usize,
+        buffer: *mut T::Part,
+    ) -> *const T::Part {
+        match self {
+            Operand::Source(source) => {
+                // SAFETY: the caller's conditions.
+                unsafe { source.pack(outer.clone(), terms.clone(), width, buffer) };
+                buffer
+            }
+            Operand::Ready(ready) => ready.panels::<T>(outer, terms),
+        }
+    }
+}
+
+/// [`product`] with operands that may be packed already. Then the region starts at the beginning of panels.
+///
+/// # Safety
+/// As for [`product`].
+unsafe fn product_of<T: Accumulate>(
+    region: &Region,
+    a: Operand<'_, T>,
+    b: Operand<'_, T>,
+    finish: &dyn Finish<T>,
+) {
     let kernel = T::kernel();
     let (mr, nr) = (kernel.rows, kernel.columns);
     let depth = region.depth.len();
-    let step = kernel.depth.min(depth.next_multiple_of(T::STEP));
-    let part = size_of::<T::Part>() * T::PARTS;
-    let limit = |width: usize| (BLOCK_BYTES / (kernel.depth * part)).next_multiple_of(width);
-    let (block_rows, block_columns) = (
-        limit(mr).min(region.rows.len().next_multiple_of(mr)),
-        limit(nr).min(region.columns.len().next_multiple_of(nr)),
-    );
-    let tile = mr * nr;
-    let tiles = if depth > kernel.depth {
-        (block_rows / mr) * (block_columns / nr)
+    let step = kernel.step(depth);
+    // The panels of both operands, and the sums of the right one's columns, share the cache.
+    let column_bytes = kernel.depth * size_of::<T::Part>() * T::PARTS;
+    // `length` in equal parts that fit into a share of the cache.
+    let fit = |share: usize, width: usize, length: usize| {
+        let most = (cache::bytes() * share / 16 / column_bytes).max(1);
+        length
+            .div_ceil(length.div_ceil(most).max(1))
+            .next_multiple_of(width)
+    };
+    let most_rows = fit(5, mr, region.rows.len().min(MOST));
+    let most_columns = MOST
+        .next_multiple_of(nr)
+        .min(region.columns.len().next_multiple_of(nr));
+    let chunk = fit(3, nr, most_columns);
+    let several = depth > step;
+    let tiles = if several {
+        (most_rows / mr) * (most_columns / nr)
     } else {
         1
     };
 
-    with_scratch(block_rows * step * T::PARTS, |panel_a: *mut T::Part| {
-        with_scratch(block_columns * step * T::PARTS, |panel_b: *mut T::Part| {
-            with_scratch(tiles * tile, |sums: *mut T| {
-                for column in region.columns.clone().step_by(block_columns) {
-                    let columns = block_columns.min(region.columns.end - column);
-                    for row in region.rows.clone().step_by(block_rows) {
-                        let rows = block_rows.min(region.rows.end - row);
-                        if !finish.wants(row, column, rows, columns) {
-                            continue;
+    with_scratch(
+        a.room(most_rows) * step * T::PARTS,
+        |panel_a: *mut T::Part| {
+            with_scratch(b.room(chunk) * step * T::PARTS, |panel_b: *mut T::Part| {
+                with_scratch(tiles * mr * nr, |sums: *mut T| {
+                    for column in region.columns.clone().step_by(most_columns) {
+                        let columns = column..region.columns.end.min(column + most_columns);
+                        for row in region.rows.clone().step_by(most_rows) {
+                            let rows = row..region.rows.end.min(row + most_rows);
+                            if finish.wants(row, column, rows.len(), columns.len()) {
+                                let next_row = (row + most_rows).min(region.rows.end);
+                                let next_rows = next_row..region.rows.end.min(next_row + most_rows);
+                                let block = Block {
+                                    rows,
+                                    next_rows,
+                                    columns: columns.clone(),
+                                    several,
+                                    kernel,
+                                    panel_a,
+                                    panel_b,
+                                    sums,
+                                    a,
+                                    b,
+                                    finish,
+                                };
+                                // SAFETY: the buffers hold the panels and sums of a block.
+                                unsafe { block.run(region.depth.clone(), step, chunk) };
+                            }
                         }
-                        let block = Block {
-                            row,
-                            rows,
-                            column,
-                            columns,
-                            kernel,
-                            panel_a,
-                            panel_b,
-                            sums,
-                        };
-                        // SAFETY: the buffers hold the panels and sums of a block.
-                        unsafe { block.run(region.depth.clone(), step, a, b, finish) };
                     }
-                }
+                });
             });
-        });
-    });
+        },
+    );
 }
 
-/// A part of the result whose operands fit into the buffers.
+/// A part of the result whose sums fit into the buffer.
 struct Block<'a, T: Accumulate> {
-    row: usize,
-    rows: usize,
-    column: usize,
-    columns: usize,
+    rows: Range<usize>,
+    /// The rows of the next block.
+    next_rows: Range<usize>,
+    columns: Range<usize>,
+    /// Whether sums are kept between parts of the depth.
+    several: bool,
     kernel: &'a Kernel<T>,
     panel_a: *mut T::Part,
     panel_b: *mut T::Part,
     sums: *mut T,
+    a: Operand<'a, T>,
+    b: Operand<'a, T>,
+    finish: &'a dyn Finish<T>,
 }
 
 impl<T: Accumulate> Block<'_, T> {
     /// # Safety
-    /// As for [`product`]; the buffers are large enough for the block.
-    unsafe fn run(
-        &self,
-        depth: Range<usize>,
-        step: usize,
-        a: &dyn Source<T>,
-        b: &dyn Source<T>,
-        finish: &dyn Finish<T>,
-    ) {
+    /// As for [`product`]; the buffers are large enough for the block, for `step` values of k and `chunk` columns.
+    unsafe fn run(&self, depth: Range<usize>, step: usize, chunk: usize) {
         if depth.is_empty() {
             // SAFETY: the tile of sums has room for one tile.
-            unsafe { self.run_empty(finish) };
+            unsafe { self.run_empty() };
             return;
         }
-        let several = depth.len() > step;
-        for first in depth.clone().step_by(step.max(1)) {
-            let count = step.min(depth.end - first);
-            // SAFETY: the caller's conditions; `count` is at most `step`.
+        let (mr, nr) = (self.kernel.rows, self.kernel.columns);
+        for first in depth.clone().step_by(step) {
+            let terms = first..depth.end.min(first + step);
+            let (is_first, is_last) = (first == depth.start, terms.end == depth.end);
+            // SAFETY: the caller's conditions.
             unsafe {
-                a.pack(
-                    self.row..self.row + self.rows,
-                    first..first + count,
-                    self.kernel.rows,
-                    self.panel_a,
-                );
-                b.pack(
-                    self.column..self.column + self.columns,
-                    first..first + count,
-                    self.kernel.columns,
-                    self.panel_b,
-                );
-                self.multiply(
-                    count,
-                    several,
-                    first == depth.start,
-                    first + count == depth.end,
-                    finish,
-                );
+                let left = self.a.panels(&self.rows, &terms, mr, self.panel_a);
+                // The panels of the left operand that are multiplied after these.
+                let later = match self.a {
+                    Operand::Source(_) => left,
+                    Operand::Ready(ready) => {
+                        let (rows, start) = if is_last {
+                            (&self.next_rows, depth.start)
+                        } else {
+                            (&self.rows, terms.end)
+                        };
+                        ready.panels::<T>(rows, &(start..depth.end.min(start + step)))
+                    }
+                };
+                for column in self.columns.clone().step_by(chunk) {
+                    let columns = column..self.columns.end.min(column + chunk);
+                    if self
+                        .finish
+                        .wants(self.rows.start, column, self.rows.len(), columns.len())
+                    {
+                        let right = self.b.panels(&columns, &terms, nr, self.panel_b);
+                        self.multiply(
+                            [left, right, later],
+                            columns,
+                            terms.len(),
+                            is_first,
+                            is_last,
+                        );
+                    }
+                }
             }
         }
     }
@@ -163,45 +246,51 @@ impl<T: Accumulate> Block<'_, T> {
     /// Multiplies the packed panels.
     ///
     /// # Safety
-    /// As for [`Block::run`]; the panels hold `count` steps.
+    /// As for [`Block::run`]; the panels hold the block's rows, `columns`, and `count` values of k.
     unsafe fn multiply(
         &self,
+        [left, right, later]: [*const T::Part; 3],
+        columns: Range<usize>,
         count: usize,
-        several: bool,
         first: bool,
         last: bool,
-        finish: &dyn Finish<T>,
     ) {
         let (mr, nr) = (self.kernel.rows, self.kernel.columns);
         let steps = count.div_ceil(T::STEP);
         let stride = steps * T::STEP * T::PARTS;
-        let tile_rows = self.rows.div_ceil(mr);
-        for j in 0..self.columns.div_ceil(nr) {
-            let column = self.column + j * nr;
-            let columns = nr.min(self.column + self.columns - column);
-            for i in 0..tile_rows {
-                let row = self.row + i * mr;
-                let rows = mr.min(self.row + self.rows - row);
-                if !finish.wants(row, column, rows, columns) {
+        let tile_rows = self.rows.len().div_ceil(mr);
+        let start = (columns.start - self.columns.start) / nr;
+        for (j, column) in columns.clone().step_by(nr).enumerate() {
+            let width = nr.min(columns.end - column);
+            for (i, row) in self.rows.clone().step_by(mr).enumerate() {
+                let height = mr.min(self.rows.end - row);
+                if !self.finish.wants(row, column, height, width) {
                     continue;
                 }
-                let index = if several {
-                    (j * tile_rows + i) * mr * nr
+                let index = if self.several {
+                    ((start + j) * tile_rows + i) * mr * nr
                 } else {
                     0
                 };
                 // SAFETY: the panels and sums of this tile lie in the buffers, whose sizes `product` computed.
                 unsafe {
                     let sums = self.sums.add(index);
-                    (self.kernel.run)(
-                        steps,
-                        self.panel_a.add(i * mr * stride),
-                        self.panel_b.add(j * nr * stride),
-                        sums,
-                        first,
-                    );
                     if last {
-                        finish.tile(row, column, rows, columns, sums, mr);
+                        self.finish.announce(row, column, height, width);
+                    }
+                    let right = right.add(j * nr * stride);
+                    let next = right.wrapping_add(nr * stride + i % NEXT * (nr * stride / NEXT));
+                    let panels = Panels {
+                        steps,
+                        left: left.add(i * mr * stride),
+                        right,
+                        next,
+                        // The calls for the first columns ask for a part of this tile's next panel each.
+                        later: later.wrapping_add((i * mr + (start + j) % mr) * stride),
+                    };
+                    (self.kernel.run)(panels, sums, first);
+                    if last {
+                        self.finish.tile(row, column, height, width, sums, mr);
                     }
                 }
             }
@@ -212,19 +301,19 @@ impl<T: Accumulate> Block<'_, T> {
     ///
     /// # Safety
     /// As for [`Block::run`].
-    unsafe fn run_empty(&self, finish: &dyn Finish<T>) {
+    unsafe fn run_empty(&self) {
         let (mr, nr) = (self.kernel.rows, self.kernel.columns);
         for index in 0..mr * nr {
             // SAFETY: the buffer of sums has room for at least one tile.
             unsafe { self.sums.add(index).write(T::NOTHING) };
         }
-        for column in (self.column..self.column + self.columns).step_by(nr) {
-            let columns = nr.min(self.column + self.columns - column);
-            for row in (self.row..self.row + self.rows).step_by(mr) {
-                let rows = mr.min(self.row + self.rows - row);
-                if finish.wants(row, column, rows, columns) {
+        for column in self.columns.clone().step_by(nr) {
+            let columns = nr.min(self.columns.end - column);
+            for row in self.rows.clone().step_by(mr) {
+                let rows = mr.min(self.rows.end - row);
+                if self.finish.wants(row, column, rows, columns) {
                     // SAFETY: the tile lies in the region.
-                    unsafe { finish.tile(row, column, rows, columns, self.sums, mr) };
+                    unsafe { self.finish.tile(row, column, rows, columns, self.sums, mr) };
                 }
             }
         }

@@ -51,7 +51,52 @@ pub trait Accumulate: Copy + Send + Sync + 'static {
         item: Self::Item,
         conjugate: bool,
     );
+
+    /// Writes items of some neighbouring rows, each of which has some neighbouring values of k.
+    ///
+    /// # Safety
+    /// As for [`Accumulate::place`].
+    #[inline(always)]
+    unsafe fn place_square(
+        panel: *mut Self::Part,
+        width: usize,
+        row: usize,
+        k: usize,
+        square: [[Self::Item; SQUARE]; SQUARE],
+        conjugate: bool,
+    ) {
+        for (index, items) in square.into_iter().enumerate() {
+            for (offset, item) in items.into_iter().enumerate() {
+                // SAFETY: the caller's condition.
+                unsafe { Self::place(panel, width, row + index, k + offset, item, conjugate) };
+            }
+        }
+    }
 }
+
+/// Rows and values of k that are packed together if rows are not contiguous.
+pub(crate) const SQUARE: usize = 4;
+
+/// The operands of a kernel.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Panels<P> {
+    /// Number of steps.
+    pub(crate) steps: usize,
+    /// The panel of the left operand.
+    pub(crate) left: *const P,
+    /// The panel of the right operand.
+    pub(crate) right: *const P,
+    /// What a later call reads: [`NEXT`] of a panel of the right operand. It need not be a valid address.
+    pub(crate) next: *const P,
+    /// What the kernel asks for the second level of the cache: one number for each step. It need not be a valid address.
+    pub(crate) later: *const P,
+}
+
+/// The share of a panel that a kernel prefetches for later calls: one of this number.
+pub(crate) const NEXT: usize = 4;
+
+/// Steps by which prefetches of the left panel are ahead.
+const AHEAD: usize = 12;
 
 /// A kernel and its sizes.
 #[derive(Debug)]
@@ -62,8 +107,16 @@ pub struct Kernel<T: Accumulate> {
     pub(crate) columns: usize,
     /// Values of k after which a block of sums ends. A multiple of [`Accumulate::STEP`].
     pub(crate) depth: usize,
-    /// `run(steps, a, b, sums, first)` multiplies two panels. It writes the sums to a tile, column by column, or adds them unless `first`.
-    pub(crate) run: unsafe fn(usize, *const T::Part, *const T::Part, *mut T, bool),
+    /// `run(panels, sums, first)` multiplies two panels. It writes the sums to a tile, column by column, or adds them unless `first`.
+    pub(crate) run: unsafe fn(Panels<T::Part>, *mut T, bool),
+}
+
+impl<T: Accumulate> Kernel<T> {
+    /// Values of k in a part of `depth`: parts are about as large, and at most [`Kernel::depth`].
+    pub(crate) fn step(&self, depth: usize) -> usize {
+        let parts = depth.div_ceil(self.depth).max(1);
+        depth.div_ceil(parts).next_multiple_of(T::STEP).max(T::STEP)
+    }
 }
 
 /// The kernel of real types: `M` vectors of rows, `N` columns.
@@ -72,20 +125,35 @@ pub struct Kernel<T: Accumulate> {
 /// The panels hold `steps` steps, the tile M * LANES by N sums; the CPU has the vector's instructions.
 #[inline(always)]
 unsafe fn real<V: Vector, const M: usize, const N: usize>(
-    steps: usize,
-    mut a: *const V::Lane,
-    mut b: *const V::Lane,
+    panels: Panels<V::Lane>,
     sums: *mut V::Lane,
     first: bool,
 ) {
+    let Panels {
+        steps,
+        left: mut a,
+        right: mut b,
+        mut next,
+        mut later,
+    } = panels;
     // SAFETY: the caller's conditions hold for each step, whose elements the pointers name, and for each vector of the tile.
     unsafe {
+        for tile in 0..M * N {
+            V::prefetch(sums.add(tile * V::LANES));
+        }
         let mut total = [[V::zero(); M]; N];
         for _ in 0..steps {
             let mut left = [V::zero(); M];
             for i in 0..M {
                 left[i] = V::load(a.add(i * V::LANES));
             }
+            for i in 0..M {
+                V::prefetch(a.wrapping_add((AHEAD * M + i) * V::LANES));
+            }
+            V::prefetch(next);
+            next = next.wrapping_add(N.div_ceil(NEXT));
+            V::prefetch_later(later);
+            later = later.wrapping_add(1);
             for j in 0..N {
                 let right = V::splat(b.add(j));
                 for i in 0..M {
@@ -115,14 +183,19 @@ unsafe fn real<V: Vector, const M: usize, const N: usize>(
 /// As for [`real`], with LANES by N sums.
 #[inline(always)]
 unsafe fn complex<V: Vector, const N: usize>(
-    steps: usize,
-    mut a: *const V::Lane,
-    mut b: *const V::Lane,
+    panels: Panels<V::Lane>,
     sums: *mut Complex<V::Lane>,
     first: bool,
 ) where
     V::Lane: std::ops::Add<Output = V::Lane> + Default,
 {
+    let Panels {
+        steps,
+        left: mut a,
+        right: mut b,
+        mut next,
+        mut later,
+    } = panels;
     // SAFETY: as in `real`.
     unsafe {
         let mut re = [V::zero(); N];
@@ -130,6 +203,12 @@ unsafe fn complex<V: Vector, const N: usize>(
         for _ in 0..steps {
             let left_re = V::load(a);
             let left_im = V::load(a.add(V::LANES));
+            V::prefetch(a.wrapping_add(2 * AHEAD * V::LANES));
+            V::prefetch(a.wrapping_add((2 * AHEAD + 1) * V::LANES));
+            V::prefetch(next);
+            next = next.wrapping_add((2 * N).div_ceil(NEXT));
+            V::prefetch_later(later);
+            later = later.wrapping_add(1);
             for j in 0..N {
                 let right_re = V::splat(b.add(j));
                 re[j] = re[j].add_product(left_re, right_re);
@@ -161,9 +240,9 @@ macro_rules! kernels {
     ($($name:ident: $t:ty, $part:ty, $rows:expr, $columns:literal, $depth:literal, $features:literal, $body:expr;)*) => {$(
         static $name: Kernel<$t> = {
             #[cfg_attr(target_arch = "x86_64", target_feature(enable = $features))]
-            unsafe fn run(steps: usize, a: *const $part, b: *const $part, sums: *mut $t, first: bool) {
+            unsafe fn run(panels: Panels<$part>, sums: *mut $t, first: bool) {
                 // SAFETY: the caller's conditions are those of the kernel.
-                unsafe { $body(steps, a, b, sums, first) }
+                unsafe { $body(panels, sums, first) }
             }
             Kernel { rows: $rows, columns: $columns, depth: $depth, run }
         };
@@ -183,8 +262,8 @@ kernels! {
     AVX2_F64: f64, f64, 8, 6, 256, "avx2,fma", real::<std::arch::x86_64::__m256d, 2, 6>;
     AVX2_C32: Complex<f32>, f32, 8, 5, 256, "avx2,fma", complex::<std::arch::x86_64::__m256, 5>;
     AVX2_C64: Complex<f64>, f64, 4, 5, 192, "avx2,fma", complex::<std::arch::x86_64::__m256d, 5>;
-    AVX512_F32: f32, f32, 32, 12, 384, "avx512f,avx512vl,avx2,fma", real::<std::arch::x86_64::__m512, 2, 12>;
-    AVX512_F64: f64, f64, 16, 12, 256, "avx512f,avx512vl,avx2,fma", real::<std::arch::x86_64::__m512d, 2, 12>;
+    AVX512_F32: f32, f32, 32, 12, 512, "avx512f,avx512vl,avx2,fma", real::<std::arch::x86_64::__m512, 2, 12>;
+    AVX512_F64: f64, f64, 16, 12, 512, "avx512f,avx512vl,avx2,fma", real::<std::arch::x86_64::__m512d, 2, 12>;
     AVX512_C32: Complex<f32>, f32, 16, 12, 256, "avx512f,avx512vl,avx2,fma", complex::<std::arch::x86_64::__m512, 12>;
     AVX512_C64: Complex<f64>, f64, 8, 12, 192, "avx512f,avx512vl,avx2,fma", complex::<std::arch::x86_64::__m512d, 12>;
     AVX2_I32: i32, i16, 16, 6, 512, "avx2", integers::avx2;
@@ -199,19 +278,21 @@ kernels! {
 mod integers {
     //! Kernels of integers: pairs of 16-bit numbers, 32-bit sums, which wrap.
 
+    use super::Panels;
+
     #[cfg(target_arch = "x86_64")]
     use std::arch::x86_64::*;
 
     /// # Safety
     /// As for the other kernels: 8 rows, 4 columns.
     #[inline(always)]
-    pub(super) unsafe fn base(
-        steps: usize,
-        mut a: *const i16,
-        mut b: *const i16,
-        sums: *mut i32,
-        first: bool,
-    ) {
+    pub(super) unsafe fn base(panels: Panels<i16>, sums: *mut i32, first: bool) {
+        let Panels {
+            steps,
+            left: mut a,
+            right: mut b,
+            ..
+        } = panels;
         // SAFETY: the panels hold `steps` steps, the tile 8 by 4 sums.
         unsafe {
             let mut total = [[0i32; 8]; 4];
@@ -248,13 +329,13 @@ mod integers {
             /// # Safety
             /// As for the other kernels.
             #[inline(always)]
-            pub(super) unsafe fn $name(
-                steps: usize,
-                mut a: *const i16,
-                mut b: *const i16,
-                sums: *mut i32,
-                first: bool,
-            ) {
+            pub(super) unsafe fn $name(panels: Panels<i16>, sums: *mut i32, first: bool) {
+                let Panels {
+                    steps,
+                    left: mut a,
+                    right: mut b,
+                    ..
+                } = panels;
                 // SAFETY: the panels hold `steps` steps, the tile two vectors of sums for each column. The CPU has the instructions.
                 unsafe {
                     let mut total = [[$zero(); 2]; $columns];
@@ -344,7 +425,7 @@ macro_rules! choose {
 }
 
 macro_rules! accumulate_real {
-    ($t:ident, $base:ident, $avx2:ident, $avx512:ident) => {
+    ($t:ident, $base:ident, $avx2:ident, $avx512:ident, $transpose:path) => {
         impl Accumulate for $t {
             type Item = $t;
             type Part = $t;
@@ -360,6 +441,26 @@ macro_rules! accumulate_real {
 
             fn kernel() -> &'static Kernel<$t> {
                 choose!($base, $avx2, $avx512, $avx512)
+            }
+
+            #[inline(always)]
+            unsafe fn place_square(
+                panel: *mut $t,
+                width: usize,
+                row: usize,
+                k: usize,
+                square: [[$t; SQUARE]; SQUARE],
+                _conjugate: bool,
+            ) {
+                for (offset, items) in $transpose(square).into_iter().enumerate() {
+                    // SAFETY: the panel has these places, which are neighbours.
+                    unsafe {
+                        panel
+                            .add((k + offset) * width + row)
+                            .cast::<[$t; SQUARE]>()
+                            .write(items)
+                    };
+                }
             }
 
             #[inline(always)]
@@ -417,8 +518,8 @@ macro_rules! accumulate_complex {
     };
 }
 
-accumulate_real!(f32, BASE_F32, AVX2_F32, AVX512_F32);
-accumulate_real!(f64, BASE_F64, AVX2_F64, AVX512_F64);
+accumulate_real!(f32, BASE_F32, AVX2_F32, AVX512_F32, vectors::transpose_f32);
+accumulate_real!(f64, BASE_F64, AVX2_F64, AVX512_F64, vectors::transpose_f64);
 accumulate_complex!(f32, BASE_C32, AVX2_C32, AVX512_C32);
 accumulate_complex!(f64, BASE_C64, AVX2_C64, AVX512_C64);
 

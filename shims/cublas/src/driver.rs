@@ -1,55 +1,16 @@
 //! The driver library: the functions that this crate calls, and the table of native kernels.
 //!
 //! A native kernel is a function that the driver runs on its workers in the order of a stream (`runtime/src/native_kernel.rs`).
-//! The driver returns the table of functions for native kernels for the identifier [`TABLE`].
+//! `margay-native` finds the driver library and its table of functions for native kernels.
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{c_int, c_void};
 use std::mem::transmute;
 use std::sync::OnceLock;
 
+use margay_native::table::Library;
+pub(crate) use margay_native::table::{Kernel, Native, Range};
+
 use crate::status::Status;
-
-/// The identifier of the table of native kernels.
-const TABLE: [u8; 16] = *b"MargayNativeKern";
-/// The version of the table's layout.
-const VERSION: usize = 1;
-
-/// A range of memory that a native kernel accesses.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Range {
-    pub(crate) address: *const c_void,
-    pub(crate) bytes: usize,
-    pub(crate) writes: u32,
-    pub(crate) pad: u32,
-}
-
-/// A native kernel: `tasks` calls of `run`. The driver calls `drop` once, also if it does not accept the kernel.
-#[repr(C)]
-pub(crate) struct Kernel {
-    pub(crate) size: usize,
-    pub(crate) name: *const c_char,
-    pub(crate) context: *mut c_void,
-    pub(crate) tasks: u32,
-    pub(crate) pad: u32,
-    pub(crate) run: extern "C" fn(*mut c_void, u32) -> u32,
-    pub(crate) drop: Option<extern "C" fn(*mut c_void)>,
-    pub(crate) ranges: *const Range,
-    pub(crate) range_count: usize,
-}
-
-/// The table of native kernels.
-#[repr(C)]
-pub(crate) struct Native {
-    pub(crate) size: usize,
-    pub(crate) version: usize,
-    /// Submits a kernel to a stream.
-    pub(crate) launch: unsafe extern "C" fn(usize, u32, *const Kernel) -> u32,
-    /// Says what a range is: 0 other memory, 1 device or managed memory, 2 registered host memory, 3 not inside one.
-    pub(crate) memory: unsafe extern "C" fn(*const c_void, usize) -> u32,
-    /// Returns the number of workers.
-    pub(crate) workers: extern "C" fn() -> u32,
-}
 
 /// `CUDA_MEMCPY2D` for pointers of which the driver knows the memory.
 #[repr(C)]
@@ -115,10 +76,10 @@ macro_rules! functions {
             pub(crate) native: &'static Native,
         }
 
-        fn load(library: *mut c_void, native: &'static Native) -> Option<Driver> {
+        fn load(library: Library, native: &'static Native) -> Option<Driver> {
             Some(Driver {
                 $($field: {
-                    let address = symbol(library, $name)?;
+                    let address = library.symbol($name)?;
                     // SAFETY: the driver library's function has this type.
                     unsafe { transmute::<*mut c_void, unsafe extern "C" fn($($kind),*) -> u32>(address) }
                 },)*
@@ -226,43 +187,8 @@ pub(crate) fn driver() -> Result<&'static Driver, Status> {
     Ok(FOUND.get_or_init(|| found))
 }
 
-type GetExportTable = unsafe extern "C" fn(*mut *const c_void, *const [u8; 16]) -> c_int;
-
 #[cfg_attr(test, allow(dead_code, reason = "tests have a driver of their own"))]
 fn find() -> Option<Driver> {
-    let library = library()?;
-    let address = symbol(library, c"cuGetExportTable")?;
-    // SAFETY: the driver library's function has this type.
-    let get = unsafe { transmute::<*mut c_void, GetExportTable>(address) };
-    let (mut table, id) = (std::ptr::null(), TABLE);
-    // SAFETY: both arguments are valid during the call.
-    let code = unsafe { get(&raw mut table, &raw const id) };
-    if code != 0 || table.is_null() {
-        return None;
-    }
-    // SAFETY: a table with this identifier begins with its size and its version, and is never freed.
-    let [size, version] = unsafe { table.cast::<[usize; 2]>().read() };
-    if size < size_of::<Native>() || version != VERSION {
-        return None;
-    }
-    // SAFETY: the table has the layout of this version.
-    load(library, unsafe { &*table.cast::<Native>() })
-}
-
-/// Returns a handle for `dlsym`: that of all libraries that the program can see if one of them is the driver, else that
-/// of the driver library, which is loaded if necessary.
-fn library() -> Option<*mut c_void> {
-    if symbol(libc::RTLD_DEFAULT, c"cuGetExportTable").is_some() {
-        return Some(libc::RTLD_DEFAULT);
-    }
-    const LIBRARY: *const c_char = c"libcuda.so.1".as_ptr();
-    // SAFETY: the name is a C string.
-    let library = unsafe { libc::dlopen(LIBRARY, libc::RTLD_NOW | libc::RTLD_LOCAL) };
-    (!library.is_null()).then_some(library)
-}
-
-fn symbol(library: *mut c_void, name: &CStr) -> Option<*mut c_void> {
-    // SAFETY: the handle belongs to a loaded library or is one of the special handles, and the name is a C string.
-    let found = unsafe { libc::dlsym(library, name.as_ptr()) };
-    (!found.is_null()).then_some(found)
+    let library = Library::find()?;
+    load(library, library.native()?)
 }

@@ -1,8 +1,10 @@
 """PyTorch: tensors on ``cuda`` against the same tensors on the CPU: memory, outputs, generators, graphs, streams."""
 
 import copy
+import ctypes
 import os
 import tempfile
+import weakref
 
 import torch
 import torch.distributed
@@ -62,6 +64,17 @@ def lists_and_factories():
     assert abs(half.cumsum(0)[-1].item() - 30) < 0.02  # summed in float32, rounded once
 
 
+def numbers():
+    x = torch.tensor([7, -4, 9], device="cuda")
+    assert (x % 4).tolist() == [3, 0, 1] and (11 % x.abs()).tolist() == [4, 3, 2]
+    assert x.bitwise_and(6).tolist() == [6, 4, 0] and x.clone().remainder_(5).tolist() == [2, 1, 4]
+    y = torch.tensor([2.75, -1.5], device="cuda")
+    assert y.clone().fmod_(1.0).tolist() == [0.75, -0.5] and y.half().remainder(2).tolist() == [0.75, 0.5]
+    out = torch.empty(2, device="cuda")
+    assert torch.fmod(y, 2, out=out) is out and out.tolist() == [0.75, -1.5]
+    assert (x % 2.5).dtype is torch.float32 and (y.half() % 2).dtype is torch.float16
+
+
 def generators():
     torch.cuda.manual_seed(5)
     on_cpu = torch.get_rng_state()
@@ -99,6 +112,18 @@ def graphs():
         close(weight.grad.cpu(), inputs.t() @ (outputs > 0).float())
         seen.append(tuple(noise.tolist()))
     assert len(set(seen)) == 3
+    released = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(released):
+        between = torch.empty(16, 16, device="cuda")
+        torch.add(x, x, out=between)
+        seen = weakref.ref(between)
+        del between
+        doubled = x * 2
+    assert seen() is None  # the graph keeps no tensor alive
+    released.replay()
+    # This call waits for the stream and keeps the lock of the interpreter.
+    assert ctypes.PyDLL("libcuda.so.1").cuCtxSynchronize() == 0
+    close(doubled, x * 2)
     try:
         with torch.cuda.graph(torch.cuda.CUDAGraph()):
             x.nonzero()
@@ -145,6 +170,11 @@ def cells():
         found.square().sum().backward()
         for one, two in zip(other.parameters(), net.parameters()):
             close(one.grad.cpu(), two.grad, rtol=1e-4, atol=1e-5)
+        with torch.backends.cudnn.flags(enabled=True):
+            other.flatten_parameters()
+            close(other(x.cuda())[0].detach().cpu(), expected.detach())
+        weights = list(other.parameters())
+        assert weights[1].data_ptr() - weights[0].data_ptr() == 4 * weights[0].numel()
 
 
 def attention():
@@ -158,6 +188,59 @@ def attention():
             found = F.scaled_dot_product_attention(*on_device, is_causal=True)
         close(found.detach().cpu(), expected.detach())
         close(torch.autograd.grad(found.sum(), on_device[0])[0].cpu(), gradient, rtol=1e-4, atol=1e-5)
+
+
+def fused_attention():
+    backends = torch.nn.attention.SDPBackend
+    query, key, value = (torch.randn(1, 4, 6, 8, device="cuda") for _ in range(3))
+    direction, weights = torch.randn_like(query), torch.randn_like(query)
+
+    def loss(moved, backend, **options):
+        torch.cuda.manual_seed(9)
+        with torch.nn.attention.sdpa_kernel(backend):
+            found = F.scaled_dot_product_attention(moved, key, value, **options)
+        return (found * weights).sum()
+
+    # The backward operator has the dropout of the forward operator: its gradient is the slope.
+    moved = query.clone().requires_grad_()
+    loss(moved, backends.EFFICIENT_ATTENTION, dropout_p=0.5).backward()
+    ends = [loss(query + step * direction, backends.EFFICIENT_ATTENTION, dropout_p=0.5) for step in (0.01, -0.01)]
+    close((moved.grad * direction).sum(), (ends[0] - ends[1]) / 0.02, rtol=1e-2, atol=1e-2)
+    assert loss(query, backends.MATH) != ends[0]
+    mask = torch.randn(6, 6, device="cuda", requires_grad=True)
+    gradients = [
+        torch.autograd.grad(loss(query, backend, attn_mask=mask), mask)[0]
+        for backend in (backends.MATH, backends.EFFICIENT_ATTENTION)
+    ]
+    close(*gradients, rtol=1e-3, atol=1e-4)
+    half = [one.half().requires_grad_() for one in (query, key[:, :2], value[:, :2])]
+    for backend in (backends.FLASH_ATTENTION, backends.CUDNN_ATTENTION):
+        with torch.nn.attention.sdpa_kernel(backend):
+            found = F.scaled_dot_product_attention(*half, enable_gqa=True, is_causal=True)
+        with torch.nn.attention.sdpa_kernel(backends.MATH):
+            expected = F.scaled_dot_product_attention(*half, enable_gqa=True, is_causal=True)
+        close(found, expected, rtol=1e-2, atol=1e-2)
+        found, expected = (torch.autograd.grad(one.sum(), half) for one in (found, expected))
+        close(found, expected, rtol=2e-2, atol=2e-2)
+
+
+def traces():
+    net = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.ReLU(), nn.Flatten(), nn.Linear(8, 3)).eval()
+    x = torch.randn(2, 1, 4, 4)
+    expected = torch.jit.trace(net, x).inlined_graph
+    found = torch.jit.trace(net.cuda(), x.cuda())
+    assert [one.kind() for one in found.inlined_graph.nodes()] == [one.kind() for one in expected.nodes()]
+    more = torch.randn(5, 1, 4, 4, device="cuda")
+    close(found(more), net(more))  # the batch is not a constant of the trace
+
+
+def nested():
+    rows = [torch.randn(count, 4) for count in (2, 3)]
+    device = torch.nested.nested_tensor(rows, device="cuda", requires_grad=True)
+    padded = torch.nested.to_padded_tensor(device * 2, 0.0)
+    close(padded[0, :2].detach().cpu(), rows[0] * 2)
+    padded.sum().backward()
+    assert [one.tolist() for one in device.grad.unbind()] == [[[2.0] * 4] * 2, [[2.0] * 4] * 3]
 
 
 def sparse():
@@ -195,6 +278,26 @@ def _worker(rank, path):
     other = [torch.empty_like(gradient) for _ in range(2)]
     torch.distributed.all_gather(other, gradient)
     close(other[0], other[1])
+    group = torch.distributed.new_group(backend="nccl")  # it is one of gloo
+    value = torch.full((3,), rank + 1.0, device="cuda")
+    torch.distributed.all_reduce(value, group=group)
+    assert value.tolist() == [3.0, 3.0, 3.0]
+    both = torch.empty(1, 6, device="cuda")
+    torch.distributed.all_gather_into_tensor(both, value[None] * (rank + 1), group=group)
+    assert both.tolist() == [[3.0, 3.0, 3.0, 6.0, 6.0, 6.0]]
+    received = torch.empty(3, device="cuda")
+    operations = [(torch.distributed.isend, value * rank), (torch.distributed.irecv, received)]
+    operations = [torch.distributed.P2POp(call, tensor, 1 - rank, group) for call, tensor in operations]
+    for work in torch.distributed.batch_isend_irecv(operations):
+        work.wait()
+    assert received.tolist() == [3.0 * (1 - rank)] * 3
+    try:
+        with torch.distributed.distributed_c10d._coalescing_manager(group, torch.device("cuda")):
+            torch.distributed.all_reduce(value, group=group)
+    except NotImplementedError as error:
+        assert "cannot coalesce" in str(error), error
+    torch.distributed.all_reduce(value, group=group)
+    assert value[0].item() == 6.0
     torch.distributed.destroy_process_group()
 
 
@@ -206,8 +309,8 @@ def processes():
 def main():
     assert torch.cuda.is_available() and torch.cuda.device_count() >= 1
     for test in (
-        views_and_outputs, lists_and_factories, generators, graphs, streams_and_memory, cells, attention, sparse,
-        named_errors, processes,
+        views_and_outputs, lists_and_factories, numbers, generators, graphs, streams_and_memory, cells, attention,
+        fused_attention, traces, nested, sparse, named_errors, processes,
     ):
         test()
         print(test.__name__, flush=True)

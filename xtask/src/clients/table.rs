@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::PathBuf;
 
+use super::here;
 use super::junit::Results;
 use super::manifest::Client;
+use super::samples::{self, Sample};
 use crate::{Outcome, exec};
 
 const HEAD: &str = "client,version,what,tests,passed,skipped,apart,notes";
@@ -172,14 +174,15 @@ impl Table {
         for row in self.rows.values() {
             let _ = writeln!(csv, "{}", row.line());
         }
-        for (extension, text) in [("csv", csv), ("md", self.page(clients))] {
+        let page = self.page(clients, &samples::load(&here())?);
+        for (extension, text) in [("csv", csv), ("md", page)] {
             let path = path(extension);
             std::fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))?;
         }
         Ok(())
     }
 
-    fn page(&self, clients: &[Client]) -> String {
+    fn page(&self, clients: &[Client], samples: &[Sample]) -> String {
         let mut page = PAGE.to_owned();
         for client in clients {
             for row in self.of(client).filter(|row| row.what != SUITE) {
@@ -216,6 +219,7 @@ impl Table {
         }
         page.push_str("\n## Known failures\n");
         page.push_str(&known);
+        page.push_str(&samples::section(samples));
         page
     }
 
@@ -270,8 +274,9 @@ mod tests {
 
     #[test]
     fn the_page_shows_the_table() {
-        let clients = super::super::manifest::load(&exec::root().join("tests/clients")).unwrap();
-        let page = Table::load().unwrap().page(&clients);
+        let clients = super::super::manifest::load(&here()).unwrap();
+        let samples = samples::load(&here()).unwrap();
+        let page = Table::load().unwrap().page(&clients, &samples);
         if std::env::var_os("BLESS").is_some() {
             std::fs::write(path("md"), &page).unwrap();
         }

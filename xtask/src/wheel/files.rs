@@ -12,13 +12,14 @@ use crate::{Outcome, exec};
 
 /// The driver library, and the other libraries that programs under `margay run` load from the same
 /// folder.
-const LIBRARIES: [&str; 11] = [
+const LIBRARIES: [&str; 12] = [
     "libcuda.so",
     "libnvidia_ml.so",
     "libmargay_audit.so",
     "libgpuocelot.so",
     "libcupti_12.so",
     "libcupti_13.so",
+    "libmargay_nccl.so",
     "libmargay_cublas.so",
     "libcublas_12.so",
     "libcublas_13.so",

@@ -2,11 +2,13 @@
 
 use std::ffi::{CStr, CString, c_int};
 
-use margay_frontend::container::{ImageKind, calls_device_runtime, detect, join, select_ptx};
+use margay_frontend::container::{
+    ImageKind, calls_device_runtime, detect, has_link_time_code, join, select_ptx,
+};
 use margay_frontend::diagnostic::Style;
 use margay_frontend::{SourceFile, parse, resolve};
 
-use super::{Output, Theirs, code};
+use super::{Output, Theirs, code, kept};
 
 /// Values of `NVJITLINK_INPUT_*`.
 mod input {
@@ -24,11 +26,14 @@ mod input {
 
 /// The target architecture (86 means `sm_86`) of a link whose options name no architecture.
 const DEFAULT_SM: u32 = 86;
-/// The first bytes of LLVM bitcode. If an input of the kind `ANY` begins with these bytes, it is
-/// linked as LTO-IR, the code for link-time optimisation.
-const BITCODE: &[u8] = b"BC\xc0\xde";
+/// The first bytes of LTO-IR, the code for link-time optimisation: NVIDIA's container, or LLVM bitcode.
+const LTO_STARTS: [&[u8]; 2] = [b"\xed\x43\x4e\x7f", b"BC\xc0\xde"];
 /// The maximum number of errors in a PTX text that are written to the error log.
 const ERRORS_SHOWN: usize = 20;
+
+fn is_lto(bytes: &[u8]) -> bool {
+    LTO_STARTS.iter().any(|start| bytes.starts_with(start))
+}
 
 /// A link: its options, its inputs and its result.
 pub(crate) struct Link {
@@ -96,13 +101,16 @@ impl Link {
             return code::INVALID_INPUT;
         }
         match kind {
-            input::LTOIR
-                if detect(bytes) == Some(ImageKind::Text) && !bytes.starts_with(BITCODE) =>
+            input::FATBIN | input::OBJECT | input::LIBRARY | input::ANY
+                if self.lto && has_link_time_code(bytes) =>
             {
+                self.add_theirs(kind, bytes, name)
+            }
+            input::LTOIR if detect(bytes) == Some(ImageKind::Text) && !is_lto(bytes) => {
                 self.add_ptx(bytes, name)
             }
             input::LTOIR => self.add_lto(bytes, name),
-            input::ANY if bytes.starts_with(BITCODE) => self.add_lto(bytes, name),
+            input::ANY if is_lto(bytes) => self.add_lto(bytes, name),
             input::PTX if detect(bytes) != Some(ImageKind::Text) => {
                 self.complain(&format!("{}: this is not PTX text", name.to_string_lossy()));
                 code::PTX_COMPILE
@@ -126,11 +134,16 @@ impl Link {
             self.complain("link-time code (LTO-IR) needs the option -lto");
             return code::INCOMPATIBLE_OPTIONS;
         }
+        self.add_theirs(input::LTOIR, bytes, name)
+    }
+
+    /// Adds an input with LTO-IR to the link of NVIDIA's linker.
+    fn add_theirs(&mut self, kind: c_int, bytes: &[u8], name: &CStr) -> c_int {
         let Some(theirs) = self.theirs else {
             return code::INTERNAL;
         };
         self.lto_inputs += 1;
-        theirs.add(input::LTOIR, bytes, name)
+        theirs.add(kind, bytes, name)
     }
 
     fn add_ptx(&mut self, bytes: &[u8], name: &CStr) -> c_int {
@@ -174,10 +187,7 @@ impl Link {
         let mut texts = Vec::new();
         if self.lto_inputs > 0 {
             match self.link_time_code() {
-                Ok(mut ptx) => {
-                    ptx.truncate(ptx.iter().position(|&byte| byte == 0).unwrap_or(ptx.len()));
-                    texts.push(ptx);
-                }
+                Ok(ptx) => texts.push(ptx),
                 Err(code) => return code,
             }
         }
@@ -190,13 +200,36 @@ impl Link {
         code::SUCCESS
     }
 
-    /// Returns the PTX to which NVIDIA's linker translates all inputs that are LTO-IR.
+    /// Returns the PTX to which NVIDIA's linker translates all inputs that are LTO-IR. It contains the functions that the
+    /// PTX inputs call.
     fn link_time_code(&mut self) -> Result<Vec<u8>, c_int> {
         let theirs = self.theirs.ok_or(code::INTERNAL)?;
-        match theirs.complete() {
-            code::SUCCESS => theirs.output(Output::Ptx),
-            code => Err(code),
+        let mut called = kept::undefined(&self.texts);
+        if !called.is_empty() {
+            match kept::references(&called, self.sm, theirs.major_version()) {
+                Ok(code) => match theirs.add(input::LTOIR, &code, c"references") {
+                    code::SUCCESS => {}
+                    code => return Err(code),
+                },
+                Err(reason) => {
+                    let names = called.join(", ");
+                    self.complain(&format!(
+                        "PTX cannot call functions in link-time code (LTO-IR) here ({names}): {reason}"
+                    ));
+                    called.clear();
+                }
+            }
         }
+        match theirs.complete() {
+            code::SUCCESS => {}
+            code => return Err(code),
+        }
+        let mut ptx = theirs.output(Output::Ptx)?;
+        ptx.truncate(ptx.iter().position(|&byte| byte == 0).unwrap_or(ptx.len()));
+        if called.is_empty() {
+            return Ok(ptx);
+        }
+        Ok(kept::finish(&String::from_utf8_lossy(&ptx), &called).into_bytes())
     }
 
     /// Returns the output of the link that the client requests. A log that is not empty ends with a
@@ -290,7 +323,11 @@ mod tests {
     #[test]
     fn what_cannot_be_linked_is_told() {
         assert_eq!(
-            link().add(input::LTOIR, BITCODE, c"l"),
+            link().add(input::LTOIR, LTO_STARTS[0], c"l"),
+            code::INCOMPATIBLE_OPTIONS
+        );
+        assert_eq!(
+            link().add(input::ANY, LTO_STARTS[0], c"l"),
             code::INCOMPATIBLE_OPTIONS
         );
         assert_eq!(

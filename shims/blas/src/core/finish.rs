@@ -12,6 +12,9 @@ pub(crate) trait Finish<T: Accumulate>: Sync {
         true
     }
 
+    /// Tells the CPU that a tile is about to be stored.
+    fn announce(&self, _row: usize, _column: usize, _rows: usize, _columns: usize) {}
+
     /// Stores a tile. The sum of element (i, j) of the tile is `sums[i + j * stride]`.
     ///
     /// # Safety
@@ -58,6 +61,14 @@ impl<T, S> Axpby<T, S> {
 }
 
 impl<T: Element, S: Load<T> + Store<T>> Finish<T> for Axpby<T, S> {
+    fn announce(&self, row: usize, column: usize, rows: usize, columns: usize) {
+        if self.row_stride == 1 {
+            for j in 0..columns {
+                prefetch(self.at(row, column + j), rows * size_of::<S>());
+            }
+        }
+    }
+
     unsafe fn tile(
         &self,
         row: usize,
@@ -80,6 +91,19 @@ impl<T: Element, S: Load<T> + Store<T>> Finish<T> for Axpby<T, S> {
     }
 }
 
+/// Asks the CPU for some bytes.
+#[inline(always)]
+pub(crate) fn prefetch<S>(address: *const S, bytes: usize) {
+    #[cfg(target_arch = "x86_64")]
+    for offset in (0..bytes).step_by(64) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch reads nothing, whatever the address is.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast::<i8>().wrapping_add(offset)) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (address, bytes);
+}
+
 /// [`Axpby`] for the elements of one triangle of the result. Imaginary parts on the diagonal become 0 if `real_diagonal`.
 #[derive(Debug)]
 pub(crate) struct OnTriangle<T, S> {
@@ -92,6 +116,10 @@ pub(crate) struct OnTriangle<T, S> {
 }
 
 impl<T: Element, S: Load<T> + Store<T>> Finish<T> for OnTriangle<T, S> {
+    fn announce(&self, row: usize, column: usize, rows: usize, columns: usize) {
+        self.inner.announce(row, column, rows, columns);
+    }
+
     fn wants(&self, row: usize, column: usize, rows: usize, columns: usize) -> bool {
         match self.triangle {
             Triangle::Lower => row + rows > column,
@@ -197,17 +225,41 @@ struct Tile<'a, T, S> {
     part: Part,
 }
 
+impl<T: Element, S: Load<T> + Store<T>> Tile<'_, T, S> {
+    /// Stores `N` neighbouring elements of a column.
+    ///
+    /// # Safety
+    /// The result and the sums have these elements.
+    #[inline(always)]
+    unsafe fn store<const N: usize, const FUSED: bool>(&self, place: *mut S, sums: *const T) {
+        let Axpby { alpha, beta, .. } = *self.result;
+        // SAFETY: the caller's condition.
+        unsafe {
+            // Loops over arrays, so that the elements are read before any is written.
+            let mut values = sums.cast::<[T; N]>().read();
+            if beta == T::ZERO {
+                for value in &mut values {
+                    *value = alpha * *value;
+                }
+            } else {
+                let old = place.cast::<[S; N]>().read();
+                for i in 0..N {
+                    values[i] = (beta * old[i].load()).add_product::<FUSED>(alpha, values[i]);
+                }
+            }
+            for (i, value) in values.into_iter().enumerate() {
+                place.add(i).write(S::store(value));
+            }
+        }
+    }
+}
+
 impl<T: Element, S: Load<T> + Store<T>> Task for Tile<'_, T, S> {
     type Output = ();
 
     #[inline(always)]
     fn run<const FUSED: bool>(self) {
-        let Axpby {
-            row_stride,
-            alpha,
-            beta,
-            ..
-        } = *self.result;
+        let row_stride = self.result.row_stride;
         for j in 0..self.columns {
             let above = (self.column + j).saturating_sub(self.row).min(self.rows);
             let (start, end) = match self.part {
@@ -219,30 +271,25 @@ impl<T: Element, S: Load<T> + Store<T>> Task for Tile<'_, T, S> {
             // SAFETY: the sums of a column are in the tile.
             let sums = unsafe { self.sums.add(j * self.stride) };
             let column = self.result.at(self.row, self.column + j);
+            let mut i = start;
             // SAFETY: each place is an element of the result, each sum one of the tile.
             unsafe {
-                if row_stride == 1 && beta == T::ZERO {
-                    for i in start..end {
-                        column.add(i).write(S::store(alpha * sums.add(i).read()));
+                if row_stride == 1 {
+                    while i + 16 <= end {
+                        self.store::<16, FUSED>(column.add(i), sums.add(i));
+                        i += 16;
                     }
-                } else if row_stride == 1 {
-                    for i in start..end {
-                        let old = beta * column.add(i).read().load();
-                        column.add(i).write(S::store(
-                            old.add_product::<FUSED>(alpha, sums.add(i).read()),
-                        ));
+                    while i + 4 <= end {
+                        self.store::<4, FUSED>(column.add(i), sums.add(i));
+                        i += 4;
                     }
-                } else {
-                    for i in start..end {
-                        let place = column.wrapping_offset(i as isize * row_stride);
-                        let sum = sums.add(i).read();
-                        let value = if beta == T::ZERO {
-                            alpha * sum
-                        } else {
-                            (beta * place.read().load()).add_product::<FUSED>(alpha, sum)
-                        };
-                        place.write(S::store(value));
-                    }
+                }
+                while i < end {
+                    self.store::<1, FUSED>(
+                        column.wrapping_offset(i as isize * row_stride),
+                        sums.add(i),
+                    );
+                    i += 1;
                 }
             }
         }

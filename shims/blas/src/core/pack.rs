@@ -3,7 +3,8 @@
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use crate::kernels::Accumulate;
+use super::finish::prefetch;
+use crate::kernels::{Accumulate, SQUARE};
 use crate::simd::{self, Task};
 use crate::storage::Load;
 use crate::{Element, Symmetry, Triangle};
@@ -84,85 +85,209 @@ impl<T: Accumulate, S: Load<T::Item>> Source<T> for Dense<S> {
         width: usize,
         panels: *mut T::Part,
     ) {
-        let stride = depth.len().next_multiple_of(T::STEP) * T::PARTS * width;
-        for (index, first) in outer.clone().step_by(width).enumerate() {
-            // SAFETY: the caller's buffer has this panel.
-            let panel = unsafe { panels.add(index * stride) };
-            let part = self.from(first, depth.start);
-            simd::run(Pack::<T, S> {
-                source: part,
-                count: width.min(outer.end - first),
-                depth: depth.len(),
-                width,
-                panel,
-                sums: PhantomData,
-            });
-        }
+        simd::run(Pack::<T, S> {
+            source: self.from(outer.start, depth.start),
+            count: outer.len(),
+            depth: depth.len(),
+            width,
+            panels,
+            sums: PhantomData,
+        });
     }
 }
 
-/// Packs one panel.
+/// Packs some panels.
 struct Pack<T: Accumulate, S> {
     source: Dense<S>,
     count: usize,
     depth: usize,
     width: usize,
-    panel: *mut T::Part,
+    panels: *mut T::Part,
     sums: PhantomData<T>,
 }
 
+/// Values of k by which prefetches are ahead.
+const AHEAD: isize = 8;
+
 impl<T: Accumulate, S: Load<T::Item>> Pack<T, S> {
-    /// # Safety
-    /// The source has the element, the panel the place.
+    /// Distance of two panels.
     #[inline(always)]
-    unsafe fn element(&self, row: usize, k: usize) {
-        // SAFETY: the caller's conditions.
+    fn stride(&self) -> usize {
+        self.depth.next_multiple_of(T::STEP) * T::PARTS * self.width
+    }
+
+    /// Writes `N` neighbouring rows of a panel for one value of k.
+    ///
+    /// # Safety
+    /// The panel has these rows.
+    #[inline(always)]
+    unsafe fn place<const N: usize>(
+        &self,
+        panel: *mut T::Part,
+        row: usize,
+        k: usize,
+        items: [S; N],
+    ) {
+        for (index, item) in items.into_iter().enumerate() {
+            // SAFETY: the caller's condition.
+            unsafe {
+                T::place(
+                    panel,
+                    self.width,
+                    row + index,
+                    k,
+                    item.load(),
+                    self.source.conjugate,
+                )
+            };
+        }
+    }
+
+    /// Packs a panel whose rows are contiguous.
+    ///
+    /// # Safety
+    /// The source has the elements, the buffer the panel.
+    #[inline(always)]
+    unsafe fn contiguous_rows(&self, first: usize, panel: *mut T::Part) {
+        let count = self.width.min(self.count - first);
+        // SAFETY: the rows are below `count`.
         unsafe {
-            T::place(
-                self.panel,
-                self.width,
-                row,
-                k,
-                self.source.at(row, k).read().load(),
-                self.source.conjugate,
-            )
-        };
+            // The widths of kernels.
+            match count {
+                32 => self.whole_rows::<32>(first, panel),
+                16 => self.whole_rows::<16>(first, panel),
+                12 => self.whole_rows::<12>(first, panel),
+                8 => self.whole_rows::<8>(first, panel),
+                6 => self.whole_rows::<6>(first, panel),
+                4 => self.whole_rows::<4>(first, panel),
+                count => {
+                    for k in 0..self.depth {
+                        for row in 0..count {
+                            self.place(panel, row, k, [self.source.at(first + row, k).read()]);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Packs `N` contiguous rows.
+    ///
+    /// # Safety
+    /// As for [`Pack::contiguous_rows`].
+    #[inline(always)]
+    unsafe fn whole_rows<const N: usize>(&self, first: usize, panel: *mut T::Part) {
+        for k in 0..self.depth {
+            let from = self.source.at(first, k);
+            // Rows of the next values of k are in other pages, which the CPU does not expect.
+            prefetch(
+                from.wrapping_offset(AHEAD * self.source.depth_stride),
+                N * size_of::<S>(),
+            );
+            // SAFETY: the source has these rows. Pieces are at most as large as a vector: larger ones become calls of `memmove`.
+            unsafe {
+                for piece in 0..N / 8 {
+                    self.place(
+                        panel,
+                        piece * 8,
+                        k,
+                        from.add(piece * 8).cast::<[S; 8]>().read(),
+                    );
+                }
+                if N % 8 >= 4 {
+                    let row = N / 8 * 8;
+                    self.place(panel, row, k, from.add(row).cast::<[S; 4]>().read());
+                }
+                if N % 4 >= 2 {
+                    let row = N / 4 * 4;
+                    self.place(panel, row, k, from.add(row).cast::<[S; 2]>().read());
+                }
+            }
+        }
+    }
+
+    /// Packs a panel whose rows are not contiguous, in squares.
+    ///
+    /// # Safety
+    /// As for [`Pack::contiguous_rows`].
+    #[inline(always)]
+    unsafe fn squares(&self, first: usize, panel: *mut T::Part) {
+        let count = self.width.min(self.count - first);
+        let (whole_rows, whole_depth) = (count / SQUARE * SQUARE, self.depth / SQUARE * SQUARE);
+        // SAFETY: rows and values of k are within the source and the panel.
+        unsafe {
+            for row in (0..whole_rows).step_by(SQUARE) {
+                let mut from = [self.source.data; SQUARE];
+                for (r, from) in from.iter_mut().enumerate() {
+                    *from = self.source.at(first + row + r, 0);
+                }
+                if self.source.depth_stride == 1 {
+                    for k in (0..whole_depth).step_by(SQUARE) {
+                        // Loops, because a call of `map` is not always inlined.
+                        let mut square = [[T::UNIT; SQUARE]; SQUARE];
+                        for (r, items) in square.iter_mut().enumerate() {
+                            let values = from[r].add(k).cast::<[S; SQUARE]>().read();
+                            for c in 0..SQUARE {
+                                items[c] = values[c].load();
+                            }
+                        }
+                        T::place_square(panel, self.width, row, k, square, self.source.conjugate);
+                    }
+                } else {
+                    for k in 0..whole_depth {
+                        let offset = k as isize * self.source.depth_stride;
+                        let mut values = [from[0].read(); SQUARE];
+                        for (value, from) in values.iter_mut().zip(from) {
+                            *value = from.wrapping_offset(offset).read();
+                        }
+                        self.place(panel, row, k, values);
+                    }
+                }
+                for k in whole_depth..self.depth {
+                    for r in 0..SQUARE {
+                        self.place(
+                            panel,
+                            row + r,
+                            k,
+                            [self.source.at(first + row + r, k).read()],
+                        );
+                    }
+                }
+            }
+            for row in whole_rows..count {
+                for k in 0..self.depth {
+                    self.place(panel, row, k, [self.source.at(first + row, k).read()]);
+                }
+            }
+        }
     }
 }
-
-/// Values of k that are packed together if they are contiguous: a few cache lines.
-const STRIP: usize = 32;
 
 impl<T: Accumulate, S: Load<T::Item>> Task for Pack<T, S> {
     type Output = ();
 
     #[inline(always)]
     fn run<const FUSED: bool>(self) {
-        if self.count < self.width || !self.depth.is_multiple_of(T::STEP) {
-            // SAFETY: the panel consists of numbers, for which zero bytes are zeros; all of it lies in the buffer.
-            unsafe {
-                self.panel.write_bytes(
-                    0,
-                    self.depth.next_multiple_of(T::STEP) * T::PARTS * self.width,
-                )
-            };
-        }
-        // SAFETY: rows and values of k are within the source and the panel.
+        // Panels with unused rows or a step that is not complete are filled with zeros first.
+        let panels = self.count.div_ceil(self.width);
+        let complete = if self.depth.is_multiple_of(T::STEP) {
+            self.count / self.width
+        } else {
+            0
+        };
+        // SAFETY: the panels lie in the buffer and consist of numbers, for which zero bytes are zeros. The source has the elements.
         unsafe {
-            if self.source.outer_stride == 1 {
-                for k in 0..self.depth {
-                    for row in 0..self.count {
-                        self.element(row, k);
-                    }
-                }
-            } else {
-                for start in (0..self.depth).step_by(STRIP) {
-                    let end = self.depth.min(start + STRIP);
-                    for row in 0..self.count {
-                        for k in start..end {
-                            self.element(row, k);
-                        }
-                    }
+            for index in complete..panels {
+                self.panels
+                    .add(index * self.stride())
+                    .write_bytes(0, self.stride());
+            }
+            for index in 0..panels {
+                let panel = self.panels.add(index * self.stride());
+                if self.source.outer_stride == 1 {
+                    self.contiguous_rows(index * self.width, panel);
+                } else {
+                    self.squares(index * self.width, panel);
                 }
             }
         }

@@ -4,7 +4,8 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use super::finish::Sums;
-use super::{Buffer, Finish, Region, Source, product};
+use super::shared::Packing;
+use super::{Buffer, Finish, MOST, Operand, Region, Source, product, product_of};
 use crate::Stage;
 use crate::kernels::Accumulate;
 
@@ -83,9 +84,6 @@ pub(crate) trait Items<T: Accumulate>: Send + Sync + 'static {
     unsafe fn with(&self, item: usize, body: &mut dyn FnMut(Operands<'_, T>));
 }
 
-/// The largest number of rows (columns) of tasks.
-const MOST_ROWS: usize = 512;
-
 impl Grid {
     /// The division of `batch` products of an m by k and a k by n matrix.
     pub(crate) fn new<T: Accumulate>(m: usize, n: usize, k: usize, batch: usize) -> Grid {
@@ -97,11 +95,11 @@ impl Grid {
         };
         let depth = Grid::depth(m, n, k, batch, kernel.depth, work(m, n, 1));
         let even = |size: usize, width: usize| {
-            let count = size.div_ceil(MOST_ROWS).max(1);
+            let count = size.div_ceil(MOST).max(1);
             size.div_ceil(count).next_multiple_of(width).max(width)
         };
         let (mut rows, mut columns) = (even(m, mr), even(n, nr));
-        let wanted = 6 * parallelism();
+        let wanted = 4 * parallelism();
         loop {
             let tasks = m
                 .div_ceil(rows)
@@ -159,6 +157,14 @@ impl Grid {
             * operations
             / SPEED
             + 100.0;
+        let packing = if self.batch == 1 {
+            Packing::new::<T>([self.m, self.n, self.k], rows * columns)
+        } else {
+            None
+        };
+        if let Some(packing) = packing {
+            return self.packed(items, packing, cost);
+        }
         let run = move |task: usize| {
             let (item, tile) = (task / (rows * columns), task % (rows * columns));
             let region = self.region(tile % rows, tile / rows);
@@ -166,6 +172,45 @@ impl Grid {
             unsafe { items.with(item, &mut |operands| run_region(&region, &operands)) };
         };
         vec![stage_of(rows * columns * self.batch, cost, run)]
+    }
+
+    /// A stage that packs the operands, and one that multiplies.
+    fn packed<T: Accumulate>(
+        self,
+        items: Arc<impl Items<T>>,
+        packing: Packing,
+        cost: f64,
+    ) -> Vec<Stage> {
+        let rows = self.m.div_ceil(self.rows);
+        let tasks = rows * self.n.div_ceil(self.columns);
+        let (packing_tasks, packing_cost) = (packing.pack_tasks(), packing.pack_cost());
+        let packing = Arc::new(packing);
+        let (packing_of_operands, items_to_pack) = (packing.clone(), items.clone());
+        // SAFETY: as in `stages`; tasks pack disjoint panels.
+        let pack = move |task: usize| unsafe {
+            items_to_pack.with(0, &mut |operands| packing_of_operands.pack(task, &operands))
+        };
+        let multiply = move |tile: usize| {
+            let region = self.region(tile % rows, tile / rows);
+            // SAFETY: as in `stages`.
+            unsafe {
+                items.with(0, &mut |operands| {
+                    packing.multiply::<T>(|ready| match ready {
+                        Some([a, b]) if !operands.zero => {
+                            product_of(
+                                &region,
+                                Operand::Ready(a),
+                                Operand::Ready(b),
+                                operands.finish,
+                            );
+                        }
+                        _ => run_region(&region, &operands),
+                    });
+                });
+            }
+        };
+        let first = stage_of(packing_tasks, packing_cost, pack);
+        vec![first, stage_of(tasks, cost, multiply)]
     }
 
     fn region(&self, row: usize, column: usize) -> Region {

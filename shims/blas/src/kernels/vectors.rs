@@ -27,6 +27,28 @@ pub(super) trait Vector: Copy {
     /// # Safety
     /// As for `zero`; the element can be read.
     unsafe fn splat(address: *const Self::Lane) -> Self;
+    /// Asks the CPU for the elements at an address.
+    #[inline(always)]
+    fn prefetch(address: *const Self::Lane) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a prefetch reads nothing, whatever the address is.
+        unsafe {
+            std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast())
+        };
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = address;
+    }
+    /// Asks the CPU for the elements at an address, for the second level of the cache.
+    #[inline(always)]
+    fn prefetch_later(address: *const Self::Lane) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as in `prefetch`.
+        unsafe {
+            std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(address.cast())
+        };
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = address;
+    }
     /// `self + other`.
     ///
     /// # Safety
@@ -204,4 +226,39 @@ mod x86 {
         _mm256_fmadd_pd,
         _mm256_fnmadd_pd
     );
+}
+
+/// Exchanges rows and columns.
+#[inline(always)]
+pub(super) fn transpose_f32(square: [[f32; 4]; 4]) -> [[f32; 4]; 4] {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: each x86-64 CPU has these instructions. The arrays are as large as the vectors.
+    unsafe {
+        use std::arch::x86_64::*;
+        let [mut a, mut b, mut c, mut d]: [__m128; 4] = std::mem::transmute(square);
+        _MM_TRANSPOSE4_PS(&mut a, &mut b, &mut c, &mut d);
+        std::mem::transmute([a, b, c, d])
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    std::array::from_fn(|row| std::array::from_fn(|column| square[column][row]))
+}
+
+/// Exchanges rows and columns.
+#[inline(always)]
+pub(super) fn transpose_f64(square: [[f64; 4]; 4]) -> [[f64; 4]; 4] {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: as in `transpose_f32`.
+    unsafe {
+        use std::arch::x86_64::*;
+        let [[a0, a1], [b0, b1], [c0, c1], [d0, d1]]: [[__m128d; 2]; 4] =
+            std::mem::transmute(square);
+        std::mem::transmute([
+            [_mm_unpacklo_pd(a0, b0), _mm_unpacklo_pd(c0, d0)],
+            [_mm_unpackhi_pd(a0, b0), _mm_unpackhi_pd(c0, d0)],
+            [_mm_unpacklo_pd(a1, b1), _mm_unpacklo_pd(c1, d1)],
+            [_mm_unpackhi_pd(a1, b1), _mm_unpackhi_pd(c1, d1)],
+        ])
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    std::array::from_fn(|row| std::array::from_fn(|column| square[column][row]))
 }

@@ -98,6 +98,78 @@ fn gemm_equals_exact_products_in_blocks() {
     }
 }
 
+/// A product with sums that are exact: its operands are packed once, and each task reads them.
+fn large_case<T: Element>(random: &mut Random, [m, n, k]: [usize; 3]) {
+    let (operation_a, operation_b) = (random.pick(&OPERATIONS), random.pick(&OPERATIONS));
+    let order = |operation, rows, columns| match operation {
+        Operation::Transpose | Operation::Adjoint => (columns, rows),
+        Operation::None | Operation::Conjugate => (rows, columns),
+    };
+    let mut integers = |(rows, columns): (usize, usize)| -> Vec<T> {
+        (0..rows * columns)
+            .map(|_| {
+                let part = |size: usize| (size % 5) as f64 - 2.0;
+                T::from_wide(Complex::new(part(random.size()), part(random.size())))
+            })
+            .collect()
+    };
+    let (size_a, size_b) = (order(operation_a, m, k), order(operation_b, k, n));
+    let (a, b, c) = (integers(size_a), integers(size_b), integers((m, n)));
+    let got = results(&c, |c| {
+        let arguments = Gemm {
+            operation_a,
+            operation_b,
+            m,
+            n,
+            k,
+            alpha: Scalar::Value(T::ONE),
+            a: a.as_ptr(),
+            lda: size_a.0,
+            b: b.as_ptr(),
+            ldb: size_b.0,
+            beta: Scalar::Value(T::ONE),
+            c,
+            ldc: m,
+        };
+        // SAFETY: the matrices live until the plan has run.
+        let plan = unsafe { level3::gemm(arguments) };
+        assert_eq!(plan.stages.len(), 2, "a stage packs");
+        plan
+    });
+    let element = |matrix: &[T], ld: usize, operation, i: usize, j: usize| match operation {
+        Operation::None => matrix[i + j * ld],
+        Operation::Conjugate => matrix[i + j * ld].conj_if(true),
+        Operation::Transpose => matrix[j + i * ld],
+        Operation::Adjoint => matrix[j + i * ld].conj_if(true),
+    };
+    // All elements of some columns: the first and the last ones, and others.
+    for j in (0..n).step_by(17).chain(n - 3..n) {
+        for i in 0..m {
+            let mut want = c[i + j * m];
+            for term in 0..k {
+                want = want
+                    + element(&a, size_a.0, operation_a, i, term)
+                        * element(&b, size_b.0, operation_b, term, j);
+            }
+            assert!(
+                got[i + j * m] == want,
+                "{i} {j}: {operation_a:?} {operation_b:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn large_products_are_exact() {
+    let mut random = Random::new(3);
+    for size in [[331, 290, 700], [150, 1100, 163]] {
+        large_case::<f32>(&mut random, size);
+        large_case::<f64>(&mut random, size);
+        large_case::<Complex<f32>>(&mut random, size);
+        large_case::<Complex<f64>>(&mut random, size);
+    }
+}
+
 fn symm_case<T: Element>(random: &mut Random, m: usize, n: usize) {
     let (side, triangle) = (random.pick(&SIDES), random.pick(&TRIANGLES));
     let symmetry = random.pick(&[Symmetry::Symmetric, Symmetry::Hermitian]);

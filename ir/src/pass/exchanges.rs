@@ -1,0 +1,273 @@
+//! Finds accesses through which the lanes of a warp exchange values in global memory without a barrier.
+//!
+//! Valid programs have a barrier between a write of one lane and a read of another. Published programs, among them
+//! kernels of NVIDIA's libraries, instead rely on lock-step: all lanes write, and then each lane reads what its neighbour
+//! wrote. The pass [`super::sync_points`] preserves this behaviour where this module proves such an exchange.
+//!
+//! An address is a sum of values that are equal for all lanes, of the lane's number times a factor, and of a constant. Two
+//! accesses exchange values if they have the same values and the factors and constants let two different lanes use the
+//! same bytes. Unlike [`super::places`], this analysis assumes that accesses do not meet unless it proves that they do:
+//! most accesses to global memory have addresses of which little is known, and a sync point at each would be slow.
+
+mod sum;
+
+use std::cell::OnceCell;
+
+use smallvec::SmallVec;
+
+use crate::analysis::uniformity::Assumptions;
+use crate::analysis::{Cfg, Uniformity};
+use crate::entity::{Block, Inst, SecondaryMap, Value};
+use crate::function::{BlockCall, Function};
+use margay_ops::mods::StateSpace;
+use margay_ops::ops::Opcode;
+use sum::{Sum, Sums};
+
+/// The number of lanes of a warp.
+const LANES: i64 = 32;
+/// Maximum number of accesses since the last sync point that the analysis compares with later ones.
+const MOST_PLACES: usize = 16;
+/// Maximum number of nested loops through which a pointer moves.
+const MOST_LOOPS: usize = 3;
+
+/// The bytes that an access of a lane uses.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Place {
+    address: Sum,
+    bytes: i64,
+    /// Whether the access was in an earlier iteration of a loop.
+    is_earlier: bool,
+}
+
+impl Place {
+    /// Returns whether two different lanes may use the same bytes through these two accesses.
+    fn meets(&self, other: &Place) -> bool {
+        let (a, b) = (&self.address, &other.address);
+        if a == b || a.terms != b.terms || (a.lane == 0 && b.lane == 0) {
+            return false;
+        }
+        let meet = |first: i64, second: i64| {
+            let distance = b.lane * second + b.constant - a.lane * first - a.constant;
+            -other.bytes < distance && distance < self.bytes
+        };
+        let others = |first: i64| (0..LANES).filter(move |&second| second != first);
+        (0..LANES).any(|first| others(first).any(|second| meet(first, second)))
+    }
+}
+
+impl Place {
+    /// Returns the location with parameters in place of the values that an edge passes to them, each a value, a parameter
+    /// and the difference of the two. Returns `None` if none of the values is part of the address, or if one of the
+    /// others is not known behind the edge.
+    fn passed(
+        &self,
+        passed: &[(Value, Value, i64)],
+        is_known: impl Fn(Value) -> bool,
+    ) -> Option<Place> {
+        let mut address = Sum {
+            terms: SmallVec::new(),
+            ..self.address.clone()
+        };
+        let mut is_changed = false;
+        for &(value, factor) in &self.address.terms {
+            let found = passed.iter().find(|&&(from, ..)| from == value);
+            let term = match found {
+                Some(&(_, param, difference)) => {
+                    is_changed = true;
+                    Sum::value(param).plus(&Sum::constant(-difference)?)?
+                }
+                None if is_known(value) => Sum::value(value),
+                None => return None,
+            };
+            address = address.plus(&term.times(factor)?)?;
+        }
+        is_changed.then_some(Place { address, ..*self })
+    }
+}
+
+/// The accesses of a warp to global memory since the last sync point.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Exchanges {
+    /// In ascending order.
+    reads: Vec<Place>,
+    /// In ascending order.
+    writes: Vec<Place>,
+}
+
+impl Exchanges {
+    pub(super) fn add_all(&mut self, other: &Exchanges) {
+        other
+            .reads
+            .iter()
+            .for_each(|place| add(&mut self.reads, place));
+        other
+            .writes
+            .iter()
+            .for_each(|place| add(&mut self.writes, place));
+    }
+
+    pub(super) fn add(&mut self, place: &Place, sees: bool, writes: bool) {
+        if sees {
+            add(&mut self.reads, place);
+        }
+        if writes {
+            add(&mut self.writes, place);
+        }
+    }
+}
+
+fn add(places: &mut Vec<Place>, place: &Place) {
+    if places.len() < MOST_PLACES
+        && let Err(at) = places.binary_search(place)
+    {
+        places.insert(at, place.clone());
+    }
+}
+
+/// Finds the locations that accesses use, and compares them.
+pub(super) struct Finder<'a> {
+    function: &'a Function,
+    cfg: &'a Cfg,
+    sums: Sums<'a>,
+    uniformity: OnceCell<Uniformity>,
+    homes: OnceCell<SecondaryMap<Value, Option<Block>>>,
+}
+
+impl<'a> Finder<'a> {
+    pub(super) fn new(function: &'a Function, cfg: &'a Cfg) -> Finder<'a> {
+        Finder {
+            function,
+            cfg,
+            sums: Sums::new(function, cfg),
+            uniformity: OnceCell::new(),
+            homes: OnceCell::new(),
+        }
+    }
+
+    /// Returns the location of an access to global memory, or through a generic address; `None` for other instructions
+    /// and for addresses of which nothing is known.
+    pub(super) fn place(&self, inst: Inst) -> Option<Place> {
+        let data = &self.function.dfg.insts[inst];
+        let is_global = matches!(data.mods.space(), StateSpace::Global | StateSpace::None);
+        if !is_global || !matches!(data.opcode, Opcode::Ld | Opcode::St) {
+            return None;
+        }
+        let element = data.ty.bits().div_ceil(8).next_power_of_two();
+        Some(Place {
+            address: self.sums.of(*self.function.dfg.args(inst).first()?)?,
+            bytes: i64::from(element * data.mods.vec().max(1)),
+            is_earlier: false,
+        })
+    }
+
+    /// Returns whether an access exchanges values with one of the accesses before it.
+    pub(super) fn exchanges(
+        &self,
+        before: &Exchanges,
+        place: &Place,
+        sees: bool,
+        writes: bool,
+    ) -> bool {
+        let meets = |places: &[Place]| places.iter().any(|one| one.meets(place));
+        (sees && meets(&before.writes) || writes && meets(&before.reads))
+            && self.is_uniform(&place.address, MOST_LOOPS)
+    }
+
+    /// Returns whether the values of a sum are equal for all lanes of a warp.
+    fn is_uniform(&self, sum: &Sum, steps: usize) -> bool {
+        let is_uniform = |value| {
+            if self.sums.is_thread_number(value) {
+                return true;
+            }
+            match (self.sums.starts(value), steps.checked_sub(1)) {
+                // The term stands for the part of the value that does not depend on the lane.
+                (Some(starts), Some(steps)) => {
+                    starts.iter().all(|start| self.is_uniform(start, steps))
+                }
+                (Some(_), None) => false,
+                (None, _) => self.uniformity().class(value).is_uniform(),
+            }
+        };
+        sum.terms.iter().all(|&(value, _)| is_uniform(value))
+    }
+
+    fn uniformity(&self) -> &Uniformity {
+        let new = || Uniformity::new(self.function, Assumptions::of(self.function));
+        self.uniformity.get_or_init(new)
+    }
+
+    /// Returns the accesses at the end of an edge, as seen from its target: a value that the edge passes to a block
+    /// parameter is that parameter. `last` contains the accesses at the end of the source.
+    pub(super) fn along(&self, from: Block, call: &BlockCall, last: &Exchanges) -> Exchanges {
+        if last.reads.is_empty() && last.writes.is_empty() {
+            return Exchanges::default();
+        }
+        let is_back = self.cfg.number(from) >= self.cfg.number(call.block);
+        let passed = self.passed(call);
+        let mut seen = Exchanges::default();
+        for (places, seen) in [
+            (&last.reads, &mut seen.reads),
+            (&last.writes, &mut seen.writes),
+        ] {
+            for place in places {
+                if !is_back {
+                    add(seen, place);
+                }
+                let is_known = |value| !is_back || self.is_before(value, call.block);
+                let allowed = !(is_back && place.is_earlier);
+                if let Some(place) = place.passed(&passed, is_known).filter(|_| allowed) {
+                    let is_earlier = is_back || place.is_earlier;
+                    add(
+                        seen,
+                        &Place {
+                            is_earlier,
+                            ..place
+                        },
+                    );
+                }
+            }
+        }
+        seen
+    }
+
+    /// Returns the values that an edge passes to parameters: each element is a value, the parameter, and the difference
+    /// of the parameter and the value.
+    fn passed(&self, call: &BlockCall) -> SmallVec<[(Value, Value, i64); 4]> {
+        let mut passed = SmallVec::new();
+        let params = &self.function.dfg.blocks[call.block].params;
+        for (&param, &arg) in params.iter().zip(&call.args) {
+            let (Some(sum), Some(own)) = (self.sums.of(arg), self.sums.of(param)) else {
+                continue;
+            };
+            if let [(value, 1)] = sum.terms[..]
+                && sum.lane == own.lane
+            {
+                passed.push((value, param, sum.constant));
+            }
+        }
+        passed
+    }
+
+    /// Returns whether a value is defined before the loop with the header `header`, so that all iterations see the same
+    /// value.
+    fn is_before(&self, value: Value, header: Block) -> bool {
+        let home = self.homes.get_or_init(|| homes(self.function))[value];
+        home.is_some_and(|home| self.cfg.number(home) < self.cfg.number(header))
+    }
+}
+
+/// Returns the block that defines each value.
+fn homes(function: &Function) -> SecondaryMap<Value, Option<Block>> {
+    let mut homes = SecondaryMap::default();
+    for &block in function.blocks() {
+        for &param in &function.dfg.blocks[block].params {
+            homes[param] = Some(block);
+        }
+        for &inst in function.insts(block) {
+            for &result in function.dfg.results(inst) {
+                homes[result] = Some(block);
+            }
+        }
+    }
+    homes
+}
