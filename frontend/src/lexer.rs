@@ -200,6 +200,13 @@ impl<'s> Lexer<'s> {
         }
     }
 
+    /// Creates a lexer at the byte offset `start` of `text`, which must be a boundary of a character.
+    pub(crate) fn starting_at(text: &'s str, start: usize) -> Self {
+        let mut tokens = Token::lexer(text);
+        tokens.bump(start);
+        Lexer { tokens }
+    }
+
     /// Moves the lexer to the end of the text. Every token that it returns afterwards is
     /// [`Token::End`], with the position of the end.
     pub fn skip_to_end(&mut self) {

@@ -3,6 +3,7 @@
 
 use std::io::Read;
 use std::path::Path;
+use std::sync::Arc;
 
 use margay_frontend::resolve::resolve;
 use margay_frontend::{LazyModule, SourceFile, lower, parse};
@@ -139,6 +140,115 @@ fn printed(module: &Module, id: FuncId) -> String {
     text
 }
 
+/// Returns the names and the owners of a module's variables.
+fn symbols(module: &Module) -> Vec<(&str, Option<FuncId>)> {
+    let symbols = module.symbols.values();
+    symbols.map(|s| (s.name.as_str(), s.owner)).collect()
+}
+
+fn outline(text: &str) -> LazyModule {
+    let source = Arc::new(SourceFile::new("lazy.ptx", text));
+    let (module, warnings) = LazyModule::outline(source).expect("the heads are right");
+    assert!(warnings.is_empty(), "{warnings:?}");
+    module
+}
+
+/// Function bodies in which it is difficult to find the end or the variables of the module.
+const DIFFICULT: &str = r#"
+.visible .entry braces(.param .u64 p) {
+    // } not the end
+    /* } { " */ .reg .b32 %r<4>; .reg .b64 %d;
+    .pragma "nounroll }";
+    { .shared .align 16 .b8 s1[32]; { .reg .b32 t; mov.b32 t, s1; } }
+    mov.b64 {%r1, %r2}, %d;
+    mov.b64 %d, {%r1, %r2};
+    L: .shared .v2 .b32 s2[4], s3;
+    mov.b32 %r0, s2; mov.b32 %r1, s3;
+    ret;
+}
+.func first() {.global .b32 g[2] = {1, 2}; .reg .b64 r; mov.b64 r, g; ret;}
+.entry second() { .const .b32 c = 7; .reg .b32 r; ld.const.b32 r, [c]; call first; ret; }
+.entry third() { .align 8 .shared .b32 s1; .reg .b32 r; mov.b32 r, s1; ret; }
+.entry fourth() { .local .align 4 .b8 l[4]; .reg .b64 r; .reg .b32 n; ld.global.b32 n, [r]; mov.b64 r, l; ret; } // }
+.entry fifth() { ret; }
+"#;
+
+#[test]
+fn a_body_that_was_skipped_has_the_same_statements() {
+    let text = format!("{HEADER}{DIFFICULT}");
+    let parsed = parse(SourceFile::new("lazy.ptx", text.as_str()));
+    let whole = lower(&parsed, &resolve(&parsed)).expect("lowers");
+    let ids: Vec<FuncId> = whole.functions.keys().collect();
+    assert_eq!(ids.len(), 6);
+    for order in [ids.clone(), ids.iter().rev().copied().collect()] {
+        let mut outline = outline(&text);
+        let names: Vec<&str> = outline
+            .module()
+            .symbols
+            .values()
+            .map(|s| &*s.name)
+            .collect();
+        assert_eq!(names, ["s1", "s2", "s3", "g", "c", "s1"]);
+        let contents = outline.take_contents();
+        let contents: Vec<&[u8]> = contents.values().map(|s| &*s.init).collect();
+        assert_eq!(
+            contents[3..5],
+            [&[1, 0, 0, 0, 2, 0, 0, 0][..], &[7, 0, 0, 0]]
+        );
+        for id in order {
+            outline.lower(id).expect("lowers");
+        }
+        for &id in &ids {
+            assert_eq!(printed(outline.module(), id), printed(&whole, id));
+        }
+        assert_eq!(symbols(outline.module()), symbols(&whole));
+        assert!(outline.is_whole());
+    }
+}
+
+#[test]
+fn an_error_in_a_body_that_was_skipped_is_reported_when_the_function_is_used() {
+    let text = format!(
+        "{HEADER}.entry good() {{ ret; }}
+.entry unknown() {{ mov.b32 r, 1; ret; }}
+.entry early() {{ call late; ret; }}
+.func late() {{ ret; }}
+.entry syntax() {{ add.u32 ,; }}
+.entry calls() {{ call late; ret; }}
+"
+    );
+    let mut outline = outline(&text);
+    let id = |name: &str| outline.module().by_name[name];
+    let [good, unknown, early, syntax, calls] =
+        ["good", "unknown", "early", "syntax", "calls"].map(id);
+    assert_eq!(outline.lower(good), Ok(true));
+    let mut message = |id| {
+        let errors = outline.lower(id).expect_err("an error");
+        errors[0].summary(outline.source())
+    };
+    for _ in 0..2 {
+        assert_eq!(
+            message(unknown),
+            "lazy.ptx:5:28: error[E0100]: `r` is not declared"
+        );
+        assert!(message(early).contains("`late` is not declared"));
+        assert!(message(syntax).starts_with("lazy.ptx:8:27: error[E0001]"));
+    }
+    assert_eq!(outline.lower(calls), Ok(true));
+    assert!(bodies(outline.module()).contains(&"late"));
+}
+
+#[test]
+fn a_body_without_an_end_is_an_error_of_the_text() {
+    for body in ["{ ret;", "{ ret; /* }", "{ .pragma \"x; }", "{ } }"] {
+        let text = format!("{HEADER}.entry k() {body}\n");
+        let source = Arc::new(SourceFile::new("lazy.ptx", text.as_str()));
+        let errors = LazyModule::outline(source).expect_err(body);
+        let parsed = parse(SourceFile::new("lazy.ptx", text.as_str()));
+        assert_eq!(errors[0].message, parsed.diagnostics[0].message, "{body}");
+    }
+}
+
 /// Checks that the IR of the functions does not depend on the order in which the functions are
 /// lowered.
 #[test]
@@ -149,16 +259,18 @@ fn any_order_gives_the_same_bodies() {
         let text = text_of(&entry.unwrap().path());
         let parsed = parse(SourceFile::new("lazy.ptx", text.as_str()));
         let whole = lower(&parsed, &resolve(&parsed)).expect("lowers");
-        let mut lazy = lazy(&text);
         let ids: Vec<FuncId> = whole.functions.keys().collect();
-        for &id in ids.iter().rev() {
-            lazy.lower(id).expect("lowers");
+        for mut lazy in [lazy(&text), outline(&text)] {
+            for &id in ids.iter().rev() {
+                lazy.lower(id).expect("lowers");
+            }
+            for &id in &ids {
+                assert_eq!(printed(lazy.module(), id), printed(&whole, id));
+                compared += usize::from(whole.functions[id].has_body());
+            }
+            assert!(lazy.is_whole());
+            assert_eq!(symbols(lazy.module()), symbols(&whole));
         }
-        for id in ids {
-            assert_eq!(printed(lazy.module(), id), printed(&whole, id));
-            compared += usize::from(whole.functions[id].has_body());
-        }
-        assert!(lazy.is_whole());
     }
     assert!(compared > 100, "{compared} functions");
 }

@@ -107,9 +107,9 @@ pub struct NativeContext {
     pub warps: u32,
     /// Value of `%nwarpid`.
     pub sm_warps: u32,
-    /// A resume point; only the CTA form of a kernel with sync points uses this field. The caller
-    /// sets it to the resume point at which the function begins. When the function returns
-    /// `GENERAL`, the field contains the resume point at which the current phase of the CTA began.
+    /// A resume point; only the CTA form of a kernel with sync points and the joint warp form use this field. The
+    /// caller sets it to the resume point at which the function begins. When the CTA form returns `GENERAL`, the field
+    /// contains the resume point at which the current phase of the CTA began.
     pub phase: u32,
     /// When the function returns [`status::GENERAL`], the number of warps that have run in the
     /// current phase, including the warp that caused the return.

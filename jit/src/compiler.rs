@@ -51,6 +51,8 @@ use crate::verifiers::Verifiers;
 pub(crate) enum Form {
     /// The warp form of the region with this index.
     Region(u32),
+    /// The joint warp form: all regions in one function.
+    Joint,
     /// The CTA form of a kernel without sync points: specialisation, and lanes per chunk.
     Cta(Specialisation, u32),
     /// The CTA form of a kernel with sync points: specialisation, and lanes per chunk.
@@ -93,6 +95,7 @@ pub struct CompiledKernel {
     /// Chunk widths, computed when a compiler first needs them. A kernel must therefore be used with only one compiler.
     widths: OnceLock<Widths>,
     warp: Vec<OnceLock<Result<CompiledFunction, CompileError>>>,
+    joint: OnceLock<Result<CompiledFunction, CompileError>>,
     phases: [OnceLock<Result<CompiledFunction, CompileError>>; Specialisation::COUNT],
     cta: [OnceLock<Result<CompiledFunction, CompileError>>; Specialisation::COUNT],
 }
@@ -196,6 +199,7 @@ impl CompiledKernel {
             content: OnceLock::new(),
             widths: OnceLock::new(),
             warp,
+            joint: OnceLock::new(),
             phases: Default::default(),
             cta: Default::default(),
         })
@@ -305,6 +309,32 @@ impl CompiledKernel {
         made.as_ref().map_err(Clone::clone)
     }
 
+    /// Returns the joint warp form, which contains the code of all regions once and is compiled at the first call.
+    /// Before a call of this code, the caller stores the number of the resume point in the field `phase` of the context.
+    ///
+    /// # Errors
+    /// Returns [`CompileError::Budget`] if the code would take too long to compile.
+    pub fn joint(&self, compiler: &Compiler) -> Result<&CompiledFunction, CompileError> {
+        let make = || {
+            let blocks = self.function.blocks().iter();
+            let insts = blocks.map(|&block| self.function.insts(block).len());
+            let insts: usize = insts.sum();
+            if self.regions.resume_points.len() > MAX_REGIONS || insts > MAX_JOINT {
+                return Err(CompileError::Budget(format!(
+                    "more than {MAX_REGIONS} synchronisation points, or more than {MAX_JOINT} instructions"
+                )));
+            }
+            self.fallbacks.note(Fallback::JointRegions);
+            compiler.function((warp_form::signature(), false), self, |b, descs| {
+                warp_form::emit_joint(self.parts(compiler, b, descs, Some(&self.regions)))
+            })
+        };
+        let made = self
+            .joint
+            .get_or_init(|| compiler.cached(self, Form::Joint, make));
+        made.as_ref().map_err(Clone::clone)
+    }
+
     /// Returns the CTA form of a kernel without sync points, which is compiled at the first call.
     pub fn cta(
         &self,
@@ -335,6 +365,9 @@ impl CompiledKernel {
         specialisation: Specialisation,
     ) -> Result<&CompiledFunction, CompileError> {
         let make = |sides: Option<&Sides>| {
+            if compiler.joint {
+                return Err(CompileError::Budget("only the joint form".into()));
+            }
             if sides.is_none() && self.size_in_regions(MAX_PHASES) > MAX_PHASES {
                 self.fallbacks.note(Fallback::NoPhases);
                 return Err(CompileError::Budget(format!(
@@ -485,10 +518,14 @@ impl CompiledKernel {
     /// of regions and the number of instructions that [`CompiledKernel::size_in_regions`] counts.
     ///
     /// # Errors
-    /// Returns [`CompileError::Budget`] if compiling the regions would take too long.
-    pub fn check_regions(&self) -> Result<(), CompileError> {
+    /// Returns [`CompileError::Budget`] if compiling the regions would take too long. The joint form then contains
+    /// them ([`CompiledKernel::joint`]).
+    pub fn check_regions(&self, compiler: &Compiler) -> Result<(), CompileError> {
         let resume_points = self.regions.resume_points.len();
-        if resume_points > MAX_REGIONS || self.size_in_regions(MAX_IN_REGIONS) > MAX_IN_REGIONS {
+        if compiler.joint
+            || resume_points > MAX_REGIONS
+            || self.size_in_regions(MAX_IN_REGIONS) > MAX_IN_REGIONS
+        {
             return Err(CompileError::Budget(format!(
                 "more than {MAX_REGIONS} synchronisation points, or {MAX_IN_REGIONS} instructions after them"
             )));
@@ -553,7 +590,8 @@ impl CompiledKernel {
 
     /// Returns the native functions that have been compiled so far.
     pub fn compiled(&self) -> impl Iterator<Item = &CompiledFunction> {
-        let warp = self.warp.iter().filter_map(|cell| cell.get());
+        let warp = self.warp.iter().chain([&self.joint]);
+        let warp = warp.filter_map(|cell| cell.get());
         let whole = self.cta.iter().chain(&self.phases);
         warp.chain(whole.filter_map(|cell| cell.get()))
             .filter_map(|made| made.as_ref().ok())
@@ -593,6 +631,8 @@ const MAX_PHASES: usize = 30_000;
 /// instructions that [`CompiledKernel::size_in_regions`] counts.
 const MAX_REGIONS: usize = 4_000;
 const MAX_IN_REGIONS: usize = 100_000;
+/// Maximum number of instructions of a kernel whose regions are compiled as one function of the joint warp form.
+const MAX_JOINT: usize = 150_000;
 
 /// Compiles native code for the machine that this process runs on. Several threads may share a compiler.
 pub struct Compiler {
@@ -613,6 +653,8 @@ pub struct Compiler {
     verifiers: OnceLock<Result<Verifiers, CompileError>>,
     /// Lanes per chunk of all kernels; `None` to choose for each kernel.
     width: Option<u32>,
+    /// Whether every kernel with sync points runs in the joint warp form.
+    joint: bool,
     /// Disk cache of code that earlier processes compiled.
     pub(crate) cache: Option<DiskCache>,
 }
@@ -756,6 +798,7 @@ impl Compiler {
             isolated: true,
             verifiers: OnceLock::new(),
             width: None,
+            joint: false,
             cache: None,
         })
     }
@@ -764,6 +807,11 @@ impl Compiler {
     pub fn with_width(self, width: Option<u32>) -> Compiler {
         let width = width.filter(|width| [1, 4, 8, 16, 32].contains(width));
         Compiler { width, ..self }
+    }
+
+    /// Sets whether every kernel with sync points runs in the joint warp form (for tests).
+    pub fn with_joint(self, joint: bool) -> Compiler {
+        Compiler { joint, ..self }
     }
 
     /// Sets whether generated code tests that accesses stay in the kernel's memory.

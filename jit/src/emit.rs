@@ -1,7 +1,7 @@
 //! Emission of one native function.
 //!
 //! [`Lane`] translates IR instructions for one lane, [`slice`](mod@slice) for a chunk of lanes. The modules
-//! `warp_form`, `cta_form`, `phases` and `device` emit the function and the loops around the translated instructions,
+//! `warp_form` (with `joint`), `cta_form`, `phases` and `device` emit the function and the loops around the translated instructions,
 //! each for one form of native code.
 
 pub(crate) mod aligned;
@@ -11,6 +11,7 @@ pub(crate) mod count;
 pub(crate) mod cta_form;
 pub(crate) mod device;
 pub(crate) mod fast;
+pub(crate) mod joint;
 pub(crate) mod lane;
 pub(crate) mod memory;
 pub(crate) mod observe;

@@ -43,6 +43,7 @@ fallbacks! {
     CallsKept "calls-kept" "Functions that would be inlined in a smaller kernel are called.";
     DeviceCall "device-call" "A function is called for one thread at a time.";
     NoPhases "no-phases" "Each region between synchronisation points is a separate native function, because one for all would be too large.";
+    JointRegions "joint-regions" "All regions between synchronisation points are one native function that keeps their common values in memory, because separate functions would be too large.";
     QuickRegisters "quick-registers" "A large native function is compiled with the fast register allocator; its code spills more.";
     SingleBlocks "single-blocks" "Lanes run one by one: the function has too many blocks or branch targets.";
     SingleWide "single-wide" "Lanes run one by one: the function has 128-bit values.";

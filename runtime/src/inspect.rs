@@ -316,7 +316,11 @@ impl Inspection {
         } else if !kernel.has_sync_points() {
             kernel.cta(compiler, specialisation)
         } else {
-            kernel.phases(compiler, specialisation)
+            let phases = kernel.phases(compiler, specialisation);
+            phases.or_else(|_| match kernel.check_regions(compiler) {
+                Ok(()) => kernel.region(compiler, SyncPoint::START),
+                Err(_) => kernel.joint(compiler),
+            })
         };
         // Writing to a string does not fail.
         let _ = writeln!(text, "lanes per chunk: {}", widths.wide);

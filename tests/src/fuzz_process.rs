@@ -82,6 +82,7 @@ const VARIABLES: &[&str] = &[
     "MARGAY_DUMP",
     "MARGAY_ENGINE",
     "MARGAY_ISOLATE",
+    "MARGAY_JOINT",
     "MARGAY_LANES",
     "MARGAY_LOG",
     "MARGAY_MEMORY",

@@ -163,13 +163,25 @@ pub struct Function {
     pub attributes: List<Attribute>,
     /// The directives between head and body, such as performance directives.
     pub directives: List<Directive>,
-    /// The statements of the body, or `None` for a declaration without a body.
+    /// The statements of the body, or `None` for a declaration without a body. The list is empty if the body has not
+    /// been parsed yet.
     pub body: Option<List<Statement>>,
+    /// The body, if it has not been parsed yet.
+    pub unread: Option<Unread>,
     /// The source range of the function's head. It begins at the linking directive, or at `.entry`
     /// or `.func` if there is none.
     pub span: Span,
     /// The source range of the head and the body. It is equal to `span` if there is no body.
     pub whole: Span,
+}
+
+/// A function body that has not been parsed yet.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Unread {
+    /// The source range of the body, with its braces.
+    pub span: Span,
+    /// The variables in the body that exist as long as the module, in their order.
+    pub variables: List<Variable>,
 }
 
 /// A directive between a function's head and its body, or at the end of a prototype.

@@ -31,7 +31,7 @@ pub use debug::{
 };
 pub use declaration::{
     Alias, Attribute, Dimension, Directive, DirectiveKind, Function, FunctionKind, Initializer,
-    InitializerKind, Linkage, Pointer, Property, PropertyValue, Variable,
+    InitializerKind, Linkage, Pointer, Property, PropertyValue, Unread, Variable,
 };
 pub use names::{Ident, Name, Names};
 pub use print::tree;

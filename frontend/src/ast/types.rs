@@ -142,6 +142,14 @@ impl StateSpace {
     pub fn word(self) -> &'static str {
         Self::ALL[self as usize].1
     }
+
+    /// Whether each thread or each call has its own instance of a variable in this state space.
+    pub fn is_of_thread(self) -> bool {
+        matches!(
+            self,
+            StateSpace::Reg | StateSpace::Param | StateSpace::Local
+        )
+    }
 }
 
 impl fmt::Display for StateSpace {

@@ -82,6 +82,8 @@ pub struct Selection<'a> {
     /// decompressed. This PTX is large and is needed only if the other texts use a symbol that it
     /// defines.
     pub device_runtime: Option<Entry<'a>>,
+    /// Whether the texts are entries of containers, which compilers write after they have checked the texts.
+    pub in_containers: bool,
 }
 
 /// Selects and decompresses the PTX of each image, for a device with the compute capability
@@ -134,6 +136,7 @@ fn add<'a>(
         return Ok(());
     }
     let entry = choose(container, capability)?;
+    selection.in_containers = true;
     if one_of_many && selection.device_runtime.is_none() && is_device_runtime(entry) {
         selection.device_runtime = Some(entry.clone());
     } else {

@@ -17,7 +17,9 @@ use rustc_hash::FxHashSet;
 
 use super::begin;
 use super::module::{ModuleLowering, ModuleState};
-use crate::resolve::Resolution;
+use crate::ast::{self, Id, List};
+use crate::parser::{self, read_bodies};
+use crate::resolve::{Resolution, resolve, resolve_bodies};
 use crate::{Diagnostic, Parsed, SourceFile};
 
 /// A module whose functions are lowered one by one when they are needed.
@@ -30,7 +32,13 @@ pub struct LazyModule {
     done: usize,
     /// The index of the first function that has not been considered for lowering before its use.
     ahead: usize,
+    /// How many further calls of [`LazyModule::lower`] lower only the requested functions.
+    exact: u32,
 }
+
+/// The number of calls of [`LazyModule::lower`] that lower only the requested functions, if function bodies are parsed
+/// when they are needed. Most programs launch fewer kernels of such a module.
+const EXACT: u32 = 8;
 
 impl LazyModule {
     /// Creates a module in which no function body is lowered yet.
@@ -49,7 +57,38 @@ impl LazyModule {
             state,
             done: 0,
             ahead: 0,
+            exact: 0,
         })
+    }
+
+    /// Creates a module from a text whose function bodies are parsed and checked when they are needed. An error in a
+    /// body is therefore an error of [`LazyModule::lower`]. Also returns the warnings outside the bodies.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors outside function bodies, and the errors in bodies that have to be parsed at once.
+    pub fn outline(
+        source: Arc<SourceFile>,
+    ) -> Result<(LazyModule, Vec<Diagnostic>), Vec<Diagnostic>> {
+        let mut parsed = parser::outline(source);
+        let mut diagnostics = std::mem::take(&mut parsed.diagnostics);
+        if diagnostics.iter().any(Diagnostic::is_error) {
+            return Err(diagnostics);
+        }
+        let mut resolution = resolve(&parsed);
+        diagnostics.append(&mut resolution.diagnostics);
+        if diagnostics.iter().any(Diagnostic::is_error) {
+            return Err(diagnostics);
+        }
+        let mut module = LazyModule::new(parsed, resolution)?;
+        module.exact = EXACT;
+        Ok((module, diagnostics))
+    }
+
+    /// Whether the module uses 32-bit addresses ([`Resolution::is_narrow`]). If function bodies are parsed when they
+    /// are needed, the result covers the bodies that have been parsed so far.
+    pub fn is_narrow(&self) -> bool {
+        self.resolution.is_narrow()
     }
 
     /// Enables the emission of an op `observe.event` for each lowered instruction, and returns the
@@ -129,7 +168,9 @@ impl LazyModule {
     /// Lowers a function and all functions that it may call, directly or indirectly. Returns whether this call lowered
     /// any body.
     ///
-    /// If this call lowered a body, it also lowers other functions before they are used, in the
+    /// Parses the bodies first if the module was created by [`LazyModule::outline`].
+    ///
+    /// If this call lowered a body, it usually also lowers other functions before they are used, in the
     /// order of the module, until the total length of the PTX text of all lowered functions has
     /// about doubled. Therefore, if a program uses all functions of a module one after another,
     /// only a few calls of this function lower anything.
@@ -140,69 +181,134 @@ impl LazyModule {
     /// function that it may call. Returns the errors of this function. Functions that were lowered
     /// before the error keep their bodies.
     pub fn lower(&mut self, function: FuncId) -> Result<bool, Vec<Diagnostic>> {
-        let state = std::mem::take(&mut self.state);
-        let mut lowering = ModuleLowering::resume(&self.parsed, &self.resolution, state);
-        let asked = lower_reachable(&mut lowering, function);
-        let functions = lowering.module.functions.len();
+        let asked = self.lower_reachable(function);
+        let functions = self.state.module.functions.len();
         let mut bytes = asked.as_ref().copied().unwrap_or(0);
         let enough = match bytes {
             0 => 0,
+            _ if self.exact > 0 => {
+                self.exact -= 1;
+                0
+            }
             bytes => self.done + bytes,
         };
-        while bytes < enough && self.ahead < functions {
-            // An error in this function is ignored here. It is reported when the function is requested.
-            bytes += define(&mut lowering, FuncId(self.ahead as u32)).unwrap_or(0);
+        let mut ahead = Vec::new();
+        let mut expected = bytes;
+        while expected < enough && self.ahead < functions {
+            let id = FuncId(self.ahead as u32);
+            if !self.state.module.functions[id].has_body() {
+                expected += self.text_bytes(id);
+                ahead.push(id);
+            }
             self.ahead += 1;
         }
-        self.state = lowering.state;
+        // Errors in these functions are ignored here. They are reported when the functions are requested.
+        if self.read(&ahead).is_ok() {
+            for id in ahead {
+                bytes += self.define(id).unwrap_or(0);
+            }
+        }
         self.done += bytes;
         asked.map(|bytes| bytes > 0)
     }
-}
 
-/// Lowers a function and all functions that it may call. Returns the total length in bytes of the PTX text of the
-/// functions that this call lowered.
-fn lower_reachable(
-    lowering: &mut ModuleLowering<'_>,
-    function: FuncId,
-) -> Result<usize, Vec<Diagnostic>> {
-    let mut seen = FxHashSet::from_iter([function]);
-    let mut work = vec![function];
-    let mut bytes = 0;
-    let mut through_handles = false;
-    while let Some(id) = work.pop() {
-        bytes += define(lowering, id)?;
-        let (mut found, has_indirect) = callees(lowering, id);
-        if has_indirect && !through_handles {
-            through_handles = true;
-            // An indirect call may call any function that is not a kernel.
-            let callable = lowering
-                .module
-                .functions
-                .iter()
-                .filter(|(id, callee)| callee.kernel.is_none() && lowering.is_defined(*id));
-            found.extend(callable.map(|(id, _)| id));
+    /// Lowers a function and all functions that it may call. Returns the total length in bytes of the PTX text of the
+    /// functions that this call lowered.
+    fn lower_reachable(&mut self, function: FuncId) -> Result<usize, Vec<Diagnostic>> {
+        let mut seen = FxHashSet::from_iter([function]);
+        let mut work = vec![function];
+        let mut bytes = 0;
+        let mut through_handles = false;
+        while !work.is_empty() {
+            self.read(&work)?;
+            let mut found = Vec::new();
+            for id in std::mem::take(&mut work) {
+                bytes += self.define(id)?;
+                let (mut called, has_indirect) = callees(&self.state.module, id);
+                if has_indirect && !through_handles {
+                    through_handles = true;
+                    // An indirect call may call any function that is not a kernel.
+                    let functions = self.state.module.functions.iter();
+                    let callable = functions
+                        .filter(|(id, callee)| callee.kernel.is_none() && self.is_defined(*id));
+                    called.extend(callable.map(|(id, _)| id));
+                }
+                found.append(&mut called);
+            }
+            work.extend(found.into_iter().filter(|&callee| seen.insert(callee)));
         }
-        work.extend(found.into_iter().filter(|&callee| seen.insert(callee)));
+        Ok(bytes)
     }
-    Ok(bytes)
-}
 
-/// Lowers a function if it has a body that is not lowered yet. Returns the length in bytes of the function's PTX text,
-/// or 0 if this call did not lower the function.
-fn define(lowering: &mut ModuleLowering<'_>, id: FuncId) -> Result<usize, Vec<Diagnostic>> {
-    if lowering.module.functions[id].has_body() || !lowering.is_defined(id) {
-        return Ok(0);
+    /// Lowers a function if it has a body that is not lowered yet. Returns the length in bytes of the function's PTX
+    /// text, or 0 if this call did not lower the function. The body has been read.
+    fn define(&mut self, id: FuncId) -> Result<usize, Vec<Diagnostic>> {
+        if self.state.module.functions[id].has_body() || !self.is_defined(id) {
+            return Ok(0);
+        }
+        let state = std::mem::take(&mut self.state);
+        let mut lowering = ModuleLowering::resume(&self.parsed, &self.resolution, state);
+        let defined = lowering.define(id);
+        self.state = lowering.state;
+        defined?;
+        Ok(self.text_bytes(id))
     }
-    lowering.define(id)?;
-    let head = lowering.heads.get(&lowering.target_of(id));
-    Ok(head.map_or(0, |&head| lowering.ast[head].whole.len() as usize))
+
+    /// Returns the length in bytes of a function's PTX text.
+    fn text_bytes(&self, id: FuncId) -> usize {
+        let head = self.state.heads.get(&self.state.target_of(id));
+        head.map_or(0, |&head| self.parsed.module[head].whole.len() as usize)
+    }
+
+    /// Parses and resolves the bodies of the functions that have not been parsed.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors in these bodies. The bodies then count as not parsed.
+    fn read(&mut self, functions: &[FuncId]) -> Result<(), Vec<Diagnostic>> {
+        let heads = functions.iter().filter_map(|&id| {
+            let head = *self.state.heads.get(&self.state.target_of(id))?;
+            Some((head, self.parsed.module[head].unread?))
+        });
+        let mut unread: Vec<(Id<ast::Function>, ast::Unread)> = heads.collect();
+        // A function and its alias have the same body.
+        unread.sort_by_key(|(head, _)| head.index());
+        unread.dedup_by_key(|(head, _)| head.index());
+        if unread.is_empty() {
+            return Ok(());
+        }
+        let mut problems = read_bodies(&mut self.parsed, &unread);
+        if !problems.iter().any(Diagnostic::is_error) {
+            let heads: Vec<Id<ast::Function>> = unread.iter().map(|&(head, _)| head).collect();
+            problems = resolve_bodies(&self.parsed, &mut self.resolution, &heads);
+        }
+        let failed = problems.iter().any(Diagnostic::is_error);
+        for (head, body) in unread {
+            let function = &mut self.parsed.module.arena[head];
+            if failed {
+                function.body = Some(List::EMPTY);
+                continue;
+            }
+            function.unread = None;
+            let parsed = function.body.unwrap_or_default();
+            let again = parser::variables_of_module(&self.parsed.module, parsed);
+            for (id, known) in again.into_iter().zip(body.variables.ids()) {
+                if let Some(&symbol) = self.state.inner_symbols.get(&known) {
+                    self.state.inner_symbols.insert(id, symbol);
+                }
+            }
+        }
+        match failed {
+            true => Err(problems),
+            false => Ok(()),
+        }
+    }
 }
 
 /// Returns the functions that the lowered function `id` calls directly or whose address it uses.
 /// The bool is true if the function contains an indirect call.
-fn callees(lowering: &ModuleLowering<'_>, id: FuncId) -> (Vec<FuncId>, bool) {
-    let function = &lowering.module.functions[id];
+fn callees(module: &Module, id: FuncId) -> (Vec<FuncId>, bool) {
+    let function = &module.functions[id];
     let mut found = Vec::new();
     let mut has_indirect = false;
     for &block in function.blocks() {

@@ -272,18 +272,27 @@ impl<'p> ModuleLowering<'p> {
             }
             for statement in &ast[body] {
                 if let Statement::Variable(id) = *statement
-                    && !is_of_thread(ast[id].space)
+                    && !ast[id].space.is_of_thread()
                 {
-                    match self.symbol_of(&ast[id], Some(function)) {
-                        Ok(symbol) => {
-                            let symbol = self.module.symbols.push(symbol);
-                            self.inner_symbols.insert(id, symbol);
-                            self.initialise_one(symbol, &ast[id]);
-                        }
-                        Err(problem) => self.report(problem),
-                    }
+                    self.declare_inner_variable(id, function);
                 }
             }
+            // The variables of a body that the parser has skipped.
+            for id in head.unread.iter().flat_map(|unread| unread.variables.ids()) {
+                self.declare_inner_variable(id, function);
+            }
+        }
+    }
+
+    fn declare_inner_variable(&mut self, id: Id<Variable>, owner: FuncId) {
+        let variable = &self.ast[id];
+        match self.symbol_of(variable, Some(owner)) {
+            Ok(symbol) => {
+                let symbol = self.module.symbols.push(symbol);
+                self.inner_symbols.insert(id, symbol);
+                self.initialise_one(symbol, variable);
+            }
+            Err(problem) => self.report(problem),
         }
     }
 
@@ -502,14 +511,6 @@ impl<'p> ModuleLowering<'p> {
         });
         self.module.locs.len() as u32 - 1
     }
-}
-
-/// Whether each thread or each call has its own instance of a variable in this state space.
-pub(super) fn is_of_thread(space: StateSpace) -> bool {
-    matches!(
-        space,
-        StateSpace::Reg | StateSpace::Param | StateSpace::Local
-    )
 }
 
 /// Whether a parameter is passed by its address in memory, because it is an array or a vector in the state space

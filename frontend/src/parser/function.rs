@@ -26,6 +26,7 @@ impl Parser<'_> {
             attributes: List::EMPTY,
             directives,
             body: None,
+            unread: None,
             span: self.since(start),
             whole: self.since(start),
         };
@@ -56,6 +57,7 @@ impl Parser<'_> {
             attributes: self.module.arena.add_list(attributes),
             directives,
             body: None,
+            unread: None,
             span: self.since(start),
             whole: self.since(start),
         };
@@ -75,10 +77,14 @@ impl Parser<'_> {
                 if !is_func && self.has_body_parameters(id) {
                     self.body_parameters = Some(Vec::new());
                 }
-                let body = self.body();
+                let unread = self.skip_body();
+                let body = match unread {
+                    Some(_) => List::EMPTY,
+                    None => self.body(),
+                };
                 let whole = self.since(start);
                 let function = &mut self.module.arena[id];
-                (function.body, function.whole) = (Some(body), whole);
+                (function.body, function.unread, function.whole) = (Some(body), unread, whole);
                 if let Some(parameters) = self.body_parameters.take() {
                     let parameters = self.module.arena.add_list(parameters);
                     self.module.arena[id].parameters = parameters;

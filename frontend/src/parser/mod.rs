@@ -18,6 +18,7 @@ mod instruction;
 mod keyword;
 mod module;
 mod operand;
+mod outline;
 mod statement;
 
 use std::sync::Arc;
@@ -34,6 +35,8 @@ use crate::lexer::{Lexer, Token};
 use crate::source::{SourceFile, Span};
 use keyword::Keyword;
 
+pub(crate) use outline::{outline, read_bodies, variables_of_module};
+
 /// Parses a PTX module.
 ///
 /// ```
@@ -44,10 +47,15 @@ use keyword::Keyword;
 ///     "k.ptx:3:18: error[E0001]: expected an operand or `;`, found `}`");
 /// ```
 pub fn parse(source: impl Into<Arc<SourceFile>>) -> Parsed {
-    let source = source.into();
+    parse_text(source.into(), false)
+}
+
+/// Parses a PTX module. If `skips_bodies` is set, skips the bodies of functions (`outline`).
+fn parse_text(source: Arc<SourceFile>, skips_bodies: bool) -> Parsed {
     let text = source.text();
     let end = floor_boundary(text, SourceFile::MAX_LEN);
     let mut parser = Parser::new(&text[..end]);
+    parser.skips_bodies = skips_bodies;
     if end < text.len() {
         parser.report(Diagnostic::error(
             Code::TOO_LONG,
@@ -101,6 +109,8 @@ struct Parser<'s> {
     pending: Vec<Operand>,
     /// Whether a `@@DWARF .section` has been parsed.
     in_dwarf_section: bool,
+    /// Whether the parser skips the bodies of functions.
+    skips_bodies: bool,
     /// While the parser is in the body of a kernel that declares its parameters there: the
     /// parameters that it has found so far; see [`Parser::has_body_parameters`].
     body_parameters: Option<Vec<Variable>>,
@@ -114,29 +124,36 @@ impl<'s> Parser<'s> {
     const MAX_DIAGNOSTICS: usize = 100;
 
     fn new(text: &'s str) -> Self {
-        let mut parser = Parser {
+        let module = Module {
+            names: Keyword::names(),
+            arena: Arena::for_text(text.len()),
+            ..Module::default()
+        };
+        let mut parser = Parser::over(text, module);
+        parser.bump();
+        parser.previous_end = 0;
+        parser
+    }
+
+    /// Creates a parser before the first token of `text`, which adds to `module`.
+    fn over(text: &'s str, module: Module) -> Self {
+        Parser {
             text,
             lexer: Lexer::new(text),
             token: Token::End,
             span: Span::at(0),
             peeked: None,
             previous_end: 0,
-            module: Module {
-                names: Keyword::names(),
-                arena: Arena::for_text(text.len()),
-                ..Module::default()
-            },
+            module,
             diagnostics: Vec::new(),
             depth: 0,
             location: None,
             positions: FxHashMap::default(),
             pending: Vec::new(),
             in_dwarf_section: false,
+            skips_bodies: false,
             body_parameters: None,
-        };
-        parser.bump();
-        parser.previous_end = 0;
-        parser
+        }
     }
 
     fn finish(mut self) -> (Module, Vec<Diagnostic>) {

@@ -1,7 +1,7 @@
 //! Checks the names, declarations, directives and instructions of a module in one pass over the
 //! syntax tree.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
 use super::declarations::{self, DeclarationSite};
@@ -60,20 +60,7 @@ impl Resolution {
 pub fn resolve(parsed: &Parsed) -> Resolution {
     let mut sink = Sink::default();
     let header = header::check(parsed, &mut sink);
-    let mut checker = Checker {
-        module: &parsed.module,
-        names: Names::new(parsed),
-        scopes: Scopes::new(&parsed.module),
-        header,
-        functions: FxHashMap::default(),
-        variables: FxHashMap::default(),
-        aliases: FxHashMap::default(),
-        files: FxHashMap::default(),
-        section_labels: FxHashMap::default(),
-        resolver: InstructionResolver::new(&parsed.module),
-        instructions: Vec::new(),
-        sink,
-    };
+    let mut checker = Checker::new(parsed, header, sink);
     checker.module();
     let narrow =
         checker.resolver.is_narrow() || matches!(parsed.module.address_size, Some((32, _)));
@@ -84,6 +71,24 @@ pub fn resolve(parsed: &Parsed) -> Resolution {
         instructions: checker.instructions,
         narrow,
     }
+}
+
+/// Resolves the bodies of `functions`, which were parsed after the rest of the module, and adds the forms of their
+/// instructions to `resolution`. Returns the problems in these bodies. The module outside the bodies has no errors.
+pub(crate) fn resolve_bodies(
+    parsed: &Parsed,
+    resolution: &mut Resolution,
+    functions: &[Id<Function>],
+) -> Vec<Diagnostic> {
+    let header = header::check(parsed, &mut Sink::default());
+    let mut checker = Checker::new(parsed, header, Sink::default());
+    checker.instructions = std::mem::take(&mut resolution.instructions);
+    checker.bodies(functions);
+    resolution.narrow |= checker.resolver.is_narrow();
+    resolution.instructions = checker.instructions;
+    let mut diagnostics = checker.sink.diagnostics;
+    diagnostics.sort_by_key(|diagnostic| diagnostic.span.start);
+    diagnostics
 }
 
 /// Returns the errors and warnings that [`resolve`] finds in a parsed module.
@@ -128,7 +133,53 @@ struct Checker<'m> {
     sink: Sink,
 }
 
-impl Checker<'_> {
+impl<'m> Checker<'m> {
+    fn new(parsed: &'m Parsed, header: Header, sink: Sink) -> Checker<'m> {
+        Checker {
+            module: &parsed.module,
+            names: Names::new(parsed),
+            scopes: Scopes::new(&parsed.module),
+            header,
+            functions: FxHashMap::default(),
+            variables: FxHashMap::default(),
+            aliases: FxHashMap::default(),
+            files: FxHashMap::default(),
+            section_labels: FxHashMap::default(),
+            resolver: InstructionResolver::new(&parsed.module),
+            instructions: Vec::new(),
+            sink,
+        }
+    }
+
+    /// Checks the bodies of `functions`. A name in a body refers to a declaration before it, so the declarations of the
+    /// module are added in their order.
+    fn bodies(&mut self, functions: &[Id<Function>]) {
+        let module = self.module;
+        let functions: FxHashSet<Id<Function>> = functions.iter().copied().collect();
+        let mut left = functions.len();
+        for item in &module.items {
+            if left == 0 || self.sink.is_full() {
+                return;
+            }
+            match *item {
+                // The names are known to be valid, because the module has been checked.
+                Item::Variable(id) => {
+                    let _ = self.scopes.declare_variable(id);
+                }
+                Item::Function(id) => {
+                    let function = &module[id];
+                    let symbol = Symbol::Function(id);
+                    let _ = self.scopes.declare(function.name, symbol);
+                    if functions.contains(&id) {
+                        left -= 1;
+                        self.body(function, function.body.unwrap_or_default());
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
     fn module(&mut self) {
         let module = self.module;
         for item in &module.items {
@@ -155,10 +206,12 @@ impl Checker<'_> {
         let module = self.module;
         let in_bodies = module.functions().flat_map(|(_, function)| {
             let body = function.body.map_or(&[][..], |body| &module[body]);
-            body.iter().filter_map(|statement| match statement {
+            let read = body.iter().filter_map(|statement| match statement {
                 Statement::Variable(id) => Some(*id),
                 _ => None,
-            })
+            });
+            let unread = function.unread.iter();
+            read.chain(unread.flat_map(|unread| unread.variables.ids()))
         });
         let at_module = module.items.iter().filter_map(|item| match item {
             Item::Variable(id) => Some(*id),

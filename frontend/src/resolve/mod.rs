@@ -25,6 +25,7 @@ pub mod special;
 mod symbol;
 mod video;
 
+pub(crate) use check::resolve_bodies;
 pub use check::{Resolution, check, resolve};
 pub use instruction::{InstructionResolver, ResolvedInstruction};
 pub(crate) use pragma::used_bytes_mask;

@@ -20,7 +20,7 @@ use crate::code_memory::trusted_user;
 use crate::files::without_write_signals;
 
 /// Number of parts (subfolders) of the cache folder.
-pub(super) const PARTS: u64 = 64;
+pub(super) const PARTS: u64 = 16;
 /// Prefix of the name of a file that is being written.
 const DRAFT: &str = "draft-";
 /// Age at which the cache assumes that the process that was writing an unfinished file has died.

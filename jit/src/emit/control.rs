@@ -228,7 +228,7 @@ impl Lane<'_, '_> {
         let results = self.function.dfg.results(inst);
         let behind = self.behind(inst).unwrap_or_default();
         for &value in behind.iter().filter(|value| !results.contains(value)) {
-            if !self.is_stored(inst, value) {
+            if !self.keeps_in_frame(value) && !self.is_stored(inst, value) {
                 self.store_value(value);
             }
         }

@@ -12,6 +12,7 @@ use margay_ops::ops::{Effects, Opcode};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::clif_type;
+use super::joint::InFrame;
 use super::reach::Tested;
 use crate::addresses::DescTable;
 use crate::counters::Counters;
@@ -126,6 +127,8 @@ pub(crate) struct Lane<'a, 'b> {
     /// The values that need variables in code of [`Lane::emit_from`], because this code loads them from the frame and
     /// also computes them. `None` in other code, in which all values have variables.
     several: Option<FxHashSet<Value>>,
+    /// The values that stay in the frame; `None` in code other than the joint warp form.
+    pub(crate) in_frame: Option<InFrame>,
     blocks: FxHashMap<Block, ir::Block>,
     /// Values that have already been rematerialised: at the start of the region or, if `per_block` is not empty, at the
     /// start of the block being emitted.
@@ -248,6 +251,7 @@ impl<'a, 'b> Lane<'a, 'b> {
             spare: FxHashMap::default(),
             known: FxHashMap::default(),
             several: None,
+            in_frame: None,
             blocks: FxHashMap::default(),
             again: FxHashSet::default(),
             per_block: FxHashSet::default(),
@@ -274,9 +278,15 @@ impl<'a, 'b> Lane<'a, 'b> {
         let args: Vec<BlockArg> = params.map(|&v| BlockArg::Value(self.get(v))).collect();
         let start = self.block(first);
         self.b.ins().jump(start, &args);
+        self.emit_queued()
+    }
+
+    /// Emits the blocks to which emitted code jumps.
+    pub(crate) fn emit_queued(&mut self) -> Result<(), EmitError> {
         while let Some(block) = self.work.pop() {
             let target = self.blocks[&block];
             self.b.switch_to_block(target);
+            self.load_for_block(block);
             self.set_params(block, target);
             self.compute_for_block(block)?;
             for &inst in self.function.insts(block) {
@@ -309,7 +319,7 @@ impl<'a, 'b> Lane<'a, 'b> {
     /// Emits code at the start of a block that sets the variables of the block's parameters.
     fn set_params(&mut self, block: Block, target: ir::Block) {
         for (i, &param) in self.function.dfg.blocks[block].params.iter().enumerate() {
-            if self.has_variable(param) {
+            if self.has_variable(param) || self.keeps_in_frame(param) {
                 let bits = self.b.block_params(target)[i];
                 self.set(param, bits);
             }
@@ -334,16 +344,19 @@ impl<'a, 'b> Lane<'a, 'b> {
 
     /// Emits the load of the lane's element of a value from the frame; `None` if the frame does not
     /// contain the value.
-    fn load_stored(&mut self, value: Value) -> Option<ir::Value> {
+    pub(crate) fn load_stored(&mut self, value: Value) -> Option<ir::Value> {
         let (address, offset) = self.stored_at(value)?;
         let ty = clif_type(self.function.dfg.ty(value));
         Some(self.b.ins().load(ty, host(), address, offset))
     }
 
     /// Returns the address of the lane's element of a value in the frame, as a base and an offset.
-    fn stored_at(&mut self, value: Value) -> Option<(ir::Value, i32)> {
+    pub(crate) fn stored_at(&mut self, value: Value) -> Option<(ir::Value, i32)> {
         let offset = self.regions?.offset(value)?;
         let bytes = self.function.dfg.ty(value).lane_bytes();
+        if let Some(base) = self.lane_base(bytes) {
+            return Some((base, i32::try_from(offset).ok()?));
+        }
         let scaled = self.b.ins().imul_imm_s(self.here.lane, i64::from(bytes));
         let address = self.b.ins().iadd(self.here.frame?, scaled);
         Some((address, i32::try_from(offset).ok()?))
@@ -379,6 +392,15 @@ impl<'a, 'b> Lane<'a, 'b> {
             self.compute_value(value)?;
         }
         Ok(())
+    }
+
+    /// Chooses that each block rematerialises the values that it uses, in the code of all regions.
+    pub(crate) fn rematerialise_in_blocks(&mut self, regions: &Regions) {
+        self.several = Some(FxHashSet::default());
+        let blocks = self.function.blocks().iter().copied();
+        let mut again = self.used_in(blocks, true);
+        again.retain(|&value| regions.is_rematerialised(value));
+        self.per_block.extend(again);
     }
 
     /// Emits code that rematerialises, at the start of a block, the values of `per_block` that the
@@ -541,6 +563,11 @@ impl<'a, 'b> Lane<'a, 'b> {
 
     /// Returns the Cranelift value that holds the IR value `value` at the current position of the emitted code.
     pub(crate) fn get(&mut self, value: Value) -> ir::Value {
+        if self.keeps_in_frame(value)
+            && let Some(bits) = self.get_from_frame(value)
+        {
+            return bits;
+        }
         if let Some(&bits) = self.known.get(&value) {
             return bits;
         }
@@ -550,6 +577,10 @@ impl<'a, 'b> Lane<'a, 'b> {
 
     /// Sets the Cranelift value that holds the IR value `value` from the current position of the emitted code on.
     pub(crate) fn set(&mut self, value: Value, bits: ir::Value) {
+        if self.keeps_in_frame(value) {
+            self.set_in_frame(value, bits);
+            return;
+        }
         if !self.has_variable(value) {
             // A value that is rematerialised at the start of the region and computed again in its own block has the
             // same bits both times. The computation at the start of the region dominates all uses, so it is kept. If

@@ -22,6 +22,21 @@ pub(crate) fn signature() -> ir::Signature {
 
 /// Emits the region that begins at `resume_point`.
 pub(crate) fn emit(parts: LaneParts<'_, '_>, resume_point: &ResumePoint) -> Result<(), EmitError> {
+    for_lanes(parts, |lane| {
+        lane.emit_from(resume_point.block, &resume_point.live_in)
+    })
+}
+
+/// Emits the joint form ([`super::joint`]).
+pub(crate) fn emit_joint(parts: LaneParts<'_, '_>) -> Result<(), EmitError> {
+    for_lanes(parts, Lane::emit_all)
+}
+
+/// Emits the loop over the lanes of a mask. `body_of` emits the code of one lane.
+fn for_lanes<'a, 'b>(
+    parts: LaneParts<'a, 'b>,
+    body_of: impl FnOnce(&mut Lane<'a, 'b>) -> Result<(), EmitError>,
+) -> Result<(), EmitError> {
     let b = &mut *parts.b;
     let start = b.create_block();
     b.append_block_params_for_function_params(start);
@@ -76,7 +91,7 @@ pub(crate) fn emit(parts: LaneParts<'_, '_>, resume_point: &ResumePoint) -> Resu
         local,
     };
     let mut emitter = Lane::new(parts, fixed, here, Leave { next, abort });
-    emitter.emit_from(resume_point.block, &resume_point.live_in)?;
+    body_of(&mut emitter)?;
     let b = emitter.b;
 
     b.switch_to_block(next);

@@ -17,7 +17,7 @@ use margay_ir::pass::instrument::Request;
 use margay_ir::pass::iterations::Acting;
 use parking_lot::Mutex;
 
-use super::image::invalid;
+use super::image::{check_addresses, invalid};
 use crate::error::{Error, Result};
 
 /// The functions of an image.
@@ -95,7 +95,9 @@ impl Bodies {
         } = &mut *state;
         if let Some(lazy) = source {
             let new = lazy.lower(function);
-            if new.map_err(|errors| invalid(&errors, lazy.source()))? {
+            let new = new.map_err(|errors| invalid(&errors, lazy.source()))?;
+            check_addresses(lazy.is_narrow())?;
+            if new {
                 latest.retain(|(known, _)| known.needs_lowering());
             }
         }

@@ -105,7 +105,8 @@ impl PtxLoader {
 }
 
 /// Returns the compiler that all kernels with this configuration of the disk cache share. `MARGAY_LANES` replaces the
-/// chunk width that the compiler would choose for each kernel (1, 4, 8, 16 or 32 lanes).
+/// chunk width that the compiler would choose for each kernel (1, 4, 8, 16 or 32 lanes). `MARGAY_JOINT=1` selects the
+/// joint warp form for kernels with sync points.
 pub(crate) fn compiler(caching: Caching) -> Result<&'static Compiler> {
     type Made = OnceLock<Result<Compiler, String>>;
     static WITH_DISK: Made = OnceLock::new();
@@ -115,7 +116,9 @@ pub(crate) fn compiler(caching: Caching) -> Result<&'static Compiler> {
         let lanes = lanes.and_then(|text| text.parse().ok());
         let compiler = Compiler::new().map_err(|error| error.to_string())?;
         let compiler = compiler.with_isolation(crate::environment::isolated());
-        Ok(compiler.with_width(lanes).with_cache(cache))
+        let joint = crate::environment::env("MARGAY_JOINT").as_deref() == Some("1");
+        let compiler = compiler.with_width(lanes).with_joint(joint);
+        Ok(compiler.with_cache(cache))
     };
     let made = match caching {
         Caching::Configured => WITH_DISK.get_or_init(|| make(super::disk::configured())),
@@ -193,6 +196,11 @@ struct Texts<'a> {
 }
 
 impl Texts<'_> {
+    /// Whether function bodies may be parsed when they are needed. Tools and probes need the whole text at once.
+    fn reads_bodies_later(&self) -> bool {
+        !self.observes && self.prober.is_none()
+    }
+
     /// Returns a text of the program with its probes.
     fn probed(&mut self, source: SourceFile) -> SourceFile {
         let Some(prober) = self.prober else {
@@ -212,6 +220,10 @@ impl Texts<'_> {
     }
 }
 
+/// Minimum length in bytes of a PTX text in a container whose function bodies are parsed when they are needed. Shorter
+/// texts, and texts outside containers, are parsed when they are loaded, so that errors in them are reported at once.
+const OUTLINED: usize = 64 << 10;
+
 /// A parsed module.
 enum Loaded {
     /// A module from a single PTX text; each of its functions is lowered when it is needed.
@@ -230,7 +242,16 @@ fn loaded(
     texts: &mut Texts<'_>,
 ) -> Result<Loaded> {
     let mut selection = select_ptx(images, options.capability).map_err(image_error)?;
+    let is_long = |text: &str| text.len() >= OUTLINED && selection.in_containers;
     match selection.texts.as_mut_slice() {
+        [text]
+            if selection.device_runtime.is_none()
+                && is_long(&text.text)
+                && texts.reads_bodies_later() =>
+        {
+            let source = SourceFile::new(name, std::mem::take(&mut text.text));
+            outlined(Arc::new(source), externals, texts.log)
+        }
         [text] if selection.device_runtime.is_none() => {
             // The text can be hundreds of megabytes long, so it is not copied.
             lazy(
@@ -264,8 +285,9 @@ pub(crate) fn linked(
     link_selection(selection, name, &mut texts, |_| Ok(()))
 }
 
-/// A function that returns an error if a module must not be loaded.
-type Check = fn(&Resolution) -> Result<()>;
+/// A function that returns an error if a module must not be loaded. Its argument states whether the module has 32-bit
+/// addresses.
+type Check = fn(bool) -> Result<()>;
 
 /// Reads and links modules.
 fn link_selection(
@@ -345,9 +367,9 @@ fn read(source: SourceFile, log: &mut String) -> Result<(Parsed, Resolution)> {
     Ok((parsed, resolution))
 }
 
-/// Returns an error if a module has 32-bit addresses and device memory has addresses above 4 GiB.
-fn check_addresses(resolution: &Resolution) -> Result<()> {
-    if resolution.is_narrow() && !narrow_addresses() {
+/// Returns an error if a module has 32-bit addresses (`is_narrow`) and device memory has addresses above 4 GiB.
+pub(super) fn check_addresses(is_narrow: bool) -> Result<()> {
+    if is_narrow && !narrow_addresses() {
         let log = "the module has 32-bit addresses, which need device memory below 4 GiB: set MARGAY_ADDRESS_SIZE=32";
         return Err(Error::InvalidPtx {
             log: log.to_owned(),
@@ -374,16 +396,33 @@ fn lazy(source: SourceFile, externals: Externals, texts: &mut Texts<'_>) -> Resu
     let source = texts.probed(source);
     let log = &mut *texts.log;
     let (parsed, resolution) = read(source, log)?;
-    check_addresses(&resolution)?;
+    check_addresses(resolution.is_narrow())?;
     let source = Arc::clone(&parsed.source);
     let module = LazyModule::new(parsed, resolution);
-    let mut module = module.map_err(|errors| invalid(&errors, &source))?;
+    let module = module.map_err(|errors| invalid(&errors, &source))?;
+    defined(module, externals, log)
+}
+
+/// Parses one PTX text without the bodies of its functions, which are parsed and lowered when they are needed.
+fn outlined(source: Arc<SourceFile>, externals: Externals, log: &mut String) -> Result<Loaded> {
+    let (module, warnings) = LazyModule::outline(Arc::clone(&source))
+        .map_err(|diagnostics| invalid(&diagnostics, &source))?;
+    for warning in warnings {
+        log.push_str(&warning.summary(&source));
+        log.push('\n');
+    }
+    check_addresses(module.is_narrow())?;
+    defined(module, externals, log)
+}
+
+/// If `externals` is [`Externals::Define`], defines the external variables of a module.
+fn defined(mut module: LazyModule, externals: Externals, log: &mut String) -> Result<Loaded> {
     if externals == Externals::Define {
         let defined = module.define_external_variables();
         let defined = defined.map_err(|unknown| Error::InvalidPtx {
             log: format!(
                 "{}: no definition of the external variable `{}`, whose size is unknown",
-                source.name(),
+                module.source().name(),
                 unknown.join("`, `")
             ),
         })?;
@@ -392,7 +431,7 @@ fn lazy(source: SourceFile, externals: Externals, texts: &mut Texts<'_>) -> Resu
             let _ = writeln!(
                 log,
                 "{}: warning: no definition of the external variable `{name}`; its bytes are zero",
-                source.name()
+                module.source().name()
             );
         }
     }
@@ -416,7 +455,7 @@ fn module_of(
     (check, observes): (Check, bool),
 ) -> Result<Module> {
     let (parsed, resolution) = read(source, log)?;
-    check(&resolution)?;
+    check(resolution.is_narrow())?;
     let lowered = match observes {
         true => margay_frontend::lower_observed(&parsed, &resolution),
         false => margay_frontend::lower(&parsed, &resolution),

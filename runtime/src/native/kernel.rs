@@ -103,6 +103,8 @@ pub(super) struct NativeKernel {
     /// How many bytes of stack the device functions of the kernel need.
     stack_need: StackNeed,
     regions: Vec<OnceLock<Result<Entry, CompileError>>>,
+    /// The code of all regions, if one function contains it. Then `regions` is not used.
+    joint: Option<Entry>,
     /// Code that runs whole CTAs of a kernel without sync points, for each specialisation. The next
     /// field contains the code that runs the CTAs of a kernel with sync points in phases.
     cta: [OnceLock<Result<Entry, CompileError>>; Specialisation::COUNT],
@@ -146,6 +148,7 @@ impl NativeKernel {
                 .iter()
                 .map(|_| OnceLock::new())
                 .collect(),
+            joint: None,
             cta: Default::default(),
             phases: Default::default(),
             compiler,
@@ -206,7 +209,10 @@ impl NativeKernel {
             if request.selection.whole_warps {
                 return Err(why);
             }
-            kernel.compiled.check_regions()?;
+            if kernel.compiled.check_regions(compiler).is_err() {
+                let made = on_large_stack(|| kernel.compiled.joint(compiler))?;
+                kernel.joint = Some(register(made, owner));
+            }
             for index in 0..kernel.regions.len() {
                 kernel.region_entry(SyncPoint(index as u32))?;
             }
@@ -317,8 +323,11 @@ impl NativeKernel {
     }
 
     /// Returns the function that runs lanes from the resume point after `sync_point`. The first call compiles the
-    /// function.
+    /// function. The caller stores the number of the sync point in the field `phase` of the context.
     pub(super) fn region_entry(&self, sync_point: SyncPoint) -> Result<Entry, CompileError> {
+        if let Some(joint) = self.joint {
+            return Ok(joint);
+        }
         let Some(cell) = self.regions.get(sync_point.0 as usize) else {
             return Err(CompileError::Unsupported(
                 "a region that does not exist".into(),

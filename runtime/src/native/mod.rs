@@ -27,6 +27,8 @@ mod hang;
 mod helpers;
 mod image;
 mod interpreted;
+#[cfg(test)]
+mod joint_tests;
 mod kernel;
 mod launch;
 mod link;

@@ -578,6 +578,7 @@ impl Runner for NativeRunner<'_, '_> {
             self.set_turns();
         }
         self.context.depth = 0;
+        self.context.phase = from.0;
         let frame = self.frames.warp_mut(warp) as u64;
         let packed = u64::from(mask) | u64::from(warp) << 32;
         match call(entry, &mut self.context, frame, packed) {
