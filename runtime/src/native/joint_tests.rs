@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 use std::sync::Arc;
+use std::time::Duration;
 
 use margay_jit::Fallback;
 
@@ -103,6 +104,7 @@ fn expected() -> Vec<u64> {
 fn a_large_kernel_runs_as_one_function() {
     for reverse in [false, true] {
         let builder = Runtime::builder().engine(EngineChoice::Native);
+        let builder = builder.time_limit(Duration::from_secs(60));
         let builder = match reverse {
             true => builder.reverse(),
             false => builder,
