@@ -43,7 +43,7 @@ fn within(text: &str, least: u64, most: u64) -> bool {
     parse(text).is_some_and(|number| (least..=most).contains(&number))
 }
 
-static VARIABLES: [Variable; 72] = [
+static VARIABLES: [Variable; 73] = [
     row("MARGAY_WORKERS", "a number from 1 to 256", |text| {
         within(text, 1, MAX_WORKERS as u64)
     }),
@@ -240,6 +240,7 @@ static VARIABLES: [Variable; 72] = [
     row("MARGAY_LIBCUDA", "a file", anything),
     row("MARGAY_CUBLAS", "nvidia", |text| text == "nvidia"),
     row("MARGAY_CURAND", "nvidia", |text| text == "nvidia"),
+    row("MARGAY_NCCL", "nvidia", |text| text == "nvidia"),
     row("CUDA_DEVICE_ORDER", "FASTEST_FIRST, PCI_BUS_ID", |text| {
         matches!(text, "FASTEST_FIRST" | "PCI_BUS_ID")
     }),

@@ -13,3 +13,4 @@ mod lt;
 mod raw;
 mod statuses;
 mod walk;
+mod walk_lt;

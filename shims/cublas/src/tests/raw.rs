@@ -39,22 +39,45 @@ pub(super) fn entry(name: &str) -> &'static Entry {
     found.next().unwrap_or_else(|| panic!("no function {name}"))
 }
 
-/// Memory of tests, aligned as device memory is.
-#[repr(align(256))]
-pub(super) struct Buffer(pub(super) [u8; 1 << 14]);
+/// Bytes of [`Buffer`].
+pub(super) const BYTES: usize = 1 << 14;
+
+/// Inaccessible bytes before and after [`Buffer`].
+const GUARD: usize = 1 << 20;
+
+/// Memory of tests between inaccessible pages: an access beyond its ends faults.
+pub(super) struct Buffer(*mut u8);
 
 impl Buffer {
     /// Memory in which each word is the address of the memory itself.
-    pub(super) fn of_addresses() -> Box<Buffer> {
-        let mut buffer = Box::new(Buffer([0; 1 << 14]));
-        let address = buffer.0.as_ptr().expose_provenance().to_ne_bytes();
-        for word in buffer.0.chunks_exact_mut(8) {
-            word.copy_from_slice(&address);
+    pub(super) fn of_addresses() -> Buffer {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        let (null, bytes) = (std::ptr::null_mut(), 2 * GUARD + BYTES);
+        // SAFETY: a new mapping.
+        let all = unsafe { libc::mmap(null, bytes, libc::PROT_NONE, flags, -1, 0) };
+        assert_ne!(all, libc::MAP_FAILED, "there is memory");
+        let start = all.cast::<u8>().wrapping_add(GUARD);
+        // SAFETY: the range lies in the mapping.
+        let changed =
+            unsafe { libc::mprotect(start.cast(), BYTES, libc::PROT_READ | libc::PROT_WRITE) };
+        assert_eq!(changed, 0, "the memory becomes accessible");
+        let address = start.expose_provenance();
+        for index in 0..BYTES / size_of::<usize>() {
+            // SAFETY: the word is in the accessible part.
+            unsafe { start.cast::<usize>().add(index).write(address) };
         }
-        buffer
+        Buffer(start)
     }
 
     pub(super) fn address(&self) -> usize {
-        self.0.as_ptr().expose_provenance()
+        self.0.expose_provenance()
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        let all = self.0.wrapping_sub(GUARD);
+        // SAFETY: the mapping of `of_addresses`, which no work uses any more.
+        unsafe { libc::munmap(all.cast(), 2 * GUARD + BYTES) };
     }
 }

@@ -66,8 +66,8 @@ struct Places {
     one_half: [u16; 2],
     fours: [i32; 4],
     zeros: [i32; 4],
-    memory: Box<Buffer>,
-    addresses: Box<Buffer>,
+    memory: Buffer,
+    addresses: Buffer,
 }
 
 /// Returns the names of the parameters of each function, which the tables do not contain.
@@ -92,7 +92,7 @@ fn wrong_arguments_get_the_answers_of_nvidias_library() {
         one_half: [0x3c00, 0],
         fours: [4; 4],
         zeros: [0; 4],
-        memory: Box::new(Buffer([0; 1 << 14])),
+        memory: Buffer::of_addresses(),
         addresses: Buffer::of_addresses(),
     };
     let names = names();
