@@ -229,14 +229,10 @@ impl Side {
     }
 
     /// Returns the position of the side in memory, or `None` if pitch, rows and offsets are inconsistent or overflow.
-    fn place(&self, [width, height, depth]: [usize; 3]) -> Option<CopySide> {
+    fn place(&self, width: usize, height: usize) -> Option<CopySide> {
         let row_bytes = width.checked_add(self.x)?;
-        // NVIDIA's driver ignores the pitch of a copy that begins in the first row and consists of one row
-        // (CUDALibrarySamples, cuSOLVER/gesv, pass a smaller pitch).
-        let is_row = height <= 1 && depth <= 1 && self.y == 0 && self.z == 0;
         let pitch = match self.pitch {
             0 => row_bytes,
-            pitch if is_row => pitch.max(row_bytes),
             pitch => pitch,
         };
         let row_count = height.checked_add(self.y)?;
@@ -279,7 +275,7 @@ fn boxed(src: &Side, dst: &Side, extent: [usize; 3]) -> Result<Transfer, CuResul
     let place = |side: &Side| {
         let place = match side.kind {
             ARRAY => side.place_in_array(extent),
-            _ => side.place(extent),
+            _ => side.place(width, height),
         };
         place.ok_or(CuResult::INVALID_VALUE)
     };
@@ -368,8 +364,14 @@ pub(crate) fn memcpy_2d(call: &Call, copy: In<CUDA_MEMCPY2D>) -> Served {
     run_here(call, rectangle(&copy.0)?)
 }
 
+/// `cuMemcpy2DUnaligned`, with which the runtime library performs `cudaMemcpy2D`. The pitch of a copy of one row has no
+/// effect: programs pass a smaller one than the row (CUDALibrarySamples, `cuSOLVER/gesv`).
 pub(crate) fn memcpy_2d_unaligned(call: &Call, copy: In<CUDA_MEMCPY2D>) -> Served {
-    run_here(call, rectangle(&copy.0)?)
+    let mut copy = copy.0;
+    if copy.height <= 1 && copy.src_y == 0 && copy.dst_y == 0 {
+        (copy.src_pitch, copy.dst_pitch) = (0, 0);
+    }
+    run_here(call, rectangle(&copy)?)
 }
 
 pub(crate) fn memcpy_2d_async(_: &Call, copy: In<CUDA_MEMCPY2D>, stream: Stream) -> Served {
