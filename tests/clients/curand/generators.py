@@ -56,4 +56,4 @@ with stream:
     second = cupy.asnumpy(out)
 expected = bits(curand.CURAND_RNG_PSEUDO_XORWOW, 0, 8192)
 numpy.testing.assert_array_equal(numpy.concatenate([first, second]), expected)
-print("PASS")
+print("PASS cuRAND generators")

@@ -55,4 +55,4 @@ with tempfile.TemporaryDirectory() as folder:
     assert sorted(os.listdir(f"{made}/bin")) == ["other", "ptxas"]
     with open(f"{made}/bin/ptxas", encoding="utf-8") as file:
         assert file.read() == "new/bin/ptxas"
-print("PASS")
+print("PASS options of XLA")
