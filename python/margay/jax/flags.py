@@ -23,9 +23,13 @@ REQUIRED = {
     "xla_gpu_enable_libnvjitlink": "false",
 }
 
+PRODUCTS = "xla_gpu_enable_triton_gemm"
+
 PREFERRED = {
     # XLA compiles up to some hundred versions of a matrix product and measures them for a GPU that is not there.
     "xla_gpu_autotune_level": "0",
+    # XLA's Triton kernels for matrix products take some 500 times as long as Margay's cuBLAS.
+    PRODUCTS: "false",
 }
 
 _PROBE = """
@@ -41,6 +45,8 @@ def install():
     for name in REQUIRED:
         if name not in known:
             note(f"this version of XLA has no option --{name}, so kernels may arrive as machine code, which Margay cannot run")
+    if os.environ.get("MARGAY_CUBLAS") == "nvidia":
+        known = [name for name in known if name != PRODUCTS]
     text, ignored = merged(os.environ.get("XLA_FLAGS", ""), known)
     for name in ignored:
         note(f"--{name} of XLA_FLAGS is ignored, because it makes XLA produce machine code")

@@ -7,13 +7,14 @@ from margay.jax import fallback, flags, toolkit, wants_cuda
 
 EVERY = [*flags.REQUIRED, *flags.PREFERRED]
 COMPILER, LINKER = "--xla_gpu_enable_libnvptxcompiler=false", "--xla_gpu_enable_libnvjitlink=false"
-TUNING = "--xla_gpu_autotune_level=0"
+PRODUCTS = "--xla_gpu_enable_triton_gemm=false"
+TUNING = f"--xla_gpu_autotune_level=0 {PRODUCTS}"
 
 assert flags.merged("", EVERY) == (f"{COMPILER} {LINKER} {TUNING}", [])
 assert flags.merged("", []) == ("", [])
 # The user's options come first and stay, because XLA takes the last of several.
 mine = "--xla_dump_to='/a b' --xla_gpu_autotune_level=4"
-assert flags.merged(mine, EVERY) == (f"{mine} {COMPILER} {LINKER}", [])
+assert flags.merged(mine, EVERY) == (f"{mine} {COMPILER} {LINKER} {PRODUCTS}", [])
 # Options that make machine code are overridden and named.
 assert flags.merged("--xla_gpu_enable_libnvjitlink", EVERY) == (
     f"--xla_gpu_enable_libnvjitlink {COMPILER} {LINKER} {TUNING}", ["xla_gpu_enable_libnvjitlink"])
@@ -23,7 +24,7 @@ with tempfile.NamedTemporaryFile("w") as file:
     file.write("--xla_a=1\n")
     file.flush()
     text, ignored = flags.merged(file.name, EVERY)
-assert (text.split(), ignored) == (["--xla_a=1", COMPILER, LINKER, TUNING], [])
+assert (text.split(), ignored) == (["--xla_a=1", COMPILER, LINKER, *TUNING.split()], [])
 assert flags.merged("/no/such/file", EVERY) == ("/no/such/file", [])
 # XLA knows the options, and not others.
 assert flags.accepted() == EVERY
