@@ -171,6 +171,18 @@ const DIFFICULT: &str = r#"
 .entry third() { .align 8 .shared .b32 s1; .reg .b32 r; mov.b32 r, s1; ret; }
 .entry fourth() { .local .align 4 .b8 l[4]; .reg .b64 r; .reg .b32 n; ld.global.b32 n, [r]; mov.b64 r, l; ret; } // }
 .entry fifth() { ret; }
+.file 1 "lines.cu"
+.entry sixth() {
+    .reg .b32 r;
+    .loc 1 12 0
+    .shared .align 4 .b8 s4[16]; .reg .b64 d;
+    .loc 1 13 5 /* where */ ld.shared.b32 r, [s4];
+    .loc 1 14 5
+    L: .loc 1 15 5
+    .shared .b32 s5;
+    mov.b32 r, s5;
+    ret;
+}
 "#;
 
 #[test]
@@ -179,7 +191,7 @@ fn a_body_that_was_skipped_has_the_same_statements() {
     let parsed = parse(SourceFile::new("lazy.ptx", text.as_str()));
     let whole = lower(&parsed, &resolve(&parsed)).expect("lowers");
     let ids: Vec<FuncId> = whole.functions.keys().collect();
-    assert_eq!(ids.len(), 6);
+    assert_eq!(ids.len(), 7);
     for order in [ids.clone(), ids.iter().rev().copied().collect()] {
         let mut outline = outline(&text);
         let names: Vec<&str> = outline
@@ -188,7 +200,7 @@ fn a_body_that_was_skipped_has_the_same_statements() {
             .values()
             .map(|s| &*s.name)
             .collect();
-        assert_eq!(names, ["s1", "s2", "s3", "g", "c", "s1"]);
+        assert_eq!(names, ["s1", "s2", "s3", "g", "c", "s1", "s4", "s5"]);
         let contents = outline.take_contents();
         let contents: Vec<&[u8]> = contents.values().map(|s| &*s.init).collect();
         assert_eq!(

@@ -78,6 +78,7 @@ impl Parser<'_> {
             at: start as usize,
             last: b';',
             depth: 0,
+            is_location: false,
         };
         loop {
             match scan.next()? {
@@ -115,6 +116,8 @@ struct Scan<'s> {
     last: u8,
     /// The number of open braces.
     depth: u32,
+    /// Whether the last statement began with `.loc`, which no semicolon ends.
+    is_location: bool,
 }
 
 impl Scan<'_> {
@@ -144,18 +147,30 @@ impl Scan<'_> {
                         return None;
                     }
                 }
-                b'.' if matches!(self.last, b';' | b'{' | b'}' | b':') => match self.word() {
-                    b"align" | b"attribute" | b"alias" => return None,
-                    word if is_of_module(word) => {
-                        return Some(Found::Variable(u32::try_from(self.at).ok()?));
+                b'.' if self.is_at_statement() => {
+                    self.is_location = false;
+                    match self.word() {
+                        b"align" | b"attribute" | b"alias" => return None,
+                        b"loc" => self.is_location = true,
+                        word if is_of_module(word) => {
+                            return Some(Found::Variable(u32::try_from(self.at).ok()?));
+                        }
+                        _ => {}
                     }
-                    _ => {}
-                },
+                }
+                b';' | b':' => self.is_location = false,
                 _ => {}
             }
             self.last = byte;
             self.at += 1;
         }
+    }
+
+    /// Returns whether a directive begins at the current position. The dot of a modifier follows a word directly.
+    fn is_at_statement(&self) -> bool {
+        let before = self.at.checked_sub(1).map(|at| self.text[at]);
+        matches!(self.last, b';' | b'{' | b'}' | b':')
+            || self.is_location && before.is_some_and(|byte| byte.is_ascii_whitespace())
     }
 
     /// Returns the word after the dot at the current position.
