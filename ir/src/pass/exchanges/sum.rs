@@ -187,7 +187,8 @@ impl<'a> Sums<'a> {
                     ..Sum::default()
                 }));
             }
-            Opcode::Cvta => return Some(of(args[0])),
+            // A check returns the address that it has examined.
+            Opcode::Cvta | Opcode::CheckAccess => return Some(of(args[0])),
             _ => {}
         }
         if !data.ty.is_integer()
