@@ -4,7 +4,8 @@ use std::ffi::{c_int, c_void};
 
 use parking_lot::Mutex;
 
-use crate::driver::{Copy2d, Driver, Kernel, Native};
+use crate::driver::{Copy2d, Driver, Native};
+use margay_native::table::Kernel;
 
 extern "C" fn workers() -> u32 {
     2

@@ -2,10 +2,10 @@
 
 use std::ffi::{CStr, c_int, c_void};
 use std::mem::transmute;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 
-use margay_native::table::{Kernel, Library, Native, Range};
+use margay_native::launch;
+use margay_native::table::{Library, Native};
 
 use crate::status::{Outcome, Status};
 
@@ -90,26 +90,13 @@ impl Driver {
         (address, bytes): (usize, usize),
         task: Task,
     ) -> Outcome {
-        let range = Range {
-            address: address as *const c_void,
-            bytes,
-            writes: 1,
-            pad: 0,
+        let tasks = u32::try_from(tasks).map_err(|_| Status::OutOfRange)?;
+        let ranges = [launch::range(address, bytes, true)];
+        let run = move |index| {
+            task(index as usize);
+            0
         };
-        let kernel = Kernel {
-            size: size_of::<Kernel>(),
-            name: name.as_ptr(),
-            context: Box::into_raw(Box::new(task)).cast(),
-            tasks: u32::try_from(tasks).map_err(|_| Status::OutOfRange)?,
-            pad: 0,
-            run,
-            drop: Some(release),
-            ranges: &raw const range,
-            range_count: 1,
-        };
-        const LEGACY_DEFAULT: u32 = 0;
-        // SAFETY: the kernel and its range are valid during the call, and the driver calls `release` once.
-        match unsafe { (self.native.launch)(stream, LEGACY_DEFAULT, &raw const kernel) } {
+        match launch::submit(self.native, stream, name, tasks, &ranges, run) {
             0 => Ok(()),
             _ => Err(Status::LaunchFailure),
         }
@@ -144,29 +131,5 @@ impl Driver {
             0 => Ok(()),
             _ => Err(Status::InternalError),
         }
-    }
-}
-
-/// Runs a task.
-extern "C" fn run(context: *mut c_void, index: u32) -> u32 {
-    const LAUNCH_FAILED: u32 = 719;
-    // SAFETY: the driver passes the context of a kernel that it has not freed.
-    let task = unsafe { &*context.cast::<Task>() };
-    match catch_unwind(AssertUnwindSafe(|| task(index as usize))) {
-        Ok(()) => 0,
-        Err(panic) => {
-            // Dropping the payload could panic again.
-            std::mem::forget(panic);
-            LAUNCH_FAILED
-        }
-    }
-}
-
-/// Frees the task of a kernel.
-extern "C" fn release(context: *mut c_void) {
-    // SAFETY: the context is a box of `launch`, and the driver calls this function once.
-    let task = unsafe { Box::from_raw(context.cast::<Task>()) };
-    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(task))) {
-        std::mem::forget(panic);
     }
 }

@@ -5,7 +5,7 @@ use std::mem::transmute;
 use std::sync::OnceLock;
 
 use margay_native::table::Library;
-pub(crate) use margay_native::table::{Kernel, Native, Range};
+pub(crate) use margay_native::table::{Native, Range};
 
 use crate::status::{Outcome, Status, failure};
 

@@ -8,7 +8,8 @@ use std::sync::mpsc::{Sender, channel};
 
 use parking_lot::Mutex;
 
-use crate::driver::{Driver, Kernel, Native, Range};
+use crate::driver::{Driver, Native, Range};
+use margay_native::table::Kernel;
 
 /// Addresses below this one belong to no memory.
 const FIRST: usize = 1 << 16;
