@@ -7,6 +7,11 @@
 //! - each volatile load or store of memory that lanes share;
 //! - a shared-memory read that may see bytes that another lane of the warp wrote since the last sync point;
 //! - a shared-memory write that may change bytes that another lane has not read yet;
+//! - a shared-memory write that may change bytes that another lane wrote since the last sync point, if one of the two
+//!   addresses depends on data that the lane has read and the other one does not. If the addresses of both writes depend
+//!   on data, the pass adds a sync point only if the warp has also written the array at other addresses since the last
+//!   sync point of the program. Without such writes, the pass assumes that the addresses are a permutation, as in a
+//!   sort: each element is written once;
 //! - every shared-memory access, if the target is below sm_70, where warps run in lock-step;
 //! - an access to global memory through which lanes provably exchange values ([`super::exchanges`]).
 //!
@@ -42,6 +47,8 @@ const MOST_ROUNDS: u32 = 16;
 struct Accesses {
     reads: Places,
     writes: Places,
+    /// The locations that the warp wrote since the last sync point of the program and that do not depend on data.
+    prepared: Places,
     global: Exchanges,
 }
 
@@ -51,6 +58,7 @@ impl Accesses {
         Accesses {
             reads: Places::unknown(),
             writes: Places::unknown(),
+            prepared: Places::default(),
             global: Exchanges::default(),
         }
     }
@@ -58,6 +66,21 @@ impl Accesses {
     fn add_all(&mut self, other: &Accesses) {
         self.reads.add_all(&other.reads);
         self.writes.add_all(&other.writes);
+        self.prepared.add_all(&other.prepared);
+    }
+
+    /// Removes the accesses before an implicit sync point.
+    fn synchronise(&mut self) {
+        *self = Accesses {
+            prepared: std::mem::take(&mut self.prepared),
+            ..Accesses::default()
+        };
+    }
+
+    /// Returns whether a write of `place` may change bytes that another lane wrote since the last sync point.
+    fn overwrites(&self, place: &SharedAddress) -> bool {
+        let may_repeat = self.prepared.may_meet(place);
+        self.writes.is_overwritten(place, may_repeat)
     }
 }
 
@@ -200,27 +223,30 @@ impl Analysis<'_> {
                     .finder
                     .exchanges(&state.global, place, access.sees, access.writes);
             if cut {
-                *state = Accesses::default();
+                state.synchronise();
             }
             state.global.add(place, access.sees, access.writes);
             return cut;
         }
         let Some(place) = access.place else {
-            *state = Accesses::default();
+            state.synchronise();
             return true;
         };
         let cut = access.is_volatile
             || self.lock_step
             || access.sees && state.writes.shows_others(&place)
-            || access.writes && state.reads.is_awaited(&place);
+            || access.writes && (state.reads.is_awaited(&place) || state.overwrites(&place));
         if cut {
-            *state = Accesses::default();
+            state.synchronise();
         }
         if access.sees {
             state.reads.add(place);
         }
         if access.writes {
             state.writes.add(place);
+            if !place.is_scattered() {
+                state.prepared.add(place);
+            }
         }
         cut
     }
@@ -266,7 +292,7 @@ fn accesses(
         if is_shared || is_volatile || global.is_some() {
             let access = Access {
                 is_volatile,
-                place: address.map(|&address| finder.place(address)),
+                place: address.map(|&address| finder.place(address, is_atomic)),
                 global,
                 sees: function.dfg.results(inst).iter().any(|&v| used[v]),
                 writes: data.opcode.effects().contains(Effects::WRITES),
