@@ -29,7 +29,6 @@ package! {
     "_log.py"
     "_program.py"
     "jax/__init__.py"
-    "jax/capability.py"
     "jax/convolution.py"
     "jax/fallback.py"
     "jax/flags.py"

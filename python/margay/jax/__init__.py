@@ -7,7 +7,6 @@ CUDA (``JAX_PLATFORMS=cpu``):
 - It makes JAX create its CUDA backend although the machine has no device files of NVIDIA's driver.
 - It adds options to ``XLA_FLAGS`` with which XLA assembles kernels by the program ``ptxas`` (``flags``), and makes
   Margay's ``ptxas``, which returns PTX, the one that XLA finds (``toolkit``).
-- It chooses the compute capability for the plugin for CUDA 13 (``capability``).
 - It computes convolutions by matrix products instead of cuDNN (``convolution``).
 - It warns if JAX uses its CPU backend although the program runs on Margay (``fallback``).
 
@@ -60,10 +59,9 @@ def initialize():
     if not wants_cuda(getattr(jax.config, "jax_platforms", None)):
         return
     _started = True
-    from . import capability, convolution, fallback, flags, toolkit
+    from . import convolution, fallback, flags, toolkit
 
     replace("jax._src.hardware_utils", "has_visible_nvidia_gpu", lambda: True)
-    capability.choose()
     fallback.watch()
     assembler = toolkit.assembler()
     if assembler is None:
