@@ -164,10 +164,8 @@ mod tests {
         for page in [PROBES + 1, 3] {
             let at = start + page * PAGE;
             // SAFETY: the page belongs to the mapping.
-            assert_eq!(
-                unsafe { libc::mprotect(at as *mut _, PAGE, libc::PROT_NONE) },
-                0
-            );
+            let closed = unsafe { libc::mprotect(at as *mut _, PAGE, libc::PROT_NONE) };
+            assert_eq!(closed, 0);
             assert!(!is_readable(start, LARGE));
             assert!(is_readable(at - PAGE, PAGE));
             assert!(!is_readable(at - PAGE, PAGE + 1));
