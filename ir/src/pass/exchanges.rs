@@ -64,16 +64,19 @@ impl Place {
         passed: &[(Value, Value, i64)],
         is_known: impl Fn(Value) -> bool,
     ) -> Option<Place> {
+        let find = |value: Value| passed.iter().find(|&&(from, ..)| from == value);
+        let mut values = self.address.terms.iter().map(|&(value, _)| value);
+        if !values.any(|value| find(value).is_some()) {
+            return None;
+        }
         let mut address = Sum {
             terms: SmallVec::new(),
-            ..self.address.clone()
+            lane: self.address.lane,
+            constant: self.address.constant,
         };
-        let mut is_changed = false;
         for &(value, factor) in &self.address.terms {
-            let found = passed.iter().find(|&&(from, ..)| from == value);
-            let term = match found {
+            let term = match find(value) {
                 Some(&(_, param, difference)) => {
-                    is_changed = true;
                     Sum::value(param).plus(&Sum::constant(-difference)?)?
                 }
                 None if is_known(value) => Sum::value(value),
@@ -81,7 +84,7 @@ impl Place {
             };
             address = address.plus(&term.times(factor)?)?;
         }
-        is_changed.then_some(Place { address, ..*self })
+        Some(Place { address, ..*self })
     }
 }
 

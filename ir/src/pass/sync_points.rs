@@ -178,9 +178,15 @@ impl Analysis<'_> {
         if self.accesses.is_empty() {
             return (at_end, true);
         }
+        // The state at the end of a block depends only on the states at the ends of its predecessors.
+        let mut is_due: SecondaryMap<Block, bool> = SecondaryMap::default();
+        self.cfg.rpo().iter().for_each(|&block| is_due[block] = true);
         for _ in 0..MOST_ROUNDS {
             let mut settled = true;
             for &block in self.cfg.rpo() {
+                if !std::mem::take(&mut is_due[block]) {
+                    continue;
+                }
                 let mut state = self.start_state(&at_end, block);
                 for &inst in self.function.insts(block) {
                     self.step(&mut state, inst);
@@ -188,6 +194,9 @@ impl Analysis<'_> {
                 if at_end[block] != state {
                     at_end[block] = state;
                     settled = false;
+                    for call in self.function.successors(block) {
+                        is_due[call.block] = true;
+                    }
                 }
             }
             if settled {
