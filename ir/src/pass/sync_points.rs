@@ -13,7 +13,9 @@
 //!   sync point of the program. Without such writes, the pass assumes that the addresses are a permutation, as in a
 //!   sort: each element is written once;
 //! - every shared-memory access, if the target is below sm_70, where warps run in lock-step;
-//! - an access to global memory through which lanes provably exchange values ([`super::exchanges`]).
+//! - an access to global memory through which lanes provably exchange values ([`super::exchanges`]);
+//! - an access to global memory, unless it and the accesses since the last sync point only read, in kernels with a
+//!   sorting network in global memory that has no barriers ([`super::exchanges::networks`]).
 //!
 //! The pass also gives some loops a sync point at the end of each iteration ([`super::iterations`]).
 //!
@@ -23,6 +25,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::copy::jump;
+use super::exchanges::networks::{is_global_access, joins_lanes};
 use super::exchanges::{self, Exchanges};
 use super::iterations::{self, Acting};
 use super::places::{Finder, Places, SharedAddress};
@@ -50,6 +53,22 @@ struct Accesses {
     /// The locations that the warp wrote since the last sync point of the program and that do not depend on data.
     prepared: Places,
     global: Exchanges,
+    /// Only in kernels with a sorting network: whether the warp has read, and whether it has written, global memory.
+    in_network: Steps,
+}
+
+/// The kinds of accesses of a warp.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Steps {
+    read: bool,
+    written: bool,
+}
+
+impl Steps {
+    fn add(&mut self, other: Steps) {
+        self.read |= other.read;
+        self.written |= other.written;
+    }
 }
 
 impl Accesses {
@@ -60,6 +79,10 @@ impl Accesses {
             writes: Places::unknown(),
             prepared: Places::default(),
             global: Exchanges::default(),
+            in_network: Steps {
+                read: true,
+                written: true,
+            },
         }
     }
 
@@ -67,6 +90,7 @@ impl Accesses {
         self.reads.add_all(&other.reads);
         self.writes.add_all(&other.writes);
         self.prepared.add_all(&other.prepared);
+        self.in_network.add(other.in_network);
     }
 
     /// Removes the accesses before an implicit sync point.
@@ -146,7 +170,7 @@ fn cuts(function: &Function, module: &Module, cfg: &Cfg) -> FxHashSet<Inst> {
         // Without the accesses to global memory, there are other sync points.
         analysis.accesses.retain(|_, access| {
             access.global = None;
-            access.is_volatile || access.place.is_some()
+            access.is_volatile || access.place.is_some() || access.is_in_network
         });
         (at_end, settled) = analysis.states();
     }
@@ -219,13 +243,29 @@ impl Analysis<'_> {
     /// Returns whether a sync point is needed before `inst`. `state` contains the accesses since the last sync point; this
     /// function adds the access of `inst`.
     fn step(&self, state: &mut Accesses, inst: Inst) -> bool {
-        if self.function.effects(inst).is_sync_point() {
-            *state = Accesses::default();
+        let effects = self.function.effects(inst);
+        if effects.is_sync_point() {
+            let before = std::mem::take(state);
+            if !joins_lanes(effects) {
+                state.in_network = before.in_network;
+            }
             return false;
         }
         let Some(access) = self.accesses.get(&inst) else {
             return false;
         };
+        if access.is_in_network {
+            let before = state.in_network;
+            let cut = access.is_volatile || before.written || access.writes && before.read;
+            if cut {
+                state.synchronise();
+            }
+            state.in_network.add(Steps {
+                read: access.sees,
+                written: access.writes,
+            });
+            return cut;
+        }
         if let Some(place) = &access.global {
             let cut = access.is_volatile
                 || self
@@ -269,6 +309,8 @@ struct Access {
     place: Option<SharedAddress>,
     /// The location in global memory that the access uses, if it is known.
     global: Option<exchanges::Place>,
+    /// Whether it is an access to global memory in a kernel with a sorting network.
+    is_in_network: bool,
     /// Whether the access reads memory and the program uses the value that it reads.
     sees: bool,
     writes: bool,
@@ -282,6 +324,7 @@ fn accesses(
 ) -> FxHashMap<Inst, Access> {
     let used = function.used_values();
     let finder = Finder::new(function, module);
+    let has_network = exchanges.has_network();
     let mut found = FxHashMap::default();
     for &inst in function.blocks().iter().flat_map(|&b| function.insts(b)) {
         let data = &function.dfg.insts[inst];
@@ -297,12 +340,14 @@ fn accesses(
         );
         let is_volatile = !is_own && !is_atomic && data.mods.order() == MemOrder::Volatile;
         let address = function.dfg.args(inst).first().filter(|_| is_shared);
-        let global = exchanges.place(inst);
-        if is_shared || is_volatile || global.is_some() {
+        let is_in_network = has_network && is_global_access(function, inst);
+        let global = exchanges.place(inst).filter(|_| !is_in_network);
+        if is_shared || is_volatile || is_in_network || global.is_some() {
             let access = Access {
                 is_volatile,
                 place: address.map(|&address| finder.place(address, is_atomic)),
                 global,
+                is_in_network,
                 sees: function.dfg.results(inst).iter().any(|&v| used[v]),
                 writes: data.opcode.effects().contains(Effects::WRITES),
             };
