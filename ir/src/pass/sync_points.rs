@@ -15,7 +15,8 @@
 //! - every shared-memory access, if the target is below sm_70, where warps run in lock-step;
 //! - an access to global memory through which lanes provably exchange values ([`super::exchanges`]);
 //! - an access to global memory, unless it and the accesses since the last sync point only read, in kernels with a
-//!   sorting network in global memory that has no barriers ([`super::exchanges::networks`]).
+//!   sorting network in global memory that has no barriers ([`super::exchanges::networks`]). In these kernels, lanes also
+//!   wait for each other at the end of each iteration of a loop with such accesses.
 //!
 //! The pass also gives some loops a sync point at the end of each iteration ([`super::iterations`]).
 //!
@@ -25,7 +26,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::copy::jump;
-use super::exchanges::networks::{is_global_access, joins_lanes};
+use super::exchanges::networks::{is_barrier, is_global_access};
 use super::exchanges::{self, Exchanges};
 use super::iterations::{self, Acting};
 use super::places::{Finder, Places, SharedAddress};
@@ -132,14 +133,18 @@ fn insert(function: &mut Function, module: &Module, acting: &Acting, has_implici
         iterations::run(function, acting);
     }
     if has_implicit {
-        add_implicit(function, module);
+        let has_network = exchanges::Finder::new(function, &Cfg::new(function)).has_network();
+        if has_network {
+            iterations::run_for(function, is_global_access);
+        }
+        add_implicit(function, module, has_network);
     }
     split(function);
 }
 
-fn add_implicit(function: &mut Function, module: &Module) {
+fn add_implicit(function: &mut Function, module: &Module, has_network: bool) {
     let cfg = Cfg::new(function);
-    let cuts = cuts(function, module, &cfg);
+    let cuts = cuts(function, module, &cfg, has_network);
     for &block in cfg.rpo() {
         if !function.insts(block).iter().any(|inst| cuts.contains(inst)) {
             continue;
@@ -156,7 +161,7 @@ fn add_implicit(function: &mut Function, module: &Module) {
 }
 
 /// Returns the instructions that need a sync point before them.
-fn cuts(function: &Function, module: &Module, cfg: &Cfg) -> FxHashSet<Inst> {
+fn cuts(function: &Function, module: &Module, cfg: &Cfg, has_network: bool) -> FxHashSet<Inst> {
     let mut analysis = Analysis {
         function,
         cfg,
@@ -164,7 +169,7 @@ fn cuts(function: &Function, module: &Module, cfg: &Cfg) -> FxHashSet<Inst> {
         accesses: FxHashMap::default(),
         lock_step: is_lock_step(module),
     };
-    analysis.accesses = accesses(function, module, &analysis.finder);
+    analysis.accesses = accesses(function, module, &analysis.finder, has_network);
     let (mut at_end, mut settled) = analysis.states();
     if !settled {
         // Without the accesses to global memory, there are other sync points.
@@ -243,10 +248,9 @@ impl Analysis<'_> {
     /// Returns whether a sync point is needed before `inst`. `state` contains the accesses since the last sync point; this
     /// function adds the access of `inst`.
     fn step(&self, state: &mut Accesses, inst: Inst) -> bool {
-        let effects = self.function.effects(inst);
-        if effects.is_sync_point() {
+        if self.function.effects(inst).is_sync_point() {
             let before = std::mem::take(state);
-            if !joins_lanes(effects) {
+            if !is_barrier(self.function, inst) {
                 state.in_network = before.in_network;
             }
             return false;
@@ -321,10 +325,10 @@ fn accesses(
     function: &Function,
     module: &Module,
     exchanges: &exchanges::Finder<'_>,
+    has_network: bool,
 ) -> FxHashMap<Inst, Access> {
     let used = function.used_values();
     let finder = Finder::new(function, module);
-    let has_network = exchanges.has_network();
     let mut found = FxHashMap::default();
     for &inst in function.blocks().iter().flat_map(|&b| function.insts(b)) {
         let data = &function.dfg.insts[inst];

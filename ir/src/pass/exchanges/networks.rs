@@ -132,7 +132,7 @@ impl<'a, F: Fn() -> &'a Uniformity> Networks<'a, F> {
     /// Returns whether a loop has no barrier, and loads and stores elements that distances pair.
     fn is_network(&self, body: &[Block], distances: &[Value]) -> bool {
         let insts = || body.iter().flat_map(|&block| self.function.insts(block));
-        let joins = |&inst: &Inst| joins_lanes(self.function.effects(inst));
+        let joins_lanes = |&inst: &Inst| is_barrier(self.function, inst);
         let pairs = |opcode: Opcode| {
             let mut accesses = insts().filter(|&&inst| {
                 let is_access = is_global_access(self.function, inst);
@@ -140,7 +140,7 @@ impl<'a, F: Fn() -> &'a Uniformity> Networks<'a, F> {
             });
             accesses.any(|&inst| self.is_paired(self.function.dfg.args(inst)[0], distances))
         };
-        !insts().any(joins) && pairs(Opcode::St) && pairs(Opcode::Ld)
+        !insts().any(joins_lanes) && pairs(Opcode::St) && pairs(Opcode::Ld)
     }
 
     /// Returns whether an address contains a value that combines a distance with a number that depends on the lane.
@@ -186,11 +186,12 @@ impl<'a, F: Fn() -> &'a Uniformity> Networks<'a, F> {
     }
 }
 
-/// Returns whether lanes wait for each other at an operation.
-pub(in crate::pass) fn joins_lanes(effects: Effects) -> bool {
-    effects.intersects(
-        Effects::SYNC_WARP
-            .union(Effects::SYNC_CTA)
-            .union(Effects::SYNC_CLUSTER),
-    )
+/// Returns whether lanes wait for each other at an instruction, wherever they are. At an `activemask`, they only wait for
+/// the lanes that are in the same loop.
+pub(in crate::pass) fn is_barrier(function: &Function, inst: Inst) -> bool {
+    let syncs = Effects::SYNC_WARP
+        .union(Effects::SYNC_CTA)
+        .union(Effects::SYNC_CLUSTER);
+    function.effects(inst).intersects(syncs)
+        && function.dfg.insts[inst].opcode != Opcode::ActiveMask
 }
