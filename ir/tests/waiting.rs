@@ -236,9 +236,11 @@ fn loops_whose_exits_do_not_depend_on_memory_do_not_yield() {
     let latches = "  brif v19, block2, block3\nblock2:\n  brif v17, block1(v10), block9\nblock3:";
     assert_eq!(halving(latches, end), 1);
     // An atomic operation returns it.
-    let exchanged =
-        "  v22: b32 = atom.u32{op:exch space:global} v2, v13";
+    let exchanged = "  v22: b32 = atom.u32{op:exch space:global} v2, v13";
     assert_eq!(halving(exchanged, "brif v17, block1(v22), block9"), 1);
+    // The flag decides which iterations execute the exit.
+    let skips = "  brif v19, block1(v13), block2\nblock2:";
+    assert_eq!(halving(skips, end), 1);
     // The loop never ends.
     assert_eq!(halving("", "jump block1(v13)"), 1);
 }

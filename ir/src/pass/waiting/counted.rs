@@ -5,9 +5,9 @@
 //! and the loop may have other exits. The test may also be one of several conditions that must all hold for the loop to
 //! continue.
 //!
-//! A loop is also counted if its exits do not depend on memory: the condition of every exit is computed by pure
-//! operations from values that are computed in the same way in the previous iteration, or that do not change in the
-//! loop. Such a loop runs the same number of iterations whatever other threads do, for example
+//! A loop is also counted if its exits do not depend on memory: every iteration executes all exits, and the condition of
+//! every exit is computed by pure operations from values that are computed in the same way in the previous iteration, or
+//! that do not change in the loop. Such a loop runs the same number of iterations whatever other threads do, for example
 //! `for (n = 256; n != 0; n /= 2) sum += shared[n];`.
 
 use std::cell::Cell;
@@ -78,11 +78,14 @@ pub(super) fn find(
     if !complete {
         return vec![Kind::Unknown; loops.loops.len()];
     }
-    // Whether the exits examined so far are independent of memory; `None` for a loop without exits.
+    // Whether the exits examined so far are independent of memory; `None` for a loop without exits. If some iterations
+    // skip an exit, memory may decide which iterations these are.
     let mut independent: Vec<Option<bool>> = vec![None; loops.loops.len()];
-    exits(function, cfg, loops, |_, number, exit| {
+    exits(function, cfg, loops, |block, number, exit| {
         if waits[number].is_some() && !counted[number] && independent[number] != Some(false) {
-            let computed = exit.is_some_and(|(condition, _)| tests[number].is_computed(condition));
+            let passes = |latches| dominators.dominates_all(cfg, block, latches);
+            let computed = latches[number].is_some_and(passes)
+                && exit.is_some_and(|(condition, _)| tests[number].is_computed(condition));
             independent[number] = Some(computed);
         }
     });
