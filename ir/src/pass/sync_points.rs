@@ -209,7 +209,10 @@ impl Analysis<'_> {
         }
         // The state at the end of a block depends only on the states at the ends of its predecessors.
         let mut is_due: SecondaryMap<Block, bool> = SecondaryMap::default();
-        self.cfg.rpo().iter().for_each(|&block| is_due[block] = true);
+        self.cfg
+            .rpo()
+            .iter()
+            .for_each(|&block| is_due[block] = true);
         for _ in 0..MOST_ROUNDS {
             let mut settled = true;
             for &block in self.cfg.rpo() {
