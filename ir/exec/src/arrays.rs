@@ -95,8 +95,8 @@ fn shuffle_by(mode: Mode, active: u32, args: &[Lanes; 3], out: &mut [Lanes; 2]) 
         let i = lane as usize;
         let (source, inside) = shuffle_source(mode, lane, b[i], c[i]);
         let present = active >> source & 1 != 0;
-        let from = if present { source } else { lane };
-        out[0][i] = values[from as usize % 32];
+        let value = values[source as usize % 32];
+        out[0][i] = if present { value } else { 0 };
         out[1][i] = inside.into();
     }
 }

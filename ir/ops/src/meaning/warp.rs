@@ -70,16 +70,17 @@ pub fn shuffle_source(mode: Mode, lane: u32, b: u32, c: u32) -> (u32, bool) {
 
 /// Computes `shfl`. The operands are the value, the lane or offset, and a word that limits the
 /// range of source lanes (the clamp and the segment mask). The results are the value of the source
-/// lane, and a predicate that states whether the source lane is in this range.
+/// lane, and a predicate that states whether the source lane is in this range. PTX leaves the value of
+/// a source lane that does not participate undefined; here it is zero. Published programs, among them sums of
+/// segments whose last lanes have exited, need a value that does not change a sum.
 pub fn shfl(desc: &Desc, warp: &mut WarpLanes<'_>) {
     for lane in lanes(warp.active) {
         let b = operand(warp, 1, lane) as u32;
         let c = operand(warp, 2, lane) as u32;
         let (source, inside) = shuffle_source(desc.mods.mode(), lane as u32, b, c);
         let present = warp.active >> source & 1 != 0;
-        let from = if present { source as usize } else { lane };
-        let value = operand(warp, 0, from);
-        store(warp, 0, lane, value);
+        let value = operand(warp, 0, source as usize % 32);
+        store(warp, 0, lane, if present { value } else { 0 });
         store(warp, 1, lane, inside.into());
     }
 }
