@@ -5,6 +5,8 @@ use std::path::Path;
 
 use margay_frontend::resolve::resolve;
 use margay_frontend::{SourceFile, lower, parse};
+use margay_ir::function::split_symbol_payload;
+use margay_ops::ops::Opcode;
 
 fn text_of(path: &Path) -> String {
     let bytes = std::fs::read(path).unwrap();
@@ -78,7 +80,48 @@ fn many_guarded_accesses_lower() {
         let function = &module.functions[kernel];
         function.layout.insts[block]
             .iter()
-            .filter(|&&inst| function.dfg.insts[inst].desc().opcode == margay_ops::ops::Opcode::St)
+            .filter(|&&inst| function.dfg.insts[inst].desc().opcode == Opcode::St)
     });
     assert_eq!(stores.count(), STORES);
+}
+
+/// Regression test of CUB's test `MaxPotentialDynamicSmemBytes`: a variable that a body declares and that no instruction
+/// names was missing in the static shared memory. `ptxas` reports the same variables for these functions.
+#[test]
+fn shared_variables_of_a_body_are_part_of_it() {
+    let text = "
+.version 7.0
+.target sm_80
+.address_size 64
+.shared .align 4 .b8 outside[512];
+.shared .align 4 .b8 used[64];
+.func (.reg .b32 r) helper() { .shared .align 4 .b8 mine[256]; mov.u32 r, 5; ret; }
+.entry unnamed() { .shared .align 1 .b8 memory[4096]; ret; }
+.entry block() { .reg .pred %p; { .shared .align 8 .b8 inner[2048]; @%p ret; } ret; }
+.entry none() { ret; }
+.entry both() { .shared .b32 a; .shared .b32 b; .reg .b32 %r; ld.shared.u32 %r, [b]; ret; }
+.entry outer() { .reg .b32 %r; ld.shared.u32 %r, [used]; call (%r), helper; ret; }";
+    let parsed = parse(SourceFile::new("shared", text.to_owned()));
+    let module = lower(&parsed, &resolve(&parsed)).expect("a valid module");
+    let mut found = Vec::new();
+    for function in module.functions.values() {
+        let insts = function.blocks().iter().flat_map(|&b| function.insts(b));
+        let data = insts.map(|&inst| &function.dfg.insts[inst]);
+        let addresses = data.filter(|data| data.opcode == Opcode::SymbolAddr);
+        let names = addresses.map(|data| {
+            let (symbol, _) = split_symbol_payload(data.payload());
+            module.symbols[symbol].name.as_str()
+        });
+        found.push((function.name.as_str(), names.collect::<Vec<_>>()));
+    }
+    found.sort_unstable();
+    let expected = [
+        ("block", vec!["inner"]),
+        ("both", vec!["a", "b"]),
+        ("helper", vec!["mine"]),
+        ("none", vec![]),
+        ("outer", vec!["used"]),
+        ("unnamed", vec!["memory"]),
+    ];
+    assert_eq!(found, expected);
 }

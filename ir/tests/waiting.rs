@@ -165,13 +165,15 @@ fn a_count_may_be_widened_but_not_cut() {
             "  v5: {ty} = const.{ty} 0x0
   v6: {ty} = const.{ty} 0x1
   v7: {to} = const.{to} 0x64
-  jump block1(v5)
-block1(v10: {ty}):
+  jump block1(v5, v4)
+block1(v10: {ty}, v20: b32):
   v12: b32 = ld.u32{{space:global}} v2
   v13: {ty} = add.u{from} v10, v6
   v14: {to} = cvt.u{}.u{from} v13
   v11: pred = setp.{to}{{cmp:lt}} v14, v7
-  brif v11, block1(v13), block9",
+  v21: b32 = xor.b32 v20, v1
+  v22: pred = setp.u32{{cmp:ne bool:and}} v12, v20, v11
+  brif v22, block1(v13, v21), block9",
             &to[1..]
         ))
     };
@@ -192,6 +194,55 @@ block1(v10: b32):
         yields(&text.replace("{space:global} v2", "{space:param} v41")),
         0
     );
+}
+
+/// Returns the number of `yield`s in a loop that halves a signed number, that contains a barrier and loads, and that
+/// continues with the number `next` while `v17` holds. `v13` is half the number, and `v19` is a condition on memory.
+fn halving(more: &str, last: &str) -> usize {
+    yields(&format!(
+        "  v5: b32 = const.b32 0x1f
+  jump block1(v1)
+block1(v10: b32):
+  bar{{mode:sync flag}} v4, v4
+  v20: b64 = cvt.u64.u32 v10
+  v21: b64 = add.u64 v2, v20
+  v12: b32 = ld.u32{{space:global}} v21
+  v19: pred = setp.u32{{cmp:eq}} v12, v4
+  v15: b32 = shr.u32 v10, v5
+  v16: b32 = add.u32 v10, v15
+  v13: b32 = shr.s32 v16, v3
+  v17: pred = setp.u32{{cmp:ne}} v13, v4
+{more}
+  {last}"
+    ))
+}
+
+#[test]
+fn loops_whose_exits_do_not_depend_on_memory_do_not_yield() {
+    let end = "brif v17, block1(v13), block9";
+    assert_eq!(halving("", end), 0);
+    // The flag ends the loop, too.
+    let flag = "  brif v19, block9, block2\nblock2:";
+    assert_eq!(halving(flag, end), 1);
+    // The table of a branch contains a target outside the loop.
+    let table = "  br_table v12, block2, block2, block9\nblock2:";
+    assert_eq!(halving(table, end), 1);
+    // The value from memory is the next number, or chooses it.
+    assert_eq!(halving("", "brif v17, block1(v12), block9"), 1);
+    let chosen = "  v22: b32 = selp.b32 v13, v10, v19";
+    assert_eq!(halving(chosen, "brif v17, block1(v22), block9"), 1);
+    let joined = "  brif v19, block2(v13), block2(v10)\nblock2(v22: b32):";
+    assert_eq!(halving(joined, "brif v17, block1(v22), block9"), 1);
+    let latches = "  brif v19, block2, block3\nblock2:\n  brif v17, block1(v10), block9\nblock3:";
+    assert_eq!(halving(latches, end), 1);
+    // An atomic operation returns it.
+    let exchanged = "  v22: b32 = atom.u32{op:exch space:global} v2, v13";
+    assert_eq!(halving(exchanged, "brif v17, block1(v22), block9"), 1);
+    // The flag decides which iterations execute the exit.
+    let skips = "  brif v19, block1(v13), block2\nblock2:";
+    assert_eq!(halving(skips, end), 1);
+    // The loop never ends.
+    assert_eq!(halving("", "jump block1(v13)"), 1);
 }
 
 /// Runs the pass on a loop that has no counter and that calls a function with the body `body`. The

@@ -2,14 +2,15 @@
 
 use margay_ir::builder::{FunctionBuilder, Variable};
 use margay_ir::entity::{Block, FuncId, Slot, Value};
-use margay_ir::function::{Function, Signature, SlotData, SourceLoc};
+use margay_ir::function::{Function, Signature, SlotData, SourceLoc, symbol_payload};
+use margay_ops::ops::Opcode;
 use margay_ops::types::{OpType, Type};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::env::{Binding, Scopes};
 use super::module::{ModuleLowering, is_array};
 use super::{Lowered, data, op_type};
-use crate::ast::{self, Id, Name, OperandKind, StateSpace, Statement};
+use crate::ast::{self, Id, List, Name, OperandKind, StateSpace, Statement};
 use crate::resolve::scope::split_number;
 use crate::resolve::used_bytes_mask;
 use crate::{Code, Diagnostic};
@@ -86,6 +87,7 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
         self.find_memory_params(body);
         self.bind_parameters()?;
         self.bind_labels(body);
+        self.name_unused_shared(statements);
         let first = self.b.create_block();
         self.b.jump(first);
         self.b.switch_to(first);
@@ -107,6 +109,46 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
             self.b.end(margay_ops::ops::Opcode::Exit, &[]);
         } else {
             self.emit_ret();
+        }
+    }
+
+    /// Emits the address of each shared variable that the body declares and that no instruction names. A kernel's static
+    /// shared memory consists of the shared variables whose addresses its functions compute, and `ptxas` counts a
+    /// variable of a body also if no instruction uses it.
+    fn name_unused_shared(&mut self, body: List<Statement>) {
+        let ast = self.ast;
+        let is_shared = |statement: &&Statement| match statement {
+            Statement::Variable(id) => ast[*id].space == StateSpace::Shared,
+            _ => false,
+        };
+        if !ast[body].iter().any(|statement| is_shared(&statement)) {
+            return;
+        }
+        let mut named = FxHashSet::default();
+        for statement in &ast[body] {
+            let Statement::Instruction(instruction) = statement else {
+                continue;
+            };
+            named.extend(ast[instruction.operands].iter().filter_map(
+                |operand| match operand.kind {
+                    OperandKind::Memory { base, .. }
+                    | OperandKind::Offset { base, .. }
+                    | OperandKind::Name(base)
+                    | OperandKind::Element { base, .. } => Some(base),
+                    _ => None,
+                },
+            ));
+        }
+        for statement in ast[body].iter().filter(is_shared) {
+            let Statement::Variable(id) = statement else {
+                continue;
+            };
+            let symbol = self.m.inner_symbols.get(id).copied();
+            if let Some(symbol) = symbol.filter(|_| !named.contains(&ast[*id].name.name)) {
+                let payload = symbol_payload(symbol, 0);
+                self.b
+                    .payload(Opcode::SymbolAddr, OpType::U64, payload, Type::B64);
+            }
         }
     }
 

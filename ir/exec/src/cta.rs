@@ -4,7 +4,7 @@ use crate::barrier::{BARRIERS, Barrier};
 use crate::check::{SyncCheck, SyncFinding};
 use crate::collective;
 use crate::warp::{FreePasses, WarpState};
-use crate::{ClusterLanes, Fault, FaultKind, Runner, SyncEvent, SyncPoint, lanes, mask_of};
+use crate::{ClusterLanes, Fault, FaultKind, Runner, SyncEvent, SyncPoint, lanes};
 use margay_ir::function::SourceLoc;
 use margay_ir::sync_point::acts_on_present_lanes;
 use margay_ops::meaning::{Bits, Desc};
@@ -412,35 +412,11 @@ impl CtaState {
                 released |= group.arrived;
             }
         }
-        let sync_points = &state.sync_points;
-        let at = |lane: u32| sync_points[lane as usize];
-        let waits = |lane: &u32| waits_for_nobody(&runner.sync_point_data(at(*lane)).desc);
-        let open = mask_of(lanes(candidates).filter(waits));
-        let in_calls = match released == 0 && open != 0 && state.yielded == 0 {
-            true => runner.first_in_calls(warp as u32, open),
-            false => None,
-        };
-        let first = match in_calls {
-            Some(lanes) => Some(at(lanes.trailing_zeros() % 32)),
-            None => state.next_open(lanes(open).map(at)),
-        };
-        if released == 0
-            && let Some(sync_point) = first
-            && state.may_pass(sync_point, runner.sync_point_data(sync_point).desc.opcode)
-        {
-            released = in_calls.unwrap_or(lanes_at(sync_point, &state.sync_points) & candidates);
-            if let Some(check) = &mut self.check {
-                let desc = runner.sync_point_data(sync_point).desc;
-                check.performs(runner, (warp, released), &desc, &state.sync_points);
-            }
-            pass(
-                runner,
-                warp as u32,
-                sync_point,
-                released,
-                &state.sync_points,
-            );
+        if released == 0 {
+            let open = open_lanes(runner, candidates, &state.sync_points);
+            released = self.pass_open(runner, warp, (candidates, open));
         }
+        let state = &mut self.warps[warp];
         state.waiting &= !released;
         state.ready |= released;
         let (alive, released) = (!state.exited, released);
@@ -448,6 +424,41 @@ impl CtaState {
             self.report_collectives(runner, warp, (released, alive), &groups);
         }
         released != 0
+    }
+
+    /// Lets the lanes at one sync point continue whose operation does not wait for other lanes. The lanes `open` wait at
+    /// such operations; `candidates` are all lanes that wait neither at a barrier nor in a loop. Returns the lanes that
+    /// continue.
+    fn pass_open(
+        &mut self,
+        runner: &mut impl Runner,
+        warp: usize,
+        (candidates, open): (u32, u32),
+    ) -> u32 {
+        let state = &mut self.warps[warp];
+        let sync_points = &state.sync_points;
+        let at = |lane: u32| sync_points[lane as usize];
+        let in_calls = match open != 0 && state.yielded == 0 {
+            true => runner.first_in_calls(warp as u32, open),
+            false => None,
+        };
+        let first = match in_calls {
+            Some(lanes) => Some(at(lanes.trailing_zeros() % 32)),
+            None => state.next_open(lanes(open).map(at)),
+        };
+        let Some(sync_point) = first else {
+            return 0;
+        };
+        let desc = runner.sync_point_data(sync_point).desc;
+        if !state.may_pass(sync_point, desc.opcode) {
+            return 0;
+        }
+        let passing = in_calls.unwrap_or(lanes_at(sync_point, &state.sync_points) & candidates);
+        if let Some(check) = &mut self.check {
+            check.performs(runner, (warp, passing), &desc, &state.sync_points);
+        }
+        pass(runner, warp as u32, sync_point, passing, &state.sync_points);
+        passing
     }
 
     /// Calls [`Runner::synchronised`] for the collectives that the lanes `released` of a warp have
@@ -717,6 +728,20 @@ fn lanes_at(sync_point: SyncPoint, sync_points: &[SyncPoint; 32]) -> u32 {
     (0..32).fold(0, |mask, lane| {
         mask | u32::from(sync_points[lane] == sync_point) << lane
     })
+}
+
+/// Returns those of the lanes `candidates` that are stopped at operations that do not wait for other lanes.
+fn open_lanes(runner: &impl Runner, candidates: u32, sync_points: &[SyncPoint; 32]) -> u32 {
+    let (mut rest, mut open) = (candidates, 0);
+    while rest != 0 {
+        let sync_point = sync_points[rest.trailing_zeros() as usize % 32];
+        let same = lanes_at(sync_point, sync_points) & rest;
+        rest &= !same;
+        if waits_for_nobody(&runner.sync_point_data(sync_point).desc) {
+            open |= same;
+        }
+    }
+    open
 }
 
 /// Returns whether lanes that are stopped at an operation can continue without waiting for other lanes of the warp.

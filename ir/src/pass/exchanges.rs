@@ -8,7 +8,9 @@
 //! accesses exchange values if they have the same values and the factors and constants let two different lanes use the
 //! same bytes. Unlike [`super::places`], this analysis assumes that accesses do not meet unless it proves that they do:
 //! most accesses to global memory have addresses of which little is known, and a sync point at each would be slow.
+//! Sorting networks have addresses that are not such sums; [`networks`] finds them.
 
+pub(super) mod networks;
 mod sum;
 
 use std::cell::OnceCell;
@@ -19,8 +21,7 @@ use crate::analysis::uniformity::Assumptions;
 use crate::analysis::{Cfg, Uniformity};
 use crate::entity::{Block, Inst, SecondaryMap, Value};
 use crate::function::{BlockCall, Function};
-use margay_ops::mods::StateSpace;
-use margay_ops::ops::Opcode;
+use networks::Networks;
 use sum::{Sum, Sums};
 
 /// The number of lanes of a warp.
@@ -150,17 +151,26 @@ impl<'a> Finder<'a> {
     /// Returns the location of an access to global memory, or through a generic address; `None` for other instructions
     /// and for addresses of which nothing is known.
     pub(super) fn place(&self, inst: Inst) -> Option<Place> {
-        let data = &self.function.dfg.insts[inst];
-        let is_global = matches!(data.mods.space(), StateSpace::Global | StateSpace::None);
-        if !is_global || !matches!(data.opcode, Opcode::Ld | Opcode::St) {
+        if !networks::is_global_access(self.function, inst) {
             return None;
         }
+        let data = &self.function.dfg.insts[inst];
         let element = data.ty.bits().div_ceil(8).next_power_of_two();
         Some(Place {
             address: self.sums.of(*self.function.dfg.args(inst).first()?)?,
             bytes: i64::from(element * data.mods.vec().max(1)),
             is_earlier: false,
         })
+    }
+
+    /// Returns whether lanes exchange values in a sorting network without barriers.
+    pub(super) fn has_network(&self) -> bool {
+        let networks = Networks {
+            function: self.function,
+            cfg: self.cfg,
+            uniformity: || self.uniformity(),
+        };
+        networks.exist()
     }
 
     /// Returns whether an access exchanges values with one of the accesses before it.

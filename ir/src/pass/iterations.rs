@@ -6,7 +6,8 @@
 //! `if (x == bin) atomicAggInc(&count[bin])` in a loop over bins rely on this: otherwise lanes would act together with
 //! lanes of earlier or later iterations. The pass gives each loop with such an operation a single back edge with a sync
 //! point. Lanes at this sync point continue when no lane waits at a lower sync point of the loop. Calls of functions
-//! that may execute such an operation count as such operations ([`Acting`]).
+//! that may execute such an operation count as such operations ([`Acting`]). In kernels with a sorting network in global
+//! memory, each access to this memory counts, too ([`super::sync_points`]).
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -83,13 +84,19 @@ impl Acting {
     }
 }
 
+/// Joins the iterations of loops with operations that act on the lanes that execute them together.
 pub(super) fn run(function: &mut Function, acting: &Acting) {
+    run_for(function, |function, inst| acting.contains(function, inst));
+}
+
+/// Joins the iterations of loops that contain an instruction for which `is_observed` returns true.
+pub(super) fn run_for(function: &mut Function, is_observed: impl Fn(&Function, Inst) -> bool) {
     let cfg = Cfg::new(function);
-    let acts = |block: &Block| {
+    let observes = |block: &Block| {
         let mut insts = function.insts(*block).iter();
-        insts.any(|&inst| acting.contains(function, inst))
+        insts.any(|&inst| is_observed(function, inst))
     };
-    let blocks: Vec<Block> = cfg.rpo().iter().copied().filter(acts).collect();
+    let blocks: Vec<Block> = cfg.rpo().iter().copied().filter(observes).collect();
     if blocks.is_empty() {
         return;
     }

@@ -8,6 +8,7 @@
 //! read and the write.
 
 mod private;
+mod scattered;
 
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
@@ -47,6 +48,10 @@ pub(super) struct SharedAddress {
     base: Base,
     offset: i64,
     variable: Option<Variable>,
+    /// Whether the location depends on data that the lane has read ([`scattered`]).
+    is_scattered: bool,
+    /// Whether the access is an atomic. The order of two atomics of different lanes is not part of lock-step.
+    is_atomic: bool,
 }
 
 /// Finds the locations that the accesses of a function use.
@@ -67,14 +72,19 @@ impl<'a> Finder<'a> {
         finder
     }
 
-    /// Returns the location in shared memory to which an address refers.
-    pub(super) fn place(&self, address: Value) -> SharedAddress {
+    /// Returns the location in shared memory to which the address of an access refers.
+    pub(super) fn place(&self, address: Value, is_atomic: bool) -> SharedAddress {
         let (base, offset) = split_address(self.function, address);
         let symbol = symbol_of(self.function, base, MOST_STEPS);
         SharedAddress {
             base,
             offset,
             variable: symbol.and_then(|symbol| self.variable(symbol)),
+            is_scattered: match base {
+                Base::Value(value) => scattered::depends_on_data(self.function, value),
+                Base::Symbol(_) => false,
+            },
+            is_atomic,
         }
     }
 
@@ -93,6 +103,11 @@ impl<'a> Finder<'a> {
 impl SharedAddress {
     fn key(&self) -> (Base, i64) {
         (self.base, self.offset)
+    }
+
+    /// Returns whether the location depends on data that the lane has read.
+    pub(super) fn is_scattered(&self) -> bool {
+        self.is_scattered
     }
 
     fn may_meet(&self, other: &SharedAddress) -> bool {
@@ -123,15 +138,17 @@ impl Places {
     }
 
     pub(super) fn add(&mut self, place: SharedAddress) {
-        let Err(at) = self
+        let found = self
             .known
-            .binary_search_by_key(&place.key(), SharedAddress::key)
-        else {
-            return;
+            .binary_search_by_key(&place.key(), SharedAddress::key);
+        let at = match found {
+            _ if self.more => return,
+            Ok(at) => {
+                self.known[at].is_atomic &= place.is_atomic;
+                return;
+            }
+            Err(at) => at,
         };
-        if self.more {
-            return;
-        }
         if self.known.len() == MOST_PLACES {
             *self = Places::unknown();
         } else {
@@ -160,6 +177,29 @@ impl Places {
     pub(super) fn is_awaited(&self, place: &SharedAddress) -> bool {
         let is_own = self.known.iter().any(|known| known.key() == place.key());
         self.more || !is_own && self.known.iter().any(|known| known.may_meet(place))
+    }
+
+    /// Returns whether a lane that writes `place` may overwrite bytes that another lane wrote to a location of this set,
+    /// because one of the two locations depends on data. If both do, they count only if `may_repeat`: the locations that
+    /// depend on data are not a permutation. For other locations, the
+    /// analysis assumes that lanes write each location only once between two sync points, as in arrays that begin at
+    /// different offsets.
+    pub(super) fn is_overwritten(&self, place: &SharedAddress, may_repeat: bool) -> bool {
+        self.known.iter().any(|known| {
+            let are_scattered = match (known.is_scattered, place.is_scattered) {
+                (true, true) => may_repeat,
+                (one, other) => one || other,
+            };
+            are_scattered
+                && !(known.is_atomic && place.is_atomic)
+                && known.key() != place.key()
+                && known.may_meet(place)
+        })
+    }
+
+    /// Returns whether `place` may be one of the locations.
+    pub(super) fn may_meet(&self, place: &SharedAddress) -> bool {
+        self.more || self.known.iter().any(|known| known.may_meet(place))
     }
 }
 

@@ -7,8 +7,16 @@
 //! - each volatile load or store of memory that lanes share;
 //! - a shared-memory read that may see bytes that another lane of the warp wrote since the last sync point;
 //! - a shared-memory write that may change bytes that another lane has not read yet;
+//! - a shared-memory write that may change bytes that another lane wrote since the last sync point, if one of the two
+//!   addresses depends on data that the lane has read and the other one does not. If the addresses of both writes depend
+//!   on data, the pass adds a sync point only if the warp has also written the array at other addresses since the last
+//!   sync point of the program. Without such writes, the pass assumes that the addresses are a permutation, as in a
+//!   sort: each element is written once;
 //! - every shared-memory access, if the target is below sm_70, where warps run in lock-step;
-//! - an access to global memory through which lanes provably exchange values ([`super::exchanges`]).
+//! - an access to global memory through which lanes provably exchange values ([`super::exchanges`]);
+//! - an access to global memory, unless it and the accesses since the last sync point only read, in kernels with a
+//!   sorting network in global memory that has no barriers ([`super::exchanges::networks`]). In these kernels, lanes also
+//!   wait for each other at the end of each iteration of a loop with such accesses.
 //!
 //! The pass also gives some loops a sync point at the end of each iteration ([`super::iterations`]).
 //!
@@ -18,6 +26,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::copy::jump;
+use super::exchanges::networks::{is_barrier, is_global_access};
 use super::exchanges::{self, Exchanges};
 use super::iterations::{self, Acting};
 use super::places::{Finder, Places, SharedAddress};
@@ -42,7 +51,25 @@ const MOST_ROUNDS: u32 = 16;
 struct Accesses {
     reads: Places,
     writes: Places,
+    /// The locations that the warp wrote since the last sync point of the program and that do not depend on data.
+    prepared: Places,
     global: Exchanges,
+    /// Only in kernels with a sorting network: whether the warp has read, and whether it has written, global memory.
+    in_network: Steps,
+}
+
+/// The kinds of accesses of a warp.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Steps {
+    read: bool,
+    written: bool,
+}
+
+impl Steps {
+    fn add(&mut self, other: Steps) {
+        self.read |= other.read;
+        self.written |= other.written;
+    }
 }
 
 impl Accesses {
@@ -51,13 +78,34 @@ impl Accesses {
         Accesses {
             reads: Places::unknown(),
             writes: Places::unknown(),
+            prepared: Places::default(),
             global: Exchanges::default(),
+            in_network: Steps {
+                read: true,
+                written: true,
+            },
         }
     }
 
     fn add_all(&mut self, other: &Accesses) {
         self.reads.add_all(&other.reads);
         self.writes.add_all(&other.writes);
+        self.prepared.add_all(&other.prepared);
+        self.in_network.add(other.in_network);
+    }
+
+    /// Removes the accesses before an implicit sync point.
+    fn synchronise(&mut self) {
+        *self = Accesses {
+            prepared: std::mem::take(&mut self.prepared),
+            ..Accesses::default()
+        };
+    }
+
+    /// Returns whether a write of `place` may change bytes that another lane wrote since the last sync point.
+    fn overwrites(&self, place: &SharedAddress) -> bool {
+        let may_repeat = self.prepared.may_meet(place);
+        self.writes.is_overwritten(place, may_repeat)
     }
 }
 
@@ -85,14 +133,18 @@ fn insert(function: &mut Function, module: &Module, acting: &Acting, has_implici
         iterations::run(function, acting);
     }
     if has_implicit {
-        add_implicit(function, module);
+        let has_network = exchanges::Finder::new(function, &Cfg::new(function)).has_network();
+        if has_network {
+            iterations::run_for(function, is_global_access);
+        }
+        add_implicit(function, module, has_network);
     }
     split(function);
 }
 
-fn add_implicit(function: &mut Function, module: &Module) {
+fn add_implicit(function: &mut Function, module: &Module, has_network: bool) {
     let cfg = Cfg::new(function);
-    let cuts = cuts(function, module, &cfg);
+    let cuts = cuts(function, module, &cfg, has_network);
     for &block in cfg.rpo() {
         if !function.insts(block).iter().any(|inst| cuts.contains(inst)) {
             continue;
@@ -109,7 +161,7 @@ fn add_implicit(function: &mut Function, module: &Module) {
 }
 
 /// Returns the instructions that need a sync point before them.
-fn cuts(function: &Function, module: &Module, cfg: &Cfg) -> FxHashSet<Inst> {
+fn cuts(function: &Function, module: &Module, cfg: &Cfg, has_network: bool) -> FxHashSet<Inst> {
     let mut analysis = Analysis {
         function,
         cfg,
@@ -117,13 +169,13 @@ fn cuts(function: &Function, module: &Module, cfg: &Cfg) -> FxHashSet<Inst> {
         accesses: FxHashMap::default(),
         lock_step: is_lock_step(module),
     };
-    analysis.accesses = accesses(function, module, &analysis.finder);
+    analysis.accesses = accesses(function, module, &analysis.finder, has_network);
     let (mut at_end, mut settled) = analysis.states();
     if !settled {
         // Without the accesses to global memory, there are other sync points.
         analysis.accesses.retain(|_, access| {
             access.global = None;
-            access.is_volatile || access.place.is_some()
+            access.is_volatile || access.place.is_some() || access.is_in_network
         });
         (at_end, settled) = analysis.states();
     }
@@ -200,39 +252,57 @@ impl Analysis<'_> {
     /// function adds the access of `inst`.
     fn step(&self, state: &mut Accesses, inst: Inst) -> bool {
         if self.function.effects(inst).is_sync_point() {
-            *state = Accesses::default();
+            let before = std::mem::take(state);
+            if !is_barrier(self.function, inst) {
+                state.in_network = before.in_network;
+            }
             return false;
         }
         let Some(access) = self.accesses.get(&inst) else {
             return false;
         };
+        if access.is_in_network {
+            let before = state.in_network;
+            let cut = access.is_volatile || before.written || access.writes && before.read;
+            if cut {
+                state.synchronise();
+            }
+            state.in_network.add(Steps {
+                read: access.sees,
+                written: access.writes,
+            });
+            return cut;
+        }
         if let Some(place) = &access.global {
             let cut = access.is_volatile
                 || self
                     .finder
                     .exchanges(&state.global, place, access.sees, access.writes);
             if cut {
-                *state = Accesses::default();
+                state.synchronise();
             }
             state.global.add(place, access.sees, access.writes);
             return cut;
         }
         let Some(place) = access.place else {
-            *state = Accesses::default();
+            state.synchronise();
             return true;
         };
         let cut = access.is_volatile
             || self.lock_step
             || access.sees && state.writes.shows_others(&place)
-            || access.writes && state.reads.is_awaited(&place);
+            || access.writes && (state.reads.is_awaited(&place) || state.overwrites(&place));
         if cut {
-            *state = Accesses::default();
+            state.synchronise();
         }
         if access.sees {
             state.reads.add(place);
         }
         if access.writes {
             state.writes.add(place);
+            if !place.is_scattered() {
+                state.prepared.add(place);
+            }
         }
         cut
     }
@@ -246,6 +316,8 @@ struct Access {
     place: Option<SharedAddress>,
     /// The location in global memory that the access uses, if it is known.
     global: Option<exchanges::Place>,
+    /// Whether it is an access to global memory in a kernel with a sorting network.
+    is_in_network: bool,
     /// Whether the access reads memory and the program uses the value that it reads.
     sees: bool,
     writes: bool,
@@ -256,6 +328,7 @@ fn accesses(
     function: &Function,
     module: &Module,
     exchanges: &exchanges::Finder<'_>,
+    has_network: bool,
 ) -> FxHashMap<Inst, Access> {
     let used = function.used_values();
     let finder = Finder::new(function, module);
@@ -274,12 +347,14 @@ fn accesses(
         );
         let is_volatile = !is_own && !is_atomic && data.mods.order() == MemOrder::Volatile;
         let address = function.dfg.args(inst).first().filter(|_| is_shared);
-        let global = exchanges.place(inst);
-        if is_shared || is_volatile || global.is_some() {
+        let is_in_network = has_network && is_global_access(function, inst);
+        let global = exchanges.place(inst).filter(|_| !is_in_network);
+        if is_shared || is_volatile || is_in_network || global.is_some() {
             let access = Access {
                 is_volatile,
-                place: address.map(|&address| finder.place(address)),
+                place: address.map(|&address| finder.place(address, is_atomic)),
                 global,
+                is_in_network,
                 sees: function.dfg.results(inst).iter().any(|&v| used[v]),
                 writes: data.opcode.effects().contains(Effects::WRITES),
             };

@@ -6,8 +6,9 @@ A formula gets device tensors and calls operators on them, so it needs no code f
 
 import torch
 
-from . import attention, cells, normalisation
+from . import attention, cells, direct, generators, normalisation, order
 from .kernels import kernel
+from .memory import place, share
 from .signature import Signature
 
 aten = torch.ops.aten
@@ -46,7 +47,18 @@ def native_dropout(tensor, p, train):
         return tensor.clone(), torch.ones_like(tensor, dtype=torch.bool)
     if p == 1:
         return torch.zeros_like(tensor), torch.zeros_like(tensor, dtype=torch.bool)
-    mask = torch.empty_like(tensor, dtype=torch.bool).bernoulli_(1 - p)
+    device = tensor.device
+    is_small = tensor.is_cuda and not tensor.is_nested and tensor.numel() < direct.LARGE
+    # For a small tensor, four operators on the device cost much more than on the CPU. A graph records the four.
+    if is_small and order.ready(device.index):
+        generator = generators.next_of(generators.default(device.index))
+        kept, mask = _dropout(share(tensor), p, generator)
+        return place(kept, device), place(mask, device)
+    return _dropout(tensor, p, None)
+
+
+def _dropout(tensor, p, generator):
+    mask = torch.empty_like(tensor, dtype=torch.bool).bernoulli_(1 - p, generator=generator)
     return (tensor * mask).mul_(1 / (1 - p)), mask
 
 

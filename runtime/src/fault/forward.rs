@@ -171,6 +171,12 @@ pub(super) unsafe fn forward(
             block_for(signal, action);
             // SAFETY: the program installed this handler with these flags.
             unsafe { call(handler, action.sa_flags, signal, info, context) };
+            // A handler that leaves a fault to the default action, as that of Rust's standard library, restores this
+            // action. The faulting instruction is then repeated and ends the process.
+            if !sent && current(signal).is_ok_and(|now| now.sa_sigaction == libc::SIG_DFL) {
+                // SAFETY: the arguments are those of the running handler, and the signal is that of a fault.
+                unsafe { crash_note::write(signal, context) };
+            }
         }
     }
 }

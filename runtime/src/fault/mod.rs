@@ -27,8 +27,8 @@
 //! (`forward`) in the same way as if Linux had delivered it. This holds whether the program
 //! installed its handler before or after our handler was installed.
 //!
-//! If no handler of the program receives a fault of the program, `crash_note` writes which file contains the faulting
-//! instruction, before the fault ends the process.
+//! If no handler of the program receives a fault of the program, or if the handler restores the default action,
+//! `crash_note` writes which file contains the faulting instruction, before the fault ends the process.
 //!
 //! If the program installs a handler after our handler was installed, the program's handler replaces our handler until
 //! a thread calls [`keep`], [`keep_frequent`] or [`keep_for_copy`]. For SIGSEGV and SIGILL, this is usually when the

@@ -4,6 +4,7 @@ use std::ffi::CStr;
 use std::sync::Arc;
 
 use margay_blas::{AnyScalar, Complex, DataType, Plan, Scalar};
+use margay_native::host::is_readable;
 
 use crate::driver::{Driver, Range, driver};
 use crate::handle::{Handle, Owner, Settings};
@@ -160,8 +161,15 @@ impl Call {
         kept: Option<Kept>,
         plan: impl FnOnce() -> Option<Plan>,
     ) -> Outcome {
-        memory.ranges()?;
         if self.on_host {
+            // The driver knows no memory of the host.
+            let is_accessible = |range: &Range| {
+                self.driver.is_accessible(range.address, range.bytes)
+                    || is_readable(range.address as usize, range.bytes)
+            };
+            if !memory.ranges()?.iter().all(is_accessible) {
+                return Err(Status::EXECUTION_FAILED.into());
+            }
             memory.forget();
         }
         let ranges = memory.ranges()?;

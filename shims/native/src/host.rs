@@ -58,6 +58,53 @@ pub unsafe fn copy(address: usize, buffer: usize, bytes: usize, direction: Direc
     true
 }
 
+/// The size of the smallest pages of all supported machines.
+const PAGE: usize = 4096;
+/// Number of bytes that one system call reads.
+const PROBES: usize = 512;
+
+/// Returns whether all pages of a range are readable. If the system forbids the test, the result is true.
+pub fn is_readable(address: usize, bytes: usize) -> bool {
+    let Some(end) = address.checked_add(bytes).filter(|_| address != 0) else {
+        return bytes == 0;
+    };
+    let first_page = (address / PAGE + 1) * PAGE;
+    // One byte of each page.
+    let mut probes = std::iter::once(address)
+        .chain((first_page..end).step_by(PAGE))
+        .take(if bytes == 0 { 0 } else { usize::MAX });
+    // SAFETY: the function has no conditions.
+    let process = unsafe { libc::getpid() };
+    loop {
+        let mut buffer = [0_u8; PROBES];
+        let remote: Vec<libc::iovec> = (&mut probes)
+            .take(PROBES)
+            .map(|probe| libc::iovec {
+                iov_base: probe as *mut libc::c_void,
+                iov_len: 1,
+            })
+            .collect();
+        if remote.is_empty() {
+            return true;
+        }
+        let local = libc::iovec {
+            iov_base: buffer.as_mut_ptr().cast(),
+            iov_len: remote.len(),
+        };
+        let count = remote.len() as libc::c_ulong;
+        // SAFETY: the buffer has a byte for each probe; the system checks the addresses.
+        let read = unsafe { libc::process_vm_readv(process, &local, 1, remote.as_ptr(), count, 0) };
+        match usize::try_from(read) {
+            Ok(read) if read == remote.len() => {}
+            Ok(_) => return false,
+            Err(_) => {
+                let error = std::io::Error::last_os_error().raw_os_error();
+                return error != Some(libc::EFAULT);
+            }
+        }
+    }
+}
+
 /// Returns whether bytes belong to frames of the thread's stack that are in use. They can be accessed without a copy.
 pub fn on_own_stack(address: usize, bytes: usize) -> bool {
     let frame = 0_u8;
@@ -94,5 +141,38 @@ fn stack_of_thread() -> (usize, usize) {
     match found {
         0 => (low as usize, low as usize + size),
         _ => (0, 0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LARGE: usize = (PROBES + 2) * PAGE;
+
+    #[test]
+    fn unreadable_pages_are_found() {
+        let rights = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        // SAFETY: a new mapping.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), LARGE, rights, flags, -1, 0) };
+        assert_ne!(start, libc::MAP_FAILED);
+        let start = start as usize;
+        assert!(is_readable(start, LARGE));
+        assert!(is_readable(start + 5, 3) && is_readable(start + 5, 0) && is_readable(0, 0));
+        // The last page, and one in the middle.
+        for page in [PROBES + 1, 3] {
+            let at = start + page * PAGE;
+            // SAFETY: the page belongs to the mapping.
+            let closed = unsafe { libc::mprotect(at as *mut _, PAGE, libc::PROT_NONE) };
+            assert_eq!(closed, 0);
+            assert!(!is_readable(start, LARGE));
+            assert!(is_readable(at - PAGE, PAGE));
+            assert!(!is_readable(at - PAGE, PAGE + 1));
+            assert!(!is_readable(at + PAGE - 1, 1));
+        }
+        assert!(!is_readable(0, 1) && !is_readable(usize::MAX, 2));
+        // SAFETY: the mapping is no longer used.
+        unsafe { libc::munmap(start as *mut _, LARGE) };
     }
 }

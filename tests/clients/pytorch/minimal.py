@@ -89,6 +89,10 @@ def generators():
     assert torch.equal(torch.rand(4, device="cuda", generator=generator), first)
     dropped = F.dropout(torch.ones(10_000, device="cuda"), 0.25)
     assert abs((dropped == 0).float().mean().item() - 0.25) < 0.03 and abs(dropped.max().item() - 4 / 3) < 1e-6
+    turned = torch.ones(60, 40, device="cuda").t()
+    again = [(torch.cuda.manual_seed(3), F.dropout(turned, 0.5))[1] for _ in range(2)]
+    assert torch.equal(*again) and again[0].stride() == (1, 40) and set(again[0].unique().tolist()) == {0, 2}
+    assert not torch.equal(F.dropout(turned, 0.5), again[0])
     assert sorted(torch.randperm(9, device="cuda").tolist()) == list(range(9))
     assert torch.equal(torch.get_rng_state(), on_cpu)
 

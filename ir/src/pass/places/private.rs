@@ -44,7 +44,7 @@ pub(super) fn find(finder: &Finder<'_>) -> FxHashSet<SymbolId> {
             let Some((address, bytes)) = shared_access(function, inst) else {
                 continue;
             };
-            let symbol = match finder.place(address).variable {
+            let symbol = match finder.place(address, false).variable {
                 Some(Variable::Static(symbol)) => symbol,
                 Some(_) => continue,
                 // The access may be in any array, so no array is private.

@@ -4,6 +4,11 @@
 //! step in every iteration, and the other does not change. The test may be in any block that every iteration executes,
 //! and the loop may have other exits. The test may also be one of several conditions that must all hold for the loop to
 //! continue.
+//!
+//! A loop is also counted if its exits do not depend on memory: every iteration executes all exits, and the condition of
+//! every exit is computed by pure operations from values that are computed in the same way in the previous iteration, or
+//! that do not change in the loop. Such a loop runs the same number of iterations whatever other threads do, for example
+//! `for (n = 256; n != 0; n /= 2) sum += shared[n];`.
 
 use std::cell::Cell;
 
@@ -61,7 +66,10 @@ pub(super) fn find(
         })
         .collect();
     let mut counted = vec![false; loops.loops.len()];
-    let complete = exits(function, cfg, loops, |block, number, (condition, value)| {
+    let complete = exits(function, cfg, loops, |block, number, exit| {
+        let Some((condition, value)) = exit else {
+            return;
+        };
         let passes = |latches| dominators.dominates_all(cfg, block, latches);
         if waits[number].is_some() && !counted[number] && latches[number].is_some_and(passes) {
             counted[number] = tests[number].bounds(condition, value, DEPTH);
@@ -69,6 +77,20 @@ pub(super) fn find(
     });
     if !complete {
         return vec![Kind::Unknown; loops.loops.len()];
+    }
+    // Whether the exits examined so far are independent of memory; `None` for a loop without exits. If some iterations
+    // skip an exit, memory may decide which iterations these are.
+    let mut independent: Vec<Option<bool>> = vec![None; loops.loops.len()];
+    exits(function, cfg, loops, |block, number, exit| {
+        if waits[number].is_some() && !counted[number] && independent[number] != Some(false) {
+            let passes = |latches| dominators.dominates_all(cfg, block, latches);
+            let computed = latches[number].is_some_and(passes)
+                && exit.is_some_and(|(condition, _)| tests[number].is_computed(condition));
+            independent[number] = Some(computed);
+        }
+    });
+    for (counted, independent) in counted.iter_mut().zip(independent) {
+        *counted |= independent == Some(true);
     }
     let kind = |&counted: &bool| {
         if counted {
@@ -78,7 +100,10 @@ pub(super) fn find(
         }
     };
     let mut kinds: Vec<Kind> = counted.iter().map(kind).collect();
-    exits(function, cfg, loops, |_, number, (condition, _)| {
+    exits(function, cfg, loops, |_, number, exit| {
+        let Some((condition, _)) = exit else {
+            return;
+        };
         // A loop with stronger accesses needs this test only if it is counted: otherwise it waits, whether or not it
         // polls.
         let decided = |wait: &Wait| match kinds[number] {
@@ -97,29 +122,42 @@ pub(super) fn find(
 
 /// Calls `f` with each exit of each loop: the block that branches, the index of the loop, the
 /// condition of the branch, and the result of the condition with which the branch leaves the loop.
-/// Stops and returns false after [`MOST_EXITS`] exits.
+/// Condition and result are `None` for a branch that has more than two targets, and for a branch that always leaves the
+/// loop. Stops and returns false after [`MOST_EXITS`] exits.
 fn exits(
     function: &Function,
     cfg: &Cfg,
     loops: &Loops,
-    mut f: impl FnMut(Block, usize, (Value, bool)),
+    mut f: impl FnMut(Block, usize, Option<(Value, bool)>),
 ) -> bool {
     let mut rest = MOST_EXITS;
+    let mut exit = |block, number, exit| {
+        let less = rest.checked_sub(1);
+        rest = less.unwrap_or(0);
+        if less.is_some() {
+            f(block, number, exit);
+        }
+        less.is_some()
+    };
     for &block in cfg.rpo() {
-        let Some((condition, then, other)) = branch(function, block) else {
-            continue;
-        };
-        // Each target's list of loops that the branch leaves begins with the loops that both targets leave.
         let left = |to: Block| loops.around_only(block, to);
-        let both = left(then).zip(left(other)).count();
-        for (to, value) in [(then, true), (other, false)] {
-            for number in left(to).skip(both) {
-                let Some(less) = rest.checked_sub(1) else {
-                    return false;
-                };
-                rest = less;
-                f(block, number, (condition, value));
+        let complete = match branch(function, block) {
+            Some((condition, then, other)) => {
+                // Each target's list of loops that the branch leaves begins with the loops that both targets leave.
+                let both = left(then).zip(left(other)).count();
+                [(then, true), (other, false)].iter().all(|&(to, value)| {
+                    let one = Some((condition, value));
+                    left(to).take(both).all(|number| exit(block, number, None))
+                        && left(to).skip(both).all(|number| exit(block, number, one))
+                })
             }
+            None => function
+                .successors(block)
+                .iter()
+                .all(|call| left(call.block).all(|number| exit(block, number, None))),
+        };
+        if !complete {
+            return false;
         }
     }
     true
@@ -165,6 +203,8 @@ const DEPTH: u32 = 4;
 const MOST_STEPS: u32 = 100_000;
 /// Maximum number of values that the analysis examines for all loops of a function.
 const MOST_STEPS_OF_ALL: u32 = 10_000_000;
+/// Maximum number of values from which the condition of an exit is computed, for [`Test::is_computed`].
+const MOST_COMPUTED: usize = 1_000;
 /// Maximum number of exits that the analysis examines. A branch that leaves several loops counts as an exit of each of
 /// them.
 const MOST_EXITS: u32 = 20_000_000;
@@ -185,6 +225,47 @@ struct Test<'a> {
 impl Test<'_> {
     fn is_inside(&self, block: Block) -> bool {
         self.loops.contains(self.number, block)
+    }
+
+    /// Returns whether a value is computed by pure operations from values that do not change in the loop and from
+    /// parameters of the loop's header for which the loop passes such values. Parameters of other blocks do not count,
+    /// because a branch that depends on memory can choose their values. For the same reason, all branches to the header
+    /// must pass the same value.
+    fn is_computed(&self, value: Value) -> bool {
+        let dfg = &self.function.dfg;
+        let header = self.loops.header(self.number);
+        let mut seen = FxHashSet::from_iter([value]);
+        let mut work = vec![value];
+        while let Some(value) = work.pop() {
+            if seen.len() > MOST_COMPUTED || !self.takes_step() {
+                return false;
+            }
+            if self.is_invariant(value) {
+                continue;
+            }
+            let mut add = |value: Value| {
+                if seen.insert(value) {
+                    work.push(value);
+                }
+            };
+            match dfg.values[value].def {
+                ValueDef::Param(block, index) if block == header => {
+                    let mut passed = self.passed(block, index);
+                    let Some(first) = passed.next() else {
+                        return false;
+                    };
+                    if passed.any(|other| other != first) {
+                        return false;
+                    }
+                    add(first);
+                }
+                ValueDef::Result(inst, _) if dfg.insts[inst].opcode.effects().is_pure() => {
+                    dfg.args(inst).iter().for_each(|&arg| add(arg));
+                }
+                _ => return false,
+            }
+        }
+        true
     }
 
     /// Returns whether `condition` is or contains an exit test as the documentation of this module describes. The loop

@@ -101,6 +101,12 @@ fn products_are_computed_in_all_forms() {
     ];
     assert_eq!(invoke("cublasXtSgemm", &arguments), 0);
     assert_eq!(c, PRODUCT);
+    // Matrices that are not readable: status 13, EXECUTION_FAILED.
+    for (index, address) in [(7, 0), (7, 8), (9, 1 << 62), (12, 64)] {
+        let mut arguments = arguments;
+        arguments[index] = address;
+        assert_eq!(invoke("cublasXtSgemm", &arguments), 13, "{index}");
+    }
     assert_eq!(
         handle.call("cublasSgemm_v2", &arguments[1..]),
         0,

@@ -234,10 +234,9 @@ fn walk(entry: &Entry, random: &mut Random, places: &Places) {
     }
     let style = Style::new(random);
     let arrays = entry.kinds.contains("**") || entry.kinds.contains("@@");
-    // Matrices of cublasXt may be anywhere in the host's memory, whose extent the library does not know.
-    let is_likely = !arrays && entry.form != "Xt" && random.next().is_multiple_of(2);
+    let is_likely = !arrays && random.next().is_multiple_of(2);
     if is_likely && index == 1 {
-        arguments[0] = places.handles[0];
+        arguments[0] = places.handles[if entry.form == "Xt" { 2 } else { 0 }];
     }
     for kind in entry.kinds.split_whitespace() {
         arguments[index] = match kind {
