@@ -630,7 +630,7 @@ const MAX_PHASES: usize = 30_000;
 /// Limits for a kernel whose regions are compiled as separate functions: the number of regions, and the number of
 /// instructions that [`CompiledKernel::size_in_regions`] counts.
 const MAX_REGIONS: usize = 4_000;
-const MAX_IN_REGIONS: usize = 100_000;
+const MAX_IN_REGIONS: usize = 30_000;
 /// Maximum number of instructions of a kernel whose regions are compiled as one function of the joint warp form.
 const MAX_JOINT: usize = 150_000;
 

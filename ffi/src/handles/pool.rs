@@ -19,6 +19,9 @@ pub(crate) struct PoolObject {
     pub(crate) imported: bool,
     /// Whether this is the default pool of its location, which exists until the process ends.
     pub(crate) is_default: bool,
+    /// Whether the program has requested memory for hardware decompression. Margay has no such hardware; queries
+    /// return this request.
+    pub(crate) decompresses: bool,
     /// The maximum total size of the pool's allocations in bytes; 0 means no limit.
     pub(crate) max_size: u64,
     /// The access rights to the pool's memory that the program has set with `cuMemPoolSetAccess`;

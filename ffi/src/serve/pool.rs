@@ -35,6 +35,9 @@ const PINNED: c_uint = 1;
 /// All defined bits of `CUmemAllocationHandleType`.
 const NAMED_HANDLES: c_uint = 0xf;
 
+/// `CU_MEM_POOL_CREATE_USAGE_HW_DECOMPRESS`, the only defined use of a pool. Any memory is suitable for it.
+const FOR_DECOMPRESSION: u16 = 2;
+
 /// The numbers of three attributes of a pool that permit or forbid the reuse of memory; their type
 /// is int. The constants below are the numbers of the other attributes.
 const REUSE: std::ops::RangeInclusive<c_uint> = 1..=3;
@@ -313,6 +316,7 @@ pub(crate) fn mem_pool_get_attribute(
                 LOCATION_TYPE => location,
                 LOCATION_ID => id,
                 LOCALITY_DOMAIN => -1,
+                DECOMPRESS => pool.decompresses.into(),
                 HANDLE_TYPES if pool.arena.is_some() && !pool.imported => DESCRIPTOR as i32,
                 _ => 0,
             };
@@ -411,12 +415,13 @@ pub(crate) fn mem_pool_create(
     if place.is_managed() && properties.max_size != 0 {
         return Err(CuResult::INVALID_VALUE);
     }
-    let other = handles & !DESCRIPTOR != 0 || properties.usage != 0;
+    let other = handles & !DESCRIPTOR != 0 || properties.usage & !FOR_DECOMPRESSION != 0;
     if other || properties.gpu_direct_rdma_capable != 0 {
         return Err(CuResult::NOT_SUPPORTED);
     }
     let mut pool = PoolObject {
         max_size: properties.max_size as u64,
+        decompresses: properties.usage & FOR_DECOMPRESSION != 0,
         ..PoolObject::new(place)
     };
     if handles == DESCRIPTOR {

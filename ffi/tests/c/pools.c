@@ -1,10 +1,10 @@
 /* Pools of every kind and location of memory: default pools, created pools, and their allocations. */
 #include "driver.h"
 
-enum { INVALID_VALUE = 1, INVALID_DEVICE = 101 };
+enum { INVALID_VALUE = 1, INVALID_DEVICE = 101, NOT_SUPPORTED = 801 };
 enum { NONE, DEVICE, HOST, HOST_NUMA, HOST_NUMA_CURRENT };
 enum { PINNED = 1, MANAGED };
-enum { USED = 7, ALLOCATION_TYPE = 9, LOCATION_ID = 11, LOCATION_TYPE = 12 };
+enum { USED = 7, ALLOCATION_TYPE = 9, LOCATION_ID = 11, LOCATION_TYPE = 12, DECOMPRESS = 14 };
 enum { MEMORY_TYPE = 2, IS_MANAGED = 8, MEMPOOL = 17 };
 enum { OF_HOST = 1, OF_DEVICE = 2 };
 enum { NO_ACCESS, READ_WRITE = 3 };
@@ -125,6 +125,15 @@ int main(void) {
     shared.location = node;
     shared.allocType = MANAGED;
     EXPECT(INVALID_VALUE, cuMemPoolCreate(&pool, &shared));
+
+    /* XGBoost requests memory for hardware decompression on every device. */
+    CUmemPoolProps decompressed = {.allocType = PINNED, .location = node, .usage = 2};
+    OK(cuMemPoolCreate(&pool, &decompressed));
+    CHECK(attribute(pool, DECOMPRESS) == 1 && attribute(other, DECOMPRESS) == 0);
+    use(pool, 0, HOST_NUMA, stream);
+    OK(cuMemPoolDestroy(pool));
+    decompressed.usage = 3;
+    EXPECT(NOT_SUPPORTED, cuMemPoolCreate(&pool, &decompressed));
 
     OK(cuStreamDestroy_v2(stream));
     OK(cuCtxDestroy_v2(context));
