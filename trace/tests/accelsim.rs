@@ -83,7 +83,7 @@ fn a_trace_has_the_lines_that_the_rules_of_the_format_give() {
         "-kernel id = 1",
         "-grid dim = (1,1,1)",
         "-block dim = (48,1,1)",
-        "-shmem = 0",
+        "-shmem = 1024",
         "-binary version = 70",
         "-cuda stream id = 0",
         "-accelsim tracer version = 5",

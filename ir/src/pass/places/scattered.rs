@@ -33,6 +33,8 @@ pub(super) fn depends_on_data(function: &Function, value: Value) -> bool {
             Opcode::Ld if is_constant(data.mods.space()) => {}
             Opcode::Ld | Opcode::Atom | Opcode::Shfl | Opcode::Match | Opcode::Vote => return true,
             opcode if opcode.effects().contains(Effects::WRITES) => {}
+            // The result is the first operand. The other operands are those of the examined access.
+            Opcode::CheckAccess => pending.extend(function.dfg.args(inst).first().copied()),
             _ => pending.extend_from_slice(function.dfg.args(inst)),
         }
     }
