@@ -413,30 +413,24 @@ impl CtaState {
             }
         }
         if released == 0 {
-            let open = open_lanes(runner, candidates, &state.sync_points);
-            released = self.pass_open(runner, warp, (candidates, open));
+            released = self.pass_open(runner, warp, candidates);
         }
         let state = &mut self.warps[warp];
         state.waiting &= !released;
         state.ready |= released;
-        let (alive, released) = (!state.exited, released);
+        let alive = !state.exited;
         if self.observed && released != 0 {
             self.report_collectives(runner, warp, (released, alive), &groups);
         }
         released != 0
     }
 
-    /// Lets the lanes at one sync point continue whose operation does not wait for other lanes. The lanes `open` wait at
-    /// such operations; `candidates` are all lanes that wait neither at a barrier nor in a loop. Returns the lanes that
-    /// continue.
-    fn pass_open(
-        &mut self,
-        runner: &mut impl Runner,
-        warp: usize,
-        (candidates, open): (u32, u32),
-    ) -> u32 {
+    /// Lets the lanes at one sync point continue whose operation does not wait for other lanes. `candidates` are all lanes
+    /// that wait neither at a barrier nor in a loop. Returns the lanes that continue.
+    fn pass_open(&mut self, runner: &mut impl Runner, warp: usize, candidates: u32) -> u32 {
         let state = &mut self.warps[warp];
         let sync_points = &state.sync_points;
+        let open = open_lanes(runner, candidates, sync_points);
         let at = |lane: u32| sync_points[lane as usize];
         let in_calls = match open != 0 && state.yielded == 0 {
             true => runner.first_in_calls(warp as u32, open),

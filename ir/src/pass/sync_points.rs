@@ -133,18 +133,19 @@ fn insert(function: &mut Function, module: &Module, acting: &Acting, has_implici
         iterations::run(function, acting);
     }
     if has_implicit {
-        let has_network = exchanges::Finder::new(function, &Cfg::new(function)).has_network();
+        let mut cfg = Cfg::new(function);
+        let has_network = exchanges::Finder::new(function, &cfg).has_network();
         if has_network {
             iterations::run_for(function, is_global_access);
+            cfg = Cfg::new(function);
         }
-        add_implicit(function, module, has_network);
+        add_implicit(function, module, &cfg, has_network);
     }
     split(function);
 }
 
-fn add_implicit(function: &mut Function, module: &Module, has_network: bool) {
-    let cfg = Cfg::new(function);
-    let cuts = cuts(function, module, &cfg, has_network);
+fn add_implicit(function: &mut Function, module: &Module, cfg: &Cfg, has_network: bool) {
+    let cuts = cuts(function, module, cfg, has_network);
     for &block in cfg.rpo() {
         if !function.insts(block).iter().any(|inst| cuts.contains(inst)) {
             continue;

@@ -494,19 +494,15 @@ impl NativeRunner<'_, '_> {
         let Some(start) = self.turns_set else {
             return;
         };
-        // Most lanes of a warp are at the same sync point.
+        // Most lanes of a warp are at the sync point of the lane before, which has not yielded if the search goes on.
         let mut last = None;
-        let mut has_yielded = |sync_point| {
-            let is_known = last.filter(|&(known, _)| known == sync_point);
-            let (_, yields) =
-                *last.insert(is_known.unwrap_or_else(|| (sync_point, self.is_yield(sync_point))));
-            yields
-        };
-        let mut any_yielded = |(warp, mask)| {
+        let mut has_yielded =
+            |sync_point| last.replace(sync_point) != Some(sync_point) && self.is_yield(sync_point);
+        let any_yielded = |(warp, mask)| {
             let sync_points = self.frames.stop_words(warp);
             lanes(mask).any(|lane| has_yielded(sync_points[lane as usize]))
         };
-        if stopped.any(&mut any_yielded) {
+        if stopped.any(any_yielded) {
             let turns = self.context.turn_budget;
             self.launch.turns.adapt(turns, start.elapsed());
         }

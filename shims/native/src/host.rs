@@ -65,14 +65,15 @@ const PROBES: usize = 512;
 
 /// Returns whether all pages of a range are readable. If the system forbids the test, the result is true.
 pub fn is_readable(address: usize, bytes: usize) -> bool {
+    if bytes == 0 {
+        return true;
+    }
     let Some(end) = address.checked_add(bytes).filter(|_| address != 0) else {
-        return bytes == 0;
+        return false;
     };
     let first_page = (address / PAGE + 1) * PAGE;
     // One byte of each page.
-    let mut probes = std::iter::once(address)
-        .chain((first_page..end).step_by(PAGE))
-        .take(if bytes == 0 { 0 } else { usize::MAX });
+    let mut probes = std::iter::once(address).chain((first_page..end).step_by(PAGE));
     // SAFETY: the function has no conditions.
     let process = unsafe { libc::getpid() };
     loop {

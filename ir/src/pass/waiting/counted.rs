@@ -65,13 +65,16 @@ pub(super) fn find(
             all_steps: &all_steps,
         })
         .collect();
+    let is_in_every_iteration = |block: Block, number: usize| {
+        let passes = |latches| dominators.dominates_all(cfg, block, latches);
+        latches[number].is_some_and(passes)
+    };
     let mut counted = vec![false; loops.loops.len()];
     let complete = exits(function, cfg, loops, |block, number, exit| {
         let Some((condition, value)) = exit else {
             return;
         };
-        let passes = |latches| dominators.dominates_all(cfg, block, latches);
-        if waits[number].is_some() && !counted[number] && latches[number].is_some_and(passes) {
+        if waits[number].is_some() && !counted[number] && is_in_every_iteration(block, number) {
             counted[number] = tests[number].bounds(condition, value, DEPTH);
         }
     });
@@ -83,8 +86,7 @@ pub(super) fn find(
     let mut independent: Vec<Option<bool>> = vec![None; loops.loops.len()];
     exits(function, cfg, loops, |block, number, exit| {
         if waits[number].is_some() && !counted[number] && independent[number] != Some(false) {
-            let passes = |latches| dominators.dominates_all(cfg, block, latches);
-            let computed = latches[number].is_some_and(passes)
+            let computed = is_in_every_iteration(block, number)
                 && exit.is_some_and(|(condition, _)| tests[number].is_computed(condition));
             independent[number] = Some(computed);
         }
