@@ -7,9 +7,10 @@ use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Sources that determine the generated code: this crate, the IR with its operations, the CTA scheduler, and the
-/// versions, features and profiles of all dependencies.
-const SOURCES: [&str; 11] = [
+/// Sources that determine the generated code: this crate, the IR with its operations, the CTA scheduler, the front end
+/// (the cache identifies some kernels by their PTX text), and the versions, features and profiles of all
+/// dependencies.
+const SOURCES: [&str; 15] = [
     "src",
     "build.rs",
     "Cargo.toml",
@@ -20,6 +21,10 @@ const SOURCES: [&str; 11] = [
     "../ir/exec/Cargo.toml",
     "../ir/ops/src",
     "../ir/ops/Cargo.toml",
+    "../frontend/src",
+    "../frontend/Cargo.toml",
+    "../frontend/ptx/src",
+    "../frontend/ptx/Cargo.toml",
     "../Cargo.lock",
 ];
 

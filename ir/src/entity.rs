@@ -5,6 +5,8 @@
 use std::marker::PhantomData;
 use std::ops::{Index, IndexMut};
 
+use serde::{Deserialize, Serialize};
+
 /// A reference to a part of a function or module, such as a value, a block or a variable: an index
 /// of a map.
 pub trait Entity: Copy + Eq + std::hash::Hash + std::fmt::Debug {
@@ -17,7 +19,7 @@ pub trait Entity: Copy + Eq + std::hash::Hash + std::fmt::Debug {
 macro_rules! entities {
     ($($(#[$doc:meta])* $name:ident $prefix:literal;)*) => {$(
         $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         pub struct $name(pub u32);
 
         impl Entity for $name {
@@ -57,7 +59,7 @@ entities! {
 }
 
 /// A vector with typed keys. [`PrimaryMap::push`] creates the keys.
-#[derive(Clone, Hash, Debug)]
+#[derive(Clone, Hash, Debug, Serialize, Deserialize)]
 pub struct PrimaryMap<K, V> {
     items: Vec<V>,
     key: PhantomData<K>,
@@ -130,7 +132,7 @@ impl<K: Entity, V> IndexMut<K> for PrimaryMap<K, V> {
 }
 
 /// A map that uses the keys of a [`PrimaryMap`]. A key that was never written has the default value.
-#[derive(Clone, Hash, Debug)]
+#[derive(Clone, Hash, Debug, Serialize, Deserialize)]
 pub struct SecondaryMap<K, V> {
     items: Vec<V>,
     default: V,
@@ -176,11 +178,11 @@ impl<K: Entity, V: Clone> IndexMut<K> for SecondaryMap<K, V> {
 }
 
 /// A reference to a list of values in a [`ListPool`].
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct List(u32);
 
 /// Storage of [`List`]s. The pool stores a list as its length, followed by its elements. List 0 is empty.
-#[derive(Clone, Hash, Debug)]
+#[derive(Clone, Hash, Debug, Serialize, Deserialize)]
 pub struct ListPool {
     words: Vec<Value>,
 }

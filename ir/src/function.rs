@@ -14,6 +14,7 @@
 use std::hash::{Hash, Hasher};
 
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use crate::entity::{
@@ -26,7 +27,7 @@ use margay_ops::sreg::SpecialReg;
 use margay_ops::types::{OpType, Type};
 
 /// An instruction without its results: 16 bytes.
-#[derive(Clone, Copy, Hash, Debug)]
+#[derive(Clone, Copy, Hash, Debug, Serialize, Deserialize)]
 pub struct InstData {
     /// The op.
     pub opcode: Opcode,
@@ -58,7 +59,7 @@ impl InstData {
 }
 
 /// How a value is defined.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum ValueDef {
     /// A result of an instruction; the second field is its index among the results of the
     /// instruction.
@@ -72,7 +73,7 @@ pub enum ValueDef {
 }
 
 /// Type and definition of a value.
-#[derive(Clone, Copy, Hash, Debug)]
+#[derive(Clone, Copy, Hash, Debug, Serialize, Deserialize)]
 pub struct ValueData {
     /// The type of the value.
     pub ty: Type,
@@ -81,7 +82,7 @@ pub struct ValueData {
 }
 
 /// A branch target with the arguments for its parameters.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct BlockCall {
     /// The target block.
     pub block: Block,
@@ -100,7 +101,7 @@ impl BlockCall {
 }
 
 /// Source position of an instruction.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct SourceLoc {
     /// Line of the instruction in the PTX text, counted from 1; 0 if the line is unknown.
     pub ptx_line: u32,
@@ -127,14 +128,14 @@ impl SourceLoc {
 }
 
 /// Parameters of a block.
-#[derive(Clone, Hash, Debug, Default)]
+#[derive(Clone, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct BlockData {
     /// The parameters of the block, in order.
     pub params: Vec<Value>,
 }
 
 /// The data-flow graph: instructions, values and blocks. [`Layout`] holds their order.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Dfg {
     /// Instructions.
     pub insts: PrimaryMap<Inst, InstData>,
@@ -275,7 +276,7 @@ impl Dfg {
 }
 
 /// The order of the blocks, and of the instructions in each block.
-#[derive(Clone, Hash, Debug, Default)]
+#[derive(Clone, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct Layout {
     /// The blocks in order; the first is the entry block.
     pub order: Vec<Block>,
@@ -295,7 +296,7 @@ impl Layout {
 }
 
 /// A slot: a part of a thread's local memory.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct SlotData {
     /// Name of the slot in the PTX text; may be empty.
     pub name: String,
@@ -306,7 +307,7 @@ pub struct SlotData {
 }
 
 /// The types of the parameters and results of a function.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct Signature {
     /// Types of the parameters. If PTX declares a parameter as a byte array, the caller copies the
     /// argument and passes the generic address of the copy.
@@ -318,7 +319,7 @@ pub struct Signature {
 }
 
 /// One parameter of a kernel.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct KernelParam {
     /// Name of the parameter in the PTX text.
     pub name: String,
@@ -331,7 +332,7 @@ pub struct KernelParam {
 }
 
 /// The data of a kernel that other functions do not have.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct KernelData {
     /// Parameters in order.
     pub params: Vec<KernelParam>,
@@ -354,7 +355,7 @@ pub struct KernelData {
 }
 
 /// The visibility of a function or variable in other modules.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub enum Linkage {
     /// The function or variable is visible in this module only.
     #[default]
@@ -371,7 +372,7 @@ pub enum Linkage {
 }
 
 /// A function or kernel.
-#[derive(Clone, Hash, Debug, Default)]
+#[derive(Clone, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct Function {
     /// Name of the function in the PTX text.
     pub name: String,

@@ -1,5 +1,7 @@
 //! Sync points, their numbers, and the data about them that the CTA scheduler needs.
 
+use serde::{Deserialize, Serialize};
+
 use crate::function::SourceLoc;
 use margay_ops::meaning::Desc;
 use margay_ops::mods::Mods;
@@ -10,7 +12,7 @@ use margay_ops::types::OpType;
 /// ([`SyncPoint::START`]) or has exited ([`SyncPoint::EXIT`]). Sync points are numbered in the order of the program
 /// ([`Cfg::program_order`](crate::analysis::Cfg::program_order)). The lanes at the sync point with the lowest number
 /// (the lagging lanes) run first, so that diverged lanes reconverge where their paths join.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash, Serialize, Deserialize)]
 pub struct SyncPoint(pub u32);
 
 impl SyncPoint {

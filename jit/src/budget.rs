@@ -7,6 +7,7 @@
 use margay_ir::analysis::{Cfg, liveness};
 use margay_ir::entity::Block;
 use margay_ir::function::Function;
+use serde::{Deserialize, Serialize};
 
 use crate::error::CompileError;
 
@@ -28,7 +29,7 @@ const MAX_PASSED: usize = 400_000;
 const MAX_PARAMS: usize = 8_000;
 
 /// The properties of a function's size that determine how long the function takes to compile.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Shape {
     /// Number of edges that lead backwards in reverse postorder, which is about the number of
     /// loops.

@@ -24,7 +24,8 @@ use std::time::{Duration, Instant};
 use cranelift_codegen::isa::TargetIsa;
 use margay_ir::function::Function;
 
-pub(crate) use self::digest::{Digest, Digester, of as digest_of};
+pub use self::digest::of as digest_of;
+pub(crate) use self::digest::{Digest, Digester};
 use self::folder::Folder;
 use crate::function::CompiledFunction;
 use crate::sync_points::SyncPointTable;
@@ -82,6 +83,11 @@ impl DiskCache {
         DiskCache { build, ..self }
     }
 
+    /// Returns whether a result that took the time `spent` to compute is stored.
+    pub fn is_worth_storing(&self, spent: Duration) -> bool {
+        spent >= self.worth
+    }
+
     /// Returns why the folder is refused, or `None` if it is usable.
     pub fn refusal(&self) -> Option<String> {
         self.folder.refusal()
@@ -133,10 +139,35 @@ impl DiskCache {
         }
         let start = Instant::now();
         let made = make()?;
-        if start.elapsed() >= self.worth {
+        if self.is_worth_storing(start.elapsed()) {
             self.keep(key, &made, source);
         }
         Ok(made)
+    }
+
+    /// Reads data that [`DiskCache::write_data`] stored, and decodes it with `decode`.
+    pub(crate) fn read_data<T>(
+        &self,
+        key: &Digest,
+        decode: impl FnOnce(&[u8]) -> Option<T>,
+    ) -> Option<T> {
+        let key = self.data_key(key);
+        let bytes = self.folder.read(&key)?;
+        let found = entry::data(&bytes, &key).and_then(decode);
+        if found.is_none() {
+            self.folder.remove(&key);
+        }
+        found
+    }
+
+    /// Stores data under a key, for [`DiskCache::read_data`] of a process of the same build.
+    pub(crate) fn write_data(&self, key: &Digest, data: &[u8]) {
+        let key = self.data_key(key);
+        self.folder.write(&key, &entry::with_data(&key, data));
+    }
+
+    fn data_key(&self, key: &Digest) -> Digest {
+        digest_of(&(entry::FORMAT, &self.build, key))
     }
 
     fn find(&self, key: &Digest, source: Source<'_>) -> Option<CompiledFunction> {

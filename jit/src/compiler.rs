@@ -41,6 +41,7 @@ use crate::pressure;
 use crate::signatures::called_signatures;
 use crate::slices::{self, Widths};
 use crate::specialisation::Specialisation;
+use crate::stored::PreparedFunction;
 use crate::sync_points::{Completion, SyncPointTable};
 use crate::variables::{NamedVariable, named_variables};
 use crate::verifiers::Verifiers;
@@ -77,6 +78,8 @@ pub struct CompiledKernel {
     /// IDs of the signatures of the function's calls through handles.
     signatures: FxHashMap<SigId, u64>,
     pointers: Pointers,
+    /// Whether calls were kept because the function would have become too large.
+    calls_kept: bool,
     /// The reasons why slower code than usual is generated for parts of the kernel.
     pub fallbacks: Fallbacks,
     /// The checks and events that checking runs and tools request.
@@ -163,8 +166,23 @@ impl CompiledKernel {
     ) -> Result<CompiledKernel, CompileError> {
         let function = pass::prepare_within(module, id, inline, None);
         let cfg = Cfg::new(&function);
-        let shape = Shape::of(&function, &cfg)?;
-        let regions = Regions::new(&function, &cfg);
+        let prepared = PreparedFunction {
+            shape: Shape::of(&function, &cfg)?,
+            regions: Regions::new(&function, &cfg),
+            function,
+            calls_kept: inline.is_reduced(),
+        };
+        Ok(CompiledKernel::from_prepared(module, prepared))
+    }
+
+    /// Creates a kernel, or a function that a kernel calls, of `module` from its prepared function.
+    pub fn from_prepared(module: &Module, prepared: PreparedFunction) -> CompiledKernel {
+        let PreparedFunction {
+            function,
+            regions,
+            shape,
+            calls_kept,
+        } = prepared;
         let (slots, local_bytes) = slots::layout(&function);
         let warp = regions
             .resume_points
@@ -178,11 +196,12 @@ impl CompiledKernel {
             }
         }
         let fallbacks = Fallbacks::default();
-        if inline.is_reduced() {
+        if calls_kept {
             fallbacks.note(Fallback::CallsKept);
         }
-        Ok(CompiledKernel {
+        CompiledKernel {
             fallbacks,
+            calls_kept,
             request: Request::default(),
             counters: Counters::default(),
             shape,
@@ -202,7 +221,21 @@ impl CompiledKernel {
             joint: OnceLock::new(),
             phases: Default::default(),
             cta: Default::default(),
-        })
+        }
+    }
+
+    /// Returns the fields of the kernel's [`PreparedFunction`], in their order.
+    pub(crate) fn prepared(&self) -> (&Function, &Regions, Shape, bool) {
+        (&self.function, &self.regions, self.shape, self.calls_kept)
+    }
+
+    /// Sets the digest that identifies the kernel in the disk cache. It must determine everything that
+    /// [`CompiledKernel::digest`] covers.
+    pub fn identified(self, digest: [u8; 32]) -> CompiledKernel {
+        CompiledKernel {
+            content: OnceLock::from(digest),
+            ..self
+        }
     }
 
     /// Checks that native code supports the stack operations of the function. Compiling one form of the kernel does not

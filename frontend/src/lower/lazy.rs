@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use margay_ir::entity::{FuncId, PrimaryMap, SymbolId};
-use margay_ir::function::{Linkage, payload_func};
+use margay_ir::function::{Function, Linkage, payload_func};
 use margay_ir::module::{Module, Symbol};
 use margay_ops::mods::StateSpace;
 use margay_ops::ops::Opcode;
@@ -32,6 +32,10 @@ pub struct LazyModule {
     done: usize,
     /// The index of the first function that has not been considered for lowering before its use.
     ahead: usize,
+    /// Whether the function bodies are parsed when they are needed.
+    is_outlined: bool,
+    /// Whether the module's external variables have been defined ([`LazyModule::define_external_variables`]).
+    defines_externals: bool,
     /// How many further calls of [`LazyModule::lower`] lower only the requested functions.
     exact: u32,
 }
@@ -57,6 +61,8 @@ impl LazyModule {
             state,
             done: 0,
             ahead: 0,
+            is_outlined: false,
+            defines_externals: false,
             exact: 0,
         })
     }
@@ -81,6 +87,7 @@ impl LazyModule {
             return Err(diagnostics);
         }
         let mut module = LazyModule::new(parsed, resolution)?;
+        module.is_outlined = true;
         module.exact = EXACT;
         Ok((module, diagnostics))
     }
@@ -97,6 +104,16 @@ impl LazyModule {
     pub fn observed(mut self) -> LazyModule {
         self.state.observes = true;
         self
+    }
+
+    /// Whether the function bodies are parsed when they are needed ([`LazyModule::outline`]).
+    pub fn is_outlined(&self) -> bool {
+        self.is_outlined
+    }
+
+    /// Whether [`LazyModule::define_external_variables`] has defined the module's external variables.
+    pub fn defines_externals(&self) -> bool {
+        self.defines_externals
     }
 
     /// Returns the source text.
@@ -144,6 +161,7 @@ impl LazyModule {
         if !unsized_.is_empty() {
             return Err(unsized_.iter().map(|symbol| symbol.name.clone()).collect());
         }
+        self.defines_externals = true;
         let define = |symbol: &mut Symbol| {
             symbol.linkage = Linkage::Visible;
             symbol.name.clone()
@@ -163,6 +181,17 @@ impl LazyModule {
         let functions = self.state.module.functions.iter();
         let mut missing = functions.filter(|(_, function)| !function.has_body());
         missing.all(|(id, _)| !self.is_defined(id))
+    }
+
+    /// Adds bodies that another process has lowered from the same text in the same way. Such a body refers to no source
+    /// position (`.loc`) and to no signature. Ignores the bodies of functions that have been lowered.
+    pub fn adopt(&mut self, bodies: Vec<(FuncId, Function)>) {
+        for (id, body) in bodies {
+            let known = self.state.module.functions.get(id);
+            if known.is_some_and(|known| !known.has_body()) {
+                self.state.module.functions[id] = body;
+            }
+        }
     }
 
     /// Lowers a function and all functions that it may call, directly or indirectly. Returns whether this call lowered
@@ -267,6 +296,9 @@ impl LazyModule {
     /// Returns the errors in these bodies. The bodies then count as not parsed.
     fn read(&mut self, functions: &[FuncId]) -> Result<(), Vec<Diagnostic>> {
         let heads = functions.iter().filter_map(|&id| {
+            if self.state.module.functions[id].has_body() {
+                return None;
+            }
             let head = *self.state.heads.get(&self.state.target_of(id))?;
             Some((head, self.parsed.module[head].unread?))
         });

@@ -120,6 +120,17 @@ struct Scan<'s> {
     is_location: bool,
 }
 
+/// The bytes that have a meaning for [`Scan::next`] inside a statement that is not a `.loc`.
+const HAS_MEANING: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut bytes: &[u8] = b"{}/\";:";
+    while let [first, rest @ ..] = bytes {
+        table[*first as usize] = true;
+        bytes = rest;
+    }
+    table
+};
+
 impl Scan<'_> {
     /// Returns `None` if the body has no end, or contains a statement whose meaning depends on more than its first
     /// word.
@@ -159,6 +170,14 @@ impl Scan<'_> {
                     }
                 }
                 b';' | b':' => self.is_location = false,
+                _ if !self.is_location => {
+                    // Inside a statement, most bytes have no meaning here. The end of the text is found above.
+                    let rest = &self.text[self.at + 1..];
+                    let length = rest.iter().position(|&byte| HAS_MEANING[usize::from(byte)]);
+                    self.last = byte;
+                    self.at += 1 + length.unwrap_or(rest.len());
+                    continue;
+                }
                 _ => {}
             }
             self.last = byte;

@@ -11,6 +11,7 @@ pub mod fault;
 pub mod meaning;
 pub mod mods;
 pub mod ops;
+mod serial;
 pub mod sreg;
 pub mod texture;
 pub mod types;

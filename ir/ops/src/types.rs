@@ -9,6 +9,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// The type of a scalar register, or of one lane of a vector.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 #[repr(u8)]
@@ -95,7 +97,7 @@ impl Kind {
 }
 
 /// The type of a value: a [`Kind`] and a number of lanes, which is a power of two and 1 for scalars.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Type(u8);
 
 impl Type {

@@ -18,6 +18,7 @@
 //! ([`is_rematerialised`](Regions::is_rematerialised)), unless it is an operand of a sync point.
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use serde::{Deserialize, Serialize};
 
 use crate::analysis::{Cfg, liveness};
 use crate::entity::{Block, Inst, SecondaryMap, Value};
@@ -34,7 +35,7 @@ pub const FRAME_ALIVE: u32 = 32 * 4;
 pub const FRAME_HEADER: u32 = 192;
 
 /// A resume point, at which a region begins.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ResumePoint {
     /// The first block of the region.
     pub block: Block,
@@ -45,7 +46,7 @@ pub struct ResumePoint {
 }
 
 /// The regions of a function, with the layout of its frames.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Regions {
     /// The resume points; the index is the number of the resume point.
     pub resume_points: Vec<ResumePoint>,

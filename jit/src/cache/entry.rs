@@ -120,6 +120,30 @@ pub(super) fn read(bytes: &[u8], key: &Digest, source: Source<'_>) -> Option<Com
     })
 }
 
+const DATA_MAGIC: &[u8; 8] = b"margayPK";
+/// Offsets in bytes, from the start of an entry with data, of the checksum and of the data.
+const DATA_CHECKSUM: usize = 8 + digest::BYTES;
+const DATA: usize = DATA_CHECKSUM + digest::BYTES;
+
+/// Encodes data that is not code as a cache entry: `margayPK`, the key, the checksum of the data, and the data.
+pub(super) fn with_data(key: &Digest, data: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(DATA + data.len());
+    bytes.extend(DATA_MAGIC);
+    bytes.extend(key);
+    bytes.extend(digest::of(&data));
+    bytes.extend(data);
+    bytes
+}
+
+/// Returns the data of an entry. Returns `None` if the bytes are damaged or belong to another key.
+pub(super) fn data<'a>(bytes: &'a [u8], key: &Digest) -> Option<&'a [u8]> {
+    let (head, data) = bytes.split_at_checked(DATA)?;
+    let is_valid = head.starts_with(DATA_MAGIC)
+        && head[8..DATA_CHECKSUM] == *key
+        && head[DATA_CHECKSUM..] == digest::of(&data);
+    is_valid.then_some(data)
+}
+
 /// Splits bytes into groups of `N` 32-bit numbers.
 fn words<const N: usize>(bytes: &[u8]) -> impl Iterator<Item = [u32; N]> {
     bytes.chunks_exact(4 * N).map(|group| {

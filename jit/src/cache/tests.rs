@@ -14,6 +14,7 @@ use super::*;
 use crate::compiler::{CompiledKernel, Compiler, Form};
 use crate::slices::Widths;
 use crate::specialisation::Specialisation;
+use crate::stored::TextKey;
 
 /// A folder that is deleted at the end of its test.
 struct Temporary(PathBuf);
@@ -508,4 +509,77 @@ fn places_that_cannot_be_used_are_no_error() {
     );
     // After one write has failed, no further write is attempted.
     assert!(!files.write(&key_of(2), b"entry"));
+}
+
+#[test]
+fn a_stored_kernel_is_the_kernel_that_was_prepared() {
+    let folder = Temporary::new("stored");
+    let cache = cache(&folder);
+    let module = parse::module(KERNEL).expect("the IR of a kernel");
+    let id = FuncId::new(0);
+    let text = TextKey::new("a text", true);
+    assert!(cache.kernel(&text, id).is_none());
+    let made = CompiledKernel::new(&module, id).unwrap();
+    let body = &module.functions[id];
+    cache.store_kernel(&text, id, &[(id, body)], &[(id, &made)]);
+
+    let mut found = cache.kernel(&text, id).expect("an entry");
+    let [(body_id, found_body)] = &found.bodies[..] else {
+        panic!("one body");
+    };
+    assert_eq!((*body_id, digest_of(found_body)), (id, digest_of(body)));
+    let (prepared_id, prepared) = found.prepared.pop().expect("a prepared function");
+    assert!(prepared_id == id && found.prepared.is_empty());
+    let found = CompiledKernel::from_prepared(&module, prepared);
+    assert_eq!(found.digest(), made.digest());
+    assert_eq!(found.prepared().2, made.prepared().2);
+    assert_eq!(found.local_bytes, made.local_bytes);
+    let uncached = Compiler::new().expect("a code generator for this machine");
+    for (made, found) in all(&made, &uncached)
+        .into_iter()
+        .zip(all(&found, &uncached))
+    {
+        let [left, right] = [made, found].map(|function| {
+            let mut code = function.code.bytes().to_vec();
+            crate::addresses::clear(&mut code, &function.sites).expect("sites in the code");
+            code
+        });
+        assert_eq!(left, right);
+    }
+
+    for other in [
+        TextKey::new("another text", true),
+        TextKey::new("a text", false),
+    ] {
+        assert!(cache.kernel(&other, id).is_none());
+        assert_ne!(other.function(id, id), text.function(id, id));
+    }
+    assert!(cache.kernel(&text, FuncId::new(1)).is_none());
+}
+
+#[test]
+fn a_damaged_stored_kernel_is_refused_and_removed() {
+    let folder = Temporary::new("stored-damaged");
+    let cache = cache(&folder);
+    let module = parse::module(KERNEL).expect("the IR of a kernel");
+    let (id, text) = (FuncId::new(0), TextKey::new("a text", true));
+    let made = CompiledKernel::new(&module, id).unwrap();
+    let store = || cache.store_kernel(&text, id, &[], &[(id, &made)]);
+    store();
+    let [path] = &folder.files()[..] else {
+        panic!("one file");
+    };
+    let bytes = fs::read(path).unwrap();
+    for at in (0..bytes.len()).step_by(7).chain([bytes.len() - 1]) {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 0x10;
+        fs::write(path, damaged).unwrap();
+        assert!(cache.kernel(&text, id).is_none(), "byte {at}");
+        assert!(!path.exists());
+        store();
+    }
+    fs::write(path, &bytes[..bytes.len() / 2]).unwrap();
+    assert!(cache.kernel(&text, id).is_none());
+    store();
+    assert!(cache.kernel(&text, id).is_some());
 }

@@ -15,13 +15,20 @@ use margay_ir::observe::Selection;
 use margay_ir::pass;
 use margay_ir::pass::instrument::Request;
 use margay_ir::pass::iterations::Acting;
+use margay_jit::PreparedFunction;
 use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
 
 use super::image::{check_addresses, invalid};
+use super::kernel_store::KernelStore;
 use crate::error::{Error, Result};
 
 /// The functions of an image.
-pub(super) struct Bodies(Mutex<BodiesState>);
+pub(super) struct Bodies {
+    state: Mutex<BodiesState>,
+    /// The image's kernels in the disk cache; `None` if the image's kernels are not stored.
+    pub(super) store: Option<KernelStore>,
+}
 
 struct BodiesState {
     /// The parsed module, from which further functions are lowered; `None` if all functions are lowered.
@@ -39,6 +46,8 @@ struct BodiesState {
     /// The text from which the module was lowered; `None` if the module was linked from several texts, or if no tool
     /// can observe its instructions (`varies` is false).
     text: Option<Arc<SourceFile>>,
+    /// The prepared functions of the kernels that were read from the disk cache and are not compiled yet.
+    prepared: FxHashMap<FuncId, Vec<(FuncId, PreparedFunction)>>,
     /// A second lowering of the module, which contains an observation operation for each PTX
     /// instruction. `None` until a tool selects instructions.
     observed: Option<Box<LazyModule>>,
@@ -49,28 +58,50 @@ impl Bodies {
     /// the events that tools select may differ between kernels. If it is true, the functions must
     /// contain an observation operation for each PTX instruction.
     pub(super) fn whole(module: Module, request: Request, varies: bool) -> Bodies {
-        Bodies(Mutex::new(BodiesState {
+        Bodies::of(BodiesState {
             source: None,
             whole: Some(module),
             latest: Vec::new(),
             request,
             varies,
             text: None,
+            prepared: FxHashMap::default(),
             observed: None,
-        }))
+        })
+    }
+
+    fn of(state: BodiesState) -> Bodies {
+        Bodies {
+            state: Mutex::new(state),
+            store: None,
+        }
     }
 
     /// Creates a `Bodies` for a module whose functions are lowered on demand.
     pub(super) fn lazy(module: Box<LazyModule>, request: Request, varies: bool) -> Bodies {
-        Bodies(Mutex::new(BodiesState {
+        Bodies::of(BodiesState {
             text: varies.then(|| module.text()),
             source: Some(module),
             whole: None,
             latest: Vec::new(),
             request,
             varies,
+            prepared: FxHashMap::default(),
             observed: None,
-        }))
+        })
+    }
+
+    /// Returns these functions with a store of kernels. The module must be lowered on demand, and neither checks nor
+    /// tools may observe it.
+    pub(super) fn with_store(self, store: Option<KernelStore>) -> Bodies {
+        Bodies { store, ..self }
+    }
+
+    /// Returns the prepared functions of a kernel if the disk cache contains the kernel. Only the first call after
+    /// [`Bodies::with`] returns them.
+    pub(super) fn take_prepared(&self, kernel: FuncId) -> Vec<(FuncId, PreparedFunction)> {
+        let taken = self.state.lock().prepared.remove(&kernel);
+        taken.unwrap_or_default()
     }
 
     /// Returns a module in which `function` and all defined functions that `function` can call have
@@ -79,7 +110,7 @@ impl Bodies {
     /// # Errors
     /// [`Error::InvalidPtx`] if one of these functions is not valid PTX.
     pub(super) fn with(&self, function: FuncId, selection: Selection) -> Result<Arc<Snapshot>> {
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         if selection.needs_lowering()
             && let Some(text) = state.text.clone()
         {
@@ -91,11 +122,22 @@ impl Bodies {
             latest,
             request,
             varies,
+            prepared,
             ..
         } = &mut *state;
         if let Some(lazy) = source {
-            let new = lazy.lower(function);
-            let new = new.map_err(|errors| invalid(&errors, lazy.source()))?;
+            let is_lowered = lazy.module().functions[function].has_body();
+            let stored = self.store.as_ref().filter(|_| !is_lowered);
+            let new = match stored.and_then(|store| store.find(function)) {
+                Some(found) => {
+                    lazy.adopt(found.bodies);
+                    prepared.insert(function, found.prepared);
+                    true
+                }
+                None => lazy
+                    .lower(function)
+                    .map_err(|errors| invalid(&errors, lazy.source()))?,
+            };
             check_addresses(lazy.is_narrow())?;
             if new {
                 latest.retain(|(known, _)| known.needs_lowering());

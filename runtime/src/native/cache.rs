@@ -2,13 +2,11 @@
 //! the same image several times, the parsed module and the native code are reused.
 //!
 //! Programs load the same image once for each context, and programs that compile at run time load the same text
-//! repeatedly. The key is a 128-bit hash of all inputs of a load. The hash function uses random
-//! seeds, which differ between processes. Invariant: images are immutable, except that code is
+//! repeatedly. The key is a digest of all inputs of a load. Invariant: images are immutable, except that code is
 //! added to an image when the code is first needed and compiled. All contexts can share an image,
 //! because the code of an image does not depend on the addresses of variables.
 
 use std::collections::VecDeque;
-use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -23,7 +21,7 @@ const MOST_IMAGES: usize = 64;
 const MOST_BYTES: usize = 32 << 20;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Key([u64; 2]);
+pub(super) struct Key([u8; 32]);
 
 struct Entry {
     key: Key,
@@ -34,7 +32,6 @@ struct Entry {
 /// The most recently used images, in the order of their last use; the last entry is the most recent one.
 #[derive(Default)]
 pub(super) struct ImageCache {
-    seeds: [RandomState; 2],
     entries: Mutex<VecDeque<Entry>>,
 }
 
@@ -46,14 +43,10 @@ impl ImageCache {
             Image::Bytes(bytes) => &[bytes],
             Image::Linked(images) => images,
         };
-        let words = self.seeds.each_ref().map(|seed| {
-            let mut hasher = seed.build_hasher();
-            std::mem::discriminant(image).hash(&mut hasher);
-            parts.hash(&mut hasher);
-            (options.capability, &options.name, options.unprobed).hash(&mut hasher);
-            hasher.finish()
-        });
-        (Key(words), parts.iter().map(|part| part.len()).sum())
+        let kind = std::mem::discriminant(image);
+        let options = (options.capability, &options.name, options.unprobed);
+        let key = margay_jit::digest_of(&(kind, parts, options));
+        (Key(key), parts.iter().map(|part| part.len()).sum())
     }
 
     /// Returns the image with this key if the cache contains the image, and marks it as the most recently used image.

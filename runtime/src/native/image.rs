@@ -22,6 +22,7 @@ use super::cache::ImageCache;
 use super::compile;
 use super::disk::Caching;
 use super::kernel::{NativeCode, Probed, PtxKernel, Source};
+use super::kernel_store::KernelStore;
 use super::link;
 use super::shared::Symbols;
 use crate::engine::{
@@ -538,7 +539,10 @@ impl PtxImage {
             Loaded::Lazy(mut lazy) => {
                 let contents = lazy.take_contents();
                 let heads = Heads::new(lazy.module(), &contents, |id| lazy.is_defined(id));
-                heads.image(contents, Bodies::lazy(lazy, request, varies), kind, log)
+                let is_stored = lazy.is_outlined() && !varies && request == Request::default();
+                let store = is_stored.then(|| KernelStore::new(&lazy, kind.caching));
+                let bodies = Bodies::lazy(lazy, request, varies).with_store(store.flatten());
+                heads.image(contents, bodies, kind, log)
             }
         }
     }

@@ -32,6 +32,7 @@ use super::function_table::{Callee, FunctionTable};
 use super::helpers::TidTable;
 use super::image::compiler;
 use super::launch::PtxLaunch;
+use super::preparation::Preparation;
 use super::shared::{self, SharedLayout, Symbols};
 use super::tier::TierSelection;
 use crate::engine::{
@@ -123,16 +124,16 @@ pub(super) struct NativeKernel {
 impl NativeKernel {
     /// Compiles the native code that a kernel needs to run with blocks of shape `block`.
     fn new(
-        module: &Module,
-        id: FuncId,
+        (module, id): (&Module, FuncId),
+        bodies: &Bodies,
         owner: u64,
         block: [u32; 3],
         (caching, request): (Caching, Request),
     ) -> Result<NativeKernel, CompileError> {
         let compiler =
             compiler(caching).map_err(|error| CompileError::Machine(error.to_string()))?;
-        let inline = &Inlining::of(module, id);
-        let compiled = CompiledKernel::within(module, id, inline)?.observed(request);
+        let mut preparation = Preparation::new(module, id, bodies);
+        let compiled = preparation.function(id)?.observed(request);
         compiled.check_stack_operations()?;
         if request.selection.whole_warps {
             compiled.check_whole_warps(compiler)?;
@@ -171,7 +172,8 @@ impl NativeKernel {
         };
         let mut calls = FxHashMap::default();
         calls.insert(id, (0, callees(module, &kernel.compiled.function)));
-        let called = kernel.called(module, id, inline)?;
+        let called = kernel.called(&mut preparation)?;
+        preparation.store(&kernel.compiled, &called);
         let compiled = called.iter().map(|(_, compiled)| compiled);
         let by_handle = compiled.chain([&kernel.compiled]).any(|one| one.calls().1);
         // Only calls through handles compare signatures.
@@ -183,7 +185,7 @@ impl NativeKernel {
             let made = callee
                 .1
                 .device(compiler)
-                .map_err(|why| declined(module, id, inline, why))?;
+                .map_err(|why| declined(module, id, preparation.inlining(), why))?;
             table.push(Callee {
                 id: callee.0,
                 code: register(made, owner).0,
@@ -224,10 +226,9 @@ impl NativeKernel {
     /// includes functions that it can call only through handles.
     fn called(
         &self,
-        module: &Module,
-        id: FuncId,
-        inline: &Inlining,
+        preparation: &mut Preparation<'_>,
     ) -> Result<Vec<(FuncId, CompiledKernel)>, CompileError> {
+        let (module, id) = (preparation.module, preparation.kernel);
         let mut seen = FxHashSet::from_iter([id]);
         let mut found: Vec<(FuncId, CompiledKernel)> = Vec::new();
         let mut work = Vec::new();
@@ -247,7 +248,7 @@ impl NativeKernel {
                     "calls of more than {MAX_FUNCTIONS} functions"
                 )));
             }
-            let made = CompiledKernel::within(module, callee, inline)?;
+            let made = preparation.function(callee)?;
             add(&made, &mut work);
             found.push((callee, made));
         }
@@ -540,12 +541,13 @@ impl NativeCode {
     fn get(
         &self,
         (module, request): (&Module, Request),
-        id: FuncId,
+        (bodies, id): (&Bodies, FuncId),
         block: [u32; 3],
     ) -> Result<Arc<NativeKernel>, CompileError> {
         let make = || {
             let owner = crate::process::next_id();
-            NativeKernel::new(module, id, owner, block, (self.caching, request)).map(Arc::new)
+            let settings = (self.caching, request);
+            NativeKernel::new((module, id), bodies, owner, block, settings).map(Arc::new)
         };
         self.kernels[id.index()].get_or_init(make).clone()
     }
@@ -797,7 +799,7 @@ impl Source {
             let why = "the interpreter is selected".into();
             return Ok(Err(CompileError::Unsupported(why)));
         }
-        let made = self.native.get(module, self.id, block);
+        let made = self.native.get(module, (&self.bodies, self.id), block);
         match (made, choice) {
             (Err(why), EngineChoice::Native) => {
                 Err(Error::unsupported(format!("native code: {why}")))

@@ -30,6 +30,7 @@ mod interpreted;
 #[cfg(test)]
 mod joint_tests;
 mod kernel;
+mod kernel_store;
 mod launch;
 mod link;
 mod machine;
@@ -39,6 +40,7 @@ mod native_cta;
 mod observe;
 #[cfg(test)]
 mod observe_tests;
+mod preparation;
 mod products;
 mod reach;
 mod recording;
