@@ -583,6 +583,8 @@ impl PreparedLaunch for PtxLaunch {
                     place: String::new(),
                 };
             }
+            // Number of CTAs of a part that ended early, because its last CTA left its phases.
+            let mut early = None;
             let resident = match &mut in_phases {
                 Some((kernel, tiered)) => {
                     let range = (unit, tiered.part(self.most(first + count - unit)));
@@ -600,6 +602,7 @@ impl PreparedLaunch for PtxLaunch {
                             if at > range.0 {
                                 self.ended(range.0, at - range.0);
                             }
+                            early = Some(at - range.0 + 1);
                             Resident {
                                 unit: at,
                                 ctas: Box::new([Some(CtaKind::Native(Box::new(cta)))]),
@@ -618,6 +621,9 @@ impl PreparedLaunch for PtxLaunch {
             match self.drive(worker, resident) {
                 RunOutcome::Done => {}
                 other => return other,
+            }
+            if let Some((ctas, (_, tiered))) = early.zip(in_phases.as_mut()) {
+                tiered.done_early(ctas);
             }
             window = match self.window(worker) {
                 Ok(window) => window,

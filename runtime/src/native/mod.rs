@@ -48,6 +48,8 @@ mod shared;
 mod sync_points;
 mod textures;
 mod tier;
+#[cfg(test)]
+mod tier_tests;
 mod turns;
 mod unit;
 

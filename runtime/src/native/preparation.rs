@@ -62,9 +62,9 @@ impl<'a> Preparation<'a> {
         })
     }
 
-    /// Stores the prepared kernel and the functions that it calls in the disk cache.
+    /// Stores the prepared kernel and the functions that it calls in the disk cache, unless they come from there.
     pub(super) fn store(&self, kernel: &CompiledKernel, called: &[(FuncId, CompiledKernel)]) {
-        if let Some(store) = self.store {
+        if let Some(store) = self.store.filter(|_| !self.spent.is_zero()) {
             let called: Vec<_> = called.iter().map(|(id, made)| (*id, made)).collect();
             store.store(self.module, (self.kernel, kernel), &called, self.spent);
         }

@@ -271,16 +271,32 @@ impl<'a> TieredLaunch<'a> {
         let Some((began, ctas)) = self.began.take() else {
             return;
         };
-        let selection = &self.kernel.tier_selection;
-        if selection.is_over() {
-            selection.goes_on(began.elapsed());
-            self.part = self.part.saturating_mul(2);
-        } else if selection.has_begun() {
-            selection.note(self.specialisation, began.elapsed(), ctas);
-        } else {
-            selection.wait(began.elapsed());
+        if !self.record(began.elapsed(), ctas) {
             self.part = self.part.saturating_mul(2);
         }
+    }
+
+    /// Records that the part ended early: it ran only the first `ctas` CTAs. The last of these CTAs left its phases, for
+    /// example because its lanes yielded, and is complete as well. Its whole time counts, because other CTAs of the
+    /// kernel probably leave their phases, too.
+    pub(super) fn done_early(&mut self, ctas: u64) {
+        if let Some((began, _)) = self.began.take() {
+            self.record(began.elapsed(), ctas);
+        }
+    }
+
+    /// Records the time of a part. Returns whether the part belongs to a measurement run.
+    fn record(&self, time: Duration, ctas: u64) -> bool {
+        let selection = &self.kernel.tier_selection;
+        let measured = !selection.is_over() && selection.has_begun();
+        if selection.is_over() {
+            selection.goes_on(time);
+        } else if measured {
+            selection.note(self.specialisation, time, ctas);
+        } else {
+            selection.wait(time);
+        }
+        measured
     }
 }
 
