@@ -374,6 +374,29 @@ block2:
     let bound = "  v17: b32 = ld.u32{space:global} v2
   v14: pred = setp.u32{cmp:eq} v10, v17";
     assert_eq!(counted(bound, "v14"), 0);
+    // A search that ends when another CTA has found a match at a lower position, such as `cub::DeviceFind`.
+    let found = "  v17: b32 = ld.u32{space:global order:relaxed scope:gpu} v2
+  v14: pred = setp.u32{cmp:gt} v10, v17";
+    assert_eq!(counted(found, "v14"), 0);
+    let shared = "  v17: b32 = ld.u32{space:global order:relaxed scope:gpu} v2
+  v5: b64 = const.b64 0x0
+  st.u32{space:shared} v5, v17
+  bar{mode:sync} v4, v4
+  v18: b32 = ld.u32{space:shared} v5
+  v16: pred = setp.u32{cmp:gt bool:and} v10, v18, v19
+  v14: pred = not.pred v16";
+    assert_eq!(
+        counted(
+            &format!("  v19: pred = setp.u32{{cmp:ne}} v0, v4\n{shared}"),
+            "v14"
+        ),
+        0
+    );
+    // A loop that waits until a counter reaches a fixed value.
+    let target = "  v17: b32 = ld.u32{space:global order:relaxed scope:gpu} v2
+  v16: pred = setp.u32{cmp:lt} v17, v0
+  v14: pred = not.pred v16";
+    assert_eq!(counted(target, "v14"), 1);
 }
 
 /// If an exit depends on weak loads from a fixed address, the loop is as likely to wait as a loop

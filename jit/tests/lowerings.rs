@@ -10,6 +10,7 @@
 #[path = "../../ir/ops/tests/support/mod.rs"]
 mod support;
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use margay_ir::builder::FunctionBuilder;
@@ -133,6 +134,11 @@ fn function_of(
         .then(|| CompiledKernel::new(&module, id).expect("one operation"))
 }
 
+thread_local! {
+    /// Number of operations that [`pure_op`] computed.
+    static SLOW: Cell<u32> = const { Cell::new(0) };
+}
+
 /// The helper that computes pure operations on the slow path, as the runtime's helper does.
 unsafe extern "C" fn pure_op(desc: *const Desc, args: *const Bits, out: *mut Bits, counts: u32) {
     let (operands, results) = ((counts & 0xffff) as usize, (counts >> 16) as usize);
@@ -145,6 +151,7 @@ unsafe extern "C" fn pure_op(desc: *const Desc, args: *const Bits, out: *mut Bit
             std::slice::from_raw_parts_mut(out, results),
         )
     };
+    SLOW.set(SLOW.get() + 1);
     if let Meaning::Pure(meaning) = desc.opcode.meaning() {
         meaning(desc, args, out);
     }
@@ -379,4 +386,30 @@ fn constant_operands_give_the_same_results() {
         &[]
     };
     assert_eq!(Vec::from_iter(refused), expected);
+}
+
+/// Sorts of CUB compute a mask for each key, so a call of a helper for each mask took a quarter of their time.
+#[test]
+fn masks_and_extensions_are_computed_without_a_helper() {
+    let compiler = &Compiler::new().expect("a code generator for this machine");
+    let mut tried = Vec::new();
+    for (head, (desc, lines)) in heads() {
+        if !matches!(desc.opcode, Opcode::Bmsk | Opcode::Szext) {
+            continue;
+        }
+        let (args, wanted) = &lines[0];
+        let (params, returns) = shape(&desc, &lines[0]);
+        let kernel = function_of(desc, &params, &returns, |_| None).expect("a valid operation");
+        assert_eq!(&run(&kernel, compiler, args, 1), wanted, "{head}");
+        assert_eq!(SLOW.get(), 0, "{head}");
+        tried.push(head);
+    }
+    let expected = [
+        "bmsk.clamp.b32",
+        "bmsk.wrap.b32",
+        "szext.clamp.s32",
+        "szext.clamp.u32",
+        "szext.wrap.s32",
+    ];
+    assert_eq!(tried, expected);
 }

@@ -3,8 +3,9 @@
 //! A loop gets a `yield` at its header if it contains an operation with which it may wait ([`Wait`]) and if the
 //! analysis does not prove that the loop is counted ([`counted`]). A counted loop also gets a `yield` if it polls, that
 //! is, if it has an exit that depends on memory at an address that does not change in the loop:
-//! `for (i = 0; i < n; ++i) if (flag) break;`. At the `yield`, a lane that has run too many iterations yields. The pass
-//! treats a loop that it cannot classify as a waiting loop.
+//! `for (i = 0; i < n; ++i) if (flag) break;`. An exit that compares memory with the counter does not poll:
+//! `if (found < i) break;`. At the `yield`, a lane that has run too many iterations yields. The pass treats a loop that
+//! it cannot classify as a waiting loop.
 //!
 //! The modifier `flag` of a `yield` states that weak loads, surface loads and system calls are the only operations with
 //! which the loop may wait, and that the loop does not poll. Such a loop is less likely to wait than a loop that polls

@@ -304,11 +304,13 @@ impl Test<'_> {
     }
 
     /// Returns whether an exit with this condition polls memory that other threads can write, at an address that does
-    /// not change in the loop. `wait` is the strongest kind of operation in the loop. If the loop only reads memory, an
-    /// exit does not poll if its condition depends on a value that is computed from the same value in an earlier
-    /// iteration. It does not poll either if its condition depends on a load whose address changes in the loop. (Such
-    /// conditions are typical of searches and of numeric iterations, which compare a loaded value with a value that
-    /// changes in each iteration.) If the analysis would need too many steps, this function returns true.
+    /// not change in the loop. `wait` is the strongest kind of operation in the loop. An exit does not poll if it
+    /// compares a value that changes by the same step in each iteration: a loop that waits compares a flag with a value
+    /// that does not change, but a search compares its position with the best position found so far. If the loop only
+    /// reads memory, an exit does not poll if its condition depends on a value that is computed from the same value in
+    /// an earlier iteration. It does not poll either if its condition depends on a load whose address changes in the
+    /// loop. (Such conditions are typical of searches and of numeric iterations, which compare a loaded value with a
+    /// value that changes in each iteration.) If the analysis would need too many steps, this function returns true.
     fn is_polled(&self, condition: Value, wait: Wait, depth: u32) -> bool {
         let dfg = &self.function.dfg;
         let inst = dfg.def_inst(condition).filter(|_| depth > 0);
@@ -317,11 +319,20 @@ impl Test<'_> {
             Some((data, &[a, b])) if is_connective(data.opcode) && data.ty == OpType::Pred => {
                 deeper(a) || deeper(b)
             }
+            Some((data, &[a, b])) if data.opcode == Opcode::Setp => self.compares_read(a, b, wait),
             Some((data, &[a, b, c])) if data.opcode == Opcode::Setp => {
-                self.reads_again(&[a, b], wait) || deeper(c)
+                self.compares_read(a, b, wait) || deeper(c)
+            }
+            Some((data, &[a])) if data.opcode == Opcode::Not && data.ty == OpType::Pred => {
+                deeper(a)
             }
             _ => self.reads_again(&[condition], wait),
         }
+    }
+
+    /// Returns the result of [`Test::is_polled`] for an exit whose condition compares `a` with `b`.
+    fn compares_read(&self, a: Value, b: Value, wait: Wait) -> bool {
+        !self.steps(a) && !self.steps(b) && self.reads_again(&[a, b], wait)
     }
 
     /// Returns the result of [`Test::is_polled`] for an exit whose condition is computed from

@@ -1,12 +1,10 @@
-//! Fast lowerings of operations on bit fields, bytes and signs, of arithmetic with carry, and of
-//! 24-bit products.
+//! Fast lowerings of operations on bit fields, bytes and signs, and of arithmetic with carry.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
 use margay_ir::entity::Inst;
 use margay_ir::function::InstData;
 use margay_ops::mods::{Half, Mode};
-use margay_ops::types::OpType;
 
 use super::{directed, float, integer, logic};
 use crate::emit::Lane;
@@ -48,11 +46,16 @@ fn reaches(lane: &mut Lane<'_, '_>, amount: Value, limit: i64) -> Value {
         .icmp_imm_s(IntCC::UnsignedGreaterThanOrEqual, amount, limit)
 }
 
+/// Emits the computation of a 64-bit power of two.
+fn power(lane: &mut Lane<'_, '_>, exponent: Value) -> Value {
+    let one = lane.b.ins().iconst(types::I64, 1);
+    lane.b.ins().ishl(one, exponent)
+}
+
 /// Emits the computation of a 64-bit integer whose `length` low bits are ones. If `length` is 64 or
 /// more, all 64 bits are ones.
 fn ones(lane: &mut Lane<'_, '_>, length: Value) -> Value {
-    let one = lane.b.ins().iconst(types::I64, 1);
-    let power = lane.b.ins().ishl(one, length);
+    let power = power(lane, length);
     let low = lane.b.ins().iadd_imm_s(power, -1);
     let all = lane.b.ins().iconst(types::I64, -1);
     let full = reaches(lane, length, 64);
@@ -102,6 +105,49 @@ pub(super) fn bfi(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Optio
     let moved = lane.b.ins().ishl(a, position);
     let bits = lane.b.ins().bitselect(mask, moved, b);
     let bits = narrow(lane, bits, ty);
+    logic::define(lane, inst, bits)
+}
+
+/// Returns a position or number of bits, extended to 64 bits, that `.wrap` takes modulo 32 and `.clamp` limits to 32.
+fn within_word(
+    lane: &mut Lane<'_, '_>,
+    inst: Inst,
+    index: usize,
+    data: &InstData,
+) -> Option<Value> {
+    let bits = wide(lane, inst, index, types::I32, false)?;
+    Some(if data.mods.mode() == Mode::Wrap {
+        lane.b.ins().band_imm_u(bits, 31)
+    } else {
+        let limit = lane.b.ins().iconst(types::I64, 32);
+        lane.b.ins().umin(bits, limit)
+    })
+}
+
+pub(super) fn szext(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<()> {
+    let a = wide(lane, inst, 0, types::I32, false)?;
+    let count = within_word(lane, inst, 1, data)?;
+    let power = power(lane, count);
+    let mask = lane.b.ins().iadd_imm_s(power, -1);
+    let mut bits = lane.b.ins().band(a, mask);
+    if data.ty.is_signed() {
+        // If the sign bit is set, the exclusive or clears it, and the subtraction borrows from all bits above it. The
+        // sign bit of a number without bits is 0.
+        let sign = lane.b.ins().ushr_imm_u(power, 1);
+        let flipped = lane.b.ins().bxor(bits, sign);
+        bits = lane.b.ins().isub(flipped, sign);
+    }
+    let bits = narrow(lane, bits, types::I32);
+    logic::define(lane, inst, bits)
+}
+
+pub(super) fn bmsk(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<()> {
+    let position = within_word(lane, inst, 0, data)?;
+    let count = within_word(lane, inst, 1, data)?;
+    let power = power(lane, count);
+    let mask = lane.b.ins().iadd_imm_s(power, -1);
+    let bits = lane.b.ins().ishl(mask, position);
+    let bits = narrow(lane, bits, types::I32);
     logic::define(lane, inst, bits)
 }
 
@@ -332,38 +378,4 @@ pub(super) fn mad(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Optio
 
 pub(super) fn madc(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<()> {
     multiply_chained(lane, inst, data, true)
-}
-
-/// Emits the extension of the low 24 bits of an operand to 32 bits.
-fn short(lane: &mut Lane<'_, '_>, inst: Inst, index: usize, signed: bool) -> Option<Value> {
-    let bits = logic::operand(lane, inst, index, types::I32)?;
-    let high = lane.b.ins().ishl_imm_u(bits, 8);
-    Some(if signed {
-        lane.b.ins().sshr_imm_u(high, 8)
-    } else {
-        lane.b.ins().ushr_imm_u(high, 8)
-    })
-}
-
-/// Emits the computation of the low 32 bits of the product of two 24-bit integers.
-fn product24(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<Value> {
-    let low = data.mods.half() != Half::Hi && !data.mods.sat();
-    if !low || !matches!(data.ty, OpType::U32 | OpType::S32) {
-        return None;
-    }
-    let signed = data.ty.is_signed();
-    let (a, b) = (short(lane, inst, 0, signed)?, short(lane, inst, 1, signed)?);
-    Some(lane.b.ins().imul(a, b))
-}
-
-pub(super) fn mul24(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<()> {
-    let bits = product24(lane, inst, data)?;
-    logic::define(lane, inst, bits)
-}
-
-pub(super) fn mad24(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<()> {
-    let product = product24(lane, inst, data)?;
-    let c = logic::operand(lane, inst, 2, types::I32)?;
-    let bits = lane.b.ins().iadd(product, c);
-    logic::define(lane, inst, bits)
 }

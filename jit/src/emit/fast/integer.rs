@@ -1,5 +1,5 @@
-//! Integer arithmetic. If an op also exists for floating-point types, its lowering here calls [`super::float`] for
-//! these types.
+//! Integer arithmetic, including 24-bit products. If an op also exists for floating-point types, its lowering here calls
+//! [`super::float`] for these types.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
@@ -8,7 +8,7 @@ use margay_ir::function::{Function, InstData};
 use margay_ops::mods::Half;
 use margay_ops::types::OpType;
 
-use super::float;
+use super::{float, logic};
 use crate::emit::Lane;
 
 /// Returns the Cranelift type of a plain integer operation, which neither saturates, nor clamps to zero (`.relu`), nor
@@ -253,3 +253,37 @@ macro_rules! order {
 
 order!(min, smin, umin, float::min);
 order!(max, smax, umax, float::max);
+
+/// Emits the extension of the low 24 bits of an operand to 32 bits.
+fn short(lane: &mut Lane<'_, '_>, inst: Inst, index: usize, signed: bool) -> Option<Value> {
+    let bits = logic::operand(lane, inst, index, types::I32)?;
+    let high = lane.b.ins().ishl_imm_u(bits, 8);
+    Some(if signed {
+        lane.b.ins().sshr_imm_u(high, 8)
+    } else {
+        lane.b.ins().ushr_imm_u(high, 8)
+    })
+}
+
+/// Emits the computation of the low 32 bits of the product of two 24-bit integers.
+fn product24(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<Value> {
+    let low = data.mods.half() != Half::Hi && !data.mods.sat();
+    if !low || !matches!(data.ty, OpType::U32 | OpType::S32) {
+        return None;
+    }
+    let signed = data.ty.is_signed();
+    let (a, b) = (short(lane, inst, 0, signed)?, short(lane, inst, 1, signed)?);
+    Some(lane.b.ins().imul(a, b))
+}
+
+pub(super) fn mul24(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<()> {
+    let bits = product24(lane, inst, data)?;
+    logic::define(lane, inst, bits)
+}
+
+pub(super) fn mad24(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<()> {
+    let product = product24(lane, inst, data)?;
+    let c = logic::operand(lane, inst, 2, types::I32)?;
+    let bits = lane.b.ins().iadd(product, c);
+    logic::define(lane, inst, bits)
+}
