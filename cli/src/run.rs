@@ -260,6 +260,13 @@ fn settings(arguments: &Options) -> Vec<(&'static str, String)> {
     settings
 }
 
+/// Whether the user wants to be told about absent libraries. A user who selects the driver library knows its folder.
+fn is_talkative() -> bool {
+    std::env::var_os("MARGAY_LIBCUDA").is_none()
+        && std::env::var_os("MARGAY_QUIET").is_none()
+        && std::env::var_os("MARGAY_LOG").is_none_or(|value| value != "off")
+}
+
 /// Returns the command that starts the program with its arguments, environment and libraries.
 pub(crate) fn command(arguments: &Options, program: &[OsString]) -> Result<Command, Failure> {
     let library = libcuda()?;
@@ -269,6 +276,13 @@ pub(crate) fn command(arguments: &Options, program: &[OsString]) -> Result<Comma
     let [program, rest @ ..] = program else {
         return Err(Failure::from(String::from("no program")));
     };
+    if !folder.missing.is_empty() && is_talkative() {
+        eprintln!(
+            "margay: {} lacks {}: programs load NVIDIA's libraries instead, which contain mostly machine code",
+            library.parent().unwrap_or(Path::new("")).display(),
+            folder.missing.join(", ")
+        );
+    }
     let mut command = Command::new(program);
     if let Some(folder) = &arguments.dump {
         fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;

@@ -96,6 +96,46 @@ fn libraries_of_an_installation_are_taken() {
     assert!(!prefix.0.join("home").exists(), "nothing was unpacked");
 }
 
+/// Without one of the replacements, programs would load NVIDIA's library, so the user is told.
+#[test]
+fn an_installation_without_a_replacement_is_reported() {
+    let prefix = Prefix::new("incomplete");
+    let folder = prefix.0.join("lib/margay");
+    fs::create_dir_all(&folder).unwrap();
+    for name in [
+        "libcuda.so",
+        "libcublas_12.so",
+        "libcublaslt_12.so",
+        "libcublaslt_13.so",
+        "libmargay_nccl.so",
+    ] {
+        fs::write(folder.join(name), name).unwrap();
+    }
+    let said = |variables: &[(&str, &str)]| {
+        let mut command = prefix.margay("home");
+        command
+            .env_remove("MARGAY_LOG")
+            .env_remove("MARGAY_QUIET")
+            .envs(variables.iter().copied());
+        let output = command.args(["run", "--", "true"]).output();
+        String::from_utf8(succeeded(output.unwrap()).stderr).unwrap()
+    };
+    let all = said(&[]);
+    let expected = format!(
+        "margay: {} lacks libcublas_13.so, libcurand_10.so: ",
+        folder.display()
+    );
+    assert!(all.starts_with(&expected), "{all}");
+    let chosen = said(&[("MARGAY_CUBLAS", "nvidia")]);
+    assert!(chosen.contains(" lacks libcurand_10.so: "), "{chosen}");
+    assert_eq!(
+        said(&[("MARGAY_CUBLAS", "nvidia"), ("MARGAY_CURAND", "nvidia")]),
+        ""
+    );
+    assert_eq!(said(&[("MARGAY_LOG", "off")]), "");
+    assert_eq!(said(&[("MARGAY_QUIET", "1")]), "");
+}
+
 /// Tests an installation by `cargo install`, which contains only the program.
 #[test]
 fn the_program_alone_brings_its_libraries() {

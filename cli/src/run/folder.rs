@@ -38,15 +38,20 @@ const LIBRARIES: &[(&str, &[&str])] = &[
     ("libmargay_nccl.so", &["libnccl.so.2"]),
 ];
 
-/// Whether the user wants NVIDIA's libraries of a file.
+/// Returns the environment variable that selects NVIDIA's libraries instead of a file; `None` if no variable does.
+fn selecting_variable(file: &str) -> Option<&'static str> {
+    match file {
+        "libmargay_nccl.so" => Some("MARGAY_NCCL"),
+        _ if file.starts_with("libcublas") => Some("MARGAY_CUBLAS"),
+        _ if file.starts_with("libcurand") => Some("MARGAY_CURAND"),
+        _ => None,
+    }
+}
+
+/// Whether the user wants NVIDIA's libraries instead of a file.
 fn keeps_nvidias(file: &str) -> bool {
-    let variable = match file {
-        "libmargay_nccl.so" => "MARGAY_NCCL",
-        _ if file.starts_with("libcublas") => "MARGAY_CUBLAS",
-        _ if file.starts_with("libcurand") => "MARGAY_CURAND",
-        _ => return false,
-    };
-    std::env::var_os(variable).is_some_and(|value| value == "nvidia")
+    let value = selecting_variable(file).and_then(std::env::var_os);
+    value.is_some_and(|value| value == "nvidia")
 }
 
 /// The tools that `margay run` replaces.
@@ -56,6 +61,9 @@ const TOOLS: [&str; 2] = ["ptxas", "nvcc"];
 /// that replace tools.
 pub(crate) struct Folder {
     path: PathBuf,
+    /// The files of absent libraries without which programs load NVIDIA's libraries, although the user has not selected
+    /// these.
+    pub(crate) missing: Vec<&'static str>,
     /// The path of the mirror of the CUDA toolkit inside the folder; `None` if there is no toolkit.
     pub(crate) toolkit: Option<PathBuf>,
 }
@@ -75,8 +83,12 @@ impl Folder {
         for name in ["libcuda.so.1", "libcuda.so"] {
             link(library, &path.join(name))?;
         }
+        let mut missing = Vec::new();
         for (file, names) in LIBRARIES {
             let target = library.with_file_name(file);
+            if selecting_variable(file).is_some() && !keeps_nvidias(file) && !target.exists() {
+                missing.push(*file);
+            }
             for name in *names {
                 let wanted = target.exists() && !keeps_nvidias(file);
                 place(wanted.then_some(&target), &path.join(name))?;
@@ -92,6 +104,7 @@ impl Folder {
             toolkit.map(|toolkit| mirror(toolkit, &path.join("toolkit"), &program, user));
         Ok(Folder {
             toolkit: mirrored.transpose()?,
+            missing,
             path,
         })
     }
