@@ -5,25 +5,13 @@
 //! (`build.rs`). Lowering and preparation depend on nothing else: entries exist only for kernels without checks and
 //! tools.
 
-use margay_ir::analysis::Regions;
 use margay_ir::entity::FuncId;
 use margay_ir::function::Function;
 use serde::{Deserialize, Serialize};
 
-use crate::budget::Shape;
 use crate::cache::{Digest, DiskCache, digest_of};
 use crate::compiler::CompiledKernel;
-
-/// A function that is ready to compile: the results of the passes and analyses on which all native code of the function
-/// depends.
-#[derive(Serialize, Deserialize)]
-pub struct PreparedFunction {
-    pub(crate) function: Function,
-    pub(crate) regions: Regions,
-    pub(crate) shape: Shape,
-    /// Whether calls were kept because the function would have become too large.
-    pub(crate) calls_kept: bool,
-}
+use crate::prepared::PreparedFunction;
 
 /// A kernel in the disk cache.
 #[derive(Serialize, Deserialize)]
