@@ -260,7 +260,7 @@ fn settings(arguments: &Options) -> Vec<(&'static str, String)> {
     settings
 }
 
-/// Whether the user wants to be told about absent libraries. A user who selects the driver library knows its folder.
+/// Whether `margay run` prints messages about absent libraries. A user who selects the driver library knows its folder.
 fn is_talkative() -> bool {
     std::env::var_os("MARGAY_LIBCUDA").is_none()
         && std::env::var_os("MARGAY_QUIET").is_none()

@@ -96,7 +96,7 @@ fn libraries_of_an_installation_are_taken() {
     assert!(!prefix.0.join("home").exists(), "nothing was unpacked");
 }
 
-/// Without one of the replacements, programs would load NVIDIA's library, so the user is told.
+/// Without one of the replacements, programs would load NVIDIA's library, so `margay run` reports it.
 #[test]
 fn an_installation_without_a_replacement_is_reported() {
     let prefix = Prefix::new("incomplete");

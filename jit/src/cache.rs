@@ -1,8 +1,9 @@
-//! Disk cache of the native code that earlier processes compiled.
+//! Disk cache of the native code that earlier processes compiled, and of kernels that they prepared (`stored`).
 //!
 //! The key of an entry is a digest of everything that determines the entry's code: the sources and the toolchain of
 //! this build, the machine's features, the prepared IR function with its entity indices and source
-//! positions, and the form of the code (`compiler::Form`). Code is not stored if compiling it takes
+//! positions, and the form of the code (`compiler::Form`). For a kernel that can be stored prepared, a digest of the
+//! PTX text replaces the function. Code is not stored if compiling it takes
 //! less time than writing an entry. An error of the cache does not make a compilation fail. If an
 //! entry cannot be read or trusted, the function is compiled; if an entry cannot be written, the
 //! code is used but not stored.

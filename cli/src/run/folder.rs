@@ -86,12 +86,12 @@ impl Folder {
         let mut missing = Vec::new();
         for (file, names) in LIBRARIES {
             let target = library.with_file_name(file);
-            if selecting_variable(file).is_some() && !keeps_nvidias(file) && !target.exists() {
+            let (exists, wanted) = (target.exists(), !keeps_nvidias(file));
+            if wanted && !exists && selecting_variable(file).is_some() {
                 missing.push(*file);
             }
             for name in *names {
-                let wanted = target.exists() && !keeps_nvidias(file);
-                place(wanted.then_some(&target), &path.join(name))?;
+                place((wanted && exists).then_some(&target), &path.join(name))?;
             }
         }
         let bin = path.join("bin");
