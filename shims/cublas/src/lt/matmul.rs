@@ -196,7 +196,8 @@ impl Problem {
         let (alpha, beta) = self.factors(call, addresses, scale, (m, d.batch), memory)?;
         let uses_c = may_differ_from_zero(&beta);
         let c = match addresses.real && addresses.c.is_null() && !uses_c {
-            // C is not read, so it may be any matrix.
+            // C is not read, so it may be any matrix of a type that can be read.
+            true if d.matrix.kind == DataType::E2M1 => d.of_kind(data_type(self.c.kind)?),
             true => d,
             false => Operand::new(addresses.c, &self.c)?,
         };

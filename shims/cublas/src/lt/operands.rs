@@ -142,6 +142,12 @@ impl Operand {
         memory.add(access, imaginary, size / 2, shape);
     }
 
+    /// The same matrix with elements of another type.
+    pub(crate) fn of_kind(mut self, kind: DataType) -> Operand {
+        self.matrix.kind = kind;
+        self
+    }
+
     /// Whether there is no address.
     pub(crate) fn is_null(&self) -> bool {
         match self.matrix.data {
