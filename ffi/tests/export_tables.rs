@@ -112,10 +112,16 @@ fn green_contexts_are_found_by_their_contexts() {
     // A `CUdevResource` has 144 bytes.
     let mut resource = [0u64; 18];
     let resource_at = resource.as_mut_ptr() as usize;
-    assert_eq!(driver().call("cuDeviceGetDevResource", &[0, resource_at, 1]), 0);
+    assert_eq!(
+        driver().call("cuDeviceGetDevResource", &[0, resource_at, 1]),
+        0
+    );
     let mut description = 0usize;
     let description_at = address(&mut description);
-    let code = driver().call("cuDevResourceGenerateDesc", &[description_at, resource_at, 1]);
+    let code = driver().call(
+        "cuDevResourceGenerateDesc",
+        &[description_at, resource_at, 1],
+    );
     assert_eq!(code, 0);
     let (mut green, mut context, mut other) = (0usize, 0usize, 0usize);
     for (by_context, handle) in [(true, &mut green), (false, &mut other)] {
@@ -125,20 +131,35 @@ fn green_contexts_are_found_by_their_contexts() {
         assert_eq!((code, is_green(context)), (0, 1));
         let passed = if by_context { context } else { *handle };
         let (mut stream, mut id, mut own) = (0usize, 0u64, 0u64);
-        let code = driver().call("cuGreenCtxStreamCreate", &[address(&mut stream), passed, 1, 0]);
+        let code = driver().call(
+            "cuGreenCtxStreamCreate",
+            &[address(&mut stream), passed, 1, 0],
+        );
         assert_eq!(code, 0);
         let mut of_stream = 0usize;
         let code = driver().call("cuStreamGetGreenCtx", &[stream, address(&mut of_stream)]);
         assert_eq!((code, of_stream), (0, *handle));
         assert_eq!(driver().call("cuStreamDestroy_v2", &[stream]), 0);
-        assert_eq!(driver().call("cuGreenCtxGetId", &[passed, address(&mut id)]), 0);
-        assert_eq!(driver().call("cuGreenCtxGetId", &[*handle, address(&mut own)]), 0);
+        assert_eq!(
+            driver().call("cuGreenCtxGetId", &[passed, address(&mut id)]),
+            0
+        );
+        assert_eq!(
+            driver().call("cuGreenCtxGetId", &[*handle, address(&mut own)]),
+            0
+        );
         assert_eq!(id, own);
         assert_eq!(driver().call("cuGreenCtxDestroy", &[passed]), 0);
-        assert_eq!(driver().call("cuGreenCtxDestroy", &[passed]), INVALID_CONTEXT);
+        assert_eq!(
+            driver().call("cuGreenCtxDestroy", &[passed]),
+            INVALID_CONTEXT
+        );
         assert_eq!(is_green(context), 0);
     }
-    assert_eq!(driver().call("cuGreenCtxDestroy", &[primary]), INVALID_CONTEXT);
+    assert_eq!(
+        driver().call("cuGreenCtxDestroy", &[primary]),
+        INVALID_CONTEXT
+    );
     assert_eq!(driver().call("cuDevicePrimaryCtxRelease_v2", &[0]), 0);
 }
 

@@ -24,7 +24,8 @@ use crate::context_storage as storage;
 use crate::convert::{FromAbi, In, OptOut, Out, read_array};
 use crate::guard::{self, Call, DefaultStream, ERROR_LOG_SWITCH};
 use crate::handles::{
-    ContextOrCurrent, STREAM_LEGACY, STREAM_PER_THREAD, contexts, current_handle, handle_of, streams,
+    ContextOrCurrent, STREAM_LEGACY, STREAM_PER_THREAD, contexts, current_handle, handle_of,
+    streams,
 };
 use crate::jit_options::JitOptions;
 use crate::result::{CuResult, Served};

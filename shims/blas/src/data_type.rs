@@ -41,8 +41,7 @@ impl DataType {
     pub fn from_cuda(number: u32) -> Option<DataType> {
         use DataType::*;
         [
-            R32F, R64F, R16F, R8I, C32F, C64F, C16F, C8I, R8U, R32I, R16BF, C16BF, E4M3, E5M2,
-            E2M1,
+            R32F, R64F, R16F, R8I, C32F, C64F, C16F, C8I, R8U, R32I, R16BF, C16BF, E4M3, E5M2, E2M1,
         ]
         .into_iter()
         .find(|kind| *kind as u32 == number)

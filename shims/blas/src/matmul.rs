@@ -260,7 +260,8 @@ fn plan_of(arguments: &Matmul) -> Option<Box<dyn FnOnce() -> Plan>> {
 
 /// A product of real numbers that are summed in `f32`.
 fn real_work(arguments: Matmul) -> Option<Work<f32, f32>> {
-    let readers = [&arguments.a, &arguments.b].map(|matrix| f32::reader(matrix.kind, matrix.plane != 0));
+    let readers =
+        [&arguments.a, &arguments.b].map(|matrix| f32::reader(matrix.kind, matrix.plane != 0));
     Work::new(arguments, (narrow_operand, scaled_operand), readers)
 }
 

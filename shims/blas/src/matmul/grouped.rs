@@ -226,7 +226,8 @@ impl Groups {
                 "the dimensions of group {group}"
             );
             product.k = k;
-            let hidden = matches!(&product.beta, Factor::Scalar(AnyScalar::Value(beta)) if beta.re == 0.0);
+            let hidden =
+                matches!(&product.beta, Factor::Scalar(AnyScalar::Value(beta)) if beta.re == 0.0);
             product.c = if hidden { d } else { self.layout(2, group) };
             assert!(
                 (product.c.rows, product.c.columns) == (m, n),
@@ -358,8 +359,13 @@ pub fn supports_groups(groups: &Groups) -> bool {
         compute: groups.compute,
         scale: groups.scale,
     };
-    let factors = groups.scales.map(|scale| matches!(scale, GroupScale::Blocks(..)));
-    !factors[2] && !factors[3] && Sum::of(types) == Some(Sum::F32) && real_work(groups.empty()).is_some()
+    let factors = groups
+        .scales
+        .map(|scale| matches!(scale, GroupScale::Blocks(..)));
+    !factors[2]
+        && !factors[3]
+        && Sum::of(types) == Some(Sum::F32)
+        && real_work(groups.empty()).is_some()
 }
 
 /// One plan for products whose dimensions are read when it runs. `None` if the combination is not among those of

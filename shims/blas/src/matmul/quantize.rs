@@ -88,7 +88,9 @@ impl Quantized {
     /// Returns the code of a block's factor, and what its elements are multiplied by.
     fn factor(&self, block: &[f32]) -> (u8, f32) {
         // NaN stays NaN as an element and does not change the factor.
-        let largest = block.iter().fold(0.0_f32, |most, value| most.max(value.abs()));
+        let largest = block
+            .iter()
+            .fold(0.0_f32, |most, value| most.max(value.abs()));
         match self.kind {
             DataType::E2M1 => {
                 let code = E4M3::store(largest / 6.0).0;
@@ -99,7 +101,11 @@ impl Quantized {
                 }
             }
             kind => {
-                let most = if kind == DataType::E4M3 { 448.0 } else { 57344.0 };
+                let most = if kind == DataType::E4M3 {
+                    448.0
+                } else {
+                    57344.0
+                };
                 let code = round_up(largest / most);
                 (code, 1.0 / ue8m0_value(code))
             }

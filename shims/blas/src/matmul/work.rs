@@ -9,16 +9,18 @@ use super::access::{Access, Addresses, Position, Reader, Value, Writer, operand}
 use super::finish::{
     Aux, LastSteps, Now, Readable, SumOf, Vector, Writable, bits_of, factor, readable, tensor_scale,
 };
-use super::quantize::{Quantized, REGION};
+use super::quantize::Quantized;
 use super::scales::BlockScales;
 use super::{Activation, BiasGradient, Factor, Layout, Matmul, Order, Scale};
 use crate::core::{
-    Buffer, Finish, Grid, Items, Operands, Region, Source, product, stage, stage_of, with_scratch,
+    Buffer, Finish, Grid, Items, Operands, Region, Source, product, stage, stage_of,
 };
 use crate::kernels::Accumulate;
 use crate::operands::{Matrices, Operand};
 use crate::vector::single_with;
 use crate::{DataType, Operation, Plan, Real, Stage};
+
+mod regions;
 
 /// A product whose sums have type `T` and whose results are computed in `V`.
 pub(super) struct Work<T: Accumulate, V: Value> {
@@ -195,7 +197,10 @@ impl<T: Accumulate + SumOf<V>, V: Value> Work<T, V> {
     /// The stage that sets the largest values to 0, if there are addresses for them.
     fn clear_maxima(&self) -> Vec<Stage> {
         let of_auxiliary = self.arguments.epilogue.auxiliary.map(|aux| aux.amax);
-        let maxima = [self.arguments.amax, of_auxiliary.unwrap_or(std::ptr::null_mut())];
+        let maxima = [
+            self.arguments.amax,
+            of_auxiliary.unwrap_or(std::ptr::null_mut()),
+        ];
         if maxima.iter().all(|address| address.is_null()) {
             return Vec::new();
         }
@@ -299,8 +304,7 @@ impl<T: Accumulate + SumOf<V>, V: Value> Work<T, V> {
         } = &self.arguments;
         // SAFETY: the caller's condition.
         unsafe {
-            let [scale_a, scale_b, scale_c, scale_d] =
-                scales.map(|scale| tensor_scale(scale));
+            let [scale_a, scale_b, scale_c, scale_d] = scales.map(|scale| tensor_scale(scale));
             let real = |value: f32| V::Real::from_f64(f64::from(value));
             let mut alpha = factor::<V>(alpha, item, real(scale_a * scale_b));
             if *k == 0 {
@@ -396,88 +400,6 @@ impl<T: Accumulate + SumOf<V>, V: Value> Work<T, V> {
                 ),
                 _ => Aux::None,
             }
-        }
-    }
-}
-
-impl Work<f32, f32> {
-    /// The plan of a product whose result has factors of blocks.
-    pub(super) fn quantized_plan(self) -> Plan {
-        let mut stages = self.clear_maxima();
-        let (m, n, k) = (
-            self.arguments.d.rows,
-            self.arguments.d.columns,
-            self.arguments.k,
-        );
-        let count = m.div_ceil(REGION);
-        let nanoseconds = (REGION * REGION) as f64 * (k as f64 + 8.0) / 25.0;
-        let run = move |task: usize| {
-            let part = |index: usize, end: usize| index * REGION..end.min((index + 1) * REGION);
-            let (rows, columns) = (part(task % count, m), part(task / count, n));
-            with_scratch(REGION * REGION, |values: *mut f32| {
-                // SAFETY: the caller of the routine runs the plan only while its operands are valid; tasks have disjoint
-                // regions, and the buffer has room for a region.
-                unsafe { self.quantize(rows.clone(), columns.clone(), values) };
-            });
-        };
-        stages.push(stage_of(count * n.div_ceil(REGION), nanoseconds, run));
-        Plan { stages }
-    }
-
-    /// Computes a region and stores it with its factors. `values` has room for the region.
-    ///
-    /// # Safety
-    /// The plan may run now; no other task has this region.
-    unsafe fn quantize(&self, rows: Range<usize>, columns: Range<usize>, values: *mut f32) {
-        let Some(quantized) = &self.quantized else {
-            return;
-        };
-        let result = Writable {
-            // The elements of the region begin at the first value.
-            data: values
-                .wrapping_sub(rows.start)
-                .wrapping_sub(columns.start * REGION)
-                .cast(),
-            access: Access::plain(Order::Column, REGION),
-            write: self.d.function,
-        };
-        // SAFETY: the caller's condition; `region` writes the values of the whole region.
-        unsafe {
-            values.write_bytes(0, REGION * REGION);
-            self.region(0, rows.clone(), columns.clone(), Some(result));
-            let values = std::slice::from_raw_parts(values, REGION * REGION);
-            quantized.store(rows, columns, values);
-        }
-    }
-
-    /// Computes a region of an item on the calling thread. `result`: where it is stored, if not in `D`.
-    ///
-    /// # Safety
-    /// The plan may run now; no other task has this region.
-    pub(super) unsafe fn region(
-        &self,
-        item: usize,
-        rows: Range<usize>,
-        columns: Range<usize>,
-        result: Option<Writable<f32>>,
-    ) {
-        // SAFETY: the caller's condition.
-        unsafe {
-            let mut finish = self.last_steps(item);
-            if let Some(result) = result {
-                finish.d = result;
-            }
-            let zero = matches!(&finish.alpha, Now::One(0.0));
-            let depth = if zero { 0 } else { self.arguments.k };
-            let region = Region {
-                rows,
-                columns,
-                depth: 0..depth,
-            };
-            self.a.with(item, &mut |a| {
-                self.b
-                    .with(item, &mut |b| product(&region, a, b, &finish));
-            });
         }
     }
 }

@@ -667,7 +667,7 @@ fn orders_of_elements() {
                     compute,
                     scale,
                     scales: [Scale::None; 4],
-            output_scales: None,
+                    output_scales: None,
                     amax: std::ptr::null_mut(),
                     epilogue: NOTHING,
                 };

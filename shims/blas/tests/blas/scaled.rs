@@ -291,12 +291,14 @@ fn nearest(kind: DataType, value: f64) -> u8 {
         .filter(|code| size(*code).is_finite())
         .min_by(|x, y| {
             let far = |code: u8| (size(code) - value.abs()).abs();
-            far(*x)
-                .total_cmp(&far(*y))
-                .then((x % 2).cmp(&(y % 2)))
+            far(*x).total_cmp(&far(*y)).then((x % 2).cmp(&(y % 2)))
         })
         .unwrap();
-    let sign = if value.is_sign_negative() { top.next_power_of_two() } else { 0 };
+    let sign = if value.is_sign_negative() {
+        top.next_power_of_two()
+    } else {
+        0
+    };
     best | sign
 }
 
@@ -309,12 +311,22 @@ fn results_are_divided_by_the_factors_of_their_blocks() {
         (E2M1, Vector16, 6.0),
     ] {
         for (m, n, k) in [(2, 3, 32), (150, 140, 64)] {
-            let (input, of_input) = if kind == E2M1 { (E2M1, Vector16) } else { (E4M3, Vector32) };
+            let (input, of_input) = if kind == E2M1 {
+                (E2M1, Vector16)
+            } else {
+                (E4M3, Vector32)
+            };
             let a = Narrow::new(&mut random, input, of_input, true, (m, k));
             let b = Narrow::new(&mut random, input, of_input, true, (n, k));
             let mut unscaled = vec![0.0_f32; m * n];
             let c: Vec<f32> = (0..m * n)
-                .map(|index| if index % m / 16 == 1 { 0.0 } else { random.real() as f32 })
+                .map(|index| {
+                    if index % m / 16 == 1 {
+                        0.0
+                    } else {
+                        random.real() as f32
+                    }
+                })
                 .collect();
             plan(arguments(&a, &b, c.as_ptr(), unscaled.as_mut_ptr())).run();
             let factor = 3.0_f32;
@@ -322,7 +334,12 @@ fn results_are_divided_by_the_factors_of_their_blocks() {
             let mut scales = vec![0xaa_u8; format.bytes(n, m).unwrap()];
             let wanted = Matmul {
                 d: column(d.as_mut_ptr(), kind, m, n),
-                scales: [a.factors.scale(), b.factors.scale(), Scale::None, Scale::Tensor(&factor)],
+                scales: [
+                    a.factors.scale(),
+                    b.factors.scale(),
+                    Scale::None,
+                    Scale::Tensor(&factor),
+                ],
                 output_scales: Some(OutputScales {
                     data: scales.as_mut_ptr().cast(),
                     format,
@@ -336,7 +353,10 @@ fn results_are_divided_by_the_factors_of_their_blocks() {
                     let value = |i: usize| 3.0 * unscaled[i + j * m];
                     let largest = rows.clone().map(|i| value(i).abs()).fold(0.0, f32::max);
                     let (block, wide) = (first / format.length(), m.div_ceil(4 * format.length()));
-                    let place = (j / 128 * wide + block / 4) * 512 + j % 32 * 16 + j % 128 / 32 * 4 + block % 4;
+                    let place = (j / 128 * wide + block / 4) * 512
+                        + j % 32 * 16
+                        + j % 128 / 32 * 4
+                        + block % 4;
                     let got = scales[place];
                     let wanted = f64::from(largest / most as f32);
                     let scale = match kind {
@@ -443,8 +463,15 @@ impl Matrices {
         let all = |value: fn(&(usize, usize)) -> usize| -> Vec<i64> {
             shapes.iter().map(|shape| value(shape) as i64).collect()
         };
-        let dimensions = [all(|shape| shape.0), all(|shape| shape.1), all(|shape| shape.0 + 2)];
-        let addresses = elements.iter_mut().map(|data| data.as_mut_ptr().cast()).collect();
+        let dimensions = [
+            all(|shape| shape.0),
+            all(|shape| shape.1),
+            all(|shape| shape.0 + 2),
+        ];
+        let addresses = elements
+            .iter_mut()
+            .map(|data| data.as_mut_ptr().cast())
+            .collect();
         Matrices {
             narrow: dimensions
                 .each_ref()
@@ -458,8 +485,14 @@ impl Matrices {
 
     fn arguments(&self, wide: bool) -> GroupMatrices {
         let [rows, columns, ld] = match wide {
-            true => self.dimensions.each_ref().map(|data| Integers::Wide(data.as_ptr())),
-            false => self.narrow.each_ref().map(|data| Integers::Narrow(data.as_ptr())),
+            true => self
+                .dimensions
+                .each_ref()
+                .map(|data| Integers::Wide(data.as_ptr())),
+            false => self
+                .narrow
+                .each_ref()
+                .map(|data| Integers::Narrow(data.as_ptr())),
         };
         GroupMatrices {
             data: self.addresses.as_ptr(),
@@ -494,13 +527,19 @@ const GROUPS: [(usize, usize, usize); 6] = [
 #[test]
 fn groups_have_their_own_dimensions() {
     let mut random = Random::new(82);
-    for (kind, wide) in [(DataType::R16BF, true), (E4M3, false), (E2M1, true), (E4M3, true)] {
+    for (kind, wide) in [
+        (DataType::R16BF, true),
+        (E4M3, false),
+        (E2M1, true),
+        (E4M3, true),
+    ] {
         let blocks = match (kind, wide) {
             (E2M1, _) => Some([Vector16, Vector16]),
             (E4M3, true) => Some([Vector128, Square128]),
             _ => None,
         };
-        let shapes = |shape: fn(&(usize, usize, usize)) -> (usize, usize)| GROUPS.each_ref().map(shape);
+        let shapes =
+            |shape: fn(&(usize, usize, usize)) -> (usize, usize)| GROUPS.each_ref().map(shape);
         // A is transposed.
         let a = Matrices::new(&mut random, kind, &shapes(|(m, _, k)| (*k, *m)));
         let b = Matrices::new(&mut random, kind, &shapes(|(_, n, k)| (*k, *n)));
@@ -510,7 +549,10 @@ fn groups_have_their_own_dimensions() {
             .map(|_| [0; 3].map(|_| random.real() as f32))
             .collect();
         let addresses = |index: usize| -> Vec<*const f32> {
-            numbers.iter().map(|of_group| &raw const of_group[index]).collect()
+            numbers
+                .iter()
+                .map(|of_group| &raw const of_group[index])
+                .collect()
         };
         let (alphas, betas, singles) = (addresses(0), addresses(1), addresses(2));
         let biases: Vec<Vec<bf16>> = GROUPS
@@ -523,8 +565,14 @@ fn groups_have_their_own_dimensions() {
             .collect();
         let factors: Option<[Vec<Factors>; 2]> = blocks.map(|[of_a, of_b]| {
             [
-                GROUPS.iter().map(|(m, _, k)| Factors::new(&mut random, of_a, *m, *k)).collect(),
-                GROUPS.iter().map(|(_, n, k)| Factors::new(&mut random, of_b, *n, *k)).collect(),
+                GROUPS
+                    .iter()
+                    .map(|(m, _, k)| Factors::new(&mut random, of_a, *m, *k))
+                    .collect(),
+                GROUPS
+                    .iter()
+                    .map(|(_, n, k)| Factors::new(&mut random, of_b, *n, *k))
+                    .collect(),
             ]
         });
         let tables: Option<[Vec<*const c_void>; 2]> = factors.as_ref().map(|all| {
@@ -573,7 +621,11 @@ fn groups_have_their_own_dimensions() {
                 GroupScale::Each(_) => f64::from(numbers[group][2]) * f64::from(numbers[0][2]),
                 _ => 1.0,
             };
-            let beta = if wide { f64::from(numbers[group][1]) } else { 0.5 };
+            let beta = if wide {
+                f64::from(numbers[group][1])
+            } else {
+                0.5
+            };
             for (i, j) in (0..m).flat_map(|i| (0..n).map(move |j| (i, j))) {
                 let of_block = |p: usize| match &factors {
                     Some([of_a, of_b]) => of_a[group].of(i, p) * of_b[group].of(j, p),
@@ -598,7 +650,9 @@ fn groups_have_their_own_dimensions() {
 #[test]
 fn wrong_groups_are_found() {
     let mut random = Random::new(83);
-    let of = |random: &mut Random, rows, columns| Matrices::new(random, DataType::R16BF, &[(rows, columns)]);
+    let of = |random: &mut Random, rows, columns| {
+        Matrices::new(random, DataType::R16BF, &[(rows, columns)])
+    };
     let matrices = [(16, 32), (32, 8), (16, 8), (16, 8)].map(|(m, n)| of(&mut random, m, n));
     let one = GroupFactor::Shared(AnyScalar::Value(Complex::new(1.0, 0.0)));
     let groups = Groups {
@@ -625,7 +679,8 @@ fn wrong_groups_are_found() {
         let wrong = [value];
         let mut changed = groups;
         let matrix = &mut changed.matrices[3];
-        *[&mut matrix.rows, &mut matrix.columns, &mut matrix.ld][index] = Integers::Wide(wrong.as_ptr());
+        *[&mut matrix.rows, &mut matrix.columns, &mut matrix.ld][index] =
+            Integers::Wide(wrong.as_ptr());
         assert!(fails(changed), "{index} {value}");
     }
     let mut changed = groups;

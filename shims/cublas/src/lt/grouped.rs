@@ -12,8 +12,9 @@ use margay_blas::{AnyScalar, Complex, DataType, Pointers};
 
 use crate::call::Call;
 use crate::gemm::compute;
+use crate::lt::epilogue::default_bias_kind;
 use crate::lt::layout::{self, Extended};
-use crate::lt::matmul::{Addresses, Problem, default_bias_kind, refuse};
+use crate::lt::matmul::{Addresses, Problem, refuse};
 use crate::lt::operands::{data_type, may_be_multiplied, operation};
 use crate::lt::scales::{self, Inputs, Mode};
 use crate::memory::{Access, Memory, Shape};
@@ -32,7 +33,12 @@ fn add_array<T>(memory: &mut Memory, array: *const T, count: usize) {
 }
 
 /// Returns an array of integers of the width with this number (`cublasLtIntegerWidth_t`).
-fn integers(address: u64, width: i32, count: usize, memory: &mut Memory) -> Result<Integers, Failure> {
+fn integers(
+    address: u64,
+    width: i32,
+    count: usize,
+    memory: &mut Memory,
+) -> Result<Integers, Failure> {
     need(address != 0, 0)?;
     Ok(match width {
         0 => {
@@ -54,8 +60,14 @@ fn matrices(
     count: usize,
     memory: &mut Memory,
 ) -> Result<GroupMatrices, Failure> {
-    refuse("groups of matrices that are not in columns", layout.order != 0)?;
-    need(layout::count(layout.batch_count)? == count && layout.plane == 0, 0)?;
+    refuse(
+        "groups of matrices that are not in columns",
+        layout.order != 0,
+    )?;
+    need(
+        layout::count(layout.batch_count)? == count && layout.plane == 0,
+        0,
+    )?;
     let data = array.cast::<*mut c_void>();
     if !data.is_null() {
         add_array(memory, data, count);
@@ -94,7 +106,12 @@ fn factor(
 }
 
 /// Returns the factors of `A` or `B`.
-fn scale(inputs: &Inputs, index: usize, count: usize, memory: &mut Memory) -> Result<GroupScale, Failure> {
+fn scale(
+    inputs: &Inputs,
+    index: usize,
+    count: usize,
+    memory: &mut Memory,
+) -> Result<GroupScale, Failure> {
     let address = inputs.addresses[index];
     if address == 0 {
         return Ok(GroupScale::None);
@@ -147,7 +164,12 @@ impl Problem {
         )?;
         let compute = compute(desc.compute).ok_or(Status::NOT_SUPPORTED)?;
         let kind = data_type(desc.scale)?;
-        let arrays = [addresses.a, addresses.b, addresses.c, addresses.d.cast_const()];
+        let arrays = [
+            addresses.a,
+            addresses.b,
+            addresses.c,
+            addresses.d.cast_const(),
+        ];
         let mut all = [None; 4];
         for (index, layout) in layouts.iter().enumerate() {
             all[index] = Some(matrices(layout, arrays[index], count, memory)?);
@@ -168,7 +190,10 @@ impl Problem {
                 GroupFactor::Shared(value) => any_may_be_nonzero(value),
                 GroupFactor::Each(_) => true,
             };
-            need(!a.data.is_null() && !b.data.is_null() && !d.data.is_null(), 0)?;
+            need(
+                !a.data.is_null() && !b.data.is_null() && !d.data.is_null(),
+                0,
+            )?;
             need(!uses_c || !c.data.is_null(), 0)?;
         }
         let inputs = Inputs::new(desc, [a.kind, b.kind])?;

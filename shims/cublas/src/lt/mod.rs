@@ -5,6 +5,7 @@
 pub(crate) mod algorithm;
 mod descriptor;
 pub(crate) mod emulation_desc;
+mod epilogue;
 mod grouped;
 pub(crate) mod layout;
 pub(crate) mod library;

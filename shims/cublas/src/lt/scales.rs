@@ -109,12 +109,12 @@ impl Inputs {
     /// Refuses factors of blocks for a batch: the places of the factors of its items are not documented.
     pub(crate) fn refuse_batch(&self, batch: usize, is_array: bool) -> Outcome {
         let has_blocks = self.format().is_some();
-        refuse("block scaling of a batch", has_blocks && (batch > 1 || is_array))?;
-        let per_group = self.modes.contains(&Mode::PerGroup);
         refuse(
-            "PER_BATCH_SCALAR_32F without groups of matrices",
-            per_group,
-        )
+            "block scaling of a batch",
+            has_blocks && (batch > 1 || is_array),
+        )?;
+        let per_group = self.modes.contains(&Mode::PerGroup);
+        refuse("PER_BATCH_SCALAR_32F without groups of matrices", per_group)
     }
 
     /// Returns the factors of a matrix with these numbers of outer and inner indices (of `op(A)`: rows and columns).
@@ -137,7 +137,12 @@ impl Inputs {
                 return Ok(Scale::Blocks(BlockScales { data, format }));
             }
         };
-        memory.add(Access::Read, address, size_of::<f32>(), Shape::packed(length));
+        memory.add(
+            Access::Read,
+            address,
+            size_of::<f32>(),
+            Shape::packed(length),
+        );
         Ok(scale)
     }
 }
@@ -157,7 +162,12 @@ fn add_blocks(
         }
         BlockFormat::Vector128 | BlockFormat::Square128 => {
             let size = size_of::<f32>();
-            memory.add(access, data.cast::<f32>(), size, Shape::packed(bytes / size));
+            memory.add(
+                access,
+                data.cast::<f32>(),
+                size,
+                Shape::packed(bytes / size),
+            );
         }
     }
     Ok(())

@@ -57,7 +57,22 @@ impl Product {
     fn run(&self, [alpha, a, b, beta, c, d]: [usize; 6]) -> usize {
         let [of_a, of_b, of_c, of_d] = self.layouts;
         let arguments = [
-            self.handle, self.desc, alpha, a, of_a, b, of_b, beta, c, of_c, d, of_d, 0, 0, 0, 0,
+            self.handle,
+            self.desc,
+            alpha,
+            a,
+            of_a,
+            b,
+            of_b,
+            beta,
+            c,
+            of_c,
+            d,
+            of_d,
+            0,
+            0,
+            0,
+            0,
         ];
         invoke("cublasLtMatmul", &arguments)
     }
@@ -115,11 +130,20 @@ fn eight_bit_results_have_factors_of_blocks() {
     // All elements are 1; the factors are 2 for A, and 1/4 and 1/8 for the two blocks of B.
     let (a, b) = (vec![0x38_u8; k * m], vec![0x38_u8; k * n]);
     let of_a = vec![128_u8; 512];
-    let of_b: Vec<u8> = (0..512).map(|place| if place % 4 == 0 { 125 } else { 124 }).collect();
+    let of_b: Vec<u8> = (0..512)
+        .map(|place| if place % 4 == 0 { 125 } else { 124 })
+        .collect();
     let (mut d, mut of_d) = (vec![0_u8; m * n], vec![0xaa_u8; 512]);
     let (alpha, beta, c) = (1.0_f32, 1.0_f32, vec![bf16::from_f32(4.0); m * n]);
     let (d_at, of_d_at) = (at(d.as_mut_ptr()), at(of_d.as_mut_ptr()));
-    let addresses = [at(&alpha), at(a.as_ptr()), at(b.as_ptr()), at(&beta), at(c.as_ptr()), d_at];
+    let addresses = [
+        at(&alpha),
+        at(a.as_ptr()),
+        at(b.as_ptr()),
+        at(&beta),
+        at(c.as_ptr()),
+        d_at,
+    ];
     product.set(A_MODE, 2_i32);
     product.set(B_MODE, 2_i32);
     product.set(D_OUT_MODE, 2_i32);
@@ -142,9 +166,21 @@ fn eight_bit_results_have_factors_of_blocks() {
         product.set(number, back);
         status
     };
-    assert_eq!(status(A_MODE, 0, 2), NOT_SUPPORTED, "one factor and factors of blocks");
-    assert_eq!(status(A_MODE, 4, 2), NOT_SUPPORTED, "blocks of different sizes");
-    assert_eq!(status(A_MODE, 1, 2), NOT_SUPPORTED, "factors of 4-bit elements");
+    assert_eq!(
+        status(A_MODE, 0, 2),
+        NOT_SUPPORTED,
+        "one factor and factors of blocks"
+    );
+    assert_eq!(
+        status(A_MODE, 4, 2),
+        NOT_SUPPORTED,
+        "blocks of different sizes"
+    );
+    assert_eq!(
+        status(A_MODE, 1, 2),
+        NOT_SUPPORTED,
+        "factors of 4-bit elements"
+    );
     assert_eq!(status(A_MODE, 12, 2), NOT_SUPPORTED, "packed exponents");
     assert_eq!(status(A_MODE, 7, 2), INVALID_VALUE, "no mode");
     assert_eq!(status(D_OUT_MODE, 0, 2), INVALID_VALUE);
@@ -156,7 +192,10 @@ fn eight_bit_results_have_factors_of_blocks() {
     product.set(A_MODE, 5_i32);
     product.set(B_MODE, 4_i32);
     assert_eq!(product.run(addresses), NOT_SUPPORTED);
-    assert_eq!(set("MatrixLayout", product.layouts[3], KIND, R16BF as u32), 0);
+    assert_eq!(
+        set("MatrixLayout", product.layouts[3], KIND, R16BF as u32),
+        0
+    );
     assert_eq!(product.search(), INVALID_VALUE, "factors of a wide result");
     product.set(D_OUT_SCALE, 0_usize);
     assert_eq!(product.search(), 0);
@@ -183,7 +222,14 @@ fn four_bit_elements_have_factors() {
     let (of_a, of_b) = (vec![0xc0_u8; 512], vec![0x30_u8; 512]);
     let mut d = vec![bf16::NAN; m * n];
     let (alpha, beta, d_at) = (3.0_f32, 0.0_f32, at(d.as_mut_ptr()));
-    let addresses = [at(&alpha), at(a.as_ptr()), at(b.as_ptr()), at(&beta), 0, d_at];
+    let addresses = [
+        at(&alpha),
+        at(a.as_ptr()),
+        at(b.as_ptr()),
+        at(&beta),
+        0,
+        d_at,
+    ];
     assert_eq!(product.run(addresses), NOT_SUPPORTED, "no factors");
     product.set(A_MODE, 1_i32);
     product.set(B_MODE, 1_i32);
@@ -195,7 +241,10 @@ fn four_bit_elements_have_factors() {
     // Results of 4 bits: 48 / 6 = 8 is the factor of the blocks, and the elements are -6.
     let mut of_d = vec![0_u8; 512];
     let factor = 1.0_f32;
-    assert_eq!(set("MatrixLayout", product.layouts[3], KIND, E2M1 as u32), 0);
+    assert_eq!(
+        set("MatrixLayout", product.layouts[3], KIND, E2M1 as u32),
+        0
+    );
     product.set(D_OUT_MODE, 1_i32);
     product.set(D_OUT_SCALE, at(of_d.as_mut_ptr()));
     product.set(D_SCALE, at(&factor));
@@ -232,10 +281,18 @@ impl Groups {
     }
 
     fn layout(&self) -> usize {
-        let arrays = [at(self.rows.as_ptr()), at(self.columns.as_ptr()), at(self.ld.as_ptr())];
+        let arrays = [
+            at(self.rows.as_ptr()),
+            at(self.columns.as_ptr()),
+            at(self.ld.as_ptr()),
+        ];
         let arguments = [R16BF, 2, arrays[0], arrays[1], arrays[2]];
         let layout = create("cublasLtGroupedMatrixLayoutCreate", &arguments);
-        assert_eq!(set("MatrixLayout", layout, 13, 1_i32), 0, "64-bit leading dimensions");
+        assert_eq!(
+            set("MatrixLayout", layout, 13, 1_i32),
+            0,
+            "64-bit leading dimensions"
+        );
         layout
     }
 
@@ -253,11 +310,20 @@ fn groups_have_their_own_dimensions_and_factors() {
     let product = Product::new([a.layout(), b.layout(), c.layout(), d.layout()]);
     let results = |status| {
         assert_eq!(status, 0);
-        d.data.iter().for_each(|data| assert!(data.iter().all(|value| *value == data[0])));
+        d.data
+            .iter()
+            .for_each(|data| assert!(data.iter().all(|value| *value == data[0])));
         [d.data[0][0].to_f32(), d.data[1][0].to_f32()]
     };
     let (alpha, beta) = (0.5_f32, 0.0_f32);
-    let addresses = [at(&alpha), a.address(), b.address(), at(&beta), 0, d.address()];
+    let addresses = [
+        at(&alpha),
+        a.address(),
+        b.address(),
+        at(&beta),
+        0,
+        d.address(),
+    ];
     assert_eq!(product.search(), 0);
     assert_eq!(results(product.run(addresses)), [8.0, 24.0]);
     // Own factors and bias vectors.
@@ -272,8 +338,18 @@ fn groups_have_their_own_dimensions_and_factors() {
     product.set(EPILOGUE, 4_u32);
     product.set(BIAS_POINTER, at(&biases));
     product.set(BIAS_STRIDE, 1_i64);
-    let addresses = [at(&alphas), a.address(), b.address(), at(&betas), c.address(), d.address()];
-    assert_eq!(results(product.run(addresses)), [32.0 + 5.0 + 1.0, 144.0 - 5.0 + 7.0]);
+    let addresses = [
+        at(&alphas),
+        a.address(),
+        b.address(),
+        at(&betas),
+        c.address(),
+        d.address(),
+    ];
+    assert_eq!(
+        results(product.run(addresses)),
+        [32.0 + 5.0 + 1.0, 144.0 - 5.0 + 7.0]
+    );
     // One vector for all groups.
     product.set(BIAS_POINTER, biases[0]);
     product.set(BIAS_STRIDE, 0_i64);
@@ -287,7 +363,11 @@ fn groups_have_their_own_dimensions_and_factors() {
     product.set(EPILOGUE, 2_u32);
     assert_eq!(product.run(addresses), NOT_SUPPORTED, "ReLU");
     product.set(EPILOGUE, 1_u32);
-    for (number, value, status) in [(1, 1, NOT_SUPPORTED), (5, 3, INVALID_VALUE), (12, 2, INVALID_VALUE)] {
+    for (number, value, status) in [
+        (1, 1, NOT_SUPPORTED),
+        (5, 3, INVALID_VALUE),
+        (12, 2, INVALID_VALUE),
+    ] {
         let layout = product.layouts[1];
         let mut old = 0_i32;
         let (old_at, size) = (at(&mut old), 4);
