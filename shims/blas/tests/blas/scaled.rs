@@ -237,9 +237,18 @@ fn arguments(a: &Narrow, b: &Narrow, c: *const f32, d: *mut f32) -> Matmul {
 
 /// Calls `body` with the value, and the sum of magnitudes, of each element of a scaled product.
 fn each(a: &Narrow, b: &Narrow, mut body: impl FnMut(usize, usize, f64, f64)) {
-    for j in 0..b.outer {
-        for i in 0..a.outer {
-            let terms = (0..a.inner).map(|k| a.scaled(i, k) * b.scaled(j, k));
+    let scaled = |matrix: &Narrow| -> Vec<Vec<f64>> {
+        let row = |outer| {
+            (0..matrix.inner)
+                .map(move |k| matrix.scaled(outer, k))
+                .collect()
+        };
+        (0..matrix.outer).map(row).collect()
+    };
+    let (left, right) = (scaled(a), scaled(b));
+    for (j, column) in right.iter().enumerate() {
+        for (i, row) in left.iter().enumerate() {
+            let terms = row.iter().zip(column).map(|(x, y)| x * y);
             let (sum, size) = terms.fold((0.0, 0.0), |(sum, size), term| {
                 (sum + term, size + f64::abs(term))
             });
