@@ -113,10 +113,12 @@ fn scale(
     memory: &mut Memory,
 ) -> Result<GroupScale, Failure> {
     let address = inputs.addresses[index];
-    if address == 0 {
-        return Ok(GroupScale::None);
-    }
     match inputs.modes[index] {
+        Mode::Blocks(format) => {
+            add_array(memory, address as *const *const c_void, count);
+            Ok(GroupScale::Blocks(address as *const *const c_void, format))
+        }
+        _ if address == 0 => Ok(GroupScale::None),
         Mode::Scalar => {
             add_array(memory, address as *const f32, 1);
             Ok(GroupScale::Shared(address as *const f32))
@@ -124,10 +126,6 @@ fn scale(
         Mode::PerGroup => {
             add_array(memory, address as *const *const f32, count);
             Ok(GroupScale::Each(address as *const *const f32))
-        }
-        Mode::Blocks(format) => {
-            add_array(memory, address as *const *const c_void, count);
-            Ok(GroupScale::Blocks(address as *const *const c_void, format))
         }
         Mode::Outer => Err(Status::NOT_SUPPORTED.into()),
     }
@@ -196,7 +194,7 @@ impl Problem {
             )?;
             need(!uses_c || !c.data.is_null(), 0)?;
         }
-        let inputs = Inputs::new(desc, [a.kind, b.kind])?;
+        let inputs = Inputs::new(desc, [a.kind, b.kind], addresses.real)?;
         Ok(Groups {
             count,
             operation_a: operation(desc.transa)?,

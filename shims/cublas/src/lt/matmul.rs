@@ -218,10 +218,11 @@ impl Problem {
             d.add(memory, Access::Write);
         }
         let items = if d.batch > 1 { d.batch } else { 1 };
-        let inputs = Inputs::new(desc, [a.matrix.kind, b.matrix.kind])?;
+        let inputs = Inputs::new(desc, [a.matrix.kind, b.matrix.kind], addresses.real)?;
         let is_array = matches!(d.matrix.data, Pointers::Array(_));
         inputs.refuse_batch(d.batch, is_array)?;
-        let output_scales = scales::output(desc, d.matrix.kind, &inputs, (m, n), memory)?;
+        let output_scales =
+            scales::output(desc, d.matrix.kind, &inputs, (m, n, addresses.real), memory)?;
         let scales = [
             inputs.scale(0, (m, k), memory)?,
             inputs.scale(1, (n, k), memory)?,

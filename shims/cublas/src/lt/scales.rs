@@ -64,8 +64,12 @@ pub(crate) struct Inputs {
 }
 
 impl Inputs {
-    /// Checks the modes of `A` and `B`. A mode has no meaning without an address, except that elements of 4 bits need factors.
-    pub(crate) fn new(desc: &MatmulDesc, kinds: [DataType; 2]) -> Result<Inputs, Failure> {
+    /// Checks the modes of `A` and `B`. In a search (not `real`), addresses of factors of blocks may be missing.
+    pub(crate) fn new(
+        desc: &MatmulDesc,
+        kinds: [DataType; 2],
+        real: bool,
+    ) -> Result<Inputs, Failure> {
         use BlockFormat::{Square128, Vector16, Vector32, Vector128};
         let addresses = [desc.a_scale, desc.b_scale];
         let numbers = [desc.a_scale_mode, desc.b_scale_mode];
@@ -76,7 +80,7 @@ impl Inputs {
                 _ => Mode::new(numbers[index])?,
             };
             let has_blocks = matches!(mode, Mode::Blocks(_));
-            need(!has_blocks || addresses[index] != 0, 0)?;
+            need(!real || !has_blocks || addresses[index] != 0, 0)?;
         }
         let four_bits = kinds.contains(&DataType::E2M1);
         let eight_bits = kinds.iter().all(|kind| is_eight_bit(*kind));
@@ -125,17 +129,15 @@ impl Inputs {
         memory: &mut Memory,
     ) -> Result<Scale, Failure> {
         let address = self.addresses[index] as *const f32;
-        if address.is_null() {
-            return Ok(Scale::None);
-        }
         let (scale, length) = match self.modes[index] {
-            Mode::Scalar | Mode::PerGroup => (Scale::Tensor(address), 1),
-            Mode::Outer => (Scale::Outer(address), outer),
             Mode::Blocks(format) => {
                 let data = address.cast::<c_void>();
                 add_blocks(Access::Read, format, data, (outer, inner), memory)?;
                 return Ok(Scale::Blocks(BlockScales { data, format }));
             }
+            _ if address.is_null() => return Ok(Scale::None),
+            Mode::Scalar | Mode::PerGroup => (Scale::Tensor(address), 1),
+            Mode::Outer => (Scale::Outer(address), outer),
         };
         memory.add(
             Access::Read,
@@ -194,7 +196,7 @@ pub(crate) fn output(
     desc: &MatmulDesc,
     kind: DataType,
     inputs: &Inputs,
-    (m, n): (usize, usize),
+    (m, n, real): (usize, usize, bool),
     memory: &mut Memory,
 ) -> Result<Option<OutputScales>, Failure> {
     let format = match inputs.format() {
@@ -210,7 +212,7 @@ pub(crate) fn output(
             return Ok(None);
         }
     };
-    need(desc.d_out_scale != 0, 0)?;
+    need(!real || desc.d_out_scale != 0, 0)?;
     need(Mode::new(desc.d_out_scale_mode)? == Mode::Blocks(format), 0)?;
     // Only 4-bit results have another factor.
     need(format == BlockFormat::Vector16 || desc.d_scale == 0, 0)?;

@@ -147,6 +147,7 @@ fn eight_bit_results_have_factors_of_blocks() {
     product.set(A_MODE, 2_i32);
     product.set(B_MODE, 2_i32);
     product.set(D_OUT_MODE, 2_i32);
+    assert_eq!(product.search(), 0);
     assert_eq!(product.run(addresses), INVALID_VALUE, "no factors");
     product.set(A_SCALE, at(of_a.as_ptr()));
     product.set(B_SCALE, at(of_b.as_ptr()));
