@@ -24,7 +24,8 @@ use crate::context_storage as storage;
 use crate::convert::{FromAbi, In, OptOut, Out, read_array};
 use crate::guard::{self, Call, DefaultStream, ERROR_LOG_SWITCH};
 use crate::handles::{
-    ContextOrCurrent, STREAM_LEGACY, STREAM_PER_THREAD, current_handle, handle_of, streams,
+    ContextOrCurrent, STREAM_LEGACY, STREAM_PER_THREAD, contexts, current_handle, handle_of,
+    streams,
 };
 use crate::jit_options::JitOptions;
 use crate::result::{CuResult, Served};
@@ -271,12 +272,15 @@ slots! {
         Ok(())
     }
 
+    /// Stores whether a context is that of a green context. The runtime then passes its handle to the functions for green
+    /// contexts.
     check_context "CONTEXT_CHECKS[2]" (
         context: CUcontext, first: *mut u32, second: *mut *mut c_void
     ) {
-        let (_, first): (CUcontext, OptOut<u32>) = (context, first);
+        let (context, first): (CUcontext, OptOut<u32>) = (context, first);
         let _: *mut *mut c_void = second;
-        first.set(0);
+        let object = contexts().get(context.0);
+        first.set(u32::from(object.is_some_and(|object| object.green.is_some())));
         Ok(())
     }
 
