@@ -8,11 +8,13 @@
 //! accesses exchange values if they have the same values and the factors and constants let two different lanes use the
 //! same bytes. One address may also be that of a single element whose number is not known, such as the last of a list, if
 //! the other address is that of the element of the lane: one lane writes or reads what another lane reads or writes unless
-//! the element happens to be its own. Unlike [`super::places`], this analysis assumes that accesses do not meet unless it proves that they do:
+//! the element happens to be its own. Likewise, several lanes may write one element, of which a later write may store the
+//! final value. Unlike [`super::places`], this analysis assumes that accesses do not meet unless it proves that they do:
 //! most accesses to global memory have addresses of which little is known, and a sync point at each would be slow.
 //! Sorting networks have addresses that are not such sums; [`networks`] finds them.
 
 pub(super) mod networks;
+mod single;
 mod sum;
 
 use std::cell::OnceCell;
@@ -23,6 +25,7 @@ use crate::analysis::uniformity::Assumptions;
 use crate::analysis::{Cfg, Uniformity};
 use crate::entity::{Block, Inst, SecondaryMap, Value};
 use crate::function::{BlockCall, Function};
+use margay_ops::ops::Opcode;
 use networks::Networks;
 use sum::{Sum, Sums};
 
@@ -40,6 +43,8 @@ pub(super) struct Place {
     bytes: i64,
     /// Whether the access was in an earlier iteration of a loop.
     is_earlier: bool,
+    /// Whether the access is known to be that of a single lane.
+    is_single: bool,
 }
 
 impl Place {
@@ -61,6 +66,15 @@ impl Place {
         };
         let others = |first: i64| (0..b.lanes).filter(move |&second| second != first);
         (0..a.lanes).any(|first| others(first).any(|second| meet(first, second)))
+    }
+
+    /// Returns whether this access of several lanes uses an element of an array that `other` may also use.
+    fn may_be_element_of_array(&self, other: &Place) -> bool {
+        let (one, others) = (&self.address, &other.address);
+        !self.is_single
+            && one.lane == 0
+            && !one.terms.is_empty()
+            && one.terms.iter().all(|term| others.terms.contains(term))
     }
 }
 
@@ -159,16 +173,21 @@ impl<'a> Finder<'a> {
 
     /// Returns the location of an access to global memory, or through a generic address; `None` for other instructions
     /// and for addresses of which nothing is known.
-    pub(super) fn place(&self, inst: Inst) -> Option<Place> {
+    pub(super) fn place(&self, block: Block, inst: Inst) -> Option<Place> {
         if !networks::is_global_access(self.function, inst) {
             return None;
         }
         let data = &self.function.dfg.insts[inst];
         let element = data.ty.bits().div_ceil(8).next_power_of_two();
+        let address = self.sums.of(*self.function.dfg.args(inst).first()?)?;
+        let is_single = data.opcode == Opcode::St
+            && address.lane == 0
+            && single::is_single_lane(self.function, self.cfg, || self.uniformity(), block);
         Some(Place {
-            address: self.sums.of(*self.function.dfg.args(inst).first()?)?,
+            address,
             bytes: i64::from(element * data.mods.vec().max(1)),
             is_earlier: false,
+            is_single,
         })
     }
 
@@ -196,6 +215,17 @@ impl<'a> Finder<'a> {
             met.any(is_uniform)
         };
         (sees && meets(&before.writes) || writes && meets(&before.reads)) && is_uniform(place)
+            || writes && self.writes_again(before, place)
+    }
+
+    /// Returns whether several lanes have written one element that a write of the lanes to different elements may write
+    /// again. If one lane performed both writes before another lane performed the first one, the first write would be
+    /// the final one.
+    fn writes_again(&self, before: &Exchanges, place: &Place) -> bool {
+        let is_uniform = |place: &Place| self.is_uniform(&place.address, MOST_LOOPS);
+        let mut before = before.writes.iter();
+        before.any(|one| one.may_be_element_of_array(place) && is_uniform(one))
+            && (place.address.lane != 0 || !is_uniform(place))
     }
 
     /// Returns whether the values of a sum are equal for all lanes of a warp.

@@ -334,7 +334,8 @@ fn accesses(
     let used = function.used_values();
     let finder = Finder::new(function, module);
     let mut found = FxHashMap::default();
-    for &inst in function.blocks().iter().flat_map(|&b| function.insts(b)) {
+    let insts_of = |&block: &Block| function.insts(block).iter().map(move |&inst| (block, inst));
+    for (block, inst) in function.blocks().iter().flat_map(insts_of) {
         let data = &function.dfg.insts[inst];
         let is_atomic = matches!(data.opcode, Opcode::Atom | Opcode::Red);
         if !is_atomic && !matches!(data.opcode, Opcode::Ld | Opcode::St) {
@@ -349,7 +350,7 @@ fn accesses(
         let is_volatile = !is_own && !is_atomic && data.mods.order() == MemOrder::Volatile;
         let address = function.dfg.args(inst).first().filter(|_| is_shared);
         let is_in_network = has_network && is_global_access(function, inst);
-        let global = exchanges.place(inst).filter(|_| !is_in_network);
+        let global = exchanges.place(block, inst).filter(|_| !is_in_network);
         if is_shared || is_volatile || is_in_network || global.is_some() {
             let access = Access {
                 is_volatile,
