@@ -14,6 +14,7 @@ fn speculative(body: &str) -> (Function, Uniformity, SpeculativeAffine) {
         width: 16,
         whole_rows: true,
         ntid_x_zeros: 0,
+        loads_agree: false,
     };
     let uniformity = Uniformity::new(&function, rows);
     let speculative = SpeculativeAffine::new(&function, &uniformity, &Cfg::new(&function));

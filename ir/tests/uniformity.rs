@@ -43,6 +43,7 @@ const ROWS: Assumptions = Assumptions {
     width: 32,
     whole_rows: true,
     ntid_x_zeros: 5,
+    loads_agree: false,
 };
 
 #[test]
@@ -94,6 +95,7 @@ fn shapes_of_blocks_decide_on_tid() {
         width: 32,
         whole_rows: true,
         ntid_x_zeros: 5,
+        loads_agree: false,
     };
     assert_eq!(Assumptions::of(&function), expected);
     // Each chunk of 16 lanes is one row of the first block. The second block has a chunk with lanes of two rows.

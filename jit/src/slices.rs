@@ -162,6 +162,7 @@ fn live_words(function: &Function) -> (usize, usize) {
         width: 16,
         whole_rows: true,
         ntid_x_zeros: 4,
+        loads_agree: false,
     };
     let uniformity = Uniformity::new(function, rows);
     let scalar = |value| uniformity.class(value) != Class::Varying;

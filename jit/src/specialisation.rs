@@ -91,6 +91,7 @@ impl Specialisation {
             } else {
                 0
             },
+            loads_agree: false,
         }
     }
 }

@@ -127,6 +127,9 @@ pub struct Assumptions {
     pub whole_rows: bool,
     /// Number of trailing zero bits of `%ntid.x`. A number above 5 has the same effect as 5.
     pub ntid_x_zeros: u32,
+    /// Whether lanes of a warp that load from the same address are assumed to get the same value, even if a loop around
+    /// the load waits for other threads. This is not always true, so code must not depend on it.
+    pub loads_agree: bool,
 }
 
 impl Default for Assumptions {
@@ -136,6 +139,7 @@ impl Default for Assumptions {
             width: 32,
             whole_rows: false,
             ntid_x_zeros: 0,
+            loads_agree: false,
         }
     }
 }
@@ -159,6 +163,7 @@ impl Assumptions {
             width,
             whole_rows: x > 0 && x % width == 0 || y == 1 && z == 1,
             ntid_x_zeros: x.trailing_zeros().min(5),
+            loads_agree: false,
         }
     }
 }
@@ -337,7 +342,7 @@ impl Uniformity {
                 function,
                 inst,
                 args: &args,
-                yields: self.yielding[block],
+                yields: self.yielding[block] && !self.assumptions.loads_agree,
                 assumptions: self.assumptions,
             };
             changed |= self.set(result, transfer.result(number));

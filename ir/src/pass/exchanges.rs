@@ -6,7 +6,9 @@
 //!
 //! An address is a sum of values that are equal for all lanes, of the lane's number times a factor, and of a constant. Two
 //! accesses exchange values if they have the same values and the factors and constants let two different lanes use the
-//! same bytes. Unlike [`super::places`], this analysis assumes that accesses do not meet unless it proves that they do:
+//! same bytes. One address may also be that of a single element whose number is not known, such as the last of a list, if
+//! the other address is that of the element of the lane: one lane writes or reads what another lane reads or writes unless
+//! the element happens to be its own. Unlike [`super::places`], this analysis assumes that accesses do not meet unless it proves that they do:
 //! most accesses to global memory have addresses of which little is known, and a sync point at each would be slow.
 //! Sorting networks have addresses that are not such sums; [`networks`] finds them.
 
@@ -44,6 +46,12 @@ impl Place {
     /// Returns whether two different lanes may use the same bytes through these two accesses.
     fn meets(&self, other: &Place) -> bool {
         let (a, b) = (&self.address, &other.address);
+        if (a.lane == 0) != (b.lane == 0) && a.terms != b.terms {
+            return match a.lane {
+                0 => a.may_be_element_of(b),
+                _ => b.may_be_element_of(a),
+            };
+        }
         if a == b || a.terms != b.terms || (a.lane == 0 && b.lane == 0) {
             return false;
         }
@@ -51,8 +59,8 @@ impl Place {
             let distance = b.lane * second + b.constant - a.lane * first - a.constant;
             -other.bytes < distance && distance < self.bytes
         };
-        let others = |first: i64| (0..LANES).filter(move |&second| second != first);
-        (0..LANES).any(|first| others(first).any(|second| meet(first, second)))
+        let others = |first: i64| (0..b.lanes).filter(move |&second| second != first);
+        (0..a.lanes).any(|first| others(first).any(|second| meet(first, second)))
     }
 }
 
@@ -74,6 +82,7 @@ impl Place {
             terms: SmallVec::new(),
             lane: self.address.lane,
             constant: self.address.constant,
+            lanes: self.address.lanes,
         };
         for &(value, factor) in &self.address.terms {
             let term = match find(value) {
@@ -181,9 +190,12 @@ impl<'a> Finder<'a> {
         sees: bool,
         writes: bool,
     ) -> bool {
-        let meets = |places: &[Place]| places.iter().any(|one| one.meets(place));
-        (sees && meets(&before.writes) || writes && meets(&before.reads))
-            && self.is_uniform(&place.address, MOST_LOOPS)
+        let is_uniform = |place: &Place| self.is_uniform(&place.address, MOST_LOOPS);
+        let meets = |places: &[Place]| {
+            let mut met = places.iter().filter(|one| one.meets(place));
+            met.any(is_uniform)
+        };
+        (sees && meets(&before.writes) || writes && meets(&before.reads)) && is_uniform(place)
     }
 
     /// Returns whether the values of a sum are equal for all lanes of a warp.
@@ -205,7 +217,12 @@ impl<'a> Finder<'a> {
     }
 
     fn uniformity(&self) -> &Uniformity {
-        let new = || Uniformity::new(self.function, Assumptions::of(self.function));
+        // If lanes load different values, they keep lock-step without need, which does not change results.
+        let assumptions = Assumptions {
+            loads_agree: true,
+            ..Assumptions::of(self.function)
+        };
+        let new = || Uniformity::new(self.function, assumptions);
         self.uniformity.get_or_init(new)
     }
 

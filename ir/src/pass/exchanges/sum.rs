@@ -23,12 +23,26 @@ const MOST_TERMS: usize = 4;
 const LIMIT: i64 = 1 << 40;
 
 /// A sum of values with factors, of the lane's number with a factor, and of a constant.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Sum {
     /// The values with their factors, in ascending order, without zero factors.
     pub(super) terms: SmallVec<[(Value, i64); MOST_TERMS]>,
     pub(super) lane: i64,
     pub(super) constant: i64,
+    /// The number of lanes, from the first one on, for which this sum is correct: fewer than all if the number of the lane
+    /// in a part of the warp was calculated.
+    pub(super) lanes: i64,
+}
+
+impl Default for Sum {
+    fn default() -> Sum {
+        Sum {
+            terms: SmallVec::new(),
+            lane: 0,
+            constant: 0,
+            lanes: LANES,
+        }
+    }
 }
 
 impl Sum {
@@ -76,7 +90,21 @@ impl Sum {
         self.terms.retain(|&mut (_, factor)| factor != 0);
         self.lane += other.lane;
         self.constant += other.constant;
+        self.lanes = self.lanes.min(other.lanes);
         self.checked()
+    }
+
+    /// Returns whether this sum, which does not depend on the lane, may be the address of an element of an array in which
+    /// `lanes` is the address of the lane's element: this sum is the array's address plus the unknown number of an element
+    /// times the size of elements.
+    pub(super) fn may_be_element_of(&self, lanes: &Sum) -> bool {
+        let is_multiple = |number: i64| number % lanes.lane == 0;
+        let others = self.terms.iter().filter(|term| !lanes.terms.contains(term));
+        let (mut unknown, mut known) = (others, lanes.terms.iter());
+        !lanes.terms.is_empty()
+            && known.all(|term| self.terms.contains(term))
+            && unknown.all(|&(_, factor)| is_multiple(factor))
+            && is_multiple(self.constant - lanes.constant)
     }
 
     /// Returns the constant if the sum is only a constant.
@@ -131,7 +159,10 @@ impl<'a> Sums<'a> {
                 // The edge of the next iteration.
                 Some((_, 1)) if sum.lane == 0 && sum.terms.len() == 1 => {}
                 Some(_) => return None,
-                None if starts.first().is_none_or(|first| first.lane == sum.lane) => {
+                None if starts
+                    .first()
+                    .is_none_or(|first| (first.lane, first.lanes) == (sum.lane, sum.lanes)) =>
+                {
                     starts.push(sum)
                 }
                 None => return None,
@@ -150,8 +181,10 @@ impl<'a> Sums<'a> {
     fn sum(&self, value: Value, steps: usize) -> Option<Sum> {
         let dfg = &self.function.dfg;
         if let Some(starts) = self.starts(value) {
+            let first = starts.first()?;
             return Some(Sum {
-                lane: starts.first()?.lane,
+                lane: first.lane,
+                lanes: first.lanes,
                 ..Sum::value(value)
             });
         }
@@ -217,13 +250,17 @@ impl<'a> Sums<'a> {
                 let by = constant(by).filter(|by| (0..40).contains(by))?;
                 Some(of(a)?.times(1 << by))
             }
-            // The number of the lane in the warp.
+            // The number of the lane in the warp or in a part of the warp.
             (Opcode::And, &[a, mask]) => {
                 let mask = constant(mask)?;
                 let is_lane =
                     |sum: &Sum| sum.terms.is_empty() && sum.lane == 1 && sum.constant == 0;
-                let keeps = mask >= LANES - 1 && mask.count_ones() == mask.trailing_ones();
-                of(a).filter(|sum| keeps && is_lane(sum)).map(Some)
+                let keeps = mask > 0 && mask.count_ones() == mask.trailing_ones();
+                let sum = of(a).filter(|sum| keeps && is_lane(sum))?;
+                Some(Some(Sum {
+                    lanes: sum.lanes.min(mask.saturating_add(1)),
+                    ..sum
+                }))
             }
             _ => None,
         }
