@@ -184,6 +184,9 @@ pub(super) fn perform(frame: Frame, sync_point: &SyncPointPlaces, active: u32) {
         let shape = margay_exec::collective::shape(&sync_point.desc);
         return perform_wide(frame, sync_point, active, shape);
     }
+    if shuffle_by_constants(frame, sync_point, active) {
+        return;
+    }
     let (operands, results) = shape(&sync_point.desc);
     let args = operands_of(frame, sync_point, operands);
     let mut out = [[0; 32]; 2];
@@ -193,6 +196,28 @@ pub(super) fn perform(frame: Frame, sync_point: &SyncPointPlaces, active: u32) {
     for (&place, values) in sync_point.results[..results].iter().zip(&out) {
         frame.put_active(place, active, values);
     }
+}
+
+/// Computes a `shfl` of 32-bit values that all lanes of a warp execute, if its second and third operands are constants,
+/// and writes the results to the frame. Returns false and changes nothing if the collective is another one. Scans and
+/// reductions of warps consist of such shuffles, so this path makes no copies of operands.
+fn shuffle_by_constants(frame: Frame, sync_point: &SyncPointPlaces, active: u32) -> bool {
+    let desc = &sync_point.desc;
+    let &[value, LaneStorage::Constant(b), LaneStorage::Constant(c), ..] = &sync_point.args[..]
+    else {
+        return false;
+    };
+    if desc.opcode != Opcode::Shfl
+        || active != u32::MAX
+        || !matches!(value, LaneStorage::Stored { bytes: 4, .. })
+    {
+        return false;
+    }
+    let out = arrays::shuffle_of_all(desc.mods.mode(), frame.row(value), b as u32, c as u32);
+    for (&place, values) in sync_point.results.iter().zip(&out) {
+        frame.put_words(place, values);
+    }
+    true
 }
 
 /// Performs a collective with the op's reference function. [`perform`] calls this function for
