@@ -51,6 +51,7 @@ fn call(slot: usize, arguments: [usize; 4]) -> u32 {
 const CUDART_INTERFACE: u128 = 0x6bd5fb6c_5bf4_e74a_8987_d93912fd9df9;
 const CALLBACK_HOOKS: u128 = 0xa094798c_2e74_2e74_93f2_0800200c0a66;
 const STORAGE: u128 = 0xc693336e_1121_df11_a8c3_68f355d89593;
+const CONTEXT_CHECKS: u128 = 0x263e8860_7cd2_6143_92f6_bbd5006dfa7e;
 const MODULE_FUNCTIONS: u128 = 0x6e163fbe_b958_444d_835c_e182aff1991e;
 const INTEGRITY: u128 = 0xd4082055_bde6_704b_8d34_ba123c66e1f2;
 
@@ -93,6 +94,80 @@ fn slots_of_unknown_purpose_are_functions_that_fail() {
         let code = driver().call("cuGetExportTable", &[address(&mut start), id]);
         assert_eq!((code, start), (1, 0));
     }
+}
+
+/// The runtime asks whether an execution context is a green context, and then destroys it by the handle of its context.
+#[test]
+fn green_contexts_are_found_by_their_contexts() {
+    const INVALID_CONTEXT: u32 = 201;
+    let check = table(CONTEXT_CHECKS, 4)[2];
+    let mut primary = 0usize;
+    let code = driver().call("cuDevicePrimaryCtxRetain", &[address(&mut primary), 0]);
+    assert_eq!(code, 0);
+    let is_green = |context: usize| {
+        let (mut answer, mut of_device) = (7u32, 7usize);
+        let places = (address(&mut answer), address(&mut of_device));
+        assert_eq!(call(check, [context, places.0, places.1, 0]), 0);
+        // The runtime may omit the second place.
+        let mut again = 7u32;
+        assert_eq!(call(check, [context, address(&mut again), 0, 0]), 0);
+        let wanted = if answer == 1 { primary } else { 7 };
+        assert_eq!((again, of_device), (answer, wanted));
+        answer
+    };
+    assert_eq!(is_green(primary), 0);
+    // A `CUdevResource` has 144 bytes.
+    let mut resource = [0u64; 18];
+    let resource_at = resource.as_mut_ptr() as usize;
+    assert_eq!(
+        driver().call("cuDeviceGetDevResource", &[0, resource_at, 1]),
+        0
+    );
+    let mut description = 0usize;
+    let description_at = address(&mut description);
+    let code = driver().call(
+        "cuDevResourceGenerateDesc",
+        &[description_at, resource_at, 1],
+    );
+    assert_eq!(code, 0);
+    let (mut green, mut context, mut other) = (0usize, 0usize, 0usize);
+    for (by_context, handle) in [(true, &mut green), (false, &mut other)] {
+        let code = driver().call("cuGreenCtxCreate", &[address(handle), description, 0, 0]);
+        assert_eq!(code, 0);
+        let code = driver().call("cuCtxFromGreenCtx", &[address(&mut context), *handle]);
+        assert_eq!((code, is_green(context)), (0, 1));
+        let passed = if by_context { context } else { *handle };
+        let (mut stream, mut id, mut own) = (0usize, 0u64, 0u64);
+        let code = driver().call(
+            "cuGreenCtxStreamCreate",
+            &[address(&mut stream), passed, 1, 0],
+        );
+        assert_eq!(code, 0);
+        let mut of_stream = 0usize;
+        let code = driver().call("cuStreamGetGreenCtx", &[stream, address(&mut of_stream)]);
+        assert_eq!((code, of_stream), (0, *handle));
+        assert_eq!(driver().call("cuStreamDestroy_v2", &[stream]), 0);
+        assert_eq!(
+            driver().call("cuGreenCtxGetId", &[passed, address(&mut id)]),
+            0
+        );
+        assert_eq!(
+            driver().call("cuGreenCtxGetId", &[*handle, address(&mut own)]),
+            0
+        );
+        assert_eq!(id, own);
+        assert_eq!(driver().call("cuGreenCtxDestroy", &[passed]), 0);
+        assert_eq!(
+            driver().call("cuGreenCtxDestroy", &[passed]),
+            INVALID_CONTEXT
+        );
+        assert_eq!(is_green(context), 0);
+    }
+    assert_eq!(
+        driver().call("cuGreenCtxDestroy", &[primary]),
+        INVALID_CONTEXT
+    );
+    assert_eq!(driver().call("cuDevicePrimaryCtxRelease_v2", &[0]), 0);
 }
 
 /// The calls that cuBLAS makes: it passes on what it gets, so contexts and streams must be told apart.

@@ -111,6 +111,12 @@ pub struct NativeContext {
     /// caller sets it to the resume point at which the function begins. When the CTA form returns `GENERAL`, the field
     /// contains the resume point at which the current phase of the CTA began.
     pub phase: u32,
+    /// If nonzero, the CTA form of a kernel with sync points runs only the warp `first_warp`. The warp's frame contains
+    /// the lanes that have not exited, all of which continue at the resume point `phase`. The function returns
+    /// [`status::GENERAL`] when the warp has exited or cannot continue without other warps or the CTA scheduler.
+    pub alone: u32,
+    /// Index of the warp that runs if `alone` is nonzero; otherwise 0.
+    pub first_warp: u32,
     /// When the function returns [`status::GENERAL`], the number of warps that have run in the
     /// current phase, including the warp that caused the return.
     pub moved: u32,

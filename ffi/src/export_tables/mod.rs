@@ -24,7 +24,8 @@ use crate::context_storage as storage;
 use crate::convert::{FromAbi, In, OptOut, Out, read_array};
 use crate::guard::{self, Call, DefaultStream, ERROR_LOG_SWITCH};
 use crate::handles::{
-    ContextOrCurrent, STREAM_LEGACY, STREAM_PER_THREAD, current_handle, handle_of, streams,
+    ContextOrCurrent, STREAM_LEGACY, STREAM_PER_THREAD, contexts, current_handle, handle_of,
+    streams,
 };
 use crate::jit_options::JitOptions;
 use crate::result::{CuResult, Served};
@@ -271,12 +272,20 @@ slots! {
         Ok(())
     }
 
+    /// Stores whether a context is that of a green context, and then also the device's primary context. The runtime passes
+    /// the handle of the context to the functions for green contexts, and waits for the primary context when it waits for
+    /// the device.
     check_context "CONTEXT_CHECKS[2]" (
-        context: CUcontext, first: *mut u32, second: *mut *mut c_void
+        context: CUcontext, is_green: *mut u32, primary: *mut CUcontext
     ) {
-        let (_, first): (CUcontext, OptOut<u32>) = (context, first);
-        let _: *mut *mut c_void = second;
-        first.set(0);
+        let (context, is_green): (CUcontext, OptOut<u32>) = (context, is_green);
+        let primary: OptOut<CUcontext> = primary;
+        let object = contexts().get(context.0);
+        let green = object.filter(|object| object.green.is_some());
+        is_green.set(u32::from(green.is_some()));
+        if let Some(green) = green {
+            primary.set(handle_of(&green.context)?);
+        }
         Ok(())
     }
 

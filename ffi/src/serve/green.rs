@@ -156,9 +156,17 @@ pub(crate) fn ctx_get_dev_resource(
     Ok(())
 }
 
+/// Returns the handle of a green context. If `handle` is the handle of the context that `cuCtxFromGreenCtx` returns for a
+/// green context, the result is the handle of that green context: runtimes pass either handle, because with NVIDIA's driver they are equal.
+fn own_handle(handle: CUgreenCtx) -> CUgreenCtx {
+    let green = green_of(CUcontext(handle.0));
+    let own = green.and_then(|green| green_contexts().find(|known| known.id == green.id));
+    own.map_or(handle, CUgreenCtx)
+}
+
 fn green(handle: CUgreenCtx) -> Result<Arc<GreenObject>, CuResult> {
     green_contexts()
-        .get(handle.0)
+        .get(own_handle(handle).0)
         .ok_or(CuResult::INVALID_CONTEXT)
 }
 
@@ -372,6 +380,7 @@ pub(crate) fn green_ctx_create(
 }
 
 pub(crate) fn green_ctx_destroy(_: &Call, handle: CUgreenCtx) -> Served {
+    let handle = own_handle(handle);
     let green = green_contexts().remove(handle.0);
     let green = green.ok_or(CuResult::INVALID_CONTEXT)?;
     if let Some(handle) = green.handle.get() {
@@ -400,6 +409,7 @@ pub(crate) fn green_ctx_stream_create(
     flags: c_uint,
     priority: c_int,
 ) -> Served {
+    let handle = own_handle(handle);
     let green = green(handle)?;
     if flags != NON_BLOCKING {
         return Err(CuResult::INVALID_VALUE);
@@ -469,7 +479,7 @@ pub(crate) fn stream_get_dev_resource(
 pub(crate) fn green_ctx_get_id(_: &Call, handle: CUgreenCtx, out: Out<c_ulonglong>) -> Served {
     let found = match handle.0 {
         0 => green_of(current_handle()?),
-        _ => green_contexts().get(handle.0),
+        _ => green(handle).ok(),
     };
     out.set(found.ok_or(CuResult::INVALID_CONTEXT)?.id);
     Ok(())

@@ -257,13 +257,18 @@ impl CtaState {
     }
 
     /// Runs the lagging lanes of a warp, which are the ready lanes with the lowest sync point
-    /// number, until they stop at the next sync point or exit.
+    /// number, until they stop at the next sync point or exit. If these are all lanes of the warp, they may run
+    /// further ([`Runner::run_whole`]).
     fn run_group(&mut self, runner: &mut impl Runner, warp: usize) -> Result<(), Fault> {
         // The unreported arrivals include those that `taken_over` has recorded, if native code ran the CTA before.
         self.report_arrivals(runner);
         let state = &mut self.warps[warp];
         let (from, mask) = lagging_lanes(state.ready, &state.sync_points);
-        runner.run(warp as u32, from, mask, &mut state.sync_points)?;
+        let is_whole = mask == !state.exited;
+        let sync_points = &mut state.sync_points;
+        if !is_whole || !runner.run_whole(warp as u32, from, mask, sync_points)? {
+            runner.run(warp as u32, from, mask, sync_points)?;
+        }
         state.ready &= !mask;
         self.settle_all(runner, warp, mask);
         self.report_arrivals(runner);
@@ -762,3 +767,7 @@ fn pass(
         collective::perform(runner, warp, &desc, mask, sync_points);
     }
 }
+
+#[cfg(test)]
+#[path = "cta_tests.rs"]
+mod tests;

@@ -126,6 +126,20 @@ pub trait Runner {
         sync_points: &mut [SyncPoint; 32],
     ) -> Result<(), Fault>;
 
+    /// Runs all lanes of a warp that have not exited, the lanes `alive`. All of them resume after `from`. Unlike
+    /// [`Runner::run`], this function may complete sync points of the warp itself, so the lanes can pass several sync
+    /// points. Writes to `sync_points` the sync point at which each lane finally stopped, or [`SyncPoint::EXIT`].
+    /// Returns false and changes nothing if the runner cannot do this; the caller then calls [`Runner::run`].
+    fn run_whole(
+        &mut self,
+        _warp: u32,
+        _from: SyncPoint,
+        _alive: u32,
+        _sync_points: &mut [SyncPoint; 32],
+    ) -> Result<bool, Fault> {
+        Ok(false)
+    }
+
     /// Returns the operation and the source position of a sync point.
     fn sync_point_data(&self, sync_point: SyncPoint) -> SyncPointData;
 

@@ -8,7 +8,8 @@
 //! The function returns [`status::GENERAL`] if the CTA scheduler ([`margay_exec`]) must continue
 //! the CTA. The causes are: lanes that yield, barriers whose number is not constant or that do not
 //! wait for all threads, lanes or warps that wait at different barriers, collectives that the host cannot complete at
-//! once, and lanes that may still reconverge with lanes that have yielded. In checking runs that examine
+//! once, and lanes that may still reconverge with lanes that have yielded. The CTA scheduler can also use the function to
+//! run a single warp from one resume point to a barrier ([`NativeContext::alone`]). In checking runs that examine
 //! synchronisation or the order of accesses, the CTA scheduler also continues CTAs with diverged warps. Invariant: when
 //! the function returns `GENERAL`, the headers of the frames record where each lane waits and which lanes have exited.
 //! The context field `phase` then contains the resume point at which the phase began, and the field `moved` contains
@@ -52,6 +53,11 @@ struct Driver<'a> {
     /// Base of the CTA's window of shared memory, for vector code.
     shared: Option<ir::Value>,
     threads: ir::Value,
+    /// Nonzero if the function runs a single warp ([`NativeContext::alone`]).
+    alone: ir::Value,
+    /// Index of the first warp that runs.
+    first_warp: ir::Value,
+    /// Index of the last warp that runs, plus 1.
     warps: ir::Value,
     ctaid: [Variable; 3],
     warp: Variable,
@@ -69,7 +75,7 @@ struct Driver<'a> {
     warp_converged: Variable,
     /// The barrier that warps have reached in this phase; [`SyncPoint::EXIT`] if no warp has reached a barrier yet.
     agreed: Variable,
-    /// Nonzero if two warps have reached different barriers in this phase.
+    /// Nonzero if two warps have reached different barriers in this phase, or if a single warp runs.
     disagreed: Variable,
     /// For each resume point, the block at which its code begins.
     resume_points: Vec<ir::Block>,
@@ -156,7 +162,11 @@ impl<'a> Driver<'a> {
         let (ctx, frames, count) = (params[0], params[1], params[2]);
         let word = |b: &mut FunctionBuilder<'_>| b.declare_var(types::I32);
         let threads = field(b, ctx, offset_of!(NativeContext, threads));
-        let warps = field(b, ctx, offset_of!(NativeContext, warps));
+        let all = field(b, ctx, offset_of!(NativeContext, warps));
+        let alone = field(b, ctx, offset_of!(NativeContext, alone));
+        let first_warp = field(b, ctx, offset_of!(NativeContext, first_warp));
+        let following = b.ins().iadd_imm_s(first_warp, 1);
+        let warps = b.ins().select(alone, following, all);
         let shared = hoisted.as_ref().map(|_| shared_base(b, ctx));
         let rest = Rest {
             warp: word(b),
@@ -190,6 +200,8 @@ impl<'a> Driver<'a> {
             gone: word(b),
             shared,
             threads,
+            alone,
+            first_warp,
             warps,
             ctaid: std::array::from_fn(|_| word(b)),
             warp: rest.warp,
@@ -260,7 +272,8 @@ impl<'a> Driver<'a> {
         let end = b.ins().iadd(first, count);
         let phase = field(b, self.ctx, offset_of!(NativeContext, phase));
         b.def_var(self.phase, phase);
-        let fresh = b.ins().icmp_imm_u(IntCC::Equal, phase, 0);
+        let started = b.ins().bor(phase, self.alone);
+        let fresh = b.ins().icmp_imm_u(IntCC::Equal, started, 0);
         let fresh = b.ins().uextend(types::I32, fresh);
         b.def_var(self.converged, fresh);
         let none = b.ins().iconst(types::I32, 0);
@@ -329,13 +342,13 @@ impl<'a> Driver<'a> {
 
     /// Emits the start of a phase, which runs all warps of the CTA from the phase's resume point.
     fn begin_phase(&self, b: &mut FunctionBuilder<'_>) {
-        let zero = b.ins().iconst(types::I32, 0);
         let nobody = b
             .ins()
             .iconst(types::I32, i64::from(SyncPoint::EXIT.0 as i32));
-        b.def_var(self.warp, zero);
+        b.def_var(self.warp, self.first_warp);
         b.def_var(self.agreed, nobody);
-        b.def_var(self.disagreed, zero);
+        // A single warp does not complete a barrier of the CTA.
+        b.def_var(self.disagreed, self.alone);
         let Some(sweep) = &self.sweep else {
             b.ins().jump(self.warp_head, &[]);
             return;
@@ -369,6 +382,13 @@ impl<'a> Driver<'a> {
         b.switch_to_block(run);
         let converged = b.use_var(self.converged);
         b.def_var(self.warp_converged, converged);
+        let [apart, together] = std::array::from_fn(|_| b.create_block());
+        let resumes = b.ins().select(phase, self.alone, phase);
+        b.ins().brif(resumes, apart, &[], together, &[]);
+        b.switch_to_block(apart);
+        b.set_cold_block(apart);
+        b.ins().jump(self.enter, &[BlockArg::Value(phase)]);
+        b.switch_to_block(together);
         self.enter_phase(b, phase);
 
         b.switch_to_block(self.warp_done);

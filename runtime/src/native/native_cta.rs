@@ -14,6 +14,7 @@ use margay_ir::entity::{Inst, Value};
 use margay_ir::function::SourceLoc;
 use margay_jit::Specialisation;
 use margay_jit::abi::{NativeContext, PermittedRange, UNKNOWN_HANDLE, status};
+use margay_jit::sync_points::Completion;
 use margay_ops::meaning::Bits;
 use margay_ops::ops::Opcode;
 use rustc_hash::FxHasher;
@@ -26,6 +27,9 @@ use super::{reach, sync_points, turns};
 use crate::error::Fault;
 use crate::fault::{GeneratedFn, enter};
 use crate::memory::CtaWindow;
+
+/// An odd factor with bits in all bytes: 2^64 divided by the golden ratio.
+const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Frames of all warps of a CTA, aligned to cache lines.
 struct Frames {
@@ -60,10 +64,14 @@ impl Frames {
     }
 
     /// Returns a hash of the contents of all frames. Changes of the frames are detected by a
-    /// comparison of such hashes.
+    /// comparison of such hashes. The eight columns of the cells are hashed independently, because the processor
+    /// overlaps independent multiplications.
     fn digest(&self) -> u64 {
+        let columns = self.cells.iter().fold([0; 8], |columns: [u64; 8], cell| {
+            std::array::from_fn(|i| (columns[i].rotate_left(5) ^ cell[i]).wrapping_mul(FACTOR))
+        });
         let mut hasher = FxHasher::default();
-        self.cells.hash(&mut hasher);
+        columns.hash(&mut hasher);
         hasher.finish()
     }
 
@@ -293,6 +301,8 @@ fn context(
         warps: info.warps(),
         sm_warps: info.sm_warps,
         phase: 0,
+        alone: 0,
+        first_warp: 0,
         moved: 0,
         alive: 0,
         group: 0,
@@ -483,6 +493,11 @@ impl NativeRunner<'_, '_> {
         self.turns_set = self.launch.turns.start();
     }
 
+    /// Whether the CTA may run in phases while its threads are converged.
+    fn runs_phases(&self) -> bool {
+        !self.launch.goes_by_sync_points() && self.kernel.has_phases(self.specialisation)
+    }
+
     fn is_yield(&self, sync_point: SyncPoint) -> bool {
         data_of(self.kernel, sync_point).desc.opcode == Opcode::Yield
     }
@@ -598,6 +613,47 @@ impl Runner for NativeRunner<'_, '_> {
         }
     }
 
+    fn run_whole(
+        &mut self,
+        warp: u32,
+        from: SyncPoint,
+        alive: u32,
+        sync_points: &mut [SyncPoint; 32],
+    ) -> Result<bool, IrFault> {
+        let completion = self.kernel.compiled.sync_points().get(from);
+        let is_entered = completion.is_some_and(|places| places.completion != Completion::General);
+        if !is_entered || !self.runs_phases() {
+            return Ok(false);
+        }
+        let entry = self
+            .kernel
+            .phases_entry(self.specialisation)
+            .map_err(unsupported)?;
+        if from == SyncPoint::START {
+            self.set_turns();
+        }
+        self.frames.set_alive(warp, alive);
+        self.context.depth = 0;
+        self.context.phase = from.0;
+        (self.context.alone, self.context.first_warp) = (1, warp);
+        let frames = self.frames.warp_mut(0) as u64;
+        let ended = call(entry, &mut self.context, frames, 1);
+        (self.context.alone, self.context.first_warp) = (0, 0);
+        let Ok(status::GENERAL) = ended else {
+            return Err(fault_of(self.kernel, &self.context, self.host, ended));
+        };
+        let left = self.frames.alive(warp);
+        let header = self.frames.stop_words(warp);
+        for lane in lanes(alive) {
+            sync_points[lane as usize] = match left >> lane & 1 {
+                0 => SyncPoint::EXIT,
+                _ => header[lane as usize],
+            };
+        }
+        self.adapt_turns([(warp, left)].into_iter());
+        Ok(true)
+    }
+
     fn sync_point_data(&self, sync_point: SyncPoint) -> SyncPointData {
         data_of(self.kernel, sync_point)
     }
@@ -623,9 +679,7 @@ impl Runner for NativeRunner<'_, '_> {
     }
 
     fn takes_converged(&self, sync_point: SyncPoint) -> bool {
-        !self.launch.goes_by_sync_points()
-            && self.kernel.has_phases(self.specialisation)
-            && self.kernel.compiled.sync_points().begins_at(sync_point)
+        self.runs_phases() && self.kernel.compiled.sync_points().begins_at(sync_point)
     }
 
     fn constant_operand(&self, sync_point: SyncPoint, index: usize) -> Option<Bits> {

@@ -404,8 +404,13 @@ fn groups(masks: &Lanes, active: u32) -> impl Iterator<Item = (u32, u32)> {
     let mut rest = active;
     std::iter::from_fn(move || {
         let mask = masks[rest.trailing_zeros() as usize % 32];
+        // Usually all masks are equal. The compiler turns this comparison into vector code, but not the next one.
+        let differing = masks.iter().fold(0, |bits, one| bits | (one ^ mask));
         let same = |same, lane| same | u32::from(masks[lane as usize] == mask) << lane;
-        let group = (0..32).fold(0, same) & rest;
+        let group = match differing {
+            0 => rest,
+            _ => (0..32).fold(0, same) & rest,
+        };
         rest &= !group;
         (group != 0).then_some((mask, group))
     })

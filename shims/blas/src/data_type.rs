@@ -32,6 +32,8 @@ pub enum DataType {
     E4M3 = 28,
     /// 8-bit floating point with 5 bits of exponent.
     E5M2 = 29,
+    /// 4-bit floating point with 2 bits of exponent. A byte contains two elements, the first one in its low bits.
+    E2M1 = 33,
 }
 
 impl DataType {
@@ -39,17 +41,17 @@ impl DataType {
     pub fn from_cuda(number: u32) -> Option<DataType> {
         use DataType::*;
         [
-            R32F, R64F, R16F, R8I, C32F, C64F, C16F, C8I, R8U, R32I, R16BF, C16BF, E4M3, E5M2,
+            R32F, R64F, R16F, R8I, C32F, C64F, C16F, C8I, R8U, R32I, R16BF, C16BF, E4M3, E5M2, E2M1,
         ]
         .into_iter()
         .find(|kind| *kind as u32 == number)
     }
 
-    /// Bytes of an element.
+    /// Bytes of an element; 1 for E2M1, of which two elements share a byte.
     pub fn size(self) -> usize {
         use DataType::*;
         match self {
-            R8I | R8U | E4M3 | E5M2 => 1,
+            R8I | R8U | E4M3 | E5M2 | E2M1 => 1,
             R16F | R16BF | C8I => 2,
             R32F | R32I | C16F | C16BF => 4,
             R64F | C32F => 8,

@@ -5,11 +5,21 @@ use std::ffi::c_void;
 mod access;
 mod activation;
 mod finish;
+mod grouped;
 mod integer;
+mod quantize;
+mod scaled;
+mod scales;
 mod transform;
 mod work;
 
 use self::access::{Value, integer_reader};
+pub use self::grouped::{
+    GroupBias, GroupFactor, GroupMatrices, GroupScale, Groups, Integers, grouped, supports_groups,
+};
+pub use self::quantize::OutputScales;
+use self::scaled::scaled_operand;
+pub use self::scales::{BlockFormat, BlockScales};
 use self::work::Work;
 use crate::products::{
     Compute, Sum, Types, complex_operand, integer_operand, narrow_operand, same_operand,
@@ -84,8 +94,8 @@ pub enum Scale {
     Tensor(*const f32),
     /// One value for each row of `op(A)` or column of `op(B)` (`OUTER_VEC_32F`).
     Outer(*const f32),
-    /// One value for each item (`PER_BATCH_SCALAR_32F`).
-    Items(*const f32),
+    /// One value for each block of elements of `op(A)` or `op(B)`.
+    Blocks(BlockScales),
 }
 
 /// The function that the epilogue applies.
@@ -186,6 +196,8 @@ pub struct Matmul {
     pub scale: DataType,
     /// Factors of `A`, `B`, `C` and `D`.
     pub scales: [Scale; 4],
+    /// Receives the factors of blocks of `D`, by which the results are divided. Then there is one item.
+    pub output_scales: Option<OutputScales>,
     /// Receives the largest absolute value of the result before the conversion to `D`'s type and `D`'s factor. May be null.
     pub amax: *mut f32,
     /// What happens to the product before it is stored.
@@ -212,12 +224,19 @@ fn plan_of(arguments: &Matmul) -> Option<Box<dyn FnOnce() -> Plan>> {
     macro_rules! work {
         ($t:ty, $v:ty, $dense:expr, $reader:expr) => {{
             let readers = [$reader(a.kind, a.plane != 0), $reader(b.kind, b.plane != 0)];
-            let work = Work::<$t, $v>::new(*arguments, $dense, readers)?;
+            let work = Work::<$t, $v>::new(*arguments, ($dense, |_, _, _, _| None), readers)?;
             Some(Box::new(|| work.plan()))
         }};
     }
     match Sum::of(types)? {
-        Sum::F32 => work!(f32, f32, narrow_operand, f32::reader),
+        Sum::F32 => {
+            let work = real_work(*arguments)?;
+            let is_quantized = arguments.output_scales.is_some();
+            Some(Box::new(move || match is_quantized {
+                true => work.quantized_plan(),
+                false => work.plan(),
+            }))
+        }
         Sum::F64 => work!(f64, f64, same_operand, f64::reader),
         Sum::C32 => work!(
             Complex<f32>,
@@ -237,6 +256,13 @@ fn plan_of(arguments: &Matmul) -> Option<Box<dyn FnOnce() -> Plan>> {
             Some(Box::new(|| work.plan()))
         }
     }
+}
+
+/// A product of real numbers that are summed in `f32`.
+fn real_work(arguments: Matmul) -> Option<Work<f32, f32>> {
+    let readers =
+        [&arguments.a, &arguments.b].map(|matrix| f32::reader(matrix.kind, matrix.plane != 0));
+    Work::new(arguments, (narrow_operand, scaled_operand), readers)
 }
 
 /// Whether [`matmul`] computes this combination of types, layouts, scales and epilogue.

@@ -64,7 +64,7 @@ pub fn supports(types: Types) -> bool {
     }
 }
 
-/// Whether the routines of this module can compute the combination. Includes all that [`supports`], and all of cuBLASLt.
+/// Whether [`gemm_ex`] or a product of cuBLASLt computes the combination. Includes all that [`supports`].
 pub fn computes(types: Types) -> bool {
     Sum::of(types).is_some()
 }
@@ -97,7 +97,7 @@ impl Sum {
             compute,
             scale,
         } = types;
-        let narrow = |kind| matches!(kind, R32F | R16F | R16BF | E4M3 | E5M2 | R8I);
+        let narrow = |kind| matches!(kind, R32F | R16F | R16BF | E4M3 | E5M2 | E2M1 | R8I);
         let complex = |kind| matches!(kind, C32F | C16F | C16BF | C8I);
         match (compute, scale) {
             (Compute::F16 | Compute::F32, R32F | R16F)

@@ -6,7 +6,7 @@
 mod minifloat;
 
 use crate::{Complex, DataType};
-pub(crate) use minifloat::{E4M3, E5M2};
+pub(crate) use minifloat::{E4M3, E5M2, e2m1_code, e2m1_value, ue4m3_value, ue8m0_value};
 
 /// An element in memory that can be read as a `T`.
 pub trait Load<T>: Copy + Send + Sync + 'static {
@@ -302,6 +302,7 @@ pub(crate) unsafe fn read_scalar(address: *const std::ffi::c_void, kind: DataTyp
             DataType::R16BF => real(at::<BF16>(address).load()),
             DataType::E4M3 => real(at::<E4M3>(address).load()),
             DataType::E5M2 => real(at::<E5M2>(address).load()),
+            DataType::E2M1 => real(e2m1_value(at::<u8>(address))),
             DataType::R8I => real(at::<i8>(address).load()),
             DataType::R8U => real(at::<u8>(address).load()),
             DataType::R32I => Complex::new(f64::from(at::<i32>(address)), 0.0),

@@ -26,3 +26,5 @@ mod matrix;
 mod products;
 #[path = "blas/run.rs"]
 mod run;
+#[path = "blas/scaled.rs"]
+mod scaled;

@@ -10,6 +10,7 @@
 mod abi;
 mod calls;
 mod lt;
+mod lt_scales;
 mod raw;
 mod statuses;
 mod walk;

@@ -108,13 +108,12 @@ pub(super) unsafe fn factor<V: Value>(factor: &Factor, item: usize, scale: V::Re
 ///
 /// # Safety
 /// The plan may run now.
-pub(super) unsafe fn tensor_scale(scale: Scale, item: usize) -> f32 {
+pub(super) unsafe fn tensor_scale(scale: Scale) -> f32 {
     // SAFETY: the caller's condition.
     unsafe {
         match scale {
             Scale::Tensor(data) => data.read(),
-            Scale::Items(data) => data.add(item).read(),
-            Scale::None | Scale::Outer(_) => 1.0,
+            Scale::None | Scale::Outer(_) | Scale::Blocks(_) => 1.0,
         }
     }
 }

@@ -42,7 +42,8 @@ impl Work {
             && epilogue.bias.is_none()
             && epilogue.auxiliary.is_none()
             && amax.is_null();
-        let scaled = scales.iter().any(|scale| !matches!(scale, Scale::None));
+        let scaled = arguments.output_scales.is_some()
+            || scales.iter().any(|scale| !matches!(scale, Scale::None));
         let vectors = [alpha, beta]
             .iter()
             .any(|factor| !matches!(factor, Factor::Scalar(_)));

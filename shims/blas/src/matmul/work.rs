@@ -9,6 +9,8 @@ use super::access::{Access, Addresses, Position, Reader, Value, Writer, operand}
 use super::finish::{
     Aux, LastSteps, Now, Readable, SumOf, Vector, Writable, bits_of, factor, readable, tensor_scale,
 };
+use super::quantize::Quantized;
+use super::scales::BlockScales;
 use super::{Activation, BiasGradient, Factor, Layout, Matmul, Order, Scale};
 use crate::core::{
     Buffer, Finish, Grid, Items, Operands, Region, Source, product, stage, stage_of,
@@ -16,7 +18,9 @@ use crate::core::{
 use crate::kernels::Accumulate;
 use crate::operands::{Matrices, Operand};
 use crate::vector::single_with;
-use crate::{DataType, Plan, Real, Stage};
+use crate::{DataType, Operation, Plan, Real, Stage};
+
+mod regions;
 
 /// A product whose sums have type `T` and whose results are computed in `V`.
 pub(super) struct Work<T: Accumulate, V: Value> {
@@ -29,6 +33,8 @@ pub(super) struct Work<T: Accumulate, V: Value> {
     aux: Option<(Reader<V>, Writer<V>)>,
     /// Sums of the rows of the result in groups of columns, for the gradient of the bias.
     gradient: Option<Buffer<V>>,
+    /// The result, if its blocks have factors.
+    quantized: Option<Quantized>,
     sums: PhantomData<T>,
 }
 
@@ -56,13 +62,26 @@ unsafe impl<T: Accumulate, V: Value> Sync for Work<T, V> {}
 /// Makes an operand with strides.
 pub(super) type MakeDense<T> = fn(DataType, Matrices<c_void>) -> Option<Box<dyn Operand<T>>>;
 
+/// Makes an operand with factors of blocks.
+pub(super) type MakeScaled<T> =
+    fn(&Layout, Operation, Position, BlockScales) -> Option<Box<dyn Operand<T>>>;
+
 impl<T: Accumulate + SumOf<V>, V: Value> Work<T, V> {
     /// The product, or `None` if a type or an order is not supported. `readers`: of elements of `A` and `B`.
     pub(super) fn new(
-        arguments: Matmul,
-        dense: MakeDense<T>,
+        mut arguments: Matmul,
+        (dense, scaled): (MakeDense<T>, MakeScaled<T>),
         readers: [Option<Reader<T::Item>>; 2],
     ) -> Option<Work<T, V>> {
+        let quantized = match arguments.output_scales {
+            Some(_) if arguments.batch != 1 => return None,
+            Some(scales) => Some(Quantized::new(&arguments.d, scales)?),
+            None => None,
+        };
+        if quantized.is_some() {
+            // The results are computed as `f32`.
+            (arguments.d.kind, arguments.d.order) = (DataType::R32F, Order::Column);
+        }
         let Matmul {
             a,
             b,
@@ -94,9 +113,21 @@ impl<T: Accumulate + SumOf<V>, V: Value> Work<T, V> {
         {
             return None;
         }
-        if matches!(scale_c, Scale::Outer(_)) || matches!(scale_d, Scale::Outer(_)) {
+        let is_vector = |scale| matches!(scale, Scale::Outer(_) | Scale::Blocks(_));
+        if is_vector(scale_c) || is_vector(scale_d) {
             return None;
         }
+        let has_blocks = matches!(scale_a, Scale::Blocks(_)) || matches!(scale_b, Scale::Blocks(_));
+        let is_special = quantized.is_some() || has_blocks;
+        if is_special && (!real || epilogue.gradient != BiasGradient::None) {
+            return None;
+        }
+        let operand = |layout, operation, position, reader, scale| match scale {
+            // The factors of the items of a batch have no documented places.
+            Scale::Blocks(_) if arguments.batch != 1 => None,
+            Scale::Blocks(scales) => scaled(layout, operation, position, scales),
+            _ => operand(layout, operation, position, dense, reader),
+        };
         let bits = matches!(
             epilogue.activation,
             Activation::Relu | Activation::ReluGradient
@@ -122,13 +153,14 @@ impl<T: Accumulate + SumOf<V>, V: Value> Work<T, V> {
             None => None,
         };
         Some(Work {
-            a: operand(a, *operation_a, Position::Left, dense, readers[0])?,
-            b: operand(b, *operation_b, Position::Right, dense, readers[1])?,
+            a: operand(a, *operation_a, Position::Left, readers[0], scale_a)?,
+            b: operand(b, *operation_b, Position::Right, readers[1], scale_b)?,
             c: Matrix::new(c, V::reader(c.kind, c.plane != 0)?),
             d: Matrix::new(d, V::writer(d.kind, d.plane != 0)?),
             bias,
             aux,
             gradient: None,
+            quantized,
             sums: PhantomData,
             arguments,
         })
@@ -141,28 +173,10 @@ impl<T: Accumulate + SumOf<V>, V: Value> Work<T, V> {
             k,
             batch,
             epilogue,
-            amax,
             ..
         } = self.arguments;
         let (m, n) = (d.rows, d.columns);
-        let mut stages = Vec::new();
-        let maxima = [
-            amax,
-            epilogue
-                .auxiliary
-                .map_or(std::ptr::null_mut(), |aux| aux.amax),
-        ];
-        if maxima.iter().any(|address| !address.is_null()) {
-            let clear = |maxima: [*mut f32; 2]| {
-                for address in maxima {
-                    if !address.is_null() {
-                        // SAFETY: the caller of the routine passes addresses of numbers.
-                        unsafe { address.write(0.0) };
-                    }
-                }
-            };
-            stages.push(single_with(maxima, clear));
-        }
+        let mut stages = self.clear_maxima();
         if epilogue.gradient == BiasGradient::Result {
             let groups = n.div_ceil(T::kernel().columns);
             self.gradient = Some(Buffer::new(m * groups * batch, V::ZERO));
@@ -178,6 +192,27 @@ impl<T: Accumulate + SumOf<V>, V: Value> Work<T, V> {
             BiasGradient::A | BiasGradient::B => stages.push(work.operand_gradient()),
         }
         Plan { stages }
+    }
+
+    /// The stage that sets the largest values to 0, if there are addresses for them.
+    fn clear_maxima(&self) -> Vec<Stage> {
+        let of_auxiliary = self.arguments.epilogue.auxiliary.map(|aux| aux.amax);
+        let maxima = [
+            self.arguments.amax,
+            of_auxiliary.unwrap_or(std::ptr::null_mut()),
+        ];
+        if maxima.iter().all(|address| address.is_null()) {
+            return Vec::new();
+        }
+        let clear = |maxima: [*mut f32; 2]| {
+            for address in maxima {
+                if !address.is_null() {
+                    // SAFETY: the caller of the routine passes addresses of numbers.
+                    unsafe { address.write(0.0) };
+                }
+            }
+        };
+        vec![single_with(maxima, clear)]
     }
 
     /// The stage that adds the sums of groups of columns.
@@ -269,8 +304,7 @@ impl<T: Accumulate + SumOf<V>, V: Value> Work<T, V> {
         } = &self.arguments;
         // SAFETY: the caller's condition.
         unsafe {
-            let [scale_a, scale_b, scale_c, scale_d] =
-                scales.map(|scale| tensor_scale(scale, item));
+            let [scale_a, scale_b, scale_c, scale_d] = scales.map(|scale| tensor_scale(scale));
             let real = |value: f32| V::Real::from_f64(f64::from(value));
             let mut alpha = factor::<V>(alpha, item, real(scale_a * scale_b));
             if *k == 0 {
@@ -352,7 +386,7 @@ impl<T: Accumulate + SumOf<V>, V: Value> Work<T, V> {
                 Order::Column
             };
             let access = Access::plain(order, aux.ld);
-            let scale = V::from_real(V::Real::from_f64(f64::from(tensor_scale(aux.scale, item))));
+            let scale = V::from_real(V::Real::from_f64(f64::from(tensor_scale(aux.scale))));
             match self.arguments.epilogue.activation {
                 Activation::GeluGradient => Aux::Read(Readable { data, access, read }, scale),
                 Activation::Gelu => Aux::Write(

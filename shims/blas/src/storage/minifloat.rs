@@ -1,4 +1,4 @@
-//! The 8-bit floating-point types.
+//! The 8-bit and 4-bit floating-point types.
 
 use super::{Load, Store};
 
@@ -97,4 +97,55 @@ impl Store<f32> for E5M2 {
     fn store(value: f32) -> E5M2 {
         E5M2(encode(value, 2, 57344.0, 0x7f))
     }
+}
+
+/// The magnitudes of E2M1: 2 bits of exponent (bias 1), 1 bit of fraction, neither infinities nor NaN.
+const E2M1_VALUES: [f32; 8] = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0];
+
+/// The number of an E2M1 code in the low 4 bits.
+#[inline(always)]
+pub(crate) fn e2m1_value(code: u8) -> f32 {
+    let magnitude = E2M1_VALUES[usize::from(code & 7)];
+    if code & 8 != 0 { -magnitude } else { magnitude }
+}
+
+/// The E2M1 code of the nearest number, ties to even. Larger numbers become the largest one, and NaN becomes 6.
+#[inline(always)]
+pub(crate) fn e2m1_code(value: f32) -> u8 {
+    if value.is_nan() {
+        return 7;
+    }
+    let magnitude = value.abs();
+    // In the middle between two numbers, the one with an even code is chosen.
+    let above = [
+        magnitude > 0.25,
+        magnitude >= 0.75,
+        magnitude > 1.25,
+        magnitude >= 1.75,
+        magnitude > 2.5,
+        magnitude >= 3.5,
+        magnitude > 5.0,
+    ];
+    let code: u8 = above.into_iter().map(u8::from).sum();
+    if value.is_sign_negative() {
+        code | 8
+    } else {
+        code
+    }
+}
+
+/// The number of a UE8M0 code: a power of two, or NaN.
+#[inline(always)]
+pub(crate) fn ue8m0_value(code: u8) -> f32 {
+    match code {
+        0 => f32::from_bits(0x0040_0000),
+        255 => f32::NAN,
+        exponent => f32::from_bits(u32::from(exponent) << 23),
+    }
+}
+
+/// The number of a UE4M3 code: an E4M3 code whose sign is ignored.
+#[inline(always)]
+pub(crate) fn ue4m3_value(code: u8) -> f32 {
+    E4M3_VALUES[usize::from(code & 0x7f)]
 }

@@ -102,6 +102,7 @@ impl Case {
             compute: Compute::F32,
             scale: kind,
             scales: [Scale::None; 4],
+            output_scales: None,
             amax: std::ptr::null_mut(),
             epilogue: NOTHING,
         }
@@ -437,7 +438,7 @@ fn scales_and_largest_values() {
     let largest_at = &raw mut largest;
     let scales = [
         Scale::Tensor(&one[0]),
-        Scale::Items(two.as_ptr()),
+        Scale::Tensor(&two[0]),
         Scale::Tensor(&one[1]),
         Scale::Tensor(&two[1]),
     ];
@@ -449,7 +450,7 @@ fn scales_and_largest_values() {
         })
     });
     let value = |item: usize, i, j| {
-        2.0 * 0.5 * f64::from(two[item]) * case.product(item, i, j) - 4.0 * case.old(item, i, j)
+        2.0 * 0.5 * f64::from(two[0]) * case.product(item, i, j) - 4.0 * case.old(item, i, j)
     };
     let mut want: f64 = 0.0;
     for (item, i, j) in
@@ -666,6 +667,7 @@ fn orders_of_elements() {
                     compute,
                     scale,
                     scales: [Scale::None; 4],
+                    output_scales: None,
                     amax: std::ptr::null_mut(),
                     epilogue: NOTHING,
                 };
@@ -737,6 +739,7 @@ fn planes_of_complex_matrices() {
         compute: Compute::F32,
         scale: DataType::C32F,
         scales: [Scale::None; 4],
+        output_scales: None,
         amax: std::ptr::null_mut(),
         epilogue: NOTHING,
     };
@@ -795,6 +798,7 @@ fn eight_bit_floats_with_scales_and_bias() {
             Scale::None,
             Scale::Tensor(&scale_d),
         ],
+        output_scales: None,
         amax: &mut largest,
         epilogue: Epilogue {
             activation: Activation::Relu,

@@ -5,7 +5,6 @@
 
 use std::ffi::c_void;
 
-use margay_blas::matmul;
 use margay_blas::products::{self, Types};
 
 use crate::gemm::compute;
@@ -104,7 +103,7 @@ fn check_problem(handle: usize, desc: usize, layouts: [usize; 4]) -> Outcome {
     let problem = Problem::load(desc, layouts)?;
     let mut memory = Memory::default();
     let arguments = problem.arguments(None, NO_ADDRESSES, &mut memory)?;
-    match matmul::supports(&arguments) {
+    match arguments.are_supported() {
         true => Ok(()),
         false => Err(Status::NOT_SUPPORTED.into()),
     }

@@ -205,6 +205,28 @@ pub(crate) fn load(address: usize) -> Result<Layout, Status> {
     descriptor::load(address)
 }
 
+/// `CUBLASLT_BATCH_MODE_GROUPED` in all of the layouts, or in none of them.
+///
+/// # Errors
+/// `INVALID_VALUE` if only some layouts have groups, or if one is in the size of CUDA 12, which has no arrays.
+pub(crate) fn load_groups(addresses: [usize; 4]) -> Result<Option<[Extended; 4]>, Status> {
+    let mut groups = [Extended::default(); 4];
+    let mut found = 0;
+    for (group, address) in groups.iter_mut().zip(addresses) {
+        if load(address)?.batch_mode == GROUPED {
+            let is_extended = is_extended(address)?;
+            need(is_extended, 0).map_err(|failure| failure.status)?;
+            *group = descriptor::load(address)?;
+            found += 1;
+        }
+    }
+    match found {
+        0 => Ok(None),
+        4 => Ok(Some(groups)),
+        _ => Err(Status::INVALID_VALUE),
+    }
+}
+
 /// Loads a layout that may be missing.
 pub(crate) fn load_optional(address: usize) -> Result<Option<Layout>, Status> {
     match address {

@@ -5,11 +5,8 @@
 
 use std::ffi::c_void;
 
-use margay_blas::matmul::{
-    self, Activation, Auxiliary, Bias, BiasGradient, Epilogue, Factor, Matmul, Scale,
-};
-use margay_blas::products::Compute;
-use margay_blas::{AnyScalar, Complex, DataType};
+use margay_blas::matmul::{self, Factor, Groups, Matmul};
+use margay_blas::{AnyScalar, Complex, DataType, Plan, Pointers};
 
 use crate::call::Call;
 use crate::entry::once;
@@ -17,10 +14,11 @@ use crate::gemm::compute;
 use crate::handle::{self, Settings};
 use crate::lt::algorithm::Algorithm;
 use crate::lt::descriptor;
-use crate::lt::layout::{self, Layout};
+use crate::lt::layout::{self, Extended, Layout};
 use crate::lt::library::OWNERS;
 use crate::lt::matmul_desc::MatmulDesc;
-use crate::lt::operands::{Operand, data_type, operation};
+use crate::lt::operands::{Operand, data_type, may_be_multiplied, operation};
+use crate::lt::scales::{self, Inputs};
 use crate::memory::{Access, Memory, Shape};
 use crate::status::{Failure, Outcome, Status, need};
 use crate::types::any_may_be_nonzero;
@@ -35,23 +33,57 @@ const ALPHA_VECTOR_BETA_HOST: i32 = 4;
 /// The descriptors of a product.
 pub(crate) struct Problem {
     pub(crate) desc: MatmulDesc,
-    a: Layout,
-    b: Layout,
-    c: Layout,
-    d: Layout,
+    pub(super) a: Layout,
+    pub(super) b: Layout,
+    pub(super) c: Layout,
+    pub(super) d: Layout,
+    /// The layouts, if the matrices are groups.
+    groups: Option<[Extended; 4]>,
+}
+
+/// What a product computes.
+pub(crate) enum Arguments {
+    /// One matrix, or the items of a batch.
+    Items(Matmul),
+    /// Groups of matrices.
+    Groups(Groups),
+}
+
+impl Arguments {
+    /// Whether the product is implemented.
+    pub(crate) fn are_supported(&self) -> bool {
+        match self {
+            Arguments::Items(arguments) => matmul::supports(arguments),
+            Arguments::Groups(groups) => matmul::supports_groups(groups),
+        }
+    }
+
+    /// Returns the plan of the product, or `None` if the product is not implemented.
+    ///
+    /// # Safety
+    /// The pointers are valid whenever the plan runs.
+    unsafe fn plan(self) -> Option<Plan> {
+        // SAFETY: the caller's condition.
+        unsafe {
+            match self {
+                Arguments::Items(arguments) => matmul::matmul(arguments),
+                Arguments::Groups(groups) => matmul::grouped(groups),
+            }
+        }
+    }
 }
 
 /// The addresses of a product. They are null in the search for an algorithm.
 #[derive(Clone, Copy)]
 pub(crate) struct Addresses {
-    alpha: *const c_void,
-    a: *const c_void,
-    b: *const c_void,
-    beta: *const c_void,
-    c: *const c_void,
-    d: *mut c_void,
+    pub(crate) alpha: *const c_void,
+    pub(crate) a: *const c_void,
+    pub(crate) b: *const c_void,
+    pub(crate) beta: *const c_void,
+    pub(crate) c: *const c_void,
+    pub(crate) d: *mut c_void,
     /// Whether there are addresses.
-    real: bool,
+    pub(crate) real: bool,
 }
 
 /// The addresses of a search.
@@ -66,7 +98,7 @@ pub(crate) const NO_ADDRESSES: Addresses = Addresses {
 };
 
 /// Refuses a feature that is not implemented, and names it once.
-fn refuse(feature: &str, used: bool) -> Outcome {
+pub(crate) fn refuse(feature: &str, used: bool) -> Outcome {
     if used {
         once(feature, || {
             format!(
@@ -82,11 +114,21 @@ impl Problem {
     /// Loads the descriptors. A missing layout of `C` is that of `D`, and the other way round.
     pub(crate) fn load(desc: usize, [a, b, c, d]: [usize; 4]) -> Result<Problem, Failure> {
         let desc = descriptor::load(desc)?;
+        let (present_c, present_d) = (if c == 0 { d } else { c }, if d == 0 { c } else { d });
+        need(present_d != 0, 0)?;
+        let groups = layout::load_groups([a, b, present_c, present_d])?;
         let (a, b) = (layout::load(a)?, layout::load(b)?);
         let (c, d) = (layout::load_optional(c)?, layout::load_optional(d)?);
         let d = d.or(c).ok_or(Status::INVALID_VALUE)?;
         let c = c.unwrap_or(d);
-        Ok(Problem { desc, a, b, c, d })
+        Ok(Problem {
+            desc,
+            a,
+            b,
+            c,
+            d,
+            groups,
+        })
     }
 
     /// Refuses what is not implemented.
@@ -104,35 +146,7 @@ impl Problem {
         refuse(
             "atomic synchronization (CUBLASLT_MATMUL_DESC_ATOMIC_SYNC)",
             chunks,
-        )?;
-        refuse(
-            "block scaling (CUBLASLT_MATMUL_DESC_D_OUT_SCALE_POINTER)",
-            desc.d_out_scale != 0,
-        )?;
-        let grouped = [&self.a, &self.b, &self.c, &self.d];
-        let grouped = grouped.iter().any(|layout| layout.batch_mode == 2);
-        refuse("a grouped matrix (CUBLASLT_BATCH_MODE_GROUPED)", grouped)
-    }
-
-    /// Returns the scale of a matrix.
-    fn scale(&self, address: u64, mode: i32, vectors: bool) -> Result<Scale, Failure> {
-        /// The modes of `cublasLtMatmulMatrixScale_t`.
-        const SCALAR: i32 = 0;
-        const OUTER_VECTOR: i32 = 3;
-        const PER_BATCH: i32 = 6;
-        let data = address as *const f32;
-        if data.is_null() {
-            return Ok(Scale::None);
-        }
-        match mode {
-            SCALAR => Ok(Scale::Tensor(data)),
-            OUTER_VECTOR if vectors => Ok(Scale::Outer(data)),
-            PER_BATCH => Ok(Scale::Items(data)),
-            _ => {
-                refuse("block scaling (cublasLtMatmulMatrixScale_t)", true)?;
-                Ok(Scale::None)
-            }
-        }
+        )
     }
 
     /// Returns the arguments of the product, and adds its memory.
@@ -141,8 +155,27 @@ impl Problem {
         call: Option<&Call>,
         addresses: Addresses,
         memory: &mut Memory,
-    ) -> Result<Matmul, Failure> {
+    ) -> Result<Arguments, Failure> {
         self.refuse()?;
+        match &self.groups {
+            Some(layouts) => {
+                let groups = self.group_arguments(layouts, call, addresses, memory)?;
+                Ok(Arguments::Groups(groups))
+            }
+            None => {
+                let items = self.item_arguments(call, addresses, memory)?;
+                Ok(Arguments::Items(items))
+            }
+        }
+    }
+
+    /// Returns the arguments of a product of one matrix or of a batch.
+    fn item_arguments(
+        &self,
+        call: Option<&Call>,
+        addresses: Addresses,
+        memory: &mut Memory,
+    ) -> Result<Matmul, Failure> {
         let desc = &self.desc;
         let compute = compute(desc.compute).ok_or(Status::NOT_SUPPORTED)?;
         let scale = data_type(desc.scale)?;
@@ -160,7 +193,8 @@ impl Problem {
         let (alpha, beta) = self.factors(call, addresses, scale, (m, d.batch), memory)?;
         let uses_c = may_differ_from_zero(&beta);
         let c = match addresses.real && addresses.c.is_null() && !uses_c {
-            // C is not read, so it may be any matrix.
+            // C is not read, so it may be any matrix of a type that can be read.
+            true if d.matrix.kind == DataType::E2M1 => d.of_kind(data_type(self.c.kind)?),
             true => d,
             false => Operand::new(addresses.c, &self.c)?,
         };
@@ -184,16 +218,17 @@ impl Problem {
             d.add(memory, Access::Write);
         }
         let items = if d.batch > 1 { d.batch } else { 1 };
+        let inputs = Inputs::new(desc, [a.matrix.kind, b.matrix.kind], addresses.real)?;
+        let is_array = matches!(d.matrix.data, Pointers::Array(_));
+        inputs.refuse_batch(d.batch, is_array)?;
+        let output_scales =
+            scales::output(desc, d.matrix.kind, &inputs, (m, n, addresses.real), memory)?;
         let scales = [
-            self.scale(desc.a_scale, desc.a_scale_mode, true)?,
-            self.scale(desc.b_scale, desc.b_scale_mode, true)?,
-            self.scale(desc.c_scale, desc.c_scale_mode, false)?,
-            self.scale(desc.d_scale, desc.d_scale_mode, false)?,
+            inputs.scale(0, (m, k), memory)?,
+            inputs.scale(1, (n, k), memory)?,
+            scales::tensor(desc.c_scale, desc.c_scale_mode, memory)?,
+            scales::tensor(desc.d_scale, desc.d_scale_mode, memory)?,
         ];
-        let lengths = [m, n, 1, 1];
-        for (scale, length) in scales.iter().zip(lengths) {
-            add_scale(memory, *scale, length, items);
-        }
         let amax = desc.amax as *mut f32;
         if !amax.is_null() {
             memory.add(Access::Write, amax, size_of::<f32>(), Shape::packed(1));
@@ -213,6 +248,7 @@ impl Problem {
             compute,
             scale,
             scales,
+            output_scales,
             amax,
             epilogue,
         })
@@ -282,147 +318,6 @@ impl Problem {
         let alpha = factor(addresses.alpha, desc.alpha_stride)?;
         Ok((alpha, factor(addresses.beta, desc.beta_stride)?))
     }
-
-    /// Returns the type of the bias if the descriptor does not name it.
-    fn default_bias_kind(&self, compute: Compute) -> Result<DataType, Failure> {
-        let [a, c, d] = [self.a.kind, self.c.kind, self.d.kind].map(data_type);
-        let (a, d) = (a?, d?);
-        let narrow = |kind| matches!(kind, DataType::E4M3 | DataType::E5M2);
-        Ok(match d {
-            DataType::R8I if compute == Compute::I32 => DataType::R32F,
-            DataType::R32F if narrow(a) => DataType::R16BF,
-            d if narrow(d) => c?,
-            d => d,
-        })
-    }
-
-    fn epilogue(
-        &self,
-        real: bool,
-        (m, n): (usize, usize),
-        items: usize,
-        compute: Compute,
-        memory: &mut Memory,
-    ) -> Result<Epilogue, Failure> {
-        let desc = &self.desc;
-        let Parts {
-            activation,
-            bias,
-            gradient,
-            auxiliary,
-        } = parts(desc.epilogue).ok_or(Status::INVALID_VALUE)?;
-        let bias = bias || gradient != BiasGradient::None;
-        let bias = match bias {
-            false => None,
-            true => {
-                let data = desc.bias as *mut c_void;
-                need(!real || !data.is_null(), 0)?;
-                let kind = match (desc.bias_kind, gradient) {
-                    (-1, BiasGradient::None) => self.default_bias_kind(compute)?,
-                    (-1, _) => data_type(self.d.kind)?,
-                    (number, _) => data_type(number)?,
-                };
-                let length = if gradient == BiasGradient::B { n } else { m };
-                let access = match gradient {
-                    BiasGradient::None => Access::Read,
-                    _ => Access::Write,
-                };
-                if real {
-                    let shape = Shape::packed(length).batch(items, desc.bias_stride);
-                    memory.add(access, data, kind.size(), shape);
-                }
-                Some(Bias {
-                    data,
-                    kind,
-                    batch_stride: desc.bias_stride,
-                })
-            }
-        };
-        let auxiliary = match auxiliary {
-            false => None,
-            true => Some(self.auxiliary(real, activation, (m, n), items, memory)?),
-        };
-        Ok(Epilogue {
-            activation,
-            bias,
-            gradient,
-            auxiliary,
-        })
-    }
-
-    fn auxiliary(
-        &self,
-        real: bool,
-        activation: Activation,
-        (m, n): (usize, usize),
-        items: usize,
-        memory: &mut Memory,
-    ) -> Result<Auxiliary, Failure> {
-        let desc = &self.desc;
-        let bits = matches!(activation, Activation::Relu | Activation::ReluGradient);
-        let multiple = if bits { 128 } else { 8 };
-        let data = desc.aux as *mut c_void;
-        need(!real || !data.is_null(), 0)?;
-        let kind = match desc.aux_kind {
-            -1 => data_type(self.d.kind)?,
-            _ if bits => data_type(self.d.kind)?,
-            number => data_type(number)?,
-        };
-        let ld = crate::call::dimension(desc.aux_ld, 0)?;
-        // The matrix has the order of D.
-        let (rows, columns) = if self.d.order == 1 { (n, m) } else { (m, n) };
-        need(ld >= rows && ld % multiple == 0, 0)?;
-        let writes = matches!(activation, Activation::Relu | Activation::Gelu);
-        let access = if writes { Access::Write } else { Access::Read };
-        if real {
-            let (shape, size) = match bits {
-                true => {
-                    let shape = Shape::matrix(rows.div_ceil(8), columns, ld / 8);
-                    (shape.batch(items, desc.aux_stride / 8), 1)
-                }
-                false => {
-                    let shape = Shape::matrix(rows, columns, ld);
-                    (shape.batch(items, desc.aux_stride), kind.size())
-                }
-            };
-            memory.add(access, data, size, shape);
-        }
-        let scale = self.scale(desc.aux_scale, desc.aux_scale_mode, false)?;
-        add_scale(memory, scale, 1, items);
-        let amax = desc.aux_amax as *mut f32;
-        if !amax.is_null() {
-            memory.add(Access::Write, amax, size_of::<f32>(), Shape::packed(1));
-        }
-        Ok(Auxiliary {
-            data,
-            kind,
-            ld,
-            batch_stride: desc.aux_stride,
-            scale,
-            amax,
-        })
-    }
-}
-
-/// Whether cuBLASLt multiplies matrices of these types: equal ones, except that one of the 8-bit floating-point types is
-/// always the one with more precision.
-fn may_be_multiplied(a: DataType, b: DataType) -> bool {
-    match (a, b) {
-        (DataType::E5M2, DataType::E5M2) => false,
-        (DataType::E4M3 | DataType::E5M2, DataType::E4M3 | DataType::E5M2) => true,
-        (a, b) => a == b,
-    }
-}
-
-/// Adds the memory of a scale, whose vector has a length.
-fn add_scale(memory: &mut Memory, scale: Scale, length: usize, items: usize) {
-    let (data, count) = match scale {
-        Scale::None => return,
-        Scale::Tensor(data) => (data, 1),
-        Scale::Outer(data) => (data, length),
-        Scale::Items(data) => (data, items),
-    };
-    memory.add(Access::Read, data, size_of::<f32>(), Shape::packed(count));
 }
 
 fn may_differ_from_zero(factor: &Factor) -> bool {
@@ -430,64 +325,6 @@ fn may_differ_from_zero(factor: &Factor) -> bool {
         Factor::Scalar(scalar) => any_may_be_nonzero(scalar),
         _ => true,
     }
-}
-
-/// The parts of an epilogue.
-struct Parts {
-    activation: Activation,
-    bias: bool,
-    gradient: BiasGradient,
-    auxiliary: bool,
-}
-
-/// Returns the parts of a `cublasLtEpilogue_t`.
-fn parts(epilogue: u32) -> Option<Parts> {
-    const RELU: u32 = 2;
-    const BIAS: u32 = 4;
-    const DRELU: u32 = 8;
-    const BIAS_GRADIENT: u32 = 16;
-    const GELU: u32 = 32;
-    const DGELU: u32 = 64;
-    const AUX: u32 = 128;
-    const BGRADA: u32 = 256;
-    const BGRADB: u32 = 512;
-    let (activation, bias, gradient, auxiliary) = match epilogue {
-        1 => (Activation::Identity, false, BiasGradient::None, false),
-        BIAS => (Activation::Identity, true, BiasGradient::None, false),
-        BGRADA => (Activation::Identity, false, BiasGradient::A, false),
-        BGRADB => (Activation::Identity, false, BiasGradient::B, false),
-        _ => {
-            let bias = epilogue & BIAS != 0;
-            let gradient = match epilogue & BIAS_GRADIENT != 0 {
-                true => BiasGradient::Result,
-                false => BiasGradient::None,
-            };
-            let auxiliary = epilogue & AUX != 0;
-            let activation = match epilogue & !(BIAS | BIAS_GRADIENT | AUX) {
-                RELU => Activation::Relu,
-                GELU => Activation::Gelu,
-                DRELU => Activation::ReluGradient,
-                DGELU => Activation::GeluGradient,
-                _ => return None,
-            };
-            // Gradients read the auxiliary matrix and add no bias; functions have no gradient of the bias.
-            let is_gradient = matches!(epilogue & !(BIAS | BIAS_GRADIENT | AUX), DRELU | DGELU);
-            let allowed = match is_gradient {
-                true => auxiliary && !bias,
-                false => gradient == BiasGradient::None,
-            };
-            if !allowed {
-                return None;
-            }
-            (activation, bias, gradient, auxiliary)
-        }
-    };
-    Some(Parts {
-        activation,
-        bias,
-        gradient,
-        auxiliary,
-    })
 }
 
 /// `cublasLtMatmul`.
@@ -538,9 +375,9 @@ pub(crate) unsafe fn matmul(
     };
     let mut memory = Memory::default();
     let arguments = problem.arguments(Some(&call), addresses, &mut memory)?;
-    if !matmul::supports(&arguments) {
+    if !arguments.are_supported() {
         return Err(Status::NOT_SUPPORTED.into());
     }
     // SAFETY: the driver checks the memory before the plan runs.
-    call.try_launch(memory, None, || unsafe { matmul::matmul(arguments) })
+    call.try_launch(memory, None, || unsafe { arguments.plan() })
 }

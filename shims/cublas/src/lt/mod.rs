@@ -5,6 +5,8 @@
 pub(crate) mod algorithm;
 mod descriptor;
 pub(crate) mod emulation_desc;
+mod epilogue;
+mod grouped;
 pub(crate) mod layout;
 pub(crate) mod library;
 pub(crate) mod logger;
@@ -12,5 +14,6 @@ pub(crate) mod matmul;
 pub(crate) mod matmul_desc;
 mod operands;
 pub(crate) mod preference;
+mod scales;
 pub(crate) mod transform;
 pub(crate) mod transform_desc;

@@ -73,6 +73,13 @@ impl Operand {
             _ => return Err(Status::NOT_SUPPORTED.into()),
         };
         need(layout.plane == 0 || kind.is_complex(), 0)?;
+        if kind == DataType::E2M1 {
+            // Two elements of a column share a byte.
+            let is_even = |size: usize| size.is_multiple_of(2);
+            let fits = order == Order::Column && is_even(rows) && is_even(ld);
+            let fits = fits && layout.batch_stride % 2 == 0;
+            fits.then_some(()).ok_or(Status::NOT_SUPPORTED)?;
+        }
         Ok(Operand {
             matrix: Matrix {
                 data,
@@ -120,7 +127,10 @@ impl Operand {
                 return;
             }
         };
-        let shape = self.shape().batch(self.batch, stride);
+        let mut shape = self.shape().batch(self.batch, stride);
+        if self.matrix.kind == DataType::E2M1 {
+            (shape.rows, shape.ld, shape.stride) = (shape.rows / 2, shape.ld / 2, shape.stride / 2);
+        }
         let size = self.matrix.kind.size();
         if self.matrix.plane == 0 {
             memory.add(access, base, size, shape);
@@ -130,6 +140,12 @@ impl Operand {
         memory.add(access, base, size / 2, shape);
         let imaginary = base.wrapping_byte_offset(self.matrix.plane as isize);
         memory.add(access, imaginary, size / 2, shape);
+    }
+
+    /// The same matrix with elements of another type.
+    pub(crate) fn of_kind(mut self, kind: DataType) -> Operand {
+        self.matrix.kind = kind;
+        self
     }
 
     /// Whether there is no address.
@@ -147,6 +163,16 @@ impl Operand {
             Operation::None | Operation::Conjugate => (rows, columns),
             Operation::Transpose | Operation::Adjoint => (columns, rows),
         }
+    }
+}
+
+/// Whether cuBLASLt multiplies matrices of these types: equal ones, except that one of the 8-bit floating-point types is
+/// always the one with more precision.
+pub(crate) fn may_be_multiplied(a: DataType, b: DataType) -> bool {
+    match (a, b) {
+        (DataType::E5M2, DataType::E5M2) => false,
+        (DataType::E4M3 | DataType::E5M2, DataType::E4M3 | DataType::E5M2) => true,
+        (a, b) => a == b,
     }
 }
 

@@ -2,20 +2,20 @@
 
 use super::raw::{MOST, call, entry};
 
-fn invoke(name: &str, arguments: &[usize]) -> usize {
+pub(super) fn invoke(name: &str, arguments: &[usize]) -> usize {
     let mut all = [0; MOST];
     all[..arguments.len()].copy_from_slice(arguments);
     call(entry(name), &all, 0.0) & 0xffff_ffff
 }
 
-fn at<T: ?Sized>(place: *const T) -> usize {
+pub(super) fn at<T: ?Sized>(place: *const T) -> usize {
     std::hint::black_box(place.cast::<u8>().expose_provenance())
 }
 
 const R32F: usize = 0;
 const COMPUTE_32F: usize = 68;
 
-fn create(name: &str, rest: &[usize]) -> usize {
+pub(super) fn create(name: &str, rest: &[usize]) -> usize {
     let mut place = 0_usize;
     let arguments: Vec<usize> = [at(&mut place)].iter().chain(rest).copied().collect();
     assert_eq!(invoke(name, &arguments), 0, "{name}");
@@ -23,7 +23,7 @@ fn create(name: &str, rest: &[usize]) -> usize {
 }
 
 /// A set of an attribute of 4 or 8 bytes.
-fn set<T>(kind: &str, descriptor: usize, number: usize, value: T) -> usize {
+pub(super) fn set<T>(kind: &str, descriptor: usize, number: usize, value: T) -> usize {
     let name = format!("cublasLt{kind}SetAttribute");
     invoke(&name, &[descriptor, number, at(&value), size_of::<T>()])
 }

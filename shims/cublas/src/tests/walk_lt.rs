@@ -67,16 +67,34 @@ fn description(random: &mut Random, memory: usize, kinds: [usize; 2]) -> usize {
         set(random, "MatmulDesc", desc, attribute, operation);
     }
     for _ in 0..random.next() % 6 {
-        let attribute = random.next() % 34;
+        let attribute = random.next() % 42;
         let value = match attribute {
             2 => random.next() % 5,
             7 => random.of(&[1, 2, 4, 6, 32, 36, 130, 136, 152, 164, 192, 208, 256, 512]),
-            8 | 11 | 17..=21 | 23 | 24 => place(random, memory),
+            8 | 11 | 17..=21 | 23 | 24 | 36 => place(random, memory),
             _ => random.of(&[0, 1, 2, 3, 8, 64, 128, usize::MAX]),
         };
         set(random, "MatmulDesc", desc, attribute, value);
     }
+    if random.next().is_multiple_of(4) {
+        scales_of_blocks(random, memory, desc);
+    }
     desc
+}
+
+/// Sets factors of blocks for A, B and mostly D.
+fn scales_of_blocks(random: &mut Random, memory: usize, desc: usize) {
+    let mode = random.of(&[1, 1, 2, 2, 4, 5]);
+    let modes = [mode, random.of(&[mode, mode, 4, 5]), mode];
+    let addresses = [0; 3].map(|_| place(random, memory));
+    let wanted = 2 + random.next() % 2;
+    for index in 0..wanted {
+        let attributes = [(17, 31), (18, 32), (36, 37)][index];
+        let (mut address, mut mode) = (addresses[index], modes[index] as u32);
+        let name = "cublasLtMatmulDescSetAttribute";
+        assert_eq!(invoke(name, &[desc, attributes.0, at(&mut address), 8]), 0);
+        assert_eq!(invoke(name, &[desc, attributes.1, at(&mut mode), 4]), 0);
+    }
 }
 
 /// Makes one product or transform.
@@ -95,7 +113,11 @@ pub(super) fn walk(random: &mut Random, handle: usize, memory: usize) {
         [3, 3, 72, 0],
         [28, 2, 68, 0],
         [29, 14, 68, 0],
-    ][random.next() % 12];
+        [28, 28, 68, 0],
+        [28, 14, 68, 0],
+        [33, 14, 68, 0],
+        [33, 33, 68, 0],
+    ][random.next() % 16];
     let (m, n, k) = (
         random.next() % 9,
         random.next() % 9,
