@@ -101,6 +101,41 @@ fn shuffle_by(mode: Mode, active: u32, args: &[Lanes; 3], out: &mut [Lanes; 2]) 
     }
 }
 
+/// Computes a `shfl` that all lanes of a warp execute with the same operands `b` and `c`. The results equal those of
+/// [`perform`]. This function is faster, because the source of each lane depends on two numbers only.
+pub fn shuffle_of_all(mode: Mode, values: &Lanes, b: u32, c: u32) -> [Lanes; 2] {
+    match mode {
+        Mode::Up => shuffle_all_by(Mode::Up, values, b, c),
+        Mode::Down => shuffle_all_by(Mode::Down, values, b, c),
+        Mode::Bfly => shuffle_all_by(Mode::Bfly, values, b, c),
+        _ => shuffle_all_by(Mode::Idx, values, b, c),
+    }
+}
+
+#[inline(always)]
+fn shuffle_all_by(mode: Mode, values: &Lanes, b: u32, c: u32) -> [Lanes; 2] {
+    let mut out = [[0; 32]; 2];
+    for lane in 0..32u32 {
+        let (source, inside) = shuffle_source(mode, lane, b, c);
+        out[0][lane as usize] = values[source as usize % 32];
+        out[1][lane as usize] = inside.into();
+    }
+    out
+}
+
+/// Computes a `shfl` for several groups of lanes at once. `members` contains, for each lane, the mask of the lanes that
+/// are in its group. The results for a lane equal those of [`perform`] with the lane's group as `active`.
+pub fn shuffle_in_groups(mode: Mode, members: &Lanes, args: &[Lanes; 3], out: &mut [Lanes; 2]) {
+    let [values, b, c] = args;
+    for lane in 0..32 {
+        let (source, inside) = shuffle_source(mode, lane as u32, b[lane], c[lane]);
+        let present = members[lane] >> source & 1 != 0;
+        let value = values[source as usize % 32];
+        out[0][lane] = if present { value } else { 0 };
+        out[1][lane] = inside.into();
+    }
+}
+
 fn ballot(active: u32, predicate: &Lanes) -> u32 {
     let all = (0..32).fold(0, |mask, lane| mask | (predicate[lane] & 1) << lane);
     all & active
@@ -251,6 +286,54 @@ mod tests {
                         );
                     }
                 }
+            }
+        }
+
+        #[test]
+        fn shuffles_in_groups_equal_those_of_each_group(
+            values in proptest::array::uniform32(any::<u32>()),
+            b in proptest::array::uniform32(0u32..40),
+            c in proptest::array::uniform32(prop_oneof![Just(0x1fu32), Just(0x181f), any::<u32>()]),
+            number in proptest::array::uniform32(0usize..4),
+            active in any::<u32>(),
+        ) {
+            let group = |of: usize| {
+                let same = crate::lanes(active).filter(|&lane| number[lane as usize] == of);
+                same.fold(0, |all, lane| all | 1 << lane)
+            };
+            let members = number.map(group);
+            let args = [values, b, c];
+            for mode in [Mode::Up, Mode::Down, Mode::Bfly, Mode::Idx] {
+                let mut out = [[0; 32]; 2];
+                shuffle_in_groups(mode, &members, &args, &mut out);
+                for lane in crate::lanes(active) {
+                    let mut expected = [[0; 32]; 2];
+                    shuffle(mode, members[lane as usize], &args, &mut expected);
+                    for (found, expected) in out.iter().zip(&expected) {
+                        prop_assert_eq!(found[lane as usize], expected[lane as usize]);
+                    }
+                }
+            }
+        }
+
+        #[test]
+        fn shuffles_of_all_lanes_equal_the_meaning(
+            values in proptest::array::uniform32(any::<u32>()),
+            b in 0u32..70,
+            c in prop_oneof![Just(0x1fu32), Just(0), Just(0x181f), any::<u32>()],
+        ) {
+            for mode in [Mode::Up, Mode::Down, Mode::Bfly, Mode::Idx] {
+                let mods = Mods::NONE.with_mode(mode);
+                let desc = Desc {
+                    opcode: Opcode::Shfl,
+                    ty: OpType::B32,
+                    src: OpType::None,
+                    mods,
+                };
+                let args = [values.map(Bits::from), [b.into(); 32], [c.into(); 32]];
+                let expected = apart(&desc, &args, u32::MAX, u32::MAX);
+                let out = shuffle_of_all(mode, &values, b, c);
+                prop_assert_eq!(out.map(|lanes| lanes.map(Bits::from)), expected, "{:?}", mode);
             }
         }
 

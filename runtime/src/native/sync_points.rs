@@ -184,6 +184,9 @@ pub(super) fn perform(frame: Frame, sync_point: &SyncPointPlaces, active: u32) {
         let shape = margay_exec::collective::shape(&sync_point.desc);
         return perform_wide(frame, sync_point, active, shape);
     }
+    if shuffle_by_constants(frame, sync_point, active) {
+        return;
+    }
     let (operands, results) = shape(&sync_point.desc);
     let args = operands_of(frame, sync_point, operands);
     let mut out = [[0; 32]; 2];
@@ -193,6 +196,59 @@ pub(super) fn perform(frame: Frame, sync_point: &SyncPointPlaces, active: u32) {
     for (&place, values) in sync_point.results[..results].iter().zip(&out) {
         frame.put_active(place, active, values);
     }
+}
+
+/// Computes a `shfl` of 32-bit values that all lanes of a warp execute, if its second and third operands are constants,
+/// and writes the results to the frame. Returns false and changes nothing if the collective is another one. Scans and
+/// reductions of warps consist of such shuffles, so this path makes no copies of operands.
+fn shuffle_by_constants(frame: Frame, sync_point: &SyncPointPlaces, active: u32) -> bool {
+    let desc = &sync_point.desc;
+    let &[
+        value,
+        LaneStorage::Constant(b),
+        LaneStorage::Constant(c),
+        ..,
+    ] = &sync_point.args[..]
+    else {
+        return false;
+    };
+    if desc.opcode != Opcode::Shfl
+        || active != u32::MAX
+        || !matches!(value, LaneStorage::Stored { bytes: 4, .. })
+    {
+        return false;
+    }
+    let out = arrays::shuffle_of_all(desc.mods.mode(), frame.row(value), b as u32, c as u32);
+    for (&place, values) in sync_point.results.iter().zip(&out) {
+        frame.put_words(place, values);
+    }
+    true
+}
+
+/// Computes a `shfl` of 32-bit values for all groups of the lanes in `active` at once, and writes the results to the
+/// frame. Returns false and changes nothing if the collective is another one, or if a lane is not in its own mask.
+fn shuffle_in_groups(
+    frame: Frame,
+    sync_point: &SyncPointPlaces,
+    active: u32,
+    masks: &Lanes,
+) -> bool {
+    let desc = &sync_point.desc;
+    let value = sync_point.args[0];
+    if desc.opcode != Opcode::Shfl
+        || !matches!(value, LaneStorage::Stored { bytes: 4, .. })
+        || lanes(active).any(|lane| masks[lane as usize] >> lane & 1 == 0)
+    {
+        return false;
+    }
+    let args = operands_of(frame, sync_point, 3);
+    let mut out = [[0; 32]; 2];
+    let members = masks.map(|mask| mask & active);
+    arrays::shuffle_in_groups(desc.mods.mode(), &members, &args, &mut out);
+    for (&place, values) in sync_point.results.iter().zip(&out) {
+        frame.put_active(place, active, values);
+    }
+    true
 }
 
 /// Performs a collective with the op's reference function. [`perform`] calls this function for
@@ -296,6 +352,9 @@ fn is_complete(frame: Frame, sync_point: &SyncPointPlaces, standing: u32, alive:
         LaneStorage::Constant(mask) => mask as u32 & alive & !standing == 0,
         place => {
             let masks = frame.words(place);
+            if is_partition(&masks, standing, alive) {
+                return true;
+            }
             groups(&masks, standing).all(|(mask, group)| {
                 // If the masks differ and a mask does not contain its own lane, the CTA scheduler handles the
                 // collective.
@@ -305,10 +364,33 @@ fn is_complete(frame: Frame, sync_point: &SyncPointPlaces, standing: u32, alive:
     }
 }
 
+/// Returns whether the lanes in `standing` form groups so that the mask of each lane, without the lanes that have
+/// exited, is the lane's group. This test takes the same time for any number of groups.
+fn is_partition(masks: &Lanes, standing: u32, alive: u32) -> bool {
+    let mut members = 0;
+    for lane in lanes(standing) {
+        let mask = masks[lane as usize];
+        let leader = (mask & alive).trailing_zeros() as usize % 32;
+        if mask >> lane & 1 == 0 || masks[leader] != mask || standing >> leader & 1 == 0 {
+            return false;
+        }
+        if leader as u32 == lane {
+            members += (mask & alive).count_ones();
+        }
+    }
+    // A group is a subset of its mask without exited lanes. The sums are equal only if all these sets are equal.
+    members == standing.count_ones()
+}
+
+/// Computes a collective for the lanes in `active`, for which [`is_complete`] holds.
 fn perform_groups(frame: Frame, sync_point: &SyncPointPlaces, active: u32) {
     match mask_place(sync_point) {
         place @ LaneStorage::Stored { .. } => {
-            for (_, group) in groups(&frame.words(place), active) {
+            let masks = frame.words(place);
+            if shuffle_in_groups(frame, sync_point, active, &masks) {
+                return;
+            }
+            for (_, group) in groups(&masks, active) {
                 perform(frame, sync_point, group);
             }
         }

@@ -1,8 +1,9 @@
 """Trains CatBoost with task_type="GPU" and compares the quality with that of task_type="CPU".
 
 CatBoost does not promise equal trees on both: sums of histograms, random numbers and defaults differ. COMMON sets the
-options whose defaults differ. The error of a model of the device on rows that training did not see must be at most the
-error of the CPU's model times 1 + TOLERANCE, plus 0.02.
+options whose defaults differ, and CTR sets the statistics of categories that both support. The error of a model of the
+device on rows that training did not see must be at most the error of the CPU's model times 1 + TOLERANCE, plus 0.02.
+The data must be hard enough for this bound: a model of labels in random order must have a larger error.
 """
 
 import os
@@ -23,12 +24,14 @@ probability = 1 / (1 + np.exp(-signal))
 classes = np.digitize(noisy, [-1.5, 0, 1.5])
 counts = rng.poisson(np.exp(signal / 3))
 groups = np.arange(ROWS) // 20
-relevance = np.clip(np.round(noisy - noisy.min()), 0, 4)
+relevance = np.digitize(noisy, np.quantile(noisy, [0.4, 0.65, 0.82, 0.93]))
 words = ["red", "green", "blue", "fast", "slow", "big", "small"]
 texts = [" ".join(rng.choice(words, 4)) + (" good" if b else " bad") for b in binary]
 few = rng.integers(0, 4, ROWS)
 many = rng.integers(0, 60, ROWS)
-categorical_label = ((few * 7 + many) % 5 > 1).astype(int)
+one_hot_label = (np.array([-1.5, 1.2, -0.4, 2])[few] + x[:, 0] > 0.3).astype(int)
+many_effect = rng.normal(size=60)[many]
+ctr_label = (many_effect + 0.3 * few + rng.normal(scale=0.3, size=ROWS) > 0.45).astype(int)
 missing = x.copy()
 missing[rng.random(x.shape) < 0.2] = np.nan
 weights = rng.uniform(0.5, 2, ROWS)
@@ -44,6 +47,11 @@ COMMON = dict(
     random_seed=16,
     verbose=False,
     allow_writing_files=False,
+)
+CTR = dict(
+    simple_ctr=["Borders:CtrBorderCount=15:Prior=0.5/1", "Buckets:CtrBorderCount=15:Prior=0.5/1"],
+    combinations_ctr=["Borders:CtrBorderCount=15:Prior=0.5/1"],
+    max_ctr_complexity=2,
 )
 
 
@@ -72,6 +80,18 @@ def numbers(values):
     return {f"x{i}": values[:, i] for i in range(values.shape[1])}
 
 
+def trained(task, loss, train, test, options):
+    settings = {**COMMON, "loss_function": loss, **options}
+    if task == "CPU":
+        settings.pop("devices", None)
+        if settings.get("bootstrap_type") == "Poisson":
+            settings["bootstrap_type"] = "Bernoulli"
+    model = CatBoost({**settings, "task_type": task})
+    early = settings.get("od_wait") is not None
+    model.fit(train, eval_set=test if early else None)
+    return model
+
+
 def compare(name, label, loss, metric, columns=None, pools=None, **options):
     pools = pools or {}
     columns = columns if columns is not None else numbers(x)
@@ -79,18 +99,13 @@ def compare(name, label, loss, metric, columns=None, pools=None, **options):
     test = table(columns, label, "test", **pools)
     errors = {}
     for task in "CPU", "GPU":
-        settings = {**COMMON, "loss_function": loss, **options}
-        if task == "CPU":
-            for only_device in ("devices", "gpu_ram_part"):
-                settings.pop(only_device, None)
-            if settings.get("bootstrap_type") == "Poisson":
-                settings["bootstrap_type"] = "Bernoulli"
-        model = CatBoost({**settings, "task_type": task})
-        early = settings.get("od_wait") is not None
-        model.fit(train, eval_set=test if early else None)
+        model = trained(task, loss, train, test, options)
         errors[task] = error(model, test, metric)
         assert np.isfinite(model.predict(test)).all(), name
-    assert errors["GPU"] <= errors["CPU"] * (1 + TOLERANCE) + 0.02, (name, errors)
+    bound = errors["CPU"] * (1 + TOLERANCE) + 0.02
+    assert errors["GPU"] <= bound, (name, errors)
+    wrong = trained("CPU", loss, table(columns, rng.permutation(label), "train", **pools), test, options)
+    assert error(wrong, test, metric) > bound, f"{name}: the data is too easy to show a wrong model"
     print(f"{name}: CPU {errors['CPU']:.4f}, GPU {errors['GPU']:.4f}", flush=True)
 
 
@@ -105,8 +120,10 @@ for loss in "MultiClass", "MultiClassOneVsAll":
     compare(loss, classes, loss, "Accuracy")
 for loss in "QueryRMSE", "YetiRank", "PairLogit":
     compare(loss, relevance, loss, "NDCG", pools=dict(group=True))
-compare("one-hot", categorical_label, "Logloss", "Logloss", {"few": few, "x0": x[:, 0]}, dict(cat=["few"]), one_hot_max_size=10)
-compare("CTR", categorical_label, "Logloss", "Logloss", {"few": few, "many": many}, dict(cat=["few", "many"]), one_hot_max_size=2)
+columns = {"few": few, "x0": x[:, 0]}
+compare("one-hot", one_hot_label, "Logloss", "Logloss", columns, dict(cat=["few"]), one_hot_max_size=10)
+columns = {"few": few, "many": many}
+compare("CTR", ctr_label, "Logloss", "Logloss", columns, dict(cat=["few", "many"]), one_hot_max_size=2, **CTR)
 compare("text", binary, "Logloss", "Logloss", {"text": texts, "x4": x[:, 4]}, dict(text=["text"]))
 for policy in "SymmetricTree", "Depthwise", "Lossguide":
     compare(policy, noisy, "RMSE", "RMSE", grow_policy=policy)
