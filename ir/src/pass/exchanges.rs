@@ -70,11 +70,7 @@ impl Place {
 
     /// Returns whether this access of several lanes uses an element of an array that `other` may also use.
     fn may_be_element_of_array(&self, other: &Place) -> bool {
-        let (one, others) = (&self.address, &other.address);
-        !self.is_single
-            && one.lane == 0
-            && !one.terms.is_empty()
-            && one.terms.iter().all(|term| others.terms.contains(term))
+        !self.is_single && self.address.lane == 0 && other.address.extends(&self.address)
     }
 }
 

@@ -94,15 +94,19 @@ impl Sum {
         self.checked()
     }
 
+    /// Returns whether `other` contains values and this sum contains all of them with the same factors, as the addresses
+    /// of elements contain the address of their array.
+    pub(super) fn extends(&self, other: &Sum) -> bool {
+        !other.terms.is_empty() && other.terms.iter().all(|term| self.terms.contains(term))
+    }
+
     /// Returns whether this sum, which does not depend on the lane, may be the address of an element of an array in which
     /// `lanes` is the address of the lane's element: this sum is the array's address plus the unknown number of an element
     /// times the size of elements.
     pub(super) fn may_be_element_of(&self, lanes: &Sum) -> bool {
         let is_multiple = |number: i64| number % lanes.lane == 0;
-        let others = self.terms.iter().filter(|term| !lanes.terms.contains(term));
-        let (mut unknown, mut known) = (others, lanes.terms.iter());
-        !lanes.terms.is_empty()
-            && known.all(|term| self.terms.contains(term))
+        let mut unknown = self.terms.iter().filter(|term| !lanes.terms.contains(term));
+        self.extends(lanes)
             && unknown.all(|&(_, factor)| is_multiple(factor))
             && is_multiple(self.constant - lanes.constant)
     }
