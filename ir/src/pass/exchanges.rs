@@ -9,7 +9,9 @@
 //! same bytes. One address may also be that of a single element whose number is not known, such as the last of a list, if
 //! the other address is that of the element of the lane: one lane writes or reads what another lane reads or writes unless
 //! the element happens to be its own. Likewise, several lanes may write one element, of which a later write may store the
-//! final value. Unlike [`super::places`], this analysis assumes that accesses do not meet unless it proves that they do:
+//! final value. Two accesses of several lanes to one element are exchanges too: if all lanes add to it with a load and a
+//! store, lock-step adds once. In blocks with several rows, the analysis assumes that warps consist of lanes of one row.
+//! Unlike [`super::places`], this analysis assumes that accesses do not meet unless it proves that they do:
 //! most accesses to global memory have addresses of which little is known, and a sync point at each would be slow.
 //! Sorting networks have addresses that are not such sums; [`networks`] finds them.
 
@@ -45,6 +47,8 @@ pub(super) struct Place {
     is_earlier: bool,
     /// Whether the access is known to be that of a single lane.
     is_single: bool,
+    /// Whether the access is a store of a value that is equal for all lanes.
+    stores_equal: bool,
 }
 
 impl Place {
@@ -57,7 +61,13 @@ impl Place {
                 _ => b.may_be_element_of(a),
             };
         }
-        if a == b || a.terms != b.terms || (a.lane == 0 && b.lane == 0) {
+        if a.terms != b.terms {
+            return false;
+        }
+        if a.lane == 0 && b.lane == 0 {
+            return self.shares_element(other);
+        }
+        if a == b {
             return false;
         }
         let meet = |first: i64, second: i64| {
@@ -66,6 +76,16 @@ impl Place {
         };
         let others = |first: i64| (0..b.lanes).filter(move |&second| second != first);
         (0..a.lanes).any(|first| others(first).any(|second| meet(first, second)))
+    }
+
+    /// Returns whether several lanes use the same bytes through these two accesses, whose addresses have the same values
+    /// and do not depend on the lane. If several lanes store equal values, each lane may load its own value afterwards.
+    fn shares_element(&self, other: &Place) -> bool {
+        let distance = other.address.constant - self.address.constant;
+        let overlaps = -other.bytes < distance && distance < self.bytes;
+        let is_of_one_lane = self.is_single && other.is_single;
+        let loads_own = self.stores_equal && !self.is_single;
+        overlaps && !is_of_one_lane && !loads_own
     }
 
     /// Returns whether this access of several lanes uses an element of an array that `other` may also use.
@@ -175,15 +195,21 @@ impl<'a> Finder<'a> {
         }
         let data = &self.function.dfg.insts[inst];
         let element = data.ty.bits().div_ceil(8).next_power_of_two();
-        let address = self.sums.of(*self.function.dfg.args(inst).first()?)?;
-        let is_single = data.opcode == Opcode::St
-            && address.lane == 0
+        let args = self.function.dfg.args(inst);
+        let address = self.sums.of(*args.first()?)?;
+        let is_single = address.lane == 0
             && single::is_single_lane(self.function, self.cfg, || self.uniformity(), block);
+        let stores_equal = data.opcode == Opcode::St
+            && address.lane == 0
+            && args[1..]
+                .iter()
+                .all(|&value| self.uniformity().class(value).is_uniform());
         Some(Place {
             address,
             bytes: i64::from(element * data.mods.vec().max(1)),
             is_earlier: false,
             is_single,
+            stores_equal,
         })
     }
 
@@ -243,9 +269,11 @@ impl<'a> Finder<'a> {
     }
 
     fn uniformity(&self) -> &Uniformity {
-        // If lanes load different values, they keep lock-step without need, which does not change results.
+        // If lanes load different values or are in different rows, they keep lock-step without need, which does not change
+        // results.
         let assumptions = Assumptions {
             loads_agree: true,
+            whole_rows: true,
             ..Assumptions::of(self.function)
         };
         let new = || Uniformity::new(self.function, assumptions);

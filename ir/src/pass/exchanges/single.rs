@@ -8,9 +8,11 @@ use margay_ops::ops::Opcode;
 
 /// Maximum number of branches that the analysis follows backwards.
 const MOST_BRANCHES: usize = 4;
+/// Maximum number of operations in sequence that combine conditions.
+const MOST_OPERATIONS: usize = 4;
 
-/// Returns whether a block runs only after a branch that lets one lane through: a comparison of a value that depends on
-/// the lane with a value that does not, such as `%tid.x == 0`. The analysis does not find all such blocks.
+/// Returns whether a block runs only after a branch that lets one lane through, such as one on `%tid.x == 0`. The analysis
+/// does not find all such blocks.
 pub(super) fn is_single_lane<'a>(
     function: &Function,
     cfg: &Cfg,
@@ -27,32 +29,55 @@ pub(super) fn is_single_lane<'a>(
             continue;
         };
         if then.block != other.block
-            && let Some((a, b, is_equal)) = comparison(function, pred)
-            && is_equal == (then.block == block)
+            && let Some(&condition) = function
+                .layout
+                .terminator(pred)
+                .and_then(|branch| function.dfg.args(branch).first())
+            && lets_one_through(
+                function,
+                &uniformity,
+                condition,
+                then.block == block,
+                MOST_OPERATIONS,
+            )
         {
-            let depends = |value: Value| !uniformity().class(value).is_uniform();
-            if depends(a) != depends(b) {
-                return true;
-            }
+            return true;
         }
         block = pred;
     }
     false
 }
 
-/// If a block ends with a branch on whether two values are equal, returns these values and whether the first target is
-/// that of equal values.
-fn comparison(function: &Function, block: Block) -> Option<(Value, Value, bool)> {
-    let branch = function.layout.terminator(block)?;
-    let condition = *function.dfg.args(branch).first()?;
-    let def = function.dfg.def_inst(condition)?;
-    let data = &function.dfg.insts[def];
-    let &[a, b] = function.dfg.args(def) else {
-        return None;
+/// Returns whether a condition has the value `wanted` for at most one lane: a comparison of a value that depends on the lane
+/// with a value that does not, the lane that `elect` selects, or a combination of such a condition with others.
+fn lets_one_through<'a>(
+    function: &Function,
+    uniformity: &impl Fn() -> &'a Uniformity,
+    condition: Value,
+    wanted: bool,
+    operations: usize,
+) -> bool {
+    let (Some(def), Some(operations)) =
+        (function.dfg.def_inst(condition), operations.checked_sub(1))
+    else {
+        return false;
     };
-    match (data.opcode, data.mods.cmp()) {
-        (Opcode::Setp, CmpOp::Eq) => Some((a, b, true)),
-        (Opcode::Setp, CmpOp::Ne) => Some((a, b, false)),
-        _ => None,
+    let data = &function.dfg.insts[def];
+    let args = function.dfg.args(def);
+    // The second result of a comparison is the inverse of the first one.
+    let is_first = function.dfg.results(def).first() == Some(&condition);
+    let depends = |value: Value| !uniformity().class(value).is_uniform();
+    let any = |wanted: bool| {
+        let mut args = args.iter();
+        args.any(|&arg| lets_one_through(function, uniformity, arg, wanted, operations))
+    };
+    match (data.opcode, data.mods.cmp(), args) {
+        (Opcode::Setp, CmpOp::Eq, &[a, b]) => wanted == is_first && depends(a) != depends(b),
+        (Opcode::Setp, CmpOp::Ne, &[a, b]) => wanted != is_first && depends(a) != depends(b),
+        (Opcode::Elect, ..) => wanted,
+        (Opcode::Not, ..) => any(!wanted),
+        (Opcode::And, ..) => wanted && any(true),
+        (Opcode::Or, ..) => !wanted && any(false),
+        _ => false,
     }
 }
