@@ -8,7 +8,7 @@
 //! Invariant: the parser does not panic on any text, and its memory is bounded by the length of the text. The numbers
 //! of values and blocks may have gaps, but the parser limits the total number of values and blocks ([`MAX_GAPS`]).
 
-mod cursor;
+pub mod cursor;
 mod function;
 mod instruction;
 mod module;
@@ -42,7 +42,10 @@ impl fmt::Display for ParseError {
 
 impl std::error::Error for ParseError {}
 
-type Parsed<T> = Result<T, ParseError>;
+/// The result of parsing a part of a text.
+pub type Parsed<T> = Result<T, ParseError>;
+
+pub use instruction::desc;
 
 /// Parses a module.
 ///

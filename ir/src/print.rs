@@ -37,12 +37,13 @@ use std::fmt::{self, Write};
 use crate::entity::{Block, Inst};
 use crate::function::{Function, InstData, KernelData, payload_sreg, split_symbol_payload};
 use crate::syscall::Syscall;
+use margay_ops::meaning::Desc;
 use margay_ops::ops::{Effects, Opcode};
 use margay_ops::texture::Access;
 use margay_ops::types::{OpType, Type};
 
-pub use words::modifier_words;
-use words::{linkage_word, name};
+use words::linkage_word;
+pub use words::{modifier_words, name};
 
 /// Comments for a listing, printed after instructions and after the labels of blocks.
 pub trait Notes {
@@ -73,22 +74,35 @@ pub fn with_notes(function: &Function, notes: &dyn Notes) -> String {
     text
 }
 
-fn write_head(f: &mut impl Write, data: &InstData) -> fmt::Result {
-    write!(f, "{}", data.opcode.name())?;
-    if data.ty != OpType::None || data.src != OpType::None {
-        write!(f, ".{}", words::type_word(data.ty))?;
+/// Writes the op and the types of an operation and, unless the op has a payload, the modifiers.
+///
+/// # Errors
+///
+/// Returns the errors of `f`.
+pub fn write_desc(f: &mut impl Write, desc: &Desc) -> fmt::Result {
+    write!(f, "{}", desc.opcode.name())?;
+    if desc.ty != OpType::None || desc.src != OpType::None {
+        write!(f, ".{}", words::type_word(desc.ty))?;
     }
-    if data.src != OpType::None {
-        write!(f, ".{}", data.src)?;
+    if desc.src != OpType::None {
+        write!(f, ".{}", desc.src)?;
     }
-    if data.opcode.effects().contains(Effects::PAYLOAD) {
-        return write_payload(f, data);
-    }
-    let words = modifier_words(data.mods);
+    let words = match desc.opcode.effects().contains(Effects::PAYLOAD) {
+        true => Vec::new(),
+        false => modifier_words(desc.mods),
+    };
     if !words.is_empty() {
         write!(f, "{{{}}}", words.join(" "))?;
     }
     Ok(())
+}
+
+fn write_head(f: &mut impl Write, data: &InstData) -> fmt::Result {
+    write_desc(f, &data.desc())?;
+    match data.opcode.effects().contains(Effects::PAYLOAD) {
+        true => write_payload(f, data),
+        false => Ok(()),
+    }
 }
 
 fn write_payload(f: &mut impl Write, data: &InstData) -> fmt::Result {

@@ -53,6 +53,8 @@ use std::fmt;
 use crate::entity::{Block, FuncId, Inst, Slot, SymbolId, Value};
 use crate::function::Function;
 use crate::module::Module;
+use margay_ops::meaning::Desc;
+use margay_ops::types::Type;
 
 /// Maximum number of problems that the verifier reports for a function or module.
 pub const MAX_PROBLEMS: usize = 100;
@@ -177,6 +179,23 @@ pub fn function(module: &Module, function: &Function, stage: Stage) -> Vec<Probl
         sync_points::check(function, &mut report);
     }
     report.problems
+}
+
+/// Returns a problem of an instruction that performs the operation `desc` on scalar operands with the types `args` and has
+/// scalar results with the types `results`; `None` if there is no problem. The op must have no payload.
+pub fn operation(desc: Desc, args: &[Type], results: &[Type]) -> Option<String> {
+    let mut function = Function::default();
+    let block = function.append_block();
+    let args: Vec<Value> = args
+        .iter()
+        .map(|&ty| function.dfg.append_param(block, ty))
+        .collect();
+    let inst = function.dfg.make_inst(desc, &args, results);
+    function.append_inst(block, inst);
+    let mut report = Report::default();
+    ops::check(&Module::default(), &function, &mut report);
+    let first = report.problems.into_iter().next();
+    first.map(|problem| problem.message)
 }
 
 /// Returns the problems of a module on which no pass has run, including the problems of its functions.

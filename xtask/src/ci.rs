@@ -190,6 +190,7 @@ const CHECKED_PACKAGES: &[&str] = &[
     "--package=margay-ptx",
     "--package=margay-shadow",
     "--package=margay-tests",
+    "--package=margay-vir",
 ];
 
 pub(crate) fn run(args: &[String]) -> Outcome {

@@ -124,9 +124,9 @@ impl Type {
     }
 
     /// Returns the type of a vector of `lanes` values of this kind, or `None` if `lanes` is not a
-    /// power of two up to 32.
+    /// power of two up to 64.
     pub fn vector(kind: Kind, lanes: u32) -> Option<Type> {
-        (lanes.is_power_of_two() && lanes <= 32)
+        (lanes.is_power_of_two() && lanes <= 64)
             .then(|| Type(kind as u8 | (lanes.trailing_zeros() as u8) << 4))
     }
 
@@ -388,7 +388,7 @@ mod tests {
     #[test]
     fn printed_types_parse_back() {
         for kind in Kind::ALL {
-            for lanes in [1, 2, 8, 32] {
+            for lanes in [1, 2, 8, 64] {
                 let ty = Type::vector(kind, lanes).unwrap();
                 assert_eq!(Type::parse(&ty.to_string()), Some(ty));
             }

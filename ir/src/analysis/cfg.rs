@@ -51,7 +51,11 @@ impl Cfg {
 
     /// Computes the graph of the blocks that are reachable from `entry`. `successor` returns the successor of a block
     /// with an index. The graph has about `count` blocks.
-    fn of(entry: Block, count: usize, successor: impl Fn(Block, usize) -> Option<Block>) -> Cfg {
+    pub fn of(
+        entry: Block,
+        count: usize,
+        successor: impl Fn(Block, usize) -> Option<Block>,
+    ) -> Cfg {
         // The edges in the order of the search: target, source, and index in the source's list of successors.
         let mut found: Vec<(Block, Block, u32)> = Vec::with_capacity(2 * count);
         let mut parts: SecondaryMap<Block, (u32, u32)> = SecondaryMap::default();

@@ -8,7 +8,8 @@ use super::{MAX_GAPS, ParseError, Parsed};
 use crate::print::words::in_word;
 
 /// The text and the current position in it.
-pub(super) struct Cursor<'a> {
+#[derive(Debug)]
+pub struct Cursor<'a> {
     text: &'a str,
     at: usize,
     /// How many more values and blocks the parser may create. If the text uses `v9`, the parser creates the
@@ -18,7 +19,8 @@ pub(super) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    pub(super) fn new(text: &'a str) -> Cursor<'a> {
+    /// Creates a cursor at the start of the text.
+    pub fn new(text: &'a str) -> Cursor<'a> {
         Cursor {
             text,
             at: 0,
@@ -32,13 +34,13 @@ impl<'a> Cursor<'a> {
 
     /// Skips spaces and returns the current position as a byte offset. The caller needs the position if it finds an
     /// error after it has read more text.
-    pub(super) fn position(&mut self) -> usize {
+    pub fn position(&mut self) -> usize {
         self.skip_spaces();
         self.at
     }
 
     /// Creates an error at the byte offset `at`.
-    pub(super) fn error_at(&self, at: usize, message: impl Into<String>) -> ParseError {
+    pub fn error_at(&self, at: usize, message: impl Into<String>) -> ParseError {
         let before = self.text.get(..at).unwrap_or(self.text);
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
         let line = 1 + before.bytes().filter(|&b| b == b'\n').count();
@@ -51,7 +53,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Creates an error at the current position that states what the parser expects and what it found.
-    pub(super) fn expected(&mut self, what: &str) -> ParseError {
+    pub fn expected(&mut self, what: &str) -> ParseError {
         let at = self.position();
         let rest = self.rest();
         let word: String = rest.chars().take_while(|&c| in_word(c)).take(40).collect();
@@ -74,7 +76,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Skips empty lines.
-    pub(super) fn skip_lines(&mut self) {
+    pub fn skip_lines(&mut self) {
         self.skip_spaces();
         while self.rest().starts_with('\n') {
             self.at += 1;
@@ -83,17 +85,18 @@ impl<'a> Cursor<'a> {
     }
 
     /// Returns the next character without reading it.
-    pub(super) fn peek(&mut self) -> Option<char> {
+    pub fn peek(&mut self) -> Option<char> {
         self.skip_spaces();
         self.rest().chars().next()
     }
 
     /// Returns whether the line ends at the current position.
-    pub(super) fn at_line_end(&mut self) -> bool {
+    pub fn at_line_end(&mut self) -> bool {
         matches!(self.peek(), None | Some('\n'))
     }
 
-    pub(super) fn line_end(&mut self) -> Parsed<()> {
+    /// Reads the end of the line and the empty lines behind it.
+    pub fn line_end(&mut self) -> Parsed<()> {
         if !self.at_line_end() {
             return Err(self.expected("the end of the line"));
         }
@@ -101,7 +104,8 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    pub(super) fn end_of_text(&mut self) -> Parsed<()> {
+    /// Returns an error unless the text ends at the current position.
+    pub fn end_of_text(&mut self) -> Parsed<()> {
         match self.peek() {
             None => Ok(()),
             Some(_) => Err(self.expected("the end of the text")),
@@ -109,7 +113,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// If the text continues with `mark`, reads `mark` and returns true; otherwise returns false.
-    pub(super) fn accept(&mut self, mark: &str) -> bool {
+    pub fn accept(&mut self, mark: &str) -> bool {
         self.skip_spaces();
         let there = self.rest().starts_with(mark);
         if there {
@@ -118,7 +122,8 @@ impl<'a> Cursor<'a> {
         there
     }
 
-    pub(super) fn mark(&mut self, mark: &str) -> Parsed<()> {
+    /// Reads the punctuation mark `mark`.
+    pub fn mark(&mut self, mark: &str) -> Parsed<()> {
         if self.accept(mark) {
             return Ok(());
         }
@@ -126,7 +131,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Returns the next word without reading it; returns an empty string if no word comes next.
-    pub(super) fn peek_word(&mut self) -> &'a str {
+    pub fn peek_word(&mut self) -> &'a str {
         self.skip_spaces();
         let rest = self.rest();
         let end = rest.find(|c| !in_word(c)).unwrap_or(rest.len());
@@ -134,14 +139,14 @@ impl<'a> Cursor<'a> {
     }
 
     /// Reads the next word; returns an empty string if no word comes next.
-    pub(super) fn word(&mut self) -> &'a str {
+    pub fn word(&mut self) -> &'a str {
         let word = self.peek_word();
         self.at += word.len();
         word
     }
 
     /// If the next word is `word`, reads it and returns true; otherwise returns false.
-    pub(super) fn accept_word(&mut self, word: &str) -> bool {
+    pub fn accept_word(&mut self, word: &str) -> bool {
         let there = self.peek_word() == word;
         if there {
             self.at += word.len();
@@ -149,7 +154,8 @@ impl<'a> Cursor<'a> {
         there
     }
 
-    pub(super) fn keyword(&mut self, word: &str) -> Parsed<()> {
+    /// Reads the word `word`.
+    pub fn keyword(&mut self, word: &str) -> Parsed<()> {
         if self.accept_word(word) {
             return Ok(());
         }
@@ -158,11 +164,7 @@ impl<'a> Cursor<'a> {
 
     /// Reads the next word and returns the result of `read` for this word. Returns an error if the
     /// result is `None`; `what` describes the expected word.
-    pub(super) fn word_as<T>(
-        &mut self,
-        what: &str,
-        read: impl FnOnce(&str) -> Option<T>,
-    ) -> Parsed<T> {
+    pub fn word_as<T>(&mut self, what: &str, read: impl FnOnce(&str) -> Option<T>) -> Parsed<T> {
         match read(self.peek_word()) {
             Some(value) => {
                 self.word();
@@ -174,18 +176,18 @@ impl<'a> Cursor<'a> {
 
     /// Reads a decimal number. If the next word is not such a number, returns an error; `what`
     /// describes the expected number.
-    pub(super) fn number<T: FromStr>(&mut self, what: &str) -> Parsed<T> {
+    pub fn number<T: FromStr>(&mut self, what: &str) -> Parsed<T> {
         self.word_as(what, |word| digits(word)?.parse().ok())
     }
 
     /// Reads the keyword `word` and the decimal number after it.
-    pub(super) fn number_of<T: FromStr>(&mut self, word: &str) -> Parsed<T> {
+    pub fn number_of<T: FromStr>(&mut self, word: &str) -> Parsed<T> {
         self.keyword(word)?;
         self.number("a number")
     }
 
     /// Reads a decimal number with an optional sign.
-    pub(super) fn signed<T: FromStr>(&mut self) -> Parsed<T> {
+    pub fn signed<T: FromStr>(&mut self) -> Parsed<T> {
         let at = self.position();
         let sign = if self.accept("-") {
             "-"
@@ -207,7 +209,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Reads a hexadecimal number with its prefix `0x`.
-    pub(super) fn hex(&mut self) -> Parsed<u64> {
+    pub fn hex(&mut self) -> Parsed<u64> {
         self.word_as("a hexadecimal number of up to 64 bits", |word| {
             let digits = word.strip_prefix("0x")?;
             let plain = digits.bytes().all(|b| b.is_ascii_hexdigit());
@@ -216,13 +218,13 @@ impl<'a> Cursor<'a> {
     }
 
     /// Reads an entity such as `v12`, whose name begins with `prefix`, and returns its number.
-    pub(super) fn entity(&mut self, prefix: &str, what: &str) -> Parsed<u32> {
+    pub fn entity(&mut self, prefix: &str, what: &str) -> Parsed<u32> {
         self.word_as(what, |word| entity_number(word, prefix))
     }
 
     /// Reads the text up to the next `mark`, which must be on the same line, and the mark itself. Returns the text
     /// before the mark.
-    pub(super) fn until(&mut self, mark: char) -> Parsed<&'a str> {
+    pub fn until(&mut self, mark: char) -> Parsed<&'a str> {
         let rest = self.rest();
         let line = rest.split('\n').next().unwrap_or_default();
         match line.find(mark) {
@@ -235,7 +237,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Reads `@name` or `@"any text"`.
-    pub(super) fn name(&mut self) -> Parsed<String> {
+    pub fn name(&mut self) -> Parsed<String> {
         if !self.accept("@") {
             return Err(self.expected("a name with `@`"));
         }
@@ -249,7 +251,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Reads text in quotes.
-    pub(super) fn quoted(&mut self) -> Parsed<String> {
+    pub fn quoted(&mut self) -> Parsed<String> {
         let start = self.position();
         self.mark("\"")?;
         let mut text = String::new();
@@ -300,7 +302,7 @@ impl<'a> Cursor<'a> {
     /// # Errors
     ///
     /// Returns an error at the byte offset `at` if the parser may not create `count` more values and blocks.
-    pub(super) fn spend(&mut self, at: usize, count: usize) -> Parsed<()> {
+    pub fn spend(&mut self, at: usize, count: usize) -> Parsed<()> {
         match self.gaps.checked_sub(count) {
             Some(left) => {
                 self.gaps = left;
@@ -318,6 +320,6 @@ fn digits(word: &str) -> Option<&str> {
 }
 
 /// Returns the number in a word such as `v12` or `block3`.
-pub(super) fn entity_number(word: &str, prefix: &str) -> Option<u32> {
+pub fn entity_number(word: &str, prefix: &str) -> Option<u32> {
     digits(word.strip_prefix(prefix)?)?.parse().ok()
 }

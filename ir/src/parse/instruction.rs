@@ -3,12 +3,13 @@
 use smallvec::SmallVec;
 
 use super::Parsed;
-use super::cursor::entity_number;
+use super::cursor::{Cursor, entity_number};
 use super::function::FunctionParser;
 use crate::entity::{Block, Entity, Inst, SymbolId, Value};
 use crate::function::{BlockCall, InstData, SourceLoc, ValueDef, symbol_payload};
 use crate::print::words::{type_of, with_modifier};
 use crate::syscall::Syscall;
+use margay_ops::meaning::Desc;
 use margay_ops::mods::Mods;
 use margay_ops::ops::{Effects, Opcode};
 use margay_ops::sreg::SpecialReg;
@@ -30,6 +31,36 @@ fn head(word: &str) -> Option<(Opcode, OpType, OpType)> {
     }
 }
 
+/// Parses the description of an operation without a payload: its op, types and modifiers, such as `fma.f32{rn}`.
+///
+/// # Errors
+///
+/// Returns the first error in the text.
+pub fn desc(c: &mut Cursor<'_>) -> Parsed<Desc> {
+    let known = |word: &str| head(word).filter(|(op, ..)| !op.effects().contains(Effects::PAYLOAD));
+    let (opcode, ty, src) = c.word_as("an operation with its types", known)?;
+    let mods = modifiers(c)?;
+    Ok(Desc {
+        opcode,
+        ty,
+        src,
+        mods,
+    })
+}
+
+fn modifiers(c: &mut Cursor<'_>) -> Parsed<Mods> {
+    let mut mods = Mods::NONE;
+    if !c.accept("{") {
+        return Ok(mods);
+    }
+    let at = c.position();
+    for word in c.until('}')?.split_whitespace() {
+        mods = with_modifier(mods, word)
+            .ok_or_else(|| c.error_at(at, format!("`{word}` is not a modifier")))?;
+    }
+    Ok(mods)
+}
+
 /// The operands and branch targets of an instruction.
 type Operands = (SmallVec<[Value; 8]>, SmallVec<[BlockCall; 2]>);
 
@@ -41,7 +72,7 @@ impl FunctionParser<'_, '_> {
         let mods = if opcode.effects().contains(Effects::PAYLOAD) {
             Mods(self.payload(opcode)?)
         } else {
-            self.modifiers()?
+            modifiers(self.c)?
         };
         let (args, targets) = self.operands()?;
         let loc = self.loc()?;
@@ -84,19 +115,6 @@ impl FunctionParser<'_, '_> {
                 return Err(self.c.expected("`,` or `=`"));
             }
         }
-    }
-
-    fn modifiers(&mut self) -> Parsed<Mods> {
-        let mut mods = Mods::NONE;
-        if !self.c.accept("{") {
-            return Ok(mods);
-        }
-        let at = self.c.position();
-        for word in self.c.until('}')?.split_whitespace() {
-            mods = with_modifier(mods, word)
-                .ok_or_else(|| self.c.error_at(at, format!("`{word}` is not a modifier")))?;
-        }
-        Ok(mods)
     }
 
     fn payload(&mut self, opcode: Opcode) -> Parsed<u64> {

@@ -103,7 +103,7 @@ pub(crate) fn in_word(c: char) -> bool {
 }
 
 /// Returns `@name`, with quotes if the name is not a word.
-pub(crate) fn name(text: &str) -> String {
+pub fn name(text: &str) -> String {
     if !text.is_empty() && text.chars().all(in_word) {
         format!("@{text}")
     } else {

@@ -1,0 +1,41 @@
+//! The data of instructions: what they have besides a type, operands and targets.
+
+use margay_ops::meaning::Desc;
+use margay_ops::types::{OpType, Type};
+
+/// How an instruction accesses memory.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Access {
+    /// The type in memory. Loads extend a narrower integer as its sign says, and stores truncate.
+    pub memory: OpType,
+    /// The distance in bytes between the elements of adjacent lanes, or the factor of the offsets.
+    pub stride: i64,
+}
+
+/// What an instruction has besides its type, operands and targets.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Data {
+    /// Nothing.
+    Nothing,
+    /// A number, or the bits of a constant.
+    Number(u64),
+    /// An operation of the IR.
+    Lane(Desc),
+    /// A memory access.
+    Access(Access),
+}
+
+impl Data {
+    /// Returns the number; 0 for other data.
+    pub fn number(&self) -> u64 {
+        match *self {
+            Data::Number(number) => number,
+            _ => 0,
+        }
+    }
+}
+
+/// Returns the number of lanes of an instruction with the type `ty`; 1 if it has no type.
+pub(crate) fn lanes_of(ty: Option<Type>) -> usize {
+    ty.map_or(1, |ty| ty.lanes() as usize)
+}

@@ -1,0 +1,144 @@
+//! The reference functions of the ops that move and combine lanes.
+//!
+//! A reference function has the operands as lists of lanes and returns the lanes of the result. Invariant: it does not
+//! panic for any data and any contents of lanes, if the operands have the types that the op table requires.
+
+use margay_ops::meaning::{Bits, Desc, Meaning, mask as ones};
+use margay_ops::types::Type;
+use smallvec::{SmallVec, smallvec};
+
+use crate::data::{Data, lanes_of};
+
+/// The bits of each lane of a value, zero-extended.
+pub type Lanes = SmallVec<[Bits; 16]>;
+
+/// Returns lane `index` of an operand; all lanes of a scalar operand are equal.
+pub(crate) fn lane(operand: &[Bits], index: usize) -> Bits {
+    match operand {
+        [scalar] => *scalar,
+        lanes => lanes.get(index).copied().unwrap_or(0),
+    }
+}
+
+fn bits(ty: Option<Type>) -> Bits {
+    ones(ty.map_or(0, Type::lane_bits))
+}
+
+/// Applies an operation of the IR to the operands of one lane.
+pub(crate) fn apply(desc: &Desc, args: &[Bits], results: &mut [Bits]) {
+    if let Meaning::Pure(function) = desc.opcode.meaning() {
+        function(desc, args, results);
+    }
+}
+
+pub(crate) fn constant(ty: Option<Type>, data: &Data, _: &[Lanes]) -> Lanes {
+    smallvec![Bits::from(data.number()) & bits(ty); lanes_of(ty)]
+}
+
+pub(crate) fn affine(ty: Option<Type>, data: &Data, args: &[Lanes]) -> Lanes {
+    let stride = Bits::from(data.number());
+    let value = |n: usize| args[0][0].wrapping_add(stride.wrapping_mul(n as Bits)) & bits(ty);
+    (0..lanes_of(ty)).map(value).collect()
+}
+
+pub(crate) fn splat(ty: Option<Type>, _: &Data, args: &[Lanes]) -> Lanes {
+    smallvec![args[0][0]; lanes_of(ty)]
+}
+
+pub(crate) fn extract(_: Option<Type>, data: &Data, args: &[Lanes]) -> Lanes {
+    smallvec![lane(&args[0], data.number() as usize)]
+}
+
+pub(crate) fn insert(_: Option<Type>, data: &Data, args: &[Lanes]) -> Lanes {
+    let mut lanes = args[0].clone();
+    if let Some(lane) = lanes.get_mut(data.number() as usize) {
+        *lane = args[1][0];
+    }
+    lanes
+}
+
+pub(crate) fn half(ty: Option<Type>, data: &Data, args: &[Lanes]) -> Lanes {
+    let (low, high) = args[0].split_at(lanes_of(ty));
+    match data.number() {
+        0 => low.into(),
+        _ => high.into(),
+    }
+}
+
+pub(crate) fn join(_: Option<Type>, _: &Data, args: &[Lanes]) -> Lanes {
+    args[0].iter().chain(&args[1]).copied().collect()
+}
+
+pub(crate) fn permute(ty: Option<Type>, _: &Data, args: &[Lanes]) -> Lanes {
+    let from = |&index: &Bits| lane(&args[0], index as usize % lanes_of(ty));
+    args[1].iter().map(from).collect()
+}
+
+pub(crate) fn permute2(ty: Option<Type>, data: &Data, args: &[Lanes]) -> Lanes {
+    let both = join(ty, data, args);
+    let from = |&index: &Bits| lane(&both, index as usize % both.len());
+    args[2].iter().map(from).collect()
+}
+
+pub(crate) fn compress(ty: Option<Type>, _: &Data, args: &[Lanes]) -> Lanes {
+    let pairs = args[0].iter().zip(&args[1]);
+    let mut lanes: Lanes = pairs
+        .filter(|&(_, &on)| on != 0)
+        .map(|(&lane, _)| lane)
+        .collect();
+    lanes.resize(lanes_of(ty), 0);
+    lanes
+}
+
+pub(crate) fn expand(_: Option<Type>, _: &Data, args: &[Lanes]) -> Lanes {
+    let mut from = args[0].iter().copied();
+    let mut next = |&on: &Bits| match on {
+        0 => 0,
+        _ => from.next().unwrap_or(0),
+    };
+    args[1].iter().map(&mut next).collect()
+}
+
+/// Combines all lanes. Each round combines lane `n` of the lower half with lane `n` of the upper half, until one lane is
+/// left. This order is part of the definition, because sums of floating-point numbers depend on it.
+pub fn reduce(_: Option<Type>, data: &Data, args: &[Lanes]) -> Lanes {
+    let mut lanes = args[0].clone();
+    let Data::Lane(desc) = *data else {
+        return lanes;
+    };
+    while lanes.len() > 1 {
+        let upper: Lanes = lanes.drain(lanes.len() / 2..).collect();
+        for (low, high) in lanes.iter_mut().zip(upper) {
+            let mut result = [0];
+            apply(&desc, &[*low, high], &mut result);
+            *low = result[0];
+        }
+    }
+    lanes
+}
+
+pub(crate) fn ballot(_: Option<Type>, _: &Data, args: &[Lanes]) -> Lanes {
+    let bits = (0..).zip(&args[0]).map(|(n, &on)| (on & 1) << n);
+    smallvec![bits.sum()]
+}
+
+pub(crate) fn mask(ty: Option<Type>, _: &Data, args: &[Lanes]) -> Lanes {
+    (0..lanes_of(ty)).map(|n| args[0][0] >> n & 1).collect()
+}
+
+pub(crate) fn any(_: Option<Type>, _: &Data, args: &[Lanes]) -> Lanes {
+    smallvec![Bits::from(args[0].iter().any(|&on| on != 0))]
+}
+
+pub(crate) fn all(_: Option<Type>, _: &Data, args: &[Lanes]) -> Lanes {
+    smallvec![Bits::from(args[0].iter().all(|&on| on != 0))]
+}
+
+pub(crate) fn count(_: Option<Type>, _: &Data, args: &[Lanes]) -> Lanes {
+    smallvec![args[0].iter().sum()]
+}
+
+pub(crate) fn first(_: Option<Type>, _: &Data, args: &[Lanes]) -> Lanes {
+    let found = args[0].iter().position(|&on| on != 0);
+    smallvec![found.unwrap_or(args[0].len()) as Bits]
+}
