@@ -474,4 +474,41 @@ block0:
         assert!(reasons.contains("narrow-code x"), "{reasons}");
         assert!(!reasons.contains("slices-"), "{reasons}");
     }
+
+    #[test]
+    fn only_fences_for_other_host_threads_are_instructions() {
+        let is_x86 = cfg!(target_arch = "x86_64");
+        let fences = [
+            ("membar.cta", false),
+            ("fence.sc.cta", false),
+            ("fence.acq_rel.cta", false),
+            ("fence.acq_rel.cluster", false),
+            ("fence.acq_rel.gpu", !is_x86),
+            ("fence.acquire.sys", !is_x86),
+            ("membar.gl", true),
+            ("fence.sc.sys", true),
+        ];
+        for (fence, is_instruction) in fences {
+            let text = format!(
+                ".version 8.6 .target sm_90 .address_size 64
+                .visible .entry k(.param .u64 at) {{
+                    .reg .b64 %a; .reg .b32 %x;
+                    ld.param.u64 %a, [at];
+                    ld.global.u32 %x, [%a]; {fence}; st.global.u32 [%a+4], %x;
+                    ret;
+                }}"
+            );
+            let image = Inspection::load(text.as_bytes(), "test.ptx").expect("valid PTX");
+            let code = image
+                .generated("k", Language::Clif)
+                .expect("a code generator");
+            let words = code
+                .iter()
+                .flat_map(|listing| listing.text.split_whitespace());
+            let has_word = |word| words.clone().any(|one| one == word);
+            assert!(has_word("function"), "no CLIF");
+            assert_eq!(has_word("fence"), is_instruction, "{fence}");
+            assert_eq!(has_word("sequence_point"), !is_instruction, "{fence}");
+        }
+    }
 }

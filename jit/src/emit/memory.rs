@@ -6,7 +6,7 @@ use cranelift_codegen::ir::{self, InstBuilder, types};
 use cranelift_frontend::FunctionBuilder;
 use margay_ir::entity::{Inst, Value};
 use margay_ir::function::InstData;
-use margay_ops::mods::{Mode, StateSpace};
+use margay_ops::mods::{MemOrder, Mode, Mods, Scope, StateSpace};
 use margay_ops::ops::Opcode;
 use margay_ops::types::OpType;
 
@@ -27,6 +27,14 @@ pub(crate) fn element_type(ty: OpType) -> Option<ir::Type> {
     })
 }
 
+/// Returns whether a fence requires an instruction of the host processor. The threads of a CTA, and the CTAs of a cluster,
+/// run on one host thread at a time, whose accesses are in program order. Fences of wider scopes order accesses for other
+/// host threads. x86-64 lets only a load pass an older store, which only sequentially consistent fences forbid.
+fn orders_host_threads(mods: Mods) -> bool {
+    let is_wide = !matches!(mods.scope(), Scope::Cta | Scope::Cluster);
+    is_wide && (mods.order() == MemOrder::Sc || cfg!(not(target_arch = "x86_64")))
+}
+
 /// Emits the load of the base of the CTA's window of shared memory.
 pub(crate) fn shared_base(b: &mut FunctionBuilder<'_>, ctx: ir::Value) -> ir::Value {
     let at = offset_of!(NativeContext, shared_base) as i32;
@@ -42,7 +50,11 @@ impl Lane<'_, '_> {
             Opcode::St => self.store(inst, data),
             Opcode::Atom | Opcode::Red => self.atomic(inst, data),
             Opcode::Fence => {
-                self.b.ins().fence();
+                match orders_host_threads(data.mods) {
+                    true => self.b.ins().fence(),
+                    // The code generator moves no accesses across this point.
+                    false => self.b.ins().sequence_point(),
+                };
                 Ok(())
             }
             Opcode::Cvta => {

@@ -384,6 +384,10 @@ fn is_partition(masks: &Lanes, standing: u32, alive: u32) -> bool {
 
 /// Computes a collective for the lanes in `active`, for which [`is_complete`] holds.
 fn perform_groups(frame: Frame, sync_point: &SyncPointPlaces, active: u32) {
+    // A barrier has no results.
+    if sync_point.desc.opcode == Opcode::BarWarp {
+        return;
+    }
     match mask_place(sync_point) {
         place @ LaneStorage::Stored { .. } => {
             let masks = frame.words(place);
