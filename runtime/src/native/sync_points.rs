@@ -352,7 +352,8 @@ fn is_complete(frame: Frame, sync_point: &SyncPointPlaces, standing: u32, alive:
         LaneStorage::Constant(mask) => mask as u32 & alive & !standing == 0,
         place => {
             let masks = frame.words(place);
-            if is_partition(&masks, standing, alive) {
+            if alive & !standing == 0 && are_tiles(&masks) || is_partition(&masks, standing, alive)
+            {
                 return true;
             }
             groups(&masks, standing).all(|(mask, group)| {
@@ -362,6 +363,30 @@ fn is_complete(frame: Frame, sync_point: &SyncPointPlaces, standing: u32, alive:
             })
         }
     }
+}
+
+/// The member masks of all lanes for groups of 1, 2, 4, 8, 16 and 32 lanes.
+static TILES: [Lanes; 6] = {
+    let mut tiles = [[0; 32]; 6];
+    let mut at = 0;
+    while at < 6 * 32 {
+        let (log2, lane) = (at / 32, at % 32);
+        let size = 1 << log2;
+        tiles[log2][lane] = (u32::MAX >> (32 - size)) << (lane & !(size - 1));
+        at += 1;
+    }
+    tiles
+};
+
+/// Returns whether the warp consists of groups of 1, 2, 4, ... neighbouring lanes, so that the mask of each lane is its
+/// group. The compiler turns this test into vector code.
+fn are_tiles(masks: &Lanes) -> bool {
+    let size = masks[0].count_ones();
+    let of_size = |tiles: &Lanes| {
+        let pairs = masks.iter().zip(tiles);
+        pairs.fold(0, |bits, (mask, tile)| bits | (mask ^ tile)) == 0
+    };
+    size.is_power_of_two() && of_size(&TILES[size.trailing_zeros() as usize])
 }
 
 /// Returns whether the lanes in `standing` form groups so that the mask of each lane, without the lanes that have
@@ -550,5 +575,37 @@ pub(super) unsafe extern "C" fn settle(
         let frame = unsafe { Frame::new(frames.add(warp as usize * stride as usize)) };
         frame.put_stop_words(lanes, sync_point);
         frame.set_alive(if gone { 0 } else { u32::MAX });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_of_neighbouring_lanes_are_tiles() {
+        let examples = [
+            (1, 5, 1 << 5),
+            (2, 31, 0xc000_0000),
+            (4, 6, 0xf0),
+            (8, 9, 0xff00),
+            (16, 16, 0xffff_0000),
+            (32, 0, u32::MAX),
+        ];
+        for (size, lane, mask) in examples {
+            let masks: Lanes = std::array::from_fn(|lane| {
+                let first = lane / size * size;
+                (first..first + size).fold(0, |mask, lane| mask | 1 << lane)
+            });
+            assert_eq!(masks[lane], mask);
+            assert!(are_tiles(&masks), "{size}");
+            for wrong in [0, 1, 31] {
+                let mut masks = masks;
+                masks[wrong] ^= 1 << 7;
+                assert!(!are_tiles(&masks), "{size}");
+            }
+        }
+        assert!(!are_tiles(&[0; 32]));
+        assert!(!are_tiles(&[0xff; 32]));
     }
 }
