@@ -77,6 +77,12 @@ impl Completion {
         }
     }
 
+    /// Returns whether the CTA form contains the code after the sync point. If only the CTA scheduler can complete the
+    /// sync point, the CTA scheduler also runs the code after it, in the warp form.
+    pub fn is_entered(self) -> bool {
+        self != Completion::General
+    }
+
     /// Returns whether this is a barrier of all threads of the CTA.
     pub fn is_barrier(self) -> bool {
         matches!(self, Completion::Barrier | Completion::Reduction)

@@ -157,7 +157,8 @@ pub(crate) fn ctx_get_dev_resource(
 }
 
 /// Returns the handle of a green context. If `handle` is the handle of the context that `cuCtxFromGreenCtx` returns for a
-/// green context, the result is the handle of that green context: runtimes pass either handle, because with NVIDIA's driver they are equal.
+/// green context, the result is the handle of that green context. Runtimes pass either handle, because with NVIDIA's
+/// driver they are equal.
 fn own_handle(handle: CUgreenCtx) -> CUgreenCtx {
     let green = green_of(CUcontext(handle.0));
     let own = green.and_then(|green| green_contexts().find(|known| known.id == green.id));
@@ -165,9 +166,12 @@ fn own_handle(handle: CUgreenCtx) -> CUgreenCtx {
 }
 
 fn green(handle: CUgreenCtx) -> Result<Arc<GreenObject>, CuResult> {
-    green_contexts()
-        .get(own_handle(handle).0)
-        .ok_or(CuResult::INVALID_CONTEXT)
+    by_own_handle(own_handle(handle))
+}
+
+fn by_own_handle(handle: CUgreenCtx) -> Result<Arc<GreenObject>, CuResult> {
+    let green = green_contexts().get(handle.0);
+    green.ok_or(CuResult::INVALID_CONTEXT)
 }
 
 pub(crate) fn green_ctx_get_dev_resource(
@@ -410,7 +414,7 @@ pub(crate) fn green_ctx_stream_create(
     priority: c_int,
 ) -> Served {
     let handle = own_handle(handle);
-    let green = green(handle)?;
+    let green = by_own_handle(handle)?;
     if flags != NON_BLOCKING {
         return Err(CuResult::INVALID_VALUE);
     }

@@ -672,10 +672,9 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Returns whether this function contains the code after a sync point. If only the CTA scheduler can complete the
-    /// sync point, the CTA scheduler also runs the code after it, in the warp form.
+    /// Returns whether this function contains the code after a sync point ([`Completion::is_entered`]).
     fn is_entered(&self, index: usize) -> bool {
-        self.sync_points.completion(index) != Completion::General
+        self.sync_points.completion(index).is_entered()
     }
 
     /// Emits code that records that the warp no longer continues from the resume point at which the

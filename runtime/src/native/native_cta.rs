@@ -14,7 +14,6 @@ use margay_ir::entity::{Inst, Value};
 use margay_ir::function::SourceLoc;
 use margay_jit::Specialisation;
 use margay_jit::abi::{NativeContext, PermittedRange, UNKNOWN_HANDLE, status};
-use margay_jit::sync_points::Completion;
 use margay_ops::meaning::Bits;
 use margay_ops::ops::Opcode;
 use rustc_hash::FxHasher;
@@ -621,7 +620,7 @@ impl Runner for NativeRunner<'_, '_> {
         sync_points: &mut [SyncPoint; 32],
     ) -> Result<bool, IrFault> {
         let completion = self.kernel.compiled.sync_points().get(from);
-        let is_entered = completion.is_some_and(|places| places.completion != Completion::General);
+        let is_entered = completion.is_some_and(|places| places.completion.is_entered());
         if !is_entered || !self.runs_phases() {
             return Ok(false);
         }
