@@ -513,6 +513,21 @@ fn the_linkers_stub_is_empty_and_other_machine_code_is_not() {
     assert!(!empty(MANY));
 }
 
+#[test]
+fn the_linkers_stub_adds_nothing_to_other_images() {
+    let texts = |images: &[&[u8]]| {
+        let selection = select_ptx(images, 80).expect("PTX");
+        let texts = selection.texts.iter().map(|text| text.text.clone());
+        texts.collect::<Vec<_>>()
+    };
+    assert_eq!(texts(&[STUB, MANY]), texts(&[MANY]));
+    assert!(matches!(select_ptx(&[STUB], 80), Err(ImageError::NoPtx(_))));
+    assert!(matches!(
+        select_ptx(&[SASS, MANY], 80),
+        Err(ImageError::NoPtx(_))
+    ));
+}
+
 /// Follows the headers of a fat binary's entries, without their payloads.
 fn heads(image: &[u8]) -> Vec<EntryHead> {
     let mut at = usize::from(u16::from_le_bytes([image[6], image[7]]));

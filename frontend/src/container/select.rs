@@ -90,8 +90,8 @@ pub struct Selection<'a> {
 /// `capability` (80 means 8.0).
 ///
 /// If there are several images, they are linked to one module: they are the fat binaries in the
-/// list of a version 2 wrapper, or the inputs of a linker. A fat binary without entries contributes
-/// no text if there are several images, and causes an error if it is the only image.
+/// list of a version 2 wrapper, or the inputs of a linker. A fat binary without entries, or with cubins only that contain
+/// nothing, contributes no text if there are several images, and causes an error if it is the only image.
 pub fn select_ptx<'a>(images: &[&'a [u8]], capability: u32) -> Result<Selection<'a>, ImageError> {
     let mut selection = Selection::default();
     for bytes in images {
@@ -132,7 +132,7 @@ fn add<'a>(
     capability: u32,
     one_of_many: bool,
 ) -> Result<(), ImageError> {
-    if one_of_many && container.entries.is_empty() {
+    if one_of_many && container.entries.iter().all(Entry::is_empty_cubin) {
         return Ok(());
     }
     let entry = choose(container, capability)?;
