@@ -154,6 +154,18 @@ impl<'a> Cursor<'a> {
         there
     }
 
+    /// Reads the mark behind an item of a list that ends with the mark `end`. Returns whether another item follows: true
+    /// if the mark is a comma, and false if it is `end`.
+    pub fn more_before(&mut self, end: &str) -> Parsed<bool> {
+        if self.accept(end) {
+            return Ok(false);
+        }
+        if self.accept(",") {
+            return Ok(true);
+        }
+        Err(self.expected(&format!("`,` or `{end}`")))
+    }
+
     /// Reads the word `word`.
     pub fn keyword(&mut self, word: &str) -> Parsed<()> {
         if self.accept_word(word) {

@@ -63,11 +63,8 @@ pub(super) fn types(c: &mut Cursor<'_>) -> Parsed<Vec<Type>> {
     }
     loop {
         types.push(ty(c)?);
-        if c.accept(")") {
+        if !c.more_before(")")? {
             return Ok(types);
-        }
-        if !c.accept(",") {
-            return Err(c.expected("`,` or `)`"));
         }
     }
 }
@@ -209,11 +206,8 @@ impl FunctionParser<'_, '_> {
             };
             let param = self.define(ValueDef::Param(block, number))?;
             self.function.dfg.blocks[block].params.push(param);
-            if self.c.accept(")") {
+            if !self.c.more_before(")")? {
                 return Ok(());
-            }
-            if !self.c.accept(",") {
-                return Err(self.c.expected("`,` or `)`"));
             }
         }
     }

@@ -108,11 +108,8 @@ impl FunctionParser<'_, '_> {
                 return Err(self.c.expected("no more than 65,536 results"));
             };
             results.push(self.define(ValueDef::Result(inst, number))?);
-            if self.c.accept("=") {
+            if !self.c.more_before("=")? {
                 return Ok(results);
-            }
-            if !self.c.accept(",") {
-                return Err(self.c.expected("`,` or `=`"));
             }
         }
     }
@@ -168,11 +165,8 @@ impl FunctionParser<'_, '_> {
         if self.c.accept("(") {
             loop {
                 call.args.push(self.value()?);
-                if self.c.accept(")") {
+                if !self.c.more_before(")")? {
                     break;
-                }
-                if !self.c.accept(",") {
-                    return Err(self.c.expected("`,` or `)`"));
                 }
             }
         }

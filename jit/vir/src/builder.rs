@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use crate::data::{Access, Data};
 use crate::function::Function;
-use crate::ops::{DataKind, Op};
+use crate::ops::Op;
 use crate::verify::letters;
 
 /// Appends instructions to a block of a function. Where an op has a type, its results have the types that the op table
@@ -146,7 +146,6 @@ impl<'a> Builder<'a> {
             Some(_) => Op::TrapIf,
             None => Op::Trap,
         };
-        debug_assert_eq!(op.row().data, DataKind::Number);
         self.append(
             (op, None, Data::Number(cause)),
             condition.as_slice(),

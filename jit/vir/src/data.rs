@@ -1,6 +1,6 @@
 //! The data of instructions: what they have besides a type, operands and targets.
 
-use margay_ops::meaning::Desc;
+use margay_ops::meaning::{Bits, Desc, mask};
 use margay_ops::types::{OpType, Type};
 
 /// How an instruction accesses memory.
@@ -38,4 +38,9 @@ impl Data {
 /// Returns the number of lanes of an instruction with the type `ty`; 1 if it has no type.
 pub(crate) fn lanes_of(ty: Option<Type>) -> usize {
     ty.map_or(1, |ty| ty.lanes() as usize)
+}
+
+/// Returns a value with ones in the bits of a lane of an instruction with the type `ty`; 0 if it has no type.
+pub(crate) fn lane_mask(ty: Option<Type>) -> Bits {
+    mask(ty.map_or(0, Type::lane_bits))
 }

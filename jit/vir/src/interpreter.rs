@@ -10,10 +10,10 @@
 use margay_ir::entity::{Inst, SecondaryMap, Value};
 use margay_ir::function::BlockCall;
 use margay_ops::meaning::{Bits, mask as ones, sign_extend};
-use margay_ops::types::{Kind, Type};
+use margay_ops::types::Kind;
 use smallvec::{SmallVec, smallvec};
 
-use crate::data::{Access, Data, lanes_of};
+use crate::data::{Access, Data, lane_mask, lanes_of};
 use crate::function::Function;
 use crate::meaning::{Lanes, apply, lane};
 use crate::ops::Op;
@@ -249,9 +249,8 @@ impl Run<'_> {
                 return Err(self.fault(inst, n as u32, Cause::Memory { address, bytes }));
             };
             let bits = bits & ones(memory.bits());
-            let wide = ones(data.ty.map_or(0, Type::lane_bits));
             lanes[n] = match memory.is_signed() {
-                true => sign_extend(bits, memory.bits()) as Bits & wide,
+                true => sign_extend(bits, memory.bits()) as Bits & lane_mask(data.ty),
                 false => bits,
             };
         }

@@ -3,11 +3,11 @@
 //! A reference function has the operands as lists of lanes and returns the lanes of the result. Invariant: it does not
 //! panic for any data and any contents of lanes, if the operands have the types that the op table requires.
 
-use margay_ops::meaning::{Bits, Desc, Meaning, mask as ones};
+use margay_ops::meaning::{Bits, Desc, Meaning};
 use margay_ops::types::Type;
 use smallvec::{SmallVec, smallvec};
 
-use crate::data::{Data, lanes_of};
+use crate::data::{Data, lane_mask, lanes_of};
 
 /// The bits of each lane of a value, zero-extended.
 pub type Lanes = SmallVec<[Bits; 16]>;
@@ -20,10 +20,6 @@ pub(crate) fn lane(operand: &[Bits], index: usize) -> Bits {
     }
 }
 
-fn bits(ty: Option<Type>) -> Bits {
-    ones(ty.map_or(0, Type::lane_bits))
-}
-
 /// Applies an operation of the IR to the operands of one lane.
 pub(crate) fn apply(desc: &Desc, args: &[Bits], results: &mut [Bits]) {
     if let Meaning::Pure(function) = desc.opcode.meaning() {
@@ -32,12 +28,12 @@ pub(crate) fn apply(desc: &Desc, args: &[Bits], results: &mut [Bits]) {
 }
 
 pub(crate) fn constant(ty: Option<Type>, data: &Data, _: &[Lanes]) -> Lanes {
-    smallvec![Bits::from(data.number()) & bits(ty); lanes_of(ty)]
+    smallvec![Bits::from(data.number()) & lane_mask(ty); lanes_of(ty)]
 }
 
 pub(crate) fn affine(ty: Option<Type>, data: &Data, args: &[Lanes]) -> Lanes {
     let stride = Bits::from(data.number());
-    let value = |n: usize| args[0][0].wrapping_add(stride.wrapping_mul(n as Bits)) & bits(ty);
+    let value = |n: usize| args[0][0].wrapping_add(stride.wrapping_mul(n as Bits)) & lane_mask(ty);
     (0..lanes_of(ty)).map(value).collect()
 }
 

@@ -67,10 +67,9 @@ fn types(c: &mut Cursor<'_>) -> Parsed<Vec<Type>> {
     }
     loop {
         types.push(ty(c)?);
-        if c.accept(")") {
+        if !c.more_before(")")? {
             return Ok(types);
         }
-        c.mark(",")?;
     }
 }
 
@@ -167,10 +166,9 @@ impl Parser<'_, '_> {
                 };
                 let param = self.define(ValueDef::Param(block, number))?;
                 self.function.blocks[block].push(param);
-                if self.c.accept(")") {
+                if !self.c.more_before(")")? {
                     break;
                 }
-                self.c.mark(",")?;
             }
         }
         self.c.mark(":")?;
@@ -216,10 +214,9 @@ impl Parser<'_, '_> {
                     return Err(self.c.expected("no more than 65,536 results"));
                 };
                 results.push(self.define(ValueDef::Result(inst, number))?);
-                if self.c.accept("=") {
+                if !self.c.more_before("=")? {
                     break;
                 }
-                self.c.mark(",")?;
             }
         }
         let (op, ty) = self.c.word_as("an operation with its type", head)?;
@@ -275,10 +272,9 @@ impl Parser<'_, '_> {
         if self.c.accept("(") {
             loop {
                 call.args.push(self.value()?);
-                if self.c.accept(")") {
+                if !self.c.more_before(")")? {
                     break;
                 }
-                self.c.mark(",")?;
             }
         }
         Ok(call)

@@ -21,12 +21,12 @@ use std::fmt;
 use margay_ir::analysis::{Cfg, Dominators};
 use margay_ir::entity::{Block, Entity, Inst, SecondaryMap, Slot, Value};
 use margay_ir::function::{Signature, ValueDef};
-use margay_ops::meaning::{Desc, Meaning, mask};
+use margay_ops::meaning::{Desc, Meaning};
 use margay_ops::ops::Effects;
 use margay_ops::types::{Kind, OpType, Type};
 use rustc_hash::FxHashSet;
 
-use crate::data::{Access, Data, lanes_of};
+use crate::data::{Access, Data, lane_mask, lanes_of};
 use crate::function::Function;
 use crate::ops::{DataKind, Op, Targets, Types};
 
@@ -279,13 +279,10 @@ impl Verifier<'_> {
             false => Err(format!("{number} is not below {limit}")),
         };
         match (data.op, data.data) {
-            (Op::Const, _) => {
-                let bits = data.ty.map_or(0, Type::lane_bits);
-                match u128::from(number) & !mask(bits) {
-                    0 => Ok(()),
-                    _ => Err(format!("{number:#x} does not fit")),
-                }
-            }
+            (Op::Const, _) => match u128::from(number) & !lane_mask(data.ty) {
+                0 => Ok(()),
+                _ => Err(format!("{number:#x} does not fit")),
+            },
             (Op::Extract | Op::Insert, _) => below(lanes),
             (Op::Half, _) => below(2),
             (Op::SlotAddr, _) => match function.slots.get(Slot::new(number as usize)) {
@@ -302,14 +299,12 @@ impl Verifier<'_> {
             }
             (Op::Call, _) => self.call(number, args, results),
             (Op::CallLanes, _) => {
-                let scalars = |types: &[Type]| -> Result<Vec<Type>, String> {
-                    let wrong = types.iter().find(|ty| u64::from(ty.lanes()) != lanes);
-                    match wrong {
-                        Some(ty) => Err(format!("{ty} has other lanes than the mask")),
-                        None => Ok(types.iter().map(|ty| Type::scalar(ty.kind())).collect()),
-                    }
-                };
-                self.call(number, &scalars(&args[1..])?, &scalars(results)?)
+                let args = &args[1..];
+                let mut types = args.iter().chain(results);
+                if let Some(ty) = types.find(|ty| u64::from(ty.lanes()) != lanes) {
+                    return Err(format!("{ty} has other lanes than the mask"));
+                }
+                self.call(number, &scalars(args), &scalars(results))
             }
             (Op::Ret, _) if args != function.signature.returns => {
                 Err("returns other types than the signature's".into())
@@ -336,6 +331,11 @@ impl Verifier<'_> {
     }
 }
 
+/// Returns the types of one lane of values with the types `types`.
+fn scalars(types: &[Type]) -> Vec<Type> {
+    types.iter().map(|ty| Type::scalar(ty.kind())).collect()
+}
+
 /// Checks an operation of the IR in `lanes` lanes.
 fn lane_operation(desc: Desc, lanes: u32, args: &[Type], results: &[Type]) -> Result<(), String> {
     if !matches!(desc.opcode.meaning(), Meaning::Pure(_)) {
@@ -349,8 +349,6 @@ fn lane_operation(desc: Desc, lanes: u32, args: &[Type], results: &[Type]) -> Re
     if !has_lanes {
         return Err("operands or results have other lanes than the type".into());
     }
-    let scalars =
-        |types: &[Type]| -> Vec<Type> { types.iter().map(|ty| Type::scalar(ty.kind())).collect() };
     margay_ir::verify::operation(desc, &scalars(args), &scalars(results)).map_or(Ok(()), Err)
 }
 
