@@ -17,7 +17,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use margay::Runtime;
-use margay::container::{Container, Entry, EntryKind, HostSection, choose, host_containers};
+use margay::container::{Container, EntryKind, HostSection, choose, host_containers};
 use margay::device::{DeviceConfig, VISIBLE_DEVICES};
 use margay_cli::input;
 use serde_json::{Value, json};
@@ -230,7 +230,6 @@ struct Held {
 
 fn held(section: HostSection, container: &Container<'_>, capability: u32) -> Held {
     let entries = container.entries.iter();
-    let is_stub = container.entries.iter().all(Entry::is_empty_cubin);
     Held {
         section: match section {
             HostSection::Module => "module",
@@ -246,7 +245,7 @@ fn held(section: HostSection, container: &Container<'_>, capability: u32) -> Hel
                 entry.text().map_err(|e| e.to_string())?;
                 Ok(format!("{} {}", EntryKind::Ptx, entry.info.target()))
             }),
-        is_stub,
+        is_stub: container.is_stub(),
     }
 }
 

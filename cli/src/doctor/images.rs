@@ -5,7 +5,7 @@
 //! Invariant: no file causes a panic or an endless loop; numbers in a file are bounds for comparisons only.
 
 use margay::container::{
-    CONTAINER_HEADER_LEN, CONTAINER_MAGIC, Container, DETECT_LEN, EM_CUDA, ENTRY_HEADER_LEN, Entry,
+    CONTAINER_HEADER_LEN, CONTAINER_MAGIC, Container, DETECT_LEN, EM_CUDA, ENTRY_HEADER_LEN,
     EntryFlags, EntryHead, EntryInfo, EntryKind, ImageKind, container_len, detect,
 };
 
@@ -291,7 +291,7 @@ fn stub(window: &Window<'_>, at: u64, total: u64) -> bool {
     let mut bytes = vec![0; len];
     let is_whole = window.fill(at, &mut bytes) == Some(bytes.len());
     let container = Container::parse(&bytes);
-    is_whole && container.is_ok_and(|c| c.entries.iter().all(Entry::is_empty_cubin))
+    is_whole && container.is_ok_and(|container| container.is_stub())
 }
 
 /// Returns the description of an image that is not in a fat binary.

@@ -333,6 +333,12 @@ impl<'a> Container<'a> {
         }
         Ok(Container { entries })
     }
+
+    /// Returns whether the fat binary has no entries, or only cubins that contain neither functions nor variables. The
+    /// linker of `nvcc` writes such fat binaries.
+    pub fn is_stub(&self) -> bool {
+        self.entries.iter().all(Entry::is_empty_cubin)
+    }
 }
 
 /// The fields in the fixed part of an entry's header.

@@ -132,10 +132,10 @@ fn add<'a>(
     capability: u32,
     one_of_many: bool,
 ) -> Result<(), ImageError> {
-    if one_of_many && container.entries.iter().all(Entry::is_empty_cubin) {
-        return Ok(());
-    }
-    let entry = choose(container, capability)?;
+    let entry = match choose(container, capability) {
+        Err(_) if one_of_many && container.is_stub() => return Ok(()),
+        chosen => chosen?,
+    };
     selection.in_containers = true;
     if one_of_many && selection.device_runtime.is_none() && is_device_runtime(entry) {
         selection.device_runtime = Some(entry.clone());
