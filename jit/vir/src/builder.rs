@@ -35,6 +35,15 @@ impl<'a> Builder<'a> {
         }
     }
 
+    /// Creates a builder that appends to a block of a function, at a place.
+    pub fn resume(function: &'a mut Function, block: Block, place: u64) -> Builder<'a> {
+        Builder {
+            function,
+            block,
+            place,
+        }
+    }
+
     /// Returns the parameters of the current block.
     pub fn params(&self) -> Vec<Value> {
         self.function.blocks[self.block].clone()

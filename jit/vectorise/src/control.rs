@@ -1,0 +1,407 @@
+//! The blocks of the kernel, in the order and with the guards that [`Flow`] plans.
+//!
+//! Each place has a variable with the mask of the lanes that will execute it. An edge adds its lanes to the mask of its
+//! target, and the code of the place takes them. Parameters of a loop header get the values for the next iteration at
+//! the end of the loop, because blocks that follow in the same iteration still use the old values.
+
+use margay_ir::analysis::Loops;
+use margay_ir::analysis::uniformity::Class;
+use margay_ir::entity::{Block, Inst, Value};
+use margay_ir::function::BlockCall;
+use margay_ops::mods::CmpOp;
+use margay_ops::ops::{Effects, Opcode};
+use margay_ops::types::{OpType, Type};
+use margay_vir::data::Data;
+use margay_vir::ops::Op;
+use smallvec::SmallVec;
+
+use crate::Refusal;
+use crate::emitter::Emitter;
+use crate::flow::{Exit, Next, Place, PlaceIndex, is_back_edge};
+use crate::variables::Key;
+
+/// The VIR blocks of the places.
+pub(crate) struct Blocks {
+    /// For each place, the block with its guard, or its code if it has no guard.
+    guards: Vec<Block>,
+    /// For each place, the block with its code.
+    bodies: Vec<Block>,
+    /// The block behind the chunk.
+    done: Block,
+}
+
+/// An edge from the block being translated.
+struct Edge<'c> {
+    call: &'c BlockCall,
+    /// The lanes that take the edge.
+    mask: Value,
+}
+
+impl Emitter<'_> {
+    fn loops(&self) -> &Loops {
+        self.kernel.uniformity.loops()
+    }
+
+    /// Emits the code for a chunk whose lanes `mask` run. The code continues at `done`.
+    pub(crate) fn chunk(&mut self, mask: Value, done: Block) -> Result<(), Refusal> {
+        let flow = self.flow;
+        let mut blocks = Blocks {
+            guards: Vec::new(),
+            bodies: Vec::new(),
+            done,
+        };
+        for &guarded in &flow.guarded {
+            let body = self.new_block();
+            blocks.bodies.push(body);
+            let guard = if guarded { self.new_block() } else { body };
+            blocks.guards.push(guard);
+        }
+        self.clear_masks();
+        self.write(Key::Mask(0), mask);
+        self.jump(blocks.bodies[0]);
+        // The first block of a loop is also reached from the end of the loop.
+        let mut open: Vec<Block> = Vec::new();
+        for (index, &place) in flow.places.iter().enumerate() {
+            if !self.variables.is_reached(blocks.guards[index])
+                && !self.variables.is_reached(blocks.bodies[index])
+            {
+                continue;
+            }
+            if flow.guarded[index] {
+                self.enter(blocks.guards[index]);
+                let lanes = self.waiting(index as PlaceIndex);
+                let any = self.value(Op::Any, self.mask_type(), Data::Nothing, &[lanes]);
+                let skip = blocks.of(flow.skip[index]);
+                self.brif(any, blocks.bodies[index], skip);
+            }
+            match place {
+                Place::Block(block) => {
+                    if self.loops().headed_by(block).is_some() {
+                        self.enter_open(blocks.bodies[index]);
+                        open.push(blocks.bodies[index]);
+                    } else {
+                        self.enter(blocks.bodies[index]);
+                    }
+                    self.take(index as PlaceIndex);
+                    self.kernel_block(block, index, &blocks)?;
+                }
+                Place::End(number) => {
+                    self.enter(blocks.bodies[index]);
+                    self.next_iteration(number, index as PlaceIndex, &blocks);
+                }
+            }
+        }
+        for block in open {
+            self.variables.seal(&mut self.out, block);
+        }
+        Ok(())
+    }
+
+    /// Sets the masks of all places to which several edges may add lanes to the empty mask.
+    fn clear_masks(&mut self) {
+        let none = self.constant(self.mask_type(), 0);
+        for index in 0..self.flow.places.len() {
+            self.write(Key::Mask(index as PlaceIndex), none);
+        }
+    }
+
+    /// Returns the mask of the lanes that wait at a place.
+    fn waiting(&mut self, place: PlaceIndex) -> Value {
+        self.read(Key::Mask(place), self.mask_type())
+    }
+
+    /// Makes the lanes that wait at a place the lanes that run.
+    fn take(&mut self, place: PlaceIndex) {
+        self.mask = self.waiting(place);
+        let none = self.constant(self.mask_type(), 0);
+        self.write(Key::Mask(place), none);
+    }
+
+    fn kernel_block(&mut self, block: Block, index: usize, blocks: &Blocks) -> Result<(), Refusal> {
+        self.block = block;
+        let source = self.source;
+        for &inst in source.insts(block) {
+            self.place = u64::from(inst.0);
+            let effects = source.effects(inst);
+            if effects.contains(Effects::TERMINATOR) {
+                let exit = self.flow.exits[index]
+                    .as_ref()
+                    .expect("the place is a block");
+                return self.leave(inst, exit, blocks);
+            }
+            if effects.is_sync_point() {
+                return Err(Refusal::Operation(source.dfg.insts[inst].opcode.name()));
+            }
+            self.operation(inst)?;
+        }
+        Ok(())
+    }
+
+    /// Emits the end of a block.
+    fn leave(&mut self, inst: Inst, exit: &Exit, blocks: &Blocks) -> Result<(), Refusal> {
+        let source = self.source;
+        let opcode = source.dfg.insts[inst].opcode;
+        let calls = source.dfg.targets(inst);
+        match opcode {
+            Opcode::Jump | Opcode::Brif | Opcode::BrTable | Opcode::Exit | Opcode::Ret => {}
+            Opcode::Trap => return self.abort(self.kernel.status.trap, inst),
+            Opcode::Unreachable => return self.abort(self.kernel.status.unreachable, inst),
+            _ => return Err(Refusal::Operation(opcode.name())),
+        }
+        match exit {
+            Exit::Diverged(next) => {
+                let masks = self.edge_masks(inst, opcode)?;
+                for (call, mask) in calls.iter().zip(masks) {
+                    self.edge(&Edge { call, mask });
+                }
+                self.jump(blocks.of(*next));
+            }
+            Exit::Uniform(nexts) if nexts.len() == 1 => {
+                if let Some(call) = calls.first() {
+                    let mask = self.mask;
+                    self.edge(&Edge { call, mask });
+                }
+                self.jump(blocks.of(nexts[0]));
+            }
+            Exit::Uniform(nexts) => {
+                let ways: Vec<Block> = nexts.iter().map(|_| self.new_block()).collect();
+                let condition = self.scalar(source.dfg.args(inst)[0]);
+                match opcode {
+                    Opcode::Brif => self.brif(condition, ways[0], ways[1]),
+                    _ => self.table(condition, &ways),
+                }
+                for ((call, next), way) in calls.iter().zip(nexts).zip(ways) {
+                    self.enter(way);
+                    let mask = self.mask;
+                    self.edge(&Edge { call, mask });
+                    self.jump(blocks.of(*next));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Emits a branch table whose index may have any integer type.
+    fn table(&mut self, index: Value, ways: &[Block]) {
+        let bits = self.out.ty(index).lane_bits();
+        if bits == 32 {
+            return self.br_table(index, ways);
+        }
+        let (from, ty) = (op_type(bits), self.out.ty(index));
+        let index = if bits == 64 {
+            // An index above all targets selects the default target, also after the conversion to 32 bits.
+            let last = self.constant(ty, ways.len() as u64);
+            let index = self.simple(Opcode::Min, OpType::U64, ty, &[index, last]);
+            self.convert(OpType::U32, from, index)
+        } else {
+            self.convert(OpType::U32, from, index)
+        };
+        self.br_table(index, ways);
+    }
+
+    /// Returns the lanes that take each edge of a branch at which lanes may diverge.
+    fn edge_masks(&mut self, inst: Inst, opcode: Opcode) -> Result<SmallVec<[Value; 2]>, Refusal> {
+        let source = self.source;
+        let condition = self.lanes(source.dfg.args(inst)[0]);
+        let mask = self.mask;
+        if opcode == Opcode::Brif {
+            let taken = self.logic(Opcode::And, &[mask, condition]);
+            let not = self.logic(Opcode::Not, &[condition]);
+            let other = self.logic(Opcode::And, &[mask, not]);
+            return Ok(SmallVec::from_slice(&[taken, other]));
+        }
+        let kind = self.out.ty(condition).kind();
+        let on = op_type(kind.bits());
+        let count = source.dfg.targets(inst).len() - 1;
+        let mut rest = mask;
+        let mut taken: SmallVec<[Value; 2]> = SmallVec::new();
+        for number in 0..count as u64 {
+            let number = self.constant(Type::scalar(kind), number);
+            let equal = self.compare((CmpOp::Eq, on), condition, number);
+            let lanes = self.logic(Opcode::And, &[mask, equal]);
+            let not = self.logic(Opcode::Not, &[equal]);
+            rest = self.logic(Opcode::And, &[rest, not]);
+            taken.push(lanes);
+        }
+        taken.insert(0, rest);
+        Ok(taken)
+    }
+
+    /// Emits an edge: passes the arguments, and adds the lanes to the mask of the target.
+    fn edge(&mut self, edge: &Edge<'_>) {
+        let (from, to) = (self.block, edge.call.block);
+        self.keep_leaving(from, to, edge.mask);
+        if self.only_exits(to) {
+            return;
+        }
+        if let Some(number) = is_back_edge(self.loops(), from, to) {
+            let meets = self.back_edges[to] > 1;
+            self.pass(edge, meets, (Key::NextScalar, Key::NextLanes));
+            let end = self.flow.end_of(number);
+            self.add_lanes(end, edge.mask, meets);
+            return;
+        }
+        let place = self.flow.place_of(self.loops(), to);
+        let meets = self.may_meet(from, to) && self.first_edges.get(&to) != Some(&Some(from));
+        // A second edge from the same block to the same target keeps the lanes of the first.
+        self.first_edges.insert(to, None);
+        self.pass(edge, meets, (Key::Scalar, Key::Lanes));
+        self.add_lanes(place, edge.mask, meets);
+    }
+
+    fn only_exits(&self, block: Block) -> bool {
+        let insts = self.source.insts(block);
+        matches!(insts, &[inst] if matches!(
+            self.source.dfg.insts[inst].opcode, Opcode::Exit | Opcode::Ret))
+    }
+
+    /// Returns whether lanes may already wait at the target of an edge.
+    fn may_meet(&self, from: Block, to: Block) -> bool {
+        let mut left = self.loops().around_only(from, to);
+        self.kernel.uniformity.joins_apart(to) || left.any(|number| self.flow.deferred[number])
+    }
+
+    /// Makes the lanes of `mask` wait at a place; if `meets` is set, besides the lanes that wait there already.
+    fn add_lanes(&mut self, place: PlaceIndex, mask: Value, meets: bool) {
+        let mut all = mask;
+        if meets {
+            let waiting = self.waiting(place);
+            all = self.logic(Opcode::Or, &[waiting, mask]);
+        }
+        self.write(Key::Mask(place), all);
+    }
+
+    /// Saves, for lanes that leave a loop, the values that the loop defines and code outside the loop uses.
+    fn keep_leaving(&mut self, from: Block, to: Block, mask: Value) {
+        let left = |&(value, number): &(Value, usize)| {
+            let leaves = self.loops().contains(number, from) && !self.loops().contains(number, to);
+            leaves.then_some(value)
+        };
+        let leaving: Vec<Value> = self.leaving.iter().filter_map(left).collect();
+        for value in leaving {
+            let kind = self.kind(value);
+            let ty = self.vector(kind);
+            let new = self.lanes(value);
+            let old = self.read(Key::Left(value), ty);
+            let kept = self.blend(mask, new, old, kind);
+            self.write(Key::Left(value), kept);
+        }
+    }
+
+    /// Sets the variables `scalar` and `vector` of the parameters of the target of an edge; if `meets` is set, only for
+    /// the lanes of the edge.
+    fn pass(
+        &mut self,
+        edge: &Edge<'_>,
+        meets: bool,
+        (scalar, vector): (fn(Value) -> Key, fn(Value) -> Key),
+    ) {
+        let params = &self.source.dfg.blocks[edge.call.block].params;
+        // All arguments are read before any parameter is set, because parameters may be arguments.
+        let mut sets: SmallVec<[(Key, Value); 8]> = SmallVec::new();
+        for (&param, &arg) in params.iter().zip(&edge.call.args) {
+            if self.kernel.uniformity.class(param) != Class::Varying {
+                sets.push((scalar(param), self.scalar(arg)));
+                continue;
+            }
+            let kind = self.kind(param);
+            let mut lanes = self.lanes(arg);
+            if meets {
+                let old = self.read(vector(param), self.vector(kind));
+                lanes = self.blend(edge.mask, lanes, old, kind);
+            }
+            sets.push((vector(param), lanes));
+        }
+        for (key, value) in sets {
+            self.write(key, value);
+        }
+    }
+
+    /// Emits the end of a loop: the lanes that wait there start the next iteration.
+    fn next_iteration(&mut self, number: usize, place: PlaceIndex, blocks: &Blocks) {
+        let header = self.loops().header(number);
+        let lanes = self.waiting(place);
+        let none = self.constant(self.mask_type(), 0);
+        self.write(Key::Mask(place), none);
+        let start = self.flow.place_of(self.loops(), header);
+        for &param in &self.source.dfg.blocks[header].params {
+            let ty = self.source.dfg.ty(param);
+            if self.kernel.uniformity.class(param) == Class::Varying {
+                let next = self.read(Key::NextLanes(param), self.vector(ty.kind()));
+                self.set_lanes(param, next);
+            } else {
+                let next = self.read(Key::NextScalar(param), ty);
+                self.set_scalar(param, next);
+            }
+        }
+        self.write(Key::Mask(start), lanes);
+        self.jump(blocks.bodies[start as usize]);
+    }
+
+    /// Emits code that ends the program with a status, for the first lane that runs.
+    fn abort(&mut self, status: u32, inst: Inst) -> Result<(), Refusal> {
+        let layout = self.kernel.layout;
+        let loc = self.source.dfg.locs[inst];
+        let lane = self.value(Op::First, self.mask_type(), Data::Nothing, &[self.mask]);
+        let thread = self.add(self.thread, lane);
+        self.set_field(layout.thread, thread);
+        for (offset, word) in [
+            (layout.ended_line, loc.ptx_line),
+            (layout.ended_loc, loc.loc),
+        ] {
+            let word = self.constant(Type::B32, word.into());
+            self.set_field(offset, word);
+        }
+        let status = self.constant(Type::B32, status.into());
+        self.ret(&[status]);
+        Ok(())
+    }
+}
+
+impl Blocks {
+    fn of(&self, next: Next) -> Block {
+        match next {
+            Next::Direct(place) => self.bodies[place as usize],
+            Next::Guard(place) => self.guards[place as usize],
+            Next::Done => self.done,
+        }
+    }
+}
+
+/// Returns the unsigned type of an index.
+fn op_type(bits: u32) -> OpType {
+    match bits {
+        8 => OpType::U8,
+        16 => OpType::U16,
+        64 => OpType::U64,
+        _ => OpType::U32,
+    }
+}
+
+/// Returns the values that lanes may carry out of a loop in different iterations, each with the loop that defines it.
+pub(crate) fn leaving_values(kernel: &crate::Kernel<'_>) -> Vec<(Value, usize)> {
+    let (function, uniformity) = (kernel.function, kernel.uniformity);
+    let mut leaving: Vec<(Value, usize)> = Vec::new();
+    let mut note = |value: Value, block: Block| {
+        if uniformity.leaves_apart(function, value, block)
+            && let Some(number) = uniformity.loop_of(value)
+        {
+            leaving.push((value, number));
+        }
+    };
+    for &block in &uniformity.loops().order {
+        for &inst in function.insts(block) {
+            function
+                .dfg
+                .args(inst)
+                .iter()
+                .for_each(|&arg| note(arg, block));
+            for call in function.dfg.targets(inst) {
+                call.args.iter().for_each(|&arg| note(arg, block));
+            }
+        }
+    }
+    leaving.sort_unstable();
+    leaving.dedup();
+    leaving
+}

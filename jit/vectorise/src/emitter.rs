@@ -1,0 +1,285 @@
+//! The state of the translation, and the emission of single instructions.
+
+use margay_ir::entity::{Block, Inst, SecondaryMap, Value};
+use margay_ir::function::{BlockCall, Function};
+use margay_ops::meaning::Desc;
+use margay_ops::mods::{CmpOp, Mods};
+use margay_ops::ops::Opcode;
+use margay_ops::types::{Kind, OpType, Type};
+use margay_vir::builder::Builder;
+use margay_vir::data::{Access, Data};
+use margay_vir::function::Function as VirFunction;
+use margay_vir::ops::Op;
+use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
+
+use crate::Kernel;
+use crate::flow::Flow;
+use crate::variables::{Key, Variables};
+
+/// Translates a kernel.
+pub(crate) struct Emitter<'a> {
+    pub(crate) kernel: &'a Kernel<'a>,
+    /// The kernel's function.
+    pub(crate) source: &'a Function,
+    pub(crate) flow: &'a Flow,
+    pub(crate) out: VirFunction,
+    pub(crate) variables: Variables,
+    /// The VIR block that receives instructions.
+    pub(crate) at: Block,
+    /// The place of the instructions being emitted.
+    pub(crate) place: u64,
+    /// The block of the kernel being translated.
+    pub(crate) block: Block,
+    /// The lanes that execute the block.
+    pub(crate) mask: Value,
+    /// The block at the start of the function, which is complete only at the end of the translation.
+    pub(crate) start: Block,
+    /// The address of the context.
+    pub(crate) ctx: Value,
+    /// The coordinates of the CTA.
+    pub(crate) ctaid: [Value; 3],
+    /// The thread of the chunk's first lane.
+    pub(crate) thread: Value,
+    /// Values of the context's fields, by offset, and of the kernel's parameters: loaded at the start.
+    pub(crate) fields: FxHashMap<(u32, Type), Value>,
+    /// Values of the kernel that are computed at the start.
+    pub(crate) fixed: FxHashMap<Value, Value>,
+    /// Vectors that are available in the VIR block `at`.
+    pub(crate) made: FxHashMap<Value, Value>,
+    /// Speculatively affine values whose lanes are computed where they are used.
+    pub(crate) lazy: FxHashSet<Value>,
+    /// The values that lanes carry out of loops in different iterations, each with the loop that defines it.
+    pub(crate) leaving: Vec<(Value, usize)>,
+    /// For each block, the block whose edge is the first to it, if this edge need not keep lanes of other edges.
+    pub(crate) first_edges: FxHashMap<Block, Option<Block>>,
+    /// The number of edges back to each loop header.
+    pub(crate) back_edges: SecondaryMap<Block, u32>,
+    /// The VIR blocks in the order of the code; blocks that rarely run follow at the end.
+    pub(crate) hot: Vec<Block>,
+    pub(crate) cold: Vec<Block>,
+}
+
+impl Emitter<'_> {
+    /// Returns a builder that appends to the current block.
+    fn builder(&mut self) -> Builder<'_> {
+        Builder::resume(&mut self.out, self.at, self.place)
+    }
+
+    /// Creates a VIR block.
+    pub(crate) fn new_block(&mut self) -> Block {
+        self.out.append_block()
+    }
+
+    /// Goes on at a VIR block, whose branches all exist.
+    pub(crate) fn enter(&mut self, block: Block) {
+        self.enter_open(block);
+        self.variables.seal(&mut self.out, block);
+    }
+
+    /// Goes on at a VIR block to which branches are added later.
+    pub(crate) fn enter_open(&mut self, block: Block) {
+        self.at = block;
+        self.made.clear();
+        self.hot.push(block);
+    }
+
+    /// Goes on at a VIR block that rarely runs.
+    pub(crate) fn enter_cold(&mut self, block: Block) {
+        self.at = block;
+        self.made.clear();
+        self.cold.push(block);
+        self.variables.seal(&mut self.out, block);
+    }
+
+    /// Reads a variable.
+    pub(crate) fn read(&mut self, key: Key, ty: Type) -> Value {
+        self.variables.get(&mut self.out, (key, ty), self.at)
+    }
+
+    /// Sets a variable.
+    pub(crate) fn write(&mut self, key: Key, value: Value) {
+        self.variables.set(key, self.at, value);
+    }
+
+    /// Returns the type of the lanes of a value.
+    pub(crate) fn vector(&self, kind: Kind) -> Type {
+        Type::vector(kind, self.kernel.width).expect("the width is a power of two up to 64")
+    }
+
+    /// Returns the type of masks.
+    pub(crate) fn mask_type(&self) -> Type {
+        self.vector(Kind::Pred)
+    }
+
+    pub(crate) fn value(&mut self, op: Op, ty: Type, data: Data, args: &[Value]) -> Value {
+        self.builder().value(op, ty, data, args)
+    }
+
+    pub(crate) fn constant(&mut self, ty: Type, bits: u64) -> Value {
+        self.builder().constant(ty, bits)
+    }
+
+    pub(crate) fn map(&mut self, desc: Desc, ty: Type, args: &[Value]) -> Value {
+        self.builder().map(desc, ty, args)
+    }
+
+    pub(crate) fn map_all(
+        &mut self,
+        (desc, lanes): (Desc, u32),
+        args: &[Value],
+        kinds: &[Kind],
+    ) -> SmallVec<[Value; 2]> {
+        self.builder().map_all(desc, lanes, args, kinds)
+    }
+
+    /// Emits an operation without modifiers whose result has the type `ty`.
+    pub(crate) fn simple(&mut self, opcode: Opcode, on: OpType, ty: Type, args: &[Value]) -> Value {
+        self.map(desc(opcode, on, OpType::None, Mods::NONE), ty, args)
+    }
+
+    /// Emits an addition of integers with `bits` bits.
+    pub(crate) fn add(&mut self, a: Value, b: Value) -> Value {
+        let ty = self.out.ty(a);
+        self.simple(Opcode::Add, unsigned(ty), ty, &[a, b])
+    }
+
+    /// Emits an addition of a constant to an integer scalar; nothing for zero.
+    pub(crate) fn add_constant(&mut self, a: Value, by: i64) -> Value {
+        if by == 0 {
+            return a;
+        }
+        let ty = self.out.ty(a);
+        let by = self.constant(ty, by as u64 & ones(ty));
+        self.add(a, by)
+    }
+
+    /// Emits a comparison of integers.
+    pub(crate) fn compare(&mut self, (cmp, on): (CmpOp, OpType), a: Value, b: Value) -> Value {
+        let lanes = self.out.ty(a).lanes().max(self.out.ty(b).lanes());
+        let ty = Type::vector(Kind::Pred, lanes).expect("operands have possible numbers of lanes");
+        let mods = Mods::NONE.with_cmp(cmp);
+        self.map(desc(Opcode::Setp, on, OpType::None, mods), ty, &[a, b])
+    }
+
+    /// Emits a conversion between integer types.
+    pub(crate) fn convert(&mut self, to: OpType, from: OpType, value: Value) -> Value {
+        let lanes = self.out.ty(value).lanes();
+        let kind = to.held().kind();
+        let ty = Type::vector(kind, lanes).expect("the operand has a possible number of lanes");
+        self.map(desc(Opcode::Cvt, to, from, Mods::NONE), ty, &[value])
+    }
+
+    /// Emits an operation on masks.
+    pub(crate) fn logic(&mut self, opcode: Opcode, args: &[Value]) -> Value {
+        let widest = args.iter().map(|&arg| self.out.ty(arg).lanes()).max();
+        let ty = Type::vector(Kind::Pred, widest.unwrap_or(1)).expect("masks have possible lanes");
+        self.simple(opcode, OpType::Pred, ty, args)
+    }
+
+    pub(crate) fn load(&mut self, op: Op, ty: Type, access: Access, args: &[Value]) -> Value {
+        self.builder().load(op, ty, access, args)
+    }
+
+    pub(crate) fn store(&mut self, op: Op, ty: Type, access: Access, args: &[Value]) {
+        self.builder().store(op, ty, access, args);
+    }
+
+    /// Emits an instruction without type and results.
+    pub(crate) fn effect(&mut self, op: Op, args: &[Value]) {
+        let head = (op, None, Data::Nothing);
+        self.builder().append(head, args, &[], &[]);
+    }
+
+    pub(crate) fn trap_if(&mut self, cause: u64, condition: Value) {
+        self.builder().trap(cause, Some(condition));
+    }
+
+    pub(crate) fn ret(&mut self, values: &[Value]) {
+        self.builder().ret(values);
+    }
+
+    /// Emits a terminator with targets.
+    fn terminate(&mut self, op: Op, args: &[Value], targets: &[BlockCall]) {
+        let inst: Inst = self
+            .builder()
+            .append((op, None, Data::Nothing), args, &[], targets);
+        for (index, call) in targets.iter().enumerate() {
+            self.variables.branch(self.at, call.block, (inst, index));
+        }
+    }
+
+    pub(crate) fn jump(&mut self, to: Block) {
+        self.terminate(Op::Jump, &[], &[BlockCall::to(to)]);
+    }
+
+    pub(crate) fn brif(&mut self, condition: Value, then: Block, other: Block) {
+        let targets = [then, other].map(BlockCall::to);
+        self.terminate(Op::Brif, &[condition], &targets);
+    }
+
+    pub(crate) fn br_table(&mut self, index: Value, targets: &[Block]) {
+        let targets: Vec<BlockCall> = targets.iter().copied().map(BlockCall::to).collect();
+        self.terminate(Op::BrTable, &[index], &targets);
+    }
+
+    /// Runs `emit` at the start of the function.
+    pub(crate) fn at_start<T>(&mut self, emit: impl FnOnce(&mut Self) -> T) -> T {
+        let (at, place) = (self.at, self.place);
+        (self.at, self.place) = (self.start, 0);
+        let result = emit(self);
+        (self.at, self.place) = (at, place);
+        result
+    }
+
+    /// Returns a field of the context that does not change during a launch.
+    pub(crate) fn field(&mut self, offset: u32, ty: Type) -> Value {
+        if let Some(&value) = self.fields.get(&(offset, ty)) {
+            return value;
+        }
+        let ctx = self.ctx;
+        let value = self.at_start(|e| {
+            let address = e.add_constant(ctx, i64::from(offset));
+            e.load(Op::Load, ty, scalar_access(ty.kind().op_type()), &[address])
+        });
+        self.fields.insert((offset, ty), value);
+        value
+    }
+
+    /// Stores a 32-bit or 64-bit scalar in a field of the context.
+    pub(crate) fn set_field(&mut self, offset: u32, value: Value) {
+        let ty = self.out.ty(value);
+        let address = self.add_constant(self.ctx, i64::from(offset));
+        let access = scalar_access(ty.kind().op_type());
+        self.store(Op::Store, ty, access, &[address, value]);
+    }
+}
+
+/// Returns the description of an operation.
+pub(crate) fn desc(opcode: Opcode, ty: OpType, src: OpType, mods: Mods) -> Desc {
+    Desc {
+        opcode,
+        ty,
+        src,
+        mods,
+    }
+}
+
+/// Returns the access of a scalar.
+pub(crate) fn scalar_access(memory: OpType) -> Access {
+    Access { memory, stride: 0 }
+}
+
+/// Returns the unsigned integer type of operations on values of an integer type.
+pub(crate) fn unsigned(ty: Type) -> OpType {
+    match ty.lane_bits() {
+        64 => OpType::U64,
+        16 => OpType::U16,
+        _ => OpType::U32,
+    }
+}
+
+/// Returns a value with ones in the bits of a lane.
+pub(crate) fn ones(ty: Type) -> u64 {
+    u64::MAX >> (64 - ty.lane_bits().clamp(1, 64))
+}

@@ -1,0 +1,231 @@
+//! The loops over the CTAs of a range, and over the chunks of a CTA.
+
+use margay_ir::entity::{Block, SecondaryMap, Value};
+use margay_ir::function::Signature;
+use margay_ops::mods::{CmpOp, StateSpace};
+use margay_ops::ops::Opcode;
+use margay_ops::types::{Kind, OpType, Type};
+use margay_vir::data::Data;
+use margay_vir::function::Function as VirFunction;
+use margay_vir::ops::Op;
+use rustc_hash::FxHashMap;
+
+use crate::control::leaving_values;
+use crate::emitter::{Emitter, scalar_access};
+use crate::flow::{Flow, is_back_edge};
+use crate::speculation::lazy_values;
+use crate::variables::{Counter, Key, Variables};
+use crate::{Kernel, Refusal};
+
+/// Emits the program of a kernel.
+pub(crate) fn emit(kernel: &Kernel<'_>) -> Result<VirFunction, Refusal> {
+    let flow = Flow::new(kernel.function, kernel.uniformity)?;
+    let mut out = VirFunction {
+        name: kernel.function.name.clone(),
+        signature: Signature {
+            params: vec![Type::B64; 3],
+            returns: vec![Type::B32],
+        },
+        ..VirFunction::default()
+    };
+    let start = out.append_block();
+    let params: [Value; 3] = std::array::from_fn(|_| out.append_param(start, Type::B64));
+    let [ctx, first, count] = params;
+    let mut emitter = Emitter {
+        kernel,
+        source: kernel.function,
+        flow: &flow,
+        out,
+        variables: Variables::default(),
+        at: start,
+        place: 0,
+        block: kernel.function.entry(),
+        mask: ctx,
+        start,
+        ctx,
+        ctaid: [ctx; 3],
+        thread: ctx,
+        fields: FxHashMap::default(),
+        fixed: FxHashMap::default(),
+        made: FxHashMap::default(),
+        lazy: lazy_values(kernel),
+        leaving: leaving_values(kernel),
+        first_edges: FxHashMap::default(),
+        back_edges: back_edges(kernel),
+        hot: vec![start],
+        cold: Vec::new(),
+    };
+    emitter.variables.seal(&mut emitter.out, start);
+    emitter.first_edges = emitter.find_first_edges();
+    emitter.parameters();
+    emitter.ctas(first, count)?;
+    let Emitter {
+        mut out, hot, cold, ..
+    } = emitter;
+    out.order = hot;
+    out.order.extend(cold);
+    Ok(out)
+}
+
+impl Emitter<'_> {
+    /// Loads the kernel's parameters at the start.
+    fn parameters(&mut self) {
+        let function = self.source;
+        for &block in &self.kernel.uniformity.loops().order {
+            for &inst in function.insts(block) {
+                let data = &function.dfg.insts[inst];
+                let &[result] = function.dfg.results(inst) else {
+                    continue;
+                };
+                let offset = match data.opcode {
+                    Opcode::ParamAddr => {
+                        let base = self.field(self.kernel.layout.params, Type::B64);
+                        let address =
+                            self.at_start(|e| e.add_constant(base, data.payload() as i64));
+                        self.fixed.insert(result, address);
+                        continue;
+                    }
+                    Opcode::Ld if data.mods.space() == StateSpace::Param => {
+                        self.fixed.get(&function.dfg.args(inst)[0])
+                    }
+                    _ => None,
+                };
+                let ty = function.dfg.ty(result);
+                let (Some(&address), Some(memory)) = (offset, self.memory_type(data.ty, ty.kind()))
+                else {
+                    continue;
+                };
+                let value =
+                    self.at_start(|e| e.load(Op::Load, ty, scalar_access(memory), &[address]));
+                self.fixed.insert(result, value);
+            }
+        }
+    }
+
+    /// Emits the loop over CTAs.
+    fn ctas(&mut self, first: Value, count: Value) -> Result<(), Refusal> {
+        let [head, body, done] = std::array::from_fn(|_| self.new_block());
+        let layout = self.kernel.layout;
+        let end = self.at_start(|e| e.add(first, count));
+        for (axis, counter) in Counter::CTAID.into_iter().enumerate() {
+            let index = self.at_start(|e| {
+                let address = e.add_constant(e.ctx, i64::from(layout.ctaid) + 4 * axis as i64);
+                e.load(Op::Load, Type::B32, scalar_access(OpType::B32), &[address])
+            });
+            self.write(Key::Counter(counter), index);
+        }
+        self.write(Key::Counter(Counter::Cta), first);
+
+        self.enter_open(head);
+        let cta = self.read(Key::Counter(Counter::Cta), Type::B64);
+        let more = self.compare((CmpOp::Lo, OpType::U64), cta, end);
+        self.brif(more, body, done);
+
+        self.enter(body);
+        self.ctaid = Counter::CTAID.map(|counter| self.read(Key::Counter(counter), Type::B32));
+        for (axis, index) in self.ctaid.into_iter().enumerate() {
+            self.set_field(layout.ctaid + 4 * axis as u32, index);
+        }
+        self.set_field(layout.cta, cta);
+        self.chunks()?;
+        self.next_cta(cta);
+        self.jump(head);
+
+        self.enter(done);
+        let ok = self.constant(Type::B32, self.kernel.status.ok.into());
+        self.ret(&[ok]);
+
+        // All instructions at the start have been emitted.
+        self.at = self.start;
+        self.jump(head);
+        self.variables.seal(&mut self.out, head);
+        Ok(())
+    }
+
+    /// Emits the loop over the chunks of a CTA, which has at least one thread.
+    fn chunks(&mut self) -> Result<(), Refusal> {
+        let [body, next, done] = std::array::from_fn(|_| self.new_block());
+        let threads = self.field(self.kernel.layout.threads, Type::B32);
+        let zero = self.constant(Type::B32, 0);
+        self.write(Key::Counter(Counter::Thread), zero);
+        self.jump(body);
+
+        self.enter_open(body);
+        self.thread = self.read(Key::Counter(Counter::Thread), Type::B32);
+        let thread = self.thread;
+        self.set_field(self.kernel.layout.thread, thread);
+        let mask = if self.kernel.whole_chunks {
+            self.constant(self.mask_type(), 1)
+        } else {
+            let ty = self.vector(Kind::B32);
+            let lanes = self.value(Op::Affine, ty, Data::Number(1), &[thread]);
+            self.compare((CmpOp::Lo, OpType::U32), lanes, threads)
+        };
+        self.chunk(mask, next)?;
+
+        self.enter(next);
+        self.place = 0;
+        let following = self.add_constant(thread, i64::from(self.kernel.width));
+        self.write(Key::Counter(Counter::Thread), following);
+        let more = self.compare((CmpOp::Lo, OpType::U32), following, threads);
+        self.brif(more, body, done);
+        self.variables.seal(&mut self.out, body);
+        self.enter(done);
+        Ok(())
+    }
+
+    /// Advances the coordinates of the CTA: x changes first, then y, then z.
+    fn next_cta(&mut self, cta: Value) {
+        let following = self.add_constant(cta, 1);
+        self.write(Key::Counter(Counter::Cta), following);
+        let zero = self.constant(Type::B32, 0);
+        let mut carry = self.constant(Type::PRED, 1);
+        for (axis, counter) in Counter::CTAID.into_iter().enumerate() {
+            let index = self.ctaid[axis];
+            let mut moved = self.add_constant(index, 1);
+            let moves = carry;
+            // The coordinate z wraps only behind the last CTA.
+            if axis < 2 {
+                let size = self.field(self.kernel.layout.nctaid + 4 * axis as u32, Type::B32);
+                let wraps = self.compare((CmpOp::Hs, OpType::U32), moved, size);
+                moved = self.simple(Opcode::Selp, OpType::B32, Type::B32, &[zero, moved, wraps]);
+                carry = self.logic(Opcode::And, &[carry, wraps]);
+            }
+            let next = self.simple(Opcode::Selp, OpType::B32, Type::B32, &[moved, index, moves]);
+            self.write(Key::Counter(counter), next);
+        }
+    }
+
+    /// Finds, for each block at which several edges may meet, the block whose edge is the first that the code executes.
+    /// This edge need not keep lanes of other edges. There is no such block if lanes may arrive in several iterations
+    /// of a loop.
+    fn find_first_edges(&self) -> FxHashMap<Block, Option<Block>> {
+        let loops = self.kernel.uniformity.loops();
+        let mut first: FxHashMap<Block, Option<Block>> = FxHashMap::default();
+        for &from in &loops.order {
+            for call in self.source.successors(from) {
+                if loops.position(call.block) <= loops.position(from) {
+                    continue;
+                }
+                let mut left = loops.around_only(from, call.block);
+                let several = left.any(|number| self.flow.deferred[number]);
+                first
+                    .entry(call.block)
+                    .or_insert((!several).then_some(from));
+            }
+        }
+        first
+    }
+}
+
+/// Returns the number of edges back to each loop header.
+pub(crate) fn back_edges(kernel: &Kernel<'_>) -> SecondaryMap<Block, u32> {
+    let loops = kernel.uniformity.loops();
+    let mut count: SecondaryMap<Block, u32> = SecondaryMap::default();
+    for &from in &loops.order {
+        for call in kernel.function.successors(from) {
+            count[call.block] += u32::from(is_back_edge(loops, from, call.block).is_some());
+        }
+    }
+    count
+}

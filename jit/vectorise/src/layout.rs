@@ -1,0 +1,34 @@
+//! Where the generated code finds the data of a launch.
+
+/// The offsets in bytes of the fields of the context that generated code accesses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(
+    missing_docs,
+    reason = "each field is the offset of the context's field of the same name"
+)]
+pub struct ContextLayout {
+    pub params: u32,
+    pub shared_base: u32,
+    pub ctaid: u32,
+    pub ntid: u32,
+    pub threads: u32,
+    pub nctaid: u32,
+    pub cta: u32,
+    pub thread: u32,
+    pub ended_line: u32,
+    pub ended_loc: u32,
+    pub sm_warps: u32,
+    pub symbols: u32,
+    pub tid: u32,
+    pub reach_base: u32,
+    pub reach_bytes: u32,
+}
+
+/// The status values that generated code returns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "each field is the status of the same name")]
+pub struct StatusValues {
+    pub ok: u32,
+    pub trap: u32,
+    pub unreachable: u32,
+}

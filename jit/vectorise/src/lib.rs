@@ -1,0 +1,107 @@
+//! The vectoriser: turns the IR of a kernel into one VIR program that runs whole CTAs, many threads at once.
+//!
+//! The program runs a range of CTAs. Within a CTA it goes through the threads in *chunks* of `width` adjacent threads.
+//! The parts of the translation are:
+//!
+//! - [`flow`] plans the control flow of a chunk before any code is emitted.
+//! - `launch` emits the loops over CTAs and chunks.
+//! - `control` emits the blocks of the kernel in the planned order, with the masks of the lanes that execute them.
+//! - `values` holds the values of the kernel. A value that [`Uniformity`] classifies as uniform or affine is a scalar: the
+//!   value in the chunk's first lane. Other values are vectors.
+//! - `memory` emits loads and stores, `registers` special registers and addresses.
+//!
+//! # Speculatively affine values
+//!
+//! The lanes of a [`SpeculativeAffine`] value are a scalar plus a stride if a check holds, which is almost always so (it
+//! fails if a 32-bit index wraps between two lanes). The code computes the scalar and the check. An access at such an
+//! address has two versions, and only the version for a failed check computes the lanes.
+//!
+//! # Limits
+//!
+//! [`vectorise`] refuses what it does not translate, with a [`Refusal`]: kernels with sync points, atomics, calls, local
+//! memory, strong accesses, textures, observed kernels, and accesses that need a test of their address at run time. Such
+//! kernels run in the other forms of native code.
+#![forbid(unsafe_code)]
+
+mod control;
+mod emitter;
+pub mod flow;
+mod launch;
+mod layout;
+mod memory;
+mod registers;
+mod speculation;
+mod values;
+mod variables;
+
+use std::fmt;
+
+use margay_ir::analysis::{SpeculativeAffine, Uniformity};
+use margay_ir::entity::{Inst, Value};
+use margay_ir::function::Function;
+use margay_vir::function::Function as VirFunction;
+
+pub use layout::{ContextLayout, StatusValues};
+
+/// Facts about a kernel that the vectoriser needs besides the analyses.
+pub trait Facts {
+    /// Returns whether an access needs no test of its address, because it is in memory that the kernel may access, or
+    /// because it faults otherwise.
+    fn is_inside(&self, inst: Inst) -> bool;
+
+    /// Returns a value that differs from the address of an access by a multiple of `bytes`; `None` if the address is a
+    /// multiple of `bytes`.
+    fn alignment_root(&self, inst: Inst, bytes: u32) -> Option<Value>;
+}
+
+/// A kernel to vectorise.
+#[derive(Clone, Copy)]
+pub struct Kernel<'a> {
+    /// The prepared function.
+    pub function: &'a Function,
+    /// The classes of its values for chunks of `width` lanes.
+    pub uniformity: &'a Uniformity,
+    /// Its speculatively affine values.
+    pub speculative: &'a SpeculativeAffine,
+    /// Further facts.
+    pub facts: &'a dyn Facts,
+    /// The number of lanes of a chunk: a power of two up to 64.
+    pub width: u32,
+    /// Whether the number of threads of a CTA is a multiple of `width`.
+    pub whole_chunks: bool,
+    /// Where the program finds the data of the launch.
+    pub layout: ContextLayout,
+    /// The values that the program returns.
+    pub status: StatusValues,
+}
+
+/// Why a kernel is not vectorised.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// The kernel contains an operation that is not translated, or not in this form.
+    Operation(&'static str),
+    /// A loop is entered at several blocks.
+    Irreducible,
+    /// An access needs a test of its address at run time.
+    TestedAccess,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::Operation(name) => write!(f, "`{name}` is not vectorised"),
+            Refusal::Irreducible => f.write_str("a loop is entered at several blocks"),
+            Refusal::TestedAccess => f.write_str("an access needs a test of its address"),
+        }
+    }
+}
+
+/// Vectorises a kernel. The program has the parameters of a CTA form: the address of the context, which contains the
+/// coordinates of the first CTA; the linear index of this CTA; and the number of CTAs. It returns a status.
+///
+/// # Errors
+///
+/// Returns why the kernel is not vectorised.
+pub fn vectorise(kernel: &Kernel<'_>) -> Result<VirFunction, Refusal> {
+    launch::emit(kernel)
+}

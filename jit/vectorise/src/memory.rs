@@ -1,0 +1,420 @@
+//! Loads and stores.
+//!
+//! Lanes at a constant distance are one `load` or `store`, other lanes a `gather` or `scatter`, under the mask of the
+//! lanes that execute the block. An access at a speculatively affine address has both versions.
+
+use margay_ir::analysis::uniformity::Class;
+use margay_ir::entity::{Inst, Value};
+use margay_ir::function::InstData;
+use margay_ops::mods::{CmpOp, Half, MemOrder, Mods, StateSpace};
+use margay_ops::ops::Opcode;
+use margay_ops::types::{Kind, OpType, Type};
+use margay_vir::data::{Access, Data};
+use margay_vir::ops::Op;
+use smallvec::SmallVec;
+
+use crate::Refusal;
+use crate::emitter::{Emitter, scalar_access};
+use crate::variables::Key;
+
+/// The number of `trap.if` at accesses that are not aligned.
+pub(crate) const MISALIGNED: u64 = 1;
+
+/// Where the lanes of an access are, as host addresses.
+#[derive(Clone, Copy)]
+enum Places {
+    /// At `address + stride * lane`.
+    Strided { address: Value, stride: i64 },
+    /// At `base + scale * offset`, with an offset for each lane.
+    Each {
+        base: Value,
+        offsets: Value,
+        scale: i64,
+    },
+}
+
+/// An element of an access: its position, its type in memory, and the IR value that holds it.
+struct Element {
+    offset: i64,
+    memory: OpType,
+    value: Value,
+}
+
+impl Emitter<'_> {
+    /// Returns the type in memory of an element that values of kind `kind` hold; `None` if they cannot.
+    pub(crate) fn memory_type(&self, ty: OpType, kind: Kind) -> Option<OpType> {
+        let held = ty.held();
+        if kind == Kind::Pred || ty.bits() < 8 {
+            return None;
+        }
+        if held.kind() == kind {
+            return Some(ty);
+        }
+        if ty.bits() == kind.bits() {
+            return Some(kind.op_type());
+        }
+        let is_integer = held.kind() != Kind::F32 && held.kind() != Kind::F64;
+        (is_integer && kind != Kind::F32 && kind != Kind::F64 && ty.bits() < kind.bits())
+            .then_some(ty)
+    }
+
+    /// Returns the elements of a load or store.
+    fn elements(&self, data: &InstData, values: &[Value]) -> Result<Vec<Element>, Refusal> {
+        let name = data.opcode.name();
+        let bytes = i64::from(data.ty.bits() / 8);
+        let element = |(offset, &value): (i64, &Value)| {
+            let memory = self.memory_type(data.ty, self.kind(value));
+            let memory = memory.ok_or(Refusal::Operation(name))?;
+            Ok(Element {
+                offset: offset * bytes,
+                memory,
+                value,
+            })
+        };
+        (0..).zip(values).map(element).collect()
+    }
+
+    /// Refuses accesses of kinds that are not vectorised, and tests the alignment of the others.
+    fn prepare_access(&mut self, inst: Inst, data: &InstData) -> Result<(), Refusal> {
+        let space = data.mods.space();
+        let is_weak = matches!(data.mods.order(), MemOrder::None | MemOrder::Weak)
+            || matches!(space, StateSpace::Shared | StateSpace::Param);
+        if !is_weak || data.mods.order() == MemOrder::Volatile {
+            return Err(Refusal::Operation("a strong access"));
+        }
+        if !self.kernel.facts.is_inside(inst) {
+            return Err(Refusal::TestedAccess);
+        }
+        let bytes = match space {
+            StateSpace::Param | StateSpace::ParamFunc => 1,
+            _ => (data.ty.bits() / 8 * data.mods.vec().max(1)).next_power_of_two(),
+        };
+        self.demand_aligned(inst, bytes);
+        Ok(())
+    }
+
+    /// Emits a trap if the address of an access is not a multiple of `bytes`.
+    fn demand_aligned(&mut self, inst: Inst, bytes: u32) {
+        if !(2..=32).contains(&bytes) {
+            return;
+        }
+        let Some(root) = self.kernel.facts.alignment_root(inst, bytes) else {
+            return;
+        };
+        let stride = match self.class(root) {
+            Class::Affine(stride) => Some(stride),
+            Class::Varying if self.lazy.contains(&root) => self.kernel.speculative.stride(root),
+            Class::Varying => None,
+            _ => Some(0),
+        };
+        // If the stride is a multiple of the size, all lanes have the low bits of the first lane.
+        let is_equal = stride.is_some_and(|stride| stride % i64::from(bytes) == 0);
+        let address = match is_equal {
+            true => self.scalar(root),
+            false => self.lanes(root),
+        };
+        let ty = self.out.ty(address);
+        let on = match ty.lane_bits() {
+            64 => OpType::B64,
+            _ => OpType::B32,
+        };
+        let scalar = Type::scalar(ty.kind());
+        let low = self.constant(scalar, u64::from(bytes) - 1);
+        let low = self.simple(Opcode::And, on, ty, &[address, low]);
+        let zero = self.constant(scalar, 0);
+        let wrong = self.compare((CmpOp::Ne, on), low, zero);
+        let wrong = match is_equal {
+            true => wrong,
+            false => {
+                let wrong = self.logic(Opcode::And, &[self.mask, wrong]);
+                self.value(Op::Any, self.mask_type(), Data::Nothing, &[wrong])
+            }
+        };
+        self.trap_if(MISALIGNED, wrong);
+    }
+
+    /// Returns the host address of a scalar address.
+    fn host_address(&mut self, address: Value, space: StateSpace) -> Result<Value, Refusal> {
+        Ok(match self.window(space)? {
+            Some(base) => {
+                let offset = self.low_word(address);
+                let offset = self.convert(OpType::U64, OpType::U32, offset);
+                self.sum(base, offset)
+            }
+            None => self.widened(address),
+        })
+    }
+
+    /// Returns the places of lanes whose addresses have a constant distance.
+    fn strided(
+        &mut self,
+        address: Value,
+        stride: i64,
+        space: StateSpace,
+    ) -> Result<Places, Refusal> {
+        let first = self.scalar(address);
+        let Some(base) = self.window(space)? else {
+            let address = self.widened(first);
+            return Ok(Places::Strided { address, stride });
+        };
+        // The offset of the chunk's first lane may have wrapped if the lane does not run, so the first lane that runs
+        // determines the position of the others.
+        let lane = self.value(Op::First, self.mask_type(), Data::Nothing, &[self.mask]);
+        let narrow = self.low_word(first);
+        let step = self.constant(Type::B32, stride as u64 & u64::from(u32::MAX));
+        let low = Mods::NONE.with_half(Half::Lo);
+        let desc = crate::emitter::desc(Opcode::Mul, OpType::U32, OpType::None, low);
+        let apart = self.map(desc, Type::B32, &[lane, step]);
+        let offset = self.add(narrow, apart);
+        let offset = self.convert(OpType::U64, OpType::U32, offset);
+        let there = self.sum(base, offset);
+        let lane = self.convert(OpType::U64, OpType::U32, lane);
+        let step = self.constant(Type::B64, stride as u64);
+        let desc = crate::emitter::desc(Opcode::Mul, OpType::U64, OpType::None, low);
+        let apart = self.map(desc, Type::B64, &[lane, step]);
+        let address = self.simple(Opcode::Sub, OpType::U64, Type::B64, &[there, apart]);
+        Ok(Places::Strided { address, stride })
+    }
+
+    /// Returns the places of lanes with any addresses.
+    fn each(&mut self, address: Value, space: StateSpace) -> Result<Places, Refusal> {
+        if let Some(base) = self.window(space)? {
+            let lanes = self.lanes(address);
+            let offsets = self.low_word(lanes);
+            let offsets = self.convert(OpType::U64, OpType::U32, offsets);
+            return Ok(Places::Each {
+                base,
+                offsets,
+                scale: 1,
+            });
+        }
+        if let Some(places) = self.indexed(address) {
+            return Ok(places);
+        }
+        let base = self.constant(Type::B64, 0);
+        let lanes = self.lanes(address);
+        let offsets = self.widened(lanes);
+        Ok(Places::Each {
+            base,
+            offsets,
+            scale: 1,
+        })
+    }
+
+    /// Returns the places of lanes whose address is a uniform base plus a 32-bit index, extended with its sign, times a
+    /// constant.
+    fn indexed(&mut self, address: Value) -> Option<Places> {
+        let dfg = &self.source.dfg;
+        let operation = |value: Value, opcode: Opcode| {
+            let inst = dfg.def_inst(value)?;
+            (dfg.insts[inst].opcode == opcode).then(|| (dfg.insts[inst], dfg.args(inst)))
+        };
+        if !self.is_available(address) {
+            return None;
+        }
+        let (_, &[a, b]) = operation(address, Opcode::Add)? else {
+            return None;
+        };
+        let is_uniform = |value: Value| self.class(value).is_uniform();
+        let (base, offset) = match (is_uniform(a), is_uniform(b)) {
+            (true, false) => (a, b),
+            (false, true) => (b, a),
+            _ => return None,
+        };
+        let (index, scale) = if let Some((data, &[index, by])) = operation(offset, Opcode::Mul) {
+            let is_wide = data.mods.half() == Half::Wide && data.ty == OpType::S32;
+            (index, is_wide.then(|| dfg.constant(by))?? as i32)
+        } else {
+            let (widened, scale) = match operation(offset, Opcode::Shl) {
+                Some((_, &[value, by])) => (value, 1 << dfg.constant(by).filter(|&by| by < 8)?),
+                _ => (offset, 1),
+            };
+            let (data, args) = operation(widened, Opcode::Cvt)?;
+            let is_extension = data.ty == OpType::S64 && data.src == OpType::S32;
+            (is_extension.then_some(args[0])?, scale)
+        };
+        if self.kind(index) != Kind::B32 || !self.is_available(index) {
+            return None;
+        }
+        let base = self.scalar(base);
+        let offsets = self.lanes(index);
+        Some(Places::Each {
+            base,
+            offsets,
+            scale: i64::from(scale),
+        })
+    }
+
+    /// Returns whether the lanes of an operand of an earlier operation still have the values of that operation.
+    fn is_available(&self, value: Value) -> bool {
+        let uniformity = self.kernel.uniformity;
+        !uniformity.leaves_apart(self.source, value, self.block)
+    }
+
+    /// Emits a fence.
+    pub(crate) fn fence(&mut self) {
+        self.effect(Op::Fence, &[]);
+    }
+
+    /// Emits a load.
+    pub(crate) fn load_inst(&mut self, inst: Inst, data: &InstData) -> Result<(), Refusal> {
+        let source = self.source;
+        let results = source.dfg.results(inst);
+        if results.iter().all(|result| self.fixed.contains_key(result)) {
+            return Ok(());
+        }
+        self.prepare_access(inst, data)?;
+        let (address, space) = (source.dfg.args(inst)[0], data.mods.space());
+        let elements = self.elements(data, results)?;
+        let is_uniform = |result: &Value| self.kernel.uniformity.class(*result).is_uniform();
+        if results.iter().all(is_uniform) {
+            let first = self.scalar(address);
+            let address = self.host_address(first, space)?;
+            for element in elements {
+                let at = self.add_constant(address, element.offset);
+                let ty = source.dfg.ty(element.value);
+                let bits = self.load(Op::Load, ty, scalar_access(element.memory), &[at]);
+                self.set_scalar(element.value, bits);
+            }
+            return Ok(());
+        }
+        let lanes = self.with_places(address, space, |e, places| {
+            let load = |element: &Element| e.load_lanes(places, element);
+            elements.iter().map(load).collect()
+        })?;
+        for (&result, lanes) in results.iter().zip(lanes) {
+            self.set_lanes(result, lanes);
+        }
+        Ok(())
+    }
+
+    /// Emits a store.
+    pub(crate) fn store_inst(&mut self, inst: Inst, data: &InstData) -> Result<(), Refusal> {
+        let source = self.source;
+        self.prepare_access(inst, data)?;
+        let args = source.dfg.args(inst);
+        let (address, space) = (args[0], data.mods.space());
+        let elements = self.elements(data, &args[1..])?;
+        let is_uniform = args.iter().all(|&arg| self.class(arg).is_uniform());
+        if is_uniform {
+            let first = self.scalar(address);
+            let address = self.host_address(first, space)?;
+            for element in elements {
+                let at = self.add_constant(address, element.offset);
+                let (ty, bits) = (source.dfg.ty(element.value), self.scalar(element.value));
+                self.store(Op::Store, ty, scalar_access(element.memory), &[at, bits]);
+            }
+            return Ok(());
+        }
+        // The values are computed before the code divides into the two versions of the access.
+        let values: Vec<Value> = elements.iter().map(|e| self.lanes(e.value)).collect();
+        self.with_places(address, space, |e, places| {
+            for (element, &lanes) in elements.iter().zip(&values) {
+                e.store_lanes(places, element, lanes);
+            }
+            SmallVec::new()
+        })?;
+        Ok(())
+    }
+
+    /// Emits an access with the code of `access`, which returns the loaded vectors: once, or in two versions if the
+    /// address is speculatively affine.
+    fn with_places(
+        &mut self,
+        address: Value,
+        space: StateSpace,
+        mut access: impl FnMut(&mut Self, Places) -> SmallVec<[Value; 4]>,
+    ) -> Result<SmallVec<[Value; 4]>, Refusal> {
+        let stride = match self.class(address) {
+            Class::Affine(stride) => stride,
+            Class::Varying if self.lazy.contains(&address) => {
+                return self.with_either(address, space, access);
+            }
+            Class::Varying => {
+                let places = self.each(address, space)?;
+                return Ok(access(self, places));
+            }
+            _ => 0,
+        };
+        let places = self.strided(address, stride, space)?;
+        Ok(access(self, places))
+    }
+
+    fn with_either(
+        &mut self,
+        address: Value,
+        space: StateSpace,
+        mut access: impl FnMut(&mut Self, Places) -> SmallVec<[Value; 4]>,
+    ) -> Result<SmallVec<[Value; 4]>, Refusal> {
+        let stride = self.kernel.speculative.stride(address).unwrap_or(0);
+        let holds = self.holds(address);
+        let [run, each, join] = std::array::from_fn(|_| self.new_block());
+        self.brif(holds, run, each);
+        let made = self.made.clone();
+        self.enter(run);
+        self.made.clone_from(&made);
+        let places = self.strided(address, stride, space)?;
+        let loaded = access(self, places);
+        self.pass_loaded(&loaded);
+        self.jump(join);
+        self.enter_cold(each);
+        self.made.clone_from(&made);
+        let places = self.each(address, space)?;
+        let others = access(self, places);
+        self.pass_loaded(&others);
+        self.jump(join);
+        self.enter(join);
+        self.made = made;
+        let types: SmallVec<[Type; 4]> = loaded.iter().map(|&lanes| self.out.ty(lanes)).collect();
+        let read = |(index, &ty): (u8, &Type)| self.read(Key::Loaded(index), ty);
+        Ok((0..).zip(&types).map(read).collect())
+    }
+
+    fn pass_loaded(&mut self, loaded: &[Value]) {
+        for (index, &lanes) in (0..).zip(loaded) {
+            self.write(Key::Loaded(index), lanes);
+        }
+    }
+
+    /// Emits the load of an element.
+    fn load_lanes(&mut self, places: Places, element: &Element) -> Value {
+        let (memory, mask) = (element.memory, self.mask);
+        let ty = self.vector(self.kind(element.value));
+        match places {
+            Places::Strided { address, stride } => {
+                let at = self.add_constant(address, element.offset);
+                self.load(Op::Load, ty, Access { memory, stride }, &[at, mask])
+            }
+            Places::Each {
+                base,
+                offsets,
+                scale: stride,
+            } => {
+                let base = self.add_constant(base, element.offset);
+                let access = Access { memory, stride };
+                self.load(Op::Gather, ty, access, &[base, offsets, mask])
+            }
+        }
+    }
+
+    /// Emits the store of an element.
+    fn store_lanes(&mut self, places: Places, element: &Element, lanes: Value) {
+        let (memory, mask) = (element.memory, self.mask);
+        let ty = self.out.ty(lanes);
+        match places {
+            Places::Strided { address, stride } => {
+                let at = self.add_constant(address, element.offset);
+                self.store(Op::Store, ty, Access { memory, stride }, &[at, lanes, mask]);
+            }
+            Places::Each {
+                base,
+                offsets,
+                scale: stride,
+            } => {
+                let base = self.add_constant(base, element.offset);
+                let access = Access { memory, stride };
+                self.store(Op::Scatter, ty, access, &[base, offsets, lanes, mask]);
+            }
+        }
+    }
+}

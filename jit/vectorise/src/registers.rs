@@ -1,0 +1,233 @@
+//! Special registers and addresses of variables.
+
+use margay_ir::analysis::uniformity::Class;
+use margay_ir::entity::{Inst, Value};
+use margay_ir::function::{InstData, split_symbol_payload};
+use margay_ops::mods::{Mode, Mods, StateSpace};
+use margay_ops::ops::Opcode;
+use margay_ops::sreg::SpecialReg;
+use margay_ops::types::{Kind, OpType, Type};
+use margay_vir::data::{Access, Data};
+use margay_vir::ops::Op;
+
+use crate::Refusal;
+use crate::emitter::{Emitter, desc, scalar_access};
+
+/// Number of bytes of an element of the table of thread coordinates.
+const TID_BYTES: i64 = 16;
+
+impl Emitter<'_> {
+    /// Emits the read of a special register.
+    pub(crate) fn special_register(
+        &mut self,
+        inst: Inst,
+        register: SpecialReg,
+    ) -> Result<(), Refusal> {
+        use SpecialReg as R;
+        let result = self.source.dfg.results(inst)[0];
+        let layout = &self.kernel.layout;
+        let field = |first: SpecialReg, offset: u32| offset + 4 * axis(register, first) as u32;
+        let bits = match register {
+            R::TidX | R::TidY | R::TidZ => return self.tid(result, axis(register, R::TidX)),
+            R::NtidX | R::NtidY | R::NtidZ => {
+                let offset = field(R::NtidX, layout.ntid);
+                self.field(offset, Type::B32)
+            }
+            R::NctaidX | R::NctaidY | R::NctaidZ => {
+                let offset = field(R::NctaidX, layout.nctaid);
+                self.field(offset, Type::B32)
+            }
+            R::CtaidX | R::CtaidY | R::CtaidZ => self.ctaid[axis(register, R::CtaidX)],
+            R::Nwarpid => self.field(layout.sm_warps, Type::B32),
+            R::Warpid if self.kernel.width <= 32 => {
+                let five = self.constant(Type::B32, 5);
+                self.simple(Opcode::Shr, OpType::U32, Type::B32, &[self.thread, five])
+            }
+            R::Laneid if self.kernel.width <= 32 => {
+                let lanes = self.constant(Type::B32, 31);
+                self.simple(Opcode::And, OpType::B32, Type::B32, &[self.thread, lanes])
+            }
+            R::LanemaskEq | R::LanemaskLt | R::LanemaskLe | R::LanemaskGe | R::LanemaskGt
+                if self.kernel.width <= 32 =>
+            {
+                let lanes = self.lane_mask(register);
+                self.set_lanes(result, lanes);
+                return Ok(());
+            }
+            _ => return Err(Refusal::Operation(register.name())),
+        };
+        let kind = self.kind(result);
+        let bits = match kind {
+            Kind::B64 => self.convert(OpType::U64, OpType::U32, bits),
+            Kind::B16 => self.convert(OpType::U16, OpType::U32, bits),
+            Kind::B32 => bits,
+            _ => return Err(Refusal::Operation(register.name())),
+        };
+        // The class of the lane number is affine, and so is the vector.
+        self.set_scalar(result, bits);
+        if self.class(result) == Class::Varying {
+            return Err(Refusal::Operation(register.name()));
+        }
+        Ok(())
+    }
+
+    /// Emits the read of the thread's coordinate in a dimension.
+    fn tid(&mut self, result: Value, axis: usize) -> Result<(), Refusal> {
+        let kind = self.kind(result);
+        if kind != Kind::B32 {
+            return Err(Refusal::Operation("%tid of another type than .u32"));
+        }
+        let table = self.field(self.kernel.layout.tid, Type::B64);
+        let four = self.constant(Type::B32, 4);
+        let offset = self.simple(Opcode::Shl, OpType::B32, Type::B32, &[self.thread, four]);
+        let offset = self.convert(OpType::U64, OpType::U32, offset);
+        let here = self.add(table, offset);
+        let address = self.add_constant(here, 4 * axis as i64);
+        if self.class(result) == Class::Varying {
+            let access = Access {
+                memory: OpType::B32,
+                stride: TID_BYTES,
+            };
+            let ty = self.vector(Kind::B32);
+            let lanes = self.load(Op::Load, ty, access, &[address, self.mask]);
+            self.set_lanes(result, lanes);
+        } else {
+            let bits = self.load(Op::Load, Type::B32, scalar_access(OpType::B32), &[address]);
+            self.set_scalar(result, bits);
+        }
+        Ok(())
+    }
+
+    /// Emits the lanes of one of the `%lanemask` registers.
+    fn lane_mask(&mut self, register: SpecialReg) -> Value {
+        let ty = self.vector(Kind::B32);
+        let low = self.constant(Type::B32, 31);
+        let first = self.simple(Opcode::And, OpType::B32, Type::B32, &[self.thread, low]);
+        let lane = self.value(Op::Affine, ty, Data::Number(1), &[first]);
+        let one = self.constant(Type::B32, 1);
+        let bit = self.simple(Opcode::Shl, OpType::B32, ty, &[one, lane]);
+        let below = self.simple(Opcode::Sub, OpType::U32, ty, &[bit, one]);
+        match register {
+            SpecialReg::LanemaskEq => bit,
+            SpecialReg::LanemaskLt => below,
+            SpecialReg::LanemaskLe => self.simple(Opcode::Or, OpType::B32, ty, &[below, bit]),
+            SpecialReg::LanemaskGe => self.simple(Opcode::Not, OpType::B32, ty, &[below]),
+            _ => {
+                let upto = self.simple(Opcode::Or, OpType::B32, ty, &[below, bit]);
+                self.simple(Opcode::Not, OpType::B32, ty, &[upto])
+            }
+        }
+    }
+
+    /// Emits the address of a module variable or of the parameters.
+    pub(crate) fn address_of(&mut self, inst: Inst, data: &InstData) -> Result<(), Refusal> {
+        let result = self.source.dfg.results(inst)[0];
+        let bits = if data.opcode == Opcode::ParamAddr {
+            let base = self.field(self.kernel.layout.params, Type::B64);
+            self.add_constant(base, data.payload() as i64)
+        } else {
+            let (symbol, addend) = split_symbol_payload(data.payload());
+            let table = self.field(self.kernel.layout.symbols, Type::B64);
+            let address = self.add_constant(table, 8 * i64::from(symbol.0));
+            let base = self.load(Op::Load, Type::B64, scalar_access(OpType::B64), &[address]);
+            self.add_constant(base, i64::from(addend))
+        };
+        let bits = match self.kind(result) {
+            Kind::B32 => self.convert(OpType::U32, OpType::U64, bits),
+            _ => bits,
+        };
+        self.set_scalar(result, bits);
+        Ok(())
+    }
+
+    /// Returns the base address of the window of a state space; `None` if addresses in the state space are host
+    /// addresses.
+    pub(crate) fn window(&mut self, space: StateSpace) -> Result<Option<Value>, Refusal> {
+        match space {
+            StateSpace::Shared | StateSpace::SharedCluster => {
+                Ok(Some(self.field(self.kernel.layout.shared_base, Type::B64)))
+            }
+            StateSpace::Local => Err(Refusal::Operation("local memory")),
+            _ => Ok(None),
+        }
+    }
+
+    /// Emits a conversion between a generic address and an address in a state space.
+    pub(crate) fn cvta(&mut self, inst: Inst, data: &InstData) -> Result<(), Refusal> {
+        let source = self.source;
+        let (result, arg) = (source.dfg.results(inst)[0], source.dfg.args(inst)[0]);
+        let window = self.window(data.mods.space())?;
+        let is_varying = self.kernel.uniformity.class(result) == Class::Varying;
+        let address = match is_varying {
+            true => self.operand(arg),
+            false => self.scalar(arg),
+        };
+        let to = data.mods.mode() == Mode::To;
+        let bits = match window {
+            Some(base) if to => {
+                let wide = self.widened(address);
+                self.difference(wide, base)
+            }
+            Some(base) => {
+                let offset = self.low_word(address);
+                let offset = self.convert(OpType::U64, OpType::U32, offset);
+                self.sum(base, offset)
+            }
+            None => self.widened(address),
+        };
+        let bits = match self.kind(result) {
+            Kind::B32 => self.low_word(bits),
+            _ => bits,
+        };
+        if is_varying {
+            let bits = match self.out.ty(bits).lanes() {
+                1 if self.kernel.width > 1 => {
+                    let ty = self.vector(self.kind(result));
+                    self.value(Op::Splat, ty, Data::Nothing, &[bits])
+                }
+                _ => bits,
+            };
+            self.set_lanes(result, bits);
+        } else {
+            self.set_scalar(result, bits);
+        }
+        Ok(())
+    }
+
+    /// Returns an address with 64 bits.
+    pub(crate) fn widened(&mut self, address: Value) -> Value {
+        match self.out.ty(address).lane_bits() {
+            64 => address,
+            _ => self.convert(OpType::U64, OpType::U32, address),
+        }
+    }
+
+    /// Returns the low 32 bits of an address.
+    pub(crate) fn low_word(&mut self, address: Value) -> Value {
+        match self.out.ty(address).lane_bits() {
+            32 => address,
+            _ => self.convert(OpType::U32, OpType::U64, address),
+        }
+    }
+
+    /// Emits a sum of 64-bit values, of which either may be a scalar.
+    pub(crate) fn sum(&mut self, a: Value, b: Value) -> Value {
+        self.on_addresses(Opcode::Add, a, b)
+    }
+
+    fn difference(&mut self, a: Value, b: Value) -> Value {
+        self.on_addresses(Opcode::Sub, a, b)
+    }
+
+    fn on_addresses(&mut self, opcode: Opcode, a: Value, b: Value) -> Value {
+        let lanes = self.out.ty(a).lanes().max(self.out.ty(b).lanes());
+        let ty = Type::vector(Kind::B64, lanes).expect("operands have possible numbers of lanes");
+        let desc = desc(opcode, OpType::U64, OpType::None, Mods::NONE);
+        self.map(desc, ty, &[a, b])
+    }
+}
+
+/// Returns the dimension of a register, given the register of dimension x.
+fn axis(register: SpecialReg, first: SpecialReg) -> usize {
+    register as usize - first as usize
+}

@@ -1,0 +1,177 @@
+//! Speculatively affine values: their scalars, their checks, and their lanes if a check fails.
+
+use margay_ir::analysis::speculative::Check;
+use margay_ir::analysis::uniformity::Class;
+use margay_ir::entity::{Inst, SecondaryMap, Value};
+use margay_ir::function::Function;
+use margay_ops::mods::CmpOp;
+use margay_ops::ops::Opcode;
+use margay_ops::types::{OpType, Type};
+use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
+
+use crate::Kernel;
+use crate::emitter::Emitter;
+use crate::variables::Key;
+
+/// Finds the speculatively affine values whose lanes are needed only for addresses and for other such values. Their
+/// lanes can be computed from operands that are not block parameters, where they are used.
+pub(crate) fn lazy_values(kernel: &Kernel<'_>) -> FxHashSet<Value> {
+    let function = kernel.function;
+    let insts = || {
+        let order = kernel.uniformity.loops().order.iter();
+        order.flat_map(|&block| function.insts(block).iter().map(move |&inst| (block, inst)))
+    };
+    let mut lazy: FxHashSet<Value> = FxHashSet::default();
+    for (block, inst) in insts() {
+        let &[result] = function.dfg.results(inst) else {
+            continue;
+        };
+        let is_known = |arg: &Value| {
+            let class = kernel.uniformity.class_in(function, *arg, block);
+            class != Class::Varying || lazy.contains(arg) && !leaves(kernel, *arg, block)
+        };
+        if kernel.speculative.stride(result).is_some()
+            && function.effects(inst).is_pure()
+            && function.dfg.insts[inst].opcode != Opcode::Cvta
+            && function.dfg.args(inst).iter().all(is_known)
+        {
+            lazy.insert(result);
+        }
+    }
+    // A value with another use is computed where it is defined.
+    let mut eager: SecondaryMap<Value, bool> = SecondaryMap::default();
+    loop {
+        let before = lazy.len();
+        for (block, inst) in insts() {
+            let results = function.dfg.results(inst);
+            let feeds_lazy = matches!(results, [result] if lazy.contains(result));
+            for (index, &arg) in function.dfg.args(inst).iter().enumerate() {
+                let is_address = index == 0
+                    && matches!(function.dfg.insts[inst].opcode, Opcode::Ld | Opcode::St);
+                if !(feeds_lazy || is_address) || leaves(kernel, arg, block) {
+                    eager[arg] = true;
+                }
+            }
+            for &arg in passed(function, inst) {
+                eager[arg] = true;
+            }
+        }
+        lazy.retain(|&value| !eager[value]);
+        if lazy.len() == before {
+            return lazy;
+        }
+    }
+}
+
+fn leaves(kernel: &Kernel<'_>, value: Value, block: margay_ir::entity::Block) -> bool {
+    kernel
+        .uniformity
+        .leaves_apart(kernel.function, value, block)
+}
+
+fn passed(function: &Function, inst: Inst) -> impl Iterator<Item = &Value> {
+    let calls = function.dfg.targets(inst).iter();
+    calls.flat_map(|call| &call.args)
+}
+
+impl Emitter<'_> {
+    /// Emits the scalar and the check of a speculatively affine value. Returns false if the value is not computed in this
+    /// way.
+    pub(crate) fn speculate(&mut self, inst: Inst, result: Value) -> bool {
+        if !self.lazy.contains(&result) {
+            return false;
+        }
+        let data = self.source.dfg.insts[inst];
+        let scalar = self.of_first(inst, &data)[0];
+        self.set_scalar(result, scalar);
+        let own = self.kernel.speculative.check(inst);
+        let own = own.map(|check| self.checked(check));
+        let args = self.source.dfg.args(inst).iter();
+        let args: SmallVec<[Value; 4]> = args
+            .copied()
+            .filter(|arg| self.class(*arg) == Class::Varying)
+            .collect();
+        let mut all: SmallVec<[Value; 4]> = own.into_iter().collect();
+        for arg in args {
+            all.push(self.holds(arg));
+        }
+        let all = all
+            .into_iter()
+            .reduce(|a, b| self.logic(Opcode::And, &[a, b]));
+        let holds = match all {
+            Some(all) => all,
+            None => self.constant(Type::PRED, 1),
+        };
+        self.write(Key::Holds(result), holds);
+        true
+    }
+
+    /// Returns whether the checks of a lazily computed value hold.
+    pub(crate) fn holds(&mut self, value: Value) -> Value {
+        self.read(Key::Holds(value), Type::PRED)
+    }
+
+    /// Computes the lanes of a speculatively affine value from its operands.
+    pub(crate) fn recomputed(&mut self, value: Value) -> Value {
+        let inst = self
+            .source
+            .dfg
+            .def_inst(value)
+            .expect("a lazy value is a result");
+        let data = self.source.dfg.insts[inst];
+        let args = self.source.dfg.args(inst).iter();
+        let args: SmallVec<[Value; 4]> = args.map(|&arg| self.operand(arg)).collect();
+        self.mapped(inst, &data, self.kernel.width, &args)[0]
+    }
+
+    /// Emits a check.
+    fn checked(&mut self, check: Check) -> Value {
+        match check {
+            Check::NoWrap {
+                value,
+                stride,
+                signed,
+            } => {
+                let first = self.scalar(value);
+                self.does_not_wrap(first, stride, signed).0
+            }
+            Check::Chosen {
+                value,
+                stride,
+                signed,
+                bound,
+                is_min,
+            } => {
+                let first = self.scalar(value);
+                let (holds, last) = self.does_not_wrap(first, stride, signed);
+                let bound = self.scalar(bound);
+                let cmp = match (is_min, signed) {
+                    (true, true) => CmpOp::Le,
+                    (true, false) => CmpOp::Ls,
+                    (false, true) => CmpOp::Ge,
+                    (false, false) => CmpOp::Hs,
+                };
+                let on = if signed { OpType::S32 } else { OpType::U32 };
+                let ends = [first, last].map(|end| self.compare((cmp, on), end, bound));
+                let both = self.logic(Opcode::And, &ends);
+                self.logic(Opcode::And, &[holds, both])
+            }
+        }
+    }
+
+    /// Emits the test whether a 32-bit value does not wrap between the first and the last lane. Returns the result, and
+    /// the value in the last lane.
+    fn does_not_wrap(&mut self, first: Value, stride: i64, signed: bool) -> (Value, Value) {
+        let (narrow, wide) = match signed {
+            true => (OpType::S32, OpType::S64),
+            false => (OpType::U32, OpType::U64),
+        };
+        let apart = stride.wrapping_mul(i64::from(self.kernel.width) - 1);
+        let last = self.add_constant(first, apart);
+        let ends = [first, last].map(|end| self.convert(wide, narrow, end));
+        let expected = self.add_constant(ends[0], apart);
+        let holds = self.compare((CmpOp::Eq, OpType::U64), expected, ends[1]);
+        (holds, last)
+    }
+}

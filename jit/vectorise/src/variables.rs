@@ -1,0 +1,176 @@
+//! SSA construction: variables that code sets and reads at several positions (Braun and others, "Simple and Efficient
+//! Construction of Static Single Assignment Form", CC 2013).
+//!
+//! A block is *sealed* when all branches to it exist. Reading a variable in a block that is not sealed adds a parameter to
+//! the block, whose arguments are filled in when the block is sealed. On a path on which a variable has not been set, its
+//! value is zero.
+
+use margay_ir::entity::{Block, Inst, SecondaryMap, Value};
+use margay_ir::function::ValueDef;
+use margay_ops::types::Type;
+use margay_vir::data::Data;
+use margay_vir::function::Function;
+use margay_vir::ops::Op;
+use rustc_hash::FxHashMap;
+
+/// A counter of the loops around the code of a chunk.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Counter {
+    /// The linear index of the CTA.
+    Cta,
+    /// The coordinate of the CTA in a dimension.
+    Ctaid(u8),
+    /// The thread of the chunk's first lane.
+    Thread,
+}
+
+impl Counter {
+    /// The coordinates of the CTA.
+    pub(crate) const CTAID: [Counter; 3] =
+        [Counter::Ctaid(0), Counter::Ctaid(1), Counter::Ctaid(2)];
+}
+
+/// Identifies a variable.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Key {
+    /// A counter.
+    Counter(Counter),
+    /// The value of a kernel's value that all lanes have, or the value in the chunk's first lane.
+    Scalar(Value),
+    /// The lanes of a value.
+    Lanes(Value),
+    /// Whether the check of a speculatively affine value holds.
+    Holds(Value),
+    /// The lanes of a value at the time when each lane left the loop that defines the value.
+    Left(Value),
+    /// The lanes that wait at a place, by the place's index.
+    Mask(u32),
+    /// The first lane's value, and the lanes, of a loop parameter in the next iteration.
+    NextScalar(Value),
+    /// See [`Key::NextScalar`].
+    NextLanes(Value),
+    /// The lanes that one of the two versions of an access has loaded, by element.
+    Loaded(u8),
+}
+
+/// The definitions of variables in the blocks of a function.
+#[derive(Debug, Default)]
+pub(crate) struct Variables {
+    defs: FxHashMap<(Key, Block), Value>,
+    /// The branches to each block: the instruction and the index of the target.
+    preds: SecondaryMap<Block, Vec<(Block, Inst, usize)>>,
+    sealed: SecondaryMap<Block, bool>,
+    incomplete: SecondaryMap<Block, Vec<(Key, Value)>>,
+    zeros: FxHashMap<Type, Value>,
+}
+
+impl Variables {
+    /// Sets a variable at the end of a block.
+    pub(crate) fn set(&mut self, key: Key, block: Block, value: Value) {
+        self.defs.insert((key, block), value);
+    }
+
+    /// Records a branch from `from` to `to`, which is target `index` of the instruction `inst`.
+    pub(crate) fn branch(&mut self, from: Block, to: Block, (inst, index): (Inst, usize)) {
+        debug_assert!(!self.sealed[to], "{to} is sealed");
+        self.preds[to].push((from, inst, index));
+    }
+
+    /// Returns whether any branch to a block has been recorded.
+    pub(crate) fn is_reached(&self, block: Block) -> bool {
+        !self.preds[block].is_empty()
+    }
+
+    /// Reads a variable of type `ty` at the end of a block.
+    pub(crate) fn get(
+        &mut self,
+        function: &mut Function,
+        (key, ty): (Key, Type),
+        block: Block,
+    ) -> Value {
+        let mut work = Vec::new();
+        let value = self.find(function, (key, ty), block, &mut work);
+        self.fill(function, work);
+        value
+    }
+
+    /// Seals a block.
+    pub(crate) fn seal(&mut self, function: &mut Function, block: Block) {
+        if std::mem::replace(&mut self.sealed[block], true) {
+            return;
+        }
+        let work = std::mem::take(&mut self.incomplete[block]);
+        let work = work.into_iter().map(|(key, param)| (block, key, param));
+        self.fill(function, work.collect());
+    }
+
+    /// Passes the arguments of parameters that variables have added.
+    fn fill(&mut self, function: &mut Function, mut work: Vec<(Block, Key, Value)>) {
+        while let Some((block, key, param)) = work.pop() {
+            let ty = function.ty(param);
+            let ValueDef::Param(_, number) = function.values[param].def else {
+                continue;
+            };
+            for (from, inst, index) in self.preds[block].clone() {
+                let arg = self.find(function, (key, ty), from, &mut work);
+                let calls = function.targets.get_mut(&inst);
+                let args = &mut calls.expect("the branch has targets")[index].args;
+                // Parameters get their arguments in another order than that of their creation.
+                let count = args.len().max(usize::from(number) + 1);
+                args.resize(count, param);
+                args[usize::from(number)] = arg;
+            }
+        }
+    }
+
+    /// Finds the value of a variable at the end of a block. Appends to `work` the parameters whose arguments are missing.
+    fn find(
+        &mut self,
+        function: &mut Function,
+        (key, ty): (Key, Type),
+        block: Block,
+        work: &mut Vec<(Block, Key, Value)>,
+    ) -> Value {
+        let mut path = Vec::new();
+        let mut at = block;
+        let value = loop {
+            if let Some(&value) = self.defs.get(&(key, at)) {
+                break value;
+            }
+            path.push(at);
+            match (self.sealed[at], self.preds[at].as_slice()) {
+                (false, _) => {
+                    let param = function.append_param(at, ty);
+                    self.incomplete[at].push((key, param));
+                    break param;
+                }
+                (true, []) => break self.zero(function, ty),
+                (true, &[(from, ..)]) => at = from,
+                (true, _) => {
+                    let param = function.append_param(at, ty);
+                    work.push((at, key, param));
+                    break param;
+                }
+            }
+        };
+        for block in path {
+            self.defs.insert((key, block), value);
+        }
+        value
+    }
+
+    /// Returns zero, at the start of the function.
+    fn zero(&mut self, function: &mut Function, ty: Type) -> Value {
+        if let Some(&zero) = self.zeros.get(&ty) {
+            return zero;
+        }
+        let entry = function.entry();
+        let head = (Op::Const, Some(ty), Data::Number(0));
+        let inst = function.append(entry, head, &[], &[ty]);
+        // The constant must precede the terminator and all uses.
+        function.body[entry].rotate_right(1);
+        let zero = function.results(inst)[0];
+        self.zeros.insert(ty, zero);
+        zero
+    }
+}

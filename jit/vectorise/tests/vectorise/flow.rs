@@ -1,0 +1,1 @@
+//! The planned control flow of kernels in the text form of the IR.

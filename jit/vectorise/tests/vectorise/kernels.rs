@@ -1,0 +1,1 @@
+//! Kernels in the text form of the IR.

@@ -1,0 +1,266 @@
+//! Runs launches: as a VIR program, or one thread after the other.
+
+use margay_ir::analysis::uniformity::Assumptions;
+use margay_ir::analysis::{Cfg, SpeculativeAffine, Uniformity};
+use margay_ir::entity::{Inst, Value};
+use margay_ir::function::Function;
+use margay_ops::meaning::{Bits, mask};
+use margay_vectorise::{ContextLayout, Facts, Kernel, Refusal, StatusValues, vectorise};
+use margay_vir::interpreter::{Environment, Fault, run};
+use margay_vir::meaning::Lanes;
+use margay_vir::verify;
+
+use crate::thread::{self, End, Thread};
+
+const CONTEXT: u64 = 0x1000;
+const PARAMS: u64 = 0x2000;
+const TIDS: u64 = 0x4000;
+/// The address of the memory of the kernels.
+pub(crate) const DATA: u64 = 0x10000;
+/// The address of the window of shared memory.
+const SHARED: u64 = 0x8000_0000;
+const SHARED_BYTES: usize = 4096;
+
+/// The layout of the context in the tests.
+pub(crate) const LAYOUT: ContextLayout = ContextLayout {
+    params: 0,
+    shared_base: 8,
+    ctaid: 16,
+    ntid: 28,
+    threads: 40,
+    nctaid: 44,
+    cta: 56,
+    thread: 64,
+    ended_line: 68,
+    ended_loc: 72,
+    sm_warps: 76,
+    symbols: 80,
+    tid: 88,
+    reach_base: 96,
+    reach_bytes: 104,
+};
+
+const TRAP: u32 = 2;
+
+/// A launch: its shape, its arguments and the memory of the kernel.
+#[derive(Clone, Debug)]
+pub(crate) struct Launch {
+    pub(crate) grid: [u32; 3],
+    pub(crate) block: [u32; 3],
+    pub(crate) arguments: Vec<u64>,
+    pub(crate) data: Vec<u8>,
+}
+
+impl Launch {
+    /// Returns the address of the arguments.
+    pub(crate) fn params(&self) -> u64 {
+        PARAMS
+    }
+
+    /// Returns the address of shared memory.
+    pub(crate) fn shared(&self) -> u64 {
+        SHARED
+    }
+
+    fn threads(&self) -> u32 {
+        self.block.iter().product()
+    }
+
+    fn memory(&self) -> Memory {
+        let mut memory = Memory {
+            parts: vec![
+                (CONTEXT, vec![0; 256]),
+                (
+                    PARAMS,
+                    self.arguments
+                        .iter()
+                        .flat_map(|a| a.to_le_bytes())
+                        .collect(),
+                ),
+                (TIDS, Vec::new()),
+                (DATA, self.data.clone()),
+                (SHARED, vec![0; SHARED_BYTES]),
+            ],
+        };
+        for linear in 0..self.threads() {
+            let words = coordinates(linear, self.block).into_iter().chain([0]);
+            memory.parts[2].1.extend(words.flat_map(u32::to_le_bytes));
+        }
+        let mut set = |offset: u32, bytes: u32, value: u64| {
+            memory.write(CONTEXT + u64::from(offset), bytes, value.into());
+        };
+        set(LAYOUT.params, 8, PARAMS);
+        set(LAYOUT.shared_base, 8, SHARED);
+        set(LAYOUT.tid, 8, TIDS);
+        set(LAYOUT.threads, 4, self.threads().into());
+        for axis in 0..3 {
+            set(LAYOUT.ntid + 4 * axis, 4, self.block[axis as usize].into());
+            set(LAYOUT.nctaid + 4 * axis, 4, self.grid[axis as usize].into());
+        }
+        memory
+    }
+
+    fn ctas(&self) -> u64 {
+        self.grid.iter().map(|&n| u64::from(n)).product()
+    }
+}
+
+/// Returns the coordinates of the element `linear` of a block or grid, x first.
+fn coordinates(linear: u32, [x, y, _]: [u32; 3]) -> [u32; 3] {
+    [linear % x, linear / x % y, linear / x / y]
+}
+
+/// Memory: ranges of accessible bytes.
+pub(crate) struct Memory {
+    parts: Vec<(u64, Vec<u8>)>,
+}
+
+impl Memory {
+    fn part(&mut self, address: u64, bytes: u32) -> Option<&mut [u8]> {
+        self.parts.iter_mut().find_map(|(base, part)| {
+            let start = usize::try_from(address.checked_sub(*base)?).ok()?;
+            part.get_mut(start..)?.get_mut(..bytes as usize)
+        })
+    }
+
+    /// Reads `bytes` bytes.
+    pub(crate) fn read(&mut self, address: u64, bytes: u32) -> Option<Bits> {
+        let part = self.part(address, bytes)?.iter().rev();
+        Some(part.fold(0, |bits, &byte| bits << 8 | Bits::from(byte)))
+    }
+
+    /// Writes `bytes` bytes.
+    pub(crate) fn write(&mut self, address: u64, bytes: u32, value: Bits) -> Option<()> {
+        let part = self.part(address, bytes)?;
+        part.copy_from_slice(&value.to_le_bytes()[..bytes as usize]);
+        Some(())
+    }
+}
+
+impl Environment for Memory {
+    fn load(&mut self, address: u64, bytes: u32) -> Option<Bits> {
+        self.read(address, bytes)
+    }
+
+    fn store(&mut self, address: u64, bytes: u32, value: Bits) -> Option<()> {
+        self.write(address, bytes, value)
+    }
+
+    fn slot(&mut self, _: usize) -> u64 {
+        0
+    }
+
+    fn call(&mut self, _: usize, _: &[Bits], _: &mut [Bits]) -> Option<()> {
+        None
+    }
+}
+
+/// Facts that are always right: every access is inside, and no alignment is known.
+pub(crate) struct Nothing<'a>(pub(crate) &'a Function);
+
+impl Facts for Nothing<'_> {
+    fn is_inside(&self, _: Inst) -> bool {
+        true
+    }
+
+    fn alignment_root(&self, inst: Inst, _: u32) -> Option<Value> {
+        Some(self.0.dfg.args(inst)[0])
+    }
+}
+
+/// The end of a launch and the memory afterwards.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) struct Outcome {
+    pub(crate) end: End,
+    pub(crate) data: Vec<u8>,
+    pub(crate) shared: Vec<u8>,
+}
+
+fn outcome(end: End, mut memory: Memory) -> Outcome {
+    let shared = memory.parts.pop().expect("shared memory").1;
+    let data = memory.parts.pop().expect("data").1;
+    Outcome { end, data, shared }
+}
+
+/// Vectorises a kernel for chunks of `width` lanes and checks the program with the verifier.
+pub(crate) fn program(
+    function: &Function,
+    block: [u32; 3],
+    width: u32,
+) -> Result<margay_vir::function::Function, Refusal> {
+    let assumptions = Assumptions::of_slices(block, width);
+    let uniformity = Uniformity::new(function, assumptions);
+    let cfg = Cfg::new(function);
+    let speculative = SpeculativeAffine::new(function, &uniformity, &cfg);
+    let threads: u32 = block.iter().product();
+    let made = vectorise(&Kernel {
+        function,
+        uniformity: &uniformity,
+        speculative: &speculative,
+        facts: &Nothing(function),
+        width,
+        whole_chunks: threads.is_multiple_of(width),
+        layout: LAYOUT,
+        status: StatusValues {
+            ok: 0,
+            trap: TRAP,
+            unreachable: 3,
+        },
+    })?;
+    let problems = verify::function(&made);
+    assert!(problems.is_empty(), "{problems:?}\n{}", made);
+    Ok(made)
+}
+
+/// Runs a launch as a VIR program.
+pub(crate) fn vectorised(function: &Function, launch: &Launch, width: u32) -> Outcome {
+    let made = program(function, launch.block, width);
+    let made = made.unwrap_or_else(|refusal| panic!("{refusal}"));
+    let mut memory = launch.memory();
+    let args: Vec<Lanes> = [CONTEXT, 0, launch.ctas()]
+        .map(|value| Lanes::from_slice(&[value.into()]))
+        .into();
+    let end = match run(&made, &args, &mut memory, 50_000_000) {
+        Ok(returned) if returned[0][0] == 0 => End::Exit,
+        Ok(returned) => {
+            assert_eq!(returned[0][0], u128::from(TRAP));
+            End::Trap
+        }
+        Err(Fault { cause, .. }) => {
+            assert!(
+                !matches!(cause, margay_vir::interpreter::Cause::Steps),
+                "no end"
+            );
+            End::Fault
+        }
+    };
+    outcome(end, memory)
+}
+
+/// Runs a launch one thread after the other, up to the first thread that does not exit.
+pub(crate) fn single(function: &Function, launch: &Launch) -> Outcome {
+    let mut memory = launch.memory();
+    for cta in 0..launch.ctas() {
+        for linear in 0..launch.threads() {
+            let thread = Thread {
+                ctaid: coordinates(cta as u32, launch.grid),
+                tid: coordinates(linear, launch.block),
+                linear,
+            };
+            let end = thread::run(function, launch, thread, &mut memory);
+            if end != End::Exit {
+                return outcome(end, memory);
+            }
+        }
+    }
+    outcome(End::Exit, memory)
+}
+
+/// Returns the 32-bit words of memory.
+pub(crate) fn words(bytes: &[u8]) -> Vec<u32> {
+    let words = bytes.chunks_exact(4);
+    words
+        .map(|word| Bits::from(u32::from_le_bytes(word.try_into().expect("four bytes"))) & mask(32))
+        .map(|bits| bits as u32)
+        .collect()
+}

@@ -1,0 +1,7 @@
+//! Tests of the vectoriser: VIR programs, which the VIR interpreter runs, against single threads of the kernel.
+
+mod flow;
+mod kernels;
+mod launch;
+mod random;
+mod thread;

@@ -1,0 +1,414 @@
+//! Random structured kernels with loops, `break`, `continue`, early exits, branch tables and memory.
+//!
+//! Each thread reads the common part of memory and writes only words of its own, so that the order of threads does not
+//! matter.
+
+use margay_ir::builder::{FunctionBuilder, Variable};
+use margay_ir::entity::{Block, Value};
+use margay_ir::function::{BlockCall, Function, KernelData};
+use margay_ir::pass::simplify;
+use margay_ops::meaning::Desc;
+use margay_ops::mods::{CmpOp, Half, Mods, Rounding, StateSpace};
+use margay_ops::ops::Opcode;
+use margay_ops::sreg::SpecialReg;
+use margay_ops::types::{OpType, Type};
+
+use crate::launch::{DATA, Launch, single, vectorised, words};
+use crate::thread::End;
+
+/// Words that all threads may read.
+const COMMON: u32 = 64;
+/// Words that a thread owns.
+const OWN: u32 = 8;
+const INTEGERS: usize = 6;
+const FLOATS: usize = 2;
+
+/// A xorshift generator of pseudorandom numbers.
+struct Random(u32);
+
+impl Random {
+    fn below(&mut self, bound: u32) -> u32 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 17;
+        self.0 ^= self.0 << 5;
+        (self.0 >> 3) % bound.max(1)
+    }
+}
+
+struct Generator {
+    b: FunctionBuilder,
+    random: Random,
+    integers: Vec<Variable>,
+    floats: Vec<Variable>,
+    /// For each loop around the current code, the header and the block behind the loop.
+    loops: Vec<(Block, Block)>,
+    /// The global index of the thread, and the addresses of the memory and of the words of the thread.
+    thread: Value,
+    memory: Value,
+    own: Value,
+    budget: u32,
+}
+
+fn desc(opcode: Opcode, ty: OpType, mods: Mods) -> Desc {
+    Desc {
+        opcode,
+        ty,
+        src: OpType::None,
+        mods,
+    }
+}
+
+const LOW: Mods = Mods::NONE.with_half(Half::Lo);
+const WIDE: Mods = Mods::NONE.with_half(Half::Wide);
+
+impl Generator {
+    fn integer(&mut self) -> Variable {
+        self.integers[self.random.below(INTEGERS as u32) as usize]
+    }
+
+    fn float(&mut self) -> Variable {
+        self.floats[self.random.below(FLOATS as u32) as usize]
+    }
+
+    fn read(&mut self) -> Value {
+        let variable = self.integer();
+        self.b.read(variable)
+    }
+
+    fn small(&mut self, bound: u32) -> Value {
+        let number = self.random.below(bound);
+        self.b.constant(Type::B32, number.into())
+    }
+
+    fn assign(&mut self) {
+        let (to, a, b) = (self.integer(), self.read(), self.read());
+        let small = self.small(5);
+        let value = match self.random.below(12) {
+            0 | 1 => self.b.simple(Opcode::Add, OpType::U32, &[a, b]),
+            2 => self.b.simple(Opcode::Sub, OpType::U32, &[a, b]),
+            3 => self.b.simple(Opcode::Shl, OpType::B32, &[a, small]),
+            4 => self
+                .b
+                .op(desc(Opcode::Mul, OpType::S32, LOW), &[a, b], Type::B32),
+            5 => self.b.simple(Opcode::Xor, OpType::B32, &[a, b]),
+            6 => {
+                let mad = desc(Opcode::Mad, OpType::U32, LOW);
+                self.b.op(mad, &[a, small, b], Type::B32)
+            }
+            7 => {
+                let condition = self.condition();
+                let selp = desc(Opcode::Selp, OpType::B32, Mods::NONE);
+                self.b.op(selp, &[a, b, condition], Type::B32)
+            }
+            8 => self.load(OpType::B32),
+            9 => self.b.simple(Opcode::Min, OpType::S32, &[a, b]),
+            10 => {
+                let from = self.float();
+                let value = self.b.read(from);
+                let bits = Desc {
+                    src: OpType::F32,
+                    ..desc(Opcode::Bitcast, OpType::B32, Mods::NONE)
+                };
+                self.b.op(bits, &[value], Type::B32)
+            }
+            _ => a,
+        };
+        self.b.write(to, value);
+    }
+
+    fn assign_float(&mut self) {
+        let (to, a, b) = (self.float(), self.float(), self.float());
+        let (a, b) = (self.b.read(a), self.b.read(b));
+        let rn = Mods::NONE.with_rounding(Rounding::Rn);
+        let value = match self.random.below(4) {
+            0 => self
+                .b
+                .op(desc(Opcode::Add, OpType::F32, rn), &[a, b], Type::F32),
+            1 => self
+                .b
+                .op(desc(Opcode::Fma, OpType::F32, rn), &[a, b, a], Type::F32),
+            2 => {
+                let from = self.read();
+                let cvt = Desc {
+                    src: OpType::S32,
+                    ..desc(Opcode::Cvt, OpType::F32, rn)
+                };
+                self.b.op(cvt, &[from], Type::F32)
+            }
+            _ => self.load(OpType::F32),
+        };
+        self.b.write(to, value);
+    }
+
+    /// Loads a common word: at an index that may be uniform, affine or any other.
+    fn load(&mut self, ty: OpType) -> Value {
+        let index = match self.random.below(3) {
+            0 => self.thread,
+            _ => self.read(),
+        };
+        let last = self.b.constant(Type::B32, u64::from(COMMON / 2 - 1));
+        let index = match self.random.below(3) {
+            // `min` keeps an affine index speculatively affine.
+            0 => self.b.simple(Opcode::Min, OpType::U32, &[index, last]),
+            _ => self.b.simple(Opcode::And, OpType::B32, &[index, last]),
+        };
+        let four = self.b.constant(Type::B32, 4);
+        let on = [OpType::S32, OpType::U32][self.random.below(2) as usize];
+        let offset = self
+            .b
+            .op(desc(Opcode::Mul, on, WIDE), &[index, four], Type::B64);
+        let address = self
+            .b
+            .simple(Opcode::Add, OpType::S64, &[self.memory, offset]);
+        let global = Mods::NONE.with_space(StateSpace::Global);
+        self.b
+            .op(desc(Opcode::Ld, ty, global), &[address], ty.held())
+    }
+
+    /// Stores a word of the thread: at the same position in all threads, or at a position that depends on the thread.
+    fn store(&mut self) {
+        let position = match self.random.below(2) {
+            0 => self.small(OWN),
+            _ => {
+                let last = self.b.constant(Type::B32, u64::from(OWN - 1));
+                let position = self.read();
+                self.b.simple(Opcode::And, OpType::B32, &[position, last])
+            }
+        };
+        let four = self.b.constant(Type::B32, 4);
+        let offset = self.b.op(
+            desc(Opcode::Mul, OpType::U32, WIDE),
+            &[position, four],
+            Type::B64,
+        );
+        let address = self.b.simple(Opcode::Add, OpType::S64, &[self.own, offset]);
+        let global = Mods::NONE.with_space(StateSpace::Global);
+        let (ty, value) = match self.random.below(3) {
+            0 => {
+                let variable = self.float();
+                (OpType::F32, self.b.read(variable))
+            }
+            _ => (OpType::B32, self.read()),
+        };
+        self.b
+            .inst(desc(Opcode::St, ty, global), &[address, value], &[]);
+    }
+
+    fn condition(&mut self) -> Value {
+        let (a, b) = (self.read(), self.read());
+        let cmp = [CmpOp::Lt, CmpOp::Eq, CmpOp::Ge][self.random.below(3) as usize];
+        let setp = desc(Opcode::Setp, OpType::S32, Mods::NONE.with_cmp(cmp));
+        self.b.op(setp, &[a, b], Type::PRED)
+    }
+
+    fn statements(&mut self, depth: u32) {
+        for _ in 0..=self.random.below(4) {
+            if self.budget == 0 {
+                return;
+            }
+            self.budget -= 1;
+            match self.random.below(12) {
+                0 | 1 if depth > 0 => self.branch(depth),
+                2 | 3 if depth > 0 => self.repeat(depth),
+                4 if depth > 0 => self.switch(depth),
+                5 if !self.loops.is_empty() => self.leave(),
+                6 => self.maybe_exit(),
+                7 | 8 => self.store(),
+                9 => self.assign_float(),
+                _ => self.assign(),
+            }
+        }
+    }
+
+    fn branch(&mut self, depth: u32) {
+        let condition = self.condition();
+        let [then, other, join] = std::array::from_fn(|_| self.b.create_block());
+        self.b.brif(condition, then, other);
+        for arm in [then, other] {
+            self.b.switch_to(arm);
+            self.statements(depth - 1);
+            self.b.jump(join);
+        }
+        self.b.switch_to(join);
+    }
+
+    fn switch(&mut self, depth: u32) {
+        let index = self.read();
+        let three = self.b.constant(Type::B32, 3);
+        let index = self.b.simple(Opcode::And, OpType::B32, &[index, three]);
+        let arms: Vec<Block> = (0..=2 + self.random.below(2))
+            .map(|_| self.b.create_block())
+            .collect();
+        let join = self.b.create_block();
+        let targets = arms.iter().copied().map(BlockCall::to).collect();
+        self.table(index, targets);
+        for arm in arms {
+            self.b.switch_to(arm);
+            self.statements(depth - 1);
+            self.b.jump(join);
+        }
+        self.b.switch_to(join);
+    }
+
+    fn table(&mut self, index: Value, targets: Vec<BlockCall>) {
+        let table = desc(Opcode::BrTable, OpType::None, Mods::NONE);
+        let inst = self.b.inst(table, &[index], &[]);
+        self.b.function.dfg.targets.insert(inst, targets.into());
+    }
+
+    /// A loop of at most four iterations.
+    fn repeat(&mut self, depth: u32) {
+        let counter = self.b.declare(Type::B32);
+        let zero = self.b.constant(Type::B32, 0);
+        self.b.write(counter, zero);
+        let [header, body, end] = std::array::from_fn(|_| self.b.create_block());
+        self.loops.push((header, end));
+        self.b.jump(header);
+        self.b.switch_to(header);
+        let (one, three) = (self.b.constant(Type::B32, 1), self.b.constant(Type::B32, 3));
+        let old = self.b.read(counter);
+        let new = self.b.simple(Opcode::Add, OpType::U32, &[old, one]);
+        self.b.write(counter, new);
+        let limit = match self.random.below(3) {
+            0 => three,
+            _ => self.read(),
+        };
+        let limit = self.b.simple(Opcode::And, OpType::B32, &[limit, three]);
+        let setp = desc(Opcode::Setp, OpType::U32, Mods::NONE.with_cmp(CmpOp::Le));
+        let more = self.b.op(setp, &[new, limit], Type::PRED);
+        self.b.brif(more, body, end);
+        self.b.switch_to(body);
+        self.statements(depth - 1);
+        self.b.jump(header);
+        self.loops.pop();
+        self.b.switch_to(end);
+    }
+
+    /// A conditional `break` or `continue` of one of the loops around the current code.
+    fn leave(&mut self) {
+        let condition = self.condition();
+        let (header, end) = self.loops[self.random.below(self.loops.len() as u32) as usize];
+        let to = [header, end][self.random.below(2) as usize];
+        let [arm, next] = std::array::from_fn(|_| self.b.create_block());
+        self.b.brif(condition, arm, next);
+        self.b.switch_to(arm);
+        self.assign();
+        self.b.jump(to);
+        self.b.switch_to(next);
+    }
+
+    fn maybe_exit(&mut self) {
+        if self.random.below(4) > 0 {
+            return;
+        }
+        let condition = self.condition();
+        let [arm, next] = std::array::from_fn(|_| self.b.create_block());
+        self.b.brif(condition, arm, next);
+        self.b.switch_to(arm);
+        self.b.end(Opcode::Exit, &[]);
+        self.b.switch_to(next);
+    }
+}
+
+fn kernel(seed: u32) -> Function {
+    let mut b = FunctionBuilder::new(Function {
+        kernel: Some(KernelData {
+            param_bytes: 8,
+            ..KernelData::default()
+        }),
+        ..Function::default()
+    });
+    use SpecialReg as R;
+    let [x, y, z] = [R::TidX, R::TidY, R::TidZ].map(|r| b.sreg(r));
+    let [columns, rows, layers] = [R::NtidX, R::NtidY, R::NtidZ].map(|r| b.sreg(r));
+    let [cta, cta_y, cta_z, ctas] =
+        [R::CtaidX, R::CtaidY, R::CtaidZ, R::NctaidX].map(|r| b.sreg(r));
+    // The linear index of the thread in the grid, which has at most one dimension that is not 1 besides x.
+    let mut thread = b.simple(Opcode::Add, OpType::U32, &[cta_y, cta_z]);
+    for (factor, next) in [(ctas, cta), (layers, z), (rows, y), (columns, x)] {
+        let mad = desc(Opcode::Mad, OpType::S32, LOW);
+        thread = b.op(mad, &[thread, factor, next], Type::B32);
+    }
+    let at = b.payload(Opcode::ParamAddr, OpType::U64, 0, Type::B64);
+    let param = Mods::NONE.with_space(StateSpace::Param);
+    let memory = b.op(desc(Opcode::Ld, OpType::U64, param), &[at], Type::B64);
+    let bytes = b.constant(Type::B32, u64::from(4 * OWN));
+    let offset = b.op(
+        desc(Opcode::Mul, OpType::S32, WIDE),
+        &[thread, bytes],
+        Type::B64,
+    );
+    let start = b.constant(Type::B64, u64::from(4 * COMMON));
+    let own = b.simple(Opcode::Add, OpType::S64, &[memory, start]);
+    let own = b.simple(Opcode::Add, OpType::S64, &[own, offset]);
+    let integers: Vec<Variable> = (0..INTEGERS).map(|_| b.declare(Type::B32)).collect();
+    let floats: Vec<Variable> = (0..FLOATS).map(|_| b.declare(Type::F32)).collect();
+    let lane = b.sreg(SpecialReg::Laneid);
+    let three = b.constant(Type::B32, 3);
+    for (&variable, value) in integers.iter().zip([x, cta, thread, lane, three]) {
+        b.write(variable, value);
+    }
+    let mut generator = Generator {
+        b,
+        random: Random(seed),
+        integers,
+        floats,
+        loops: Vec::new(),
+        thread,
+        memory,
+        own,
+        budget: 40,
+    };
+    for _ in 0..5 {
+        generator.statements(4);
+        generator.store();
+    }
+    generator.b.end(Opcode::Exit, &[]);
+    let mut function = generator.b.finish();
+    if seed.is_multiple_of(2) {
+        simplify::run(&mut function);
+    }
+    function
+}
+
+/// Returns a launch of `threads` threads in blocks of the given shape.
+fn launch(seed: u32, grid: [u32; 3], block: [u32; 3]) -> Launch {
+    let threads: u32 = grid.iter().chain(&block).product();
+    let mut random = Random(seed | 1);
+    let common = (0..COMMON).flat_map(|_| random.below(u32::MAX).to_le_bytes());
+    let mut data: Vec<u8> = common.collect();
+    data.resize(data.len() + (4 * OWN * threads) as usize, 0);
+    Launch {
+        grid,
+        block,
+        arguments: vec![DATA],
+        data,
+    }
+}
+
+#[test]
+fn random_kernels_compute_the_same_as_single_threads() {
+    let shapes = [
+        ([2, 1, 1], [32, 1, 1], 32),
+        ([1, 2, 1], [16, 3, 1], 16),
+        ([1, 1, 2], [20, 1, 1], 8),
+        ([1, 1, 1], [5, 3, 2], 8),
+        ([1, 1, 1], [32, 1, 1], 4),
+    ];
+    for seed in 1..=400u32 {
+        let function = kernel(seed.wrapping_mul(2_654_435_761));
+        let (grid, block, width) = shapes[seed as usize % shapes.len()];
+        let launch = launch(seed, grid, block);
+        let expected = single(&function, &launch);
+        assert_eq!(expected.end, End::Exit);
+        let found = vectorised(&function, &launch, width);
+        let differs = |(found, expected): (u32, u32)| found != expected;
+        let words = words(&found.data).into_iter().zip(words(&expected.data));
+        let first = words.map(differs).position(|differs| differs);
+        let thread = first.map(|word| (word as u32 - COMMON) / OWN);
+        assert!(
+            found == expected,
+            "seed {seed}, width {width}: thread {thread:?} differs"
+        );
+    }
+}
