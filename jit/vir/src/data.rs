@@ -10,6 +10,19 @@ pub struct Access {
     pub memory: OpType,
     /// The distance in bytes between the elements of adjacent lanes, or the factor of the offsets.
     pub stride: i64,
+    /// A number of bytes that is added to the address of each lane, so that back ends can encode it in an instruction.
+    pub displacement: i32,
+}
+
+impl Access {
+    /// Returns an access without a displacement.
+    pub const fn new(memory: OpType, stride: i64) -> Access {
+        Access {
+            memory,
+            stride,
+            displacement: 0,
+        }
+    }
 }
 
 /// What an instruction has besides its type, operands and targets.

@@ -209,15 +209,9 @@ impl Run<'_> {
     ) -> (Access, SmallVec<[(usize, u64); 16]>) {
         let data = &self.function.insts[inst];
         let Data::Access(access) = data.data else {
-            return (
-                Access {
-                    memory: Default::default(),
-                    stride: 0,
-                },
-                SmallVec::new(),
-            );
+            return (Access::new(Default::default(), 0), SmallVec::new());
         };
-        let base = lane(&args[0], 0) as u64;
+        let base = (lane(&args[0], 0) as u64).wrapping_add_signed(access.displacement.into());
         let offset = |n: usize| match data.op {
             Op::Gather | Op::Scatter => {
                 let bits = self.function.ty(self.function.args(inst)[1]).lane_bits();

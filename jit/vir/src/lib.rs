@@ -21,9 +21,10 @@
 //!   reference functions of `margay-ops`. An operand is a vector, or a scalar that all lanes use.
 //! - Other ops move lanes (`splat`, `permute`, `compress`), convert between masks and bits (`ballot`, `mask`), or reduce
 //!   a vector to a scalar (`reduce`, `any`, `count`).
-//! - `load` and `store` access memory at `address + stride * lane`; `gather` and `scatter` at
-//!   `base + stride * offset`, with an offset for each lane. All have an optional mask. Lanes whose mask is false do not
-//!   access memory; a load gives them zero. The lanes of a `scatter` write in ascending order.
+//! - `load` and `store` access memory at `address + displacement + stride * lane`; `gather` and `scatter` at
+//!   `base + displacement + stride * offset`, with an offset for each lane. Addresses wrap modulo 2^64. All have an
+//!   optional mask. Lanes whose mask is false do not access memory; a load gives them zero. The lanes of a `store` and
+//!   of a `scatter` write in ascending order.
 //! - `call` calls a helper function with scalar operands, `call.lanes` once for each lane of a mask, in ascending order.
 //! - `jump`, `brif`, `ret`, `trap` and `trap.if` control the program. The condition of a branch is a scalar.
 //!

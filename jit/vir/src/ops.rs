@@ -169,13 +169,13 @@ ops! {
     First "first" Nothing Masks "t" "n" () [Exactly(0)] first;
     /// The address of a slot, whose number is the data.
     SlotAddr "slot.addr" Number Address "" "t" () [Exactly(0)] none;
-    /// Loads lanes at `address + stride * lane`.
+    /// Loads lanes at `address + displacement + stride * lane`.
     Load "load" Access Any "qm?" "t" (READS | MAY_TRAP) [Exactly(0)] none;
-    /// Stores lanes at `address + stride * lane`.
+    /// Stores lanes at `address + displacement + stride * lane`, in ascending order of the lanes.
     Store "store" Access Any "qtm?" "" (WRITES | MAY_TRAP) [Exactly(0)] none;
-    /// Loads lanes at `base + stride * offset`; offsets are signed.
+    /// Loads lanes at `base + displacement + stride * offset`; offsets are signed.
     Gather "gather" Access Any "qom?" "t" (READS | MAY_TRAP) [Exactly(0)] none;
-    /// Stores lanes at `base + stride * offset`, in ascending order of the lanes; offsets are signed.
+    /// Stores lanes at `base + displacement + stride * offset`, in ascending order of the lanes; offsets are signed.
     Scatter "scatter" Access Any "qotm?" "" (WRITES | MAY_TRAP) [Exactly(0)] none;
     /// Orders the memory accesses before and behind it.
     Fence "fence" Nothing Untyped "" "" (FENCE) [Exactly(0)] none;

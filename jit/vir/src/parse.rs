@@ -257,7 +257,15 @@ impl Parser<'_, '_> {
             DataKind::Access => {
                 let memory = self.c.word_as("a type in memory", OpType::from_name)?;
                 let stride = self.c.signed()?;
-                Data::Access(Access { memory, stride })
+                let displacement = match self.c.peek() {
+                    Some('}') => 0,
+                    _ => self.c.signed()?,
+                };
+                Data::Access(Access {
+                    memory,
+                    stride,
+                    displacement,
+                })
             }
             DataKind::Number | DataKind::Nothing => Data::Number(self.c.number("a number")?),
         };

@@ -5,15 +5,15 @@
 //!   helper0 = @table (b32) -> (f32)
 //!   slot0 = 64 align 64
 //! block0(v0: b64, v1: predx16):
-//!   v2: b32x16 = load.b32x16{u8 1} v0, v1  ; 17
+//!   v2: b32x16 = load.b32x16{u8 1 +64} v0, v1  ; 17
 //!   brif v3, block1(v2), block2
 //! ...
 //! }
 //! ```
 //!
 //! An instruction consists of its results with their types, the op with its type, the data in braces, the operands and
-//! the branch targets with their arguments. The data of an access is the type in memory and the stride. The number after
-//! `;` is the place of the instruction.
+//! the branch targets with their arguments. The data of an access is the type in memory, the stride and, if it is not 0,
+//! the displacement with its sign. The number after `;` is the place of the instruction.
 
 use std::fmt::{self, Write};
 
@@ -39,6 +39,14 @@ fn write_signature(f: &mut impl Write, signature: &Signature) -> fmt::Result {
     )
 }
 
+fn write_access(f: &mut impl Write, access: Access) -> fmt::Result {
+    write!(f, "{{{} {}", access.memory, access.stride)?;
+    match access.displacement {
+        0 => f.write_char('}'),
+        displacement => write!(f, " {displacement:+}}}"),
+    }
+}
+
 impl Function {
     fn typed(&self, values: &[Value]) -> String {
         list(
@@ -61,7 +69,7 @@ impl Function {
                 write_desc(f, &desc)?;
                 f.write_char('}')
             }
-            Data::Access(Access { memory, stride }) => write!(f, "{{{memory} {stride}}}"),
+            Data::Access(access) => write_access(f, access),
         }
     }
 

@@ -284,6 +284,37 @@ block0(v0: b64, v1: b32x4, v2: predx4):
 }
 
 #[test]
+fn displacements_are_added_to_each_address() {
+    let text = "func @f(b64, b8x2) -> (b8x2, b8x2) {
+block0(v0: b64, v1: b8x2):
+  v2: b32x2 = const.b32x2{0x1}
+  v3: b8x2 = load.b8x2{b8 2 -1} v0
+  v4: b8x2 = gather.b8x2{b8 2 +3} v0, v2
+  store.b8x2{b8 1 +4} v0, v1
+  scatter.b8x2{b8 1 -3} v0, v2, v1  ; 9
+  ret v3, v4
+}
+";
+    let run = |text: &str, machine: &mut Machine| {
+        result(text, &[&[Bits::from(BASE) + 2], &[0xaa, 0xbb]], machine)
+    };
+    let mut machine = Machine::new((0x10..0x18).collect());
+    let lanes = run(text, &mut machine).unwrap();
+    assert_eq!(lanes[0].as_slice(), [0x11, 0x13]);
+    assert_eq!(lanes[1].as_slice(), [0x17, 0x17]);
+    assert_eq!(
+        machine.bytes,
+        [0xbb, 0x11, 0x12, 0x13, 0x14, 0x15, 0xaa, 0xbb]
+    );
+    let cause = Cause::Memory {
+        address: BASE - 1,
+        bytes: 1,
+    };
+    let outcome = run(&text.replace("b8 1 -3", "b8 1 -4"), &mut machine);
+    assert_eq!(fault(outcome), (0, cause, 9));
+}
+
+#[test]
 fn offsets_of_64_bits_are_not_truncated() {
     let text = "func @f(b64, b64x2) -> (b8x2) {
 block0(v0: b64, v1: b64x2):

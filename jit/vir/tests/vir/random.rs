@@ -159,6 +159,7 @@ impl Generator<'_, '_> {
         let access = Access {
             memory: [OpType::U8, OpType::S16, OpType::B32][self.choices.below(3)],
             stride,
+            displacement: self.choices.below(9) as i32 - 4,
         };
         let ty = self.vector(Kind::B32);
         let address = self.b.constant(Type::B64, BASE + 512);

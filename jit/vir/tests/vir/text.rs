@@ -8,11 +8,11 @@ const TEXT: &str = "func @\"a b\"(b64, f32, predx16) -> (b32, predx16) {
   helper0 = @sine (f32) -> (f32)
   slot0 = 64 align 64
 block0(v0: b64, v1: f32, v2: predx16):
-  v3: f32x16 = load.f32x16{f32 -4} v0, v2  ; 7
+  v3: f32x16 = load.f32x16{f32 -4 -8} v0, v2  ; 7
   v4: f32x16 = map.f32x16{fma.f32{rn ftz}} v1, v3, v3
   v5: f32x16 = call.lanes.predx16{0} v2, v4
   v6: predx16, v7: predx16 = map.predx16{setp.f32{cmp:ltu}} v5, v3
-  store.f32x16{f32 4} v0, v5, v6
+  store.f32x16{f32 4 +64} v0, v5, v6
   v8: b64 = slot.addr.b64{0}
   v9: b32 = const.b32{0xff}
   v10: pred = any.predx16 v7
@@ -61,14 +61,19 @@ fn errors_state_position_and_cause() {
             "11:23: a hexadecimal number of up to 64 bits is expected, `255` is found",
         ),
         (
-            "{f32 -4}",
-            "{f33 -4}",
+            "{f32 -4 ",
+            "{f33 -4 ",
             "5:28: a type in memory is expected, `f33` is found",
         ),
         (
-            "{f32 4}",
-            "{f32 99999999999999999999}",
+            "{f32 4 +64}",
+            "{f32 99999999999999999999 +64}",
             "9:20: a number in range is expected, `99999999999999999999` is found",
+        ),
+        (
+            "{f32 4 +64}",
+            "{f32 4 +2147483648}",
+            "9:22: a number in range is expected, `+` is found",
         ),
         (
             "fma.f32{rn ftz}",
