@@ -1,5 +1,6 @@
 //! Analyses of functions. Passes, engines and code generators use the results of these analyses.
 
+pub mod alignment;
 pub mod callees;
 pub mod cfg;
 pub mod dominators;
@@ -18,6 +19,7 @@ pub mod stack;
 pub mod together;
 pub mod uniformity;
 
+pub use alignment::Alignment;
 pub use cfg::Cfg;
 pub use dominators::Dominators;
 pub use joins::Joins;

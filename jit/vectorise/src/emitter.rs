@@ -249,9 +249,8 @@ impl Emitter<'_> {
     /// Stores a 32-bit or 64-bit scalar in a field of the context.
     pub(crate) fn set_field(&mut self, offset: u32, value: Value) {
         let ty = self.out.ty(value);
-        let address = self.add_constant(self.ctx, i64::from(offset));
-        let access = scalar_access(ty.kind().op_type());
-        self.store(Op::Store, ty, access, &[address, value]);
+        let args = [self.ctx, value];
+        self.store(Op::Store, ty, context_access(ty, offset), &args);
     }
 }
 
@@ -267,7 +266,15 @@ pub(crate) fn desc(opcode: Opcode, ty: OpType, src: OpType, mods: Mods) -> Desc 
 
 /// Returns the access of a scalar.
 pub(crate) fn scalar_access(memory: OpType) -> Access {
-    Access { memory, stride: 0 }
+    Access::new(memory, 0)
+}
+
+/// Returns the access of a field of the context.
+pub(crate) fn context_access(ty: Type, offset: u32) -> Access {
+    Access {
+        displacement: offset as i32,
+        ..scalar_access(ty.kind().op_type())
+    }
 }
 
 /// Returns the unsigned integer type of operations on values of an integer type.

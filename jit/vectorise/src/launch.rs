@@ -11,7 +11,7 @@ use margay_vir::ops::Op;
 use rustc_hash::FxHashMap;
 
 use crate::control::leaving_values;
-use crate::emitter::{Emitter, scalar_access};
+use crate::emitter::{Emitter, context_access, scalar_access};
 use crate::flow::{Flow, is_back_edge};
 use crate::speculation::lazy_values;
 use crate::variables::{Counter, Key, Variables};
@@ -108,10 +108,8 @@ impl Emitter<'_> {
         let layout = self.kernel.layout;
         let end = self.at_start(|e| e.add(first, count));
         for (axis, counter) in Counter::CTAID.into_iter().enumerate() {
-            let index = self.at_start(|e| {
-                let address = e.add_constant(e.ctx, i64::from(layout.ctaid) + 4 * axis as i64);
-                e.load(Op::Load, Type::B32, scalar_access(OpType::B32), &[address])
-            });
+            let access = context_access(Type::B32, layout.ctaid + 4 * axis as u32);
+            let index = self.at_start(|e| e.load(Op::Load, Type::B32, access, &[e.ctx]));
             self.write(Key::Counter(counter), index);
         }
         self.write(Key::Counter(Counter::Cta), first);

@@ -14,7 +14,7 @@ use margay_vir::ops::Op;
 use smallvec::SmallVec;
 
 use crate::Refusal;
-use crate::emitter::{Emitter, scalar_access};
+use crate::emitter::Emitter;
 use crate::variables::Key;
 
 /// The number of `trap.if` at accesses that are not aligned.
@@ -35,7 +35,7 @@ enum Places {
 
 /// An element of an access: its position, its type in memory, and the IR value that holds it.
 struct Element {
-    offset: i64,
+    offset: i32,
     memory: OpType,
     value: Value,
 }
@@ -61,8 +61,8 @@ impl Emitter<'_> {
     /// Returns the elements of a load or store.
     fn elements(&self, data: &InstData, values: &[Value]) -> Result<Vec<Element>, Refusal> {
         let name = data.opcode.name();
-        let bytes = i64::from(data.ty.bits() / 8);
-        let element = |(offset, &value): (i64, &Value)| {
+        let bytes = (data.ty.bits() / 8) as i32;
+        let element = |(offset, &value): (i32, &Value)| {
             let memory = self.memory_type(data.ty, self.kind(value));
             let memory = memory.ok_or(Refusal::Operation(name))?;
             Ok(Element {
@@ -271,9 +271,8 @@ impl Emitter<'_> {
             let first = self.scalar(address);
             let address = self.host_address(first, space)?;
             for element in elements {
-                let at = self.add_constant(address, element.offset);
                 let ty = source.dfg.ty(element.value);
-                let bits = self.load(Op::Load, ty, scalar_access(element.memory), &[at]);
+                let bits = self.load(Op::Load, ty, element.access(0), &[address]);
                 self.set_scalar(element.value, bits);
             }
             return Ok(());
@@ -300,9 +299,8 @@ impl Emitter<'_> {
             let first = self.scalar(address);
             let address = self.host_address(first, space)?;
             for element in elements {
-                let at = self.add_constant(address, element.offset);
                 let (ty, bits) = (source.dfg.ty(element.value), self.scalar(element.value));
-                self.store(Op::Store, ty, scalar_access(element.memory), &[at, bits]);
+                self.store(Op::Store, ty, element.access(0), &[address, bits]);
             }
             return Ok(());
         }
@@ -378,43 +376,46 @@ impl Emitter<'_> {
 
     /// Emits the load of an element.
     fn load_lanes(&mut self, places: Places, element: &Element) -> Value {
-        let (memory, mask) = (element.memory, self.mask);
-        let ty = self.vector(self.kind(element.value));
+        let (ty, mask) = (self.vector(self.kind(element.value)), self.mask);
         match places {
             Places::Strided { address, stride } => {
-                let at = self.add_constant(address, element.offset);
-                self.load(Op::Load, ty, Access { memory, stride }, &[at, mask])
+                self.load(Op::Load, ty, element.access(stride), &[address, mask])
             }
             Places::Each {
                 base,
                 offsets,
-                scale: stride,
-            } => {
-                let base = self.add_constant(base, element.offset);
-                let access = Access { memory, stride };
-                self.load(Op::Gather, ty, access, &[base, offsets, mask])
-            }
+                scale,
+            } => self.load(Op::Gather, ty, element.access(scale), &[base, offsets, mask]),
         }
     }
 
     /// Emits the store of an element.
     fn store_lanes(&mut self, places: Places, element: &Element, lanes: Value) {
-        let (memory, mask) = (element.memory, self.mask);
-        let ty = self.out.ty(lanes);
+        let (ty, mask) = (self.out.ty(lanes), self.mask);
         match places {
             Places::Strided { address, stride } => {
-                let at = self.add_constant(address, element.offset);
-                self.store(Op::Store, ty, Access { memory, stride }, &[at, lanes, mask]);
+                let args = [address, lanes, mask];
+                self.store(Op::Store, ty, element.access(stride), &args);
             }
             Places::Each {
                 base,
                 offsets,
-                scale: stride,
+                scale,
             } => {
-                let base = self.add_constant(base, element.offset);
-                let access = Access { memory, stride };
-                self.store(Op::Scatter, ty, access, &[base, offsets, lanes, mask]);
+                let args = [base, offsets, lanes, mask];
+                self.store(Op::Scatter, ty, element.access(scale), &args);
             }
+        }
+    }
+}
+
+impl Element {
+    /// Returns the access of the element, for lanes at a distance of `stride` bytes or with offsets that are multiples
+    /// of it.
+    fn access(&self, stride: i64) -> Access {
+        Access {
+            displacement: self.offset,
+            ..Access::new(self.memory, stride)
         }
     }
 }

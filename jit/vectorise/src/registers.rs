@@ -82,17 +82,16 @@ impl Emitter<'_> {
         let offset = self.simple(Opcode::Shl, OpType::B32, Type::B32, &[self.thread, four]);
         let offset = self.convert(OpType::U64, OpType::U32, offset);
         let here = self.add(table, offset);
-        let address = self.add_constant(here, 4 * axis as i64);
+        let access = |stride| Access {
+            displacement: 4 * axis as i32,
+            ..Access::new(OpType::B32, stride)
+        };
         if self.class(result) == Class::Varying {
-            let access = Access {
-                memory: OpType::B32,
-                stride: TID_BYTES,
-            };
             let ty = self.vector(Kind::B32);
-            let lanes = self.load(Op::Load, ty, access, &[address, self.mask]);
+            let lanes = self.load(Op::Load, ty, access(TID_BYTES), &[here, self.mask]);
             self.set_lanes(result, lanes);
         } else {
-            let bits = self.load(Op::Load, Type::B32, scalar_access(OpType::B32), &[address]);
+            let bits = self.load(Op::Load, Type::B32, access(0), &[here]);
             self.set_scalar(result, bits);
         }
         Ok(())
