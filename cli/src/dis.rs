@@ -41,15 +41,18 @@ pub(crate) struct Arguments {
     #[arg(long, short, value_name = "NAME")]
     kernel: Vec<String>,
     /// Show the IR after the pass of this name.
-    #[arg(long, value_name = "PASS", conflicts_with_all = ["clif", "asm", "time"])]
+    #[arg(long, value_name = "PASS", conflicts_with_all = ["vir", "clif", "asm", "time"])]
     after: Option<String>,
     /// Print after each instruction whether its results are equal for a launch, a CTA or a warp, affine in the lane, or
     /// varying (after the last pass, or after the pass of --after).
-    #[arg(long, conflicts_with_all = ["clif", "asm", "time"])]
+    #[arg(long, conflicts_with_all = ["vir", "clif", "asm", "time"])]
     uniformity: bool,
     /// The shape of the blocks that --uniformity may assume.
     #[arg(long, value_name = "X[,Y[,Z]]", value_parser = shape, requires = "uniformity")]
     block: Option<[u32; 3]>,
+    /// Show the vector IR: the program for whole CTAs.
+    #[arg(long, conflicts_with_all = ["clif", "asm", "time"])]
+    vir: bool,
     /// Show the code generator's input.
     #[arg(long, conflicts_with_all = ["asm", "time"])]
     clif: bool,
@@ -60,13 +63,13 @@ pub(crate) struct Arguments {
     #[arg(long)]
     time: bool,
     /// List why the code is slower than it could be, and how often each reason occurs.
-    #[arg(long, conflicts_with_all = ["after", "clif", "asm", "time", "uniformity"])]
+    #[arg(long, conflicts_with_all = ["after", "vir", "clif", "asm", "time", "uniformity"])]
     fallbacks: bool,
     /// Show the syntax tree of a PTX text.
-    #[arg(long, conflicts_with_all = ["kernel", "after", "clif", "asm", "time", "fallbacks", "uniformity", "json"])]
+    #[arg(long, conflicts_with_all = ["kernel", "after", "vir", "clif", "asm", "time", "fallbacks", "uniformity", "json"])]
     ast: bool,
     /// List the passes.
-    #[arg(long, conflicts_with_all = ["file", "kernel", "after", "clif", "asm", "time", "fallbacks", "uniformity", "ast"])]
+    #[arg(long, conflicts_with_all = ["file", "kernel", "after", "vir", "clif", "asm", "time", "fallbacks", "uniformity", "ast"])]
     passes: bool,
     /// Print one JSON document.
     #[arg(long)]
@@ -125,6 +128,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
 fn specific(arguments: &Arguments) -> bool {
     arguments.after.is_some()
         || arguments.uniformity
+        || arguments.vir
         || arguments.clif
         || arguments.asm
         || arguments.time
@@ -165,6 +169,8 @@ fn section(inspection: &Inspection, arguments: &Arguments, name: &str) -> Result
         Vec::new()
     } else if arguments.fallbacks {
         one(format!("{name}, fallbacks"), inspection.fallbacks(name)?)
+    } else if arguments.vir {
+        inspection.generated(name, Language::Vir)?
     } else if arguments.clif {
         inspection.generated(name, Language::Clif)?
     } else if arguments.asm {

@@ -45,6 +45,7 @@ use crate::specialisation::Specialisation;
 use crate::sync_points::{Completion, SyncPointTable};
 use crate::variables::{NamedVariable, named_variables};
 use crate::verifiers::Verifiers;
+use crate::wide;
 
 /// Identifies one native function of a kernel. A form is part of the function's cache key. Its fields must therefore
 /// contain everything that the code depends on, except the kernel and the compiler, which the key contains separately.
@@ -74,10 +75,10 @@ pub struct CompiledKernel {
     pub local_bytes: u32,
     slots: SecondaryMap<Slot, u32>,
     /// The module variables to which the function refers.
-    symbols: FxHashMap<SymbolId, NamedVariable>,
+    pub(crate) symbols: FxHashMap<SymbolId, NamedVariable>,
     /// IDs of the signatures of the function's calls through handles.
     signatures: FxHashMap<SigId, u64>,
-    pointers: Pointers,
+    pub(crate) pointers: Pointers,
     /// Whether calls were kept because the function would have become too large.
     calls_kept: bool,
     /// The reasons why slower code than usual is generated for parts of the kernel.
@@ -88,7 +89,7 @@ pub struct CompiledKernel {
     /// The measures of the function's size to which the limits on compile time apply.
     shape: Shape,
     /// The block of each instruction of the function.
-    homes: SecondaryMap<Inst, Option<Block>>,
+    pub(crate) homes: SecondaryMap<Inst, Option<Block>>,
     pub(crate) sync_points: SyncPointTable,
     /// The barriers that a thread can bypass although it later executes the code after the barrier; computed at the
     /// first use.
@@ -271,6 +272,11 @@ impl CompiledKernel {
             counters: Counters::of(&self.function, request.selection),
             ..self
         }
+    }
+
+    /// Returns whether checking runs or tools request checks or events.
+    pub(crate) fn is_observed(&self) -> bool {
+        self.request != Request::default()
     }
 
     /// Returns the counters that generated code uses if tools request counts.
@@ -1005,6 +1011,18 @@ impl Compiler {
         let mut descs = DescTable::default();
         let context = self.form(kernel, sync_point, &mut descs)?;
         Ok(context.func.display().to_string())
+    }
+
+    /// Returns the text of the vector IR of a kernel's CTA form, for display.
+    ///
+    /// # Errors
+    /// Returns [`CompileError::Unsupported`] if the kernel has no such form.
+    pub fn vir(&self, kernel: &CompiledKernel) -> Result<String, CompileError> {
+        let specialisation = kernel.shown(self);
+        let width = kernel.width(self, specialisation);
+        let made = wide::program(kernel, specialisation, (width, self.isolated));
+        let made = made.map_err(|why| CompileError::Unsupported(why.to_string()))?;
+        Ok(made.to_string())
     }
 
     /// Returns the machine instructions of a kernel's CTA form or, with `sync_point`, of one region of the warp form,

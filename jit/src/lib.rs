@@ -29,6 +29,7 @@ mod stored;
 pub mod sync_points;
 mod variables;
 mod verifiers;
+mod wide;
 
 pub use addresses::DescTable;
 pub use cache::{DiskCache, digest_of};

@@ -19,7 +19,7 @@ impl Specialisation {
     /// Every chunk is located in one row of the block.
     const ROWS: u8 = 1;
     /// `%ntid.x` is a multiple of the chunk width.
-    const ALIGNED: u8 = 2;
+    pub(crate) const ALIGNED: u8 = 2;
     /// Chunks have the larger of the kernel's two widths ([`Widths::wide`]).
     pub(crate) const WIDE: u8 = 4;
     /// The code may omit tests of addresses, because the pointer parameters of the kernel

@@ -107,6 +107,8 @@ pub struct Listing {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Language {
+    /// The vector IR of the program for whole CTAs.
+    Vir,
     /// The code generator's own intermediate representation, before optimisation.
     Clif,
     /// Assembly code of the host's processor.
@@ -262,6 +264,7 @@ impl Inspection {
         };
         let text = |sync_point: Option<SyncPoint>| {
             let made = match language {
+                Language::Vir => compiler.vir(&kernel),
                 Language::Clif => compiler.clif(&kernel, sync_point),
                 Language::Assembly => compiler.assembly(&kernel, sync_point),
             };
@@ -271,7 +274,8 @@ impl Inspection {
             title: format!("{function}, CTA form"),
             text: text(None),
         }];
-        if kernel.has_sync_points() {
+        // The vector IR has a CTA form only.
+        if kernel.has_sync_points() && language != Language::Vir {
             for number in 0..kernel.regions.resume_points.len() as u32 {
                 listings.push(Listing {
                     title: format!("{function}, warp form, region {number}"),

@@ -23,10 +23,10 @@ use std::mem::offset_of;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, AbiParam, InstBuilder, TrapCode, types};
 use cranelift_codegen::isa::CallConv;
-use margay_ir::analysis::Reach;
 use margay_ir::analysis::reach::{Interval, Root};
-use margay_ir::entity::{Inst, Value};
-use margay_ir::function::InstData;
+use margay_ir::analysis::{Pointers, Reach};
+use margay_ir::entity::{Inst, SymbolId, Value};
+use margay_ir::function::{Function, InstData};
 use margay_ops::mods::StateSpace;
 use margay_ops::ops::Opcode;
 
@@ -35,6 +35,7 @@ use rustc_hash::FxHashMap;
 use super::lane::{Lane, fixed, host};
 use super::memory::element_type;
 use crate::abi::{NativeContext, Verify};
+use crate::variables::NamedVariable;
 
 /// Trap code of accesses that the host refused.
 pub(crate) const OUTSIDE: TrapCode = TrapCode::unwrap_user(2);
@@ -78,35 +79,56 @@ pub(crate) fn writes(data: &InstData) -> bool {
     data.opcode != Opcode::Ld
 }
 
+/// Returns the memory in which an access must be, by its state space.
+fn home_of(function: &Function, data: &InstData) -> Area {
+    match data.mods.space() {
+        StateSpace::Shared | StateSpace::SharedCluster => {
+            Area::Window(offset_of!(NativeContext, shared_bytes))
+        }
+        StateSpace::Local => Area::Window(offset_of!(NativeContext, local_bytes)),
+        // The parameters of a kernel are read-only.
+        StateSpace::Param if function.kernel.is_some() && !writes(data) => Area::Params,
+        _ => Area::Device,
+    }
+}
+
+/// Returns whether an access needs no test: because it is proved to be valid or, in a trusted specialisation, because an
+/// invalid access would fault.
+pub(crate) fn is_inside(
+    function: &Function,
+    (symbols, pointers): (&FxHashMap<SymbolId, NamedVariable>, &Pointers),
+    trusted: bool,
+    inst: Inst,
+) -> bool {
+    let data = &function.dfg.insts[inst];
+    let (space, reach) = (data.mods.space(), Reach::new(function));
+    let widest = reach.of(function.dfg.args(inst)[0], &|_| true);
+    let symbol = |id| symbols.get(&id).map(|v| (v.space, v.size));
+    let read_only = space == StateSpace::Param && writes(data);
+    !read_only && reach.is_inside(&widest, moved(data), space, &symbol)
+        || trusted && {
+            let shared = matches!(space, StateSpace::Shared | StateSpace::SharedCluster);
+            shared || home_of(function, data) == Area::Device && pointers.holds(inst)
+        }
+}
+
 impl Lane<'_, '_> {
     /// Returns the memory in which an access must be, by its state space.
     pub(crate) fn home_of(&self, data: &InstData) -> Area {
-        match data.mods.space() {
-            StateSpace::Shared | StateSpace::SharedCluster => {
-                Area::Window(offset_of!(NativeContext, shared_bytes))
-            }
-            StateSpace::Local => Area::Window(offset_of!(NativeContext, local_bytes)),
-            // The parameters of a kernel are read-only.
-            StateSpace::Param if self.function.kernel.is_some() && !writes(data) => Area::Params,
-            _ => Area::Device,
-        }
+        home_of(self.function, data)
     }
 
     /// Returns the root of an access's address, and whether the access needs no test: because it is proved to be valid
     /// or, in a trusted specialisation, because an invalid access would fault.
     pub(crate) fn root_of(&self, inst: Inst, data: &InstData) -> (Root, bool) {
-        let space = data.mods.space();
-        let reach = Reach::new(self.function);
         let address = self.function.dfg.args(inst)[0];
-        let symbol = |id| self.symbols.get(&id).map(|v| (v.space, v.size));
-        let widest = reach.of(address, &|_| true);
-        let bytes = moved(data);
-        let read_only = space == StateSpace::Param && writes(data);
-        let inside = !read_only && reach.is_inside(&widest, bytes, space, &symbol)
-            || self.trusted && {
-                let shared = matches!(space, StateSpace::Shared | StateSpace::SharedCluster);
-                shared || self.home_of(data) == Area::Device && self.pointers.holds(inst)
-            };
+        let inside = is_inside(
+            self.function,
+            (self.symbols, self.pointers),
+            self.trusted,
+            inst,
+        );
+        let reach = Reach::new(self.function);
         let home = self.homes[inst];
         let here = |def: Inst| self.homes[def] == home;
         let own = Root {

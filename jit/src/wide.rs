@@ -1,0 +1,100 @@
+//! Whole CTAs as programs of the vector IR, for the back ends that use the full width of the machine's vectors.
+
+use std::mem::offset_of;
+
+use margay_ir::analysis::{Alignment, Cfg, SpeculativeAffine, Uniformity};
+use margay_ir::entity::{Inst, Value};
+use margay_vectorise::{ContextLayout, Facts, Kernel, Refusal, StatusValues, vectorise};
+use margay_vir::function::Function as VirFunction;
+
+use crate::abi::{NativeContext, status};
+use crate::compiler::CompiledKernel;
+use crate::emit::reach::is_inside;
+use crate::specialisation::Specialisation;
+
+/// Where generated code finds the data of a launch.
+const LAYOUT: ContextLayout = ContextLayout {
+    params: offset_of!(NativeContext, params) as u32,
+    shared_base: offset_of!(NativeContext, shared_base) as u32,
+    ctaid: offset_of!(NativeContext, ctaid) as u32,
+    ntid: offset_of!(NativeContext, ntid) as u32,
+    threads: offset_of!(NativeContext, threads) as u32,
+    nctaid: offset_of!(NativeContext, nctaid) as u32,
+    cta: offset_of!(NativeContext, cta) as u32,
+    thread: offset_of!(NativeContext, thread) as u32,
+    ended_line: offset_of!(NativeContext, ended_line) as u32,
+    ended_loc: offset_of!(NativeContext, ended_loc) as u32,
+    sm_warps: offset_of!(NativeContext, sm_warps) as u32,
+    symbols: offset_of!(NativeContext, symbols) as u32,
+    tid: offset_of!(NativeContext, tid) as u32,
+    reach_base: offset_of!(NativeContext, reach_base) as u32,
+    reach_bytes: offset_of!(NativeContext, reach_bytes) as u32,
+};
+
+const STATUS: StatusValues = StatusValues {
+    ok: status::OK as u32,
+    trap: status::TRAP as u32,
+    unreachable: status::UNREACHABLE as u32,
+};
+
+/// What the vectoriser asks about a kernel.
+struct KernelFacts<'a> {
+    kernel: &'a CompiledKernel,
+    isolated: bool,
+    trusted: bool,
+}
+
+impl Facts for KernelFacts<'_> {
+    fn is_inside(&self, inst: Inst) -> bool {
+        let CompiledKernel {
+            function,
+            pointers,
+            symbols,
+            ..
+        } = self.kernel;
+        !self.isolated || is_inside(function, (symbols, pointers), self.trusted, inst)
+    }
+
+    fn alignment_root(&self, inst: Inst, bytes: u32) -> Option<Value> {
+        let kernel = self.kernel;
+        let alignment = Alignment {
+            function: &kernel.function,
+            homes: &kernel.homes,
+            variable: &|symbol| kernel.symbols.get(&symbol).map(|variable| variable.align),
+        };
+        alignment.root(inst, kernel.function.dfg.args(inst)[0], bytes)
+    }
+}
+
+/// Returns the program that runs whole CTAs of a kernel, `width` threads at once. `isolated` states whether accesses must
+/// be tested.
+///
+/// # Errors
+///
+/// Returns why the kernel has no such program.
+pub(crate) fn program(
+    kernel: &CompiledKernel,
+    specialisation: Specialisation,
+    (width, isolated): (u32, bool),
+) -> Result<VirFunction, Refusal> {
+    if kernel.is_observed() {
+        return Err(Refusal::Operation("an observed kernel"));
+    }
+    let function = &kernel.function;
+    let uniformity = Uniformity::new(function, specialisation.assumptions(width));
+    let speculative = SpeculativeAffine::new(function, &uniformity, &Cfg::new(function));
+    vectorise(&Kernel {
+        function,
+        uniformity: &uniformity,
+        speculative: &speculative,
+        facts: &KernelFacts {
+            kernel,
+            isolated,
+            trusted: specialisation.is_trusted(),
+        },
+        width,
+        whole_chunks: specialisation.has(Specialisation::ALIGNED),
+        layout: LAYOUT,
+        status: STATUS,
+    })
+}
