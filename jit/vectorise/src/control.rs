@@ -9,7 +9,7 @@ use margay_ir::analysis::uniformity::Class;
 use margay_ir::entity::{Block, Inst, Value};
 use margay_ir::function::BlockCall;
 use margay_ops::mods::CmpOp;
-use margay_ops::ops::{Effects, Opcode};
+use margay_ops::ops::Opcode;
 use margay_ops::types::{OpType, Type};
 use margay_vir::data::Data;
 use margay_vir::ops::Op;
@@ -119,22 +119,23 @@ impl Emitter<'_> {
 
     fn kernel_block(&mut self, block: Block, index: usize, blocks: &Blocks) -> Result<(), Refusal> {
         self.block = block;
+        self.aligned.clear();
         let source = self.source;
-        for &inst in source.insts(block) {
-            self.place = u64::from(inst.0);
-            let effects = source.effects(inst);
-            if effects.contains(Effects::TERMINATOR) {
-                let exit = self.flow.exits[index]
-                    .as_ref()
-                    .expect("the place is a block");
-                return self.leave(inst, exit, blocks);
-            }
-            if effects.is_sync_point() {
+        let (&last, body) = source
+            .insts(block)
+            .split_last()
+            .expect("a block has a terminator");
+        for &inst in body {
+            if source.effects(inst).is_sync_point() {
                 return Err(Refusal::Operation(source.dfg.insts[inst].opcode.name()));
             }
-            self.operation(inst)?;
         }
-        Ok(())
+        self.body(body)?;
+        self.place = u64::from(last.0);
+        let exit = self.flow.exits[index]
+            .as_ref()
+            .expect("the place is a block");
+        self.leave(last, exit, blocks)
     }
 
     /// Emits the end of a block.

@@ -47,6 +47,10 @@ pub(crate) struct Emitter<'a> {
     pub(crate) fixed: FxHashMap<Value, Value>,
     /// Vectors that are available in the VIR block `at`.
     pub(crate) made: FxHashMap<Value, Value>,
+    /// The values, with sizes in bytes, whose alignment has been tested in the block being translated.
+    pub(crate) aligned: FxHashSet<(Value, u32)>,
+    /// The speculatively affine addresses whose checks hold where the code being emitted runs.
+    pub(crate) assumed: FxHashSet<Value>,
     /// Speculatively affine values whose lanes are computed where they are used.
     pub(crate) lazy: FxHashSet<Value>,
     /// The values that lanes carry out of loops in different iterations, each with the loop that defines it.

@@ -8,7 +8,7 @@ use margay_ops::types::{Kind, OpType, Type};
 use margay_vir::data::Data;
 use margay_vir::function::Function as VirFunction;
 use margay_vir::ops::Op;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::control::leaving_values;
 use crate::emitter::{Emitter, context_access, scalar_access};
@@ -48,6 +48,8 @@ pub(crate) fn emit(kernel: &Kernel<'_>) -> Result<VirFunction, Refusal> {
         fields: FxHashMap::default(),
         fixed: FxHashMap::default(),
         made: FxHashMap::default(),
+        aligned: FxHashSet::default(),
+        assumed: FxHashSet::default(),
         lazy: lazy_values(kernel),
         leaving: leaving_values(kernel),
         first_edges: FxHashMap::default(),

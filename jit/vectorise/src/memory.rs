@@ -1,7 +1,7 @@
 //! Loads and stores.
 //!
 //! Lanes at a constant distance are one `load` or `store`, other lanes a `gather` or `scatter`, under the mask of the
-//! lanes that execute the block. An access at a speculatively affine address has both versions.
+//! lanes that execute the block.
 
 use margay_ir::analysis::uniformity::Class;
 use margay_ir::entity::{Inst, Value};
@@ -11,11 +11,9 @@ use margay_ops::ops::Opcode;
 use margay_ops::types::{Kind, OpType, Type};
 use margay_vir::data::{Access, Data};
 use margay_vir::ops::Op;
-use smallvec::SmallVec;
 
 use crate::Refusal;
 use crate::emitter::Emitter;
-use crate::variables::Key;
 
 /// The number of `trap.if` at accesses that are not aligned.
 pub(crate) const MISALIGNED: u64 = 1;
@@ -101,6 +99,10 @@ impl Emitter<'_> {
         let Some(root) = self.kernel.facts.alignment_root(inst, bytes) else {
             return;
         };
+        // The block already contains this test.
+        if !self.aligned.insert((root, bytes)) {
+            return;
+        }
         let stride = match self.class(root) {
             Class::Affine(stride) => Some(stride),
             Class::Varying if self.lazy.contains(&root) => self.kernel.speculative.stride(root),
@@ -277,12 +279,10 @@ impl Emitter<'_> {
             }
             return Ok(());
         }
-        let lanes = self.with_places(address, space, |e, places| {
-            let load = |element: &Element| e.load_lanes(places, element);
-            elements.iter().map(load).collect()
-        })?;
-        for (&result, lanes) in results.iter().zip(lanes) {
-            self.set_lanes(result, lanes);
+        let places = self.places(address, space)?;
+        for element in elements {
+            let lanes = self.load_lanes(places, &element);
+            self.set_lanes(element.value, lanes);
         }
         Ok(())
     }
@@ -304,73 +304,27 @@ impl Emitter<'_> {
             }
             return Ok(());
         }
-        // The values are computed before the code divides into the two versions of the access.
-        let values: Vec<Value> = elements.iter().map(|e| self.lanes(e.value)).collect();
-        self.with_places(address, space, |e, places| {
-            for (element, &lanes) in elements.iter().zip(&values) {
-                e.store_lanes(places, element, lanes);
-            }
-            SmallVec::new()
-        })?;
+        let places = self.places(address, space)?;
+        for element in elements {
+            let lanes = self.lanes(element.value);
+            self.store_lanes(places, &element, lanes);
+        }
         Ok(())
     }
 
-    /// Emits an access with the code of `access`, which returns the loaded vectors: once, or in two versions if the
-    /// address is speculatively affine.
-    fn with_places(
-        &mut self,
-        address: Value,
-        space: StateSpace,
-        mut access: impl FnMut(&mut Self, Places) -> SmallVec<[Value; 4]>,
-    ) -> Result<SmallVec<[Value; 4]>, Refusal> {
+    /// Returns the places of the lanes of an access.
+    fn places(&mut self, address: Value, space: StateSpace) -> Result<Places, Refusal> {
         let stride = match self.class(address) {
-            Class::Affine(stride) => stride,
-            Class::Varying if self.lazy.contains(&address) => {
-                return self.with_either(address, space, access);
+            Class::Affine(stride) => Some(stride),
+            Class::Varying if self.assumed.contains(&address) => {
+                self.kernel.speculative.stride(address)
             }
-            Class::Varying => {
-                let places = self.each(address, space)?;
-                return Ok(access(self, places));
-            }
-            _ => 0,
+            Class::Varying => None,
+            _ => Some(0),
         };
-        let places = self.strided(address, stride, space)?;
-        Ok(access(self, places))
-    }
-
-    fn with_either(
-        &mut self,
-        address: Value,
-        space: StateSpace,
-        mut access: impl FnMut(&mut Self, Places) -> SmallVec<[Value; 4]>,
-    ) -> Result<SmallVec<[Value; 4]>, Refusal> {
-        let stride = self.kernel.speculative.stride(address).unwrap_or(0);
-        let holds = self.holds(address);
-        let [run, each, join] = std::array::from_fn(|_| self.new_block());
-        self.brif(holds, run, each);
-        let made = self.made.clone();
-        self.enter(run);
-        self.made.clone_from(&made);
-        let places = self.strided(address, stride, space)?;
-        let loaded = access(self, places);
-        self.pass_loaded(&loaded);
-        self.jump(join);
-        self.enter_cold(each);
-        self.made.clone_from(&made);
-        let places = self.each(address, space)?;
-        let others = access(self, places);
-        self.pass_loaded(&others);
-        self.jump(join);
-        self.enter(join);
-        self.made = made;
-        let types: SmallVec<[Type; 4]> = loaded.iter().map(|&lanes| self.out.ty(lanes)).collect();
-        let read = |(index, &ty): (u8, &Type)| self.read(Key::Loaded(index), ty);
-        Ok((0..).zip(&types).map(read).collect())
-    }
-
-    fn pass_loaded(&mut self, loaded: &[Value]) {
-        for (index, &lanes) in (0..).zip(loaded) {
-            self.write(Key::Loaded(index), lanes);
+        match stride {
+            Some(stride) => self.strided(address, stride, space),
+            None => self.each(address, space),
         }
     }
 
@@ -385,7 +339,12 @@ impl Emitter<'_> {
                 base,
                 offsets,
                 scale,
-            } => self.load(Op::Gather, ty, element.access(scale), &[base, offsets, mask]),
+            } => self.load(
+                Op::Gather,
+                ty,
+                element.access(scale),
+                &[base, offsets, mask],
+            ),
         }
     }
 

@@ -1,4 +1,8 @@
 //! Speculatively affine values: their scalars, their checks, and their lanes if a check fails.
+//!
+//! A block with accesses at such addresses has two versions of its code from the first of them on. One is for the case
+//! that the checks of all these addresses hold. In the other, which rarely runs, the accesses have an address for each
+//! lane. Operations that do not depend on memory precede both versions.
 
 use margay_ir::analysis::speculative::Check;
 use margay_ir::analysis::uniformity::Class;
@@ -10,9 +14,9 @@ use margay_ops::types::{OpType, Type};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
-use crate::Kernel;
 use crate::emitter::Emitter;
 use crate::variables::Key;
+use crate::{Kernel, Refusal};
 
 /// Finds the speculatively affine values whose lanes are needed only for addresses and for other such values. Their
 /// lanes can be computed from operands that are not block parameters, where they are used.
@@ -105,6 +109,95 @@ impl Emitter<'_> {
         };
         self.write(Key::Holds(result), holds);
         true
+    }
+
+    /// Emits the instructions of a block without its terminator.
+    pub(crate) fn body(&mut self, body: &[Inst]) -> Result<(), Refusal> {
+        let (early, late) = self.divided(body);
+        for inst in early {
+            self.instruction(inst)?;
+        }
+        let addresses = self.speculative_addresses(&late);
+        let Some(holds) = self.all_hold(&addresses) else {
+            return late.into_iter().try_for_each(|inst| self.instruction(inst));
+        };
+        let [run, each, join] = std::array::from_fn(|_| self.new_block());
+        self.brif(holds, run, each);
+        let (made, aligned) = (self.made.clone(), self.aligned.clone());
+        for (version, is_assumed) in [(run, true), (each, false)] {
+            match is_assumed {
+                true => self.enter(version),
+                false => self.enter_cold(version),
+            }
+            self.made.clone_from(&made);
+            self.aligned.clone_from(&aligned);
+            if is_assumed {
+                self.assumed.extend(&addresses);
+            }
+            for &inst in &late {
+                self.instruction(inst)?;
+            }
+            self.jump(join);
+            self.assumed.clear();
+        }
+        self.enter(join);
+        self.made = made;
+        Ok(())
+    }
+
+    fn instruction(&mut self, inst: Inst) -> Result<(), Refusal> {
+        self.place = u64::from(inst.0);
+        self.operation(inst)
+    }
+
+    /// Divides the instructions of a block into pure ones that depend on no others, and the rest.
+    fn divided(&self, body: &[Inst]) -> (Vec<Inst>, Vec<Inst>) {
+        let dfg = &self.source.dfg;
+        let mut is_late: FxHashSet<Value> = FxHashSet::default();
+        let (mut early, mut late) = (Vec::new(), Vec::new());
+        for &inst in body {
+            let depends = dfg.args(inst).iter().any(|arg| is_late.contains(arg));
+            if dfg.insts[inst].opcode.effects().is_pure() && !depends {
+                early.push(inst);
+            } else {
+                is_late.extend(dfg.results(inst));
+                late.push(inst);
+            }
+        }
+        (early, late)
+    }
+
+    /// Returns the speculatively affine addresses of accesses that other instructions have computed.
+    fn speculative_addresses(&self, insts: &[Inst]) -> Vec<Value> {
+        let dfg = &self.source.dfg;
+        let results = insts.iter().flat_map(|&inst| dfg.results(inst));
+        let defined: FxHashSet<Value> = results.copied().collect();
+        let mut addresses: Vec<Value> = Vec::new();
+        for &inst in insts {
+            let is_access = matches!(dfg.insts[inst].opcode, Opcode::Ld | Opcode::St);
+            let Some(&address) = dfg.args(inst).first().filter(|_| is_access) else {
+                continue;
+            };
+            let is_speculative =
+                self.class(address) == Class::Varying && self.lazy.contains(&address);
+            if is_speculative && !defined.contains(&address) && !addresses.contains(&address) {
+                addresses.push(address);
+            }
+        }
+        addresses
+    }
+
+    /// Returns whether the checks of all these addresses hold; `None` if there are no addresses.
+    fn all_hold(&mut self, addresses: &[Value]) -> Option<Value> {
+        let mut all: Option<Value> = None;
+        for &address in addresses {
+            let one = self.holds(address);
+            all = Some(match all {
+                Some(all) if all != one => self.logic(Opcode::And, &[all, one]),
+                _ => one,
+            });
+        }
+        all
     }
 
     /// Returns whether the checks of a lazily computed value hold.

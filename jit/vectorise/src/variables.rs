@@ -49,8 +49,6 @@ pub(crate) enum Key {
     NextScalar(Value),
     /// See [`Key::NextScalar`].
     NextLanes(Value),
-    /// The lanes that one of the two versions of an access has loaded, by element.
-    Loaded(u8),
 }
 
 /// The definitions of variables in the blocks of a function.

@@ -142,8 +142,22 @@ impl Generator {
 
     /// Loads a common word: at an index that may be uniform, affine or any other.
     fn load(&mut self, ty: OpType) -> Value {
-        let index = match self.random.below(3) {
+        let index = match self.random.below(4) {
             0 => self.thread,
+            1 => {
+                // A word at a constant position is uniform, and the sum is affine.
+                let position = 4 * i64::from(self.random.below(COMMON));
+                let position = self.b.constant(Type::B64, position as u64);
+                let address = self
+                    .b
+                    .simple(Opcode::Add, OpType::S64, &[self.memory, position]);
+                let global = Mods::NONE.with_space(StateSpace::Global);
+                let word = self
+                    .b
+                    .op(desc(Opcode::Ld, OpType::B32, global), &[address], Type::B32);
+                self.b
+                    .simple(Opcode::Add, OpType::U32, &[word, self.thread])
+            }
             _ => self.read(),
         };
         let last = self.b.constant(Type::B32, u64::from(COMMON / 2 - 1));
@@ -375,7 +389,13 @@ fn kernel(seed: u32) -> Function {
 fn launch(seed: u32, grid: [u32; 3], block: [u32; 3]) -> Launch {
     let threads: u32 = grid.iter().chain(&block).product();
     let mut random = Random(seed | 1);
-    let common = (0..COMMON).flat_map(|_| random.below(u32::MAX).to_le_bytes());
+    // Many words are close to the ends of the range of an integer type, where indices wrap.
+    let mut word = |_| match random.below(3) {
+        0 => random.below(u32::MAX),
+        1 => random.below(32).wrapping_sub(16),
+        _ => 0x7fff_fff0 + random.below(32),
+    };
+    let common = (0..COMMON).flat_map(|n| word(n).to_le_bytes());
     let mut data: Vec<u8> = common.collect();
     data.resize(data.len() + (4 * OWN * threads) as usize, 0);
     Launch {
