@@ -1,0 +1,1 @@
+//! The encoder of x86-64 instructions.
