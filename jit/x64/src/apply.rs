@@ -25,7 +25,7 @@ pub unsafe extern "sysv64" fn margay_x64_apply(operation: *const Operation, bloc
         return;
     };
     for n in 0..operation.lanes {
-        let (mut args, mut results) = ([0; 8], [0; 8]);
+        let (mut args, mut results) = ([0; 20], [0; 20]);
         for (arg, &(offset, ty)) in args.iter_mut().zip(&operation.operands) {
             // SAFETY: the operand is in the block.
             *arg = unsafe { read(block.wrapping_add(offset as usize), ty, n) };
@@ -83,10 +83,10 @@ unsafe fn write(value: *mut u8, ty: Type, n: u32, bits: Bits) {
         return;
     }
     let bytes = ty.lane_bytes() as usize;
+    let from = bits.to_le_bytes();
     // SAFETY: the lane is in the value.
     unsafe {
-        bits.to_le_bytes()
-            .as_ptr()
+        from.as_ptr()
             .copy_to_nonoverlapping(value.wrapping_add(n as usize * bytes), bytes);
     }
 }

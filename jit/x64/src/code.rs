@@ -65,6 +65,15 @@ pub enum Cause {
         /// The machine instruction's operand.
         operand: MemoryOperand,
     },
+    /// It accesses memory in one lane; a loop executes it for each lane.
+    Loop {
+        /// The general register that contains the number of the lane.
+        lane: u8,
+        /// The number of bytes of the lane's access. The instruction accesses up to 8 of them.
+        bytes: u32,
+        /// The machine instruction's operand.
+        operand: MemoryOperand,
+    },
     /// It is a `trap` or `trap.if` with this number; the machine instruction is `ud2`.
     Trap(u64),
 }

@@ -1,5 +1,7 @@
 //! The instruction set extensions for which code is generated.
 
+use crate::asm;
+
 bitflags::bitflags! {
     /// Instruction set extensions of a processor.
     ///
@@ -30,6 +32,21 @@ impl Features {
     pub const LEVEL_AVX2: Features = Features::AVX2;
     /// The features that all code at the level of AVX-512 may use.
     pub const LEVEL_AVX512: Features = Features::AVX2.union(Features::AVX512);
+
+    /// Returns the encoder's features.
+    pub(crate) fn encoder(self) -> asm::Features {
+        let rows = [
+            (Features::AVX2, asm::Features::BASE_AVX2),
+            (Features::AVX512, asm::Features::BASE_AVX512),
+            (Features::VBMI, asm::Features::AVX512VBMI),
+            (Features::VBMI2, asm::Features::AVX512VBMI2),
+            (Features::BITALG, asm::Features::AVX512BITALG),
+            (Features::VPOPCNTDQ, asm::Features::AVX512VPOPCNTDQ),
+            (Features::VNNI, asm::Features::AVX512VNNI),
+        ];
+        let present = rows.into_iter().filter(|&(feature, _)| self.contains(feature));
+        present.fold(asm::Features::NONE, |all, (_, features)| all.with(features))
+    }
 
     /// Returns the features of this host that the operating system supports; none if the host is not an x86-64
     /// processor.

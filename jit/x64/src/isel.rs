@@ -19,12 +19,15 @@
 //! A lowering that does not support an operation returns `None`, and the operation calls its reference function
 //! ([`fallback`]). The instructions that the lowering has appended before have no effects and are removed as dead code.
 
+mod approx;
+mod bits;
 mod compare;
 mod consts;
 mod control;
 mod convert;
 mod fallback;
 mod float;
+mod halves;
 mod int;
 mod lanes;
 mod map;
@@ -46,6 +49,7 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::code::{Operation, layout};
 use crate::features::Features;
+use crate::asm::Width;
 use crate::mach::{self, Action, Label, NONE};
 use crate::pool::Pool;
 use crate::{Error, Target};
@@ -92,6 +96,8 @@ pub(crate) struct Selected {
     pub(crate) mach: mach::Function,
     pub(crate) pool: Pool,
     pub(crate) operations: Vec<Operation>,
+    /// The widest vector registers in use.
+    pub(crate) widest: Width,
 }
 
 /// The state of selection.
@@ -107,8 +113,6 @@ pub(crate) struct Selector<'a> {
     constants: SecondaryMap<Value, Option<u64>>,
     uses: SecondaryMap<Value, Uses>,
     labels: SecondaryMap<Block, Option<Label>>,
-    /// The instruction that defines each value, if it has not been selected because its only use will select it.
-    pending: SecondaryMap<Value, Option<Inst>>,
     /// The block to which instructions are appended.
     current: Label,
     /// The instruction that is being selected.
@@ -146,7 +150,6 @@ pub(crate) fn run(vir: &Function, target: &Target) -> Result<(Selected, Vec<u32>
         constants: SecondaryMap::default(),
         uses: SecondaryMap::default(),
         labels: SecondaryMap::default(),
-        pending: SecondaryMap::default(),
         current: Label(0),
         inst: Inst::new(0),
         local: FxHashMap::default(),
@@ -167,10 +170,12 @@ pub(crate) fn run(vir: &Function, target: &Target) -> Result<(Selected, Vec<u32>
         ..
     } = selector;
     mach.remove_dead();
+    let widest = mach.widest();
     let selected = Selected {
         mach,
         pool,
         operations,
+        widest,
     };
     Ok((selected, arguments, result_offsets))
 }
@@ -388,7 +393,7 @@ impl Selector<'_> {
         let place = self.place(crate::code::Cause::Trap(number));
         self.effect(mach::Inst {
             place,
-            ..mach::Inst::of(Action::Trap, mach::Width::W64)
+            ..mach::Inst::of(Action::Trap, Width::W64)
         });
     }
 

@@ -97,6 +97,8 @@ pub(crate) enum Action {
     Trap,
     /// Calls the symbol; the number is that of a [`Call`].
     Call(u32),
+    /// Defines the registers of the function's arguments, which are the results of a [`Call`].
+    Entry(u32),
     /// Returns.
     Return,
     /// Nothing: the instruction has been removed.
@@ -133,6 +135,8 @@ pub(crate) struct Inst {
     pub(crate) imm: Option<i64>,
     /// Whether the instruction has an effect besides its result.
     pub(crate) has_effect: bool,
+    /// The number of the lane that accesses memory, if a loop accesses the lanes; the instruction does not use it.
+    pub(crate) lane: VReg,
     /// The number of the place plus one; 0 if the instruction cannot fault.
     pub(crate) place: u32,
 }
@@ -152,6 +156,7 @@ impl Inst {
             mem: Mem::NONE,
             imm: None,
             has_effect: false,
+            lane: NONE,
             place: 0,
         }
     }
@@ -203,6 +208,13 @@ impl Function {
         &mut self.blocks[label.0 as usize]
     }
 
+    /// Returns the width of the widest vector registers in use, at least 256 bits.
+    pub(crate) fn widest(&self) -> Width {
+        let blocks = self.order.iter().map(|label| &self.blocks[label.0 as usize]);
+        let widths = blocks.flat_map(|block| block.insts.iter().map(|inst| inst.len));
+        widths.max().unwrap_or(Width::L256).max(Width::L256)
+    }
+
     /// Removes instructions without effects whose results are not used.
     pub(crate) fn remove_dead(&mut self) {
         let mut uses = vec![0u32; self.vregs as usize];
@@ -243,6 +255,7 @@ impl Inst {
             self.mask,
             base,
             self.mem.index,
+            self.lane,
         ];
         regs.into_iter().filter(|&reg| reg != NONE).for_each(&mut f);
         if let Action::Call(call) = self.action {

@@ -3,13 +3,15 @@
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+use crate::mach::Base;
+
 /// The bytes of a constant. Its alignment is its size.
 pub(crate) type Bytes = SmallVec<[u8; 64]>;
 
 /// A set of constants.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pool {
-    constants: Vec<Bytes>,
+    pub(crate) constants: Vec<Bytes>,
     numbers: FxHashMap<Bytes, u32>,
 }
 
@@ -26,17 +28,11 @@ impl Pool {
         number
     }
 
-    /// Appends the constants to code, the largest first, and returns the offset of each.
-    pub(crate) fn write(&self, code: &mut Vec<u8>) -> Vec<u32> {
-        let mut order: Vec<usize> = (0..self.constants.len()).collect();
-        order.sort_by_key(|&number| std::cmp::Reverse(self.constants[number].len()));
-        let mut offsets = vec![0; order.len()];
-        for number in order {
-            let bytes = &self.constants[number];
-            code.resize(code.len().next_multiple_of(bytes.len()), 0);
-            offsets[number] = code.len() as u32;
-            code.extend_from_slice(bytes);
+    /// Returns the number of bits of the constant that is a base; 0 for other bases.
+    pub(crate) fn bits(&self, base: Base) -> u32 {
+        match base {
+            Base::Pool(number) => self.constants[number as usize].len() as u32 * 8,
+            _ => 0,
         }
-        offsets
     }
 }

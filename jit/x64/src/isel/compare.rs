@@ -66,7 +66,7 @@ fn compare(s: &mut S<'_>, t: &Task<'_>, ty: OpType, p: &[Piece]) -> Option<VReg>
     let (a, b) = match ty {
         OpType::F32 => (s.single(t, &p[0]), s.single_rm(t, &p[1])),
         OpType::F64 => (s.reg(&p[0]), s.rm(&p[1])),
-        OpType::F16 | OpType::BF16 if !t.desc.mods.ftz() && 32 * t.lanes <= s.width => {
+        OpType::F16 | OpType::BF16 if !t.desc.mods.ftz() => {
             let (a, b) = (s.widened(ty, t.lanes, &p[0]), s.widened(ty, t.lanes, &p[1]));
             return Some(s.compare_float(predicate, 32, t.lanes, a, b));
         }

@@ -7,8 +7,8 @@ use margay_ops::types::Type;
 use regalloc2::{RegClass, VReg};
 
 use super::{Regs, Selector, one};
-use crate::asm::Op;
-use crate::mach::{Action, Base, Inst, Width, Mem};
+use crate::asm::{Op, Width};
+use crate::mach::{Action, Base, Inst, Mem};
 
 /// Returns 64 bits that consist of copies of the low `bits` bits of `value`.
 pub(crate) fn repeated(value: u64, bits: u32) -> u64 {

@@ -11,8 +11,8 @@ use super::pieces::{Piece, Source};
 use super::prim::{
     ABS, ADD, Compare, MAX_SIGNED, MAX_UNSIGNED, MIN_SIGNED, MIN_UNSIGNED, SUB, Shift, length,
 };
-use crate::asm::Op;
-use crate::mach::Width;
+use crate::asm::{Op, Width};
+
 
 type S<'a> = Selector<'a>;
 
@@ -466,19 +466,6 @@ pub(super) fn div(s: &mut S<'_>, t: &Task<'_>, p: &[Piece]) -> Option<Out> {
 }
 
 fn half_quotient(s: &mut S<'_>, e: Elements, a: VReg, b: VReg) -> VReg {
-    if 32 * e.lanes > s.width {
-        // The widest operands of the operation have 16 bits, so their registers have more lanes than those of floats.
-        let parts: Vec<VReg> = (0..2)
-            .map(|n| {
-                let half = Elements { lanes: e.lanes / 2, ..e };
-                let bits = 16 * half.lanes;
-                let (a, b) = (s.part(&[a], bits, n), s.part(&[b], bits, n));
-                half_quotient(s, half, a, b)
-            })
-            .collect();
-        let ty = margay_ops::types::Type::vector(margay_ops::types::Kind::B16, e.lanes).expect("a power of two");
-        return s.joined(ty, e.lanes / 2, &parts)[0];
-    }
     let len = length(32, e.lanes);
     let single = |s: &mut S<'_>, x: VReg| {
         let word = s.resized(x, 16, 32, e.signed, e.lanes);
@@ -491,18 +478,6 @@ fn half_quotient(s: &mut S<'_>, e: Elements, a: VReg, b: VReg) -> VReg {
 }
 
 fn word_quotient(s: &mut S<'_>, e: Elements, a: VReg, b: VReg) -> Option<VReg> {
-    if 64 * e.lanes > s.width {
-        let parts: Option<Vec<VReg>> = (0..2)
-            .map(|n| {
-                let half = Elements { lanes: e.lanes / 2, ..e };
-                let bits = 32 * half.lanes;
-                let (a, b) = (s.part(&[a], bits, n), s.part(&[b], bits, n));
-                word_quotient(s, half, a, b)
-            })
-            .collect();
-        let ty = margay_ops::types::Type::vector(margay_ops::types::Kind::B32, e.lanes)?;
-        return Some(s.joined(ty, e.lanes / 2, &parts?)[0]);
-    }
     let len = length(64, e.lanes);
     let (from, to) = match e.signed {
         true => (Op::Vcvtdq2pd, Op::Vcvttpd2dq),

@@ -1,7 +1,8 @@
 //! Selects `map` and `reduce`: finds the lowering of an operation and applies it to all pieces.
 
 use margay_ops::meaning::Desc;
-use margay_ops::types::{Kind, Type};
+use margay_ops::ops::Opcode;
+use margay_ops::types::{Kind, OpType, Type};
 use margay_vir::data::Data;
 use regalloc2::VReg;
 use smallvec::{SmallVec, smallvec};
@@ -19,8 +20,20 @@ pub(crate) struct Task<'a> {
     pub(crate) desc: &'a Desc,
     /// The number of lanes of each piece.
     pub(crate) lanes: u32,
-    /// The types of a lane of each result.
+    /// The types of each result.
     pub(crate) results: &'a [Type],
+    /// Whether the third operand has other uses, so that no instruction should overwrite it.
+    pub(crate) keeps_third: bool,
+}
+
+/// Returns the number of bits of the widest elements in which the lowering of an operation computes.
+fn inner_width(desc: &Desc) -> u32 {
+    let is_half = |ty: OpType| matches!(ty, OpType::F16 | OpType::BF16);
+    match desc.opcode {
+        Opcode::Div | Opcode::Rem if desc.ty.is_integer() => 2 * desc.ty.bits().min(32),
+        _ if is_half(desc.ty) || is_half(desc.src) => 32,
+        _ => 1,
+    }
 }
 
 impl Selector<'_> {
@@ -53,6 +66,7 @@ impl Selector<'_> {
         let lower = lowering(desc.opcode)?;
         let types = args.iter().map(|arg| arg.ty).chain(results.iter().copied());
         let widest = types.map(Type::lane_bits).max().unwrap_or(1);
+        let widest = widest.max(inner_width(desc));
         if widest > 64 {
             return None;
         }
@@ -61,6 +75,7 @@ impl Selector<'_> {
             desc,
             lanes: chunk,
             results,
+            keeps_third: self.keeps_third(args),
         };
         let mut outs: SmallVec<[Regs; 2]> = smallvec![Regs::new(); results.len()];
         for number in 0..lanes / chunk {
@@ -73,6 +88,11 @@ impl Selector<'_> {
         }
         let joined = outs.iter().zip(results).map(|(pieces, &ty)| self.joined(ty, chunk, pieces));
         Some(joined.collect())
+    }
+
+    fn keeps_third(&self, args: &[Val]) -> bool {
+        let third = self.vir.args(self.inst).get(2);
+        args.len() < 3 || third.is_none_or(|&value| self.uses[value].count != 1)
     }
 
     /// Combines halves until one lane is left.

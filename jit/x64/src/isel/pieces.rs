@@ -5,8 +5,8 @@ use regalloc2::{RegClass, VReg};
 
 use super::prim::{Rm, length};
 use super::{Regs, Selector, Val, one};
-use crate::asm::Op;
-use crate::mach::{Action, Inst, Width, Mem};
+use crate::asm::{Op, Width};
+use crate::mach::{Action, Inst, Mem};
 
 /// A piece of a value: some of its lanes, in one register.
 #[derive(Clone, Copy, Debug)]

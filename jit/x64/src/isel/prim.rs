@@ -3,8 +3,8 @@
 use regalloc2::{RegClass, VReg};
 
 use super::Selector;
-use crate::asm::Op;
-use crate::mach::{Action, Inst, Width, Mem, NONE};
+use crate::asm::{Op, Width};
+use crate::mach::{Action, Inst, Mem, NONE};
 
 /// A source: a register or memory.
 #[derive(Clone, Copy, Debug)]

@@ -11,8 +11,8 @@ use smallvec::{SmallVec, smallvec};
 
 use super::prim::Shift;
 use super::{Regs, Selector, Val, one};
-use crate::asm::Op;
-use crate::mach::{Action, Cond, Inst, Width, Mem};
+use crate::asm::{Cond, Op, Width};
+use crate::mach::{Action, Inst, Mem};
 
 /// An operand of a general instruction.
 #[derive(Clone, Copy, Debug)]
