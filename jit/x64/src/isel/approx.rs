@@ -18,6 +18,8 @@ use crate::asm::{Op, Rounding, Width};
 pub(super) struct Emit<'s, 'a> {
     pub(super) s: &'s mut Selector<'a>,
     pub(super) lanes: u32,
+    /// Whether conversions to integers limit numbers that are too large.
+    pub(super) limits: bool,
 }
 
 /// A value: a register, or a constant of 32 bits.
@@ -97,8 +99,15 @@ impl Arithmetic for Emit<'_, '_> {
         Word::Reg(self.s.v1i(Op::Vrndscaleps, len, a, 8))
     }
     fn to_int(&mut self, a: Word) -> Word {
-        // The functions convert integral values that fit, and NaN, whose result they discard.
+        // The functions discard the results for NaN.
         let (a, len) = (self.reg(a), self.len());
+        if self.limits {
+            let f = Floats {
+                bits: 32,
+                lanes: self.lanes,
+            };
+            return Word::Reg(super::convert::signed_integer(self.s, f, 32, a));
+        }
         Word::Reg(self.s.v1(Op::Vcvttps2dq, len, a))
     }
     fn to_float(&mut self, a: Word) -> Word {
@@ -163,7 +172,12 @@ pub(super) fn function(s: &mut Selector<'_>, t: &Task<'_>, p: &[Piece]) -> Optio
     }
     let ftz = t.desc.mods.ftz();
     let x = Word::Reg(s.single(t, &p[0]));
-    let mut emit = Emit { s, lanes: t.lanes };
+    let mut emit = Emit {
+        s,
+        lanes: t.lanes,
+        // The reduction of large angles may leave a large number of quadrants.
+        limits: matches!(t.desc.opcode, Opcode::Sin | Opcode::Cos),
+    };
     let value = match t.desc.opcode {
         Opcode::Sin => functions::sin(&mut emit, x, ftz),
         Opcode::Cos => functions::cos(&mut emit, x, ftz),

@@ -199,7 +199,7 @@ fn to_integer(s: &mut S<'_>, t: &Task<'_>, bits: u32, p: &[Piece]) -> Option<Out
     out(s.select_lanes(is_nan, bits, lanes, nan, converted))
 }
 
-fn signed_integer(s: &mut S<'_>, f: Floats, bits: u32, x: VReg) -> VReg {
+pub(super) fn signed_integer(s: &mut S<'_>, f: Floats, bits: u32, x: VReg) -> VReg {
     let lanes = f.lanes;
     let (op, wide) = match (f.bits, bits) {
         (32, 32) => (Op::Vcvttps2dq, 32),

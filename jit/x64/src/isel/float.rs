@@ -30,7 +30,9 @@ impl Floats {
     fn of(t: &Task<'_>) -> Option<Floats> {
         let ty = t.desc.ty;
         let known = matches!(ty, OpType::F32 | OpType::F64 | OpType::F32x2);
-        (known && matches!(t.desc.src, OpType::None)).then(|| Floats {
+        // The reference functions of `f64` return NaN operands before they limit the result.
+        let limits = ty == OpType::F64 && (t.desc.mods.sat() || t.desc.mods.relu());
+        (known && !limits && matches!(t.desc.src, OpType::None)).then(|| Floats {
             bits: ty.element_bits(),
             lanes: t.lanes * ty.elements(),
         })
@@ -88,7 +90,8 @@ impl Selector<'_> {
 
     /// As [`Selector::single`], but a constant may be in memory.
     pub(super) fn single_rm(&mut self, t: &Task<'_>, piece: &Piece) -> Rm {
-        if !t.desc.mods.ftz() {
+        // `.ftz` has no effect on `f64`.
+        if !t.desc.mods.ftz() || (piece.bits == 64 && t.desc.ty != OpType::F32x2) {
             return self.rm(piece);
         }
         if let Source::Constant(bits) = piece.source

@@ -49,7 +49,11 @@ impl Selector<'_> {
     /// Rounds `f32` to 16-bit numbers in elements of 16 bits; a NaN becomes the canonical NaN.
     pub(super) fn half_of_single(&mut self, ty: OpType, lanes: u32, x: VReg, rounding: u8) -> VReg {
         if is_bfloat(ty) {
-            let mut emit = Emit { s: self, lanes };
+            let mut emit = Emit {
+                s: self,
+                lanes,
+                limits: false,
+            };
             let word = halves::bfloat_of_single(&mut emit, Word::Reg(x));
             let word = emit.reg(word);
             return self.resized(word, 32, 16, false, lanes);
@@ -116,7 +120,11 @@ pub(super) fn arithmetic(s: &mut S<'_>, t: &Task<'_>, p: &[Piece]) -> Option<Out
     elementwise(s, t, p, |s, lanes, x| {
         let f = Floats { bits: 32, lanes };
         let value = if op == Op::Vfmadd213ps {
-            let mut emit = Emit { s, lanes };
+            let mut emit = Emit {
+                s,
+                lanes,
+                limits: false,
+            };
             let [x, y, z] = [x[0], x[1], x[2]].map(Word::Reg);
             let value = halves::fused_to_odd(&mut emit, x, y, z);
             emit.reg(value)

@@ -2,6 +2,7 @@
 
 use margay_ops::mods::{Half, Mode};
 use margay_ops::ops::Opcode;
+use margay_ops::types::OpType;
 use regalloc2::VReg;
 use smallvec::smallvec;
 
@@ -52,7 +53,7 @@ fn out(reg: VReg) -> Option<Out> {
 }
 
 pub(super) fn sum(s: &mut S<'_>, t: &Task<'_>, p: &[Piece]) -> Option<Out> {
-    let e = Elements::of(t)?;
+    let e = Elements::of(t).filter(|_| t.desc.src == OpType::None)?;
     let is_add = t.desc.opcode == Opcode::Add;
     let a = s.reg(&p[0]);
     if t.desc.mods.carry_out() {
@@ -405,7 +406,7 @@ pub(super) fn dp4a(s: &mut S<'_>, t: &Task<'_>, p: &[Piece]) -> Option<Out> {
     let e = Elements::scalar(t)?;
     let signs = [t.desc.ty, t.desc.src].map(|ty| ty.is_signed());
     let b_signed = match t.desc.src {
-        margay_ops::types::OpType::None => signs[0],
+        OpType::None => signs[0],
         _ => signs[1],
     };
     let (a, b) = (s.reg(&p[0]), s.reg(&p[1]));
@@ -428,7 +429,7 @@ pub(super) fn dp2a(s: &mut S<'_>, t: &Task<'_>, p: &[Piece]) -> Option<Out> {
     let e = Elements::scalar(t)?;
     let a_signed = t.desc.ty.is_signed();
     let b_signed = match t.desc.src {
-        margay_ops::types::OpType::None => a_signed,
+        OpType::None => a_signed,
         ty => ty.is_signed(),
     };
     let (a, b) = (s.reg(&p[0]), s.reg(&p[1]));
@@ -451,7 +452,7 @@ pub(super) fn dp2a(s: &mut S<'_>, t: &Task<'_>, p: &[Piece]) -> Option<Out> {
 /// `div` and `rem` of 16 and 32 bits: the quotient of floating-point numbers with enough digits, truncated. It is exact,
 /// because the distance of an inexact quotient to the next integer is at least one divisor'th.
 pub(super) fn div(s: &mut S<'_>, t: &Task<'_>, p: &[Piece]) -> Option<Out> {
-    let e = Elements::scalar(t).filter(|e| matches!(e.bits, 16 | 32))?;
+    let e = Elements::scalar(t).filter(|e| matches!(e.bits, 16 | 32) && !t.desc.mods.sat())?;
     let (a, b) = (s.reg(&p[0]), s.reg(&p[1]));
     let quotient = if e.bits == 32 { word_quotient(s, e, a, b)? } else { half_quotient(s, e, a, b) };
     let whole = if t.desc.opcode == Opcode::Div {

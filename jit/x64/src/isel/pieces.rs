@@ -151,12 +151,8 @@ impl Selector<'_> {
 
     /// Returns the zero-extended lowest element of a vector register.
     pub(crate) fn gpr_of_vector(&mut self, reg: VReg, bits: u32) -> VReg {
-        let (op, len) = if bits == 64 {
-            (Op::VmovqToGpr, Width::W64)
-        } else {
-            (Op::VmovdToGpr, Width::W32)
-        };
-        let mut inst = Inst::of(Action::Op(op), len);
+        let op = if bits == 64 { Op::VmovqToGpr } else { Op::VmovdToGpr };
+        let mut inst = Inst::of(Action::Op(op), Width::L128);
         inst.src[0] = reg;
         let whole = self.result(RegClass::Int, inst);
         self.zero_extended(whole, bits)

@@ -213,7 +213,7 @@ impl Selector<'_> {
                 let a = self.gpr(&args[0]);
                 result(self.g_of(Op::Lzcnt, general(ty.bits()), a))
             }
-            Opcode::Div | Opcode::Rem => self.scalar_div(desc, args),
+            Opcode::Div | Opcode::Rem if !desc.mods.sat() => self.scalar_div(desc, args),
             _ => None,
         }
     }
@@ -245,7 +245,7 @@ impl Selector<'_> {
     fn scalar_pack(&mut self, desc: &Desc, args: &[Val], results: &[Type]) -> Outs {
         let part = if desc.opcode == Opcode::Pack { desc.src.bits() } else { desc.ty.bits() };
         let whole = if desc.opcode == Opcode::Pack { desc.ty.bits() } else { desc.src.bits() };
-        if part < 8 {
+        if part < 8 || part > 64 {
             return None;
         }
         if desc.opcode == Opcode::Pack {

@@ -2,4 +2,5 @@
 //! interpreter. On hosts without AVX-512, tests of its code check that functions compile.
 
 mod native;
+mod operations;
 mod programs;

@@ -225,19 +225,28 @@ pub(crate) fn interpreted(function: &Function, args: &[Lanes], memory: &mut Memo
     result
 }
 
-/// Whether a value of a type is NaN.
-fn is_nan(kind: Kind, bits: Bits) -> bool {
-    match kind {
+/// Whether two values are equal or both NaN.
+fn same_lane(kind: Kind, left: Bits, right: Bits) -> bool {
+    let is_nan = |bits: Bits| match kind {
         Kind::F32 => f32::from_bits(bits as u32).is_nan(),
         Kind::F64 => f64::from_bits(bits as u64).is_nan(),
         _ => false,
-    }
+    };
+    left == right || is_nan(left) && is_nan(right)
 }
 
-/// Compares results; the bits of a NaN are not compared.
-pub(crate) fn same(types: &[Type], left: &[Lanes], right: &[Lanes]) -> bool {
+/// As [`same_lane`], for pairs of `f32`.
+fn same_pair(left: Bits, right: Bits) -> bool {
+    [0, 32].into_iter().all(|shift| same_lane(Kind::F32, left >> shift & mask(32), right >> shift & mask(32)))
+}
+
+/// Compares results; the bits of a NaN are not compared. The lanes of `b64` are pairs of `f32` if `has_pairs` is set.
+pub(crate) fn same(types: &[Type], left: &[Lanes], right: &[Lanes], has_pairs: bool) -> bool {
     types.iter().zip(left).zip(right).all(|((ty, left), right)| {
-        let lane = |(&left, &right): (&Bits, &Bits)| left == right || is_nan(ty.kind(), left) && is_nan(ty.kind(), right);
+        let lane = |(&left, &right): (&Bits, &Bits)| match ty.kind() {
+            Kind::B64 if has_pairs => same_pair(left, right),
+            kind => same_lane(kind, left, right),
+        };
         left.len() == right.len() && left.iter().zip(right).all(lane)
     })
 }
@@ -245,17 +254,35 @@ pub(crate) fn same(types: &[Type], left: &[Lanes], right: &[Lanes]) -> bool {
 /// Compiles a function for all targets that this host runs, and compares results and memory with the interpreter's.
 pub(crate) fn check(function: &Function, args: &[Lanes], memory: &mut Memory) {
     let before = memory.bytes.clone();
-    let expected = interpreted(function, args, memory).expect("no fault");
-    let after = memory.bytes.clone();
-    for (name, target) in targets() {
+    for target in &targets() {
         memory.bytes.copy_from_slice(&before);
-        let loaded = Loaded::new(function, &target);
+        check_for(target, function, &[args.to_vec()], memory);
+    }
+}
+
+/// Compiles a function for a target, and compares results and memory with the interpreter's for each of `inputs`.
+pub(crate) fn check_for((name, target): &(&str, Target), function: &Function, inputs: &[Vec<Lanes>], memory: &mut Memory) {
+    let loaded = Loaded::new(function, target);
+    for args in inputs {
+        let before = memory.bytes.clone();
+        let expected = interpreted(function, args, memory).expect("no fault");
+        // The code must find the contents at the same address.
+        let after = memory.bytes.clone();
+        memory.bytes.copy_from_slice(&before);
         let results = loaded.run(&function.signature, args);
         assert!(
-            same(&function.signature.returns, &results, &expected),
-            "{name}\n{function}\narguments {args:x?}\nnative {results:x?}\nexpected {expected:x?}"
+            same(&function.signature.returns, &results, &expected, has_pairs(function)),
+            "{name}\n{function}\narguments {args:x?}\nnative   {results:x?}\nexpected {expected:x?}"
         );
         assert!(memory.bytes == after, "{name}: memory differs\n{function}\narguments {args:x?}");
     }
-    memory.bytes.copy_from_slice(&after);
+}
+
+/// Whether the lanes of `b64` results are pairs of `f32`.
+fn has_pairs(function: &Function) -> bool {
+    let is_pair = |data: &margay_vir::function::InstData| match data.data {
+        margay_vir::data::Data::Lane(desc) => desc.ty == margay_ops::types::OpType::F32x2,
+        _ => false,
+    };
+    function.insts.values().any(is_pair)
 }
