@@ -337,7 +337,7 @@ pub(super) fn bitcast(s: &mut S<'_>, t: &Task<'_>, p: &[Piece]) -> Option<Out> {
 
 /// `pack` of two integers into one with twice the width.
 pub(super) fn pack(s: &mut S<'_>, t: &Task<'_>, p: &[Piece]) -> Option<Out> {
-    let (whole, part) = (t.results[0].lane_bits(), p[0].bits);
+    let (whole, part) = (t.results[0].lane_bits(), p.first()?.bits);
     if whole > 64 || part < 8 || whole != part * p.len() as u32 || part * 2 > 64 {
         return None;
     }

@@ -394,7 +394,8 @@ pub(super) fn chosen_of(s: &mut S<'_>, t: &Task<'_>, f: Floats, a: Known, b: Kno
     }
     let is_nan = match t.desc.mods.nan() {
         true => Some(s.compare_float(0x03, f.bits, f.lanes, a, b)),
-        // The sign of two NaNs is not part of the result.
+        // The sign of two NaNs is not part of the result, unless the next operand is combined with it.
+        false if sign.is_some() => Some(s.compare_float(0x03, f.bits, f.lanes, chosen, chosen)),
         false => None,
     };
     if let Some(is_nan) = is_nan {

@@ -3,4 +3,5 @@
 
 mod native;
 mod operations;
+mod ops;
 mod programs;
