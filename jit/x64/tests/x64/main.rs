@@ -5,3 +5,4 @@ mod native;
 mod operations;
 mod ops;
 mod programs;
+mod random;
