@@ -191,6 +191,7 @@ const CHECKED_PACKAGES: &[&str] = &[
     "--package=margay-shadow",
     "--package=margay-tests",
     "--package=margay-vir",
+    "--package=margay-x64",
 ];
 
 pub(crate) fn run(args: &[String]) -> Outcome {

@@ -66,4 +66,6 @@ pub mod meaning;
 pub mod ops;
 pub mod parse;
 pub mod print;
+#[cfg(feature = "testing")]
+pub mod testing;
 pub mod verify;

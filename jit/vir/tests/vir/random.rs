@@ -1,20 +1,16 @@
 //! Random functions: they pass the verifier, their text is complete, and the text computes the same results.
 
-use margay_ir::entity::{Block, Value};
-use margay_ir::parse::{cursor::Cursor, desc};
 use margay_ops::meaning::{Bits, mask};
-use margay_ops::types::{Kind, OpType, Type};
-use margay_vir::builder::Builder;
-use margay_vir::data::{Access, Data};
 use margay_vir::function::Function;
 use margay_vir::interpreter::{Cause, run};
 use margay_vir::meaning::Lanes;
-use margay_vir::ops::Op;
+use margay_vir::testing::function;
 use margay_vir::{parse, verify};
 use proptest::prelude::*;
 
 use crate::support::{BASE, Machine};
 
+<<<<<<< HEAD
 /// Operations in lanes: the operation, the kinds of its operands, and the kind of its result.
 const LANE_OPERATIONS: &[(&str, &[Kind], Kind)] = &[
     ("add.u32", &[Kind::B32; 2], Kind::B32),
@@ -238,6 +234,8 @@ fn function(numbers: &[u32], lanes: u32) -> Function {
     function
 }
 
+=======
+>>>>>>> isel
 /// What a function leaves behind: its results or the cause of its end, and the contents of memory.
 type Outcome = (Result<Vec<Lanes>, Cause>, Vec<u8>);
 
@@ -270,7 +268,7 @@ proptest! {
         log2 in 1..7u32,
         seed in any::<u32>(),
     ) {
-        let made = function(&numbers, 1 << log2);
+        let made = function(&numbers, 1 << log2, BASE);
         let text = made.to_string();
         prop_assert!(verify::function(&made).is_empty(), "{:?}\n{text}", verify::function(&made));
         let parsed = parse::function(&text).unwrap();

@@ -1,0 +1,290 @@
+//! Register allocation: presents machine functions to regalloc2.
+//!
+//! The operands of an instruction are, in this order: result, second result, tied source, sources, mask, base, index, and
+//! lane number. Calls have their arguments and results instead. [`crate::emit`] reads the allocations in this order.
+
+use regalloc2::{
+    Algorithm, Block as RaBlock, Inst as RaInst, InstRange, MachineEnv, Operand, OperandConstraint,
+    OperandKind, OperandPos, Output, PReg, PRegSet, RegClass, RegallocOptions, VReg,
+};
+use smallvec::SmallVec;
+
+use crate::Error;
+use crate::mach::{Action, Base, Function, Inst, NONE};
+
+/// Functions with more instructions are allocated by the fast algorithm.
+const LARGEST_FOR_ION: usize = 40_000;
+
+/// The general registers that a function must preserve, except `rbp`.
+pub(crate) const PRESERVED: [u8; 5] = [3, 12, 13, 14, 15];
+const RAX: u8 = 0;
+const RDX: u8 = 2;
+
+/// A machine function in the form of regalloc2: blocks and instructions have numbers in their order.
+pub(crate) struct Input<'a> {
+    pub(crate) mach: &'a Function,
+    pub(crate) insts: Vec<&'a Inst>,
+    ranges: Vec<InstRange>,
+    succs: Vec<SmallVec<[RaBlock; 2]>>,
+    preds: Vec<SmallVec<[RaBlock; 2]>>,
+    operands: Vec<Operand>,
+    starts: Vec<u32>,
+    clobbers: PRegSet,
+    float_words: usize,
+}
+
+fn preg(number: u8, class: RegClass) -> PReg {
+    PReg::new(number.into(), class)
+}
+
+fn set(numbers: impl IntoIterator<Item = u8>, class: RegClass) -> PRegSet {
+    numbers.into_iter().map(|number| preg(number, class)).collect()
+}
+
+impl<'a> Input<'a> {
+    /// `float_bytes` is the number of bytes of a spilled vector register.
+    pub(crate) fn new(mach: &'a Function, float_bytes: u32, has_masks: bool) -> Input<'a> {
+        let mut numbers = vec![u32::MAX; mach.blocks.len()];
+        for (number, label) in (0..).zip(&mach.order) {
+            numbers[label.0 as usize] = number;
+        }
+        let count = mach.order.len();
+        let mut input = Input {
+            mach,
+            insts: Vec::new(),
+            ranges: Vec::with_capacity(count),
+            succs: Vec::with_capacity(count),
+            preds: vec![SmallVec::new(); count],
+            operands: Vec::new(),
+            starts: Vec::new(),
+            clobbers: clobbers(has_masks),
+            float_words: float_bytes as usize / 8,
+        };
+        for (number, label) in mach.order.iter().enumerate() {
+            let block = &mach.blocks[label.0 as usize];
+            let first = RaInst::new(input.insts.len());
+            input.insts.extend(&block.insts);
+            input.ranges.push(InstRange::new(first, RaInst::new(input.insts.len())));
+            let succs = block.succs.iter();
+            let succs: SmallVec<[RaBlock; 2]> = succs
+                .map(|(label, _)| RaBlock::new(numbers[label.0 as usize] as usize))
+                .collect();
+            for succ in &succs {
+                input.preds[succ.index()].push(RaBlock::new(number));
+            }
+            input.succs.push(succs);
+        }
+        for number in 0..input.insts.len() {
+            input.starts.push(input.operands.len() as u32);
+            let inst = input.insts[number];
+            add_operands(mach, inst, &mut input.operands);
+        }
+        input.starts.push(input.operands.len() as u32);
+        input
+    }
+
+    /// Allocates registers.
+    pub(crate) fn allocate(&self, has_masks: bool) -> Result<Output, Error> {
+        let algorithm = match self.insts.len() {
+            ..=LARGEST_FOR_ION => Algorithm::Ion,
+            _ => Algorithm::Fastalloc,
+        };
+        let options = RegallocOptions {
+            verbose_log: false,
+            validate_ssa: cfg!(debug_assertions),
+            algorithm,
+        };
+        let env = environment(has_masks);
+        let output = regalloc2::run(self, &env, &options)
+            .map_err(|error| Error::Allocation(error.to_string()))?;
+        #[cfg(debug_assertions)]
+        {
+            let mut checker = regalloc2::checker::Checker::new(self, &env);
+            checker.prepare(&output);
+            checker
+                .run()
+                .map_err(|errors| Error::Allocation(format!("{errors:?}")))?;
+        }
+        Ok(output)
+    }
+}
+
+/// Returns the registers that a call may change.
+fn clobbers(has_masks: bool) -> PRegSet {
+    let general = set([0, 1, 2, 6, 7, 8, 9, 10, 11], RegClass::Int);
+    let vector = set(0..if has_masks { 32 } else { 16 }, RegClass::Float);
+    let masks = set(if has_masks { 1..8 } else { 0..0 }, RegClass::Vector);
+    general | vector | masks
+}
+
+fn environment(has_masks: bool) -> MachineEnv {
+    let upper = if has_masks { 16..32 } else { 0..0 };
+    let masks = if has_masks { 1..8 } else { 0..0 };
+    MachineEnv {
+        preferred_regs_by_class: [
+            set([0, 1, 2, 6, 7, 8, 9, 10, 11], RegClass::Int),
+            set(0..16, RegClass::Float),
+            set(masks, RegClass::Vector),
+        ],
+        non_preferred_regs_by_class: [
+            set(PRESERVED, RegClass::Int),
+            set(upper, RegClass::Float),
+            PRegSet::empty(),
+        ],
+        scratch_by_class: [None; 3],
+        fixed_stack_slots: Vec::new(),
+    }
+}
+
+fn operand(vreg: VReg, constraint: OperandConstraint, kind: OperandKind, pos: OperandPos) -> Operand {
+    Operand::new(vreg, constraint, kind, pos)
+}
+
+fn fixed(vreg: VReg, number: u8, kind: OperandKind) -> Operand {
+    let pos = match kind {
+        OperandKind::Def => OperandPos::Late,
+        OperandKind::Use => OperandPos::Early,
+    };
+    operand(vreg, OperandConstraint::FixedReg(preg(number, vreg.class())), kind, pos)
+}
+
+fn add_operands(mach: &Function, inst: &Inst, operands: &mut Vec<Operand>) {
+    let start = operands.len();
+    match inst.action {
+        Action::Call(call) | Action::Entry(call) => {
+            let call = &mach.calls[call as usize];
+            operands.extend(call.results.iter().map(|&(reg, number)| fixed(reg, number, OperandKind::Def)));
+            operands.extend(call.args.iter().map(|&(reg, number)| fixed(reg, number, OperandKind::Use)));
+        }
+        Action::Wide(_) => {
+            operands.push(fixed(inst.dst, RDX, OperandKind::Def));
+            operands.push(fixed(inst.second, RAX, OperandKind::Def));
+            operands.push(fixed(inst.tied, RAX, OperandKind::Use));
+            operands.push(Operand::reg_use(inst.src[0]));
+        }
+        Action::Divide(_) => {
+            operands.push(fixed(inst.dst, RAX, OperandKind::Def));
+            operands.push(fixed(inst.second, RDX, OperandKind::Def));
+            operands.push(fixed(inst.tied, RAX, OperandKind::Use));
+            // `rdx` is written before the source is read.
+            operands.push(Operand::reg_use_at_end(inst.src[0]));
+        }
+        Action::Table => {
+            operands.push(Operand::reg_temp(inst.second));
+            operands.push(Operand::reg_use(inst.src[0]));
+        }
+        _ => add_plain(inst, start, operands),
+    }
+}
+
+fn add_plain(inst: &Inst, start: usize, operands: &mut Vec<Operand>) {
+    // The uses of a gather must not share a register with its result.
+    let is_gather = inst.second != NONE;
+    let results = usize::from(inst.dst != NONE) + usize::from(inst.second != NONE);
+    if inst.dst != NONE {
+        let constraint = match inst.tied {
+            NONE => OperandConstraint::Reg,
+            _ => OperandConstraint::Reuse(results),
+        };
+        operands.push(operand(inst.dst, constraint, OperandKind::Def, OperandPos::Late));
+    }
+    let sources = inst.src.iter().filter(|&&reg| reg != NONE).count();
+    if is_gather {
+        let mask = results + usize::from(inst.tied != NONE) + sources;
+        operands.push(operand(inst.second, OperandConstraint::Reuse(mask), OperandKind::Def, OperandPos::Late));
+    }
+    if inst.tied != NONE {
+        operands.push(Operand::reg_use(inst.tied));
+    }
+    for &reg in inst.src.iter().filter(|&&reg| reg != NONE) {
+        operands.push(Operand::reg_use(reg));
+    }
+    if inst.mask != NONE {
+        operands.push(Operand::reg_use(inst.mask));
+    }
+    if let Base::Reg(base) = inst.mem.base {
+        operands.push(Operand::reg_use(base));
+    }
+    if inst.mem.index != NONE {
+        operands.push(match is_gather {
+            true => Operand::reg_use_at_end(inst.mem.index),
+            false => Operand::reg_use(inst.mem.index),
+        });
+    }
+    if inst.lane != NONE {
+        operands.push(Operand::reg_use(inst.lane));
+    }
+    debug_assert!(operands.len() >= start);
+}
+
+impl regalloc2::Function for Input<'_> {
+    fn num_insts(&self) -> usize {
+        self.insts.len()
+    }
+
+    fn num_blocks(&self) -> usize {
+        self.ranges.len()
+    }
+
+    fn entry_block(&self) -> RaBlock {
+        RaBlock::new(0)
+    }
+
+    fn block_insns(&self, block: RaBlock) -> InstRange {
+        self.ranges[block.index()]
+    }
+
+    fn block_succs(&self, block: RaBlock) -> &[RaBlock] {
+        &self.succs[block.index()]
+    }
+
+    fn block_preds(&self, block: RaBlock) -> &[RaBlock] {
+        &self.preds[block.index()]
+    }
+
+    fn block_params(&self, block: RaBlock) -> &[VReg] {
+        &self.mach.blocks[self.mach.order[block.index()].0 as usize].params
+    }
+
+    fn is_ret(&self, inst: RaInst) -> bool {
+        matches!(self.insts[inst.index()].action, Action::Return | Action::Trap)
+    }
+
+    fn is_branch(&self, inst: RaInst) -> bool {
+        matches!(
+            self.insts[inst.index()].action,
+            Action::Jump | Action::Branch(_) | Action::Table
+        )
+    }
+
+    fn branch_blockparams(&self, block: RaBlock, _: RaInst, succ: usize) -> &[VReg] {
+        &self.mach.blocks[self.mach.order[block.index()].0 as usize].succs[succ].1
+    }
+
+    fn inst_operands(&self, inst: RaInst) -> &[Operand] {
+        let index = inst.index();
+        &self.operands[self.starts[index] as usize..self.starts[index + 1] as usize]
+    }
+
+    fn inst_clobbers(&self, inst: RaInst) -> PRegSet {
+        let Action::Call(call) = self.insts[inst.index()].action else {
+            return PRegSet::empty();
+        };
+        let mut clobbers = self.clobbers;
+        for &(reg, number) in &self.mach.calls[call as usize].results {
+            clobbers.remove(preg(number, reg.class()));
+        }
+        clobbers
+    }
+
+    fn num_vregs(&self) -> usize {
+        self.mach.vregs as usize
+    }
+
+    fn spillslot_size(&self, class: RegClass) -> usize {
+        match class {
+            RegClass::Float => self.float_words,
+            _ => 1,
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Computes operations that have no native code by calling their reference functions.
+//!
+//! This is the only module of the crate with unsafe code: generated code passes raw pointers to it.
+#![allow(
+    unsafe_code,
+    reason = "generated code calls the function with pointers into its frame"
+)]
+
+use margay_ops::meaning::{Bits, Meaning, mask};
+use margay_ops::types::{Kind, Type};
+
+use crate::code::Operation;
+
+/// Applies an operation to each lane of operands that are in memory, and writes the results to memory. The layout of
+/// values is that of [`crate::code::layout`]; an operand with one lane is the operand of all lanes.
+///
+/// # Safety
+///
+/// `operation` must be a valid pointer, and `block` must lead to memory that contains the operands and results at the
+/// offsets that the operation states.
+pub unsafe extern "sysv64" fn margay_x64_apply(operation: *const Operation, block: *mut u8) {
+    // SAFETY: the caller passes a valid pointer.
+    let operation = unsafe { &*operation };
+    let Meaning::Pure(function) = operation.desc.opcode.meaning() else {
+        return;
+    };
+    for n in 0..operation.lanes {
+        let (mut args, mut results) = ([0; 20], [0; 20]);
+        for (arg, &(offset, ty)) in args.iter_mut().zip(&operation.operands) {
+            // SAFETY: the operand is in the block.
+            *arg = unsafe { read(block.wrapping_add(offset as usize), ty, n) };
+        }
+        let operands = operation.operands.len().min(args.len());
+        let count = operation.results.len().min(results.len());
+        function(
+            &operation.desc,
+            &args[..operands],
+            &mut results[..count],
+        );
+        for (&bits, &(offset, ty)) in results.iter().zip(&operation.results) {
+            // SAFETY: the result is in the block.
+            unsafe { write(block.wrapping_add(offset as usize), ty, n, bits) };
+        }
+    }
+}
+
+/// Reads lane `n` of a value.
+///
+/// # Safety
+///
+/// `value` must lead to a value of type `ty`.
+unsafe fn read(value: *const u8, ty: Type, n: u32) -> Bits {
+    let n = if ty.lanes() == 1 { 0 } else { n };
+    if ty.kind() == Kind::Pred && ty.lanes() > 1 {
+        // SAFETY: a mask has 8 bytes.
+        let bits = unsafe { value.cast::<u64>().read_unaligned() };
+        return Bits::from(bits >> n & 1);
+    }
+    let bytes = ty.lane_bytes() as usize;
+    let mut bits = [0; 16];
+    // SAFETY: the lane is in the value.
+    unsafe {
+        value
+            .wrapping_add(n as usize * bytes)
+            .copy_to_nonoverlapping(bits.as_mut_ptr(), bytes);
+    }
+    Bits::from_le_bytes(bits) & mask(ty.lane_bits())
+}
+
+/// Writes lane `n` of a value.
+///
+/// # Safety
+///
+/// `value` must lead to memory for a value of type `ty`.
+unsafe fn write(value: *mut u8, ty: Type, n: u32, bits: Bits) {
+    if ty.kind() == Kind::Pred && ty.lanes() > 1 {
+        let mask = value.cast::<u64>();
+        // SAFETY: a mask has 8 bytes. Lane 0 is written first, so the other bits have no meaning before.
+        unsafe {
+            let others = if n == 0 { 0 } else { mask.read_unaligned() };
+            mask.write_unaligned(others | (bits as u64 & 1) << n);
+        }
+        return;
+    }
+    let bytes = ty.lane_bytes() as usize;
+    let from = bits.to_le_bytes();
+    // SAFETY: the lane is in the value.
+    unsafe {
+        from.as_ptr()
+            .copy_to_nonoverlapping(value.wrapping_add(n as usize * bytes), bytes);
+    }
+}

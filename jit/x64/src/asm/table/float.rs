@@ -1,0 +1,109 @@
+//! The rows of arithmetic on floats.
+
+#[rustfmt::skip]
+macro_rules! float {
+    ($next:ident $($rest:ident)*; $($rows:tt)*) => { $next! { $($rest)*; $($rows)*
+Vaddps      Vex  "vaddps"      NP  M0F   0x58 WIG L12  "=vr vv vm"    "v" ""    Avx
+          | Evex "vaddps"      NP  M0F   0x58 W0  L125 "=vr vv vm"    "v" "BRZ" F;
+Vaddpd      Vex  "vaddpd"      P66 M0F   0x58 WIG L12  "=vr vv vm"    "v" ""    Avx
+          | Evex "vaddpd"      P66 M0F   0x58 W1  L125 "=vr vv vm"    "v" "BRZ" F;
+Vaddss      Vex  "vaddss"      PF3 M0F   0x58 WIG S    "=vr vv vm"    "4" ""    Avx
+          | Evex "vaddss"      PF3 M0F   0x58 W0  S    "=vr vv vm"    "4" "RZ"  F;
+Vaddsd      Vex  "vaddsd"      PF2 M0F   0x58 WIG S    "=vr vv vm"    "8" ""    Avx
+          | Evex "vaddsd"      PF2 M0F   0x58 W1  S    "=vr vv vm"    "8" "RZ"  F;
+Vsubps      Vex  "vsubps"      NP  M0F   0x5c WIG L12  "=vr vv vm"    "v" ""    Avx
+          | Evex "vsubps"      NP  M0F   0x5c W0  L125 "=vr vv vm"    "v" "BRZ" F;
+Vsubpd      Vex  "vsubpd"      P66 M0F   0x5c WIG L12  "=vr vv vm"    "v" ""    Avx
+          | Evex "vsubpd"      P66 M0F   0x5c W1  L125 "=vr vv vm"    "v" "BRZ" F;
+Vsubss      Vex  "vsubss"      PF3 M0F   0x5c WIG S    "=vr vv vm"    "4" ""    Avx
+          | Evex "vsubss"      PF3 M0F   0x5c W0  S    "=vr vv vm"    "4" "RZ"  F;
+Vsubsd      Vex  "vsubsd"      PF2 M0F   0x5c WIG S    "=vr vv vm"    "8" ""    Avx
+          | Evex "vsubsd"      PF2 M0F   0x5c W1  S    "=vr vv vm"    "8" "RZ"  F;
+Vmulps      Vex  "vmulps"      NP  M0F   0x59 WIG L12  "=vr vv vm"    "v" ""    Avx
+          | Evex "vmulps"      NP  M0F   0x59 W0  L125 "=vr vv vm"    "v" "BRZ" F;
+Vmulpd      Vex  "vmulpd"      P66 M0F   0x59 WIG L12  "=vr vv vm"    "v" ""    Avx
+          | Evex "vmulpd"      P66 M0F   0x59 W1  L125 "=vr vv vm"    "v" "BRZ" F;
+Vmulss      Vex  "vmulss"      PF3 M0F   0x59 WIG S    "=vr vv vm"    "4" ""    Avx
+          | Evex "vmulss"      PF3 M0F   0x59 W0  S    "=vr vv vm"    "4" "RZ"  F;
+Vmulsd      Vex  "vmulsd"      PF2 M0F   0x59 WIG S    "=vr vv vm"    "8" ""    Avx
+          | Evex "vmulsd"      PF2 M0F   0x59 W1  S    "=vr vv vm"    "8" "RZ"  F;
+Vdivps      Vex  "vdivps"      NP  M0F   0x5e WIG L12  "=vr vv vm"    "v" ""    Avx
+          | Evex "vdivps"      NP  M0F   0x5e W0  L125 "=vr vv vm"    "v" "BRZ" F;
+Vdivpd      Vex  "vdivpd"      P66 M0F   0x5e WIG L12  "=vr vv vm"    "v" ""    Avx
+          | Evex "vdivpd"      P66 M0F   0x5e W1  L125 "=vr vv vm"    "v" "BRZ" F;
+Vdivss      Vex  "vdivss"      PF3 M0F   0x5e WIG S    "=vr vv vm"    "4" ""    Avx
+          | Evex "vdivss"      PF3 M0F   0x5e W0  S    "=vr vv vm"    "4" "RZ"  F;
+Vdivsd      Vex  "vdivsd"      PF2 M0F   0x5e WIG S    "=vr vv vm"    "8" ""    Avx
+          | Evex "vdivsd"      PF2 M0F   0x5e W1  S    "=vr vv vm"    "8" "RZ"  F;
+Vsqrtps     Vex  "vsqrtps"     NP  M0F   0x51 WIG L12  "=vr vm"       "v" ""    Avx
+          | Evex "vsqrtps"     NP  M0F   0x51 W0  L125 "=vr vm"       "v" "BRZ" F;
+Vsqrtpd     Vex  "vsqrtpd"     P66 M0F   0x51 WIG L12  "=vr vm"       "v" ""    Avx
+          | Evex "vsqrtpd"     P66 M0F   0x51 W1  L125 "=vr vm"       "v" "BRZ" F;
+Vsqrtss     Vex  "vsqrtss"     PF3 M0F   0x51 WIG S    "=vr vv vm"    "4" ""    Avx
+          | Evex "vsqrtss"     PF3 M0F   0x51 W0  S    "=vr vv vm"    "4" "RZ"  F;
+Vsqrtsd     Vex  "vsqrtsd"     PF2 M0F   0x51 WIG S    "=vr vv vm"    "8" ""    Avx
+          | Evex "vsqrtsd"     PF2 M0F   0x51 W1  S    "=vr vv vm"    "8" "RZ"  F;
+Vminps      Vex  "vminps"      NP  M0F   0x5d WIG L12  "=vr vv vm"    "v" ""    Avx
+          | Evex "vminps"      NP  M0F   0x5d W0  L125 "=vr vv vm"    "v" "BSZ" F;
+Vminpd      Vex  "vminpd"      P66 M0F   0x5d WIG L12  "=vr vv vm"    "v" ""    Avx
+          | Evex "vminpd"      P66 M0F   0x5d W1  L125 "=vr vv vm"    "v" "BSZ" F;
+Vminss      Vex  "vminss"      PF3 M0F   0x5d WIG S    "=vr vv vm"    "4" ""    Avx
+          | Evex "vminss"      PF3 M0F   0x5d W0  S    "=vr vv vm"    "4" "SZ"  F;
+Vminsd      Vex  "vminsd"      PF2 M0F   0x5d WIG S    "=vr vv vm"    "8" ""    Avx
+          | Evex "vminsd"      PF2 M0F   0x5d W1  S    "=vr vv vm"    "8" "SZ"  F;
+Vmaxps      Vex  "vmaxps"      NP  M0F   0x5f WIG L12  "=vr vv vm"    "v" ""    Avx
+          | Evex "vmaxps"      NP  M0F   0x5f W0  L125 "=vr vv vm"    "v" "BSZ" F;
+Vmaxpd      Vex  "vmaxpd"      P66 M0F   0x5f WIG L12  "=vr vv vm"    "v" ""    Avx
+          | Evex "vmaxpd"      P66 M0F   0x5f W1  L125 "=vr vv vm"    "v" "BSZ" F;
+Vmaxss      Vex  "vmaxss"      PF3 M0F   0x5f WIG S    "=vr vv vm"    "4" ""    Avx
+          | Evex "vmaxss"      PF3 M0F   0x5f W0  S    "=vr vv vm"    "4" "SZ"  F;
+Vmaxsd      Vex  "vmaxsd"      PF2 M0F   0x5f WIG S    "=vr vv vm"    "8" ""    Avx
+          | Evex "vmaxsd"      PF2 M0F   0x5f W1  S    "=vr vv vm"    "8" "SZ"  F;
+Vrndscaleps Vex  "vroundps"    P66 M0F3A 0x08 WIG L12  "=vr vm in"    "v" ""    Avx
+          | Evex "vrndscaleps" P66 M0F3A 0x08 W0  L125 "=vr vm ib"    "v" "BSZ" F;
+Vrndscalepd Vex  "vroundpd"    P66 M0F3A 0x09 WIG L12  "=vr vm in"    "v" ""    Avx
+          | Evex "vrndscalepd" P66 M0F3A 0x09 W1  L125 "=vr vm ib"    "v" "BSZ" F;
+Vrndscaless Vex  "vroundss"    P66 M0F3A 0x0a WIG S    "=vr vv vm in" "4" ""    Avx
+          | Evex "vrndscaless" P66 M0F3A 0x0a W0  S    "=vr vv vm ib" "4" "SZ"  F;
+Vrndscalesd Vex  "vroundsd"    P66 M0F3A 0x0b WIG S    "=vr vv vm in" "8" ""    Avx
+          | Evex "vrndscalesd" P66 M0F3A 0x0b W1  S    "=vr vv vm ib" "8" "SZ"  F;
+Vreduceps   Evex "vreduceps"   P66 M0F3A 0x56 W0  L125 "=vr vm ib"    "v" "BSZ" Dq;
+Vreducepd   Evex "vreducepd"   P66 M0F3A 0x56 W1  L125 "=vr vm ib"    "v" "BSZ" Dq;
+Vreducess   Evex "vreducess"   P66 M0F3A 0x57 W0  S    "=vr vv vm ib" "4" "SZ"  Dq;
+Vreducesd   Evex "vreducesd"   P66 M0F3A 0x57 W1  S    "=vr vv vm ib" "8" "SZ"  Dq;
+Vgetexpps   Evex "vgetexpps"   P66 M0F38 0x42 W0  L125 "=vr vm"       "v" "BSZ" F;
+Vgetexppd   Evex "vgetexppd"   P66 M0F38 0x42 W1  L125 "=vr vm"       "v" "BSZ" F;
+Vgetexpss   Evex "vgetexpss"   P66 M0F38 0x43 W0  S    "=vr vv vm"    "4" "SZ"  F;
+Vgetexpsd   Evex "vgetexpsd"   P66 M0F38 0x43 W1  S    "=vr vv vm"    "8" "SZ"  F;
+Vgetmantps  Evex "vgetmantps"  P66 M0F3A 0x26 W0  L125 "=vr vm ib"    "v" "BSZ" F;
+Vgetmantpd  Evex "vgetmantpd"  P66 M0F3A 0x26 W1  L125 "=vr vm ib"    "v" "BSZ" F;
+Vgetmantss  Evex "vgetmantss"  P66 M0F3A 0x27 W0  S    "=vr vv vm ib" "4" "SZ"  F;
+Vgetmantsd  Evex "vgetmantsd"  P66 M0F3A 0x27 W1  S    "=vr vv vm ib" "8" "SZ"  F;
+Vscalefps   Evex "vscalefps"   P66 M0F38 0x2c W0  L125 "=vr vv vm"    "v" "BRZ" F;
+Vscalefpd   Evex "vscalefpd"   P66 M0F38 0x2c W1  L125 "=vr vv vm"    "v" "BRZ" F;
+Vscalefss   Evex "vscalefss"   P66 M0F38 0x2d W0  S    "=vr vv vm"    "4" "RZ"  F;
+Vscalefsd   Evex "vscalefsd"   P66 M0F38 0x2d W1  S    "=vr vv vm"    "8" "RZ"  F;
+Vfpclassps  Evex "vfpclassps"  P66 M0F3A 0x66 W0  L125 "=kr vm ib"    "v" "BK"  Dq;
+Vfpclasspd  Evex "vfpclasspd"  P66 M0F3A 0x66 W1  L125 "=kr vm ib"    "v" "BK"  Dq;
+Vfpclassss  Evex "vfpclassss"  P66 M0F3A 0x67 W0  S    "=kr vm ib"    "4" "K"   Dq;
+Vfpclasssd  Evex "vfpclasssd"  P66 M0F3A 0x67 W1  S    "=kr vm ib"    "8" "K"   Dq;
+Vrsqrt14ps  Evex "vrsqrt14ps"  P66 M0F38 0x4e W0  L125 "=vr vm"       "v" "BZ"  F;
+Vrsqrt14pd  Evex "vrsqrt14pd"  P66 M0F38 0x4e W1  L125 "=vr vm"       "v" "BZ"  F;
+Vrsqrt14ss  Evex "vrsqrt14ss"  P66 M0F38 0x4f W0  S    "=vr vv vm"    "4" "Z"   F;
+Vrsqrt14sd  Evex "vrsqrt14sd"  P66 M0F38 0x4f W1  S    "=vr vv vm"    "8" "Z"   F;
+Vrcp14ps    Evex "vrcp14ps"    P66 M0F38 0x4c W0  L125 "=vr vm"       "v" "BZ"  F;
+Vrcp14pd    Evex "vrcp14pd"    P66 M0F38 0x4c W1  L125 "=vr vm"       "v" "BZ"  F;
+Vrcp14ss    Evex "vrcp14ss"    P66 M0F38 0x4d W0  S    "=vr vv vm"    "4" "Z"   F;
+Vrcp14sd    Evex "vrcp14sd"    P66 M0F38 0x4d W1  S    "=vr vv vm"    "8" "Z"   F;
+Vfixupimmps Evex "vfixupimmps" P66 M0F3A 0x54 W0  L125 "+vr vv vm ib" "v" "BSZ" F;
+Vfixupimmpd Evex "vfixupimmpd" P66 M0F3A 0x54 W1  L125 "+vr vv vm ib" "v" "BSZ" F;
+Vfixupimmss Evex "vfixupimmss" P66 M0F3A 0x55 W0  S    "+vr vv vm ib" "4" "SZ"  F;
+Vfixupimmsd Evex "vfixupimmsd" P66 M0F3A 0x55 W1  S    "+vr vv vm ib" "8" "SZ"  F;
+Vrangeps    Evex "vrangeps"    P66 M0F3A 0x50 W0  L125 "=vr vv vm ib" "v" "BSZ" Dq;
+Vrangepd    Evex "vrangepd"    P66 M0F3A 0x50 W1  L125 "=vr vv vm ib" "v" "BSZ" Dq;
+Vrangess    Evex "vrangess"    P66 M0F3A 0x51 W0  S    "=vr vv vm ib" "4" "SZ"  Dq;
+Vrangesd    Evex "vrangesd"    P66 M0F3A 0x51 W1  S    "=vr vv vm ib" "8" "SZ"  Dq;
+Vhaddps     Vex  "vhaddps"     PF2 M0F   0x7c WIG L12  "=vr vv vm"    "v" ""    Avx;
+Vhaddpd     Vex  "vhaddpd"     P66 M0F   0x7c WIG L12  "=vr vv vm"    "v" ""    Avx;
+    }};
+}

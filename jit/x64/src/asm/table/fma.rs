@@ -1,0 +1,127 @@
+//! The rows of fused multiply-add.
+
+#[rustfmt::skip]
+macro_rules! fma {
+    ($next:ident $($rest:ident)*; $($rows:tt)*) => { $next! { $($rest)*; $($rows)*
+Vfmadd132ps    Vex  "vfmadd132ps"    P66 M0F38 0x98 W0 L12  "+vr vv vm" "v" ""    Fma
+             | Evex "vfmadd132ps"    P66 M0F38 0x98 W0 L125 "+vr vv vm" "v" "BRZ" F;
+Vfmadd132pd    Vex  "vfmadd132pd"    P66 M0F38 0x98 W1 L12  "+vr vv vm" "v" ""    Fma
+             | Evex "vfmadd132pd"    P66 M0F38 0x98 W1 L125 "+vr vv vm" "v" "BRZ" F;
+Vfmadd132ss    Vex  "vfmadd132ss"    P66 M0F38 0x99 W0 S    "+vr vv vm" "4" ""    Fma
+             | Evex "vfmadd132ss"    P66 M0F38 0x99 W0 S    "+vr vv vm" "4" "RZ"  F;
+Vfmadd132sd    Vex  "vfmadd132sd"    P66 M0F38 0x99 W1 S    "+vr vv vm" "8" ""    Fma
+             | Evex "vfmadd132sd"    P66 M0F38 0x99 W1 S    "+vr vv vm" "8" "RZ"  F;
+Vfmadd213ps    Vex  "vfmadd213ps"    P66 M0F38 0xa8 W0 L12  "+vr vv vm" "v" ""    Fma
+             | Evex "vfmadd213ps"    P66 M0F38 0xa8 W0 L125 "+vr vv vm" "v" "BRZ" F;
+Vfmadd213pd    Vex  "vfmadd213pd"    P66 M0F38 0xa8 W1 L12  "+vr vv vm" "v" ""    Fma
+             | Evex "vfmadd213pd"    P66 M0F38 0xa8 W1 L125 "+vr vv vm" "v" "BRZ" F;
+Vfmadd213ss    Vex  "vfmadd213ss"    P66 M0F38 0xa9 W0 S    "+vr vv vm" "4" ""    Fma
+             | Evex "vfmadd213ss"    P66 M0F38 0xa9 W0 S    "+vr vv vm" "4" "RZ"  F;
+Vfmadd213sd    Vex  "vfmadd213sd"    P66 M0F38 0xa9 W1 S    "+vr vv vm" "8" ""    Fma
+             | Evex "vfmadd213sd"    P66 M0F38 0xa9 W1 S    "+vr vv vm" "8" "RZ"  F;
+Vfmadd231ps    Vex  "vfmadd231ps"    P66 M0F38 0xb8 W0 L12  "+vr vv vm" "v" ""    Fma
+             | Evex "vfmadd231ps"    P66 M0F38 0xb8 W0 L125 "+vr vv vm" "v" "BRZ" F;
+Vfmadd231pd    Vex  "vfmadd231pd"    P66 M0F38 0xb8 W1 L12  "+vr vv vm" "v" ""    Fma
+             | Evex "vfmadd231pd"    P66 M0F38 0xb8 W1 L125 "+vr vv vm" "v" "BRZ" F;
+Vfmadd231ss    Vex  "vfmadd231ss"    P66 M0F38 0xb9 W0 S    "+vr vv vm" "4" ""    Fma
+             | Evex "vfmadd231ss"    P66 M0F38 0xb9 W0 S    "+vr vv vm" "4" "RZ"  F;
+Vfmadd231sd    Vex  "vfmadd231sd"    P66 M0F38 0xb9 W1 S    "+vr vv vm" "8" ""    Fma
+             | Evex "vfmadd231sd"    P66 M0F38 0xb9 W1 S    "+vr vv vm" "8" "RZ"  F;
+Vfmsub132ps    Vex  "vfmsub132ps"    P66 M0F38 0x9a W0 L12  "+vr vv vm" "v" ""    Fma
+             | Evex "vfmsub132ps"    P66 M0F38 0x9a W0 L125 "+vr vv vm" "v" "BRZ" F;
+Vfmsub132pd    Vex  "vfmsub132pd"    P66 M0F38 0x9a W1 L12  "+vr vv vm" "v" ""    Fma
+             | Evex "vfmsub132pd"    P66 M0F38 0x9a W1 L125 "+vr vv vm" "v" "BRZ" F;
+Vfmsub132ss    Vex  "vfmsub132ss"    P66 M0F38 0x9b W0 S    "+vr vv vm" "4" ""    Fma
+             | Evex "vfmsub132ss"    P66 M0F38 0x9b W0 S    "+vr vv vm" "4" "RZ"  F;
+Vfmsub132sd    Vex  "vfmsub132sd"    P66 M0F38 0x9b W1 S    "+vr vv vm" "8" ""    Fma
+             | Evex "vfmsub132sd"    P66 M0F38 0x9b W1 S    "+vr vv vm" "8" "RZ"  F;
+Vfmsub213ps    Vex  "vfmsub213ps"    P66 M0F38 0xaa W0 L12  "+vr vv vm" "v" ""    Fma
+             | Evex "vfmsub213ps"    P66 M0F38 0xaa W0 L125 "+vr vv vm" "v" "BRZ" F;
+Vfmsub213pd    Vex  "vfmsub213pd"    P66 M0F38 0xaa W1 L12  "+vr vv vm" "v" ""    Fma
+             | Evex "vfmsub213pd"    P66 M0F38 0xaa W1 L125 "+vr vv vm" "v" "BRZ" F;
+Vfmsub213ss    Vex  "vfmsub213ss"    P66 M0F38 0xab W0 S    "+vr vv vm" "4" ""    Fma
+             | Evex "vfmsub213ss"    P66 M0F38 0xab W0 S    "+vr vv vm" "4" "RZ"  F;
+Vfmsub213sd    Vex  "vfmsub213sd"    P66 M0F38 0xab W1 S    "+vr vv vm" "8" ""    Fma
+             | Evex "vfmsub213sd"    P66 M0F38 0xab W1 S    "+vr vv vm" "8" "RZ"  F;
+Vfmsub231ps    Vex  "vfmsub231ps"    P66 M0F38 0xba W0 L12  "+vr vv vm" "v" ""    Fma
+             | Evex "vfmsub231ps"    P66 M0F38 0xba W0 L125 "+vr vv vm" "v" "BRZ" F;
+Vfmsub231pd    Vex  "vfmsub231pd"    P66 M0F38 0xba W1 L12  "+vr vv vm" "v" ""    Fma
+             | Evex "vfmsub231pd"    P66 M0F38 0xba W1 L125 "+vr vv vm" "v" "BRZ" F;
+Vfmsub231ss    Vex  "vfmsub231ss"    P66 M0F38 0xbb W0 S    "+vr vv vm" "4" ""    Fma
+             | Evex "vfmsub231ss"    P66 M0F38 0xbb W0 S    "+vr vv vm" "4" "RZ"  F;
+Vfmsub231sd    Vex  "vfmsub231sd"    P66 M0F38 0xbb W1 S    "+vr vv vm" "8" ""    Fma
+             | Evex "vfmsub231sd"    P66 M0F38 0xbb W1 S    "+vr vv vm" "8" "RZ"  F;
+Vfnmadd132ps   Vex  "vfnmadd132ps"   P66 M0F38 0x9c W0 L12  "+vr vv vm" "v" ""    Fma
+             | Evex "vfnmadd132ps"   P66 M0F38 0x9c W0 L125 "+vr vv vm" "v" "BRZ" F;
+Vfnmadd132pd   Vex  "vfnmadd132pd"   P66 M0F38 0x9c W1 L12  "+vr vv vm" "v" ""    Fma
+             | Evex "vfnmadd132pd"   P66 M0F38 0x9c W1 L125 "+vr vv vm" "v" "BRZ" F;
+Vfnmadd132ss   Vex  "vfnmadd132ss"   P66 M0F38 0x9d W0 S    "+vr vv vm" "4" ""    Fma
+             | Evex "vfnmadd132ss"   P66 M0F38 0x9d W0 S    "+vr vv vm" "4" "RZ"  F;
+Vfnmadd132sd   Vex  "vfnmadd132sd"   P66 M0F38 0x9d W1 S    "+vr vv vm" "8" ""    Fma
+             | Evex "vfnmadd132sd"   P66 M0F38 0x9d W1 S    "+vr vv vm" "8" "RZ"  F;
+Vfnmadd213ps   Vex  "vfnmadd213ps"   P66 M0F38 0xac W0 L12  "+vr vv vm" "v" ""    Fma
+             | Evex "vfnmadd213ps"   P66 M0F38 0xac W0 L125 "+vr vv vm" "v" "BRZ" F;
+Vfnmadd213pd   Vex  "vfnmadd213pd"   P66 M0F38 0xac W1 L12  "+vr vv vm" "v" ""    Fma
+             | Evex "vfnmadd213pd"   P66 M0F38 0xac W1 L125 "+vr vv vm" "v" "BRZ" F;
+Vfnmadd213ss   Vex  "vfnmadd213ss"   P66 M0F38 0xad W0 S    "+vr vv vm" "4" ""    Fma
+             | Evex "vfnmadd213ss"   P66 M0F38 0xad W0 S    "+vr vv vm" "4" "RZ"  F;
+Vfnmadd213sd   Vex  "vfnmadd213sd"   P66 M0F38 0xad W1 S    "+vr vv vm" "8" ""    Fma
+             | Evex "vfnmadd213sd"   P66 M0F38 0xad W1 S    "+vr vv vm" "8" "RZ"  F;
+Vfnmadd231ps   Vex  "vfnmadd231ps"   P66 M0F38 0xbc W0 L12  "+vr vv vm" "v" ""    Fma
+             | Evex "vfnmadd231ps"   P66 M0F38 0xbc W0 L125 "+vr vv vm" "v" "BRZ" F;
+Vfnmadd231pd   Vex  "vfnmadd231pd"   P66 M0F38 0xbc W1 L12  "+vr vv vm" "v" ""    Fma
+             | Evex "vfnmadd231pd"   P66 M0F38 0xbc W1 L125 "+vr vv vm" "v" "BRZ" F;
+Vfnmadd231ss   Vex  "vfnmadd231ss"   P66 M0F38 0xbd W0 S    "+vr vv vm" "4" ""    Fma
+             | Evex "vfnmadd231ss"   P66 M0F38 0xbd W0 S    "+vr vv vm" "4" "RZ"  F;
+Vfnmadd231sd   Vex  "vfnmadd231sd"   P66 M0F38 0xbd W1 S    "+vr vv vm" "8" ""    Fma
+             | Evex "vfnmadd231sd"   P66 M0F38 0xbd W1 S    "+vr vv vm" "8" "RZ"  F;
+Vfnmsub132ps   Vex  "vfnmsub132ps"   P66 M0F38 0x9e W0 L12  "+vr vv vm" "v" ""    Fma
+             | Evex "vfnmsub132ps"   P66 M0F38 0x9e W0 L125 "+vr vv vm" "v" "BRZ" F;
+Vfnmsub132pd   Vex  "vfnmsub132pd"   P66 M0F38 0x9e W1 L12  "+vr vv vm" "v" ""    Fma
+             | Evex "vfnmsub132pd"   P66 M0F38 0x9e W1 L125 "+vr vv vm" "v" "BRZ" F;
+Vfnmsub132ss   Vex  "vfnmsub132ss"   P66 M0F38 0x9f W0 S    "+vr vv vm" "4" ""    Fma
+             | Evex "vfnmsub132ss"   P66 M0F38 0x9f W0 S    "+vr vv vm" "4" "RZ"  F;
+Vfnmsub132sd   Vex  "vfnmsub132sd"   P66 M0F38 0x9f W1 S    "+vr vv vm" "8" ""    Fma
+             | Evex "vfnmsub132sd"   P66 M0F38 0x9f W1 S    "+vr vv vm" "8" "RZ"  F;
+Vfnmsub213ps   Vex  "vfnmsub213ps"   P66 M0F38 0xae W0 L12  "+vr vv vm" "v" ""    Fma
+             | Evex "vfnmsub213ps"   P66 M0F38 0xae W0 L125 "+vr vv vm" "v" "BRZ" F;
+Vfnmsub213pd   Vex  "vfnmsub213pd"   P66 M0F38 0xae W1 L12  "+vr vv vm" "v" ""    Fma
+             | Evex "vfnmsub213pd"   P66 M0F38 0xae W1 L125 "+vr vv vm" "v" "BRZ" F;
+Vfnmsub213ss   Vex  "vfnmsub213ss"   P66 M0F38 0xaf W0 S    "+vr vv vm" "4" ""    Fma
+             | Evex "vfnmsub213ss"   P66 M0F38 0xaf W0 S    "+vr vv vm" "4" "RZ"  F;
+Vfnmsub213sd   Vex  "vfnmsub213sd"   P66 M0F38 0xaf W1 S    "+vr vv vm" "8" ""    Fma
+             | Evex "vfnmsub213sd"   P66 M0F38 0xaf W1 S    "+vr vv vm" "8" "RZ"  F;
+Vfnmsub231ps   Vex  "vfnmsub231ps"   P66 M0F38 0xbe W0 L12  "+vr vv vm" "v" ""    Fma
+             | Evex "vfnmsub231ps"   P66 M0F38 0xbe W0 L125 "+vr vv vm" "v" "BRZ" F;
+Vfnmsub231pd   Vex  "vfnmsub231pd"   P66 M0F38 0xbe W1 L12  "+vr vv vm" "v" ""    Fma
+             | Evex "vfnmsub231pd"   P66 M0F38 0xbe W1 L125 "+vr vv vm" "v" "BRZ" F;
+Vfnmsub231ss   Vex  "vfnmsub231ss"   P66 M0F38 0xbf W0 S    "+vr vv vm" "4" ""    Fma
+             | Evex "vfnmsub231ss"   P66 M0F38 0xbf W0 S    "+vr vv vm" "4" "RZ"  F;
+Vfnmsub231sd   Vex  "vfnmsub231sd"   P66 M0F38 0xbf W1 S    "+vr vv vm" "8" ""    Fma
+             | Evex "vfnmsub231sd"   P66 M0F38 0xbf W1 S    "+vr vv vm" "8" "RZ"  F;
+Vfmaddsub132ps Vex  "vfmaddsub132ps" P66 M0F38 0x96 W0 L12  "+vr vv vm" "v" ""    Fma
+             | Evex "vfmaddsub132ps" P66 M0F38 0x96 W0 L125 "+vr vv vm" "v" "BRZ" F;
+Vfmaddsub132pd Vex  "vfmaddsub132pd" P66 M0F38 0x96 W1 L12  "+vr vv vm" "v" ""    Fma
+             | Evex "vfmaddsub132pd" P66 M0F38 0x96 W1 L125 "+vr vv vm" "v" "BRZ" F;
+Vfmaddsub213ps Vex  "vfmaddsub213ps" P66 M0F38 0xa6 W0 L12  "+vr vv vm" "v" ""    Fma
+             | Evex "vfmaddsub213ps" P66 M0F38 0xa6 W0 L125 "+vr vv vm" "v" "BRZ" F;
+Vfmaddsub213pd Vex  "vfmaddsub213pd" P66 M0F38 0xa6 W1 L12  "+vr vv vm" "v" ""    Fma
+             | Evex "vfmaddsub213pd" P66 M0F38 0xa6 W1 L125 "+vr vv vm" "v" "BRZ" F;
+Vfmaddsub231ps Vex  "vfmaddsub231ps" P66 M0F38 0xb6 W0 L12  "+vr vv vm" "v" ""    Fma
+             | Evex "vfmaddsub231ps" P66 M0F38 0xb6 W0 L125 "+vr vv vm" "v" "BRZ" F;
+Vfmaddsub231pd Vex  "vfmaddsub231pd" P66 M0F38 0xb6 W1 L12  "+vr vv vm" "v" ""    Fma
+             | Evex "vfmaddsub231pd" P66 M0F38 0xb6 W1 L125 "+vr vv vm" "v" "BRZ" F;
+Vfmsubadd132ps Vex  "vfmsubadd132ps" P66 M0F38 0x97 W0 L12  "+vr vv vm" "v" ""    Fma
+             | Evex "vfmsubadd132ps" P66 M0F38 0x97 W0 L125 "+vr vv vm" "v" "BRZ" F;
+Vfmsubadd132pd Vex  "vfmsubadd132pd" P66 M0F38 0x97 W1 L12  "+vr vv vm" "v" ""    Fma
+             | Evex "vfmsubadd132pd" P66 M0F38 0x97 W1 L125 "+vr vv vm" "v" "BRZ" F;
+Vfmsubadd213ps Vex  "vfmsubadd213ps" P66 M0F38 0xa7 W0 L12  "+vr vv vm" "v" ""    Fma
+             | Evex "vfmsubadd213ps" P66 M0F38 0xa7 W0 L125 "+vr vv vm" "v" "BRZ" F;
+Vfmsubadd213pd Vex  "vfmsubadd213pd" P66 M0F38 0xa7 W1 L12  "+vr vv vm" "v" ""    Fma
+             | Evex "vfmsubadd213pd" P66 M0F38 0xa7 W1 L125 "+vr vv vm" "v" "BRZ" F;
+Vfmsubadd231ps Vex  "vfmsubadd231ps" P66 M0F38 0xb7 W0 L12  "+vr vv vm" "v" ""    Fma
+             | Evex "vfmsubadd231ps" P66 M0F38 0xb7 W0 L125 "+vr vv vm" "v" "BRZ" F;
+Vfmsubadd231pd Vex  "vfmsubadd231pd" P66 M0F38 0xb7 W1 L12  "+vr vv vm" "v" ""    Fma
+             | Evex "vfmsubadd231pd" P66 M0F38 0xb7 W1 L125 "+vr vv vm" "v" "BRZ" F;
+    }};
+}

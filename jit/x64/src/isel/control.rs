@@ -1,0 +1,472 @@
+//! Control flow, calls, arguments and results.
+
+use margay_ir::entity::{Block, Value};
+use margay_ir::function::BlockCall;
+use margay_ops::types::{Kind, Type};
+use margay_vir::data::Data;
+use margay_vir::ops::Op as VirOp;
+use regalloc2::{RegClass, VReg};
+use smallvec::{SmallVec, smallvec};
+
+use super::{Regs, Selector, Val, one};
+use crate::Error;
+use crate::asm::{Cond, Op, Width};
+use crate::code::{Cause, Symbol, bytes_of, layout};
+use crate::mach::{Action, Base, Call, Inst, Label, Mem};
+
+/// The general registers of the first arguments of a call.
+const ARGUMENTS: [u8; 6] = [7, 6, 2, 1, 8, 9];
+/// The number of vector registers of arguments.
+const VECTOR_ARGUMENTS: u8 = 8;
+
+impl Selector<'_> {
+    /// Loads the arguments of the function.
+    pub(crate) fn entry(&mut self, block: Block) {
+        let vir = self.vir;
+        let (arguments, results) = (self.mach.vreg(RegClass::Int), self.mach.vreg(RegClass::Int));
+        let call = self.new_call(Call {
+            symbol: Symbol::Apply,
+            args: SmallVec::new(),
+            results: smallvec![(arguments, 7), (results, 6)],
+        });
+        self.effect(Inst::of(Action::Entry(call), Width::W64));
+        self.results = results;
+        for (number, &param) in vir.blocks[block].iter().enumerate() {
+            let ty = vir.ty(param);
+            let offset = self.arguments[number];
+            let regs = self.load_value(ty, Base::Reg(arguments), offset);
+            self.values[param] = regs;
+            self.broadcast_if_used(param);
+        }
+    }
+
+    fn new_call(&mut self, call: Call) -> u32 {
+        self.mach.calls.push(call);
+        self.mach.calls.len() as u32 - 1
+    }
+
+    pub(crate) fn ret(&mut self) {
+        let vals = self.vals();
+        for (number, val) in vals.iter().enumerate() {
+            let offset = self.result_offsets[number];
+            let base = Base::Reg(self.results);
+            self.store_value(val, base, offset);
+        }
+        self.effect(Inst::of(Action::Return, Width::W64));
+    }
+
+    /// Calls a symbol with arguments and results in these registers; the class tells general from vector registers.
+    pub(crate) fn call_symbol(&mut self, symbol: Symbol, args: &[(VReg, u8)], results: &[(VReg, u8)]) {
+        let call = self.new_call(Call {
+            symbol,
+            args: args.into(),
+            results: results.into(),
+        });
+        self.effect(Inst::of(Action::Call(call), Width::W64));
+    }
+
+    pub(crate) fn call(&mut self, helper: u32) -> Result<(), Error> {
+        let vals = self.vals();
+        let types = self.result_types();
+        let outs = self.call_helper(helper, &vals, &types)?;
+        for (number, regs) in outs.into_iter().enumerate() {
+            self.define(number, regs);
+        }
+        Ok(())
+    }
+
+    /// Calls a helper by the System V convention. Results that do not fit the result registers are in memory, to which an
+    /// additional first argument leads; their layout is that of [`layout`].
+    fn call_helper(&mut self, helper: u32, vals: &[Val], types: &[Type]) -> Result<SmallVec<[Regs; 2]>, Error> {
+        let (offsets, size) = layout(types);
+        let in_memory = !fits_registers(types);
+        let (mut general, mut vector, mut stack) = (0, 0, 0);
+        let mut args: SmallVec<[(VReg, u8); 6]> = SmallVec::new();
+        if in_memory {
+            self.reserve(size);
+            args.push((self.address_of(Mem::at(Base::Scratch, 0)), ARGUMENTS[0]));
+            general = 1;
+        }
+        for val in vals {
+            let regs = self.regs_of(val);
+            let is_vector = val.ty.is_float();
+            let fits = match is_vector {
+                true => vector < VECTOR_ARGUMENTS,
+                false => general + regs.len() <= ARGUMENTS.len(),
+            };
+            for reg in regs {
+                match (fits, is_vector) {
+                    (true, true) => {
+                        args.push((reg, vector));
+                        vector += 1;
+                    }
+                    (true, false) => {
+                        args.push((reg, ARGUMENTS[general]));
+                        general += 1;
+                    }
+                    (false, true) => {
+                        self.store_vector(Op::VmovqStore, Width::L128, reg, Mem::at(Base::Outgoing, stack));
+                        stack += 8;
+                    }
+                    (false, false) => {
+                        self.effect(Self::general_store(64, reg, Mem::at(Base::Outgoing, stack)));
+                        stack += 8;
+                    }
+                }
+            }
+        }
+        self.mach.outgoing = self.mach.outgoing.max(stack as u32);
+        let mut results: SmallVec<[(VReg, u8); 2]> = SmallVec::new();
+        let mut outs: SmallVec<[Regs; 2]> = SmallVec::new();
+        if !in_memory {
+            let (mut general, mut vector) = ([0, 2].into_iter(), [0, 1].into_iter());
+            for &ty in types {
+                let regs = self.fresh(ty);
+                for &reg in &regs {
+                    let next = match reg.class() {
+                        RegClass::Int => general.next(),
+                        _ => vector.next(),
+                    };
+                    results.push((reg, next.ok_or(Error::Unsupported("call"))?));
+                }
+                outs.push(regs);
+            }
+        }
+        self.call_symbol(Symbol::Helper(helper), &args, &results);
+        if in_memory {
+            return Ok(types
+                .iter()
+                .zip(offsets)
+                .map(|(&ty, offset)| self.reload_value(ty, offset))
+                .collect());
+        }
+        // The upper bits of results are undefined.
+        for (regs, ty) in outs.iter_mut().zip(types) {
+            if !ty.is_float() && ty.lane_bits() <= 64 {
+                regs[0] = match ty.lane_bits() {
+                    32 => self.g_of(Op::Mov, Width::W32, regs[0]),
+                    bits => self.zero_extended(regs[0], bits),
+                };
+            }
+        }
+        Ok(outs)
+    }
+
+    /// Calls a helper once for each lane of a mask: a loop over the bits of the mask, with operands and results in memory.
+    pub(crate) fn call_lanes(&mut self, helper: u32) -> Result<(), Error> {
+        let (vals, results) = (self.vals(), self.result_types());
+        let lanes = vals[0].ty.lanes();
+        let args = &vals[1..];
+        if lanes == 1 {
+            return self.call_if(helper, &vals, &results);
+        }
+        let scalars: SmallVec<[Type; 2]> = results.iter().map(|ty| Type::scalar(ty.kind())).collect();
+        // The results of one call come first, where `call_helper` expects them.
+        let (_, start) = layout(&scalars);
+        let types: Vec<Type> = args.iter().map(|arg| arg.ty).chain(results.iter().copied()).map(in_memory).collect();
+        let (mut offsets, size) = layout(&types);
+        let start = start.next_multiple_of(64);
+        offsets.iter_mut().for_each(|offset| *offset += start);
+        self.reserve(start + size);
+        for (arg, &offset) in args.iter().zip(&offsets) {
+            self.spill_lanes(arg, offset);
+        }
+        for (&ty, &offset) in results.iter().zip(&offsets[args.len()..]) {
+            self.clear(in_memory(ty), offset);
+        }
+        let mask = self.mask_reg(&vals[0]);
+        let bits = self.gpr_of_mask(mask);
+        let end = self.lane_loop(bits);
+        let (lane, next) = (end.lane, end.rest);
+        let operands: SmallVec<[Val; 4]> = args
+            .iter()
+            .zip(&offsets)
+            .map(|(arg, &offset)| {
+                let ty = Type::scalar(arg.ty.kind());
+                let base = self.lane_address(offset, ty.lane_bytes(), lane);
+                Val::new(ty, self.load_value(ty, base, 0))
+            })
+            .collect();
+        let outs = self.call_helper(helper, &operands, &scalars)?;
+        for (number, regs) in outs.into_iter().enumerate() {
+            let (ty, offset) = (scalars[number], offsets[args.len() + number]);
+            let base = self.lane_address(offset, ty.lane_bytes(), lane);
+            self.store_value(&Val::new(ty, regs), base, 0);
+        }
+        self.end_loop(end.label, next, end.exit);
+        for (number, &ty) in results.iter().enumerate() {
+            let regs = self.reload_lanes(ty, offsets[args.len() + number]);
+            self.define(number, regs);
+        }
+        Ok(())
+    }
+
+    /// Calls a helper if a predicate is true.
+    fn call_if(&mut self, helper: u32, vals: &[Val], results: &[Type]) -> Result<(), Error> {
+        let pred = self.gpr(&vals[0]);
+        let args: SmallVec<[Regs; 4]> = vals[1..].iter().map(|val| self.regs_of(val)).collect();
+        let zeros: Regs = results
+            .iter()
+            .flat_map(|&ty| {
+                let zero = Val {
+                    ty,
+                    regs: Regs::new(),
+                    bits: Some(0),
+                };
+                match ty.kind() {
+                    Kind::B128 => self.wide_constant(ty, 0),
+                    _ => self.regs_of(&zero),
+                }
+            })
+            .collect();
+        let (yes, no, end) = (self.mach.label(), self.mach.label(), self.mach.label());
+        let merged: SmallVec<[Regs; 2]> = results.iter().map(|&ty| self.fresh(ty)).collect();
+        self.mach.block(end).params = merged.iter().flatten().copied().collect();
+        self.flags(Op::Test, Width::W32, pred, pred);
+        self.end_with(Action::Branch(Cond::Ne), smallvec![(yes, smallvec![]), (no, smallvec![])]);
+        self.start(yes);
+        let operands: SmallVec<[Val; 4]> = vals[1..]
+            .iter()
+            .zip(args)
+            .map(|(val, regs)| Val::new(val.ty, regs))
+            .collect();
+        let outs = self.call_helper(helper, &operands, results)?;
+        let passed = outs.into_iter().flatten().collect();
+        self.end_with(Action::Jump, smallvec![(end, passed)]);
+        self.start(no);
+        self.end_with(Action::Jump, smallvec![(end, zeros.into_iter().collect())]);
+        self.start(end);
+        for (number, regs) in merged.into_iter().enumerate() {
+            self.define(number, regs);
+        }
+        Ok(())
+    }
+
+    /// Stores the lanes of a vector in the scratch area; those of a mask as bytes.
+    pub(crate) fn spill_lanes(&mut self, val: &Val, offset: u32) {
+        if val.ty.kind() != Kind::Pred {
+            return self.spill_value(val, offset);
+        }
+        let lanes = val.ty.lanes();
+        let mask = self.mask_reg(val);
+        let ones = self.ones_in(mask, 8, lanes);
+        let bytes = self.splat_constant(1, 8);
+        let bytes = self.v2(Op::Vpandd, super::prim::length(8, lanes), ones, bytes);
+        let ty = in_memory(val.ty);
+        self.spill_value(&Val::new(ty, one(bytes)), offset);
+    }
+
+    /// Loads lanes that are in the scratch area; those of a mask are bytes.
+    pub(crate) fn reload_lanes(&mut self, ty: Type, offset: u32) -> Regs {
+        let regs = self.reload_value(in_memory(ty), offset);
+        if ty.kind() != Kind::Pred {
+            return regs;
+        }
+        one(self.test(8, ty.lanes(), regs[0], regs[0]))
+    }
+
+    /// Sets a value in the scratch area to zero.
+    pub(crate) fn clear(&mut self, ty: Type, offset: u32) {
+        let zero = self.splat_constant(0, 64);
+        let regs = (0..self.register_count(ty)).map(|_| zero).collect();
+        self.spill_value(&Val::new(ty, regs), offset);
+    }
+
+    /// Returns the base for the address of lane `lane` of a value at an offset in the scratch area.
+    pub(crate) fn lane_address(&mut self, offset: u32, bytes: u32, lane: VReg) -> Base {
+        let start = self.address_of(Mem::at(Base::Scratch, offset as i32));
+        if bytes <= 8 {
+            return Base::Reg(self.address_of(Selector::indexed(start, lane, bytes as u8, 0)));
+        }
+        let scaled = self.g2i(Op::Shl, Width::W64, lane, bytes.trailing_zeros().into());
+        Base::Reg(self.address_of(Selector::indexed(start, scaled, 1, 0)))
+    }
+
+    /// Ends the current block.
+    pub(crate) fn end_with(&mut self, action: Action, succs: SmallVec<[(Label, SmallVec<[VReg; 8]>); 2]>) {
+        self.effect(Inst::of(action, Width::W64));
+        let current = self.current;
+        self.mach.block(current).succs = succs;
+    }
+
+    /// Starts a loop over the one bits of a register, from the lowest on. The body follows; [`Selector::end_loop`] ends it.
+    pub(crate) fn lane_loop(&mut self, bits: VReg) -> LaneLoop {
+        let (enter, skip) = (self.mach.label(), self.mach.label());
+        let (label, exit) = (self.mach.label(), self.mach.label());
+        let param = self.mach.vreg(RegClass::Int);
+        self.mach.block(label).params = vec![param];
+        self.flags(Op::Test, Width::W64, bits, bits);
+        self.end_with(Action::Branch(Cond::Ne), smallvec![(enter, smallvec![]), (skip, smallvec![])]);
+        self.start(skip);
+        self.end_with(Action::Jump, smallvec![(exit, smallvec![])]);
+        self.start(enter);
+        self.end_with(Action::Jump, smallvec![(label, smallvec![bits])]);
+        self.start(label);
+        let lane = self.g_of(Op::Tzcnt, Width::W64, param);
+        let rest = self.g_of(Op::Blsr, Width::W64, param);
+        LaneLoop {
+            label,
+            exit,
+            lane,
+            rest,
+        }
+    }
+
+    /// Ends a loop over bits, and starts the block behind it.
+    pub(crate) fn end_loop(&mut self, label: Label, rest: VReg, exit: Label) {
+        let (again, done) = (self.mach.label(), self.mach.label());
+        self.flags(Op::Test, Width::W64, rest, rest);
+        self.end_with(Action::Branch(Cond::Ne), smallvec![(again, smallvec![]), (done, smallvec![])]);
+        self.start(again);
+        self.end_with(Action::Jump, smallvec![(label, smallvec![rest])]);
+        self.start(done);
+        self.end_with(Action::Jump, smallvec![(exit, smallvec![])]);
+        self.start(exit);
+    }
+
+    pub(crate) fn fence(&mut self) {
+        self.effect(Inst::of(Action::Op(Op::Mfence), Width::W64));
+    }
+
+    pub(crate) fn trap_if(&mut self, number: u64) {
+        let vir = self.vir;
+        let condition = vir.args(self.inst)[0];
+        let cond = self.condition(condition);
+        let place = self.place(Cause::Trap(number));
+        self.effect(Inst {
+            place,
+            ..Inst::of(Action::TrapIf(cond), Width::W64)
+        });
+    }
+
+    /// Sets the flags for a predicate, and returns the condition that holds if it is true.
+    fn condition(&mut self, value: Value) -> Cond {
+        if let Some(cond) = self.folded_condition(value) {
+            return cond;
+        }
+        let val = self.val(value);
+        let pred = self.gpr(&val);
+        self.flags(Op::Test, Width::W32, pred, pred);
+        Cond::Ne
+    }
+
+    /// Computes a predicate that an instruction of this function defines by setting the flags again, so that the
+    /// predicate itself is not needed.
+    fn folded_condition(&mut self, value: Value) -> Option<Cond> {
+        let vir = self.vir;
+        let margay_ir::function::ValueDef::Result(inst, 0) = vir.values[value].def else {
+            return None;
+        };
+        let data = vir.insts[inst];
+        let args: SmallVec<[Val; 4]> = vir.args(inst).iter().map(|&arg| self.val(arg)).collect();
+        match (data.op, data.data) {
+            (VirOp::Any | VirOp::All, _) if args[0].ty.lanes() > 1 && args[0].bits.is_none() => {
+                Some(self.mask_flags(data.op, args[0].regs[0], args[0].ty.lanes()))
+            }
+            (VirOp::Map, Data::Lane(desc)) if data.ty.is_some_and(|ty| ty.lanes() == 1) => {
+                let is_plain = desc.opcode == margay_ops::ops::Opcode::Setp
+                    && desc.mods.bool_op() == margay_ops::mods::BoolOp::None
+                    && desc.ty.is_integer()
+                    && desc.ty.elements() == 1
+                    && args.len() == 2
+                    && !args[0].ty.is_float();
+                if is_plain { self.scalar_compare(&desc, &args[0], &args[1]) } else { None }
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the block to which a branch leads, and the registers that it passes.
+    fn target(&mut self, call: &BlockCall) -> (Label, SmallVec<[VReg; 8]>) {
+        let label = self.labels[call.block].expect("no branch leads to the entry block");
+        let mut passed = SmallVec::new();
+        for &arg in &call.args {
+            let val = self.val(arg);
+            passed.extend(self.regs_of(&val));
+        }
+        (label, passed)
+    }
+
+    pub(crate) fn jump(&mut self) {
+        let vir = self.vir;
+        let target = self.target(&vir.targets(self.inst)[0]);
+        self.end_with(Action::Jump, smallvec![target]);
+    }
+
+    /// Ends the current block with a branch to blocks of its own for each target, so that no edge is critical.
+    fn branch_to(&mut self, action: Action, targets: &[BlockCall]) {
+        let edges: SmallVec<[Label; 2]> = targets.iter().map(|_| self.mach.label()).collect();
+        let succs = edges.iter().map(|&edge| (edge, smallvec![])).collect();
+        match action {
+            Action::Table => {
+                let current = self.current;
+                self.mach.block(current).succs = succs;
+            }
+            action => self.end_with(action, succs),
+        }
+        for (&edge, call) in edges.iter().zip(targets) {
+            self.start(edge);
+            let target = self.target(call);
+            self.end_with(Action::Jump, smallvec![target]);
+        }
+    }
+
+    pub(crate) fn branch(&mut self) {
+        let vir = self.vir;
+        let cond = self.condition(vir.args(self.inst)[0]);
+        self.branch_to(Action::Branch(cond), vir.targets(self.inst));
+    }
+
+    pub(crate) fn branch_table(&mut self) {
+        let vir = self.vir;
+        let val = self.vals()[0].clone();
+        let targets = vir.targets(self.inst);
+        // Entry 0 is the default target: the index is limited to the number of entries, and then increased by 1, modulo
+        // the number.
+        let index = self.gpr(&val);
+        let count = targets.len() as u64;
+        let last = self.imm(count - 1);
+        self.flags(Op::Cmp, Width::W32, index, last);
+        let limited = self.choose(Cond::B, index, last);
+        let table = self.mach.vreg(RegClass::Int);
+        let mut inst = Inst::of(Action::Table, Width::W64);
+        inst.src[0] = limited;
+        inst.second = table;
+        self.effect(inst);
+        // The default target is the last entry.
+        let rotated: Vec<BlockCall> = targets[1..].iter().chain(&targets[..1]).cloned().collect();
+        self.branch_to(Action::Table, &rotated);
+    }
+}
+
+/// A loop over lanes.
+pub(crate) struct LaneLoop {
+    pub(crate) label: Label,
+    pub(crate) exit: Label,
+    /// The number of the lane.
+    pub(crate) lane: VReg,
+    /// The bits of the lanes that follow.
+    pub(crate) rest: VReg,
+}
+
+/// Returns the type of a vector whose lanes are in memory one by one: masks have bytes.
+pub(crate) fn in_memory(ty: Type) -> Type {
+    match ty.kind() {
+        Kind::Pred => Type::vector(Kind::B8, ty.lanes()).expect("the lanes of a type"),
+        _ => ty,
+    }
+}
+
+/// Returns whether results fit the two general and two vector registers of results.
+fn fits_registers(types: &[Type]) -> bool {
+    let (mut general, mut vector) = (0, 0);
+    for ty in types {
+        match ty.kind() {
+            Kind::F32 | Kind::F64 => vector += 1,
+            Kind::B128 => general += 2,
+            _ => general += 1,
+        }
+    }
+    let _ = bytes_of;
+    general <= 2 && vector <= 2
+}

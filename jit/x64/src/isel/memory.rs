@@ -1,0 +1,684 @@
+//! Accesses to memory.
+//!
+//! Adjacent lanes are accessed together, with a mask register if lanes do not access memory. Elements of 32 and 64 bits at
+//! other addresses are gathered and scattered; other elements are accessed in a loop over the lanes. No instruction
+//! accesses bytes that the function does not.
+
+use margay_ops::types::{Kind, Type};
+use margay_vir::data::{Access, Data};
+use regalloc2::{RegClass, VReg};
+use smallvec::SmallVec;
+
+use super::lanes::bits_kind;
+use super::prim::{Shift, length};
+use super::{Regs, Selector, Val, one};
+use crate::asm::{Op, Width};
+use crate::code::Cause;
+use crate::mach::{Action, Base, Inst, Mem, NONE};
+
+/// The parts of a memory instruction.
+struct Parts {
+    access: Access,
+    /// The type of the values.
+    ty: Type,
+    base: Val,
+    offsets: Option<Val>,
+    /// The stored values.
+    value: Option<Val>,
+    mask: Option<Val>,
+}
+
+impl Parts {
+    /// The number of bits of an element in memory.
+    fn bits(&self) -> u32 {
+        self.access.memory.bits()
+    }
+
+    fn is_contiguous(&self) -> bool {
+        self.offsets.is_none() && self.access.stride == i64::from(self.bits() / 8)
+    }
+
+    fn signed(&self) -> bool {
+        self.access.memory.is_signed()
+    }
+}
+
+/// The indices of a gather or scatter: a register for each piece, their width, and the scale.
+struct Indices {
+    bits: u32,
+    lanes: u32,
+    scale: u8,
+    regs: Regs,
+}
+
+impl Selector<'_> {
+    fn parts(&mut self, has_offsets: bool, has_value: bool) -> Option<Parts> {
+        let vir = self.vir;
+        let data = vir.insts[self.inst];
+        let (Data::Access(access), Some(ty)) = (data.data, data.ty) else {
+            return None;
+        };
+        let mut vals = self.vals().into_iter();
+        Some(Parts {
+            access,
+            ty,
+            base: vals.next()?,
+            offsets: if has_offsets { vals.next() } else { None },
+            value: if has_value { vals.next() } else { None },
+            mask: vals.next(),
+        })
+    }
+
+    /// Returns the place of an access of `lanes` lanes from lane `first` on.
+    fn access_place(&mut self, first: u32, lanes: u32, bits: u32) -> u32 {
+        self.place(Cause::Access {
+            first,
+            lanes,
+            bytes: bits / 8,
+            operand: Default::default(),
+        })
+    }
+
+    pub(crate) fn load(&mut self) {
+        if let Some(parts) = self.parts(false, false) {
+            let regs = self.loaded_value(&parts);
+            self.define(0, regs);
+        }
+    }
+
+    pub(crate) fn gather(&mut self) {
+        if let Some(parts) = self.parts(true, false) {
+            let regs = self.loaded_value(&parts);
+            self.define(0, regs);
+        }
+    }
+
+    pub(crate) fn store(&mut self) {
+        if let Some(parts) = self.parts(false, true) {
+            self.stored_value(&parts);
+        }
+    }
+
+    pub(crate) fn scatter(&mut self) {
+        if let Some(parts) = self.parts(true, true) {
+            self.stored_value(&parts);
+        }
+    }
+
+    fn loaded_value(&mut self, parts: &Parts) -> Regs {
+        let (ty, bits) = (parts.ty, parts.bits());
+        if ty.lanes() == 1 {
+            return self.loaded_scalar(parts);
+        }
+        if ty.kind() == Kind::B128 && bits < 128 {
+            return self.loaded_halves(parts);
+        }
+        if parts.is_contiguous() {
+            return match bits {
+                128 => self.loaded_pairs(parts),
+                _ => self.loaded_contiguous(parts),
+            };
+        }
+        match self.indices(parts) {
+            Some(indices) => self.gathered(parts, &indices),
+            None => self.loaded_in_loop(parts),
+        }
+    }
+
+    /// Loads narrow elements into lanes of 128 bits: as lanes of 64 bits, which are then extended in memory.
+    fn loaded_halves(&mut self, parts: &Parts) -> Regs {
+        let lanes = parts.ty.lanes();
+        let narrow = Parts {
+            ty: Type::vector(Kind::B64, lanes).expect("the lanes of a type"),
+            base: parts.base.clone(),
+            offsets: parts.offsets.clone(),
+            value: None,
+            mask: parts.mask.clone(),
+            access: parts.access,
+        };
+        let low = self.loaded_value(&narrow);
+        let chunk = lanes.min(self.width / 64);
+        let mut pieces = Regs::new();
+        for &low in &low {
+            let high = match parts.signed() {
+                true => self.shift(Shift::Arithmetic, 64, chunk, low, 63),
+                false => self.splat_constant(0, 64),
+            };
+            // The lanes of the two halves alternate.
+            for number in 0..(2 * chunk * 64).div_ceil(self.width) {
+                let per = (2 * chunk).min(self.width / 64);
+                let order = (0..u64::from(per.max(2))).map(|n| u64::from(number * per / 2) + n / 2 + (n % 2) * 8);
+                let order: SmallVec<[u64; 8]> = order.collect();
+                let len = length(64, per);
+                let order = self.vector_constant(64, order.into_iter());
+                pieces.push(self.alternated(len, order, low, high));
+            }
+        }
+        pieces
+    }
+
+    /// Returns lanes of 64 bits of two registers; bit 3 of an index chooses the second.
+    fn alternated(&mut self, len: Width, order: VReg, low: VReg, high: VReg) -> VReg {
+        let _ = len;
+        self.v3(Op::Vpermi2q, Width::L512, order, low, high, None)
+    }
+
+    /// Returns the base of an access as a memory operand.
+    fn base(&mut self, parts: &Parts, disp: i32) -> Mem {
+        let base = self.gpr(&parts.base);
+        Mem::at(Base::Reg(base), disp)
+    }
+
+    /// Returns the address of the only lane.
+    fn scalar_address(&mut self, parts: &Parts) -> Mem {
+        let Some(offset) = &parts.offsets else {
+            return self.base(parts, 0);
+        };
+        let base = self.gpr(&parts.base);
+        let offset_bits = offset.ty.lane_bits();
+        let offset = self.gpr(offset);
+        let offset = self.sign_extended(offset, offset_bits, Width::W64);
+        let stride = self.imm(parts.access.stride as u64);
+        let offset = self.g2(Op::Imul, Width::W64, offset, stride);
+        Selector::indexed(base, offset, 1, 0)
+    }
+
+    fn loaded_scalar(&mut self, parts: &Parts) -> Regs {
+        let (ty, bits) = (parts.ty, parts.bits());
+        let mem = self.scalar_address(parts);
+        let count = bits.div_ceil(64);
+        let words: Regs = (0..count)
+            .map(|number| {
+                let bits = bits.min(64);
+                let mem = Mem {
+                    disp: mem.disp + 8 * number as i32,
+                    ..mem
+                };
+                match &parts.mask {
+                    Some(mask) if mask.bits != Some(1) => {
+                        let mask = self.mask_reg(mask);
+                        let reg = self.masked_load(bits, 1, 0, mask, mem);
+                        if ty.is_float() { reg } else { self.gpr_of_vector(reg, bits) }
+                    }
+                    _ => {
+                        let place = self.access_place(0, 1, bits);
+                        let mut inst = Inst::of(Action::Op(Op::Mov), Width::W64);
+                        let class = match (ty.is_float(), bits) {
+                            (true, 32) => {
+                                (inst.action, inst.len) = (Action::Op(Op::VmovssLoad), Width::L128);
+                                RegClass::Float
+                            }
+                            (true, _) => {
+                                (inst.action, inst.len) = (Action::Op(Op::Vmovq), Width::L128);
+                                RegClass::Float
+                            }
+                            (_, 8) => {
+                                (inst.action, inst.len) = (Action::Op(Op::Movzx8), Width::W32);
+                                RegClass::Int
+                            }
+                            (_, 16) => {
+                                (inst.action, inst.len) = (Action::Op(Op::Movzx16), Width::W32);
+                                RegClass::Int
+                            }
+                            (_, 32) => {
+                                inst.len = Width::W32;
+                                RegClass::Int
+                            }
+                            _ => RegClass::Int,
+                        };
+                        inst.mem = mem;
+                        inst.place = place;
+                        inst.has_effect = true;
+                        self.result(class, inst)
+                    }
+                }
+            })
+            .collect();
+        if ty.is_float() || bits == 128 {
+            return words;
+        }
+        self.extended_scalar(words[0], bits, ty, parts.signed())
+    }
+
+    fn extended_scalar(&mut self, word: VReg, bits: u32, ty: Type, signed: bool) -> Regs {
+        let to = ty.lane_bits();
+        if to == 128 {
+            let low = if signed { self.sign_extended(word, bits, Width::W64) } else { word };
+            let high = match signed {
+                true => self.g2i(Op::Sar, Width::W64, low, 63),
+                false => self.imm(0),
+            };
+            return [low, high].into_iter().collect();
+        }
+        if !signed || bits == to {
+            return one(word);
+        }
+        let extended = self.sign_extended(word, bits, super::scalar::general(to));
+        one(self.zero_extended(extended, to))
+    }
+
+    /// Loads `lanes` elements of `bits` bits in the lanes of the mask; other lanes are zero.
+    fn masked_load(&mut self, bits: u32, lanes: u32, first: u32, mask: VReg, mem: Mem) -> VReg {
+        let op = super::prim::for_width(&[Op::Vmovdqu8, Op::Vmovdqu16, Op::Vmovdqu32, Op::Vmovdqu64], bits);
+        let mut inst = Inst::of(Action::Op(op), length(bits, lanes));
+        inst.mem = mem;
+        inst.mask = mask;
+        inst.zeroing = true;
+        inst.place = self.access_place(first, lanes, bits);
+        inst.has_effect = true;
+        self.result(RegClass::Float, inst)
+    }
+
+    /// Returns the lanes that access memory in piece `number` of `lanes` lanes; `None` if all do and they fill what a
+    /// single instruction without a mask accesses.
+    fn access_mask(&mut self, parts: &Parts, bits: u32, lanes: u32, number: u32) -> Option<VReg> {
+        match &parts.mask {
+            Some(mask) if mask.bits.is_none_or(|bits| bits & 1 == 0) => {
+                let piece = self.piece(mask, lanes, number);
+                Some(self.reg(&piece))
+            }
+            _ if bits * lanes >= 32 => None,
+            _ => Some(self.mask_constant((1 << lanes) - 1)),
+        }
+    }
+
+    fn loaded_contiguous(&mut self, parts: &Parts) -> Regs {
+        let (ty, bits) = (parts.ty, parts.bits());
+        let lanes = ty.lanes().min(self.width / ty.lane_bits());
+        (0..ty.lanes() / lanes)
+            .map(|number| {
+                let mem = self.base(parts, (number * lanes * bits / 8) as i32);
+                let reg = match self.access_mask(parts, bits, lanes, number) {
+                    Some(mask) => self.masked_load(bits, lanes, number * lanes, mask, mem),
+                    None => {
+                        let (op, _, len) = Self::moves(lanes * bits / 8);
+                        let place = self.access_place(number * lanes, lanes, bits);
+                        let mut inst = Inst::of(Action::Op(op), len);
+                        inst.mem = mem;
+                        inst.place = place;
+                        inst.has_effect = true;
+                        self.result(RegClass::Float, inst)
+                    }
+                };
+                self.resized(reg, bits, ty.lane_bits(), parts.signed(), lanes)
+            })
+            .collect()
+    }
+
+    /// Returns the mask of the 64-bit halves of the 128-bit lanes of piece `number`.
+    fn pair_mask(&mut self, parts: &Parts, lanes: u32, number: u32) -> Option<VReg> {
+        let mask = parts.mask.as_ref()?;
+        let mask = self.mask_reg(mask);
+        let bits = self.gpr_of_mask(mask);
+        let moved = match number {
+            0 => bits,
+            _ => self.g2i(Op::Shr, Width::W64, bits, i64::from(number * lanes)),
+        };
+        let spread = self.imm(0x5555);
+        let even = self.g3(Op::Pdep, Width::W64, moved, spread);
+        let odd = self.g2i(Op::Shl, Width::W64, even, 1);
+        let both = self.g2(Op::Or, Width::W64, even, odd);
+        let both = self.g2i(Op::And, Width::W64, both, (1 << (2 * lanes)) - 1);
+        Some(self.mask_of_gpr(both))
+    }
+
+    fn loaded_pairs(&mut self, parts: &Parts) -> Regs {
+        let lanes = parts.ty.lanes().min(self.width / 128);
+        (0..parts.ty.lanes() / lanes)
+            .map(|number| {
+                let mem = self.base(parts, (number * lanes * 16) as i32);
+                let mut inst = Inst::of(Action::Op(Op::Vmovdqu64), length(128, lanes));
+                inst.mem = mem;
+                if let Some(mask) = self.pair_mask(parts, lanes, number) {
+                    inst.mask = mask;
+                    inst.zeroing = true;
+                }
+                inst.place = self.access_place(number * lanes, lanes, 128);
+                inst.has_effect = true;
+                self.result(RegClass::Float, inst)
+            })
+            .collect()
+    }
+
+    /// Returns the indices of an access whose elements have 32 or 64 bits.
+    fn indices(&mut self, parts: &Parts) -> Option<Indices> {
+        let (bits, ty) = (parts.bits(), parts.ty);
+        if !matches!(bits, 32 | 64) || !self.has_masks() {
+            return None;
+        }
+        let widest = bits.max(ty.lane_bits());
+        let stride = parts.access.stride;
+        let Some(offsets) = &parts.offsets else {
+            let lanes = ty.lanes().min(self.width / widest);
+            let reach = stride.checked_mul(64)?;
+            i32::try_from(reach).ok()?;
+            let regs = (0..ty.lanes() / lanes)
+                .map(|number| {
+                    let filled = u64::from(lanes.max(4));
+                    let first = u64::from(number * lanes);
+                    let steps = (0..filled).map(|n| (stride as u64).wrapping_mul(first + n));
+                    self.vector_constant(32, steps)
+                })
+                .collect();
+            return Some(Indices {
+                bits: 32,
+                lanes,
+                scale: 1,
+                regs,
+            });
+        };
+        let offset_bits = offsets.ty.lane_bits();
+        let is_scale = matches!(stride, 1 | 2 | 4 | 8);
+        let index_bits = if is_scale { offset_bits } else { 64 };
+        let lanes = ty.lanes().min(self.width / widest.max(index_bits));
+        let regs = (0..ty.lanes() / lanes)
+            .map(|number| {
+                let piece = self.piece(offsets, lanes, number);
+                let reg = self.reg(&piece);
+                if is_scale {
+                    return reg;
+                }
+                let wide = self.resized(reg, offset_bits, 64, true, lanes);
+                let factor = self.constant_rm(stride as u64, 64);
+                match stride > 0 && stride.count_ones() == 1 {
+                    true => self.shift(Shift::Left, 64, lanes, wide, stride.trailing_zeros()),
+                    false => self.v2(Op::Vpmullq, length(64, lanes), wide, factor),
+                }
+            })
+            .collect();
+        Some(Indices {
+            bits: index_bits,
+            lanes,
+            scale: if is_scale { stride as u8 } else { 1 },
+            regs,
+        })
+    }
+
+    fn indexed_access(&mut self, parts: &Parts, indices: &Indices, number: u32) -> Inst {
+        let (bits, lanes) = (parts.bits(), indices.lanes);
+        let is_load = parts.value.is_none();
+        let op = match (is_load, indices.bits, bits) {
+            (true, 32, 32) => Op::Vpgatherdd,
+            (true, 32, _) => Op::Vpgatherdq,
+            (true, _, 32) => Op::Vpgatherqd,
+            (true, ..) => Op::Vpgatherqq,
+            (false, 32, 32) => Op::Vpscatterdd,
+            (false, 32, _) => Op::Vpscatterdq,
+            (false, _, 32) => Op::Vpscatterqd,
+            (false, ..) => Op::Vpscatterqq,
+        };
+        let mask = match &parts.mask {
+            Some(mask) => {
+                let piece = self.piece(mask, lanes, number);
+                self.reg(&piece)
+            }
+            None => self.mask_constant(u64::MAX >> (64 - lanes)),
+        };
+        let base = self.gpr(&parts.base);
+        let mut inst = Inst::of(Action::Op(op), length(bits.max(indices.bits), lanes));
+        inst.mem = Selector::indexed(base, indices.regs[number as usize], indices.scale, 0);
+        inst.mask = mask;
+        inst.second = self.mach.vreg(RegClass::Vector);
+        inst.place = self.access_place(number * lanes, lanes, bits);
+        inst.has_effect = true;
+        inst
+    }
+
+    fn gathered(&mut self, parts: &Parts, indices: &Indices) -> Regs {
+        let (ty, bits, lanes) = (parts.ty, parts.bits(), indices.lanes);
+        let pieces: Regs = (0..ty.lanes() / lanes)
+            .map(|number| {
+                let mut inst = self.indexed_access(parts, indices, number);
+                inst.tied = self.splat_constant(0, 64);
+                let reg = self.result(RegClass::Float, inst);
+                self.resized(reg, bits, ty.lane_bits(), parts.signed(), lanes)
+            })
+            .collect();
+        self.joined(ty, lanes, &pieces)
+    }
+
+    fn stored_value(&mut self, parts: &Parts) {
+        let (ty, bits) = (parts.ty, parts.bits());
+        let Some(value) = &parts.value else {
+            return;
+        };
+        if ty.lanes() == 1 {
+            return self.stored_scalar(parts, value);
+        }
+        if ty.kind() == Kind::B128 && bits < 128 {
+            return self.stored_in_loop(parts, value);
+        }
+        if parts.is_contiguous() {
+            return match bits {
+                128 => self.stored_pairs(parts, value),
+                _ => self.stored_contiguous(parts, value),
+            };
+        }
+        match self.indices(parts) {
+            Some(indices) => {
+                for number in 0..ty.lanes() / indices.lanes {
+                    let source = self.narrowed(value, bits, indices.lanes, number);
+                    let mut inst = self.indexed_access(parts, &indices, number);
+                    inst.src[0] = source;
+                    self.push(inst);
+                }
+            }
+            None => self.stored_in_loop(parts, value),
+        }
+    }
+
+    /// Returns a piece of a value, truncated to `bits` bits.
+    fn narrowed(&mut self, value: &Val, bits: u32, lanes: u32, number: u32) -> VReg {
+        let piece = self.piece(value, lanes, number);
+        if piece.constant().is_some() && piece.bits != bits {
+            let truncated = super::pieces::Piece { bits, ..piece };
+            return self.reg(&truncated);
+        }
+        let reg = self.reg(&piece);
+        self.resized(reg, piece.bits, bits, false, lanes)
+    }
+
+    fn stored_scalar(&mut self, parts: &Parts, value: &Val) {
+        let (ty, bits) = (parts.ty, parts.bits());
+        let mem = self.scalar_address(parts);
+        let regs = self.regs_of(value);
+        for number in 0..bits.div_ceil(64) {
+            let width = bits.min(64);
+            let mem = Mem {
+                disp: mem.disp + 8 * number as i32,
+                ..mem
+            };
+            let reg = regs[number as usize];
+            let place = self.access_place(0, 1, width);
+            let mut inst = match &parts.mask {
+                Some(mask) if mask.bits != Some(1) => {
+                    let mask = self.mask_reg(mask);
+                    let reg = if ty.is_float() { reg } else { self.vector_of_gpr(reg, width) };
+                    self.masked_store(width, 1, reg, mask, mem)
+                }
+                _ if ty.is_float() => {
+                    let op = if width == 32 { Op::VmovssStore } else { Op::VmovqStore };
+                    let mut inst = Inst::of(Action::Op(op), Width::L128);
+                    inst.src[0] = reg;
+                    inst.mem = mem;
+                    inst
+                }
+                _ => Self::general_store(width, reg, mem),
+            };
+            inst.place = place;
+            self.effect(inst);
+        }
+    }
+
+    /// Returns the instruction that stores `lanes` elements of `bits` bits in the lanes of a mask.
+    fn masked_store(&mut self, bits: u32, lanes: u32, reg: VReg, mask: VReg, mem: Mem) -> Inst {
+        let ops = [Op::Vmovdqu8Store, Op::Vmovdqu16Store, Op::Vmovdqu32Store, Op::Vmovdqu64Store];
+        let mut inst = Inst::of(Action::Op(super::prim::for_width(&ops, bits)), length(bits, lanes));
+        inst.src[0] = reg;
+        inst.mem = mem;
+        inst.mask = mask;
+        inst
+    }
+
+    fn stored_contiguous(&mut self, parts: &Parts, value: &Val) {
+        let (ty, bits) = (parts.ty, parts.bits());
+        let lanes = ty.lanes().min(self.width / ty.lane_bits());
+        for number in 0..ty.lanes() / lanes {
+            let mem = self.base(parts, (number * lanes * bits / 8) as i32);
+            let reg = self.narrowed(value, bits, lanes, number);
+            let mut inst = match self.access_mask(parts, bits, lanes, number) {
+                Some(mask) => self.masked_store(bits, lanes, reg, mask, mem),
+                None => {
+                    let (_, op, len) = Self::moves(lanes * bits / 8);
+                    let mut inst = Inst::of(Action::Op(op), len);
+                    inst.src[0] = reg;
+                    inst.mem = mem;
+                    inst
+                }
+            };
+            inst.place = self.access_place(number * lanes, lanes, bits);
+            self.effect(inst);
+        }
+    }
+
+    fn stored_pairs(&mut self, parts: &Parts, value: &Val) {
+        let lanes = parts.ty.lanes().min(self.width / 128);
+        let regs = match value.bits {
+            Some(bits) => self.wide_constant(value.ty, bits),
+            None => value.regs.clone(),
+        };
+        for number in 0..parts.ty.lanes() / lanes {
+            let mem = self.base(parts, (number * lanes * 16) as i32);
+            let mut inst = Inst::of(Action::Op(Op::Vmovdqu64Store), length(128, lanes));
+            inst.src[0] = regs[number as usize];
+            inst.mem = mem;
+            inst.mask = self.pair_mask(parts, lanes, number).unwrap_or(NONE);
+            inst.place = self.access_place(number * lanes, lanes, 128);
+            self.effect(inst);
+        }
+    }
+
+    /// Returns the bits of the lanes that access memory.
+    fn lane_bits(&mut self, parts: &Parts) -> VReg {
+        match &parts.mask {
+            Some(mask) => {
+                let mask = self.mask_reg(mask);
+                self.gpr_of_mask(mask)
+            }
+            None => self.imm(u64::MAX >> (64 - parts.ty.lanes())),
+        }
+    }
+
+    /// Returns the address of a lane, whose offset is in the scratch area at `offset`.
+    fn loop_address(&mut self, parts: &Parts, base: VReg, lane: VReg, offset: u32) -> Mem {
+        let index = match &parts.offsets {
+            None => lane,
+            Some(offsets) => {
+                let bits = offsets.ty.lane_bits();
+                let at = self.lane_address(offset, bits / 8, lane);
+                let word = self.load_general(bits, Mem::at(at, 0));
+                self.sign_extended(word, bits, Width::W64)
+            }
+        };
+        let stride = parts.access.stride;
+        if matches!(stride, 1 | 2 | 4 | 8) {
+            return Selector::indexed(base, index, stride as u8, 0);
+        }
+        let factor = self.imm(stride as u64);
+        let distance = self.g2(Op::Imul, Width::W64, index, factor);
+        Selector::indexed(base, distance, 1, 0)
+    }
+
+    /// Loads lanes one by one.
+    fn loaded_in_loop(&mut self, parts: &Parts) -> Regs {
+        let (ty, bits) = (parts.ty, parts.bits());
+        let narrow = Type::vector(bits_kind(bits), ty.lanes()).expect("the lanes of a type");
+        let start = 16 * ty.lanes();
+        if let Some(offsets) = &parts.offsets {
+            self.spill_value(offsets, 0);
+        }
+        self.clear(narrow, start);
+        let base = self.gpr(&parts.base);
+        let lanes = self.lane_bits(parts);
+        let body = self.lane_loop(lanes);
+        let mem = self.loop_address(parts, base, body.lane, 0);
+        for half in 0..bits.div_ceil(64) {
+            let width = bits.min(64);
+            let place = self.place(Cause::Loop {
+                lane: 0,
+                bytes: bits / 8,
+                operand: Default::default(),
+            });
+            let (op, len) = match width {
+                8 => (Op::Movzx8, Width::W32),
+                16 => (Op::Movzx16, Width::W32),
+                32 => (Op::Mov, Width::W32),
+                _ => (Op::Mov, Width::W64),
+            };
+            let mut inst = Inst::of(Action::Op(op), len);
+            inst.mem = Mem {
+                disp: 8 * half as i32,
+                ..mem
+            };
+            inst.place = place;
+            inst.lane = body.lane;
+            inst.has_effect = true;
+            let word = self.result(RegClass::Int, inst);
+            let at = self.lane_address(start, bits / 8, body.lane);
+            self.effect(Self::general_store(width, word, Mem::at(at, 8 * half as i32)));
+        }
+        self.end_loop(body.label, body.rest, body.exit);
+        let regs = self.reload_value(narrow, start);
+        if bits == ty.lane_bits() {
+            return regs;
+        }
+        let val = Val::new(narrow, regs);
+        let lanes = ty.lanes().min(self.width / ty.lane_bits());
+        (0..ty.lanes() / lanes)
+            .map(|number| {
+                let piece = self.piece(&val, lanes, number);
+                let piece = self.reg(&piece);
+                self.resized(piece, bits, ty.lane_bits(), parts.signed(), lanes)
+            })
+            .collect()
+    }
+
+    /// Stores lanes one by one.
+    fn stored_in_loop(&mut self, parts: &Parts, value: &Val) {
+        let (ty, bits) = (parts.ty, parts.bits());
+        let start = 16 * ty.lanes();
+        if let Some(offsets) = &parts.offsets {
+            self.spill_value(offsets, 0);
+        }
+        match (ty.kind(), value.bits) {
+            (Kind::B128, Some(bits)) => {
+                let regs = self.wide_constant(ty, bits);
+                self.spill_value(&Val::new(ty, regs), start);
+            }
+            _ => self.spill_value(value, start),
+        }
+        let base = self.gpr(&parts.base);
+        let lanes = self.lane_bits(parts);
+        let body = self.lane_loop(lanes);
+        let mem = self.loop_address(parts, base, body.lane, 0);
+        for half in 0..bits.div_ceil(64) {
+            let width = bits.min(64);
+            let at = self.lane_address(start, ty.lane_bytes(), body.lane);
+            let word = self.load_general(width, Mem::at(at, 8 * half as i32));
+            let mem = Mem {
+                disp: 8 * half as i32,
+                ..mem
+            };
+            let place = self.place(Cause::Loop {
+                lane: 0,
+                bytes: bits / 8,
+                operand: Default::default(),
+            });
+            let mut inst = Self::general_store(width, word, mem);
+            inst.place = place;
+            inst.lane = body.lane;
+            self.effect(inst);
+        }
+        self.end_loop(body.label, body.rest, body.exit);
+    }
+}

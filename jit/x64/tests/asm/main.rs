@@ -1,0 +1,3 @@
+//! Tests of the encoder. The decoder of `iced-x86` says what the bytes mean.
+
+mod smoke;

@@ -1,0 +1,288 @@
+//! Runs machine code, and compares it with the interpreter. This is the only module of the tests with unsafe code.
+
+use std::collections::BTreeMap;
+
+use margay_ops::meaning::{Bits, mask};
+use margay_ops::types::{Kind, Type};
+use margay_vir::function::Function;
+use margay_vir::interpreter::{Environment, Fault, run};
+use margay_vir::meaning::Lanes;
+use margay_vir::{parse, verify};
+use margay_x64::code::{Operation, Symbol, bytes_of, layout};
+use margay_x64::{Code, Features, Target, apply, compile};
+use memmap2::{Mmap, MmapMut};
+
+/// Code in executable memory.
+pub(crate) struct Loaded {
+    memory: Mmap,
+    code: Code,
+    /// The operations to which the code refers by their addresses.
+    _operations: Vec<Operation>,
+}
+
+/// Parses a function, which must be valid.
+pub(crate) fn parsed(text: &str) -> Function {
+    let function = parse::function(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let problems = verify::function(&function);
+    assert!(problems.is_empty(), "{problems:?}\n{text}");
+    function
+}
+
+/// The targets whose code this host runs, with their names.
+pub(crate) fn targets() -> Vec<(&'static str, Target)> {
+    let host = Features::host();
+    let target = |features, prefers_256_bits| Target {
+        features,
+        prefers_256_bits,
+    };
+    let all = [
+        ("avx512 of the host", target(host & !Features::empty(), false)),
+        ("avx512", target(Features::LEVEL_AVX512, false)),
+        ("avx512 with 256 bits", target(Features::LEVEL_AVX512, true)),
+    ];
+    let runs = |target: &Target| host.contains(target.features) && target.features.contains(Features::AVX512);
+    all.into_iter().filter(|(_, target)| runs(target)).collect()
+}
+
+extern "sysv64" fn combined(a: u64, b: u32) -> u64 {
+    a.wrapping_mul(3) ^ u64::from(b)
+}
+
+extern "sysv64" fn scaled(x: f32, y: f64, n: u32) -> f64 {
+    f64::from(x) * y + f64::from(n)
+}
+
+/// Helpers by name: the address, and what the interpreter computes.
+fn helper(name: &str) -> (u64, fn(&[Bits], &mut [Bits])) {
+    match name {
+        "combined" => (combined as *const () as u64, |args, results| {
+            results[0] = combined(args[0] as u64, args[1] as u32).into();
+        }),
+        "scaled" => (scaled as *const () as u64, |args, results| {
+            let [x, y] = [f32::from_bits(args[0] as u32).into(), f64::from_bits(args[1] as u64)];
+            let _: f64 = x;
+            results[0] = scaled(f32::from_bits(args[0] as u32), y, args[2] as u32).to_bits().into();
+        }),
+        _ => panic!("unknown helper {name}"),
+    }
+}
+
+impl Loaded {
+    /// Compiles and loads a function.
+    pub(crate) fn new(function: &Function, target: &Target) -> Loaded {
+        let code = compile(function, target).unwrap_or_else(|error| panic!("{error}\n{function}"));
+        let operations = code.operations.clone();
+        let mut memory = MmapMut::map_anon(code.bytes.len()).expect("memory for code");
+        memory[..code.bytes.len()].copy_from_slice(&code.bytes);
+        for slot in &code.symbols {
+            let address = match slot.symbol {
+                Symbol::Helper(number) => helper(&function.helpers[number as usize].name).0,
+                Symbol::Apply => apply::margay_x64_apply as *const () as u64,
+                Symbol::Operation(number) => std::ptr::from_ref(&operations[number as usize]) as u64,
+            };
+            memory[slot.offset as usize..][..8].copy_from_slice(&address.to_le_bytes());
+        }
+        let memory = memory.make_exec().expect("executable memory");
+        Loaded {
+            memory,
+            code,
+            _operations: operations,
+        }
+    }
+
+    pub(crate) fn code(&self) -> &Code {
+        &self.code
+    }
+
+    /// Runs the code, which must not fault.
+    pub(crate) fn run(&self, signature: &margay_ir::function::Signature, args: &[Lanes]) -> Vec<Lanes> {
+        let (_, size) = layout(&signature.params);
+        let mut arguments = vec![Block([0; 64]); size.div_ceil(64) as usize + 1];
+        let (_, size) = layout(&signature.returns);
+        let mut results = vec![Block([0xa5; 64]); size.div_ceil(64) as usize + 1];
+        let bytes = arguments.as_flattened_mut();
+        for ((lanes, &ty), &offset) in args.iter().zip(&signature.params).zip(&self.code.arguments) {
+            write(&mut bytes[offset as usize..], ty, lanes);
+        }
+        // SAFETY: the code has this signature, and the blocks are as large as it expects.
+        let entry: extern "sysv64" fn(*const Block, *mut Block) = unsafe { std::mem::transmute(self.memory.as_ptr()) };
+        entry(arguments.as_ptr(), results.as_mut_ptr());
+        let bytes = results.as_flattened();
+        let results = signature.returns.iter().zip(&self.code.results);
+        results.map(|(&ty, &offset)| read(&bytes[offset as usize..], ty)).collect()
+    }
+}
+
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Block([u8; 64]);
+
+trait Flattened {
+    fn as_flattened(&self) -> &[u8];
+    fn as_flattened_mut(&mut self) -> &mut [u8];
+}
+
+impl Flattened for Vec<Block> {
+    fn as_flattened(&self) -> &[u8] {
+        // SAFETY: blocks are bytes without padding.
+        unsafe { std::slice::from_raw_parts(self.as_ptr().cast(), 64 * self.len()) }
+    }
+    fn as_flattened_mut(&mut self) -> &mut [u8] {
+        // SAFETY: blocks are bytes without padding.
+        unsafe { std::slice::from_raw_parts_mut(self.as_mut_ptr().cast(), 64 * self.len()) }
+    }
+}
+
+fn write(bytes: &mut [u8], ty: Type, lanes: &[Bits]) {
+    if ty.kind() == Kind::Pred {
+        let bits = (0..).zip(lanes).map(|(n, &lane)| lane << n).sum::<Bits>() as u64;
+        let size = bytes_of(ty) as usize;
+        return bytes[..size].copy_from_slice(&bits.to_le_bytes()[..size]);
+    }
+    let size = ty.lane_bytes() as usize;
+    for (to, lane) in bytes.chunks_exact_mut(size).zip(lanes) {
+        to.copy_from_slice(&lane.to_le_bytes()[..size]);
+    }
+}
+
+fn read(bytes: &[u8], ty: Type) -> Lanes {
+    let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |bits: Bits, &byte| bits << 8 | Bits::from(byte));
+    if ty.kind() == Kind::Pred {
+        let bits = number(&bytes[..bytes_of(ty) as usize]);
+        assert!(bits & !mask(ty.lanes()) == 0, "bits beyond the lanes of a mask: {bits:#x}");
+        return (0..ty.lanes()).map(|n| bits >> n & 1).collect();
+    }
+    let chunks = bytes.chunks_exact(ty.lane_bytes() as usize);
+    chunks.take(ty.lanes() as usize).map(number).collect()
+}
+
+/// Memory of both engines: the interpreter has a copy, at the same addresses.
+pub(crate) struct Memory {
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Memory {
+    pub(crate) fn new(bytes: Vec<u8>) -> Memory {
+        Memory { bytes }
+    }
+
+    pub(crate) fn address(&self) -> u64 {
+        self.bytes.as_ptr() as u64
+    }
+}
+
+struct Machine<'a> {
+    function: &'a Function,
+    start: u64,
+    bytes: Vec<u8>,
+    slots: BTreeMap<usize, u64>,
+    slot_bytes: Vec<u8>,
+}
+
+/// The address of the interpreter's slots.
+const SLOTS: u64 = 0x1000_0000;
+
+impl Machine<'_> {
+    fn part(&mut self, address: u64, bytes: u32) -> Option<&mut [u8]> {
+        let (start, memory) = match address.checked_sub(self.start) {
+            Some(offset) if (offset as usize) < self.bytes.len() => (offset, &mut self.bytes),
+            _ => (address.checked_sub(SLOTS)?, &mut self.slot_bytes),
+        };
+        memory.get_mut(start as usize..)?.get_mut(..bytes as usize)
+    }
+}
+
+impl Environment for Machine<'_> {
+    fn load(&mut self, address: u64, bytes: u32) -> Option<Bits> {
+        let part = self.part(address, bytes)?;
+        Some(part.iter().rev().fold(0, |bits, &byte| bits << 8 | Bits::from(byte)))
+    }
+    fn store(&mut self, address: u64, bytes: u32, value: Bits) -> Option<()> {
+        let part = self.part(address, bytes)?;
+        part.copy_from_slice(&value.to_le_bytes()[..bytes as usize]);
+        Some(())
+    }
+    fn slot(&mut self, slot: usize) -> u64 {
+        *self.slots.entry(slot).or_insert(SLOTS + 4096 * slot as u64)
+    }
+    fn call(&mut self, number: usize, args: &[Bits], results: &mut [Bits]) -> Option<()> {
+        helper(&self.function.helpers[number].name).1(args, results);
+        Some(())
+    }
+}
+
+/// Runs a function in the interpreter; the memory changes.
+pub(crate) fn interpreted(function: &Function, args: &[Lanes], memory: &mut Memory) -> Result<Vec<Lanes>, Fault> {
+    let mut machine = Machine {
+        function,
+        start: memory.address(),
+        bytes: memory.bytes.clone(),
+        slots: BTreeMap::new(),
+        slot_bytes: vec![0; 65536],
+    };
+    let result = run(function, args, &mut machine, 1_000_000);
+    memory.bytes.copy_from_slice(&machine.bytes);
+    result
+}
+
+/// Whether two values are equal or both NaN.
+fn same_lane(kind: Kind, left: Bits, right: Bits) -> bool {
+    let is_nan = |bits: Bits| match kind {
+        Kind::F32 => f32::from_bits(bits as u32).is_nan(),
+        Kind::F64 => f64::from_bits(bits as u64).is_nan(),
+        _ => false,
+    };
+    left == right || is_nan(left) && is_nan(right)
+}
+
+/// As [`same_lane`], for pairs of `f32`.
+fn same_pair(left: Bits, right: Bits) -> bool {
+    [0, 32].into_iter().all(|shift| same_lane(Kind::F32, left >> shift & mask(32), right >> shift & mask(32)))
+}
+
+/// Compares results; the bits of a NaN are not compared. The lanes of `b64` are pairs of `f32` if `has_pairs` is set.
+pub(crate) fn same(types: &[Type], left: &[Lanes], right: &[Lanes], has_pairs: bool) -> bool {
+    types.iter().zip(left).zip(right).all(|((ty, left), right)| {
+        let lane = |(&left, &right): (&Bits, &Bits)| match ty.kind() {
+            Kind::B64 if has_pairs => same_pair(left, right),
+            kind => same_lane(kind, left, right),
+        };
+        left.len() == right.len() && left.iter().zip(right).all(lane)
+    })
+}
+
+/// Compiles a function for all targets that this host runs, and compares results and memory with the interpreter's.
+pub(crate) fn check(function: &Function, args: &[Lanes], memory: &mut Memory) {
+    let before = memory.bytes.clone();
+    for target in &targets() {
+        memory.bytes.copy_from_slice(&before);
+        check_for(target, function, &[args.to_vec()], memory);
+    }
+}
+
+/// Compiles a function for a target, and compares results and memory with the interpreter's for each of `inputs`.
+pub(crate) fn check_for((name, target): &(&str, Target), function: &Function, inputs: &[Vec<Lanes>], memory: &mut Memory) {
+    let loaded = Loaded::new(function, target);
+    for args in inputs {
+        let before = memory.bytes.clone();
+        let expected = interpreted(function, args, memory).expect("no fault");
+        // The code must find the contents at the same address.
+        let after = memory.bytes.clone();
+        memory.bytes.copy_from_slice(&before);
+        let results = loaded.run(&function.signature, args);
+        assert!(
+            same(&function.signature.returns, &results, &expected, has_pairs(function)),
+            "{name}\n{function}\narguments {args:x?}\nnative   {results:x?}\nexpected {expected:x?}"
+        );
+        assert!(memory.bytes == after, "{name}: memory differs\n{function}\narguments {args:x?}");
+    }
+}
+
+/// Whether the lanes of `b64` results are pairs of `f32`.
+fn has_pairs(function: &Function) -> bool {
+    let is_pair = |data: &margay_vir::function::InstData| match data.data {
+        margay_vir::data::Data::Lane(desc) => desc.ty == margay_ops::types::OpType::F32x2,
+        _ => false,
+    };
+    function.insts.values().any(is_pair)
+}

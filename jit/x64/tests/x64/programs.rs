@@ -1,0 +1,80 @@
+//! Whole programs.
+
+use margay_ops::meaning::Bits;
+use margay_vir::meaning::Lanes;
+use smallvec::smallvec;
+
+use crate::native::{Memory, check, parsed};
+
+fn floats(count: usize) -> Vec<u8> {
+    (0..count).flat_map(|n| (n as f32 * 0.75 - 3.0).to_bits().to_le_bytes()).collect()
+}
+
+#[test]
+fn saxpy_runs_a_loop_with_a_masked_tail() {
+    let function = parsed(
+        "func @saxpy(b64, b64, f32, b32) -> (b32) {
+block0(v0: b64, v1: b64, v2: f32, v3: b32):
+  v4: b32 = const.b32{0x0}
+  jump block1(v4)
+block1(v5: b32):
+  v6: b32x16 = affine.b32x16{1} v5
+  v7: predx16 = map.predx16{setp.u32{cmp:lt}} v6, v3
+  v8: b64 = map.b64{mul.u32{half:wide}} v5, v20
+  v9: b64 = map.b64{add.u64} v0, v8
+  v10: b64 = map.b64{add.u64} v1, v8
+  v11: f32x16 = load.f32x16{f32 4} v9, v7
+  v12: f32x16 = load.f32x16{f32 4} v10, v7
+  v13: f32x16 = map.f32x16{fma.f32{rn}} v2, v11, v12
+  store.f32x16{f32 4} v10, v13, v7  ; 17
+  v14: b32 = const.b32{0x10}
+  v15: b32 = map.b32{add.u32} v5, v14
+  v16: pred = map.pred{setp.u32{cmp:lt}} v15, v3
+  brif v16, block1(v15), block2
+block2:
+  ret v15
+}
+"
+        .replace("v20", "v21")
+        .replace("block0(v0: b64, v1: b64, v2: f32, v3: b32):\n", "block0(v0: b64, v1: b64, v2: f32, v3: b32):\n  v21: b32 = const.b32{0x4}\n")
+        .as_str(),
+    );
+    for count in [1, 15, 16, 17, 100] {
+        let mut memory = Memory::new(floats(300));
+        let x = memory.address();
+        let args: Vec<Lanes> = vec![
+            smallvec![Bits::from(x)],
+            smallvec![Bits::from(x + 600)],
+            smallvec![Bits::from(2.5f32.to_bits())],
+            smallvec![count],
+        ];
+        check(&function, &args, &mut memory);
+    }
+}
+
+#[test]
+fn helpers_are_called() {
+    let function = parsed(
+        "func @calls(b64, b32, f32, predx16, b64x16, b32x16) -> (b64, f64, b64x16) {
+helper0 = @combined(b64, b32) -> (b64)
+helper1 = @scaled(f32, f64, b32) -> (f64)
+block0(v0: b64, v1: b32, v2: f32, v3: predx16, v4: b64x16, v5: b32x16):
+  v6: b64 = call{0} v0, v1
+  v7: f64 = const.f64{0x4008000000000000}
+  v8: f64 = call{1} v2, v7, v1
+  v9: b64x16 = call.lanes.predx16{0} v3, v4, v5
+  ret v6, v8, v9
+}
+",
+    );
+    let mut memory = Memory::new(vec![0; 64]);
+    let args: Vec<Lanes> = vec![
+        smallvec![12],
+        smallvec![5],
+        smallvec![Bits::from(1.5f32.to_bits())],
+        (0..16).map(|n| Bits::from(n % 3 == 0)).collect(),
+        (0..16).map(|n| n * 1_000_000_007).collect(),
+        (0..16).map(|n| n * 77).collect(),
+    ];
+    check(&function, &args, &mut memory);
+}
