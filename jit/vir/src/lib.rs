@@ -65,5 +65,6 @@ pub mod interpreter;
 pub mod meaning;
 pub mod ops;
 pub mod parse;
+pub mod passes;
 pub mod print;
 pub mod verify;
