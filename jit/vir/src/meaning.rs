@@ -28,12 +28,7 @@ pub(crate) fn apply(desc: &Desc, args: &[Bits], results: &mut [Bits]) {
 }
 
 /// Applies an operation of the IR to `lanes` lanes of the operands, and returns the lanes of each of its `count` results.
-pub(crate) fn map(
-    desc: &Desc,
-    lanes: usize,
-    args: &[Lanes],
-    count: usize,
-) -> SmallVec<[Lanes; 2]> {
+pub(crate) fn map(desc: &Desc, lanes: usize, args: &[Lanes], count: usize) -> SmallVec<[Lanes; 2]> {
     let mut results: SmallVec<[Lanes; 2]> = smallvec![Lanes::new(); count];
     for n in 0..lanes {
         let operands: SmallVec<[Bits; 4]> = args.iter().map(|arg| lane(arg, n)).collect();

@@ -62,7 +62,8 @@ struct Addresses<'a> {
 
 impl Addresses<'_> {
     fn block(&mut self, block: Block) {
-        let insts = std::mem::take(&mut self.function.body[block]);
+        // The block stays complete until its end, because `pointers` needs its terminator.
+        let insts = self.function.body[block].clone();
         let mut list = Vec::with_capacity(insts.len());
         for inst in insts {
             let Data::Access(access) = self.function.insts[inst].data else {

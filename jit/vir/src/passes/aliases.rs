@@ -89,9 +89,8 @@ pub(super) fn bytes(function: &Function, inst: Inst) -> Bytes {
         return Bytes::All;
     };
     let (root, offset) = root(function, function.args(inst)[0]);
-    range(access, offset, lanes_of(data.ty) as i64).map_or(Bytes::All, |(start, end)| {
-        Bytes::Range { root, start, end }
-    })
+    range(access, offset, lanes_of(data.ty) as i64)
+        .map_or(Bytes::All, |(start, end)| Bytes::Range { root, start, end })
 }
 
 /// Returns the first byte and the end of an access; `None` if the numbers are so large that addresses may wrap.
@@ -99,7 +98,9 @@ fn range(access: Access, offset: i64, lanes: i64) -> Option<(i64, i64)> {
     const LIMIT: i64 = 1 << 61;
     let first = offset.checked_add(access.displacement.into())?;
     let last = first.checked_add(access.stride.checked_mul(lanes - 1)?)?;
-    let end = first.max(last).checked_add(i64::from(access.memory.bits() / 8))?;
+    let end = first
+        .max(last)
+        .checked_add(i64::from(access.memory.bits() / 8))?;
     let start = first.min(last);
     (start > -LIMIT && end < LIMIT).then_some((start, end))
 }

@@ -187,24 +187,26 @@ impl Hoisting<'_> {
         if results.iter().all(|&value| self.counted[value]) {
             return true;
         }
-        let mut left = self.left;
-        for &value in &results {
-            let (rest, need) = of_type(&mut left, self.function.ty(value));
-            let Some(now) = rest.checked_sub(need) else {
-                return false;
-            };
-            *rest = now;
-        }
-        self.left = left;
-        for value in results {
-            self.counted[value] = true;
-        }
-        for &arg in self.function.args(inst) {
+        let before = self.left;
+        let args: SmallVec<[Value; 4]> = self.function.args(inst).into();
+        for &arg in &args {
             self.uses[arg] -= 1;
             if self.counted[arg] && self.uses[arg] == 0 {
                 let (rest, need) = of_type(&mut self.left, self.function.ty(arg));
                 *rest += need;
             }
+        }
+        for &value in &results {
+            let (rest, need) = of_type(&mut self.left, self.function.ty(value));
+            let Some(now) = rest.checked_sub(need) else {
+                args.iter().for_each(|&arg| self.uses[arg] += 1);
+                self.left = before;
+                return false;
+            };
+            *rest = now;
+        }
+        for value in results {
+            self.counted[value] = true;
         }
         true
     }
@@ -253,4 +255,3 @@ fn of_type(left: &mut Options, ty: Type) -> (&mut u32, u32) {
         (lanes, _) => (&mut left.hoisted_bytes, lanes * ty.lane_bytes()),
     }
 }
-

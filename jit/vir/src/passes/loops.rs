@@ -87,7 +87,10 @@ impl Forest {
                 continue;
             };
             is_removed[block] = true;
-            let Some(to) = function.targets.remove(&jump).and_then(|calls| calls.into_iter().next())
+            let Some(to) = function
+                .targets
+                .remove(&jump)
+                .and_then(|calls| calls.into_iter().next())
             else {
                 continue;
             };

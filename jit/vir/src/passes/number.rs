@@ -191,7 +191,12 @@ fn key(function: &Function, inst: Inst) -> Key<'_> {
 }
 
 fn same_types(function: &Function, a: Inst, b: Inst) -> bool {
-    let types = |inst| function.results(inst).iter().map(|&value| function.ty(value));
+    let types = |inst| {
+        function
+            .results(inst)
+            .iter()
+            .map(|&value| function.ty(value))
+    };
     types(a).eq(types(b))
 }
 

@@ -23,10 +23,10 @@ use margay_ops::types::Type;
 use smallvec::{SmallVec, smallvec};
 
 use super::emitter::made;
-pub(super) use map::{is_commutative, is_whole_integer};
 use crate::data::Data;
 use crate::function::Function;
 use crate::ops::Op;
+pub(super) use map::{is_commutative, is_whole_integer};
 
 /// The maximum number of rounds. Each round finds only what the removal of branches and block parameters in the round
 /// before made possible.

@@ -150,7 +150,12 @@ impl Generator<'_, '_> {
                 let op = [Op::Any, Op::All, Op::Count, Op::First][self.choices.below(4)];
                 (op, masks, Data::Nothing, vec![masks])
             }
-            11 => (Op::Half, half, Data::Number(number.number() % 2), vec![vector]),
+            11 => (
+                Op::Half,
+                half,
+                Data::Number(number.number() % 2),
+                vec![vector],
+            ),
             12 => (Op::Join, vector, Data::Nothing, vec![half, half]),
             13 => return self.reduction(),
             14..=16 => return self.memory(),
@@ -185,7 +190,9 @@ impl Generator<'_, '_> {
         let text = ["add.u32", "min.s32", "or.b32"][self.choices.below(3)];
         let ty = self.vector(Kind::B32);
         let of = self.operand(ty);
-        let value = self.b.value(Op::Reduce, ty, Data::Lane(operation(text)), &[of]);
+        let value = self
+            .b
+            .value(Op::Reduce, ty, Data::Lane(operation(text)), &[of]);
         self.known.push(value);
     }
 
@@ -318,7 +325,9 @@ impl Generator<'_, '_> {
             0 => {
                 let on = self.operand(Type::PRED);
                 let mask = self.operand(self.vector(Kind::Pred));
-                let all = self.b.value(Op::All, self.vector(Kind::Pred), Data::Nothing, &[mask]);
+                let all = self
+                    .b
+                    .value(Op::All, self.vector(Kind::Pred), Data::Nothing, &[mask]);
                 let both = self.b.map(operation("and.pred"), Type::PRED, &[on, all]);
                 self.b.trap(self.place, Some(both));
             }
@@ -332,7 +341,8 @@ impl Generator<'_, '_> {
                 self.known.push(self.b.function.results(inst)[0]);
             }
             2 => {
-                self.b.append((Op::Fence, None, Data::Nothing), &[], &[], &[]);
+                self.b
+                    .append((Op::Fence, None, Data::Nothing), &[], &[], &[]);
             }
             _ => {}
         }
@@ -398,7 +408,8 @@ impl Generator<'_, '_> {
             self.b.jump(header, &[next, passed]);
         } else {
             let more = finish(self, next);
-            self.b.branch(more, (header, &[next, passed]), (exit, &[passed]));
+            self.b
+                .branch(more, (header, &[next, passed]), (exit, &[passed]));
         }
         self.counters.pop();
         self.known = before;

@@ -18,7 +18,10 @@ pub(super) fn rule(rewriter: &mut Rewriter<'_>, inst: Inst) -> Option<Change> {
     if !is_foldable || args.is_empty() || !args.iter().all(|&arg| is_constant(function, arg)) {
         return None;
     }
-    let args: SmallVec<[Lanes; 4]> = args.iter().filter_map(|&arg| lanes(function, arg)).collect();
+    let args: SmallVec<[Lanes; 4]> = args
+        .iter()
+        .filter_map(|&arg| lanes(function, arg))
+        .collect();
     let results: SmallVec<[Value; 2]> = function.results(inst).into();
     let computed: SmallVec<[Lanes; 2]> = match (data.data, data.op.row().meaning) {
         (Data::Lane(desc), None) => meaning::map(&desc, lanes_of(data.ty), &args, results.len()),

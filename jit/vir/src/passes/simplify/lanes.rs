@@ -188,12 +188,7 @@ fn permute(rewriter: &mut Rewriter<'_>, ty: Type, of: Value, indices: Value) -> 
 }
 
 /// A permutation of two vectors that uses only one of them.
-fn permute2(
-    rewriter: &mut Rewriter<'_>,
-    inst: Inst,
-    ty: Type,
-    args: &[Value],
-) -> Option<Change> {
+fn permute2(rewriter: &mut Rewriter<'_>, inst: Inst, ty: Type, args: &[Value]) -> Option<Change> {
     let &[a, b, indices] = args else {
         return None;
     };

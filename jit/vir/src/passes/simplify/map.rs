@@ -228,13 +228,15 @@ impl Operation<'_, '_> {
             ..self.desc
         };
         let args = [a, constant];
-        self.rewriter.set(self.inst, Op::Map, Data::Lane(desc), &args)
+        self.rewriter
+            .set(self.inst, Op::Map, Data::Lane(desc), &args)
     }
 
     /// `x ^ -1` is `not x`.
     fn inverted(&mut self, a: Value) -> Option<Change> {
         let desc = plain(Opcode::Not, self.desc.ty);
-        self.rewriter.set(self.inst, Op::Map, Data::Lane(desc), &[a])
+        self.rewriter
+            .set(self.inst, Op::Map, Data::Lane(desc), &[a])
     }
 
     /// A product with a power of two is a shift.
@@ -340,7 +342,8 @@ impl Operation<'_, '_> {
     fn not_of(&self, on: Value) -> Option<Value> {
         let function = &*self.rewriter.function;
         let inst = function.def_inst(on)?;
-        let is_not = matches!(function.insts[inst].data, Data::Lane(desc) if desc.opcode == Opcode::Not);
+        let is_not =
+            matches!(function.insts[inst].data, Data::Lane(desc) if desc.opcode == Opcode::Not);
         is_not.then(|| function.args(inst)[0])
     }
 
