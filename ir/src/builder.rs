@@ -319,7 +319,7 @@ impl FunctionBuilder {
         let dominators = Dominators::new(&cfg);
         let params = self.place_params(&cfg, &dominators);
         self.rename(&cfg, &dominators, &params);
-        self.function.resolve_aliases();
+        crate::edit::resolve_aliases(&mut self.function);
         self.function
     }
 

@@ -231,23 +231,14 @@ impl Dfg {
     }
 
     /// Follows the aliases of a value and returns the value at the end of the chain.
-    pub fn resolve(&self, mut value: Value) -> Value {
-        while let ValueDef::Alias(of) = self.values[value].def {
-            value = of;
-        }
-        value
+    pub fn resolve(&self, value: Value) -> Value {
+        resolve(&self.values, value)
     }
 
     /// Returns the same value as [`Dfg::resolve`], and makes every alias on the chain refer directly to that value, so
     /// that resolving all values of a function takes linear time.
     pub fn resolve_and_shorten(&mut self, value: Value) -> Value {
-        let end = self.resolve(value);
-        let mut at = value;
-        while let ValueDef::Alias(of) = self.values[at].def {
-            self.values[at].def = ValueDef::Alias(end);
-            at = of;
-        }
-        end
+        resolve_and_shorten(&mut self.values, value)
     }
 
     /// Replaces each aliased operand of an instruction by the value to which the alias resolves.
@@ -451,22 +442,26 @@ impl Function {
         }
         used
     }
+}
 
-    /// Replaces every use of an alias, in operands and in block arguments, by the value to which the alias resolves.
-    pub fn resolve_aliases(&mut self) {
-        let order = self.layout.order.clone();
-        for block in order {
-            for &inst in &self.layout.insts[block] {
-                self.dfg.resolve_args(inst);
-                if let Some(mut calls) = self.dfg.targets.remove(&inst) {
-                    for arg in calls.iter_mut().flat_map(|call| &mut call.args) {
-                        *arg = self.dfg.resolve_and_shorten(*arg);
-                    }
-                    self.dfg.targets.insert(inst, calls);
-                }
-            }
-        }
+/// Follows the aliases of a value and returns the value at the end of the chain.
+pub fn resolve(values: &PrimaryMap<Value, ValueData>, mut value: Value) -> Value {
+    while let ValueDef::Alias(of) = values[value].def {
+        value = of;
     }
+    value
+}
+
+/// Returns the same value as [`resolve`], and makes every alias on the chain refer directly to that value, so that
+/// resolving all values of a function takes linear time.
+pub fn resolve_and_shorten(values: &mut PrimaryMap<Value, ValueData>, value: Value) -> Value {
+    let end = resolve(values, value);
+    let mut at = value;
+    while let ValueDef::Alias(of) = values[at].def {
+        values[at].def = ValueDef::Alias(end);
+        at = of;
+    }
+    end
 }
 
 /// Returns the payload of a `symbol.addr` with this symbol and this addend in bytes.

@@ -1,6 +1,7 @@
 //! Computes the control-flow graph of a function: the predecessors of the blocks, and a reverse
 //! postorder.
 
+use crate::body::Body;
 use crate::entity::{Block, Entity, SecondaryMap};
 use crate::function::{BlockCall, Function};
 
@@ -25,7 +26,7 @@ const UNREACHABLE: u32 = u32::MAX;
 impl Cfg {
     /// Computes the control-flow graph of a function, which must have a body. The graph does not
     /// contain unreachable blocks.
-    pub fn new(function: &Function) -> Cfg {
+    pub fn new(function: &impl Body) -> Cfg {
         let count = function.blocks().len();
         Cfg::of(function.entry(), count, |block, index| {
             let call = function.successors(block).get(index)?;
@@ -128,7 +129,7 @@ impl Cfg {
     /// changed since the call of [`Cfg::new`].
     pub fn incoming<'a>(
         &'a self,
-        function: &'a Function,
+        function: &'a impl Body,
         block: Block,
     ) -> impl Iterator<Item = (Block, &'a BlockCall)> + Clone + 'a {
         let (start, end) = self.parts[block];
@@ -161,14 +162,13 @@ impl Cfg {
 
 /// Removes unreachable blocks from the function's list of blocks, and returns the control-flow
 /// graph.
-pub fn remove_unreachable(function: &mut Function) -> Cfg {
+pub fn remove_unreachable(function: &mut impl Body) -> Cfg {
     let cfg = Cfg::new(function);
     function
-        .layout
-        .order
+        .blocks_mut()
         .retain(|&block| cfg.is_reachable(block));
     debug_assert_eq!(
-        function.layout.order.first().map(|b| b.index()),
+        function.blocks().first().map(|b| b.index()),
         Some(cfg.rpo[0].index())
     );
     cfg

@@ -42,6 +42,13 @@ impl Dominators {
         (number != 0).then(|| cfg.rpo()[self.idom[number] as usize])
     }
 
+    /// Returns the reachable blocks in the order in which a depth-first walk over the dominator tree enters them.
+    pub fn preorder(&self, cfg: &Cfg) -> Vec<Block> {
+        let mut numbers: Vec<usize> = (0..self.span.len()).collect();
+        numbers.sort_unstable_by_key(|&number| self.span[number].0);
+        numbers.iter().map(|&number| cfg.rpo()[number]).collect()
+    }
+
     /// Returns whether `a` dominates `b`. Every reachable block dominates itself. If `a` or `b` is
     /// unreachable, returns false.
     pub fn dominates(&self, cfg: &Cfg, a: Block, b: Block) -> bool {

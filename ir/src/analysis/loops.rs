@@ -16,8 +16,8 @@
 //! from at most a logarithmic factor for the disjoint sets. Neither depends on the nesting depth.
 
 use crate::analysis::Cfg;
+use crate::body::Body;
 use crate::entity::{Block, SecondaryMap};
-use crate::function::Function;
 
 /// The blocks of a loop, which are at the positions `start..end` of [`Loops::order`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,7 +57,7 @@ const NOWHERE: u32 = u32::MAX;
 
 impl Loops {
     /// Finds the loops of a function, which must have a body.
-    pub fn new(function: &Function, cfg: &Cfg) -> Loops {
+    pub fn new(function: &impl Body, cfg: &Cfg) -> Loops {
         let graph = Graph::new(function, cfg);
         let (around, is_header) = graph.nest();
         let mut loops = Loops {
@@ -187,7 +187,7 @@ struct Graph {
 
 impl Graph {
     /// Collects the edges with a depth-first search that visits the blocks in the same order as [`Cfg::new`].
-    fn new(function: &Function, cfg: &Cfg) -> Graph {
+    fn new(function: &impl Body, cfg: &Cfg) -> Graph {
         let count = cfg.rpo().len();
         let mut graph = Graph {
             back: vec![Vec::new(); count],

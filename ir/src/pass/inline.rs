@@ -123,7 +123,7 @@ pub fn run(function: &mut Function, module: &Module, id: FuncId, inlining: &Inli
         work.extend(copied.into_iter().rev().map(|block| (block, None)));
     }
     function.layout.order = order;
-    function.resolve_aliases();
+    crate::edit::resolve_aliases(function);
     crate::analysis::cfg::remove_unreachable(function);
 }
 

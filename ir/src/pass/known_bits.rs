@@ -53,7 +53,7 @@ pub fn run(function: &mut Function) -> bool {
         function.layout.insts[block] = insts;
     }
     if changed {
-        function.resolve_aliases();
+        crate::edit::resolve_aliases(function);
     }
     changed
 }

@@ -109,7 +109,7 @@ pub fn run(function: &mut Function, module: &Module) -> bool {
         changed |= !gone.is_empty();
         function.layout.insts[block].retain(|inst| !gone.contains(inst));
     }
-    function.resolve_aliases();
+    crate::edit::resolve_aliases(function);
     changed
 }
 

@@ -55,6 +55,6 @@ pub fn run(function: &mut Function) {
         return;
     }
     values::replace(function, &plan);
-    function.resolve_aliases();
+    crate::edit::resolve_aliases(function);
     accesses::drop_unused(function);
 }

@@ -6,8 +6,9 @@
 use smallvec::SmallVec;
 
 use crate::analysis::cfg::remove_unreachable;
-use crate::entity::{Block, Inst, SecondaryMap, Value};
-use crate::function::{BlockCall, Function, ValueDef};
+use crate::edit;
+use crate::entity::{Inst, Value};
+use crate::function::{BlockCall, Function};
 use margay_ops::meaning::{Bits, Meaning, mask};
 use margay_ops::mods::{Mods, StateSpace};
 use margay_ops::ops::{Effects, Opcode};
@@ -18,10 +19,10 @@ use margay_ops::types::{Kind, OpType};
 pub fn run(function: &mut Function) {
     for _ in 0..4 {
         let mut changed = fold(function);
-        changed |= drop_params(function);
-        function.resolve_aliases();
+        changed |= edit::drop_redundant_params(function);
+        edit::resolve_aliases(function);
         remove_unreachable(function);
-        drop_dead(function);
+        edit::drop_dead(function, is_droppable);
         if !changed {
             break;
         }
@@ -31,10 +32,10 @@ pub fn run(function: &mut Function) {
 /// Removes block parameters that always have the same value, in at most four rounds.
 pub(super) fn remove_redundant_params(function: &mut Function) {
     for _ in 0..4 {
-        if !drop_params(function) {
+        if !edit::drop_redundant_params(function) {
             break;
         }
-        function.resolve_aliases();
+        edit::resolve_aliases(function);
     }
 }
 
@@ -119,72 +120,6 @@ pub(crate) fn become_constant(function: &mut Function, inst: Inst, kind: Kind, b
     };
 }
 
-/// Returns the edges that lead to each block; an edge consists of a terminator and the index of one of its targets. A
-/// branch table may have as many targets as there are blocks, so a search through all targets for each block would take
-/// quadratic time.
-fn incoming_edges(function: &Function) -> SecondaryMap<Block, Vec<(Inst, u32)>> {
-    let mut incoming: SecondaryMap<Block, Vec<(Inst, u32)>> = SecondaryMap::default();
-    for &block in function.blocks() {
-        if let Some(inst) = function.layout.terminator(block) {
-            for (call, number) in function.dfg.targets(inst).iter().zip(0..) {
-                incoming[call.block].push((inst, number));
-            }
-        }
-    }
-    incoming
-}
-
-/// Removes block parameters that always have the same value.
-fn drop_params(function: &mut Function) -> bool {
-    let incoming = incoming_edges(function);
-    let mut changed = false;
-    for block in function.blocks().to_vec() {
-        let mut keep = vec![true; function.dfg.blocks[block].params.len()];
-        for index in (0..keep.len()).rev() {
-            let param = function.dfg.blocks[block].params[index];
-            if let Some(value) = only_value(function, &incoming[block], index, param) {
-                function.dfg.values[param].def = ValueDef::Alias(value);
-                keep[index] = false;
-                changed = true;
-            }
-        }
-        keep_params(function, &incoming[block], block, &keep);
-    }
-    changed
-}
-
-fn only_value(f: &Function, incoming: &[(Inst, u32)], index: usize, param: Value) -> Option<Value> {
-    let mut only = None;
-    for &(inst, number) in incoming {
-        let call = &f.dfg.targets(inst)[number as usize];
-        let value = f.dfg.resolve(call.args[index]);
-        if value != param && *only.get_or_insert(value) != value {
-            return None;
-        }
-    }
-    only
-}
-
-/// Removes the parameters of a block for which `keep` is false, and the arguments that branches pass to them.
-fn keep_params(function: &mut Function, incoming: &[(Inst, u32)], block: Block, keep: &[bool]) {
-    if keep.iter().all(|&keep| keep) {
-        return;
-    }
-    let mut kept = keep.iter();
-    let params = &mut function.dfg.blocks[block].params;
-    params.retain(|_| *kept.next().unwrap_or(&true));
-    for (number, &param) in params.iter().enumerate() {
-        function.dfg.values[param].def = ValueDef::Param(block, number as u16);
-    }
-    for (inst, number) in incoming {
-        let calls = function.dfg.targets.get_mut(inst);
-        if let Some(call) = calls.and_then(|calls| calls.get_mut(*number as usize)) {
-            let mut kept = keep.iter();
-            call.args.retain(|_| *kept.next().unwrap_or(&true));
-        }
-    }
-}
-
 /// Returns whether an instruction may be removed if its results are unused.
 pub(crate) fn is_droppable(function: &Function, inst: Inst) -> bool {
     let data = &function.dfg.insts[inst];
@@ -194,45 +129,5 @@ pub(crate) fn is_droppable(function: &Function, inst: Inst) -> bool {
         opcode => {
             opcode.effects().is_pure() && opcode.effects() & Effects::TERMINATOR == Effects::empty()
         }
-    }
-}
-
-fn drop_dead(function: &mut Function) {
-    let mut live: SecondaryMap<Inst, bool> = SecondaryMap::default();
-    let mut live_params: SecondaryMap<Value, bool> = SecondaryMap::default();
-    let mut work: Vec<Value> = Vec::new();
-    for &block in function.blocks() {
-        for &inst in function.insts(block) {
-            if !is_droppable(function, inst) {
-                live[inst] = true;
-                work.extend_from_slice(function.dfg.args(inst));
-            }
-        }
-    }
-    let incoming = incoming_edges(function);
-    while let Some(value) = work.pop() {
-        match function.dfg.values[value].def {
-            ValueDef::Result(inst, _) if !live[inst] => {
-                live[inst] = true;
-                work.extend_from_slice(function.dfg.args(inst));
-            }
-            ValueDef::Param(block, index) if !live_params[value] => {
-                live_params[value] = true;
-                let calls = incoming[block].iter();
-                let calls =
-                    calls.map(|&(inst, number)| &function.dfg.targets(inst)[number as usize]);
-                work.extend(calls.map(|call| call.args[index as usize]));
-            }
-            _ => {}
-        }
-    }
-    for block in function.blocks().to_vec() {
-        function.layout.insts[block].retain(|&inst| live[inst]);
-        if block == function.entry() {
-            continue;
-        }
-        let params = function.dfg.blocks[block].params.iter();
-        let keep: Vec<bool> = params.map(|&param| live_params[param]).collect();
-        keep_params(function, &incoming[block], block, &keep);
     }
 }

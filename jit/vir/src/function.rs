@@ -3,8 +3,10 @@
 //! Invariants, which [`crate::verify`] checks: each block ends with its only terminator; a definition dominates its uses;
 //! no branch leads to the entry block, the first one, whose parameters are those of the function.
 
+use margay_ir::body::Body;
 use margay_ir::entity::{Block, Inst, List, ListPool, PrimaryMap, SecondaryMap, Slot, Value};
 use margay_ir::function::{BlockCall, Signature, ValueDef};
+use margay_ops::ops::Effects;
 use margay_ops::types::Type;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -25,14 +27,8 @@ pub struct InstData {
     pub args: List,
 }
 
-/// The type and the definition of a value.
-#[derive(Clone, Copy, Debug)]
-pub struct ValueData {
-    /// The type.
-    pub ty: Type,
-    /// The definition. It is never an alias.
-    pub def: ValueDef,
-}
+/// The type and the definition of a value. Between passes, the definition is never an alias.
+pub use margay_ir::function::ValueData;
 
 /// A slot: memory of the running program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -113,6 +109,25 @@ impl Function {
             .map_or(&[], |&inst| self.targets(inst))
     }
 
+    /// Returns the effects of an instruction.
+    pub fn effects(&self, inst: Inst) -> Effects {
+        self.insts[inst].op.row().effects
+    }
+
+    /// Returns the instruction that defines a value; `None` if the value is a block parameter.
+    pub fn def_inst(&self, value: Value) -> Option<Inst> {
+        match self.values[value].def {
+            ValueDef::Result(inst, _) => Some(inst),
+            _ => None,
+        }
+    }
+
+    /// Returns the bits of the `const` that defines a value; `None` if no `const` defines it.
+    pub fn constant(&self, value: Value) -> Option<u64> {
+        let data = &self.insts[self.def_inst(value)?];
+        (data.op == Op::Const).then(|| data.data.number())
+    }
+
     /// Returns the type of a value.
     pub fn ty(&self, value: Value) -> Type {
         self.values[value].ty
@@ -133,10 +148,9 @@ impl Function {
         value
     }
 
-    /// Appends an instruction with new results to a block.
-    pub fn append(
+    /// Creates an instruction with new results. It is in no block yet.
+    pub fn make_inst(
         &mut self,
-        block: Block,
         (op, ty, data): (Op, Option<Type>, Data),
         args: &[Value],
         results: &[Type],
@@ -151,7 +165,81 @@ impl Function {
             })
             .collect();
         self.results[inst] = self.pool.push(&values);
+        inst
+    }
+
+    /// Appends an instruction with new results to a block.
+    pub fn append(
+        &mut self,
+        block: Block,
+        head: (Op, Option<Type>, Data),
+        args: &[Value],
+        results: &[Type],
+    ) -> Inst {
+        let inst = self.make_inst(head, args, results);
         self.body[block].push(inst);
         inst
+    }
+}
+
+impl Body for Function {
+    fn blocks(&self) -> &[Block] {
+        &self.order
+    }
+
+    fn insts(&self, block: Block) -> &[Inst] {
+        &self.body[block]
+    }
+
+    fn params(&self, block: Block) -> &[Value] {
+        &self.blocks[block]
+    }
+
+    fn args(&self, inst: Inst) -> &[Value] {
+        self.args(inst)
+    }
+
+    fn results(&self, inst: Inst) -> &[Value] {
+        self.results(inst)
+    }
+
+    fn targets(&self, inst: Inst) -> &[BlockCall] {
+        self.targets(inst)
+    }
+
+    fn effects(&self, inst: Inst) -> Effects {
+        self.effects(inst)
+    }
+
+    fn values(&self) -> &PrimaryMap<Value, ValueData> {
+        &self.values
+    }
+
+    fn blocks_mut(&mut self) -> &mut Vec<Block> {
+        &mut self.order
+    }
+
+    fn insts_mut(&mut self, block: Block) -> &mut Vec<Inst> {
+        &mut self.body[block]
+    }
+
+    fn params_mut(&mut self, block: Block) -> &mut Vec<Value> {
+        &mut self.blocks[block]
+    }
+
+    fn args_mut(&mut self, inst: Inst) -> &mut [Value] {
+        self.pool.get_mut(self.insts[inst].args)
+    }
+
+    fn targets_mut(&mut self, inst: Inst) -> Option<&mut SmallVec<[BlockCall; 2]>> {
+        self.targets.get_mut(&inst)
+    }
+
+    fn take_targets(&mut self, inst: Inst) -> SmallVec<[BlockCall; 2]> {
+        self.targets.remove(&inst).unwrap_or_default()
+    }
+
+    fn values_mut(&mut self) -> &mut PrimaryMap<Value, ValueData> {
+        &mut self.values
     }
 }

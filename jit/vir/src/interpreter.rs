@@ -15,7 +15,7 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::data::{Access, Data, lane_mask, lanes_of};
 use crate::function::Function;
-use crate::meaning::{Lanes, apply, lane};
+use crate::meaning::{self, Lanes, lane};
 use crate::ops::Op;
 
 /// What a program uses besides its arguments.
@@ -150,8 +150,8 @@ impl Run<'_> {
         let data = &self.function.insts[inst];
         let args = self.operands(inst);
         let scalar = |index: usize| args.get(index).map_or(0, |lanes| lane(lanes, 0));
-        if let Some(meaning) = data.op.row().meaning {
-            self.define(inst, [meaning(data.ty, &data.data, &args)]);
+        if let Some(reference) = data.op.row().meaning {
+            self.define(inst, [reference(data.ty, &data.data, &args)]);
             return Ok(Step::Next);
         }
         let number = data.data.number();
@@ -187,15 +187,7 @@ impl Run<'_> {
             return;
         };
         let count = self.function.results(inst).len();
-        let mut results: SmallVec<[Lanes; 2]> = smallvec![Lanes::new(); count];
-        for n in 0..lanes_of(data.ty) {
-            let operands: SmallVec<[Bits; 4]> = args.iter().map(|arg| lane(arg, n)).collect();
-            let mut out: SmallVec<[Bits; 4]> = smallvec![0; count];
-            apply(&desc, &operands, &mut out);
-            for (lanes, bits) in results.iter_mut().zip(out) {
-                lanes.push(bits);
-            }
-        }
+        let results = meaning::map(&desc, lanes_of(data.ty), args, count);
         self.define(inst, results);
     }
 

@@ -65,6 +65,7 @@ pub mod interpreter;
 pub mod meaning;
 pub mod ops;
 pub mod parse;
+pub mod passes;
 pub mod print;
 #[cfg(feature = "testing")]
 pub mod testing;

@@ -27,6 +27,20 @@ pub(crate) fn apply(desc: &Desc, args: &[Bits], results: &mut [Bits]) {
     }
 }
 
+/// Applies an operation of the IR to `lanes` lanes of the operands, and returns the lanes of each of its `count` results.
+pub(crate) fn map(desc: &Desc, lanes: usize, args: &[Lanes], count: usize) -> SmallVec<[Lanes; 2]> {
+    let mut results: SmallVec<[Lanes; 2]> = smallvec![Lanes::new(); count];
+    for n in 0..lanes {
+        let operands: SmallVec<[Bits; 4]> = args.iter().map(|arg| lane(arg, n)).collect();
+        let mut out: SmallVec<[Bits; 4]> = smallvec![0; count];
+        apply(desc, &operands, &mut out);
+        for (lanes, bits) in results.iter_mut().zip(out) {
+            lanes.push(bits);
+        }
+    }
+    results
+}
+
 pub(crate) fn constant(ty: Option<Type>, data: &Data, _: &[Lanes]) -> Lanes {
     smallvec![Bits::from(data.number()) & lane_mask(ty); lanes_of(ty)]
 }

@@ -166,9 +166,7 @@ impl Verifier<'_> {
 
     fn values(&mut self) {
         let function = self.function;
-        let successor =
-            |block: Block, index: usize| Some(function.successors(block).get(index)?.block);
-        let cfg = Cfg::of(function.entry(), function.order.len(), successor);
+        let cfg = Cfg::new(function);
         let dominators = Dominators::new(&cfg);
         // The block and the position in it of each definition; parameters are at position 0.
         let mut homes: SecondaryMap<Value, Option<(Block, usize)>> = SecondaryMap::default();

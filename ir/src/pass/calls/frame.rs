@@ -85,7 +85,7 @@ pub(super) fn open(function: &mut Function) -> Open {
             _ => {}
         }
     }
-    function.resolve_aliases();
+    crate::edit::resolve_aliases(function);
     Open {
         sites,
         pointer,

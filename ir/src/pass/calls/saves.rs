@@ -69,7 +69,7 @@ pub(super) fn keep(function: &mut Function) -> u32 {
         Some(slot) => function.slots[slot].size = bytes,
         None => place_slots(function),
     }
-    function.resolve_aliases();
+    crate::edit::resolve_aliases(function);
     bytes
 }
 

@@ -141,7 +141,7 @@ impl Blocks {
 /// Makes each load of a function conditional that meets the two conditions in the documentation of
 /// this module. Returns the second loads, of which only the address is checked.
 pub(super) fn run(function: &mut Function) -> FxHashSet<Inst> {
-    function.resolve_aliases();
+    crate::edit::resolve_aliases(function);
     let mut flow = Flow::new(function);
     let mut blocks = Blocks::new(function);
     let mut unneeded = FxHashSet::default();
@@ -169,7 +169,7 @@ pub(super) fn run(function: &mut Function) -> FxHashSet<Inst> {
         }
     }
     function.layout.order = order;
-    function.resolve_aliases();
+    crate::edit::resolve_aliases(function);
     unneeded
 }
 

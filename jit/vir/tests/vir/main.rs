@@ -1,6 +1,8 @@
-//! Tests of VIR: its ops, its text form, its verifier, and random functions.
+//! Tests of VIR: its ops, its text form, its verifier, its passes, and random functions.
 
+mod generate;
 mod ops;
+mod passes;
 mod random;
 mod support;
 mod text;

@@ -30,7 +30,7 @@ pub(super) fn adapt(module: &mut Module) -> Result<()> {
             changed |= adapt_block(function, block, &signatures)?;
         }
         if changed {
-            function.resolve_aliases();
+            margay_ir::edit::resolve_aliases(function);
         }
     }
     Ok(())
