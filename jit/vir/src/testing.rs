@@ -158,6 +158,7 @@ impl Generator<'_, '_> {
         let access = Access {
             memory: [OpType::U8, OpType::S16, OpType::B32][self.choices.below(3)],
             stride,
+            displacement: 4 * self.choices.below(5) as i32 - 8,
         };
         let ty = self.vector(Kind::B32);
         let address = self.b.constant(Type::B64, self.memory + 512);

@@ -163,10 +163,25 @@ impl Selector<'_> {
         self.v3(Op::Vpermi2q, Width::L512, order, low, high, None)
     }
 
-    /// Returns the base of an access as a memory operand.
-    fn base(&mut self, parts: &Parts, disp: i32) -> Mem {
+    /// Returns the base of an access, plus the access's displacement if instructions cannot encode it, and the
+    /// displacement that they encode.
+    fn base_register(&mut self, parts: &Parts) -> (VReg, i32) {
         let base = self.gpr(&parts.base);
-        Mem::at(Base::Reg(base), disp)
+        let displacement = parts.access.displacement;
+        // Instructions add the distance of a piece or of a half of an element.
+        match displacement.unsigned_abs() < 1 << 30 {
+            true => (base, displacement),
+            false => {
+                let displacement = self.imm(displacement as u64);
+                (self.g2(Op::Add, Width::W64, base, displacement), 0)
+            }
+        }
+    }
+
+    /// Returns the base of an access plus `disp` as a memory operand.
+    fn base(&mut self, parts: &Parts, disp: i32) -> Mem {
+        let (base, displacement) = self.base_register(parts);
+        Mem::at(Base::Reg(base), displacement + disp)
     }
 
     /// Returns the address of the only lane.
@@ -174,13 +189,13 @@ impl Selector<'_> {
         let Some(offset) = &parts.offsets else {
             return self.base(parts, 0);
         };
-        let base = self.gpr(&parts.base);
+        let (base, displacement) = self.base_register(parts);
         let offset_bits = offset.ty.lane_bits();
         let offset = self.gpr(offset);
         let offset = self.sign_extended(offset, offset_bits, Width::W64);
         let stride = self.imm(parts.access.stride as u64);
         let offset = self.g2(Op::Imul, Width::W64, offset, stride);
-        Selector::indexed(base, offset, 1, 0)
+        Selector::indexed(base, offset, 1, displacement)
     }
 
     fn loaded_scalar(&mut self, parts: &Parts) -> Regs {
@@ -414,9 +429,10 @@ impl Selector<'_> {
             }
             None => self.mask_constant(u64::MAX >> (64 - lanes)),
         };
-        let base = self.gpr(&parts.base);
+        let (base, displacement) = self.base_register(parts);
         let mut inst = Inst::of(Action::Op(op), length(bits.max(indices.bits), lanes));
-        inst.mem = Selector::indexed(base, indices.regs[number as usize], indices.scale, 0);
+        let index = indices.regs[number as usize];
+        inst.mem = Selector::indexed(base, index, indices.scale, displacement);
         inst.mask = mask;
         inst.second = self.mach.vreg(RegClass::Vector);
         inst.place = self.access_place(number * lanes, lanes, bits);
@@ -570,7 +586,13 @@ impl Selector<'_> {
     }
 
     /// Returns the address of a lane, whose offset is in the scratch area at `offset`.
-    fn loop_address(&mut self, parts: &Parts, base: VReg, lane: VReg, offset: u32) -> Mem {
+    fn loop_address(
+        &mut self,
+        parts: &Parts,
+        (base, displacement): (VReg, i32),
+        lane: VReg,
+        offset: u32,
+    ) -> Mem {
         let index = match &parts.offsets {
             None => lane,
             Some(offsets) => {
@@ -582,11 +604,11 @@ impl Selector<'_> {
         };
         let stride = parts.access.stride;
         if matches!(stride, 1 | 2 | 4 | 8) {
-            return Selector::indexed(base, index, stride as u8, 0);
+            return Selector::indexed(base, index, stride as u8, displacement);
         }
         let factor = self.imm(stride as u64);
         let distance = self.g2(Op::Imul, Width::W64, index, factor);
-        Selector::indexed(base, distance, 1, 0)
+        Selector::indexed(base, distance, 1, displacement)
     }
 
     /// Loads lanes one by one.
@@ -598,7 +620,7 @@ impl Selector<'_> {
             self.spill_value(offsets, 0);
         }
         self.clear(narrow, start);
-        let base = self.gpr(&parts.base);
+        let base = self.base_register(parts);
         let lanes = self.lane_bits(parts);
         let body = self.lane_loop(lanes);
         let mem = self.loop_address(parts, base, body.lane, 0);
@@ -617,7 +639,7 @@ impl Selector<'_> {
             };
             let mut inst = Inst::of(Action::Op(op), len);
             inst.mem = Mem {
-                disp: 8 * half as i32,
+                disp: mem.disp + 8 * half as i32,
                 ..mem
             };
             inst.place = place;
@@ -657,7 +679,7 @@ impl Selector<'_> {
             }
             _ => self.spill_value(value, start),
         }
-        let base = self.gpr(&parts.base);
+        let base = self.base_register(parts);
         let lanes = self.lane_bits(parts);
         let body = self.lane_loop(lanes);
         let mem = self.loop_address(parts, base, body.lane, 0);
@@ -666,7 +688,7 @@ impl Selector<'_> {
             let at = self.lane_address(start, ty.lane_bytes(), body.lane);
             let word = self.load_general(width, Mem::at(at, 8 * half as i32));
             let mem = Mem {
-                disp: 8 * half as i32,
+                disp: mem.disp + 8 * half as i32,
                 ..mem
             };
             let place = self.place(Cause::Loop {

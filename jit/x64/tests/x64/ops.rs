@@ -191,6 +191,7 @@ fn check_accesses(op: Op, strides: &[i64], offsets: Option<Kind>) {
                         let access = Access {
                             memory: memory_type,
                             stride,
+                            displacement: [0, 24, -40, 56][random.below(4)],
                         };
                         let mut function = Function {
                             name: "access".into(),
