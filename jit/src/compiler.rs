@@ -391,8 +391,13 @@ impl CompiledKernel {
                 },
             )
         };
-        let made = self.cta[specialisation.index()]
-            .get_or_init(|| self.in_slices(compiler, specialisation, Form::Cta, make));
+        let made = self.cta[specialisation.index()].get_or_init(|| {
+            let wide = self.wide_code(compiler, specialisation);
+            wide.map_or_else(
+                || self.in_slices(compiler, specialisation, Form::Cta, make),
+                Ok,
+            )
+        });
         made.as_ref().map_err(Clone::clone)
     }
 
@@ -479,9 +484,24 @@ impl CompiledKernel {
         })
     }
 
+    /// Compiles the program for whole CTAs with the wide back end. Returns `None` if the back end is not in use or the
+    /// kernel has no such program.
+    fn wide_code(
+        &self,
+        compiler: &Compiler,
+        specialisation: Specialisation,
+    ) -> Option<CompiledFunction> {
+        let target = compiler.wide.filter(|_| !specialisation.is_single())?;
+        let width = self.width(compiler, specialisation);
+        wide::code(self, specialisation, (width, compiler.isolated), &target)
+    }
+
     /// Returns the chunk widths of the kernel.
     pub fn widths(&self, compiler: &Compiler) -> Widths {
         *self.widths.get_or_init(|| {
+            if compiler.wide.is_some() && compiler.width.is_none() && wide::is_possible(self) {
+                return wide::WIDTHS;
+            }
             slices::widths(
                 &self.function,
                 &self.regions,
@@ -694,6 +714,8 @@ pub struct Compiler {
     width: Option<u32>,
     /// Whether every kernel with sync points runs in the joint warp form.
     joint: bool,
+    /// The processor for which the wide back end generates code; `None` if it is not in use.
+    wide: Option<margay_x64::Target>,
     /// Disk cache of code that earlier processes compiled.
     pub(crate) cache: Option<DiskCache>,
 }
@@ -838,6 +860,7 @@ impl Compiler {
             verifiers: OnceLock::new(),
             width: None,
             joint: false,
+            wide: None,
             cache: None,
         })
     }
@@ -851,6 +874,13 @@ impl Compiler {
     /// Sets whether every kernel with sync points runs in the joint warp form (for tests).
     pub fn with_joint(self, joint: bool) -> Compiler {
         Compiler { joint, ..self }
+    }
+
+    /// Sets whether the wide back end compiles the kernels that it supports.
+    pub fn with_wide(self, wide: bool) -> Compiler {
+        let host = margay_x64::Target::host();
+        let wide = (wide && host.is_supported()).then_some(host);
+        Compiler { wide, ..self }
     }
 
     /// Sets whether generated code tests that accesses stay in the kernel's memory.
@@ -984,6 +1014,7 @@ impl Compiler {
             locs,
             descs,
             sites,
+            operations: Box::default(),
         })
     }
 

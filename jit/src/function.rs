@@ -5,6 +5,7 @@ use margay_ir::function::SourceLoc;
 
 use crate::addresses::{DescTable, Site};
 use crate::code_memory::CodeMemory;
+use margay_x64::code::Operation;
 
 /// Number of low bits of a Cranelift source location that contain the index of the IR instruction. The bits above them
 /// contain the index of the lane in its chunk.
@@ -30,6 +31,9 @@ pub struct CompiledFunction {
     pub descs: DescTable,
     /// The positions in the code at which host addresses are embedded.
     pub(crate) sites: Vec<Site>,
+    /// The operations whose reference functions the code of the wide back end calls. The code contains their addresses.
+    #[expect(dead_code, reason = "only the code refers to the operations")]
+    pub(crate) operations: Box<[Operation]>,
 }
 
 impl CompiledFunction {

@@ -6,10 +6,18 @@ use margay_ir::analysis::{Alignment, Cfg, SpeculativeAffine, Uniformity};
 use margay_ir::entity::{Inst, Value};
 use margay_vectorise::{ContextLayout, Facts, Kernel, Refusal, StatusValues, vectorise};
 use margay_vir::function::Function as VirFunction;
+use margay_vir::passes;
+use margay_x64::apply::margay_x64_apply;
+use margay_x64::code::Symbol;
+use margay_x64::{Convention, Target, compile_with};
 
 use crate::abi::{NativeContext, status};
+use crate::addresses::DescTable;
+use crate::code_memory::CodeMemory;
 use crate::compiler::CompiledKernel;
 use crate::emit::reach::is_inside;
+use crate::function::CompiledFunction;
+use crate::slices::Widths;
 use crate::specialisation::Specialisation;
 
 /// Where generated code finds the data of a launch.
@@ -96,5 +104,55 @@ pub(crate) fn program(
         whole_chunks: specialisation.has(Specialisation::ALIGNED),
         layout: LAYOUT,
         status: STATUS,
+    })
+}
+
+/// The widths of chunks of kernels that the wide back end compiles.
+pub(crate) const WIDTHS: Widths = Widths {
+    wide: 32,
+    narrow: 16,
+};
+
+/// Returns whether the vectoriser accepts a kernel in trusted launches.
+pub(crate) fn is_possible(kernel: &CompiledKernel) -> bool {
+    let specialisation = Specialisation::of([WIDTHS.wide, 1, 1], WIDTHS).trusted(true);
+    !kernel.has_sync_points() && program(kernel, specialisation, (WIDTHS.wide, true)).is_ok()
+}
+
+/// Compiles the program for whole CTAs of a kernel. Returns `None` if there is no such program, or if the back end does
+/// not support it.
+pub(crate) fn code(
+    kernel: &CompiledKernel,
+    specialisation: Specialisation,
+    (width, isolated): (u32, bool),
+    target: &Target,
+) -> Option<CompiledFunction> {
+    let mut program = program(kernel, specialisation, (width, isolated)).ok()?;
+    passes::optimise(&mut program, &passes::Options::default());
+    let code = compile_with(&program, target, Convention::Registers).ok()?;
+    let operations = code.operations.into_boxed_slice();
+    let mut bytes = code.bytes;
+    for slot in &code.symbols {
+        let address = match slot.symbol {
+            Symbol::Apply => margay_x64_apply as *const () as u64,
+            Symbol::Operation(number) => std::ptr::from_ref(&operations[number as usize]) as u64,
+            // The vectoriser calls no helpers.
+            Symbol::Helper(_) => return None,
+        };
+        let at = slot.offset as usize;
+        bytes
+            .get_mut(at..at + 8)?
+            .copy_from_slice(&address.to_ne_bytes());
+    }
+    let locs = code.places.iter().map(|place| {
+        let loc = kernel.function.dfg.locs[Inst(place.place as u32)];
+        (place.offset, loc, 0)
+    });
+    Some(CompiledFunction {
+        code: CodeMemory::new(&bytes).ok()?,
+        locs: locs.collect(),
+        descs: DescTable::default(),
+        sites: Vec::new(),
+        operations,
     })
 }

@@ -43,7 +43,7 @@ fn within(text: &str, least: u64, most: u64) -> bool {
     parse(text).is_some_and(|number| (least..=most).contains(&number))
 }
 
-static VARIABLES: [Variable; 73] = [
+static VARIABLES: [Variable; 74] = [
     row("MARGAY_WORKERS", "a number from 1 to 256", |text| {
         within(text, 1, MAX_WORKERS as u64)
     }),
@@ -62,6 +62,7 @@ static VARIABLES: [Variable; 73] = [
         matches!(text, "1" | "4" | "8" | "16" | "32")
     }),
     row("MARGAY_JOINT", "0, 1", is_switch),
+    row("MARGAY_WIDE", "0, 1", is_switch),
     row("MARGAY_DETERMINISTIC", "0, 1", is_switch),
     row("MARGAY_ORDER", "reverse", |text| text == "reverse"),
     row(

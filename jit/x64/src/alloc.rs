@@ -169,6 +169,9 @@ fn add_operands(mach: &Function, inst: &Inst, operands: &mut Vec<Operand>) {
             // `rdx` is written before the source is read.
             operands.push(Operand::reg_use_at_end(inst.src[0]));
         }
+        Action::Return if inst.src[0] != NONE => {
+            operands.push(fixed(inst.src[0], RAX, OperandKind::Use));
+        }
         Action::Table => {
             operands.push(Operand::reg_temp(inst.second));
             operands.push(Operand::reg_use(inst.src[0]));

@@ -52,7 +52,7 @@ use crate::features::Features;
 use crate::asm::Width;
 use crate::mach::{self, Action, Label, NONE};
 use crate::pool::Pool;
-use crate::{Error, Target};
+use crate::{Convention, Error, Target};
 
 /// The registers of a value.
 pub(crate) type Regs = SmallVec<[VReg; 4]>;
@@ -127,12 +127,17 @@ pub(crate) struct Selector<'a> {
     flushed: rustc_hash::FxHashSet<VReg>,
     /// The registers that contain the addresses of results, if the function has results.
     results: VReg,
+    convention: Convention,
     arguments: Vec<u32>,
     result_offsets: Vec<u32>,
 }
 
 /// Selects instructions for a function that passes the verifier.
-pub(crate) fn run(vir: &Function, target: &Target) -> Result<(Selected, Vec<u32>, Vec<u32>), Error> {
+pub(crate) fn run(
+    vir: &Function,
+    target: &Target,
+    convention: Convention,
+) -> Result<(Selected, Vec<u32>, Vec<u32>), Error> {
     let width = match target.features.contains(Features::AVX512) && !target.prefers_256_bits {
         true => 512,
         false => 256,
@@ -157,6 +162,7 @@ pub(crate) fn run(vir: &Function, target: &Target) -> Result<(Selected, Vec<u32>
         local_parts: FxHashMap::default(),
         flushed: Default::default(),
         results: NONE,
+        convention,
         arguments,
         result_offsets,
     };
@@ -193,7 +199,7 @@ impl Selector<'_> {
         self.count_uses(&order);
         let entry = self.mach.label();
         self.start(entry);
-        self.entry(order[0]);
+        self.entry(order[0])?;
         for &block in &order[1..] {
             let label = self.mach.label();
             self.labels[block] = Some(label);

@@ -46,6 +46,20 @@ impl Target {
             prefers_256_bits: false,
         }
     }
+
+    /// Returns whether [`compile`] generates code for the target.
+    pub fn is_supported(&self) -> bool {
+        self.features.contains(Features::LEVEL_AVX512)
+    }
+}
+
+/// How a function gets its arguments and returns its results.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Convention {
+    /// In blocks of memory (see [`code`]), which can contain values of all types.
+    Blocks,
+    /// In registers, by the System V convention: at most six scalar integers, and at most one result, a scalar integer.
+    Registers,
 }
 
 /// Why a function has not been compiled.
@@ -86,11 +100,25 @@ impl From<asm::Error> for Error {
 ///
 /// Returns an error if the target has no vector registers of 256 bits, or if the function is too large.
 pub fn compile(function: &Function, target: &Target) -> Result<Code, Error> {
-    if !target.features.contains(Features::LEVEL_AVX512) {
+    compile_with(function, target, Convention::Blocks)
+}
+
+/// Compiles a function, which must pass [`margay_vir::verify`], for callers of a convention.
+///
+/// # Errors
+///
+/// Returns the errors of [`compile`], and [`Error::Unsupported`] if the convention does not permit the types of the
+/// arguments and results.
+pub fn compile_with(
+    function: &Function,
+    target: &Target,
+    convention: Convention,
+) -> Result<Code, Error> {
+    if !target.is_supported() {
         return Err(Error::Features);
     }
     let has_masks = target.features.contains(Features::AVX512);
-    let (selected, arguments, results) = isel::run(function, target)?;
+    let (selected, arguments, results) = isel::run(function, target, convention)?;
     let vector = selected.widest;
     let input = alloc::Input::new(&selected.mach, vector.bytes(), has_masks);
     let output = input.allocate(has_masks)?;

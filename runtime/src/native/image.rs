@@ -107,7 +107,7 @@ impl PtxLoader {
 
 /// Returns the compiler that all kernels with this configuration of the disk cache share. `MARGAY_LANES` replaces the
 /// chunk width that the compiler would choose for each kernel (1, 4, 8, 16 or 32 lanes). `MARGAY_JOINT=1` selects the
-/// joint warp form for kernels with sync points.
+/// joint warp form for kernels with sync points, and `MARGAY_WIDE=1` the wide back end for the kernels that it supports.
 pub(crate) fn compiler(caching: Caching) -> Result<&'static Compiler> {
     type Made = OnceLock<Result<Compiler, String>>;
     static WITH_DISK: Made = OnceLock::new();
@@ -118,7 +118,8 @@ pub(crate) fn compiler(caching: Caching) -> Result<&'static Compiler> {
         let compiler = Compiler::new().map_err(|error| error.to_string())?;
         let compiler = compiler.with_isolation(crate::environment::isolated());
         let joint = crate::environment::env("MARGAY_JOINT").as_deref() == Some("1");
-        let compiler = compiler.with_width(lanes).with_joint(joint);
+        let wide = crate::environment::env("MARGAY_WIDE").as_deref() == Some("1");
+        let compiler = compiler.with_width(lanes).with_joint(joint).with_wide(wide);
         Ok(compiler.with_cache(cache))
     };
     let made = match caching {

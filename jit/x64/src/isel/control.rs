@@ -9,7 +9,7 @@ use regalloc2::{RegClass, VReg};
 use smallvec::{SmallVec, smallvec};
 
 use super::{Regs, Selector, Val, one};
-use crate::Error;
+use crate::{Convention, Error};
 use crate::asm::{Cond, Op, Width};
 use crate::code::{Cause, Symbol, bytes_of, layout};
 use crate::mach::{Action, Base, Call, Inst, Label, Mem};
@@ -21,7 +21,47 @@ const VECTOR_ARGUMENTS: u8 = 8;
 
 impl Selector<'_> {
     /// Loads the arguments of the function.
-    pub(crate) fn entry(&mut self, block: Block) {
+    pub(crate) fn entry(&mut self, block: Block) -> Result<(), Error> {
+        match self.convention {
+            Convention::Blocks => {
+                self.load_arguments(block);
+                Ok(())
+            }
+            Convention::Registers => self.take_arguments(block),
+        }
+    }
+
+    /// Takes the arguments from registers.
+    fn take_arguments(&mut self, block: Block) -> Result<(), Error> {
+        let vir = self.vir;
+        let is_integer = |ty: &Type| ty.lanes() == 1 && !ty.is_float() && ty.lane_bits() <= 64;
+        let (params, returns) = (&vir.signature.params, &vir.signature.returns);
+        let fits = params.len() <= ARGUMENTS.len() && returns.len() <= 1;
+        if !fits || !params.iter().chain(returns).all(is_integer) {
+            return Err(Error::Unsupported("arguments or results in registers"));
+        }
+        let regs: Vec<VReg> = params.iter().map(|_| self.mach.vreg(RegClass::Int)).collect();
+        let call = self.new_call(Call {
+            symbol: Symbol::Apply,
+            args: SmallVec::new(),
+            results: regs.iter().copied().zip(ARGUMENTS).collect(),
+        });
+        self.effect(Inst::of(Action::Entry(call), Width::W64));
+        for (&param, reg) in vir.blocks[block].iter().zip(regs) {
+            // The upper bits of arguments are undefined.
+            let reg = match vir.ty(param).lane_bits() {
+                64 => reg,
+                32 => self.g_of(Op::Mov, Width::W32, reg),
+                bits => self.zero_extended(reg, bits),
+            };
+            self.values[param] = one(reg);
+            self.broadcast_if_used(param);
+        }
+        Ok(())
+    }
+
+    /// Loads the arguments from memory.
+    fn load_arguments(&mut self, block: Block) {
         let vir = self.vir;
         let (arguments, results) = (self.mach.vreg(RegClass::Int), self.mach.vreg(RegClass::Int));
         let call = self.new_call(Call {
@@ -47,6 +87,13 @@ impl Selector<'_> {
 
     pub(crate) fn ret(&mut self) {
         let vals = self.vals();
+        if self.convention == Convention::Registers {
+            let mut inst = Inst::of(Action::Return, Width::W64);
+            if let Some(val) = vals.first() {
+                inst.src[0] = self.gpr(val);
+            }
+            return self.effect(inst);
+        }
         for (number, val) in vals.iter().enumerate() {
             let offset = self.result_offsets[number];
             let base = Base::Reg(self.results);
