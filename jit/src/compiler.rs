@@ -428,8 +428,13 @@ impl CompiledKernel {
                 },
             )
         };
-        let made = self.phases[specialisation.index()]
-            .get_or_init(|| self.in_slices(compiler, specialisation, Form::Phases, make));
+        let made = self.phases[specialisation.index()].get_or_init(|| {
+            let wide = self.wide_code(compiler, specialisation);
+            wide.map_or_else(
+                || self.in_slices(compiler, specialisation, Form::Phases, make),
+                Ok,
+            )
+        });
         made.as_ref().map_err(Clone::clone)
     }
 

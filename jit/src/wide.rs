@@ -37,12 +37,16 @@ const LAYOUT: ContextLayout = ContextLayout {
     tid: offset_of!(NativeContext, tid) as u32,
     reach_base: offset_of!(NativeContext, reach_base) as u32,
     reach_bytes: offset_of!(NativeContext, reach_bytes) as u32,
+    phase: offset_of!(NativeContext, phase) as u32,
+    alone: offset_of!(NativeContext, alone) as u32,
+    moved: offset_of!(NativeContext, moved) as u32,
 };
 
 const STATUS: StatusValues = StatusValues {
     ok: status::OK as u32,
     trap: status::TRAP as u32,
     unreachable: status::UNREACHABLE as u32,
+    general: status::GENERAL as u32,
 };
 
 /// What the vectoriser asks about a kernel.
@@ -95,6 +99,7 @@ pub(crate) fn program(
         function,
         uniformity: &uniformity,
         speculative: &speculative,
+        regions: &kernel.regions,
         facts: &KernelFacts {
             kernel,
             isolated,
@@ -116,7 +121,7 @@ pub(crate) const WIDTHS: Widths = Widths {
 /// Returns whether the vectoriser accepts a kernel in trusted launches.
 pub(crate) fn is_possible(kernel: &CompiledKernel) -> bool {
     let specialisation = Specialisation::of([WIDTHS.wide, 1, 1], WIDTHS).trusted(true);
-    !kernel.has_sync_points() && program(kernel, specialisation, (WIDTHS.wide, true)).is_ok()
+    program(kernel, specialisation, (WIDTHS.wide, true)).is_ok()
 }
 
 /// Compiles the program for whole CTAs of a kernel. Returns `None` if there is no such program, or if the back end does

@@ -4,7 +4,6 @@
 //! target, and the code of the place takes them. Parameters of a loop header get the values for the next iteration at
 //! the end of the loop, because blocks that follow in the same iteration still use the old values.
 
-use margay_ir::analysis::Loops;
 use margay_ir::analysis::uniformity::Class;
 use margay_ir::entity::{Block, Inst, Value};
 use margay_ir::function::BlockCall;
@@ -38,13 +37,9 @@ struct Edge<'c> {
 }
 
 impl Emitter<'_> {
-    fn loops(&self) -> &Loops {
-        self.kernel.uniformity.loops()
-    }
-
     /// Emits the code for a chunk whose lanes `mask` run. The code continues at `done`.
     pub(crate) fn chunk(&mut self, mask: Value, done: Block) -> Result<(), Refusal> {
-        let flow = self.flow;
+        let flow = self.flow();
         let mut blocks = Blocks {
             guards: Vec::new(),
             bodies: Vec::new(),
@@ -83,7 +78,10 @@ impl Emitter<'_> {
                         self.enter(blocks.bodies[index]);
                     }
                     self.take(index as PlaceIndex);
-                    self.kernel_block(block, index, &blocks)?;
+                    match index {
+                        0 => self.start(&blocks),
+                        _ => self.kernel_block(block, index, &blocks)?,
+                    }
                 }
                 Place::End(number) => {
                     self.enter(blocks.bodies[index]);
@@ -100,7 +98,7 @@ impl Emitter<'_> {
     /// Sets the masks of all places to which several edges may add lanes to the empty mask.
     fn clear_masks(&mut self) {
         let none = self.constant(self.mask_type(), 0);
-        for index in 0..self.flow.places.len() {
+        for index in 0..self.flow().places.len() {
             self.write(Key::Mask(index as PlaceIndex), none);
         }
     }
@@ -117,6 +115,18 @@ impl Emitter<'_> {
         self.write(Key::Mask(place), none);
     }
 
+    /// Emits the entry block, which leads to the first block of the phase.
+    fn start(&mut self, blocks: &Blocks) {
+        self.block = self.source.entry();
+        let call = &BlockCall::to(self.phase.start);
+        let mask = self.mask;
+        self.edge(&Edge { call, mask });
+        let Some(Exit::Uniform(nexts)) = &self.flow().exits[0] else {
+            unreachable!("the entry block has one successor");
+        };
+        self.jump(blocks.of(nexts[0]));
+    }
+
     fn kernel_block(&mut self, block: Block, index: usize, blocks: &Blocks) -> Result<(), Refusal> {
         self.block = block;
         self.aligned.clear();
@@ -125,14 +135,9 @@ impl Emitter<'_> {
             .insts(block)
             .split_last()
             .expect("a block has a terminator");
-        for &inst in body {
-            if source.effects(inst).is_sync_point() {
-                return Err(Refusal::Operation(source.dfg.insts[inst].opcode.name()));
-            }
-        }
         self.body(body)?;
         self.place = u64::from(last.0);
-        let exit = self.flow.exits[index]
+        let exit = self.flow().exits[index]
             .as_ref()
             .expect("the place is a block");
         self.leave(last, exit, blocks)
@@ -145,6 +150,7 @@ impl Emitter<'_> {
         let calls = source.dfg.targets(inst);
         match opcode {
             Opcode::Jump | Opcode::Brif | Opcode::BrTable | Opcode::Exit | Opcode::Ret => {}
+            Opcode::Bar => self.arrive(inst)?,
             Opcode::Trap => return self.abort(self.kernel.status.trap, inst),
             Opcode::Unreachable => return self.abort(self.kernel.status.unreachable, inst),
             _ => return Err(Refusal::Operation(opcode.name())),
@@ -238,11 +244,11 @@ impl Emitter<'_> {
         if let Some(number) = is_back_edge(self.loops(), from, to) {
             let meets = self.back_edges[to] > 1;
             self.pass(edge, meets, (Key::NextScalar, Key::NextLanes));
-            let end = self.flow.end_of(number);
+            let end = self.flow().end_of(number);
             self.add_lanes(end, edge.mask, meets);
             return;
         }
-        let place = self.flow.place_of(self.loops(), to);
+        let place = self.flow().place_of(self.loops(), to);
         let meets = self.may_meet(from, to) && self.first_edges.get(&to) != Some(&Some(from));
         // A second edge from the same block to the same target keeps the lanes of the first.
         self.first_edges.insert(to, None);
@@ -259,7 +265,7 @@ impl Emitter<'_> {
     /// Returns whether lanes may already wait at the target of an edge.
     fn may_meet(&self, from: Block, to: Block) -> bool {
         let mut left = self.loops().around_only(from, to);
-        self.kernel.uniformity.joins_apart(to) || left.any(|number| self.flow.deferred[number])
+        self.kernel.uniformity.joins_apart(to) || left.any(|number| self.flow().deferred[number])
     }
 
     /// Makes the lanes of `mask` wait at a place; if `meets` is set, besides the lanes that wait there already.
@@ -274,8 +280,12 @@ impl Emitter<'_> {
 
     /// Saves, for lanes that leave a loop, the values that the loop defines and code outside the loop uses.
     fn keep_leaving(&mut self, from: Block, to: Block, mask: Value) {
+        let loops = self.kernel.uniformity.loops();
+        if from == self.source.entry() {
+            return;
+        }
         let left = |&(value, number): &(Value, usize)| {
-            let leaves = self.loops().contains(number, from) && !self.loops().contains(number, to);
+            let leaves = loops.contains(number, from) && !loops.contains(number, to);
             leaves.then_some(value)
         };
         let leaving: Vec<Value> = self.leaving.iter().filter_map(left).collect();
@@ -324,7 +334,7 @@ impl Emitter<'_> {
         let lanes = self.waiting(place);
         let none = self.constant(self.mask_type(), 0);
         self.write(Key::Mask(place), none);
-        let start = self.flow.place_of(self.loops(), header);
+        let start = self.flow().place_of(self.loops(), header);
         for &param in &self.source.dfg.blocks[header].params {
             let ty = self.source.dfg.ty(param);
             if self.kernel.uniformity.class(param) == Class::Varying {
@@ -390,6 +400,10 @@ pub(crate) fn leaving_values(kernel: &crate::Kernel<'_>) -> Vec<(Value, usize)> 
             leaving.push((value, number));
         }
     };
+    for resume_point in &kernel.regions.resume_points {
+        let live = resume_point.live_in.iter();
+        live.for_each(|&value| note(value, resume_point.block));
+    }
     for &block in &uniformity.loops().order {
         for &inst in function.insts(block) {
             function

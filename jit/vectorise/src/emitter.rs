@@ -1,5 +1,6 @@
 //! The state of the translation, and the emission of single instructions.
 
+use margay_ir::analysis::Loops;
 use margay_ir::entity::{Block, Inst, SecondaryMap, Value};
 use margay_ir::function::{BlockCall, Function};
 use margay_ops::meaning::Desc;
@@ -15,14 +16,22 @@ use smallvec::SmallVec;
 
 use crate::Kernel;
 use crate::flow::Flow;
+use crate::phases::Phase;
 use crate::variables::{Key, Variables};
 
 /// Translates a kernel.
 pub(crate) struct Emitter<'a> {
     pub(crate) kernel: &'a Kernel<'a>,
-    /// The kernel's function.
+    /// The kernel's function, divided into phases.
     pub(crate) source: &'a Function,
-    pub(crate) flow: &'a Flow,
+    /// The phase being translated.
+    pub(crate) phase: &'a Phase,
+    /// The resume point behind each barrier.
+    pub(crate) behind: &'a FxHashMap<Inst, usize>,
+    /// The values that the phase has loaded from the frames.
+    pub(crate) restored: FxHashSet<Value>,
+    /// Whether the frames contain the lanes that have not exited.
+    pub(crate) keeps_alive: bool,
     pub(crate) out: VirFunction,
     pub(crate) variables: Variables,
     /// The VIR block that receives instructions.
@@ -41,6 +50,9 @@ pub(crate) struct Emitter<'a> {
     pub(crate) ctaid: [Value; 3],
     /// The thread of the chunk's first lane.
     pub(crate) thread: Value,
+    /// The address of the frame of the chunk's warp, and the number in the warp of the chunk's first lane.
+    pub(crate) frame: Value,
+    pub(crate) frame_lane: Value,
     /// Values of the context's fields, by offset, and of the kernel's parameters: loaded at the start.
     pub(crate) fields: FxHashMap<(u32, Type), Value>,
     /// Values of the kernel that are computed at the start.
@@ -64,7 +76,17 @@ pub(crate) struct Emitter<'a> {
     pub(crate) cold: Vec<Block>,
 }
 
-impl Emitter<'_> {
+impl<'a> Emitter<'a> {
+    /// Returns the planned control flow of the phase.
+    pub(crate) fn flow(&self) -> &'a Flow {
+        &self.phase.flow
+    }
+
+    /// Returns the loops of the phase.
+    pub(crate) fn loops(&self) -> &'a Loops {
+        &self.phase.loops
+    }
+
     /// Returns a builder that appends to the current block.
     fn builder(&mut self) -> Builder<'_> {
         Builder::resume(&mut self.out, self.at, self.place)

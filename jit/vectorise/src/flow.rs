@@ -80,17 +80,20 @@ fn only_exits(function: &Function, block: Block) -> bool {
 }
 
 impl Flow {
-    /// Plans the control flow of a kernel.
+    /// Plans the control flow of a function with these loops. `uniformity` contains the classes of the function's values.
     ///
     /// # Errors
     ///
     /// Refuses kernels with loops that are entered at other blocks than their headers.
-    pub fn new(function: &Function, uniformity: &Uniformity) -> Result<Flow, Refusal> {
-        let loops = uniformity.loops();
+    pub fn new(
+        function: &Function,
+        uniformity: &Uniformity,
+        loops: &Loops,
+    ) -> Result<Flow, Refusal> {
         check_entries(function, loops)?;
         let mut deferred = vec![false; loops.loops.len()];
         loop {
-            let mut planner = Planner::new(function, uniformity, &deferred);
+            let mut planner = Planner::new(function, (uniformity, loops), &deferred);
             planner.plan();
             let more = planner.loops_to_defer();
             if more.is_empty() {
@@ -139,8 +142,11 @@ struct Planner<'a> {
 }
 
 impl<'a> Planner<'a> {
-    fn new(function: &'a Function, uniformity: &'a Uniformity, deferred: &[bool]) -> Planner<'a> {
-        let loops = uniformity.loops();
+    fn new(
+        function: &'a Function,
+        (uniformity, loops): (&'a Uniformity, &'a Loops),
+        deferred: &[bool],
+    ) -> Planner<'a> {
         let mut places = Vec::new();
         let mut ends = vec![0; loops.loops.len()];
         let mut block_places = Vec::new();

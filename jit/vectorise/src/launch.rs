@@ -2,7 +2,7 @@
 
 use margay_ir::entity::{Block, SecondaryMap, Value};
 use margay_ir::function::Signature;
-use margay_ops::mods::{CmpOp, StateSpace};
+use margay_ops::mods::{CmpOp, Half, Mods, StateSpace};
 use margay_ops::ops::Opcode;
 use margay_ops::types::{Kind, OpType, Type};
 use margay_vir::data::Data;
@@ -11,15 +11,23 @@ use margay_vir::ops::Op;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::control::leaving_values;
-use crate::emitter::{Emitter, context_access, scalar_access};
-use crate::flow::{Flow, is_back_edge};
+use crate::emitter::{Emitter, context_access, desc, scalar_access};
+use crate::flow::is_back_edge;
+use crate::phases::Phases;
 use crate::speculation::lazy_values;
 use crate::variables::{Counter, Key, Variables};
 use crate::{Kernel, Refusal};
 
 /// Emits the program of a kernel.
 pub(crate) fn emit(kernel: &Kernel<'_>) -> Result<VirFunction, Refusal> {
-    let flow = Flow::new(kernel.function, kernel.uniformity)?;
+    let phases = Phases::new(
+        kernel.function,
+        kernel.regions,
+        (kernel.uniformity, kernel.width),
+    )?;
+    let first_phase = phases.all[0]
+        .as_ref()
+        .expect("the kernel begins with a phase");
     let mut out = VirFunction {
         name: kernel.function.name.clone(),
         signature: Signature {
@@ -33,8 +41,11 @@ pub(crate) fn emit(kernel: &Kernel<'_>) -> Result<VirFunction, Refusal> {
     let [ctx, first, count] = params;
     let mut emitter = Emitter {
         kernel,
-        source: kernel.function,
-        flow: &flow,
+        source: &phases.function,
+        phase: first_phase,
+        behind: &phases.behind,
+        restored: FxHashSet::default(),
+        keeps_alive: phases.has_early_exits,
         out,
         variables: Variables::default(),
         at: start,
@@ -45,6 +56,8 @@ pub(crate) fn emit(kernel: &Kernel<'_>) -> Result<VirFunction, Refusal> {
         ctx,
         ctaid: [ctx; 3],
         thread: ctx,
+        frame: ctx,
+        frame_lane: ctx,
         fields: FxHashMap::default(),
         fixed: FxHashMap::default(),
         made: FxHashMap::default(),
@@ -53,14 +66,20 @@ pub(crate) fn emit(kernel: &Kernel<'_>) -> Result<VirFunction, Refusal> {
         lazy: lazy_values(kernel),
         leaving: leaving_values(kernel),
         first_edges: FxHashMap::default(),
-        back_edges: back_edges(kernel),
+        back_edges: SecondaryMap::default(),
         hot: vec![start],
         cold: Vec::new(),
     };
     emitter.variables.seal(&mut emitter.out, start);
-    emitter.first_edges = emitter.find_first_edges();
     emitter.parameters();
-    emitter.ctas(first, count)?;
+    // The CTA form of a kernel with sync points has the address of the frames instead of the first CTA's index.
+    if kernel.has_phases() {
+        let access = context_access(Type::B64, kernel.layout.cta);
+        let begin = emitter.load(Op::Load, Type::B64, access, &[ctx]);
+        emitter.ctas(&phases, (first, begin, count))?;
+    } else {
+        emitter.ctas(&phases, (ctx, first, count))?;
+    }
     let Emitter {
         mut out, hot, cold, ..
     } = emitter;
@@ -69,7 +88,7 @@ pub(crate) fn emit(kernel: &Kernel<'_>) -> Result<VirFunction, Refusal> {
     Ok(out)
 }
 
-impl Emitter<'_> {
+impl<'a> Emitter<'a> {
     /// Loads the kernel's parameters at the start.
     fn parameters(&mut self) {
         let function = self.source;
@@ -105,7 +124,11 @@ impl Emitter<'_> {
     }
 
     /// Emits the loop over CTAs.
-    fn ctas(&mut self, first: Value, count: Value) -> Result<(), Refusal> {
+    fn ctas(
+        &mut self,
+        phases: &'a Phases,
+        (frames, first, count): (Value, Value, Value),
+    ) -> Result<(), Refusal> {
         let [head, body, done] = std::array::from_fn(|_| self.new_block());
         let layout = self.kernel.layout;
         let end = self.at_start(|e| e.add(first, count));
@@ -127,7 +150,7 @@ impl Emitter<'_> {
             self.set_field(layout.ctaid + 4 * axis as u32, index);
         }
         self.set_field(layout.cta, cta);
-        self.chunks()?;
+        self.phases(phases, frames)?;
         self.next_cta(cta);
         self.jump(head);
 
@@ -137,13 +160,85 @@ impl Emitter<'_> {
 
         // All instructions at the start have been emitted.
         self.at = self.start;
-        self.jump(head);
+        self.begin(head);
         self.variables.seal(&mut self.out, head);
         Ok(())
     }
 
-    /// Emits the loop over the chunks of a CTA, which has at least one thread.
-    fn chunks(&mut self) -> Result<(), Refusal> {
+    /// Emits the end of the function's start. A call that continues a CTA at a later phase, or runs a single warp, leaves
+    /// at once.
+    fn begin(&mut self, head: Block) {
+        if !self.kernel.has_phases() {
+            return self.jump(head);
+        }
+        let layout = self.kernel.layout;
+        let [phase, alone] = [layout.phase, layout.alone].map(|offset| {
+            let access = context_access(Type::B32, offset);
+            self.load(Op::Load, Type::B32, access, &[self.ctx])
+        });
+        let any = self.simple(Opcode::Or, OpType::B32, Type::B32, &[phase, alone]);
+        let zero = self.constant(Type::B32, 0);
+        let continues = self.compare((CmpOp::Ne, OpType::U32), any, zero);
+        let leave = self.new_block();
+        self.brif(continues, leave, head);
+        self.enter_cold(leave);
+        self.set_field(layout.moved, zero);
+        let general = self.constant(Type::B32, self.kernel.status.general.into());
+        self.ret(&[general]);
+    }
+
+    /// Emits the phases of a CTA. The code continues when all threads have exited.
+    fn phases(&mut self, phases: &'a Phases, frames: Value) -> Result<(), Refusal> {
+        let starts: Vec<Block> = phases.all.iter().map(|_| self.new_block()).collect();
+        let done = self.new_block();
+        self.jump(starts[0]);
+        for (index, phase) in phases.all.iter().enumerate() {
+            let Some(phase) = phase else { continue };
+            self.enter_open(starts[index]);
+            self.phase = phase;
+            self.first_edges = self.find_first_edges();
+            self.back_edges = self.count_back_edges();
+            let changed = self.changed_values(phase);
+            for &value in &changed {
+                let bits = self.read(Key::Cta(value), self.source.dfg.ty(value));
+                self.write(Key::Out(value), bits);
+            }
+            let none = self.constant(Type::B32, 0);
+            self.write(Key::Counter(Counter::Arrived), none);
+            self.chunks(index, frames)?;
+            for &value in &changed {
+                let bits = self.read(Key::Out(value), self.source.dfg.ty(value));
+                self.write(Key::Cta(value), bits);
+            }
+            match phase.ends.as_slice() {
+                [] => self.jump(done),
+                ends => {
+                    let arrived = self.read(Key::Counter(Counter::Arrived), Type::B32);
+                    self.dispatch(arrived, ends, (&starts, done));
+                }
+            }
+        }
+        for start in starts {
+            self.variables.seal(&mut self.out, start);
+        }
+        self.enter(done);
+        Ok(())
+    }
+
+    /// Emits a branch to the phase behind the barrier that threads have reached, or to `done`.
+    fn dispatch(&mut self, arrived: Value, ends: &[usize], (starts, done): (&[Block], Block)) {
+        for &end in ends {
+            let next = self.new_block();
+            let number = self.constant(Type::B32, end as u64);
+            let is_here = self.compare((CmpOp::Eq, OpType::U32), arrived, number);
+            self.brif(is_here, starts[end], next);
+            self.enter(next);
+        }
+        self.jump(done);
+    }
+
+    /// Emits the loop over the chunks of a CTA, which has at least one thread, in a phase.
+    fn chunks(&mut self, index: usize, frames: Value) -> Result<(), Refusal> {
         let [body, next, done] = std::array::from_fn(|_| self.new_block());
         let threads = self.field(self.kernel.layout.threads, Type::B32);
         let zero = self.constant(Type::B32, 0);
@@ -154,13 +249,22 @@ impl Emitter<'_> {
         self.thread = self.read(Key::Counter(Counter::Thread), Type::B32);
         let thread = self.thread;
         self.set_field(self.kernel.layout.thread, thread);
-        let mask = if self.kernel.whole_chunks {
+        if self.kernel.has_phases() {
+            self.find_frame(frames);
+        }
+        let all = if self.kernel.whole_chunks {
             self.constant(self.mask_type(), 1)
         } else {
             let ty = self.vector(Kind::B32);
             let lanes = self.value(Op::Affine, ty, Data::Number(1), &[thread]);
             self.compare((CmpOp::Lo, OpType::U32), lanes, threads)
         };
+        self.mask = all;
+        let mask = match self.keeps_alive {
+            true => self.enter_alive(index, (all, next)),
+            false => all,
+        };
+        self.restore(index, self.phase)?;
         self.chunk(mask, next)?;
 
         self.enter(next);
@@ -172,6 +276,40 @@ impl Emitter<'_> {
         self.variables.seal(&mut self.out, body);
         self.enter(done);
         Ok(())
+    }
+
+    /// Emits the test whether any lane of the chunk has not exited before a phase, and returns these lanes. If there are
+    /// none, the code continues at `next`.
+    fn enter_alive(&mut self, index: usize, (all, next): (Value, Block)) -> Value {
+        let alive = match index {
+            0 => all,
+            _ => self.alive(),
+        };
+        // The lanes that arrive at the barrier replace this mask.
+        let none = self.constant(self.mask_type(), 0);
+        self.set_alive(none);
+        if index == 0 {
+            return all;
+        }
+        let any = self.value(Op::Any, self.mask_type(), Data::Nothing, &[alive]);
+        let some = self.new_block();
+        self.brif(any, some, next);
+        self.enter(some);
+        alive
+    }
+
+    /// Emits the address of the frame of the chunk's warp.
+    fn find_frame(&mut self, frames: Value) {
+        let (thread, five) = (self.thread, self.constant(Type::B32, 5));
+        let warp = self.simple(Opcode::Shr, OpType::U32, Type::B32, &[thread, five]);
+        let bytes = self.constant(Type::B32, self.kernel.regions.frame_bytes.into());
+        let wide = Mods::NONE.with_half(Half::Wide);
+        let desc = desc(Opcode::Mul, OpType::U32, OpType::None, wide);
+        let offset = self.map(desc, Type::B64, &[warp, bytes]);
+        self.frame = self.sum(frames, offset);
+        let last = self.constant(Type::B32, 31);
+        let lane = self.simple(Opcode::And, OpType::B32, Type::B32, &[thread, last]);
+        self.frame_lane = self.convert(OpType::U64, OpType::U32, lane);
     }
 
     /// Advances the coordinates of the CTA: x changes first, then y, then z.
@@ -200,7 +338,7 @@ impl Emitter<'_> {
     /// This edge need not keep lanes of other edges. There is no such block if lanes may arrive in several iterations
     /// of a loop.
     fn find_first_edges(&self) -> FxHashMap<Block, Option<Block>> {
-        let loops = self.kernel.uniformity.loops();
+        let loops = self.loops();
         let mut first: FxHashMap<Block, Option<Block>> = FxHashMap::default();
         for &from in &loops.order {
             for call in self.source.successors(from) {
@@ -208,7 +346,7 @@ impl Emitter<'_> {
                     continue;
                 }
                 let mut left = loops.around_only(from, call.block);
-                let several = left.any(|number| self.flow.deferred[number]);
+                let several = left.any(|number| self.flow().deferred[number]);
                 first
                     .entry(call.block)
                     .or_insert((!several).then_some(from));
@@ -216,16 +354,16 @@ impl Emitter<'_> {
         }
         first
     }
-}
 
-/// Returns the number of edges back to each loop header.
-pub(crate) fn back_edges(kernel: &Kernel<'_>) -> SecondaryMap<Block, u32> {
-    let loops = kernel.uniformity.loops();
-    let mut count: SecondaryMap<Block, u32> = SecondaryMap::default();
-    for &from in &loops.order {
-        for call in kernel.function.successors(from) {
-            count[call.block] += u32::from(is_back_edge(loops, from, call.block).is_some());
+    /// Returns the number of edges back to each loop header.
+    fn count_back_edges(&self) -> SecondaryMap<Block, u32> {
+        let loops = self.loops();
+        let mut count: SecondaryMap<Block, u32> = SecondaryMap::default();
+        for &from in &loops.order {
+            for call in self.source.successors(from) {
+                count[call.block] += u32::from(is_back_edge(loops, from, call.block).is_some());
+            }
         }
+        count
     }
-    count
 }

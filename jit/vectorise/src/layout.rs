@@ -22,6 +22,9 @@ pub struct ContextLayout {
     pub tid: u32,
     pub reach_base: u32,
     pub reach_bytes: u32,
+    pub phase: u32,
+    pub alone: u32,
+    pub moved: u32,
 }
 
 /// The status values that generated code returns.
@@ -31,4 +34,5 @@ pub struct StatusValues {
     pub ok: u32,
     pub trap: u32,
     pub unreachable: u32,
+    pub general: u32,
 }

@@ -3,8 +3,10 @@
 //! The program runs a range of CTAs. Within a CTA it goes through the threads in *chunks* of `width` adjacent threads.
 //! The parts of the translation are:
 //!
-//! - [`flow`] plans the control flow of a chunk before any code is emitted.
-//! - `launch` emits the loops over CTAs and chunks.
+//! - `phases` divides the kernel at the barriers of the CTA, and [`flow`] plans the control flow of a chunk in each
+//!   phase, before any code is emitted.
+//! - `launch` emits the loops over CTAs, phases and chunks. `saved` emits what happens to values that live across
+//!   barriers.
 //! - `control` emits the blocks of the kernel in the planned order, with the masks of the lanes that execute them.
 //! - `values` holds the values of the kernel. A value that [`Uniformity`] classifies as uniform or affine is a scalar: the
 //!   value in the chunk's first lane. Other values are vectors.
@@ -18,7 +20,7 @@
 //!
 //! # Limits
 //!
-//! [`vectorise`] refuses what it does not translate, with a [`Refusal`]: kernels with sync points, atomics, calls, local
+//! [`vectorise`] refuses what it does not translate, with a [`Refusal`]: sync points other than barriers for all threads, atomics, calls, local
 //! memory, strong accesses, textures, observed kernels, and accesses that need a test of their address at run time. Such
 //! kernels run in the other forms of native code.
 #![forbid(unsafe_code)]
@@ -29,14 +31,16 @@ pub mod flow;
 mod launch;
 mod layout;
 mod memory;
+mod phases;
 mod registers;
+mod saved;
 mod speculation;
 mod values;
 mod variables;
 
 use std::fmt;
 
-use margay_ir::analysis::{SpeculativeAffine, Uniformity};
+use margay_ir::analysis::{Regions, SpeculativeAffine, Uniformity};
 use margay_ir::entity::{Inst, Value};
 use margay_ir::function::Function;
 use margay_vir::function::Function as VirFunction;
@@ -63,6 +67,8 @@ pub struct Kernel<'a> {
     pub uniformity: &'a Uniformity,
     /// Its speculatively affine values.
     pub speculative: &'a SpeculativeAffine,
+    /// Its regions, which determine the layout of the frames.
+    pub regions: &'a Regions,
     /// Further facts.
     pub facts: &'a dyn Facts,
     /// The number of lanes of a chunk: a power of two up to 64.
@@ -73,6 +79,13 @@ pub struct Kernel<'a> {
     pub layout: ContextLayout,
     /// The values that the program returns.
     pub status: StatusValues,
+}
+
+impl Kernel<'_> {
+    /// Returns whether the kernel has barriers.
+    pub(crate) fn has_phases(&self) -> bool {
+        self.regions.resume_points.len() > 1
+    }
 }
 
 /// Why a kernel is not vectorised.
@@ -97,7 +110,8 @@ impl fmt::Display for Refusal {
 }
 
 /// Vectorises a kernel. The program has the parameters of a CTA form: the address of the context, which contains the
-/// coordinates of the first CTA; the linear index of this CTA; and the number of CTAs. It returns a status.
+/// coordinates of the first CTA; the linear index of this CTA or, if the kernel has sync points, the address of the
+/// frames; and the number of CTAs. It returns a status.
 ///
 /// # Errors
 ///

@@ -208,7 +208,10 @@ impl Emitter<'_> {
     fn indexed(&mut self, address: Value) -> Option<Places> {
         let dfg = &self.source.dfg;
         let operation = |value: Value, opcode: Opcode| {
-            let inst = dfg.def_inst(value)?;
+            // The operands of an operation of an earlier phase are not available.
+            let inst = dfg
+                .def_inst(value)
+                .filter(|_| !self.restored.contains(&value))?;
             (dfg.insts[inst].opcode == opcode).then(|| (dfg.insts[inst], dfg.args(inst)))
         };
         if !self.is_available(address) {

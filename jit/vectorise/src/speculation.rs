@@ -43,8 +43,13 @@ pub(crate) fn lazy_values(kernel: &Kernel<'_>) -> FxHashSet<Value> {
             lazy.insert(result);
         }
     }
-    // A value with another use is computed where it is defined.
+    // A value with another use is computed where it is defined, and so is a value that lives across a barrier.
     let mut eager: SecondaryMap<Value, bool> = SecondaryMap::default();
+    for resume_point in &kernel.regions.resume_points {
+        for &value in &resume_point.live_in {
+            eager[value] = true;
+        }
+    }
     loop {
         let before = lazy.len();
         for (block, inst) in insts() {

@@ -113,7 +113,7 @@ impl Emitter<'_> {
             Opcode::Cvta => self.cvta(inst, &data),
             Opcode::Ld => self.load_inst(inst, &data),
             Opcode::St => self.store_inst(inst, &data),
-            Opcode::Fence => {
+            Opcode::Fence | Opcode::Converge => {
                 self.fence();
                 Ok(())
             }

@@ -22,6 +22,8 @@ pub(crate) enum Counter {
     Ctaid(u8),
     /// The thread of the chunk's first lane.
     Thread,
+    /// The resume point behind the barrier that threads have reached in the phase; 0 if there is none.
+    Arrived,
 }
 
 impl Counter {
@@ -35,6 +37,10 @@ impl Counter {
 pub(crate) enum Key {
     /// A counter.
     Counter(Counter),
+    /// A value that is equal for all threads of the CTA, at the start of a phase.
+    Cta(Value),
+    /// Such a value at the barrier that ends the phase.
+    Out(Value),
     /// The value of a kernel's value that all lanes have, or the value in the chunk's first lane.
     Scalar(Value),
     /// The lanes of a value.

@@ -1,7 +1,7 @@
 //! Runs launches: as a VIR program, or one thread after the other.
 
 use margay_ir::analysis::uniformity::Assumptions;
-use margay_ir::analysis::{Cfg, SpeculativeAffine, Uniformity};
+use margay_ir::analysis::{Cfg, Regions, SpeculativeAffine, Uniformity};
 use margay_ir::entity::{Inst, Value};
 use margay_ir::function::Function;
 use margay_ops::meaning::{Bits, mask};
@@ -10,13 +10,15 @@ use margay_vir::interpreter::{Environment, Fault, run};
 use margay_vir::meaning::Lanes;
 use margay_vir::verify;
 
-use crate::thread::{self, End, Thread};
+use crate::thread::{End, Running, Thread};
 
 const CONTEXT: u64 = 0x1000;
 const PARAMS: u64 = 0x2000;
 const TIDS: u64 = 0x4000;
 /// The address of the memory of the kernels.
 pub(crate) const DATA: u64 = 0x10000;
+/// The address of the frames.
+const FRAMES: u64 = 0x4000_0000;
 /// The address of the window of shared memory.
 const SHARED: u64 = 0x8000_0000;
 const SHARED_BYTES: usize = 4096;
@@ -38,6 +40,9 @@ pub(crate) const LAYOUT: ContextLayout = ContextLayout {
     tid: 88,
     reach_base: 96,
     reach_bytes: 104,
+    phase: 112,
+    alone: 116,
+    moved: 120,
 };
 
 const TRAP: u32 = 2;
@@ -78,6 +83,7 @@ impl Launch {
                         .collect(),
                 ),
                 (TIDS, Vec::new()),
+                (FRAMES, vec![0xcc; 1 << 16]),
                 (DATA, self.data.clone()),
                 (SHARED, vec![0; SHARED_BYTES]),
             ],
@@ -192,11 +198,13 @@ pub(crate) fn program(
     let uniformity = Uniformity::new(function, assumptions);
     let cfg = Cfg::new(function);
     let speculative = SpeculativeAffine::new(function, &uniformity, &cfg);
+    let regions = Regions::new(function, &cfg);
     let threads: u32 = block.iter().product();
     let made = vectorise(&Kernel {
         function,
         uniformity: &uniformity,
         speculative: &speculative,
+        regions: &regions,
         facts: &Nothing(function),
         width,
         whole_chunks: threads.is_multiple_of(width),
@@ -205,6 +213,7 @@ pub(crate) fn program(
             ok: 0,
             trap: TRAP,
             unreachable: 3,
+            general: 7,
         },
     })?;
     let problems = verify::function(&made);
@@ -217,7 +226,13 @@ pub(crate) fn vectorised(function: &Function, launch: &Launch, width: u32) -> Ou
     let made = program(function, launch.block, width);
     let made = made.unwrap_or_else(|refusal| panic!("{refusal}"));
     let mut memory = launch.memory();
-    let args: Vec<Lanes> = [CONTEXT, 0, launch.ctas()]
+    let regions = Regions::new(function, &Cfg::new(function));
+    let second = if regions.resume_points.len() > 1 {
+        FRAMES
+    } else {
+        0
+    };
+    let args: Vec<Lanes> = [CONTEXT, second, launch.ctas()]
         .map(|value| Lanes::from_slice(&[value.into()]))
         .into();
     let end = match run(&made, &args, &mut memory, 50_000_000) {
@@ -237,20 +252,27 @@ pub(crate) fn vectorised(function: &Function, launch: &Launch, width: u32) -> Ou
     outcome(end, memory)
 }
 
-/// Runs a launch one thread after the other, up to the first thread that does not exit.
+/// Runs a launch one thread after the other, from barrier to barrier, up to the first thread that does not exit.
 pub(crate) fn single(function: &Function, launch: &Launch) -> Outcome {
     let mut memory = launch.memory();
     for cta in 0..launch.ctas() {
-        for linear in 0..launch.threads() {
-            let thread = Thread {
-                ctaid: coordinates(cta as u32, launch.grid),
-                tid: coordinates(linear, launch.block),
-                linear,
-            };
-            let end = thread::run(function, launch, thread, &mut memory);
-            if end != End::Exit {
-                return outcome(end, memory);
+        let thread = |linear| Thread {
+            ctaid: coordinates(cta as u32, launch.grid),
+            tid: coordinates(linear, launch.block),
+            linear,
+        };
+        let all = 0..launch.threads();
+        let mut running: Vec<Running> = all.map(|n| Running::new(function, thread(n))).collect();
+        while !running.is_empty() {
+            let mut at_barrier = Vec::new();
+            for mut thread in running {
+                match thread.run(launch, &mut memory) {
+                    End::Exit => {}
+                    End::Barrier => at_barrier.push(thread),
+                    end => return outcome(end, memory),
+                }
             }
+            running = at_barrier;
         }
     }
     outcome(End::Exit, memory)

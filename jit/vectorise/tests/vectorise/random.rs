@@ -6,14 +6,15 @@
 use margay_ir::builder::{FunctionBuilder, Variable};
 use margay_ir::entity::{Block, Value};
 use margay_ir::function::{BlockCall, Function, KernelData};
-use margay_ir::pass::simplify;
+use margay_ir::module::{Module, Target};
+use margay_ir::pass::{self, simplify};
 use margay_ops::meaning::Desc;
-use margay_ops::mods::{CmpOp, Half, Mods, Rounding, StateSpace};
+use margay_ops::mods::{CmpOp, Half, Mode, Mods, Rounding, StateSpace};
 use margay_ops::ops::Opcode;
 use margay_ops::sreg::SpecialReg;
 use margay_ops::types::{OpType, Type};
 
-use crate::launch::{DATA, Launch, single, vectorised, words};
+use crate::launch::{DATA, Launch, program, single, vectorised, words};
 use crate::thread::End;
 
 /// Words that all threads may read.
@@ -46,6 +47,10 @@ struct Generator {
     thread: Value,
     memory: Value,
     own: Value,
+    /// The index of the CTA in dimension x, the index of the thread in its CTA, and the number of threads of a CTA.
+    cta: Value,
+    in_cta: Value,
+    threads: Value,
     budget: u32,
 }
 
@@ -298,6 +303,91 @@ impl Generator {
         self.b.switch_to(end);
     }
 
+    /// Statements that all threads of the CTA execute together, with barriers.
+    fn together(&mut self, depth: u32) {
+        for _ in 0..=self.random.below(3) {
+            match self.random.below(6) {
+                0 if depth > 0 => self.repeat_together(depth),
+                1 if depth > 0 => self.branch_together(depth),
+                2 | 3 => self.exchange(),
+                _ => self.statements(2),
+            }
+        }
+    }
+
+    /// A loop that all threads execute equally often.
+    fn repeat_together(&mut self, depth: u32) {
+        let counter = self.b.declare(Type::B32);
+        let zero = self.b.constant(Type::B32, 0);
+        self.b.write(counter, zero);
+        let [header, body, end] = std::array::from_fn(|_| self.b.create_block());
+        self.b.jump(header);
+        self.b.switch_to(header);
+        let (old, one) = (self.b.read(counter), self.b.constant(Type::B32, 1));
+        let new = self.b.simple(Opcode::Add, OpType::U32, &[old, one]);
+        self.b.write(counter, new);
+        let limit = self.small(4);
+        let setp = desc(Opcode::Setp, OpType::U32, Mods::NONE.with_cmp(CmpOp::Le));
+        let more = self.b.op(setp, &[new, limit], Type::PRED);
+        self.b.brif(more, body, end);
+        self.b.switch_to(body);
+        self.together(depth - 1);
+        let to = self.integer();
+        self.b.write(to, new);
+        self.b.jump(header);
+        self.b.switch_to(end);
+    }
+
+    /// A branch whose condition is equal for the CTA.
+    fn branch_together(&mut self, depth: u32) {
+        let last = self.small(2);
+        let setp = desc(Opcode::Setp, OpType::U32, Mods::NONE.with_cmp(CmpOp::Eq));
+        let condition = self.b.op(setp, &[self.cta, last], Type::PRED);
+        let [then, other, join] = std::array::from_fn(|_| self.b.create_block());
+        self.b.brif(condition, then, other);
+        for arm in [then, other] {
+            self.b.switch_to(arm);
+            self.together(depth - 1);
+            self.b.jump(join);
+        }
+        self.b.switch_to(join);
+    }
+
+    /// Passes a value to another thread of the CTA through shared memory.
+    fn exchange(&mut self) {
+        let shared = Mods::NONE.with_space(StateSpace::Shared);
+        let two = self.b.constant(Type::B32, 2);
+        let own = self.b.simple(Opcode::Shl, OpType::B32, &[self.in_cta, two]);
+        let value = self.read();
+        self.b
+            .inst(desc(Opcode::St, OpType::B32, shared), &[own, value], &[]);
+        self.barrier();
+        let from = match self.random.below(3) {
+            // All threads read one word, their own one, or that of the next thread.
+            0 => self.b.constant(Type::B32, 0),
+            1 => self.in_cta,
+            _ => {
+                let one = self.b.constant(Type::B32, 1);
+                let next = self.b.simple(Opcode::Add, OpType::U32, &[self.in_cta, one]);
+                self.b
+                    .simple(Opcode::Rem, OpType::U32, &[next, self.threads])
+            }
+        };
+        let at = self.b.simple(Opcode::Shl, OpType::B32, &[from, two]);
+        let word = self
+            .b
+            .op(desc(Opcode::Ld, OpType::B32, shared), &[at], Type::B32);
+        let to = self.integer();
+        self.b.write(to, word);
+        self.barrier();
+    }
+
+    fn barrier(&mut self) {
+        let zero = self.b.constant(Type::B32, 0);
+        let bar = desc(Opcode::Bar, OpType::None, Mods::NONE.with_mode(Mode::Sync));
+        self.b.inst(bar, &[zero, zero], &[]);
+    }
+
     /// A conditional `break` or `continue` of one of the loops around the current code.
     fn leave(&mut self) {
         let condition = self.condition();
@@ -324,7 +414,8 @@ impl Generator {
     }
 }
 
-fn kernel(seed: u32) -> Function {
+/// Returns a random kernel; with barriers if `is_together` is set.
+fn kernel(seed: u32, is_together: bool) -> Function {
     let mut b = FunctionBuilder::new(Function {
         kernel: Some(KernelData {
             param_bytes: 8,
@@ -337,6 +428,12 @@ fn kernel(seed: u32) -> Function {
     let [columns, rows, layers] = [R::NtidX, R::NtidY, R::NtidZ].map(|r| b.sreg(r));
     let [cta, cta_y, cta_z, ctas] =
         [R::CtaidX, R::CtaidY, R::CtaidZ, R::NctaidX].map(|r| b.sreg(r));
+    let mul = desc(Opcode::Mul, OpType::S32, LOW);
+    let mad = desc(Opcode::Mad, OpType::S32, LOW);
+    let plane = b.op(mul, &[rows, columns], Type::B32);
+    let threads = b.op(mul, &[plane, layers], Type::B32);
+    let in_row = b.op(mad, &[y, columns, x], Type::B32);
+    let in_cta = b.op(mad, &[z, plane, in_row], Type::B32);
     // The linear index of the thread in the grid, which has at most one dimension that is not 1 besides x.
     let mut thread = b.simple(Opcode::Add, OpType::U32, &[cta_y, cta_z]);
     for (factor, next) in [(ctas, cta), (layers, z), (rows, y), (columns, x)] {
@@ -371,14 +468,32 @@ fn kernel(seed: u32) -> Function {
         thread,
         memory,
         own,
+        cta,
+        in_cta,
+        threads,
         budget: 40,
     };
     for _ in 0..5 {
-        generator.statements(4);
+        match is_together {
+            true => generator.together(2),
+            false => generator.statements(4),
+        }
         generator.store();
     }
     generator.b.end(Opcode::Exit, &[]);
     let mut function = generator.b.finish();
+    if is_together {
+        // Barriers need what the passes prepare.
+        let mut module = Module {
+            target: Target {
+                sm: 80,
+                ..Target::default()
+            },
+            ..Module::default()
+        };
+        let id = module.add_function(function);
+        return pass::prepare(&module, id, None);
+    }
     if seed.is_multiple_of(2) {
         simplify::run(&mut function);
     }
@@ -406,18 +521,24 @@ fn launch(seed: u32, grid: [u32; 3], block: [u32; 3]) -> Launch {
     }
 }
 
-#[test]
-fn random_kernels_compute_the_same_as_single_threads() {
-    let shapes = [
-        ([2, 1, 1], [32, 1, 1], 32),
-        ([1, 2, 1], [16, 3, 1], 16),
-        ([1, 1, 2], [20, 1, 1], 8),
-        ([1, 1, 1], [5, 3, 2], 8),
-        ([1, 1, 1], [32, 1, 1], 4),
-    ];
-    for seed in 1..=400u32 {
-        let function = kernel(seed.wrapping_mul(2_654_435_761));
-        let (grid, block, width) = shapes[seed as usize % shapes.len()];
+const SHAPES: [([u32; 3], [u32; 3], u32); 5] = [
+    ([2, 1, 1], [32, 1, 1], 32),
+    ([1, 2, 1], [16, 3, 1], 16),
+    ([1, 1, 2], [20, 1, 1], 8),
+    ([1, 1, 1], [5, 3, 2], 8),
+    ([1, 1, 1], [32, 1, 1], 4),
+];
+
+/// Compares the programs of random kernels with single threads.
+fn check(seeds: std::ops::RangeInclusive<u32>, is_together: bool) -> usize {
+    let mut vectorised_kernels = 0;
+    for seed in seeds {
+        let function = kernel(seed.wrapping_mul(2_654_435_761), is_together);
+        let (grid, block, width) = SHAPES[seed as usize % SHAPES.len()];
+        if program(&function, block, width).is_err() {
+            continue;
+        }
+        vectorised_kernels += 1;
         let launch = launch(seed, grid, block);
         let expected = single(&function, &launch);
         assert_eq!(expected.end, End::Exit);
@@ -431,4 +552,16 @@ fn random_kernels_compute_the_same_as_single_threads() {
             "seed {seed}, width {width}: thread {thread:?} differs"
         );
     }
+    vectorised_kernels
+}
+
+#[test]
+fn random_kernels_compute_the_same_as_single_threads() {
+    assert_eq!(check(1..=200, false), 200);
+}
+
+#[test]
+fn random_kernels_with_barriers_compute_the_same_as_single_threads() {
+    let vectorised = check(1..=200, true);
+    assert!(vectorised > 50, "{vectorised}");
 }

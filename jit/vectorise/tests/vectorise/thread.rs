@@ -1,6 +1,6 @@
 //! Runs a thread of a kernel by the reference functions of the IR. It is the independent source of expected results.
 
-use margay_ir::entity::{Entity, Value};
+use margay_ir::entity::{Block, Entity, Inst, Value};
 use margay_ir::function::{Function, payload_sreg};
 use margay_ops::meaning::{Bits, Meaning, mask, sign_extend};
 use margay_ops::mods::StateSpace;
@@ -17,91 +17,132 @@ pub(crate) struct Thread {
     pub(crate) linear: u32,
 }
 
-/// How a thread ended.
+/// Where a thread stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum End {
     Exit,
     Trap,
     Fault,
+    /// At a barrier.
+    Barrier,
 }
 
-/// Runs one thread to its end.
-pub(crate) fn run(
-    function: &Function,
-    launch: &Launch,
+/// A thread that runs.
+pub(crate) struct Running<'a> {
+    function: &'a Function,
     thread: Thread,
-    memory: &mut Memory,
-) -> End {
-    let dfg = &function.dfg;
-    let mut values: Vec<Bits> = vec![0; dfg.values.len()];
-    let mut block = function.entry();
-    for _ in 0..100_000 {
-        let mut next = None;
-        for &inst in function.insts(block) {
-            let data = &dfg.insts[inst];
-            let args: Vec<Bits> = dfg.args(inst).iter().map(|v| values[v.index()]).collect();
-            let mut out: [Bits; 4] = [0; 4];
-            match data.opcode {
-                Opcode::Exit | Opcode::Ret => return End::Exit,
-                Opcode::Trap => return End::Trap,
-                Opcode::Jump => next = Some(0),
-                Opcode::Brif => next = Some(usize::from(args[0] & 1 == 0)),
-                Opcode::BrTable => {
-                    let count = dfg.targets(inst).len();
-                    let index = args[0] as usize + 1;
-                    next = Some(if index < count { index } else { 0 });
-                }
-                Opcode::Const => out[0] = Bits::from(data.payload()),
-                Opcode::ParamAddr => out[0] = Bits::from(launch.params() + data.payload()),
-                Opcode::SReg => out[0] = register(launch, thread, data.payload()),
-                Opcode::Ld | Opcode::St => {
-                    let is_load = data.opcode == Opcode::Ld;
-                    let base = match data.mods.space() {
-                        StateSpace::Shared => launch.shared() + (args[0] as u64 & 0xffff_ffff),
-                        _ => args[0] as u64,
-                    };
-                    let bytes = data.ty.bits() / 8;
-                    let count = if is_load {
-                        dfg.results(inst).len()
-                    } else {
-                        args.len() - 1
-                    };
-                    for index in 0..count {
-                        let address = base + u64::from(bytes) * index as u64;
-                        if is_load {
-                            let Some(bits) = memory.read(address, bytes) else {
-                                return End::Fault;
-                            };
-                            let to = dfg.ty(dfg.results(inst)[index]).lane_bits();
-                            out[index] = match data.ty.is_signed() {
-                                true => sign_extend(bits, 8 * bytes) as Bits & mask(to),
-                                false => bits,
-                            };
-                        } else if memory.write(address, bytes, args[index + 1]).is_none() {
-                            return End::Fault;
-                        }
-                    }
-                }
-                _ => match data.opcode.meaning() {
-                    Meaning::Pure(meaning) => {
-                        meaning(&data.desc(), &args, &mut out[..dfg.results(inst).len()]);
-                    }
-                    _ => panic!("{} is not for these tests", data.opcode.name()),
-                },
-            }
-            for (&result, bits) in dfg.results(inst).iter().zip(out) {
-                values[result.index()] = bits & mask(dfg.ty(result).lane_bits());
+    values: Vec<Bits>,
+    block: Block,
+    /// The number of the next instruction of the block.
+    next: usize,
+}
+
+impl<'a> Running<'a> {
+    /// Creates a thread at the start of a kernel.
+    pub(crate) fn new(function: &'a Function, thread: Thread) -> Running<'a> {
+        Running {
+            function,
+            thread,
+            values: vec![0; function.dfg.values.len()],
+            block: function.entry(),
+            next: 0,
+        }
+    }
+
+    /// Runs the thread to the next barrier or to its end.
+    pub(crate) fn run(&mut self, launch: &Launch, memory: &mut Memory) -> End {
+        for _ in 0..100_000 {
+            let inst = self.function.insts(self.block)[self.next];
+            self.next += 1;
+            match self.step(inst, launch, memory) {
+                Ok(None) => {}
+                Ok(Some(target)) => self.go(target),
+                Err(end) => return end,
             }
         }
-        let call = &function.successors(block)[next.expect("a block ends")];
-        let args: Vec<Bits> = call.args.iter().map(|v| values[v.index()]).collect();
+        panic!("a thread without end");
+    }
+
+    fn go(&mut self, target: usize) {
+        let dfg = &self.function.dfg;
+        let call = &self.function.successors(self.block)[target];
+        let args: Vec<Bits> = call.args.iter().map(|v| self.values[v.index()]).collect();
         let params: &[Value] = &dfg.blocks[call.block].params;
         for (&param, bits) in params.iter().zip(args) {
-            values[param.index()] = bits;
+            self.values[param.index()] = bits;
         }
-        block = call.block;
+        (self.block, self.next) = (call.block, 0);
     }
-    panic!("a thread without end");
+
+    /// Executes an instruction. Returns the number of the target of a branch, or why the thread stops.
+    fn step(
+        &mut self,
+        inst: Inst,
+        launch: &Launch,
+        memory: &mut Memory,
+    ) -> Result<Option<usize>, End> {
+        let dfg = &self.function.dfg;
+        let data = &dfg.insts[inst];
+        let args = dfg.args(inst).iter();
+        let args: Vec<Bits> = args.map(|v| self.values[v.index()]).collect();
+        let mut out: [Bits; 4] = [0; 4];
+        match data.opcode {
+            Opcode::Exit | Opcode::Ret => return Err(End::Exit),
+            Opcode::Trap => return Err(End::Trap),
+            Opcode::Bar => return Err(End::Barrier),
+            Opcode::Jump => return Ok(Some(0)),
+            Opcode::Brif => return Ok(Some(usize::from(args[0] & 1 == 0))),
+            Opcode::BrTable => {
+                let count = dfg.targets(inst).len();
+                let index = args[0] as usize + 1;
+                return Ok(Some(if index < count { index } else { 0 }));
+            }
+            Opcode::Const => out[0] = Bits::from(data.payload()),
+            Opcode::ParamAddr => out[0] = Bits::from(launch.params() + data.payload()),
+            Opcode::SReg => out[0] = register(launch, self.thread, data.payload()),
+            Opcode::Ld | Opcode::St => {
+                let done = self.access(inst, &args, &mut out, (launch, memory));
+                done.ok_or(End::Fault)?;
+            }
+            _ => match data.opcode.meaning() {
+                Meaning::Pure(meaning) => {
+                    meaning(&data.desc(), &args, &mut out[..dfg.results(inst).len()]);
+                }
+                _ => panic!("{} is not for these tests", data.opcode.name()),
+            },
+        }
+        for (&result, bits) in dfg.results(inst).iter().zip(out) {
+            self.values[result.index()] = bits & mask(dfg.ty(result).lane_bits());
+        }
+        Ok(None)
+    }
+
+    fn access(
+        &self,
+        inst: Inst,
+        args: &[Bits],
+        out: &mut [Bits; 4],
+        (launch, memory): (&Launch, &mut Memory),
+    ) -> Option<()> {
+        let dfg = &self.function.dfg;
+        let data = &dfg.insts[inst];
+        let base = match data.mods.space() {
+            StateSpace::Shared => launch.shared() + (args[0] as u64 & 0xffff_ffff),
+            _ => args[0] as u64,
+        };
+        let bytes = data.ty.bits() / 8;
+        for (index, &bits) in args[1..].iter().enumerate() {
+            memory.write(base + u64::from(bytes) * index as u64, bytes, bits)?;
+        }
+        for (index, &result) in dfg.results(inst).iter().enumerate() {
+            let bits = memory.read(base + u64::from(bytes) * index as u64, bytes)?;
+            out[index] = match data.ty.is_signed() {
+                true => sign_extend(bits, 8 * bytes) as Bits & mask(dfg.ty(result).lane_bits()),
+                false => bits,
+            };
+        }
+        Some(())
+    }
 }
 
 fn register(launch: &Launch, thread: Thread, payload: u64) -> Bits {
