@@ -63,6 +63,8 @@ pub(crate) struct Emitter<'a> {
     pub(crate) aligned: FxHashSet<(Value, u32)>,
     /// The speculatively affine addresses whose checks hold where the code being emitted runs.
     pub(crate) assumed: FxHashSet<Value>,
+    /// The offsets in windows that are below the limit of near offsets where the code being emitted runs.
+    pub(crate) near: FxHashSet<Value>,
     /// Speculatively affine values whose lanes are computed where they are used.
     pub(crate) lazy: FxHashSet<Value>,
     /// The values that lanes carry out of loops in different iterations, each with the loop that defines it.

@@ -63,6 +63,7 @@ pub(crate) fn emit(kernel: &Kernel<'_>) -> Result<VirFunction, Refusal> {
         made: FxHashMap::default(),
         aligned: FxHashSet::default(),
         assumed: FxHashSet::default(),
+        near: FxHashSet::default(),
         lazy: lazy_values(kernel),
         leaving: leaving_values(kernel),
         first_edges: FxHashMap::default(),

@@ -18,11 +18,19 @@ use crate::emitter::Emitter;
 /// The number of `trap.if` at accesses that are not aligned.
 pub(crate) const MISALIGNED: u64 = 1;
 
+/// The limit of offsets in a window to which code adds constants without wrapping. Windows have at most this size, and no
+/// other memory is in the following 4 GiB.
+pub(crate) const NEAR: u64 = 1 << 31;
+
 /// Where the lanes of an access are, as host addresses.
 #[derive(Clone, Copy)]
 enum Places {
-    /// At `address + stride * lane`.
-    Strided { address: Value, stride: i64 },
+    /// At `address + displacement + stride * lane`.
+    Strided {
+        address: Value,
+        displacement: i32,
+        stride: i64,
+    },
     /// At `base + scale * offset`, with an offset for each lane.
     Each {
         base: Value,
@@ -135,16 +143,50 @@ impl Emitter<'_> {
         self.trap_if(MISALIGNED, wrong);
     }
 
-    /// Returns the host address of a scalar address.
-    fn host_address(&mut self, address: Value, space: StateSpace) -> Result<Value, Refusal> {
-        Ok(match self.window(space)? {
-            Some(base) => {
-                let offset = self.low_word(address);
-                let offset = self.convert(OpType::U64, OpType::U32, offset);
-                self.sum(base, offset)
-            }
-            None => self.widened(address),
-        })
+    /// Returns the host address of the first lane's access, and a displacement.
+    fn first_address(
+        &mut self,
+        address: Value,
+        space: StateSpace,
+    ) -> Result<(Value, i32), Refusal> {
+        let Some(base) = self.window(space)? else {
+            let first = self.scalar(address);
+            return Ok((self.widened(first), 0));
+        };
+        let (root, displacement) = match self.window_root(address) {
+            Some((root, displacement)) if self.near.contains(&root) => (root, displacement),
+            _ => (address, 0),
+        };
+        let root = self.scalar(root);
+        let offset = self.low_word(root);
+        let offset = self.convert(OpType::U64, OpType::U32, offset);
+        Ok((self.sum(base, offset), displacement))
+    }
+
+    /// Returns a value from which the address of an access to a window is computed by the addition of a constant, and the
+    /// constant. The sum does not wrap if the value is below [`NEAR`]. Returns `None` if the lanes of the access may be at
+    /// lower addresses than the value.
+    pub(crate) fn window_root(&self, address: Value) -> Option<(Value, i32)> {
+        let is_ascending = match self.class(address) {
+            Class::Affine(stride) => (0..1 << 20).contains(&stride),
+            Class::Varying => false,
+            _ => true,
+        };
+        let dfg = &self.source.dfg;
+        let (mut root, mut sum) = (address, 0i64);
+        // The operands of an operation of an earlier phase are not available.
+        while let Some(inst) = dfg
+            .def_inst(root)
+            .filter(|_| !self.restored.contains(&root))
+            && dfg.insts[inst].opcode == Opcode::Add
+            && let &[a, b] = dfg.args(inst)
+            && let Some(by) = dfg.constant(b)
+            && self.class(a) == self.class(root)
+        {
+            sum += i64::from(by as i32);
+            root = a;
+        }
+        (is_ascending && (0..1 << 20).contains(&sum)).then_some((root, sum as i32))
     }
 
     /// Returns the places of lanes whose addresses have a constant distance.
@@ -154,11 +196,18 @@ impl Emitter<'_> {
         stride: i64,
         space: StateSpace,
     ) -> Result<Places, Refusal> {
-        let first = self.scalar(address);
-        let Some(base) = self.window(space)? else {
-            let address = self.widened(first);
-            return Ok(Places::Strided { address, stride });
+        let is_near =
+            |root: Option<(Value, i32)>| root.is_some_and(|(root, _)| self.near.contains(&root));
+        let direct = stride == 0 || is_near(self.window_root(address));
+        let Some(base) = self.window(space)?.filter(|_| !direct) else {
+            let (address, displacement) = self.first_address(address, space)?;
+            return Ok(Places::Strided {
+                address,
+                displacement,
+                stride,
+            });
         };
+        let first = self.scalar(address);
         // The offset of the chunk's first lane may have wrapped if the lane does not run, so the first lane that runs
         // determines the position of the others.
         let lane = self.value(Op::First, self.mask_type(), Data::Nothing, &[self.mask]);
@@ -175,7 +224,11 @@ impl Emitter<'_> {
         let desc = crate::emitter::desc(Opcode::Mul, OpType::U64, OpType::None, low);
         let apart = self.map(desc, Type::B64, &[lane, step]);
         let address = self.simple(Opcode::Sub, OpType::U64, Type::B64, &[there, apart]);
-        Ok(Places::Strided { address, stride })
+        Ok(Places::Strided {
+            address,
+            displacement: 0,
+            stride,
+        })
     }
 
     /// Returns the places of lanes with any addresses.
@@ -273,11 +326,11 @@ impl Emitter<'_> {
         let elements = self.elements(data, results)?;
         let is_uniform = |result: &Value| self.kernel.uniformity.class(*result).is_uniform();
         if results.iter().all(is_uniform) {
-            let first = self.scalar(address);
-            let address = self.host_address(first, space)?;
+            let (address, displacement) = self.first_address(address, space)?;
             for element in elements {
                 let ty = source.dfg.ty(element.value);
-                let bits = self.load(Op::Load, ty, element.access(0), &[address]);
+                let access = element.access(0, displacement);
+                let bits = self.load(Op::Load, ty, access, &[address]);
                 self.set_scalar(element.value, bits);
             }
             return Ok(());
@@ -299,11 +352,11 @@ impl Emitter<'_> {
         let elements = self.elements(data, &args[1..])?;
         let is_uniform = args.iter().all(|&arg| self.class(arg).is_uniform());
         if is_uniform {
-            let first = self.scalar(address);
-            let address = self.host_address(first, space)?;
+            let (address, displacement) = self.first_address(address, space)?;
             for element in elements {
                 let (ty, bits) = (source.dfg.ty(element.value), self.scalar(element.value));
-                self.store(Op::Store, ty, element.access(0), &[address, bits]);
+                let access = element.access(0, displacement);
+                self.store(Op::Store, ty, access, &[address, bits]);
             }
             return Ok(());
         }
@@ -335,8 +388,13 @@ impl Emitter<'_> {
     fn load_lanes(&mut self, places: Places, element: &Element) -> Value {
         let (ty, mask) = (self.vector(self.kind(element.value)), self.mask);
         match places {
-            Places::Strided { address, stride } => {
-                self.load(Op::Load, ty, element.access(stride), &[address, mask])
+            Places::Strided {
+                address,
+                displacement,
+                stride,
+            } => {
+                let access = element.access(stride, displacement);
+                self.load(Op::Load, ty, access, &[address, mask])
             }
             Places::Each {
                 base,
@@ -345,7 +403,7 @@ impl Emitter<'_> {
             } => self.load(
                 Op::Gather,
                 ty,
-                element.access(scale),
+                element.access(scale, 0),
                 &[base, offsets, mask],
             ),
         }
@@ -355,9 +413,13 @@ impl Emitter<'_> {
     fn store_lanes(&mut self, places: Places, element: &Element, lanes: Value) {
         let (ty, mask) = (self.out.ty(lanes), self.mask);
         match places {
-            Places::Strided { address, stride } => {
+            Places::Strided {
+                address,
+                displacement,
+                stride,
+            } => {
                 let args = [address, lanes, mask];
-                self.store(Op::Store, ty, element.access(stride), &args);
+                self.store(Op::Store, ty, element.access(stride, displacement), &args);
             }
             Places::Each {
                 base,
@@ -365,7 +427,7 @@ impl Emitter<'_> {
                 scale,
             } => {
                 let args = [base, offsets, lanes, mask];
-                self.store(Op::Scatter, ty, element.access(scale), &args);
+                self.store(Op::Scatter, ty, element.access(scale, 0), &args);
             }
         }
     }
@@ -373,10 +435,10 @@ impl Emitter<'_> {
 
 impl Element {
     /// Returns the access of the element, for lanes at a distance of `stride` bytes or with offsets that are multiples
-    /// of it.
-    fn access(&self, stride: i64) -> Access {
+    /// of it, with an additional displacement.
+    fn access(&self, stride: i64, displacement: i32) -> Access {
         Access {
-            displacement: self.offset,
+            displacement: self.offset + displacement,
             ..Access::new(self.memory, stride)
         }
     }

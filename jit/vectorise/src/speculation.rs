@@ -8,13 +8,14 @@ use margay_ir::analysis::speculative::Check;
 use margay_ir::analysis::uniformity::Class;
 use margay_ir::entity::{Inst, SecondaryMap, Value};
 use margay_ir::function::Function;
-use margay_ops::mods::CmpOp;
+use margay_ops::mods::{CmpOp, StateSpace};
 use margay_ops::ops::Opcode;
 use margay_ops::types::{OpType, Type};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use crate::emitter::Emitter;
+use crate::memory::NEAR;
 use crate::variables::Key;
 use crate::{Kernel, Refusal};
 
@@ -123,7 +124,8 @@ impl Emitter<'_> {
             self.instruction(inst)?;
         }
         let addresses = self.speculative_addresses(&late);
-        let Some(holds) = self.all_hold(&addresses) else {
+        let roots = self.window_roots(&late);
+        let Some(holds) = self.all_hold(&addresses, &roots) else {
             return late.into_iter().try_for_each(|inst| self.instruction(inst));
         };
         let [run, each, join] = std::array::from_fn(|_| self.new_block());
@@ -138,12 +140,14 @@ impl Emitter<'_> {
             self.aligned.clone_from(&aligned);
             if is_assumed {
                 self.assumed.extend(&addresses);
+                self.near.extend(&roots);
             }
             for &inst in &late {
                 self.instruction(inst)?;
             }
             self.jump(join);
             self.assumed.clear();
+            self.near.clear();
         }
         self.enter(join);
         self.made = made;
@@ -192,15 +196,48 @@ impl Emitter<'_> {
         addresses
     }
 
-    /// Returns whether the checks of all these addresses hold; `None` if there are no addresses.
-    fn all_hold(&mut self, addresses: &[Value]) -> Option<Value> {
+    /// Returns the values from which the addresses of accesses to windows are computed by the addition of constants, and
+    /// which other instructions have computed.
+    fn window_roots(&self, insts: &[Inst]) -> Vec<Value> {
+        let dfg = &self.source.dfg;
+        let results = insts.iter().flat_map(|&inst| dfg.results(inst));
+        let defined: FxHashSet<Value> = results.copied().collect();
+        let mut roots: Vec<Value> = Vec::new();
+        for &inst in insts {
+            let data = &dfg.insts[inst];
+            let is_access = matches!(data.opcode, Opcode::Ld | Opcode::St)
+                && data.mods.space() == StateSpace::Shared;
+            let Some(&address) = dfg.args(inst).first().filter(|_| is_access) else {
+                continue;
+            };
+            if let Some((root, _)) = self.window_root(address)
+                && !defined.contains(&root)
+                && !roots.contains(&root)
+            {
+                roots.push(root);
+            }
+        }
+        roots
+    }
+
+    /// Returns whether the checks of all these addresses hold, and all these offsets in windows are below [`NEAR`];
+    /// `None` if there are neither.
+    fn all_hold(&mut self, addresses: &[Value], roots: &[Value]) -> Option<Value> {
         let mut all: Option<Value> = None;
+        let and = |e: &mut Self, all: Option<Value>, one: Value| match all {
+            Some(all) if all != one => e.logic(Opcode::And, &[all, one]),
+            _ => one,
+        };
         for &address in addresses {
             let one = self.holds(address);
-            all = Some(match all {
-                Some(all) if all != one => self.logic(Opcode::And, &[all, one]),
-                _ => one,
-            });
+            all = Some(and(self, all, one));
+        }
+        for &root in roots {
+            let root = self.scalar(root);
+            let root = self.low_word(root);
+            let limit = self.constant(Type::B32, NEAR);
+            let one = self.compare((CmpOp::Lo, OpType::U32), root, limit);
+            all = Some(and(self, all, one));
         }
         all
     }
