@@ -2,7 +2,7 @@
 //!
 //! A block with accesses at such addresses has two versions of its code from the first of them on. One is for the case
 //! that the checks of all these addresses hold. In the other, which rarely runs, the accesses have an address for each
-//! lane. Operations that do not depend on memory precede both versions.
+//! lane. The operations that compute the addresses precede both versions.
 
 use margay_ir::analysis::speculative::Check;
 use margay_ir::analysis::uniformity::Class;
@@ -119,12 +119,13 @@ impl Emitter<'_> {
 
     /// Emits the instructions of a block without its terminator.
     pub(crate) fn body(&mut self, body: &[Inst]) -> Result<(), Refusal> {
-        let (early, late) = self.divided(body);
+        let late = self.dependent(body);
+        let addresses = self.speculative_addresses(&late);
+        let roots = self.window_roots(&late);
+        let (early, late) = self.divided(body, addresses.iter().chain(&roots));
         for inst in early {
             self.instruction(inst)?;
         }
-        let addresses = self.speculative_addresses(&late);
-        let roots = self.window_roots(&late);
         let Some(holds) = self.all_hold(&addresses, &roots) else {
             return late.into_iter().try_for_each(|inst| self.instruction(inst));
         };
@@ -159,21 +160,41 @@ impl Emitter<'_> {
         self.operation(inst)
     }
 
-    /// Divides the instructions of a block into pure ones that depend on no others, and the rest.
-    fn divided(&self, body: &[Inst]) -> (Vec<Inst>, Vec<Inst>) {
+    /// Returns the instructions of a block that are not pure, and those that depend on them.
+    fn dependent(&self, body: &[Inst]) -> Vec<Inst> {
         let dfg = &self.source.dfg;
-        let mut is_late: FxHashSet<Value> = FxHashSet::default();
-        let (mut early, mut late) = (Vec::new(), Vec::new());
-        for &inst in body {
-            let depends = dfg.args(inst).iter().any(|arg| is_late.contains(arg));
-            if dfg.insts[inst].opcode.effects().is_pure() && !depends {
-                early.push(inst);
-            } else {
-                is_late.extend(dfg.results(inst));
-                late.push(inst);
+        let mut results: FxHashSet<Value> = FxHashSet::default();
+        let depends = |&inst: &Inst| {
+            let depends = dfg.args(inst).iter().any(|arg| results.contains(arg))
+                || !dfg.insts[inst].opcode.effects().is_pure();
+            if depends {
+                results.extend(dfg.results(inst));
+            }
+            depends
+        };
+        body.iter().copied().filter(depends).collect()
+    }
+
+    /// Divides the instructions of a block into those that compute some values, and the others.
+    fn divided<'v>(
+        &self,
+        body: &[Inst],
+        values: impl Iterator<Item = &'v Value>,
+    ) -> (Vec<Inst>, Vec<Inst>) {
+        let dfg = &self.source.dfg;
+        let mut needed: FxHashSet<Value> = values.copied().collect();
+        let mut early: FxHashSet<Inst> = FxHashSet::default();
+        for &inst in body.iter().rev() {
+            if dfg
+                .results(inst)
+                .iter()
+                .any(|result| needed.contains(result))
+            {
+                needed.extend(dfg.args(inst));
+                early.insert(inst);
             }
         }
-        (early, late)
+        body.iter().copied().partition(|inst| early.contains(inst))
     }
 
     /// Returns the speculatively affine addresses of accesses that other instructions have computed.
