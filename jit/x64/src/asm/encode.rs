@@ -86,6 +86,13 @@ pub(super) fn encode(inst: &Inst, context: &Context<'_>) -> Result<Encoded, Erro
     })
 }
 
+/// Encodes an instruction as a row says.
+#[cfg(test)]
+pub(super) fn encode_as(row: &Row, inst: &Inst, context: &Context<'_>) -> Result<Encoded, Reason> {
+    let fields = fields(row, inst, context)?;
+    Ok(bytes::write(row, inst, &fields))
+}
+
 /// Writes the instruction as `row` says, or as one of `others` says if that saves bytes: EVEX encodes in 8 bits some
 /// displacements for which VEX requires 32 bits.
 fn shortest(

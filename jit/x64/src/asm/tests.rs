@@ -1,0 +1,5 @@
+//! Tests of the encoder. The decoder of `iced-x86` says what bytes mean.
+
+mod cases;
+mod check;
+mod rows;
