@@ -116,17 +116,30 @@ pub struct Slot {
     pub(super) role: Role,
     pub(super) kind: Kind,
     pub(super) place: Place,
+    class: Option<Class>,
     /// The register of an implied operand.
     pub(super) register: u8,
 }
 
 impl Slot {
-    const NONE: Slot = Slot {
-        role: Role::Use,
-        kind: Kind::One,
-        place: Place::Field,
-        register: 0,
-    };
+    const NONE: Slot = Slot::new(Role::Use, Kind::One, Place::Field, 0);
+
+    const fn new(role: Role, kind: Kind, place: Place, register: u8) -> Slot {
+        let class = match kind {
+            _ if matches!(place, Place::Memory | Place::Vsib) => None,
+            Kind::Vector | Kind::Half | Kind::Xmm => Some(Class::Vector),
+            Kind::Mask => Some(Class::Mask),
+            Kind::Gpr | Kind::Gpr8 | Kind::Gpr16 | Kind::Gpr32 | Kind::Gpr64 => Some(Class::Gpr),
+            _ => None,
+        };
+        Slot {
+            role,
+            kind,
+            place,
+            class,
+            register,
+        }
+    }
 
     /// What the instruction does with the operand.
     pub const fn role(&self) -> Role {
@@ -135,15 +148,7 @@ impl Slot {
 
     /// The class of the register that the operand is or may be; `None` for memory, numbers, conditions and labels.
     pub const fn class(&self) -> Option<Class> {
-        if matches!(self.place, Place::Memory | Place::Vsib) {
-            return None;
-        }
-        match self.kind {
-            Kind::Vector | Kind::Half | Kind::Xmm => Some(Class::Vector),
-            Kind::Mask => Some(Class::Mask),
-            Kind::Gpr | Kind::Gpr8 | Kind::Gpr16 | Kind::Gpr32 | Kind::Gpr64 => Some(Class::Gpr),
-            _ => None,
-        }
+        self.class
     }
 
     /// Whether the operand may be in memory.
@@ -446,12 +451,7 @@ impl Row {
 
     const fn push(&mut self, role: Role, kind: Kind, place: Place, end: usize) -> usize {
         assert!(self.stated == self.total, "implied operands come last");
-        self.slots[self.total as usize] = Slot {
-            role,
-            kind,
-            place,
-            register: 0,
-        };
+        self.slots[self.total as usize] = Slot::new(role, kind, place, 0);
         self.stated += 1;
         self.total += 1;
         end
@@ -465,12 +465,7 @@ impl Row {
             b'b' => 3,
             _ => panic!("unknown register"),
         };
-        self.slots[self.total as usize] = Slot {
-            role,
-            kind: Kind::Gpr,
-            place: Place::Implied,
-            register,
-        };
+        self.slots[self.total as usize] = Slot::new(role, Kind::Gpr, Place::Implied, register);
         self.total += 1;
         end
     }

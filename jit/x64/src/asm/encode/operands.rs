@@ -10,32 +10,25 @@ use crate::asm::row::{Class, Encoding, Kind, Place, Row, Slot};
 /// The number of bytes of `jmp` and `jcc` with an 8-bit displacement.
 const SHORT_JUMP: i64 = 2;
 
-/// The fields of the operands. Fails if an operand does not fit.
-pub(super) fn fields<'a>(
+/// Sets the fields of the operands. Fails if an operand does not fit.
+pub(super) fn fill<'a>(
+    fields: &mut Fields<'a>,
     row: &Row,
     inst: &'a Inst,
     context: &Context<'_>,
-) -> Result<Fields<'a>, Reason> {
-    let mut fields = Fields {
-        reg: row.digit.unwrap_or(0),
-        vvvv: 0,
-        rm: match row.digit {
-            Some(_) => Rm::Register(0),
-            None => Rm::None,
-        },
-        opcode: 0,
-        opcode_high: 0,
-        immediate: Immediate { value: 0, bytes: 0 },
-        label: None,
-        rex: false,
-    };
+) -> Result<(), Reason> {
+    *fields = Fields::NONE;
+    if let Some(digit) = row.digit {
+        fields.reg = digit;
+        fields.rm = Rm::Register(0);
+    }
     let slots = row.stated();
     let counted = inst.operands.get(slots.len());
     if counted.is_some_and(|&x| x != Operand::None) {
         return Err(Reason::Count);
     }
     for (n, (slot, operand)) in slots.iter().zip(&inst.operands).enumerate() {
-        let placed = place(&mut fields, row, inst.width, slot, operand, context);
+        let placed = place(fields, row, inst.width, slot, operand, context);
         placed.map_err(|problem| match problem {
             Problem::Count => Reason::Count,
             Problem::Kind => Reason::Kind(n as u8),
@@ -43,7 +36,7 @@ pub(super) fn fields<'a>(
             Problem::Broadcast => Reason::Broadcast,
         })?;
     }
-    Ok(fields)
+    Ok(())
 }
 
 /// Why an operand does not fit.
