@@ -2,4 +2,8 @@
 
 mod cases;
 mod check;
+mod coverage;
+mod errors;
+mod layout;
+mod random;
 mod rows;

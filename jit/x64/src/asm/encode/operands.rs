@@ -23,14 +23,13 @@ pub(super) fn fill<'a>(
         fields.rm = Rm::Register(0);
     }
     let slots = row.stated();
-    let counted = inst.operands.get(slots.len());
-    if counted.is_some_and(|&x| x != Operand::None) {
+    let present = |operand: &&Operand| !matches!(operand, Operand::None);
+    if inst.operands.iter().take_while(present).count() != slots.len() {
         return Err(Reason::Count);
     }
     for (n, (slot, operand)) in slots.iter().zip(&inst.operands).enumerate() {
         let placed = place(fields, row, inst.width, slot, operand, context);
         placed.map_err(|problem| match problem {
-            Problem::Count => Reason::Count,
             Problem::Kind => Reason::Kind(n as u8),
             Problem::Field => Reason::Field(n as u8),
             Problem::Broadcast => Reason::Broadcast,
@@ -41,7 +40,6 @@ pub(super) fn fill<'a>(
 
 /// Why an operand does not fit.
 enum Problem {
-    Count,
     Kind,
     Field,
     Broadcast,
@@ -56,7 +54,6 @@ fn place<'a>(
     context: &Context<'_>,
 ) -> Result<(), Problem> {
     match *operand {
-        Operand::None => Err(Problem::Count),
         Operand::Gpr(Gpr(n)) if slot.class() == Some(Class::Gpr) => {
             let byte = slot.kind == Kind::Gpr8 || slot.kind == Kind::Gpr && width == Width::W8;
             fields.rex |= byte && n >= 4;
@@ -103,8 +100,9 @@ fn register(fields: &mut Fields<'_>, slot: &Slot, n: u8, limit: u8) -> Result<()
             fields.opcode_high = n >> 3;
         }
         Place::Zero if n == 0 => {}
-        Place::Zero => return Err(Problem::Field),
-        Place::Memory | Place::Vsib | Place::Field | Place::Implied => return Err(Problem::Kind),
+        Place::Zero | Place::Memory | Place::Vsib | Place::Field | Place::Implied => {
+            return Err(Problem::Kind);
+        }
     }
     Ok(())
 }

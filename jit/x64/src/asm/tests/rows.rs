@@ -6,7 +6,7 @@ use crate::asm::row::Row;
 use crate::asm::{Features, Inst, Op, Width};
 
 /// Instructions are at the position of their only label.
-fn context() -> Context<'static> {
+pub(super) fn context() -> Context<'static> {
     Context {
         features: Features::ALL,
         position: 0,
@@ -38,21 +38,18 @@ fn problem(row: &Row, inst: &Inst) -> Result<(), String> {
 #[test]
 fn rows_decode_to_what_was_encoded() {
     let mut failed = Vec::new();
-    let mut cases = 0;
     for &op in Op::ALL {
         for row in op.rows() {
             let widths = Width::ALL.into_iter().filter(|&x| row.widths.contains(x));
             for width in widths {
-                cases += cases::of(op, row, width).len();
                 failed.extend(problems(op, row, width).into_iter().take(1));
             }
         }
     }
-    println!("{cases} cases");
     assert!(
         failed.is_empty(),
-        "{} fail\n{}",
+        "{} rows fail\n{}",
         failed.len(),
-        failed[..failed.len().min(40)].join("\n")
+        failed[..failed.len().min(20)].join("\n")
     );
 }
