@@ -23,11 +23,12 @@ pub(super) fn fill<'a>(
         fields.rm = Rm::Register(0);
     }
     let slots = row.stated();
-    let present = |operand: &&Operand| !matches!(operand, Operand::None);
-    if inst.operands.iter().take_while(present).count() != slots.len() {
+    let (stated, rest) = inst.operands.split_at(slots.len());
+    let is_none = |operand: &Operand| matches!(operand, Operand::None);
+    if stated.iter().any(is_none) || !rest.iter().all(is_none) {
         return Err(Reason::Count);
     }
-    for (n, (slot, operand)) in slots.iter().zip(&inst.operands).enumerate() {
+    for (n, (slot, operand)) in slots.iter().zip(stated).enumerate() {
         let placed = place(fields, row, inst.width, slot, operand, context);
         placed.map_err(|problem| match problem {
             Problem::Kind => Reason::Kind(n as u8),

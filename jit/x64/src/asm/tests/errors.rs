@@ -290,6 +290,8 @@ fn operands_must_fit() {
         add(L128, &[Gpr(1).into(), Gpr(1).into()]),
         Err(Reason::Width)
     );
+    let gap = [Operand::None, Operand::None, Cond::E.into()];
+    assert_eq!(emit(all, Inst::new(Op::Ret, W64, &gap)), Err(Reason::Count));
     let two = Mem::base(Gpr(0));
     assert_eq!(add(W64, &[two.into(), two.into()]), Err(Reason::Kind(1)));
     for bad in [

@@ -105,7 +105,7 @@ fn instruction() -> impl Strategy<Value = Inst> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 20_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 8_000, ..ProptestConfig::default() })]
 
     #[test]
     fn instructions_encode_to_themselves_or_not_at_all(inst in instruction()) {
