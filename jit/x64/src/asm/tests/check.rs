@@ -5,7 +5,7 @@ use iced_x86::{
     OpAccess, OpKind, Register, RoundingControl,
 };
 
-use crate::asm::row::{Encoding, Kind, Row, Slot, flag};
+use crate::asm::row::{Encoding, Kind, Row, Slot, W, flag};
 use crate::asm::{Base, Features, Index, Inst, Mask, Mem, Operand, Role, Rounding, Width};
 
 /// Where the decoder believes the instruction is.
@@ -237,7 +237,8 @@ fn features(row: &Row, width: Width, decoded: &Instruction) -> Result<(), String
     let closed = |mut x: Features| {
         let parts = Features::ALL
             .without(Features::BASE_AVX2)
-            .without(Features::GFNI);
+            .without(Features::GFNI)
+            .without(Features::AVXVNNI);
         if x.without(parts) != x {
             x = x.with(Features::AVX512F);
         }
@@ -280,6 +281,7 @@ fn of_cpuid(feature: CpuidFeature) -> Option<Features> {
         CpuidFeature::AVX512_BITALG => Features::AVX512BITALG,
         CpuidFeature::AVX512_VPOPCNTDQ => Features::AVX512VPOPCNTDQ,
         CpuidFeature::AVX512_VNNI => Features::AVX512VNNI,
+        CpuidFeature::AVX_VNNI => Features::AVXVNNI,
         CpuidFeature::AVX512_IFMA => Features::AVX512IFMA,
         CpuidFeature::GFNI => Features::GFNI,
         _ => return None,
@@ -291,15 +293,18 @@ fn allowed(row: &Row, width: Width, decoded: &Instruction) -> Result<(), String>
     let code = decoded.op_code();
     let all_bits = width == Width::L512 || row.widths.is_scalar();
     let has = |flags: u16| row.flags & flags != 0;
+    // These conversions are exact. The decoder accepts a rounding, which Intel's manual does not have.
+    let exact = ["vcvtdq2pd", "vcvtudq2pd", "vcvtsi2sd", "vcvtusi2sd"].contains(&row.mnemonic);
+    let exact = exact && row.w == W::W0;
     same!(code.can_broadcast(), row.allows_broadcast(), "broadcasts");
     same!(
-        code.can_use_rounding_control(),
+        code.can_use_rounding_control() && !exact,
         has(flag::ROUND) && all_bits,
         "roundings"
     );
     let suppress = has(flag::SUPPRESS | flag::ROUND) && all_bits;
     let sae = code.can_suppress_all_exceptions() || code.can_use_rounding_control();
-    same!(sae, suppress, "suppression");
+    same!(sae && !exact, suppress, "suppression");
     same!(code.can_use_op_mask_register(), row.allows_mask(), "masks");
     same!(
         code.require_op_mask_register(),

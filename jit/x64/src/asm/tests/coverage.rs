@@ -106,7 +106,6 @@ fn rows_contain_every_instruction_of_their_mnemonics() {
         let mnemonic = format!("{:?}", code.mnemonic()).to_lowercase();
         let newer = [
             CpuidFeature::AVX512_FP16,
-            CpuidFeature::AVX_VNNI,
             CpuidFeature::AVX_IFMA,
             CpuidFeature::KNC,
         ];
