@@ -4,9 +4,9 @@
 //! gets and passes them to the next one; the last macro derives [`Op`] and the rows from them.
 //!
 //! A row is one encoding: the kind of its prefix, the mnemonic, the mandatory prefix, the table of opcodes, the opcode,
-//! the W bit, the widths, the operands, the width of memory, flags, and required features. [`row`](super::row) explains
-//! the strings. An operation has several rows if it has several encodings, with `|` between them. The encoder uses the
-//! first that fits an instruction, so that the rows are in ascending order of length. The EVEX row of an operation on
+//! the W bit, the widths, the operands, the width of memory, flags, and required features. `row/notation.rs` explains the
+//! strings. An operation has several rows if it has several encodings, with `|` between them. The encoder uses the first
+//! row that fits an instruction; rows with shorter encodings come first. The EVEX row of an operation on
 //! bits or whole registers has the mnemonic of the element (`vpandd`); its VEX row is the instruction without a mask
 //! (`vpand`).
 //!

@@ -1,8 +1,8 @@
 //! Instructions that do not exist.
 
 use crate::asm::{
-    Asm, Base, Cond, Error, Features, Gpr, Inst, Mask, Mem, Op, Operand, Reason, Rounding, Scale,
-    Width, Zmm,
+    Asm, Cond, Error, Features, Gpr, Inst, Mask, Mem, Op, Operand, Reason, Rounding, Scale, Width,
+    Zmm,
 };
 
 use Width::{L128, L256, L512, W8, W16, W32, W64};
@@ -111,76 +111,57 @@ fn features_limit_instructions() {
 
 #[test]
 fn options_require_rows_that_allow_them() {
-    let all = Features::ALL;
     let add = vectors(Op::Vaddps, L512, [0, 1, 2]);
-    assert_eq!(
-        emit(
-            all,
-            Inst {
-                zeroing: true,
-                ..add
-            }
-        ),
-        Err(Reason::Zeroing)
-    );
-    assert_eq!(emit(all, add.masked(Mask(8))), Err(Reason::Mask));
-    assert_eq!(
-        emit(all, add.rounded(Rounding::SuppressOnly)),
-        Err(Reason::Rounding)
-    );
-    assert_eq!(
-        emit(
-            all,
-            vectors(Op::Vmaxps, L512, [0, 1, 2]).rounded(Rounding::Up)
-        ),
-        Err(Reason::Rounding)
-    );
-    assert_eq!(
-        emit(
-            all,
-            vectors(Op::Vaddps, L256, [0, 1, 2]).rounded(Rounding::Up)
-        ),
-        Err(Reason::Rounding)
-    );
-    assert_eq!(
-        emit(
-            all,
-            vectors(Op::Vaddss, L128, [0, 1, 2]).rounded(Rounding::Up)
-        ),
-        Ok(())
-    );
-    let memory = [Zmm(0).into(), Zmm(1).into(), Mem::base(Gpr(0)).into()];
-    assert_eq!(
-        emit(
-            all,
-            Inst::new(Op::Vaddps, L512, &memory).rounded(Rounding::Up)
-        ),
-        Err(Reason::Rounding)
-    );
-    assert_eq!(emit(all, add.locked()), Err(Reason::Lock));
+    let operands = [Zmm(0).into(), Zmm(1).into(), Mem::base(Gpr(0)).into()];
+    let memory = Inst::new(Op::Vaddps, L512, &operands);
+    let operands = [
+        Zmm(0).into(),
+        Zmm(1).into(),
+        Mem::base(Gpr(0)).broadcast().into(),
+    ];
+    let bytes = Inst::new(Op::Vpaddb, L512, &operands);
     let store = Inst::new(
         Op::VmovupsStore,
         L512,
         &[Mem::base(Gpr(0)).into(), Zmm(1).into()],
     );
-    assert_eq!(emit(all, store.masked(Mask(1))), Ok(()));
-    assert_eq!(emit(all, store.zeroed(Mask(1))), Err(Reason::Zeroing));
-    let compare = [Mask(1).into(), Zmm(1).into(), Zmm(2).into(), 0.into()];
-    let compare = Inst::new(Op::Vpcmpd, L512, &compare);
-    assert_eq!(emit(all, compare.masked(Mask(1))), Ok(()));
-    assert_eq!(emit(all, compare.zeroed(Mask(1))), Err(Reason::Zeroing));
-    let bytes = [
-        Zmm(0).into(),
-        Zmm(1).into(),
-        Mem::base(Gpr(0)).broadcast().into(),
-    ];
-    assert_eq!(
-        emit(all, Inst::new(Op::Vpaddb, L512, &bytes)),
-        Err(Reason::Broadcast)
-    );
+    let operands = [Mask(1).into(), Zmm(1).into(), Zmm(2).into(), 0.into()];
+    let compare = Inst::new(Op::Vpcmpd, L512, &operands);
     let count = Inst::new(Op::Add, W64, &[Gpr(0).into(), Gpr(1).into()]);
-    assert_eq!(emit(all, count.locked()), Err(Reason::Lock));
-    assert_eq!(emit(all, count.masked(Mask(1))), Err(Reason::Mask));
+    let half = Inst { width: L256, ..add };
+    let max = Inst {
+        op: Op::Vmaxps,
+        ..add
+    };
+    let scalar = vectors(Op::Vaddss, L128, [0, 1, 2]);
+    let cases = [
+        (
+            Inst {
+                zeroing: true,
+                ..add
+            },
+            Err(Reason::Zeroing),
+        ),
+        (add.masked(Mask(8)), Err(Reason::Mask)),
+        (add.rounded(Rounding::Up), Ok(())),
+        (add.rounded(Rounding::SuppressOnly), Err(Reason::Rounding)),
+        (max.rounded(Rounding::SuppressOnly), Ok(())),
+        (max.rounded(Rounding::Up), Err(Reason::Rounding)),
+        (half.rounded(Rounding::Up), Err(Reason::Rounding)),
+        (scalar.rounded(Rounding::Up), Ok(())),
+        (memory.rounded(Rounding::Up), Err(Reason::Rounding)),
+        (add.locked(), Err(Reason::Lock)),
+        (store.masked(Mask(1)), Ok(())),
+        (store.zeroed(Mask(1)), Err(Reason::Zeroing)),
+        (compare.masked(Mask(1)), Ok(())),
+        (compare.zeroed(Mask(1)), Err(Reason::Zeroing)),
+        (bytes, Err(Reason::Broadcast)),
+        (count.locked(), Err(Reason::Lock)),
+        (count.masked(Mask(1)), Err(Reason::Mask)),
+    ];
+    for (inst, expected) in cases {
+        assert_eq!(emit(Features::ALL, inst), expected, "{inst:?}");
+    }
 }
 
 #[test]
@@ -236,93 +217,86 @@ fn gathers_require_masks_and_distinct_registers() {
     );
 }
 
+fn add(width: Width, operands: &[Operand]) -> Result<(), Reason> {
+    emit(Features::ALL, Inst::new(Op::Add, width, operands))
+}
+
 #[test]
-fn operands_must_fit() {
-    let all = Features::ALL;
-    let add = |width, operands: &[Operand]| emit(all, Inst::new(Op::Add, width, operands));
-    assert_eq!(
-        add(W64, &[Gpr(0).into(), 0x8000_0000i64.into()]),
-        Err(Reason::Field(1))
-    );
-    assert_eq!(
-        add(
-            W64,
-            &[Gpr(0).into(), 0xffff_ffff_8000_0000u64.cast_signed().into()]
-        ),
-        Ok(())
-    );
-    assert_eq!(add(W32, &[Gpr(0).into(), 0xffff_ffffi64.into()]), Ok(()));
-    assert_eq!(
-        add(W32, &[Gpr(0).into(), 0x1_0000_0000i64.into()]),
-        Err(Reason::Field(1))
-    );
-    assert_eq!(
-        add(W16, &[Gpr(1).into(), 0x1_0000.into()]),
-        Err(Reason::Field(1))
-    );
-    assert_eq!(
-        add(W8, &[Gpr(1).into(), 0x100.into()]),
-        Err(Reason::Field(1))
-    );
-    assert_eq!(
-        add(W8, &[Gpr(1).into(), (-0x81).into()]),
-        Err(Reason::Field(1))
-    );
-    assert_eq!(
-        add(W64, &[Gpr(16).into(), Gpr(1).into()]),
-        Err(Reason::Field(0))
-    );
-    assert_eq!(
-        add(W64, &[Gpr(1).into(), Gpr(255).into()]),
-        Err(Reason::Field(1))
-    );
-    assert_eq!(add(W64, &[Gpr(1).into()]), Err(Reason::Count));
-    assert_eq!(add(W64, &[1.into(), Gpr(1).into()]), Err(Reason::Kind(0)));
-    assert_eq!(
-        add(W64, &[Gpr(1).into(), Zmm(1).into()]),
-        Err(Reason::Kind(1))
-    );
-    assert_eq!(
-        add(W64, &[Gpr(1).into(), Gpr(1).into(), Gpr(1).into()]),
-        Err(Reason::Count)
-    );
-    assert_eq!(
-        add(L128, &[Gpr(1).into(), Gpr(1).into()]),
-        Err(Reason::Width)
-    );
+fn numbers_must_fit_as_signed_or_unsigned() {
+    let cases = [
+        (W64, 0x7fff_ffff, true),
+        (W64, 0x8000_0000, false),
+        (W64, -0x8000_0000, true),
+        (W64, -0x8000_0001, false),
+        (W32, 0xffff_ffff, true),
+        (W32, 0x1_0000_0000, false),
+        (W32, -0x8000_0001, false),
+        (W16, 0xffff, true),
+        (W16, 0x1_0000, false),
+        (W8, 0xff, true),
+        (W8, 0x100, false),
+        (W8, -0x81, false),
+    ];
+    for register in [Gpr(0), Gpr(1)] {
+        for (width, number, fits) in cases {
+            let result = add(width, &[register.into(), Operand::Imm(number)]);
+            let expected = if fits { Ok(()) } else { Err(Reason::Field(1)) };
+            assert_eq!(result, expected, "{width:?} {number:#x}");
+        }
+    }
+}
+
+#[test]
+fn operands_must_have_the_kinds_of_a_row() {
+    let (low, high): (Operand, Operand) = (Gpr(1).into(), Gpr(16).into());
+    let memory: Operand = Mem::base(Gpr(0)).into();
+    let cases: [(&[Operand], Reason); 8] = [
+        (&[low], Reason::Count),
+        (&[low, low, low], Reason::Count),
+        (&[low, Operand::None, low], Reason::Count),
+        (&[1.into(), low], Reason::Kind(0)),
+        (&[low, Zmm(1).into()], Reason::Kind(1)),
+        (&[memory, memory], Reason::Kind(1)),
+        (&[high, low], Reason::Field(0)),
+        (&[low, high], Reason::Field(1)),
+    ];
+    for (operands, reason) in cases {
+        assert_eq!(add(W64, operands), Err(reason), "{operands:?}");
+    }
+    assert_eq!(add(L128, &[low, low]), Err(Reason::Width));
+    let set = Inst::new(Op::Setcc, W8, &[low, Cond::E.into()]);
+    assert_eq!(emit(Features::ALL, set), Err(Reason::Kind(0)));
     let gap = [Operand::None, Operand::None, Cond::E.into()];
-    assert_eq!(emit(all, Inst::new(Op::Ret, W64, &gap)), Err(Reason::Count));
-    let two = Mem::base(Gpr(0));
-    assert_eq!(add(W64, &[two.into(), two.into()]), Err(Reason::Kind(1)));
+    let gap = Inst::new(Op::Ret, W64, &gap);
+    assert_eq!(emit(Features::ALL, gap), Err(Reason::Count));
+}
+
+#[test]
+fn addresses_must_be_possible() {
+    let mut asm = Asm::new(Features::ALL);
+    let constant = Mem::from(asm.constant(&[0; 8]).unwrap());
     for bad in [
         Mem::base(Gpr(16)),
         Mem::base(Gpr(0)).index(Gpr::RSP, Scale::X1),
         Mem::base(Gpr(0)).index(Gpr(16), Scale::X1),
         Mem::base(Gpr(0)).lanes(Zmm(1), Scale::X1),
+        constant.index(Gpr(1), Scale::X1),
     ] {
-        assert_eq!(
-            add(W64, &[Gpr(0).into(), bad.into()]),
-            Err(Reason::Field(1)),
-            "{bad:?}"
-        );
+        let result = add(W64, &[Gpr(0).into(), bad.into()]);
+        assert_eq!(result, Err(Reason::Field(1)), "{bad:?}");
     }
-    let mut asm = Asm::new(all);
-    let constant = Base::Constant(asm.constant(&[0; 8]).unwrap());
-    let indexed = Mem::at(constant).index(Gpr(1), Scale::X1);
-    let add = Inst::new(Op::Add, W64, &[Gpr(0).into(), indexed.into()]);
-    assert!(asm.emit(&add).is_err());
-    let set = [Gpr(0).into(), Cond::E.into()];
-    assert_eq!(
-        emit(all, Inst::new(Op::Setcc, W8, &set)),
-        Err(Reason::Kind(0))
-    );
-    let round = [Zmm(0).into(), Zmm(1).into(), 16.into()];
-    let round = Inst::new(Op::Vrndscaleps, L256, &round);
-    assert_eq!(emit(Features::BASE_AVX512, round), Ok(()));
-    assert_eq!(
-        emit(Features::BASE_AVX2, round),
-        Err(Reason::Features(Features::AVX512F.with(Features::AVX512VL)))
-    );
+}
+
+#[test]
+fn rows_of_an_operation_limit_numbers_differently() {
+    let round = |number: i64| {
+        let operands = [Zmm(0).into(), Zmm(1).into(), number.into()];
+        Inst::new(Op::Vrndscaleps, L256, &operands)
+    };
+    let evex = Reason::Features(Features::AVX512F.with(Features::AVX512VL));
+    assert_eq!(emit(Features::BASE_AVX2, round(15)), Ok(()));
+    assert_eq!(emit(Features::BASE_AVX2, round(16)), Err(evex));
+    assert_eq!(emit(Features::BASE_AVX512, round(16)), Ok(()));
 }
 
 #[test]
