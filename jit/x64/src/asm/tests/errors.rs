@@ -250,9 +250,10 @@ fn numbers_must_fit_as_signed_or_unsigned() {
 fn operands_must_have_the_kinds_of_a_row() {
     let (low, high): (Operand, Operand) = (Gpr(1).into(), Gpr(16).into());
     let memory: Operand = Mem::base(Gpr(0)).into();
-    let cases: [(&[Operand], Reason); 8] = [
+    let cases: [(&[Operand], Reason); 9] = [
         (&[low], Reason::Count),
         (&[low, low, low], Reason::Count),
+        (&[low; 5], Reason::Count),
         (&[low, Operand::None, low], Reason::Count),
         (&[1.into(), low], Reason::Kind(0)),
         (&[low, Zmm(1).into()], Reason::Kind(1)),
@@ -266,6 +267,10 @@ fn operands_must_have_the_kinds_of_a_row() {
     assert_eq!(add(L128, &[low, low]), Err(Reason::Width));
     let set = Inst::new(Op::Setcc, W8, &[low, Cond::E.into()]);
     assert_eq!(emit(Features::ALL, set), Err(Reason::Kind(0)));
+    assert_eq!(
+        emit(Features::ALL, Inst::new(Op::Ret, W64, &[low; 5])),
+        Err(Reason::Count)
+    );
     let gap = [Operand::None, Operand::None, Cond::E.into()];
     let gap = Inst::new(Op::Ret, W64, &gap);
     assert_eq!(emit(Features::ALL, gap), Err(Reason::Count));
