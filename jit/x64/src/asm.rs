@@ -10,6 +10,20 @@
 //! to them relative to its own position; it can be placed at any address with its alignment.
 //!
 //! An instruction that does not exist is an [`Error`], not a panic.
+//!
+//! ```
+//! use margay_x64::asm::{Asm, Features, Gpr, Inst, Mask, Mem, Op, Width, Zmm};
+//!
+//! let mut asm = Asm::new(Features::BASE_AVX512);
+//! let one = Mem::base(Gpr::RSI).disp(4).broadcast();
+//! let operands = [Zmm(1).into(), Zmm(17).into(), one.into()];
+//! // vaddps zmm1 {k3} {z}, zmm17, [rsi + 4] {1to16}
+//! asm.emit(&Inst::new(Op::Vaddps, Width::L512, &operands).zeroed(Mask(3)))?;
+//! asm.emit(&Inst::new(Op::Ret, Width::W64, &[]))?;
+//! let code = asm.finish()?;
+//! assert_eq!(code.bytes, [0x62, 0xf1, 0x74, 0xd3, 0x58, 0x4e, 0x01, 0xc3]);
+//! # Ok::<(), margay_x64::asm::Error>(())
+//! ```
 
 mod assembler;
 mod encode;
@@ -21,6 +35,8 @@ mod pool;
 mod register;
 pub mod row;
 pub mod table;
+#[cfg(test)]
+mod tests;
 
 pub use assembler::{Asm, Assembled};
 pub use error::{Error, Reason};

@@ -65,6 +65,8 @@ features! {
     AVX512VNNI "avx512vnni";
     /// AVX-512 multiply-add of 52-bit integers.
     AVX512IFMA "avx512ifma";
+    /// Dot products of bytes and words without AVX-512.
+    AVXVNNI "avxvnni";
     /// Arithmetic in the Galois field of 256 elements.
     GFNI "gfni";
 }
@@ -149,6 +151,7 @@ pub(super) enum Cpu {
     Bitalg,
     Vpopcntdq,
     Vnni,
+    AvxVnni,
     Ifma,
     Gfni,
 }
@@ -178,6 +181,7 @@ impl Cpu {
             Cpu::Bitalg => Features::AVX512BITALG,
             Cpu::Vpopcntdq => Features::AVX512VPOPCNTDQ,
             Cpu::Vnni => Features::AVX512VNNI,
+            Cpu::AvxVnni => Features::AVXVNNI,
             Cpu::Ifma => Features::AVX512IFMA,
             Cpu::Gfni => Features::GFNI,
         }

@@ -27,14 +27,14 @@ pub struct Inst {
 }
 
 impl Inst {
-    /// An instruction without a mask.
-    ///
-    /// # Panics
-    ///
-    /// If there are more than [`MAX_OPERANDS`] operands.
+    /// An instruction without a mask. With more than [`MAX_OPERANDS`] operands it cannot be encoded.
     pub fn new(op: Op, width: Width, operands: &[Operand]) -> Inst {
         let mut all = [Operand::None; MAX_OPERANDS];
-        all[..operands.len()].copy_from_slice(operands);
+        match all.get_mut(..operands.len()) {
+            Some(all) => all.copy_from_slice(operands),
+            // No instruction has its first operand missing.
+            None => all[1] = operands[0],
+        }
         Inst {
             op,
             width,

@@ -4,9 +4,9 @@
 //! gets and passes them to the next one; the last macro derives [`Op`] and the rows from them.
 //!
 //! A row is one encoding: the kind of its prefix, the mnemonic, the mandatory prefix, the table of opcodes, the opcode,
-//! the W bit, the widths, the operands, the width of memory, flags, and required features. [`row`](super::row) explains
-//! the strings. An operation has several rows if it has several encodings, with `|` between them. The encoder uses the
-//! first that fits an instruction, so that the rows are in ascending order of length. The EVEX row of an operation on
+//! the W bit, the widths, the operands, the width of memory, flags, and required features. `row/notation.rs` explains the
+//! strings. An operation has several rows if it has several encodings, with `|` between them. The encoder uses the first
+//! row that fits an instruction; rows with shorter encodings come first. The EVEX row of an operation on
 //! bits or whole registers has the mnemonic of the element (`vpandd`); its VEX row is the instruction without a mask
 //! (`vpand`).
 //!
@@ -83,10 +83,12 @@ impl Op {
         ROWS[self as usize]
     }
 
-    /// The operands of the operation, as its first row states them. Other rows may have a number in place of a register,
-    /// or a register in another place; roles do not differ.
-    pub fn slots(self) -> &'static [Slot] {
-        self.rows()[0].slots()
+    /// The operands of the operation in this width, as the first row with the width states them; none if there is no such
+    /// row. Other rows of the width may have a number in place of a register, or a register in another place; roles and
+    /// implied operands do not differ.
+    pub fn slots(self, width: Width) -> &'static [Slot] {
+        let row = self.rows().iter().find(|row| row.widths.contains(width));
+        row.map_or(&[], Row::slots)
     }
 
     /// Whether a CPU with these features has the operation in this width, with some operands.

@@ -92,10 +92,14 @@ Vpabsq            Evex "vpabsq"            P66 M0F38 0x1f W1  L125 "=vr vm"     
 Vpsignb           Vex  "vpsignb"           P66 M0F38 0x08 WIG L12  "=vr vv vm"    "v" ""   AvxInt;
 Vpsignw           Vex  "vpsignw"           P66 M0F38 0x09 WIG L12  "=vr vv vm"    "v" ""   AvxInt;
 Vpsignd           Vex  "vpsignd"           P66 M0F38 0x0a WIG L12  "=vr vv vm"    "v" ""   AvxInt;
-Vpdpbusd          Evex "vpdpbusd"          P66 M0F38 0x50 W0  L125 "+vr vv vm"    "v" "BZ" Vnni;
-Vpdpbusds         Evex "vpdpbusds"         P66 M0F38 0x51 W0  L125 "+vr vv vm"    "v" "BZ" Vnni;
-Vpdpwssd          Evex "vpdpwssd"          P66 M0F38 0x52 W0  L125 "+vr vv vm"    "v" "BZ" Vnni;
-Vpdpwssds         Evex "vpdpwssds"         P66 M0F38 0x53 W0  L125 "+vr vv vm"    "v" "BZ" Vnni;
+Vpdpbusd          Vex  "vpdpbusd"          P66 M0F38 0x50 W0  L12  "+vr vv vm"    "v" ""   AvxVnni
+                | Evex "vpdpbusd"          P66 M0F38 0x50 W0  L125 "+vr vv vm"    "v" "BZ" Vnni;
+Vpdpbusds         Vex  "vpdpbusds"         P66 M0F38 0x51 W0  L12  "+vr vv vm"    "v" ""   AvxVnni
+                | Evex "vpdpbusds"         P66 M0F38 0x51 W0  L125 "+vr vv vm"    "v" "BZ" Vnni;
+Vpdpwssd          Vex  "vpdpwssd"          P66 M0F38 0x52 W0  L12  "+vr vv vm"    "v" ""   AvxVnni
+                | Evex "vpdpwssd"          P66 M0F38 0x52 W0  L125 "+vr vv vm"    "v" "BZ" Vnni;
+Vpdpwssds         Vex  "vpdpwssds"         P66 M0F38 0x53 W0  L12  "+vr vv vm"    "v" ""   AvxVnni
+                | Evex "vpdpwssds"         P66 M0F38 0x53 W0  L125 "+vr vv vm"    "v" "BZ" Vnni;
 Vpmaddwd          Vex  "vpmaddwd"          P66 M0F   0xf5 WIG L12  "=vr vv vm"    "v" ""   AvxInt
                 | Evex "vpmaddwd"          P66 M0F   0xf5 WIG L125 "=vr vv vm"    "v" "Z"  Bw;
 Vpmaddubsw        Vex  "vpmaddubsw"        P66 M0F38 0x04 WIG L12  "=vr vv vm"    "v" ""   AvxInt
@@ -115,6 +119,7 @@ Vpackssdw         Vex  "vpackssdw"         P66 M0F   0x6b WIG L12  "=vr vv vm"  
                 | Evex "vpackssdw"         P66 M0F   0x6b W0  L125 "=vr vv vm"    "v" "BZ" Bw;
 Vphaddw           Vex  "vphaddw"           P66 M0F38 0x01 WIG L12  "=vr vv vm"    "v" ""   AvxInt;
 Vphaddd           Vex  "vphaddd"           P66 M0F38 0x02 WIG L12  "=vr vv vm"    "v" ""   AvxInt;
+Vpmultishiftqb    Evex "vpmultishiftqb"    P66 M0F38 0x83 W1  L125 "=vr vv vm"    "v" "BZ" Vbmi;
 Vgf2p8affineqb    Vex  "vgf2p8affineqb"    P66 M0F3A 0xce W1  L12  "=vr vv vm ib" "v" ""   Gfni
                 | Evex "vgf2p8affineqb"    P66 M0F3A 0xce W1  L125 "=vr vv vm ib" "v" "BZ" Gfni;
 Vgf2p8affineinvqb Vex  "vgf2p8affineinvqb" P66 M0F3A 0xcf W1  L12  "=vr vv vm ib" "v" ""   Gfni
