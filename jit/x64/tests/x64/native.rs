@@ -71,6 +71,7 @@ impl Loaded {
     /// Compiles and loads a function.
     pub(crate) fn new(function: &Function, target: &Target) -> Loaded {
         let code = compile(function, target).unwrap_or_else(|error| panic!("{error}\n{function}"));
+        crate::decoded::check(&code, target.features);
         let operations = code.operations.clone();
         let mut memory = MmapMut::map_anon(code.bytes.len()).expect("memory for code");
         memory[..code.bytes.len()].copy_from_slice(&code.bytes);
@@ -104,9 +105,26 @@ impl Loaded {
         for ((lanes, &ty), &offset) in args.iter().zip(&signature.params).zip(&self.code.arguments) {
             write(&mut bytes[offset as usize..], ty, lanes);
         }
-        // SAFETY: the code has this signature, and the blocks are as large as it expects.
-        let entry: extern "sysv64" fn(*const Block, *mut Block) = unsafe { std::mem::transmute(self.memory.as_ptr()) };
-        entry(arguments.as_ptr(), results.as_mut_ptr());
+        let mut preserved = [0u64; 6];
+        // SAFETY: the code has this signature, and the blocks are as large as it expects. The registers that it must
+        // preserve, whether it does or not, are restored.
+        unsafe {
+            std::arch::asm!(
+                "push rbx", "push rbp", "push r12", "push r13", "push r14", "push r15", "push rdx",
+                "mov rbx, 0x11", "mov rbp, 0x12", "mov r12, 0x13", "mov r13, 0x14", "mov r14, 0x15", "mov r15, 0x16",
+                "call rax",
+                "pop rdx",
+                "mov [rdx], rbx", "mov [rdx + 8], rbp", "mov [rdx + 16], r12",
+                "mov [rdx + 24], r13", "mov [rdx + 32], r14", "mov [rdx + 40], r15",
+                "pop r15", "pop r14", "pop r13", "pop r12", "pop rbp", "pop rbx",
+                inout("rax") self.memory.as_ptr() => _,
+                inout("rdi") arguments.as_ptr() => _,
+                inout("rsi") results.as_mut_ptr() => _,
+                inout("rdx") preserved.as_mut_ptr() => _,
+                clobber_abi("sysv64"),
+            );
+        }
+        assert_eq!(preserved, [0x11, 0x12, 0x13, 0x14, 0x15, 0x16], "the code changed preserved registers");
         let bytes = results.as_flattened();
         let results = signature.returns.iter().zip(&self.code.results);
         results.map(|(&ty, &offset)| read(&bytes[offset as usize..], ty)).collect()
@@ -285,4 +303,26 @@ fn has_pairs(function: &Function) -> bool {
         _ => false,
     };
     function.insts.values().any(is_pair)
+}
+
+/// Memory that ends where memory that is not accessible begins.
+pub(crate) struct Guarded {
+    memory: MmapMut,
+}
+
+const PAGE: usize = 4096;
+
+impl Guarded {
+    pub(crate) fn new() -> Guarded {
+        let mut memory = MmapMut::map_anon(4 * PAGE).expect("memory");
+        // SAFETY: the last page belongs to the mapping, and nothing else uses it.
+        let result = unsafe { libc::mprotect(memory.as_mut_ptr().add(3 * PAGE).cast(), PAGE, libc::PROT_NONE) };
+        assert_eq!(result, 0);
+        Guarded { memory }
+    }
+
+    /// Returns the address of the first byte that is not accessible.
+    pub(crate) fn end(&self) -> u64 {
+        self.memory.as_ptr() as u64 + 3 * PAGE as u64
+    }
 }
