@@ -21,6 +21,8 @@ mod pool;
 mod register;
 pub mod row;
 pub mod table;
+#[cfg(test)]
+mod tests;
 
 pub use assembler::{Asm, Assembled};
 pub use error::{Error, Reason};

@@ -68,13 +68,30 @@ struct Fields<'a> {
     rex: bool,
 }
 
+impl Fields<'_> {
+    const NONE: Fields<'static> = Fields {
+        reg: 0,
+        vvvv: 0,
+        rm: Rm::None,
+        opcode: 0,
+        opcode_high: 0,
+        immediate: Immediate { value: 0, bytes: 0 },
+        label: None,
+        rex: false,
+    };
+}
+
 /// Encodes an instruction.
 pub(super) fn encode(inst: &Inst, context: &Context<'_>) -> Result<Encoded, Error> {
     let mut reason = Reason::Width;
+    let mut fields = Fields::NONE;
     let rows = inst.op.rows();
     for (n, row) in rows.iter().enumerate() {
-        match fields(row, inst, context) {
-            Ok(fields) => return Ok(shortest(row, &rows[n + 1..], inst, &fields, context)),
+        match fill(&mut fields, row, inst, context) {
+            Ok(()) => {
+                let row = shortest(&mut fields, row, &rows[n + 1..], inst, context);
+                return Ok(bytes::write(row, inst, &fields));
+            }
             Err(other) if other.rank() >= reason.rank() => reason = other,
             Err(_) => {}
         }
@@ -86,40 +103,54 @@ pub(super) fn encode(inst: &Inst, context: &Context<'_>) -> Result<Encoded, Erro
     })
 }
 
-/// Writes the instruction as `row` says, or as one of `others` says if that saves bytes: EVEX encodes in 8 bits some
-/// displacements for which VEX requires 32 bits.
-fn shortest(
-    row: &Row,
-    others: &[Row],
-    inst: &Inst,
-    found: &Fields<'_>,
+/// Encodes an instruction as a row says.
+#[cfg(test)]
+pub(super) fn encode_as(row: &Row, inst: &Inst, context: &Context<'_>) -> Result<Encoded, Reason> {
+    let mut fields = Fields::NONE;
+    fill(&mut fields, row, inst, context)?;
+    Ok(bytes::write(row, inst, &fields))
+}
+
+/// The row to use if `row` fits: that row, or one of `others` if it saves bytes. EVEX encodes in 8 bits some displacements
+/// for which VEX requires 32 bits.
+fn shortest<'a>(
+    fields: &mut Fields<'a>,
+    row: &'static Row,
+    others: &'static [Row],
+    inst: &'a Inst,
     context: &Context<'_>,
-) -> Encoded {
-    if let (Encoding::Vex, Rm::Memory(mem)) = (row.encoding, found.rm)
+) -> &'static Row {
+    if let (Encoding::Vex, Rm::Memory(mem)) = (row.encoding, fields.rm)
         && matches!(mem.base, Base::Gpr(_))
         && i8::try_from(mem.disp).is_err()
     {
         for other in others {
             let unit = other.displacement_unit(inst.width, false);
-            if mem.disp % unit == 0
-                && i8::try_from(mem.disp / unit).is_ok()
-                && let Ok(fields) = fields(other, inst, context)
+            let mut shorter = Fields::NONE;
+            if bytes::compressed(mem.disp, unit).is_some()
+                && fill(&mut shorter, other, inst, context).is_ok()
             {
-                return bytes::write(other, inst, &fields);
+                *fields = shorter;
+                return other;
             }
         }
     }
-    bytes::write(row, inst, found)
+    row
 }
 
-/// The fields of an instruction in the encoding of a row, if the row fits.
-fn fields<'a>(row: &Row, inst: &'a Inst, context: &Context<'_>) -> Result<Fields<'a>, Reason> {
+/// Sets the fields of an instruction in the encoding of a row. Fails if the row does not fit.
+fn fill<'a>(
+    fields: &mut Fields<'a>,
+    row: &Row,
+    inst: &'a Inst,
+    context: &Context<'_>,
+) -> Result<(), Reason> {
     if !row.widths.contains(inst.width) {
         return Err(Reason::Width);
     }
-    let fields = operands::fields(row, inst, context)?;
     check_mask(row, inst)?;
-    check_rounding(row, inst, &fields)?;
+    operands::fill(fields, row, inst, context)?;
+    check_rounding(row, inst, fields)?;
     if inst.lock && (row.flags & flag::LOCK == 0 || !matches!(fields.rm, Rm::Memory(_))) {
         return Err(Reason::Lock);
     }
@@ -128,7 +159,7 @@ fn fields<'a>(row: &Row, inst: &'a Inst, context: &Context<'_>) -> Result<Fields
     if !context.features.contains(required) {
         return Err(Reason::Features(required));
     }
-    Ok(fields)
+    Ok(())
 }
 
 fn check_mask(row: &Row, inst: &Inst) -> Result<(), Reason> {

@@ -7,25 +7,25 @@ use super::operand::{Constant, Label};
 use super::register::Width;
 use super::table::Op;
 
-/// Why no row of an operation encodes an instruction. If several rows fail, the reason is that of the row that fails
-/// last in the order of these variants.
+/// Why no row of an operation encodes an instruction. If several rows fail, the reason is that of the row that fits
+/// best: whose reason comes last in the order of these variants.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reason {
     /// The operation does not exist in this width.
     Width,
-    /// It has another number of operands.
-    Count,
-    /// The operand with this number has the wrong kind.
-    Kind(u8),
-    /// The operand with this number does not fit its field: a number that is too large, a register that the encoding
-    /// cannot name, a label too far away, or an address with parts that exclude each other.
-    Field(u8),
     /// The instruction cannot have a mask, or requires one.
     Mask,
     /// It cannot set lanes to zero: it has no mask, or its result is memory or a mask.
     Zeroing,
+    /// It has another number of operands.
+    Count,
+    /// The operand with this number has the wrong kind.
+    Kind(u8),
     /// It cannot broadcast its memory operand.
     Broadcast,
+    /// The operand with this number does not fit its field: a number that is too large, a register that the encoding
+    /// cannot name, a label too far away, or an address with parts that exclude each other.
+    Field(u8),
     /// It cannot state a rounding: not this operation, not this width, or not with a memory operand.
     Rounding,
     /// It cannot be atomic.
@@ -41,12 +41,12 @@ impl Reason {
     pub(super) const fn rank(self) -> u8 {
         match self {
             Reason::Width => 0,
-            Reason::Count => 1,
-            Reason::Kind(_) => 2,
-            Reason::Field(_) => 3,
-            Reason::Mask => 4,
-            Reason::Zeroing => 5,
-            Reason::Broadcast => 6,
+            Reason::Mask => 1,
+            Reason::Zeroing => 2,
+            Reason::Count => 3,
+            Reason::Kind(_) => 4,
+            Reason::Broadcast => 5,
+            Reason::Field(_) => 6,
             Reason::Rounding => 7,
             Reason::Lock => 8,
             Reason::Overlap => 9,

@@ -42,7 +42,7 @@
 //! the instruction's width otherwise, and `c` with a number for a vector whose displacements are in units of that number.
 //!
 //! The flags are letters: `B` broadcast, `R` embedded rounding, `S` suppression of exceptions, `K` mask, `Z` mask with or
-//! without zeroing, `Q` mask required and written, `1` VEX.L is set, `L` lock.
+//! without zeroing, `Q` mask required and written, `C` mask that chooses between the sources, `1` VEX.L is set, `L` lock.
 
 use super::features::{Cpu, Features};
 use super::register::{Gpr, Width};
@@ -52,7 +52,7 @@ use super::register::{Gpr, Width};
 pub enum Role {
     /// Reads it. Registers of the address of a memory operand are read whatever the role.
     Use,
-    /// Writes it. With a mask and without zeroing, the instruction also reads a vector register.
+    /// Writes it. [`Row::merged_role`] says what that means if there is a mask.
     Def,
     /// Reads and writes it.
     Mod,
@@ -116,17 +116,30 @@ pub struct Slot {
     pub(super) role: Role,
     pub(super) kind: Kind,
     pub(super) place: Place,
+    class: Option<Class>,
     /// The register of an implied operand.
     pub(super) register: u8,
 }
 
 impl Slot {
-    const NONE: Slot = Slot {
-        role: Role::Use,
-        kind: Kind::One,
-        place: Place::Field,
-        register: 0,
-    };
+    const NONE: Slot = Slot::new(Role::Use, Kind::One, Place::Field, 0);
+
+    const fn new(role: Role, kind: Kind, place: Place, register: u8) -> Slot {
+        let class = match kind {
+            _ if matches!(place, Place::Memory | Place::Vsib) => None,
+            Kind::Vector | Kind::Half | Kind::Xmm => Some(Class::Vector),
+            Kind::Mask => Some(Class::Mask),
+            Kind::Gpr | Kind::Gpr8 | Kind::Gpr16 | Kind::Gpr32 | Kind::Gpr64 => Some(Class::Gpr),
+            _ => None,
+        };
+        Slot {
+            role,
+            kind,
+            place,
+            class,
+            register,
+        }
+    }
 
     /// What the instruction does with the operand.
     pub const fn role(&self) -> Role {
@@ -135,15 +148,7 @@ impl Slot {
 
     /// The class of the register that the operand is or may be; `None` for memory, numbers, conditions and labels.
     pub const fn class(&self) -> Option<Class> {
-        if matches!(self.place, Place::Memory | Place::Vsib) {
-            return None;
-        }
-        match self.kind {
-            Kind::Vector | Kind::Half | Kind::Xmm => Some(Class::Vector),
-            Kind::Mask => Some(Class::Mask),
-            Kind::Gpr | Kind::Gpr8 | Kind::Gpr16 | Kind::Gpr32 | Kind::Gpr64 => Some(Class::Gpr),
-            _ => None,
-        }
+        self.class
     }
 
     /// Whether the operand may be in memory.
@@ -192,6 +197,11 @@ pub(super) enum Map {
 }
 
 /// The W bit.
+#[allow(
+    clippy::enum_variant_names,
+    clippy::upper_case_acronyms,
+    reason = "the names of the vendors' manuals"
+)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum W {
     W0,
@@ -249,14 +259,15 @@ pub(super) enum Memory {
 
 /// Flags of a row.
 pub(super) mod flag {
-    pub(in crate::asm) const BROADCAST: u8 = 1;
-    pub(in crate::asm) const ROUND: u8 = 2;
-    pub(in crate::asm) const SUPPRESS: u8 = 4;
-    pub(in crate::asm) const MASK: u8 = 8;
-    pub(in crate::asm) const ZERO: u8 = 16;
-    pub(in crate::asm) const MASK_REQUIRED: u8 = 32;
-    pub(in crate::asm) const LONG: u8 = 64;
-    pub(in crate::asm) const LOCK: u8 = 128;
+    pub(in crate::asm) const BROADCAST: u16 = 1;
+    pub(in crate::asm) const ROUND: u16 = 2;
+    pub(in crate::asm) const SUPPRESS: u16 = 4;
+    pub(in crate::asm) const MASK: u16 = 8;
+    pub(in crate::asm) const ZERO: u16 = 16;
+    pub(in crate::asm) const MASK_REQUIRED: u16 = 32;
+    pub(in crate::asm) const LONG: u16 = 64;
+    pub(in crate::asm) const LOCK: u16 = 128;
+    pub(in crate::asm) const CHOOSE: u16 = 256;
 }
 
 /// The largest number of operands of a row, implied ones included.
@@ -278,7 +289,7 @@ pub struct Row {
     /// ModRM.reg if it is not an operand.
     pub(super) digit: Option<u8>,
     pub(super) memory: Memory,
-    pub(super) flags: u8,
+    pub(super) flags: u16,
     pub(super) cpu: Cpu,
 }
 
@@ -368,6 +379,15 @@ impl Row {
         self.flags & flag::MASK_REQUIRED != 0
     }
 
+    /// What an instruction of this row that has a mask and does not zero lanes does with a register operand of this
+    /// slot. A vector that it writes keeps the other lanes, so that it also reads the vector.
+    pub const fn merged_role(&self, slot: &Slot) -> Role {
+        match (slot.role, slot.class()) {
+            (Role::Def, Some(Class::Vector)) if self.flags & flag::CHOOSE == 0 => Role::Mod,
+            (role, _) => role,
+        }
+    }
+
     /// Whether a memory operand of this row may be a broadcast element.
     pub const fn allows_broadcast(&self) -> bool {
         self.flags & flag::BROADCAST != 0
@@ -431,12 +451,7 @@ impl Row {
 
     const fn push(&mut self, role: Role, kind: Kind, place: Place, end: usize) -> usize {
         assert!(self.stated == self.total, "implied operands come last");
-        self.slots[self.total as usize] = Slot {
-            role,
-            kind,
-            place,
-            register: 0,
-        };
+        self.slots[self.total as usize] = Slot::new(role, kind, place, 0);
         self.stated += 1;
         self.total += 1;
         end
@@ -450,12 +465,7 @@ impl Row {
             b'b' => 3,
             _ => panic!("unknown register"),
         };
-        self.slots[self.total as usize] = Slot {
-            role,
-            kind: Kind::Gpr,
-            place: Place::Implied,
-            register,
-        };
+        self.slots[self.total as usize] = Slot::new(role, Kind::Gpr, Place::Implied, register);
         self.total += 1;
         end
     }
@@ -527,7 +537,7 @@ const fn parse_memory(text: &[u8]) -> Memory {
     }
 }
 
-const fn parse_flags(text: &[u8]) -> u8 {
+const fn parse_flags(text: &[u8]) -> u16 {
     let (mut flags, mut at) = (0, 0);
     while at < text.len() {
         flags |= match text[at] {
@@ -539,6 +549,7 @@ const fn parse_flags(text: &[u8]) -> u8 {
             b'Q' => flag::MASK_REQUIRED,
             b'1' => flag::LONG,
             b'L' => flag::LOCK,
+            b'C' => flag::CHOOSE,
             _ => panic!("unknown flag"),
         };
         at += 1;

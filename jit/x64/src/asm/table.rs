@@ -83,10 +83,12 @@ impl Op {
         ROWS[self as usize]
     }
 
-    /// The operands of the operation, as its first row states them. Other rows may have a number in place of a register,
-    /// or a register in another place; roles do not differ.
-    pub fn slots(self) -> &'static [Slot] {
-        self.rows()[0].slots()
+    /// The operands of the operation in this width, as the first row with the width states them; none if there is no such
+    /// row. Other rows of the width may have a number in place of a register, or a register in another place; roles and
+    /// implied operands do not differ.
+    pub fn slots(self, width: Width) -> &'static [Slot] {
+        let row = self.rows().iter().find(|row| row.widths.contains(width));
+        row.map_or(&[], Row::slots)
     }
 
     /// Whether a CPU with these features has the operation in this width, with some operands.

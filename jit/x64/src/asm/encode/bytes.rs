@@ -182,6 +182,13 @@ fn length(width: Width) -> u8 {
     }
 }
 
+/// A displacement in units of `unit`, a power of two, if it is a multiple that fits 8 bits.
+pub(super) fn compressed(disp: i32, unit: i32) -> Option<i8> {
+    let units = disp >> unit.trailing_zeros();
+    let multiple = disp & (unit - 1) == 0;
+    i8::try_from(units).ok().filter(|_| multiple)
+}
+
 fn modrm(mode: u8, reg: u8, rm: u8) -> u8 {
     mode << 6 | (reg & 7) << 3 | rm & 7
 }
@@ -192,8 +199,7 @@ fn memory(to: &mut Encoded, reg: u8, mem: &Mem, unit: i32) {
     let Some(base) = base(mem) else {
         return without_base(to, reg, mem, index);
     };
-    let short = (mem.disp % unit == 0).then(|| i8::try_from(mem.disp / unit).ok());
-    let (mode, short) = match short.flatten() {
+    let (mode, short) = match compressed(mem.disp, unit) {
         Some(0) if base & 7 != NO_BASE => (0, None),
         Some(short) => (1, Some(short)),
         None => (2, None),

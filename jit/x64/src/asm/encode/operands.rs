@@ -10,45 +10,36 @@ use crate::asm::row::{Class, Encoding, Kind, Place, Row, Slot};
 /// The number of bytes of `jmp` and `jcc` with an 8-bit displacement.
 const SHORT_JUMP: i64 = 2;
 
-/// The fields of the operands. Fails if an operand does not fit.
-pub(super) fn fields<'a>(
+/// Sets the fields of the operands. Fails if an operand does not fit.
+pub(super) fn fill<'a>(
+    fields: &mut Fields<'a>,
     row: &Row,
     inst: &'a Inst,
     context: &Context<'_>,
-) -> Result<Fields<'a>, Reason> {
-    let mut fields = Fields {
-        reg: row.digit.unwrap_or(0),
-        vvvv: 0,
-        rm: match row.digit {
-            Some(_) => Rm::Register(0),
-            None => Rm::None,
-        },
-        opcode: 0,
-        opcode_high: 0,
-        immediate: Immediate { value: 0, bytes: 0 },
-        label: None,
-        rex: false,
-    };
+) -> Result<(), Reason> {
+    *fields = Fields::NONE;
+    if let Some(digit) = row.digit {
+        fields.reg = digit;
+        fields.rm = Rm::Register(0);
+    }
     let slots = row.stated();
-    let counted = inst.operands.get(slots.len());
-    if counted.is_some_and(|&x| x != Operand::None) {
+    let present = |operand: &&Operand| !matches!(operand, Operand::None);
+    if inst.operands.iter().take_while(present).count() != slots.len() {
         return Err(Reason::Count);
     }
     for (n, (slot, operand)) in slots.iter().zip(&inst.operands).enumerate() {
-        let placed = place(&mut fields, row, inst.width, slot, operand, context);
+        let placed = place(fields, row, inst.width, slot, operand, context);
         placed.map_err(|problem| match problem {
-            Problem::Count => Reason::Count,
             Problem::Kind => Reason::Kind(n as u8),
             Problem::Field => Reason::Field(n as u8),
             Problem::Broadcast => Reason::Broadcast,
         })?;
     }
-    Ok(fields)
+    Ok(())
 }
 
 /// Why an operand does not fit.
 enum Problem {
-    Count,
     Kind,
     Field,
     Broadcast,
@@ -63,7 +54,6 @@ fn place<'a>(
     context: &Context<'_>,
 ) -> Result<(), Problem> {
     match *operand {
-        Operand::None => Err(Problem::Count),
         Operand::Gpr(Gpr(n)) if slot.class() == Some(Class::Gpr) => {
             let byte = slot.kind == Kind::Gpr8 || slot.kind == Kind::Gpr && width == Width::W8;
             fields.rex |= byte && n >= 4;
@@ -110,8 +100,9 @@ fn register(fields: &mut Fields<'_>, slot: &Slot, n: u8, limit: u8) -> Result<()
             fields.opcode_high = n >> 3;
         }
         Place::Zero if n == 0 => {}
-        Place::Zero => return Err(Problem::Field),
-        Place::Memory | Place::Vsib | Place::Field | Place::Implied => return Err(Problem::Kind),
+        Place::Zero | Place::Memory | Place::Vsib | Place::Field | Place::Implied => {
+            return Err(Problem::Kind);
+        }
     }
     Ok(())
 }

@@ -51,12 +51,12 @@ Vucomiss       Vex  "vucomiss"  NP  M0F   0x2e WIG S    "vr vm"        "4" ""   
              | Evex "vucomiss"  NP  M0F   0x2e W0  S    "vr vm"        "4" "S"   F;
 Vucomisd       Vex  "vucomisd"  P66 M0F   0x2e WIG S    "vr vm"        "8" ""    Avx
              | Evex "vucomisd"  P66 M0F   0x2e W1  S    "vr vm"        "8" "S"   F;
-Vpblendmb      Evex "vpblendmb" P66 M0F38 0x66 W0  L125 "=vr vv vm"    "v" "Z"   Bw;
-Vpblendmw      Evex "vpblendmw" P66 M0F38 0x66 W1  L125 "=vr vv vm"    "v" "Z"   Bw;
-Vpblendmd      Evex "vpblendmd" P66 M0F38 0x64 W0  L125 "=vr vv vm"    "v" "BZ"  F;
-Vpblendmq      Evex "vpblendmq" P66 M0F38 0x64 W1  L125 "=vr vv vm"    "v" "BZ"  F;
-Vblendmps      Evex "vblendmps" P66 M0F38 0x65 W0  L125 "=vr vv vm"    "v" "BZ"  F;
-Vblendmpd      Evex "vblendmpd" P66 M0F38 0x65 W1  L125 "=vr vv vm"    "v" "BZ"  F;
+Vpblendmb      Evex "vpblendmb" P66 M0F38 0x66 W0  L125 "=vr vv vm"    "v" "ZC"  Bw;
+Vpblendmw      Evex "vpblendmw" P66 M0F38 0x66 W1  L125 "=vr vv vm"    "v" "ZC"  Bw;
+Vpblendmd      Evex "vpblendmd" P66 M0F38 0x64 W0  L125 "=vr vv vm"    "v" "BZC" F;
+Vpblendmq      Evex "vpblendmq" P66 M0F38 0x64 W1  L125 "=vr vv vm"    "v" "BZC" F;
+Vblendmps      Evex "vblendmps" P66 M0F38 0x65 W0  L125 "=vr vv vm"    "v" "BZC" F;
+Vblendmpd      Evex "vblendmpd" P66 M0F38 0x65 W1  L125 "=vr vv vm"    "v" "BZC" F;
 Vpblendvb      Vex  "vpblendvb" P66 M0F3A 0x4c W0  L12  "=vr vv vm vs" "v" ""    AvxInt;
 Vblendvps      Vex  "vblendvps" P66 M0F3A 0x4a W0  L12  "=vr vv vm vs" "v" ""    Avx;
 Vblendvpd      Vex  "vblendvpd" P66 M0F3A 0x4b W0  L12  "=vr vv vm vs" "v" ""    Avx;

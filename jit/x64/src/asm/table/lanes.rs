@@ -4,11 +4,11 @@
 macro_rules! lanes {
     ($next:ident $($rest:ident)*; $($rows:tt)*) => { $next! { $($rest)*; $($rows)*
 Vbroadcastss        Vex  "vbroadcastss"    P66 M0F38 0x18 W0 L12  "=vr M"     "4"  ""   Avx
-                  | Evex "vbroadcastss"    P66 M0F38 0x18 W0 L125 "=vr xm"    "4"  "Z"  F
-                  | Vex  "vbroadcastss"    P66 M0F38 0x18 W0 L12  "=vr xR"    ""   ""   Avx2;
+                  | Vex  "vbroadcastss"    P66 M0F38 0x18 W0 L12  "=vr xR"    ""   ""   Avx2
+                  | Evex "vbroadcastss"    P66 M0F38 0x18 W0 L125 "=vr xm"    "4"  "Z"  F;
 Vbroadcastsd        Vex  "vbroadcastsd"    P66 M0F38 0x19 W0 L2   "=vr M"     "8"  ""   Avx
-                  | Evex "vbroadcastsd"    P66 M0F38 0x19 W1 L25  "=vr xm"    "8"  "Z"  F
-                  | Vex  "vbroadcastsd"    P66 M0F38 0x19 W0 L2   "=vr xR"    ""   ""   Avx2;
+                  | Vex  "vbroadcastsd"    P66 M0F38 0x19 W0 L2   "=vr xR"    ""   ""   Avx2
+                  | Evex "vbroadcastsd"    P66 M0F38 0x19 W1 L25  "=vr xm"    "8"  "Z"  F;
 Vbroadcastf32x2     Evex "vbroadcastf32x2" P66 M0F38 0x19 W0 L25  "=vr xm"    "8"  "Z"  Dq;
 Vbroadcasti32x2     Evex "vbroadcasti32x2" P66 M0F38 0x59 W0 L125 "=vr xm"    "8"  "Z"  Dq;
 Vbroadcastf32x4     Vex  "vbroadcastf128"  P66 M0F38 0x1a W0 L2   "=vr M"     "16" ""   Avx

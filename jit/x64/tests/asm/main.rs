@@ -1,3 +1,0 @@
-//! Tests of the encoder. The decoder of `iced-x86` says what the bytes mean.
-
-mod smoke;
