@@ -1,7 +1,7 @@
 //! Register allocation: presents machine functions to regalloc2.
 //!
-//! The operands of an instruction are, in this order: result, second result, tied source, sources, mask, base, index, and
-//! lane number. Calls have their arguments and results instead. [`crate::emit`] reads the allocations in this order.
+//! The operands of an instruction are, in this order: result, second result, tied source, sources, selector, mask, base,
+//! index, and lane number. Calls have their arguments and results instead. [`crate::emit`] reads the allocations in this order.
 
 use regalloc2::{
     Algorithm, Block as RaBlock, Inst as RaInst, InstRange, MachineEnv, Operand, OperandConstraint,
@@ -198,6 +198,9 @@ fn add_plain(inst: &Inst, start: usize, operands: &mut Vec<Operand>) {
     }
     for &reg in inst.src.iter().filter(|&&reg| reg != NONE) {
         operands.push(Operand::reg_use(reg));
+    }
+    if inst.selector != NONE {
+        operands.push(Operand::reg_use(inst.selector));
     }
     if inst.mask != NONE {
         operands.push(Operand::reg_use(inst.mask));

@@ -450,6 +450,7 @@ impl Emitter<'_> {
         take(inst.second != NONE)?;
         take(inst.tied != NONE)?;
         let sources = [take(inst.src[0] != NONE)?, take(inst.src[1] != NONE)?];
+        let selector = take(inst.selector != NONE)?;
         let mask = take(inst.mask != NONE)?;
         let base = take(matches!(inst.mem.base, Base::Reg(_)))?;
         let index = take(inst.mem.index != NONE)?;
@@ -457,7 +458,7 @@ impl Emitter<'_> {
         let mem = self.memory(&inst.mem, base, index);
         let mut operands: SmallVec<[Operand; 6]> = SmallVec::new();
         operands.extend(dst);
-        let is_store = mem.is_some() && dst.is_none() && op.slots().first().is_some_and(|slot| slot.allows_memory());
+        let is_store = mem.is_some() && dst.is_none() && op.slots(inst.len).first().is_some_and(|slot| slot.allows_memory());
         if is_store {
             operands.extend(mem.map(Operand::from));
         }
@@ -465,6 +466,7 @@ impl Emitter<'_> {
         if !is_store {
             operands.extend(mem.map(Operand::from));
         }
+        operands.extend(selector);
         operands.extend(inst.imm.map(Operand::from));
         let mut encoded = asm::Inst::new(op, inst.len, &operands);
         if let Some(Operand::Mask(mask)) = mask {

@@ -20,6 +20,7 @@
 //! ([`fallback`]). The instructions that the lowering has appended before have no effects and are removed as dead code.
 
 mod approx;
+mod avx2;
 mod bits;
 mod compare;
 mod consts;
@@ -123,6 +124,11 @@ pub(crate) struct Selector<'a> {
     parts: FxHashMap<(VReg, u32, u32), VReg>,
     /// Parts of registers that are available in the current block.
     local_parts: FxHashMap<(VReg, u32, u32), VReg>,
+    /// The widths of the elements of masks in vector registers.
+    mask_widths: FxHashMap<VReg, u32>,
+    /// The width of the elements of the masks that an operation receives; 0 if it receives them in mask registers or, with
+    /// AVX2, in general registers.
+    mask_bits: u32,
     /// Registers whose `f32` lanes contain no subnormal number.
     flushed: rustc_hash::FxHashSet<VReg>,
     /// The registers that contain the addresses of results, if the function has results.
@@ -141,7 +147,11 @@ pub(crate) fn run(vir: &Function, target: &Target) -> Result<(Selected, Vec<u32>
     let (result_offsets, _) = layout(&vir.signature.returns);
     let mut selector = Selector {
         vir,
-        features: target.features,
+        features: match width == 512 || target.features.contains(Features::AVX512) {
+            true => target.features,
+            // The other subsets have instructions with mask registers.
+            false => Features::LEVEL_AVX2,
+        },
         width,
         mach: mach::Function::default(),
         pool: Pool::default(),
@@ -155,6 +165,8 @@ pub(crate) fn run(vir: &Function, target: &Target) -> Result<(Selected, Vec<u32>
         local: FxHashMap::default(),
         parts: FxHashMap::default(),
         local_parts: FxHashMap::default(),
+        mask_widths: FxHashMap::default(),
+        mask_bits: 0,
         flushed: Default::default(),
         results: NONE,
         arguments,
@@ -269,11 +281,13 @@ impl Selector<'_> {
 
     /// Returns new registers for a value.
     pub(crate) fn fresh(&mut self, ty: Type) -> Regs {
+        let is_avx2 = !self.has_masks();
         let mut new = |class, count: u32| -> Regs { (0..count).map(|_| self.mach.vreg(class)).collect() };
         match (ty.kind(), ty.lanes()) {
             (Kind::F32 | Kind::F64, 1) => new(RegClass::Float, 1),
             (Kind::B128, 1) => new(RegClass::Int, 2),
             (_, 1) => new(RegClass::Int, 1),
+            (Kind::Pred, _) if is_avx2 => new(RegClass::Int, 1),
             (Kind::Pred, _) => new(RegClass::Vector, 1),
             _ => {
                 let count = (ty.lane_bits() * ty.lanes()).div_ceil(self.width);

@@ -86,7 +86,7 @@ impl From<asm::Error> for Error {
 ///
 /// Returns an error if the target has no vector registers of 256 bits, or if the function is too large.
 pub fn compile(function: &Function, target: &Target) -> Result<Code, Error> {
-    if !target.features.contains(Features::LEVEL_AVX512) {
+    if !target.features.contains(Features::LEVEL_AVX2) {
         return Err(Error::Features);
     }
     let has_masks = target.features.contains(Features::AVX512);

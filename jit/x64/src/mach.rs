@@ -124,6 +124,8 @@ pub(crate) struct Inst {
     pub(crate) tied: VReg,
     /// The other sources, in the order of the assembler's operands.
     pub(crate) src: [VReg; 2],
+    /// The source behind the other operands: the mask of an AVX2 blend.
+    pub(crate) selector: VReg,
     /// The mask register.
     pub(crate) mask: VReg,
     /// A second result: the mask after a gather or scatter, or the other half of a product or quotient.
@@ -149,6 +151,7 @@ impl Inst {
             dst: NONE,
             tied: NONE,
             src: [NONE; 2],
+            selector: NONE,
             mask: NONE,
             second: NONE,
             zeroing: false,
@@ -252,6 +255,7 @@ impl Inst {
             self.tied,
             self.src[0],
             self.src[1],
+            self.selector,
             self.mask,
             base,
             self.mem.index,

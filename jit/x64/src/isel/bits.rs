@@ -40,6 +40,9 @@ impl Selector<'_> {
 
     /// Returns the numbers of zero bits above the highest one bit of elements of 32 or 64 bits.
     pub(super) fn leading_zeros(&mut self, bits: u32, lanes: u32, x: VReg) -> VReg {
+        if !self.has_masks() {
+            return self.avx2_leading_zeros(bits, lanes, x);
+        }
         let op = if bits == 64 { Op::Vplzcntq } else { Op::Vplzcntd };
         self.v1(op, length(bits, lanes), x)
     }

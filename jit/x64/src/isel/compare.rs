@@ -174,6 +174,9 @@ pub(super) fn testp(s: &mut S<'_>, t: &Task<'_>, p: &[Piece]) -> Option<Out> {
         Mode::Subnormal => (SUBNORMAL, false),
         _ => return None,
     };
+    if !s.has_masks() {
+        return None;
+    }
     let bits = t.desc.ty.bits();
     let x = s.reg(&p[0]);
     let found = s.classify(classes, bits, t.lanes, x);

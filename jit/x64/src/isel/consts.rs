@@ -93,6 +93,9 @@ impl Selector<'_> {
 
     /// Returns a mask register that contains a constant.
     pub(crate) fn mask_constant(&mut self, bits: u64) -> VReg {
+        if !self.has_masks() {
+            return self.imm(bits);
+        }
         self.cached(RegClass::Vector, bits, |s| {
             let from = s.imm(bits);
             s.mask_of_gpr(from)

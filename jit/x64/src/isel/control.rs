@@ -249,6 +249,10 @@ impl Selector<'_> {
         }
         let lanes = val.ty.lanes();
         let mask = self.mask_reg(val);
+        if !self.has_masks() {
+            self.reserve(offset + 64);
+            return self.spread_bits(mask, lanes, offset);
+        }
         let ones = self.ones_in(mask, 8, lanes);
         let bytes = self.splat_constant(1, 8);
         let bytes = self.v2(Op::Vpandd, super::prim::length(8, lanes), ones, bytes);
@@ -258,6 +262,9 @@ impl Selector<'_> {
 
     /// Loads lanes that are in the scratch area; those of a mask are bytes.
     pub(crate) fn reload_lanes(&mut self, ty: Type, offset: u32) -> Regs {
+        if ty.kind() == Kind::Pred && !self.has_masks() {
+            return one(self.gathered_bits(ty.lanes(), offset));
+        }
         let regs = self.reload_value(in_memory(ty), offset);
         if ty.kind() != Kind::Pred {
             return regs;
@@ -265,8 +272,51 @@ impl Selector<'_> {
         one(self.test(8, ty.lanes(), regs[0], regs[0]))
     }
 
+    /// Stores the bits of a mask as bytes in the scratch area.
+    fn spread_bits(&mut self, mask: VReg, lanes: u32, offset: u32) {
+        let ones = self.imm(0x0101_0101_0101_0101);
+        for number in 0..lanes.div_ceil(8) {
+            let moved = match number {
+                0 => mask,
+                _ => self.g2i(Op::Shr, Width::W64, mask, i64::from(8 * number)),
+            };
+            let bytes = self.g3(Op::Pdep, Width::W64, moved, ones);
+            let to = Mem::at(Base::Scratch, (offset + 8 * number) as i32);
+            self.effect(Self::general_store(64, bytes, to));
+        }
+    }
+
+    /// Loads the bits of a mask that are bytes in the scratch area.
+    fn gathered_bits(&mut self, lanes: u32, offset: u32) -> VReg {
+        let ones = self.imm(0x0101_0101_0101_0101);
+        let mut whole = None;
+        for number in 0..lanes.div_ceil(8) {
+            let bytes = self.load_general(64, Mem::at(Base::Scratch, (offset + 8 * number) as i32));
+            let bits = self.g3(Op::Pext, Width::W64, bytes, ones);
+            let kept = match lanes {
+                8.. => bits,
+                _ => self.g2i(Op::And, Width::W32, bits, (1 << lanes) - 1),
+            };
+            whole = Some(match whole {
+                None => kept,
+                Some(whole) => {
+                    let moved = self.g2i(Op::Shl, Width::W64, kept, i64::from(8 * number));
+                    self.g2(Op::Or, Width::W64, whole, moved)
+                }
+            });
+        }
+        whole.unwrap_or(ones)
+    }
+
     /// Sets a value in the scratch area to zero.
     pub(crate) fn clear(&mut self, ty: Type, offset: u32) {
+        if ty.lanes() == 1 {
+            let zero = self.imm(0);
+            for word in 0..bytes_of(ty).div_ceil(8) {
+                self.effect(Self::general_store(64, zero, Mem::at(Base::Scratch, (offset + 8 * word) as i32)));
+            }
+            return self.reserve(offset + bytes_of(ty).next_multiple_of(8));
+        }
         let zero = self.splat_constant(0, 64);
         let regs = (0..self.register_count(ty)).map(|_| zero).collect();
         self.spill_value(&Val::new(ty, regs), offset);
@@ -467,6 +517,5 @@ fn fits_registers(types: &[Type]) -> bool {
             _ => general += 1,
         }
     }
-    let _ = bytes_of;
     general <= 2 && vector <= 2
 }

@@ -48,6 +48,9 @@ impl Selector<'_> {
             };
             return self.v1(op, length(to, lanes), x);
         }
+        if !self.has_masks() {
+            return self.avx2_truncated(x, from, to, lanes);
+        }
         let op = match (from, to) {
             (16, _) => Op::Vpmovwb,
             (32, 8) => Op::Vpmovdb,
@@ -122,6 +125,16 @@ fn from_integer(s: &mut S<'_>, t: &Task<'_>, bits: u32, p: &[Piece]) -> Option<O
         _ => return None,
     };
     let word = s.resized(x, bits, bits.max(32), signed, t.lanes);
+    if !s.has_masks() {
+        let is_exact = bits < 32 || (bits == 32 && f.bits == 64);
+        if bits == 64 || (rounding != Rounding::Mxcsr && !is_exact) {
+            return None;
+        }
+        if bits == 32 && !signed {
+            let value = s.avx2_from_unsigned(f.bits, t.lanes, word);
+            return out(if t.desc.mods.sat() { s.saturated(f, value) } else { value });
+        }
+    }
     let (op, wide) = match (bits, signed || bits < 32, f.bits) {
         (64, true, 32) => (Op::Vcvtqq2ps, 64),
         (64, false, 32) => (Op::Vcvtuqq2ps, 64),
@@ -177,6 +190,9 @@ fn to_integer(s: &mut S<'_>, t: &Task<'_>, bits: u32, p: &[Piece]) -> Option<Out
         let op = if f.bits == 32 { Op::Vrndscaleps } else { Op::Vrndscalepd };
         x = s.v1i(op, length(f.bits, lanes), x, mode);
     }
+    if bits == 64 && !s.has_masks() {
+        return None;
+    }
     let signed = t.desc.ty.is_signed();
     let converted = match (bits, signed) {
         (8 | 16, _) => small_integer(s, f, bits, signed, x),
@@ -219,6 +235,9 @@ fn unsigned_integer(s: &mut S<'_>, f: Floats, bits: u32, x: VReg) -> VReg {
     let zero = s.splat_constant(0, f.bits);
     let op = if f.bits == 32 { Op::Vmaxps } else { Op::Vmaxpd };
     let floored = s.v2(op, length(f.bits, lanes), x, zero);
+    if !s.has_masks() {
+        return s.avx2_to_unsigned(f.bits, lanes, floored);
+    }
     let (op, wide) = match (f.bits, bits) {
         (32, 32) => (Op::Vcvttps2udq, 32),
         (32, _) => (Op::Vcvttps2uqq, 64),
@@ -287,7 +306,11 @@ fn between_floats(s: &mut S<'_>, t: &Task<'_>, p: &[Piece]) -> Option<Out> {
         }
         (OpType::F64, OpType::F32) => {
             let x = s.reg(&p[0]);
-            let x = s.rounded1(Op::Vcvtpd2ps, length(64, lanes), x, rounding(modifier)?);
+            let rounding = rounding(modifier)?;
+            if rounding != Rounding::Mxcsr && !s.has_masks() {
+                return None;
+            }
+            let x = s.rounded1(Op::Vcvtpd2ps, length(64, lanes), x, rounding);
             return out(s.finished(t, single, x));
         }
         (OpType::F16 | OpType::BF16, OpType::F32) => {

@@ -77,6 +77,7 @@ impl Selector<'_> {
         let regs = self.regs_of(val);
         let at = |disp: u32| Mem::at(base, (offset + disp) as i32);
         match (ty.kind(), ty.lanes()) {
+            (Kind::Pred, lanes) if lanes > 1 && !self.has_masks() => self.effect(Self::general_store(64, regs[0], at(0))),
             (Kind::Pred, lanes) if lanes > 1 => {
                 let mut inst = Inst::of(Action::Op(Op::KmovStore), Width::W64);
                 inst.src[0] = regs[0];
@@ -108,6 +109,7 @@ impl Selector<'_> {
     pub(crate) fn load_value(&mut self, ty: Type, base: Base, offset: u32) -> Regs {
         let at = |disp: u32| Mem::at(base, (offset + disp) as i32);
         match (ty.kind(), ty.lanes()) {
+            (Kind::Pred, lanes) if lanes > 1 && !self.has_masks() => one(self.load_general(64, at(0))),
             (Kind::Pred, lanes) if lanes > 1 => {
                 let mut inst = Inst::of(Action::Op(Op::Kmov), Width::W64);
                 inst.mem = at(0);

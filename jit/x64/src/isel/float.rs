@@ -109,6 +109,11 @@ impl Selector<'_> {
         if self.flushed.contains(&x) {
             return x;
         }
+        if !self.has_masks() {
+            let kept = self.avx2_flush(lanes, x);
+            self.flushed.insert(kept);
+            return kept;
+        }
         let subnormal = self.classify(0x20, 32, lanes, x);
         let sign = self.constant_rm(0x8000_0000, 32);
         let kept = self.masked(Op::Vpandd, length(32, lanes), subnormal, Some(x), x, sign);

@@ -331,6 +331,12 @@ pub(super) fn sign(s: &mut S<'_>, t: &Task<'_>, p: &[Piece]) -> Option<Out> {
         let zero = s.splat_constant(0, e.bits);
         return out(s.by_width(&SUB, e.bits, e.lanes, zero, a));
     }
+    if e.signed && e.bits == 64 && !s.has_masks() {
+        let zero = s.splat_constant(0, 64);
+        let negated = s.by_width(&SUB, 64, e.lanes, zero, a);
+        let negative = s.signs(64, e.lanes, a);
+        return out(s.select_lanes(negative, 64, e.lanes, negated, a));
+    }
     out(match e.signed {
         true => s.v1(super::prim::for_width(&ABS, e.bits), e.len(), a),
         false => a,
@@ -480,6 +486,11 @@ fn half_quotient(s: &mut S<'_>, e: Elements, a: VReg, b: VReg) -> VReg {
 
 fn word_quotient(s: &mut S<'_>, e: Elements, a: VReg, b: VReg) -> Option<VReg> {
     let len = length(64, e.lanes);
+    if !e.signed && !s.has_masks() {
+        let [a, b] = [a, b].map(|x| s.avx2_from_unsigned(64, e.lanes, x));
+        let quotient = s.v2(Op::Vdivpd, len, a, b);
+        return Some(s.avx2_to_unsigned(64, e.lanes, quotient));
+    }
     let (from, to) = match e.signed {
         true => (Op::Vcvtdq2pd, Op::Vcvttpd2dq),
         false => (Op::Vcvtudq2pd, Op::Vcvttpd2udq),

@@ -162,6 +162,19 @@ impl Selector<'_> {
     fn insert_lane(&mut self, regs: &mut Regs, bits: u32, lane: u32, new: VReg) {
         let per = self.width / bits;
         let (number, lane) = ((lane / per) as usize, lane % per);
+        if !self.has_masks() {
+            let scalar = Type::scalar(match new.class() {
+                RegClass::Int => bits_kind(bits),
+                _ if bits == 32 => Kind::F32,
+                _ => Kind::F64,
+            });
+            let all = self.avx2_broadcast(&Val::new(scalar, one(new)));
+            let own = (0..u64::from(per)).map(|n| if n == u64::from(lane) { u64::MAX } else { 0 });
+            let own = self.vector_constant(bits, own);
+            self.mask_widths.insert(own, bits);
+            regs[number] = self.avx2_select(own, bits, per, all, regs[number]);
+            return;
+        }
         let op = match (new.class(), bits) {
             (RegClass::Int, 8) => Op::VpbroadcastbFromGpr,
             (RegClass::Int, 16) => Op::VpbroadcastwFromGpr,
@@ -277,6 +290,7 @@ impl Selector<'_> {
     /// Returns 32-bit lanes that are all ones where a mask is true, and zero elsewhere.
     pub(crate) fn words_of_mask(&mut self, mask: &Val, words: Type) -> Val {
         let lanes = words.lanes() / self.register_count(words);
+        self.mask_bits = if self.has_masks() { 0 } else { 32 };
         let regs = (0..words.lanes() / lanes)
             .map(|number| {
                 let piece = self.piece(mask, lanes, number);
@@ -284,6 +298,7 @@ impl Selector<'_> {
                 self.ones_in(piece, 32, lanes)
             })
             .collect::<Regs>();
+        self.mask_bits = 0;
         if words.lanes() == 1 {
             let reg = self.gpr_of_vector(regs[0], 32);
             return Val::new(words, one(reg));
@@ -305,6 +320,9 @@ impl Selector<'_> {
     /// Returns the lanes of one or two vectors that the indices name.
     fn permuted(&mut self, ty: Type, sources: &[Val], index: &Val) -> Regs {
         let bits = ty.lane_bits();
+        if !self.has_masks() {
+            return self.permuted_in_memory(ty, sources, index);
+        }
         // There are no permutations of bytes without VBMI.
         if bits == 8 && !self.features.contains(Features::VBMI) {
             return self.permuted_words(ty, sources, index);
@@ -427,6 +445,68 @@ impl Selector<'_> {
         }
     }
 
+    /// Permutes lanes one by one, in memory.
+    fn permuted_in_memory(&mut self, ty: Type, sources: &[Val], index: &Val) -> Regs {
+        let (lanes, bytes) = (ty.lanes(), ty.lane_bytes());
+        let indices = 0;
+        let table = 4 * lanes.max(16);
+        let size = bytes * lanes;
+        let results = table + size * sources.len() as u32;
+        self.spill_value(index, indices);
+        for (number, source) in (0..).zip(sources) {
+            self.spill_value(source, table + number * size);
+        }
+        self.reserve((results + size).next_multiple_of(64));
+        let all = self.imm(u64::MAX >> (64 - lanes));
+        let body = self.lane_loop(all);
+        let index_lane = if index.is_scalar() { self.imm(0) } else { body.lane };
+        let at = self.lane_address(indices, 4, index_lane);
+        let from = self.load_general(32, Mem::at(at, 0));
+        let entries = i64::from(lanes) * sources.len() as i64;
+        let from = self.g2i(Op::And, Width::W32, from, entries - 1);
+        let at = self.lane_address(table, bytes, from);
+        let word = self.load_general(8 * bytes, Mem::at(at, 0));
+        let to = self.lane_address(results, bytes, body.lane);
+        self.effect(Self::general_store(8 * bytes, word, Mem::at(to, 0)));
+        self.end_loop(body.label, body.rest, body.exit);
+        self.reload_value(ty, results)
+    }
+
+    /// Compresses or expands lanes one by one, in memory.
+    fn moved_in_memory(&mut self, op: VirOp, ty: Type, val: &Val, mask: &Val) -> Regs {
+        let bytes = ty.lane_bytes();
+        let size = bytes * ty.lanes();
+        let (source, result, number) = (0, size, 2 * size);
+        self.reserve(number + 8);
+        let bits = self.mask_reg(mask);
+        match (ty.kind(), val.bits) {
+            (Kind::B128, Some(bits)) => {
+                let regs = self.wide_constant(ty, bits);
+                self.spill_value(&Val::new(ty, regs), source);
+            }
+            _ => self.spill_value(val, source),
+        }
+        self.clear(ty, result);
+        let zero = self.imm(0);
+        let counter = Mem::at(Base::Scratch, number as i32);
+        self.effect(Self::general_store(64, zero, counter));
+        let body = self.lane_loop(bits);
+        let next = self.load_general(64, counter);
+        let (from, to) = match op {
+            VirOp::Compress => (body.lane, next),
+            _ => (next, body.lane),
+        };
+        let (from, to) = (self.lane_address(source, bytes, from), self.lane_address(result, bytes, to));
+        for half in 0..bytes.div_ceil(8) {
+            let word = self.load_general((8 * bytes).min(64), Mem::at(from, 8 * half as i32));
+            self.effect(Self::general_store((8 * bytes).min(64), word, Mem::at(to, 8 * half as i32)));
+        }
+        let next = self.g2i(Op::Add, Width::W64, next, 1);
+        self.effect(Self::general_store(64, next, counter));
+        self.end_loop(body.label, body.rest, body.exit);
+        self.reload_value(ty, result)
+    }
+
     /// Permutes lanes of 128 bits as pairs of lanes of 64 bits, in memory.
     fn wide_permute(&mut self, ty: Type, sources: &[Val], index: &Val) {
         let lanes = ty.lanes();
@@ -478,6 +558,12 @@ impl Selector<'_> {
         let (vals, ty) = (self.vals(), self.result_types()[0]);
         let regs = match ty.kind() {
             _ if ty.lanes() == 1 => self.kept_if(&vals[0], &vals[1]),
+            Kind::Pred if !self.has_masks() => {
+                let (val, mask) = (self.mask_reg(&vals[0]), self.mask_reg(&vals[1]));
+                let op = if op == VirOp::Compress { Op::Pext } else { Op::Pdep };
+                one(self.g3(op, Width::W64, val, mask))
+            }
+            _ if !self.has_masks() => self.moved_in_memory(op, ty, &vals[0], &vals[1]),
             Kind::Pred => {
                 let words = Type::vector(Kind::B32, ty.lanes()).expect("the lanes of a type");
                 let val = self.words_of_mask(&vals[0], words);
@@ -501,8 +587,13 @@ impl Selector<'_> {
                     self.g2(Op::And, Width::W64, all, reg)
                 }
                 _ => {
-                    let mask = self.mask_of_pred(pred, 1);
-                    let wide = self.ones_in(mask, 64, 1);
+                    let wide = match self.has_masks() {
+                        true => {
+                            let mask = self.mask_of_pred(pred, 1);
+                            self.ones_in(mask, 64, 1)
+                        }
+                        false => self.expanded_pred(pred, 64),
+                    };
                     self.v2(Op::Vpandd, Width::L128, wide, reg)
                 }
             })

@@ -8,7 +8,7 @@ use regalloc2::VReg;
 use smallvec::{SmallVec, smallvec};
 
 use super::pieces::Piece;
-use super::table::lowering;
+use super::table::{Lowering, lowering};
 use super::{Regs, Selector, Val};
 
 /// The registers that contain one piece of each result.
@@ -77,19 +77,30 @@ impl Selector<'_> {
             results,
             keeps_third: self.keeps_third(args),
         };
-        let mut outs: SmallVec<[Regs; 2]> = smallvec![Regs::new(); results.len()];
-        for number in 0..lanes / chunk {
-            let pieces: SmallVec<[Piece; 4]> = args.iter().map(|arg| self.piece(arg, chunk, number)).collect();
-            let out = lower(self, &task, &pieces)?;
-            if out.len() != results.len() {
+        if !self.has_masks() && widest > 1 {
+            self.mask_bits = widest;
+        }
+        let outs = self.pieces_of_results(lower, &task, lanes, args);
+        self.mask_bits = 0;
+        let outs = outs?;
+        let joined = outs.iter().zip(results).map(|(pieces, &ty)| self.joined(ty, chunk, pieces));
+        Some(joined.collect())
+    }
+
+    /// Returns the pieces of each result.
+    fn pieces_of_results(&mut self, lower: Lowering, task: &Task<'_>, lanes: u32, args: &[Val]) -> Option<SmallVec<[Regs; 2]>> {
+        let mut outs: SmallVec<[Regs; 2]> = smallvec![Regs::new(); task.results.len()];
+        for number in 0..lanes / task.lanes {
+            let pieces: SmallVec<[Piece; 4]> = args.iter().map(|arg| self.piece(arg, task.lanes, number)).collect();
+            let out = lower(self, task, &pieces)?;
+            if out.len() != task.results.len() {
                 return None;
             }
             for (regs, reg) in outs.iter_mut().zip(out) {
                 regs.push(reg);
             }
         }
-        let joined = outs.iter().zip(results).map(|(pieces, &ty)| self.joined(ty, chunk, pieces));
-        Some(joined.collect())
+        Some(outs)
     }
 
     fn keeps_third(&self, args: &[Val]) -> bool {

@@ -108,7 +108,13 @@ impl Selector<'_> {
     fn loaded_value(&mut self, parts: &Parts) -> Regs {
         let (ty, bits) = (parts.ty, parts.bits());
         if ty.lanes() == 1 {
-            return self.loaded_scalar(parts);
+            return match self.is_conditional(parts) {
+                true => self.loaded_in_loop(parts),
+                false => self.loaded_scalar(parts),
+            };
+        }
+        if !self.has_masks() && (ty.kind() == Kind::B128 || !self.is_plain(parts)) {
+            return self.loaded_in_loop(parts);
         }
         if ty.kind() == Kind::B128 && bits < 128 {
             return self.loaded_halves(parts);
@@ -123,6 +129,38 @@ impl Selector<'_> {
             Some(indices) => self.gathered(parts, &indices),
             None => self.loaded_in_loop(parts),
         }
+    }
+
+    /// Returns whether an AVX2 access with one lane depends on a predicate.
+    fn is_conditional(&self, parts: &Parts) -> bool {
+        !self.has_masks() && parts.mask.as_ref().is_some_and(|mask| mask.bits != Some(1))
+    }
+
+    /// Returns whether AVX2 instructions access all lanes of a register together: the lanes are contiguous, and if there
+    /// is a mask, the elements have 32 or 64 bits.
+    fn is_plain(&self, parts: &Parts) -> bool {
+        let (bits, ty) = (parts.bits(), parts.ty);
+        let lanes = ty.lanes().min(self.width / ty.lane_bits());
+        let all = parts.mask.as_ref().is_none_or(|mask| mask.bits == Some(1));
+        match all {
+            true => parts.is_contiguous() && bits * lanes >= 32,
+            false => parts.is_contiguous() && matches!(bits, 32 | 64),
+        }
+    }
+
+    /// Returns an AVX2 access to the elements of the mask; stores have a value.
+    fn avx2_masked(&mut self, bits: u32, lanes: u32, value: Option<VReg>, mask: VReg, mem: Mem) -> Inst {
+        let op = match (bits, value.is_some()) {
+            (32, false) => Op::Vpmaskmovd,
+            (32, true) => Op::VpmaskmovdStore,
+            (_, false) => Op::Vpmaskmovq,
+            _ => Op::VpmaskmovqStore,
+        };
+        let mut inst = Inst::of(Action::Op(op), length(bits, lanes));
+        inst.src[0] = mask;
+        inst.src[1] = value.unwrap_or(NONE);
+        inst.mem = mem;
+        inst
     }
 
     /// Loads narrow elements into lanes of 128 bits: as lanes of 64 bits, which are then extended in memory.
@@ -259,6 +297,12 @@ impl Selector<'_> {
 
     /// Loads `lanes` elements of `bits` bits in the lanes of the mask; other lanes are zero.
     fn masked_load(&mut self, bits: u32, lanes: u32, first: u32, mask: VReg, mem: Mem) -> VReg {
+        if !self.has_masks() {
+            let mut inst = self.avx2_masked(bits, lanes, None, mask, mem);
+            inst.place = self.access_place(first, lanes, bits);
+            inst.has_effect = true;
+            return self.result(RegClass::Float, inst);
+        }
         let op = super::prim::for_width(&[Op::Vmovdqu8, Op::Vmovdqu16, Op::Vmovdqu32, Op::Vmovdqu64], bits);
         let mut inst = Inst::of(Action::Op(op), length(bits, lanes));
         inst.mem = mem;
@@ -274,8 +318,11 @@ impl Selector<'_> {
     fn access_mask(&mut self, parts: &Parts, bits: u32, lanes: u32, number: u32) -> Option<VReg> {
         match &parts.mask {
             Some(mask) if mask.bits.is_none_or(|bits| bits & 1 == 0) => {
+                self.mask_bits = if self.has_masks() { 0 } else { bits };
                 let piece = self.piece(mask, lanes, number);
-                Some(self.reg(&piece))
+                let mask = self.reg(&piece);
+                self.mask_bits = 0;
+                Some(mask)
             }
             _ if bits * lanes >= 32 => None,
             _ => Some(self.mask_constant((1 << lanes) - 1)),
@@ -443,7 +490,13 @@ impl Selector<'_> {
             return;
         };
         if ty.lanes() == 1 {
-            return self.stored_scalar(parts, value);
+            return match self.is_conditional(parts) {
+                true => self.stored_in_loop(parts, value),
+                false => self.stored_scalar(parts, value),
+            };
+        }
+        if !self.has_masks() && (ty.kind() == Kind::B128 || !self.is_plain(parts)) {
+            return self.stored_in_loop(parts, value);
         }
         if ty.kind() == Kind::B128 && bits < 128 {
             return self.stored_in_loop(parts, value);
@@ -512,6 +565,9 @@ impl Selector<'_> {
 
     /// Returns the instruction that stores `lanes` elements of `bits` bits in the lanes of a mask.
     fn masked_store(&mut self, bits: u32, lanes: u32, reg: VReg, mask: VReg, mem: Mem) -> Inst {
+        if !self.has_masks() {
+            return self.avx2_masked(bits, lanes, Some(reg), mask, mem);
+        }
         let ops = [Op::Vmovdqu8Store, Op::Vmovdqu16Store, Op::Vmovdqu32Store, Op::Vmovdqu64Store];
         let mut inst = Inst::of(Action::Op(super::prim::for_width(&ops, bits)), length(bits, lanes));
         inst.src[0] = reg;
@@ -592,7 +648,12 @@ impl Selector<'_> {
     /// Loads lanes one by one.
     fn loaded_in_loop(&mut self, parts: &Parts) -> Regs {
         let (ty, bits) = (parts.ty, parts.bits());
-        let narrow = Type::vector(bits_kind(bits), ty.lanes()).expect("the lanes of a type");
+        // Narrow elements of 128-bit lanes are extended in the loop.
+        let extends = ty.kind() == Kind::B128 && bits < 128;
+        let narrow = match extends || bits == ty.lane_bits() {
+            true => ty,
+            false => Type::vector(bits_kind(bits), ty.lanes()).expect("the lanes of a type"),
+        };
         let start = 16 * ty.lanes();
         if let Some(offsets) = &parts.offsets {
             self.spill_value(offsets, 0);
@@ -624,13 +685,23 @@ impl Selector<'_> {
             inst.lane = body.lane;
             inst.has_effect = true;
             let word = self.result(RegClass::Int, inst);
-            let at = self.lane_address(start, bits / 8, body.lane);
-            self.effect(Self::general_store(width, word, Mem::at(at, 8 * half as i32)));
+            let at = self.lane_address(start, narrow.lane_bytes(), body.lane);
+            if extends {
+                let words = self.extended_scalar(word, bits, Type::B128, parts.signed());
+                for (number, &word) in (0..).zip(&words) {
+                    self.effect(Self::general_store(64, word, Mem::at(at, 8 * number)));
+                }
+            } else {
+                self.effect(Self::general_store(width, word, Mem::at(at, 8 * half as i32)));
+            }
         }
         self.end_loop(body.label, body.rest, body.exit);
         let regs = self.reload_value(narrow, start);
-        if bits == ty.lane_bits() {
+        if narrow == ty {
             return regs;
+        }
+        if ty.lanes() == 1 {
+            return self.extended_scalar(regs[0], bits, ty, parts.signed());
         }
         let val = Val::new(narrow, regs);
         let lanes = ty.lanes().min(self.width / ty.lane_bits());

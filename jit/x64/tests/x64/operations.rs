@@ -226,7 +226,7 @@ fn check_opcodes(opcodes: &[Opcode]) -> usize {
     for &opcode in opcodes {
         let operations = operations(opcode);
         // So many modifiers exist for some ops that a sample must do.
-        let step = operations.len().div_ceil(150).max(1);
+        let step = operations.len().div_ceil(120).max(1);
         for operation in operations.iter().step_by(step) {
             let rotating = [1, 2, 4, 8, 32, 64][random.below(6)];
             for lanes in [16, rotating] {
