@@ -7,7 +7,7 @@
 //! | scalar integer, `pred` | a general register, zero-extended |
 //! | scalar `b128` | two general registers, the lower half first |
 //! | scalar `f32`, `f64` | a vector register, of which the lowest lane is defined |
-//! | mask | a mask register; the bits beyond the number of lanes are zero |
+//! | mask | a mask register or, without AVX-512, a general register; the bits beyond the number of lanes are zero |
 //! | other vector | as many vector registers as its bits need; if they do not fill one register, the upper bits are undefined |
 //!
 //! # Pieces
@@ -19,24 +19,31 @@
 //! A lowering that does not support an operation returns `None`, and the operation calls its reference function
 //! ([`fallback`]). The instructions that the lowering has appended before have no effects and are removed as dead code.
 
+mod address;
 mod approx;
 mod avx2;
 mod bits;
 mod compare;
+mod compress;
 mod consts;
 mod control;
 mod convert;
+mod divide;
 mod fallback;
+mod fields;
 mod float;
 mod halves;
+mod indexed;
 mod int;
 mod lanes;
 mod map;
 mod masks;
 mod memory;
+mod permute;
 mod pieces;
 mod prim;
 mod scalar;
+mod shifts;
 mod table;
 
 use margay_ir::entity::{Block, Entity, Inst, SecondaryMap, Value};
@@ -48,9 +55,9 @@ use regalloc2::{RegClass, VReg};
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 
+use crate::asm::Width;
 use crate::code::{Operation, layout};
 use crate::features::Features;
-use crate::asm::Width;
 use crate::mach::{self, Action, Label, NONE};
 use crate::pool::Pool;
 use crate::{Error, Target};
@@ -138,7 +145,10 @@ pub(crate) struct Selector<'a> {
 }
 
 /// Selects instructions for a function that passes the verifier.
-pub(crate) fn run(vir: &Function, target: &Target) -> Result<(Selected, Vec<u32>, Vec<u32>), Error> {
+pub(crate) fn run(
+    vir: &Function,
+    target: &Target,
+) -> Result<(Selected, Vec<u32>, Vec<u32>), Error> {
     let width = match target.features.contains(Features::AVX512) && !target.prefers_256_bits {
         true => 512,
         false => 256,
@@ -282,7 +292,8 @@ impl Selector<'_> {
     /// Returns new registers for a value.
     pub(crate) fn fresh(&mut self, ty: Type) -> Regs {
         let is_avx2 = !self.has_masks();
-        let mut new = |class, count: u32| -> Regs { (0..count).map(|_| self.mach.vreg(class)).collect() };
+        let mut new =
+            |class, count: u32| -> Regs { (0..count).map(|_| self.mach.vreg(class)).collect() };
         match (ty.kind(), ty.lanes()) {
             (Kind::F32 | Kind::F64, 1) => new(RegClass::Float, 1),
             (Kind::B128, 1) => new(RegClass::Int, 2),
@@ -324,8 +335,16 @@ impl Selector<'_> {
     /// Computes the broadcast of a scalar where the scalar is defined, not in a loop that uses it.
     fn broadcast_if_used(&mut self, value: Value) {
         let ty = self.vir.ty(value);
-        if self.uses[value].in_lanes && self.constants[value].is_none() && ty.lanes() == 1 && ty.lane_bits() <= 64 && ty.kind() != Kind::Pred {
+        if self.uses[value].in_lanes
+            && self.constants[value].is_none()
+            && ty.lanes() == 1
+            && ty.lane_bits() <= 64
+            && ty.kind() != Kind::Pred
+        {
             let val = self.val(value);
+            if self.parts.contains_key(&(val.regs[0], 0, ty.lane_bits())) {
+                return;
+            }
             let reg = self.new_broadcast(&val);
             self.parts.insert((val.regs[0], 0, ty.lane_bits()), reg);
         }

@@ -18,6 +18,7 @@ pub mod asm;
 pub mod code;
 mod emit;
 mod features;
+mod frame;
 mod isel;
 mod mach;
 mod pool;

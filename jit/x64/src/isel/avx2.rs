@@ -50,7 +50,15 @@ impl Selector<'_> {
         self.mask_with_width(inverted, bits)
     }
 
-    pub(super) fn avx2_compare_int(&mut self, how: Compare, signed: bool, bits: u32, lanes: u32, a: VReg, b: VReg) -> VReg {
+    pub(super) fn avx2_compare_int(
+        &mut self,
+        how: Compare,
+        signed: bool,
+        bits: u32,
+        lanes: u32,
+        a: VReg,
+        b: VReg,
+    ) -> VReg {
         let len = length(bits, lanes);
         if matches!(how, Compare::Equal | Compare::NotEqual) {
             let equal = self.v2(for_width(&EQUAL, bits), len, a, b);
@@ -64,7 +72,10 @@ impl Selector<'_> {
             false => {
                 // Inverted sign bits make signed comparisons of unsigned integers.
                 let sign = self.splat_constant(1 << (bits - 1), bits);
-                (self.v2(Op::Vpxord, len, a, sign), self.v2(Op::Vpxord, len, b, sign))
+                (
+                    self.v2(Op::Vpxord, len, a, sign),
+                    self.v2(Op::Vpxord, len, b, sign),
+                )
             }
         };
         let (first, second) = match how {
@@ -78,19 +89,41 @@ impl Selector<'_> {
         }
     }
 
-    pub(super) fn avx2_compare_float(&mut self, predicate: u8, bits: u32, lanes: u32, a: VReg, b: VReg) -> VReg {
-        let op = if bits == 32 { Op::VcmppsVector } else { Op::VcmppdVector };
+    pub(super) fn avx2_compare_float(
+        &mut self,
+        predicate: u8,
+        bits: u32,
+        lanes: u32,
+        a: VReg,
+        b: VReg,
+    ) -> VReg {
+        let op = if bits == 32 {
+            Op::VcmppsVector
+        } else {
+            Op::VcmppdVector
+        };
         let mask = self.v2i(op, length(bits, lanes), a, b, predicate.into());
         self.mask_with_width(mask, bits)
     }
 
     pub(super) fn avx2_test(&mut self, bits: u32, lanes: u32, a: VReg, b: VReg) -> VReg {
-        let both = if a == b { a } else { self.v2(Op::Vpandd, length(bits, lanes), a, b) };
+        let both = if a == b {
+            a
+        } else {
+            self.v2(Op::Vpandd, length(bits, lanes), a, b)
+        };
         let zero = self.splat_constant(0, 64);
         self.avx2_compare_int(Compare::NotEqual, true, bits, lanes, both, zero)
     }
 
-    pub(super) fn avx2_select(&mut self, mask: VReg, bits: u32, lanes: u32, a: VReg, b: VReg) -> VReg {
+    pub(super) fn avx2_select(
+        &mut self,
+        mask: VReg,
+        bits: u32,
+        lanes: u32,
+        a: VReg,
+        b: VReg,
+    ) -> VReg {
         let mask = self.vector_mask(mask, bits, lanes);
         let mut inst = Inst::of(Action::Op(Op::Vpblendvb), length(bits, lanes));
         inst.src = [b, a];
@@ -129,10 +162,21 @@ impl Selector<'_> {
             let order = self.vector_constant(8, (0..32).map(|n| n / 8));
             self.v2(Op::Vpshufb, Width::L256, all, order)
         } else {
-            let op = for_width(&[Op::Vpbroadcastb, Op::Vpbroadcastw, Op::Vpbroadcastd, Op::Vpbroadcastq], bits);
+            let op = for_width(
+                &[
+                    Op::Vpbroadcastb,
+                    Op::Vpbroadcastw,
+                    Op::Vpbroadcastd,
+                    Op::Vpbroadcastq,
+                ],
+                bits,
+            );
             self.v1(op, Width::L256, vector)
         };
-        let each = self.vector_constant(bits, (0..u64::from(elements)).map(|n| 1 << (n % u64::from(bits))));
+        let each = self.vector_constant(
+            bits,
+            (0..u64::from(elements)).map(|n| 1 << (n % u64::from(bits))),
+        );
         let own = self.v2(Op::Vpandd, Width::L256, spread, each);
         let part = self.v2(for_width(&EQUAL, bits), Width::L256, own, each);
         let part = self.mask_with_width(part, bits);
@@ -159,7 +203,11 @@ impl Selector<'_> {
                     Width::L256 => self.v1i(Op::Vextracti32x4, Width::L256, mask, 1),
                     _ => mask,
                 };
-                (Op::Vpmovmskb, self.v2(Op::Vpacksswb, Width::L128, mask, high), Width::L128)
+                (
+                    Op::Vpmovmskb,
+                    self.v2(Op::Vpacksswb, Width::L128, mask, high),
+                    Width::L128,
+                )
             }
             32 => (Op::Vmovmskps, mask, len),
             _ => (Op::Vmovmskpd, mask, len),
@@ -223,7 +271,14 @@ impl Selector<'_> {
     }
 
     /// Shifts that AVX2 does not have; `None` if it has the shift.
-    pub(super) fn avx2_shift(&mut self, how: Shift, bits: u32, lanes: u32, a: VReg, by: VReg) -> Option<VReg> {
+    pub(super) fn avx2_shift(
+        &mut self,
+        how: Shift,
+        bits: u32,
+        lanes: u32,
+        a: VReg,
+        by: VReg,
+    ) -> Option<VReg> {
         match (bits, how) {
             (16, _) => {
                 // One half of the words at a time, in elements of 32 bits.
@@ -242,15 +297,22 @@ impl Selector<'_> {
                 let shifted = self.v2(op, len, wide, by);
                 Some(self.resized(shifted, 32, 16, false, lanes))
             }
-            (64, Shift::Arithmetic) => Some(self.shifted_with_sign(lanes, a, |s, x| {
-                s.v2(Op::Vpsrlvq, length(64, lanes), x, by)
-            })),
+            (64, Shift::Arithmetic) => {
+                Some(self.shifted_with_sign(lanes, a, |s, x| {
+                    s.v2(Op::Vpsrlvq, length(64, lanes), x, by)
+                }))
+            }
             _ => None,
         }
     }
 
     /// Shifts 64-bit elements right: the elements that are negative are inverted before and after `shift`.
-    pub(super) fn shifted_with_sign(&mut self, lanes: u32, a: VReg, shift: impl FnOnce(&mut Self, VReg) -> VReg) -> VReg {
+    pub(super) fn shifted_with_sign(
+        &mut self,
+        lanes: u32,
+        a: VReg,
+        shift: impl FnOnce(&mut Self, VReg) -> VReg,
+    ) -> VReg {
         let len = length(64, lanes);
         let zero = self.splat_constant(0, 64);
         let sign = self.v2(Op::VpcmpgtqVector, len, zero, a);
@@ -278,7 +340,10 @@ impl Selector<'_> {
         let high = |s: &mut Self, x: VReg| s.v1i(Op::VpsrlqImm, len, x, 32);
         let (ah, bh) = (high(self, a), high(self, b));
         let low = self.v2(Op::Vpmuludq, len, a, b);
-        let (first, second) = (self.v2(Op::Vpmuludq, len, ah, b), self.v2(Op::Vpmuludq, len, a, bh));
+        let (first, second) = (
+            self.v2(Op::Vpmuludq, len, ah, b),
+            self.v2(Op::Vpmuludq, len, a, bh),
+        );
         let cross = self.v2(Op::Vpaddq, len, first, second);
         let cross = self.v1i(Op::VpsllqImm, len, cross, 32);
         self.v2(Op::Vpaddq, len, low, cross)
@@ -306,7 +371,14 @@ impl Selector<'_> {
     }
 
     /// The bitwise function of three registers whose truth table is `table`, with `a` as the most significant input.
-    pub(super) fn avx2_ternary(&mut self, table: u8, len: Width, a: VReg, b: VReg, c: VReg) -> VReg {
+    pub(super) fn avx2_ternary(
+        &mut self,
+        table: u8,
+        len: Width,
+        a: VReg,
+        b: VReg,
+        c: VReg,
+    ) -> VReg {
         let (set, clear) = (table >> 4, table & 15);
         if set == clear {
             return self.two(set, len, b, c);
@@ -334,7 +406,10 @@ impl Selector<'_> {
         let low = self.splat_constant(0xffff, 32);
         let low = self.v2(Op::Vpandd, words, x, low);
         let high = self.v1i(Op::VpsrldImm, words, x, 16);
-        let (low, high) = (self.v1(Op::Vcvtdq2ps, words, low), self.v1(Op::Vcvtdq2ps, words, high));
+        let (low, high) = (
+            self.v1(Op::Vcvtdq2ps, words, low),
+            self.v1(Op::Vcvtdq2ps, words, high),
+        );
         let factor = self.splat_constant(65_536f32.to_bits().into(), 32);
         // The product is exact, so the sum rounds once.
         self.v3(Op::Vfmadd213ps, words, high, factor, low, None)
@@ -344,8 +419,18 @@ impl Selector<'_> {
     pub(super) fn avx2_to_unsigned(&mut self, bits: u32, lanes: u32, x: VReg) -> VReg {
         let len = length(bits, lanes);
         let (half, convert, subtract, least) = match bits {
-            32 => (u64::from(2_147_483_648f32.to_bits()), Op::Vcvttps2dq, Op::Vsubps, u64::from(4_294_967_296f32.to_bits())),
-            _ => (2_147_483_648f64.to_bits(), Op::Vcvttpd2dq, Op::Vsubpd, 4_294_967_296f64.to_bits()),
+            32 => (
+                u64::from(2_147_483_648f32.to_bits()),
+                Op::Vcvttps2dq,
+                Op::Vsubps,
+                u64::from(4_294_967_296f32.to_bits()),
+            ),
+            _ => (
+                2_147_483_648f64.to_bits(),
+                Op::Vcvttpd2dq,
+                Op::Vsubpd,
+                4_294_967_296f64.to_bits(),
+            ),
         };
         let half = self.splat_constant(half, bits);
         let small = self.v1(convert, len, x);
@@ -384,7 +469,15 @@ impl Selector<'_> {
             RegClass::Int => self.vector_of_gpr(reg, bits),
             _ => reg,
         };
-        let op = for_width(&[Op::Vpbroadcastb, Op::Vpbroadcastw, Op::Vpbroadcastd, Op::Vpbroadcastq], bits);
+        let op = for_width(
+            &[
+                Op::Vpbroadcastb,
+                Op::Vpbroadcastw,
+                Op::Vpbroadcastd,
+                Op::Vpbroadcastq,
+            ],
+            bits,
+        );
         self.v1(op, Width::L256, vector)
     }
 }

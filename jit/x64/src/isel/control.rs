@@ -56,7 +56,12 @@ impl Selector<'_> {
     }
 
     /// Calls a symbol with arguments and results in these registers; the class tells general from vector registers.
-    pub(crate) fn call_symbol(&mut self, symbol: Symbol, args: &[(VReg, u8)], results: &[(VReg, u8)]) {
+    pub(crate) fn call_symbol(
+        &mut self,
+        symbol: Symbol,
+        args: &[(VReg, u8)],
+        results: &[(VReg, u8)],
+    ) {
         let call = self.new_call(Call {
             symbol,
             args: args.into(),
@@ -77,7 +82,12 @@ impl Selector<'_> {
 
     /// Calls a helper by the System V convention. Results that do not fit the result registers are in memory, to which an
     /// additional first argument leads; their layout is that of [`layout`].
-    fn call_helper(&mut self, helper: u32, vals: &[Val], types: &[Type]) -> Result<SmallVec<[Regs; 2]>, Error> {
+    fn call_helper(
+        &mut self,
+        helper: u32,
+        vals: &[Val],
+        types: &[Type],
+    ) -> Result<SmallVec<[Regs; 2]>, Error> {
         let (offsets, size) = layout(types);
         let in_memory = !fits_registers(types);
         let (mut general, mut vector, mut stack) = (0, 0, 0);
@@ -105,7 +115,12 @@ impl Selector<'_> {
                         general += 1;
                     }
                     (false, true) => {
-                        self.store_vector(Op::VmovqStore, Width::L128, reg, Mem::at(Base::Outgoing, stack));
+                        self.store_vector(
+                            Op::VmovqStore,
+                            Width::L128,
+                            reg,
+                            Mem::at(Base::Outgoing, stack),
+                        );
                         stack += 8;
                     }
                     (false, false) => {
@@ -160,10 +175,16 @@ impl Selector<'_> {
         if lanes == 1 {
             return self.call_if(helper, &vals, &results);
         }
-        let scalars: SmallVec<[Type; 2]> = results.iter().map(|ty| Type::scalar(ty.kind())).collect();
+        let scalars: SmallVec<[Type; 2]> =
+            results.iter().map(|ty| Type::scalar(ty.kind())).collect();
         // The results of one call come first, where `call_helper` expects them.
         let (_, start) = layout(&scalars);
-        let types: Vec<Type> = args.iter().map(|arg| arg.ty).chain(results.iter().copied()).map(in_memory).collect();
+        let types: Vec<Type> = args
+            .iter()
+            .map(|arg| arg.ty)
+            .chain(results.iter().copied())
+            .map(in_memory)
+            .collect();
         let (mut offsets, size) = layout(&types);
         let start = start.next_multiple_of(64);
         offsets.iter_mut().for_each(|offset| *offset += start);
@@ -223,7 +244,10 @@ impl Selector<'_> {
         let merged: SmallVec<[Regs; 2]> = results.iter().map(|&ty| self.fresh(ty)).collect();
         self.mach.block(end).params = merged.iter().flatten().copied().collect();
         self.flags(Op::Test, Width::W32, pred, pred);
-        self.end_with(Action::Branch(Cond::Ne), smallvec![(yes, smallvec![]), (no, smallvec![])]);
+        self.end_with(
+            Action::Branch(Cond::Ne),
+            smallvec![(yes, smallvec![]), (no, smallvec![])],
+        );
         self.start(yes);
         let operands: SmallVec<[Val; 4]> = vals[1..]
             .iter()
@@ -313,7 +337,11 @@ impl Selector<'_> {
         if ty.lanes() == 1 {
             let zero = self.imm(0);
             for word in 0..bytes_of(ty).div_ceil(8) {
-                self.effect(Self::general_store(64, zero, Mem::at(Base::Scratch, (offset + 8 * word) as i32)));
+                self.effect(Self::general_store(
+                    64,
+                    zero,
+                    Mem::at(Base::Scratch, (offset + 8 * word) as i32),
+                ));
             }
             return self.reserve(offset + bytes_of(ty).next_multiple_of(8));
         }
@@ -333,7 +361,11 @@ impl Selector<'_> {
     }
 
     /// Ends the current block.
-    pub(crate) fn end_with(&mut self, action: Action, succs: SmallVec<[(Label, SmallVec<[VReg; 8]>); 2]>) {
+    pub(crate) fn end_with(
+        &mut self,
+        action: Action,
+        succs: SmallVec<[(Label, SmallVec<[VReg; 8]>); 2]>,
+    ) {
         self.effect(Inst::of(action, Width::W64));
         let current = self.current;
         self.mach.block(current).succs = succs;
@@ -346,7 +378,10 @@ impl Selector<'_> {
         let param = self.mach.vreg(RegClass::Int);
         self.mach.block(label).params = vec![param];
         self.flags(Op::Test, Width::W64, bits, bits);
-        self.end_with(Action::Branch(Cond::Ne), smallvec![(enter, smallvec![]), (skip, smallvec![])]);
+        self.end_with(
+            Action::Branch(Cond::Ne),
+            smallvec![(enter, smallvec![]), (skip, smallvec![])],
+        );
         self.start(skip);
         self.end_with(Action::Jump, smallvec![(exit, smallvec![])]);
         self.start(enter);
@@ -366,7 +401,10 @@ impl Selector<'_> {
     pub(crate) fn end_loop(&mut self, label: Label, rest: VReg, exit: Label) {
         let (again, done) = (self.mach.label(), self.mach.label());
         self.flags(Op::Test, Width::W64, rest, rest);
-        self.end_with(Action::Branch(Cond::Ne), smallvec![(again, smallvec![]), (done, smallvec![])]);
+        self.end_with(
+            Action::Branch(Cond::Ne),
+            smallvec![(again, smallvec![]), (done, smallvec![])],
+        );
         self.start(again);
         self.end_with(Action::Jump, smallvec![(label, smallvec![rest])]);
         self.start(done);
@@ -420,7 +458,11 @@ impl Selector<'_> {
                     && desc.ty.elements() == 1
                     && args.len() == 2
                     && !args[0].ty.is_float();
-                if is_plain { self.scalar_compare(&desc, &args[0], &args[1]) } else { None }
+                if is_plain {
+                    self.scalar_compare(&desc, &args[0], &args[1])
+                } else {
+                    None
+                }
             }
             _ => None,
         }

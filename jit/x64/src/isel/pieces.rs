@@ -158,13 +158,21 @@ impl Selector<'_> {
 
     /// Returns a vector register whose lowest element is a scalar integer.
     pub(crate) fn vector_of_gpr(&mut self, reg: VReg, bits: u32) -> VReg {
-        let op = if bits == 64 { Op::VmovqFromGpr } else { Op::VmovdFromGpr };
+        let op = if bits == 64 {
+            Op::VmovqFromGpr
+        } else {
+            Op::VmovdFromGpr
+        };
         self.v1(op, Width::L128, reg)
     }
 
     /// Returns the zero-extended lowest element of a vector register.
     pub(crate) fn gpr_of_vector(&mut self, reg: VReg, bits: u32) -> VReg {
-        let op = if bits == 64 { Op::VmovqToGpr } else { Op::VmovdToGpr };
+        let op = if bits == 64 {
+            Op::VmovqToGpr
+        } else {
+            Op::VmovdToGpr
+        };
         let mut inst = Inst::of(Action::Op(op), Width::L128);
         inst.src[0] = reg;
         let whole = self.result(RegClass::Int, inst);

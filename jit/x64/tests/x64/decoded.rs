@@ -8,8 +8,17 @@ use margay_x64::{Code, Features};
 fn feature(feature: CpuidFeature) -> Option<Features> {
     use CpuidFeature as F;
     Some(match feature {
-        F::INTEL8086 | F::INTEL386 | F::INTEL486 | F::X64 | F::CMOV | F::SSE2 | F::INTEL186 | F::INTEL286 => return None,
-        F::AVX | F::AVX2 | F::FMA | F::F16C | F::BMI1 | F::BMI2 | F::LZCNT | F::POPCNT => Features::AVX2,
+        F::INTEL8086
+        | F::INTEL386
+        | F::INTEL486
+        | F::X64
+        | F::CMOV
+        | F::SSE2
+        | F::INTEL186
+        | F::INTEL286 => return None,
+        F::AVX | F::AVX2 | F::FMA | F::F16C | F::BMI1 | F::BMI2 | F::LZCNT | F::POPCNT => {
+            Features::AVX2
+        }
         F::AVX512F | F::AVX512CD | F::AVX512BW | F::AVX512DQ | F::AVX512VL => Features::AVX512,
         F::AVX512_VBMI => Features::VBMI,
         F::AVX512_VBMI2 => Features::VBMI2,
@@ -28,7 +37,11 @@ fn number(register: Register) -> Option<u8> {
 fn operand(inst: &Instruction) -> MemoryOperand {
     let is_relative = inst.is_ip_rel_memory_operand();
     MemoryOperand {
-        base: if is_relative { None } else { number(inst.memory_base()) },
+        base: if is_relative {
+            None
+        } else {
+            number(inst.memory_base())
+        },
         index: number(inst.memory_index()),
         is_vector_index: inst.is_vsib(),
         scale: inst.memory_index_scale() as u8,
@@ -43,7 +56,11 @@ pub(crate) fn check(code: &Code, features: Features) {
     let bytes = &code.bytes[..code.instructions as usize];
     let mut places = code.places.iter().peekable();
     for inst in Decoder::new(64, bytes, DecoderOptions::NONE) {
-        assert!(!inst.is_invalid(), "invalid instruction at {:#x}", inst.ip());
+        assert!(
+            !inst.is_invalid(),
+            "invalid instruction at {:#x}",
+            inst.ip()
+        );
         for &required in inst.cpuid_features() {
             let present = feature(required).is_none_or(|required| features.contains(required));
             assert!(present, "{inst} requires {required:?}");
@@ -51,8 +68,16 @@ pub(crate) fn check(code: &Code, features: Features) {
         while let Some(place) = places.next_if(|place| u64::from(place.offset) == inst.ip()) {
             match place.cause {
                 Cause::Trap(_) => assert_eq!(inst.mnemonic(), iced_x86::Mnemonic::Ud2),
-                Cause::Access { operand: stated, .. } | Cause::Loop { operand: stated, .. } => {
-                    assert!((0..inst.op_count()).any(|n| inst.op_kind(n) == OpKind::Memory), "{inst} accesses no memory");
+                Cause::Access {
+                    operand: stated, ..
+                }
+                | Cause::Loop {
+                    operand: stated, ..
+                } => {
+                    assert!(
+                        (0..inst.op_count()).any(|n| inst.op_kind(n) == OpKind::Memory),
+                        "{inst} accesses no memory"
+                    );
                     assert_eq!(stated, operand(&inst), "{inst}");
                 }
             }

@@ -42,7 +42,13 @@ block0(v0: b64, v1: predx64, v2: b32x64):
             double = 2 * bytes
         );
         let text = text.replace("block0(v0: b64, v1: predx64, v2: b32x64):\n", "block0(v0: b64, v1: predx64, v2: b32x64):\n  v7: b64 = const.b64{0xffffffffffff0000}\n  v6: b64 = map.b64{add.u64} v0, v8\n");
-        let text = text.replace("  v6: b64 = map", &format!("  v8: b64 = const.b64{{{:#x}}}\n  v6: b64 = map", (u64::from(40 * bytes)).wrapping_neg()));
+        let text = text.replace(
+            "  v6: b64 = map",
+            &format!(
+                "  v8: b64 = const.b64{{{:#x}}}\n  v6: b64 = map",
+                (u64::from(40 * bytes)).wrapping_neg()
+            ),
+        );
         let function = parsed(&text);
         let guarded = Guarded::new();
         for (_, target) in targets() {
@@ -73,21 +79,35 @@ block0(v0: b64, v1: predx32, v2: pred):
     );
     for (_, target) in targets() {
         let code = margay_x64::compile(&function, &target).unwrap();
-        let found: Vec<_> = code.places.iter().map(|place| (place.place, place.cause)).collect();
+        let found: Vec<_> = code
+            .places
+            .iter()
+            .map(|place| (place.place, place.cause))
+            .collect();
         let lanes = |number: u64| -> u32 {
             let of = |&(place, cause): &(u64, CodeCause)| match cause {
-                CodeCause::Access { lanes, bytes: 4, .. } if place == number => lanes,
+                CodeCause::Access {
+                    lanes, bytes: 4, ..
+                } if place == number => lanes,
                 _ => 0,
             };
             found.iter().map(of).sum()
         };
         assert_eq!((lanes(7), lanes(9)), (32, 32));
-        assert!(found.iter().any(|&(place, cause)| (place, cause) == (8, CodeCause::Trap(3))));
+        assert!(
+            found
+                .iter()
+                .any(|&(place, cause)| (place, cause) == (8, CodeCause::Trap(3)))
+        );
         let _ = Kind::F32;
     }
     // The interpreter ends at the same places.
     let mut memory = Memory::new(vec![0; 64]);
-    let args: Vec<Lanes> = vec![smallvec![Bits::from(memory.address())], smallvec![0; 32], smallvec![1]];
+    let args: Vec<Lanes> = vec![
+        smallvec![Bits::from(memory.address())],
+        smallvec![0; 32],
+        smallvec![1],
+    ];
     let fault = interpreted(&function, &args, &mut memory).unwrap_err();
     assert_eq!((fault.place, fault.cause), (8, Cause::Trap(3)));
 }
