@@ -211,14 +211,11 @@ impl Generator<'_, '_> {
         let next = self
             .b
             .map(operation("add.u32"), Type::B32, &[params[0], one]);
-        let again = self.b.map(
-            operation("setp.u32{cmp:lt}"),
-            Type::PRED,
-            &[next, limit],
-        );
+        let again = self
+            .b
+            .map(operation("setp.u32{cmp:lt}"), Type::PRED, &[next, limit]);
         let passed = self.operand(ty);
-        self.b
-            .branch(again, (body, &[next, passed]), (after, &[]));
+        self.b.branch(again, (body, &[next, passed]), (after, &[]));
         self.b.switch_to(after);
     }
 

@@ -1,7 +1,7 @@
 //! Register allocation: presents machine functions to regalloc2.
 //!
-//! The operands of an instruction are, in this order: result, second result, tied source, sources, mask, base, index, and
-//! lane number. Calls have their arguments and results instead. [`crate::emit`] reads the allocations in this order.
+//! The operands of an instruction are, in this order: result, second result, tied source, sources, selector, mask, base,
+//! index, and lane number. Calls have their arguments and results instead. [`crate::emit`] reads the allocations in this order.
 
 use regalloc2::{
     Algorithm, Block as RaBlock, Inst as RaInst, InstRange, MachineEnv, Operand, OperandConstraint,
@@ -38,7 +38,10 @@ fn preg(number: u8, class: RegClass) -> PReg {
 }
 
 fn set(numbers: impl IntoIterator<Item = u8>, class: RegClass) -> PRegSet {
-    numbers.into_iter().map(|number| preg(number, class)).collect()
+    numbers
+        .into_iter()
+        .map(|number| preg(number, class))
+        .collect()
 }
 
 impl<'a> Input<'a> {
@@ -64,7 +67,9 @@ impl<'a> Input<'a> {
             let block = &mach.blocks[label.0 as usize];
             let first = RaInst::new(input.insts.len());
             input.insts.extend(&block.insts);
-            input.ranges.push(InstRange::new(first, RaInst::new(input.insts.len())));
+            input
+                .ranges
+                .push(InstRange::new(first, RaInst::new(input.insts.len())));
             let succs = block.succs.iter();
             let succs: SmallVec<[RaBlock; 2]> = succs
                 .map(|(label, _)| RaBlock::new(numbers[label.0 as usize] as usize))
@@ -136,7 +141,12 @@ fn environment(has_masks: bool) -> MachineEnv {
     }
 }
 
-fn operand(vreg: VReg, constraint: OperandConstraint, kind: OperandKind, pos: OperandPos) -> Operand {
+fn operand(
+    vreg: VReg,
+    constraint: OperandConstraint,
+    kind: OperandKind,
+    pos: OperandPos,
+) -> Operand {
     Operand::new(vreg, constraint, kind, pos)
 }
 
@@ -145,7 +155,12 @@ fn fixed(vreg: VReg, number: u8, kind: OperandKind) -> Operand {
         OperandKind::Def => OperandPos::Late,
         OperandKind::Use => OperandPos::Early,
     };
-    operand(vreg, OperandConstraint::FixedReg(preg(number, vreg.class())), kind, pos)
+    operand(
+        vreg,
+        OperandConstraint::FixedReg(preg(number, vreg.class())),
+        kind,
+        pos,
+    )
 }
 
 fn add_operands(mach: &Function, inst: &Inst, operands: &mut Vec<Operand>) {
@@ -153,8 +168,16 @@ fn add_operands(mach: &Function, inst: &Inst, operands: &mut Vec<Operand>) {
     match inst.action {
         Action::Call(call) | Action::Entry(call) => {
             let call = &mach.calls[call as usize];
-            operands.extend(call.results.iter().map(|&(reg, number)| fixed(reg, number, OperandKind::Def)));
-            operands.extend(call.args.iter().map(|&(reg, number)| fixed(reg, number, OperandKind::Use)));
+            operands.extend(
+                call.results
+                    .iter()
+                    .map(|&(reg, number)| fixed(reg, number, OperandKind::Def)),
+            );
+            operands.extend(
+                call.args
+                    .iter()
+                    .map(|&(reg, number)| fixed(reg, number, OperandKind::Use)),
+            );
         }
         Action::Wide(_) => {
             operands.push(fixed(inst.dst, RDX, OperandKind::Def));
@@ -189,18 +212,31 @@ fn add_plain(inst: &Inst, start: usize, operands: &mut Vec<Operand>) {
             NONE => OperandConstraint::Reg,
             _ => OperandConstraint::Reuse(results),
         };
-        operands.push(operand(inst.dst, constraint, OperandKind::Def, OperandPos::Late));
+        operands.push(operand(
+            inst.dst,
+            constraint,
+            OperandKind::Def,
+            OperandPos::Late,
+        ));
     }
     let sources = inst.src.iter().filter(|&&reg| reg != NONE).count();
     if is_gather {
         let mask = results + usize::from(inst.tied != NONE) + sources;
-        operands.push(operand(inst.second, OperandConstraint::Reuse(mask), OperandKind::Def, OperandPos::Late));
+        operands.push(operand(
+            inst.second,
+            OperandConstraint::Reuse(mask),
+            OperandKind::Def,
+            OperandPos::Late,
+        ));
     }
     if inst.tied != NONE {
         operands.push(Operand::reg_use(inst.tied));
     }
     for &reg in inst.src.iter().filter(|&&reg| reg != NONE) {
         operands.push(Operand::reg_use(reg));
+    }
+    if inst.selector != NONE {
+        operands.push(Operand::reg_use(inst.selector));
     }
     if inst.mask != NONE {
         operands.push(Operand::reg_use(inst.mask));
@@ -250,7 +286,10 @@ impl regalloc2::Function for Input<'_> {
     }
 
     fn is_ret(&self, inst: RaInst) -> bool {
-        matches!(self.insts[inst.index()].action, Action::Return | Action::Trap)
+        matches!(
+            self.insts[inst.index()].action,
+            Action::Return | Action::Trap
+        )
     }
 
     fn is_branch(&self, inst: RaInst) -> bool {

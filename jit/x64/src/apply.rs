@@ -32,11 +32,7 @@ pub unsafe extern "sysv64" fn margay_x64_apply(operation: *const Operation, bloc
         }
         let operands = operation.operands.len().min(args.len());
         let count = operation.results.len().min(results.len());
-        function(
-            &operation.desc,
-            &args[..operands],
-            &mut results[..count],
-        );
+        function(&operation.desc, &args[..operands], &mut results[..count]);
         for (&bits, &(offset, ty)) in results.iter().zip(&operation.results) {
             // SAFETY: the result is in the block.
             unsafe { write(block.wrapping_add(offset as usize), ty, n, bits) };

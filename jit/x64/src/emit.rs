@@ -1,37 +1,18 @@
 //! Emits machine code from machine functions and their register allocation.
-//!
-//! # Frame
-//!
-//! From the stack pointer upwards: arguments of calls, scratch area, slots, spilled registers. The stack pointer is
-//! aligned to 64 bytes; `rbp` leads to the saved `rbp`, below which are the other saved registers.
 
-use regalloc2::{Allocation, Block as RaBlock, Edit, Function as _, InstOrEdit, Output, RegClass};
+use regalloc2::{Allocation, Block as RaBlock, Edit, InstOrEdit, Output, RegClass};
 use smallvec::SmallVec;
 
 use crate::Error;
-use crate::alloc::{Input, PRESERVED};
+use crate::alloc::Input;
 use crate::asm::{
     self, Asm, Cond, Constant, Gpr, Label as AsmLabel, Mask, Operand, Rounding, Width, Zmm,
 };
 use crate::code::{Cause, MemoryOperand, Place, Symbol, SymbolSlot};
+use crate::frame::Frame;
 use crate::mach::{Action, Base, Inst, Label, Mem, NONE};
 use crate::pool::Pool;
 use margay_vir::function::Function;
-
-/// The size of the pages that the prologue touches one by one.
-const PAGE: u32 = 4096;
-/// The largest number of pages that the prologue touches without a loop.
-const UNROLLED_PAGES: u32 = 8;
-
-/// Positions in the frame.
-struct Frame {
-    scratch: u32,
-    slots: Vec<u32>,
-    spills: u32,
-    size: u32,
-    saved: SmallVec<[u8; 5]>,
-    has_calls: bool,
-}
 
 /// What emission returns.
 pub(crate) struct Emitted {
@@ -71,8 +52,11 @@ pub(crate) fn run(
     features: asm::Features,
 ) -> Result<Emitted, Error> {
     let mut asm = Asm::new(features);
-    let constants: Result<Vec<Constant>, asm::Error> =
-        pool.constants.iter().map(|bytes| asm.constant(bytes)).collect();
+    let constants: Result<Vec<Constant>, asm::Error> = pool
+        .constants
+        .iter()
+        .map(|bytes| asm.constant(bytes))
+        .collect();
     let constants = constants?;
     let labels = input.mach.order.iter().map(|_| asm.label()).collect();
     let mut numbers = vec![usize::MAX; input.mach.blocks.len()];
@@ -84,7 +68,7 @@ pub(crate) fn run(
         input,
         output,
         vir,
-        frame: frame(vir, input, output),
+        frame: Frame::new(vir, input, output),
         constants,
         symbols: Vec::new(),
         labels,
@@ -95,7 +79,7 @@ pub(crate) fn run(
         traps: Vec::new(),
     };
     emitter.forwards = emitter.forwards();
-    emitter.prologue()?;
+    emitter.frame.prologue(&mut emitter.asm)?;
     emitter.blocks()?;
     emitter.trap_stubs()?;
     let Emitter {
@@ -107,10 +91,13 @@ pub(crate) fn run(
     } = emitter;
     let assembled = asm.finish()?;
     places.sort_by_key(|place| place.offset);
-    let slots = assembled.symbols.iter().map(|&(offset, symbol)| SymbolSlot {
-        offset,
-        symbol: symbols[symbol.0 as usize],
-    });
+    let slots = assembled
+        .symbols
+        .iter()
+        .map(|&(offset, symbol)| SymbolSlot {
+            offset,
+            symbol: symbols[symbol.0 as usize],
+        });
     Ok(Emitted {
         symbols: slots.collect(),
         bytes: assembled.bytes,
@@ -121,95 +108,9 @@ pub(crate) fn run(
     })
 }
 
-fn frame(vir: &Function, input: &Input<'_>, output: &Output) -> Frame {
-    let mach = input.mach;
-    let scratch = mach.outgoing.next_multiple_of(64);
-    let mut end = scratch + mach.scratch;
-    let slots = vir.slots.values().map(|slot| {
-        let start = end.next_multiple_of(slot.align.clamp(1, 64));
-        end = start + slot.size;
-        start
-    });
-    let slots = slots.collect();
-    let spills = end.next_multiple_of(64);
-    let size = (spills + 8 * output.num_spillslots as u32).next_multiple_of(64);
-    let mut used = [false; 16];
-    let regs = output.allocs.iter().copied();
-    let moved = output.edits.iter().flat_map(|(_, Edit::Move { from, to })| [*from, *to]);
-    for reg in regs.chain(moved).filter_map(Allocation::as_reg) {
-        if reg.class() == RegClass::Int {
-            used[reg.hw_enc() & 15] = true;
-        }
-    }
-    Frame {
-        scratch,
-        slots,
-        spills,
-        size,
-        saved: PRESERVED.into_iter().filter(|&reg| used[reg as usize]).collect(),
-        has_calls: input.insts.iter().any(|inst| matches!(inst.action, Action::Call(_))),
-    }
-}
-
 impl Emitter<'_> {
     fn emit(&mut self, op: asm::Op, width: Width, operands: &[Operand]) -> Result<(), Error> {
         Ok(self.asm.emit(&asm::Inst::new(op, width, operands))?)
-    }
-
-    fn prologue(&mut self) -> Result<(), Error> {
-        use asm::Op;
-        let saved = self.frame.saved.clone();
-        self.emit(Op::Push, Width::W64, &[Gpr::RBP.into()])?;
-        self.emit(Op::Mov, Width::W64, &[Gpr::RBP.into(), Gpr::RSP.into()])?;
-        for &reg in &saved {
-            self.emit(Op::Push, Width::W64, &[Gpr(reg).into()])?;
-        }
-        if !self.has_frame() {
-            return Ok(());
-        }
-        let pages = self.frame.size / PAGE;
-        let touch = [
-            asm::Inst::new(Op::Sub, Width::W64, &[Gpr::RSP.into(), i64::from(PAGE).into()]),
-            asm::Inst::new(Op::Mov, Width::W64, &[asm::Mem::base(Gpr::RSP).into(), Gpr::RAX.into()]),
-        ];
-        if pages > UNROLLED_PAGES {
-            self.emit(Op::Mov, Width::W32, &[Gpr::RAX.into(), i64::from(pages).into()])?;
-            let again = self.asm.label();
-            self.asm.bind(again)?;
-            for inst in &touch {
-                self.asm.emit(inst)?;
-            }
-            self.emit(Op::Dec, Width::W32, &[Gpr::RAX.into()])?;
-            self.emit(Op::Jcc, Width::W64, &[Cond::Ne.into(), again.into()])?;
-        } else {
-            for inst in touch.iter().cycle().take(2 * pages as usize) {
-                self.asm.emit(inst)?;
-            }
-        }
-        let rest = i64::from(self.frame.size % PAGE);
-        if rest != 0 {
-            self.emit(Op::Sub, Width::W64, &[Gpr::RSP.into(), rest.into()])?;
-        }
-        self.emit(Op::And, Width::W64, &[Gpr::RSP.into(), (-64i64).into()])
-    }
-
-    fn has_frame(&self) -> bool {
-        self.frame.size != 0 || self.frame.has_calls
-    }
-
-    fn epilogue(&mut self) -> Result<(), Error> {
-        use asm::Op;
-        let saved = self.frame.saved.clone();
-        self.emit(Op::Vzeroupper, Width::L128, &[])?;
-        if self.has_frame() {
-            let below = -8 * saved.len() as i32;
-            self.emit(Op::Lea, Width::W64, &[Gpr::RSP.into(), asm::Mem::base(Gpr::RBP).disp(below).into()])?;
-        }
-        for &reg in saved.iter().rev() {
-            self.emit(Op::Pop, Width::W64, &[Gpr(reg).into()])?;
-        }
-        self.emit(Op::Pop, Width::W64, &[Gpr::RBP.into()])?;
-        self.emit(Op::Ret, Width::W64, &[])
     }
 
     /// Returns the block to which each block leads if it contains nothing but a jump.
@@ -220,13 +121,19 @@ impl Emitter<'_> {
             let block = RaBlock::new(number);
             let mut contents = self.output.block_insts_and_edits(self.input, block);
             let is_jump = |item: InstOrEdit<'_>| match item {
-                InstOrEdit::Inst(inst) => matches!(self.input.insts[inst.index()].action, Action::Jump),
+                InstOrEdit::Inst(inst) => {
+                    matches!(self.input.insts[inst.index()].action, Action::Jump)
+                }
                 InstOrEdit::Edit(Edit::Move { from, to }) => from == to,
             };
             if number != 0 && contents.all(is_jump) {
                 let target = self.successor(number, 0);
                 // A loop without instructions leads to itself.
-                forwards[number] = if target > number { forwards[target] } else { target };
+                forwards[number] = if target > number {
+                    forwards[target]
+                } else {
+                    target
+                };
             }
         }
         for number in 0..count {
@@ -252,18 +159,15 @@ impl Emitter<'_> {
                 continue;
             }
             let (input, output) = (self.input, self.output);
-            let mut next_inst = input.block_insns(RaBlock::new(number)).first();
             for item in output.block_insts_and_edits(input, RaBlock::new(number)) {
                 match item {
                     InstOrEdit::Edit(Edit::Move { from, to }) => self.move_between(*from, *to)?,
                     InstOrEdit::Inst(inst) => {
-                        next_inst = inst;
                         let allocs = output.inst_allocs(inst);
                         self.inst(number, input.insts[inst.index()], allocs)?;
                     }
                 }
             }
-            let _ = next_inst;
         }
         Ok(())
     }
@@ -289,9 +193,17 @@ impl Emitter<'_> {
         }
         let next = self.next(number);
         if next == Some(then) {
-            return self.emit(asm::Op::Jcc, Width::W64, &[cond.negated().into(), self.labels[other].into()]);
+            return self.emit(
+                asm::Op::Jcc,
+                Width::W64,
+                &[cond.negated().into(), self.labels[other].into()],
+            );
         }
-        self.emit(asm::Op::Jcc, Width::W64, &[cond.into(), self.labels[then].into()])?;
+        self.emit(
+            asm::Op::Jcc,
+            Width::W64,
+            &[cond.into(), self.labels[then].into()],
+        )?;
         self.jump(number, other)
     }
 
@@ -303,7 +215,11 @@ impl Emitter<'_> {
             .map(|n| self.labels[self.forwards[self.successor(number, n)]])
             .collect();
         let start = self.asm.jump_table(&targets);
-        self.emit(Op::Lea, Width::W64, &[table.into(), asm::Mem::from(start).into()])?;
+        self.emit(
+            Op::Lea,
+            Width::W64,
+            &[table.into(), asm::Mem::from(start).into()],
+        )?;
         let entry = asm::Mem::base(table).index(index, asm::Scale::X4);
         self.emit(Op::Movsxd, Width::W64, &[index.into(), entry.into()])?;
         self.emit(Op::Add, Width::W64, &[table.into(), index.into()])?;
@@ -385,7 +301,12 @@ impl Emitter<'_> {
 
     fn inst(&mut self, block: usize, inst: &Inst, allocs: &[Allocation]) -> Result<(), Error> {
         use asm::Op;
-        let gpr = |index: usize| allocs.get(index).and_then(|a| a.as_reg()).map_or(Gpr(0), |r| Gpr(r.hw_enc() as u8));
+        let gpr = |index: usize| {
+            allocs
+                .get(index)
+                .and_then(|a| a.as_reg())
+                .map_or(Gpr(0), |r| Gpr(r.hw_enc() as u8))
+        };
         match inst.action {
             Action::Op(op) => self.plain(op, inst, allocs),
             Action::Zero => {
@@ -394,11 +315,19 @@ impl Emitter<'_> {
             }
             Action::LoadConst => {
                 let imm = inst.imm.unwrap_or(0);
-                let width = if u32::try_from(imm).is_ok() { Width::W32 } else { Width::W64 };
+                let width = if u32::try_from(imm).is_ok() {
+                    Width::W32
+                } else {
+                    Width::W64
+                };
                 self.emit(Op::Mov, width, &[gpr(0).into(), imm.into()])
             }
             Action::Set(cond) => self.emit(Op::Setcc, Width::W8, &[cond.into(), gpr(0).into()]),
-            Action::Move(cond) => self.emit(Op::Cmovcc, inst.len, &[cond.into(), gpr(0).into(), gpr(2).into()]),
+            Action::Move(cond) => self.emit(
+                Op::Cmovcc,
+                inst.len,
+                &[cond.into(), gpr(0).into(), gpr(2).into()],
+            ),
             Action::Wide(signed) => {
                 let op = if signed { Op::ImulWide } else { Op::Mul };
                 self.emit(op, inst.len, &[gpr(3).into()])
@@ -432,7 +361,7 @@ impl Emitter<'_> {
                 self.emit(Op::Vzeroupper, Width::L128, &[])?;
                 self.emit(Op::Call, Width::W64, &[asm::Mem::from(symbol).into()])
             }
-            Action::Return => self.epilogue(),
+            Action::Return => self.frame.epilogue(&mut self.asm),
             Action::Entry(_) | Action::Removed => Ok(()),
         }
     }
@@ -450,6 +379,7 @@ impl Emitter<'_> {
         take(inst.second != NONE)?;
         take(inst.tied != NONE)?;
         let sources = [take(inst.src[0] != NONE)?, take(inst.src[1] != NONE)?];
+        let selector = take(inst.selector != NONE)?;
         let mask = take(inst.mask != NONE)?;
         let base = take(matches!(inst.mem.base, Base::Reg(_)))?;
         let index = take(inst.mem.index != NONE)?;
@@ -457,7 +387,12 @@ impl Emitter<'_> {
         let mem = self.memory(&inst.mem, base, index);
         let mut operands: SmallVec<[Operand; 6]> = SmallVec::new();
         operands.extend(dst);
-        let is_store = mem.is_some() && dst.is_none() && op.slots().first().is_some_and(|slot| slot.allows_memory());
+        let is_store = mem.is_some()
+            && dst.is_none()
+            && op
+                .slots(inst.len)
+                .first()
+                .is_some_and(|slot| slot.allows_memory());
         if is_store {
             operands.extend(mem.map(Operand::from));
         }
@@ -465,6 +400,7 @@ impl Emitter<'_> {
         if !is_store {
             operands.extend(mem.map(Operand::from));
         }
+        operands.extend(selector);
         operands.extend(inst.imm.map(Operand::from));
         let mut encoded = asm::Inst::new(op, inst.len, &operands);
         if let Some(Operand::Mask(mask)) = mask {
@@ -484,7 +420,12 @@ impl Emitter<'_> {
         Ok(self.asm.emit(&encoded)?)
     }
 
-    fn memory(&mut self, mem: &Mem, base: Option<Operand>, index: Option<Operand>) -> Option<asm::Mem> {
+    fn memory(
+        &mut self,
+        mem: &Mem,
+        base: Option<Operand>,
+        index: Option<Operand>,
+    ) -> Option<asm::Mem> {
         let frame = |offset: u32| asm::Mem::base(Gpr::RSP).disp(offset as i32);
         let mut found = match mem.base {
             Base::None => return None,
@@ -505,7 +446,11 @@ impl Emitter<'_> {
             Some(Operand::Zmm(index)) => found.lanes(index, scale),
             _ => found,
         };
-        Some(if mem.broadcast { found.broadcast() } else { found })
+        Some(if mem.broadcast {
+            found.broadcast()
+        } else {
+            found
+        })
     }
 }
 

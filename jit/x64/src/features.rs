@@ -44,7 +44,9 @@ impl Features {
             (Features::VPOPCNTDQ, asm::Features::AVX512VPOPCNTDQ),
             (Features::VNNI, asm::Features::AVX512VNNI),
         ];
-        let present = rows.into_iter().filter(|&(feature, _)| self.contains(feature));
+        let present = rows
+            .into_iter()
+            .filter(|&(feature, _)| self.contains(feature));
         present.fold(asm::Features::NONE, |all, (_, features)| all.with(features))
     }
 

@@ -7,7 +7,7 @@
 //! | scalar integer, `pred` | a general register, zero-extended |
 //! | scalar `b128` | two general registers, the lower half first |
 //! | scalar `f32`, `f64` | a vector register, of which the lowest lane is defined |
-//! | mask | a mask register; the bits beyond the number of lanes are zero |
+//! | mask | a mask register or, without AVX-512, a general register; the bits beyond the number of lanes are zero |
 //! | other vector | as many vector registers as its bits need; if they do not fill one register, the upper bits are undefined |
 //!
 //! # Pieces
@@ -19,23 +19,31 @@
 //! A lowering that does not support an operation returns `None`, and the operation calls its reference function
 //! ([`fallback`]). The instructions that the lowering has appended before have no effects and are removed as dead code.
 
+mod address;
 mod approx;
+mod avx2;
 mod bits;
 mod compare;
+mod compress;
 mod consts;
 mod control;
 mod convert;
+mod divide;
 mod fallback;
+mod fields;
 mod float;
 mod halves;
+mod indexed;
 mod int;
 mod lanes;
 mod map;
 mod masks;
 mod memory;
+mod permute;
 mod pieces;
 mod prim;
 mod scalar;
+mod shifts;
 mod table;
 
 use margay_ir::entity::{Block, Entity, Inst, SecondaryMap, Value};
@@ -47,9 +55,9 @@ use regalloc2::{RegClass, VReg};
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 
+use crate::asm::Width;
 use crate::code::{Operation, layout};
 use crate::features::Features;
-use crate::asm::Width;
 use crate::mach::{self, Action, Label, NONE};
 use crate::pool::Pool;
 use crate::{Convention, Error, Target};
@@ -123,6 +131,11 @@ pub(crate) struct Selector<'a> {
     parts: FxHashMap<(VReg, u32, u32), VReg>,
     /// Parts of registers that are available in the current block.
     local_parts: FxHashMap<(VReg, u32, u32), VReg>,
+    /// The widths of the elements of masks in vector registers.
+    mask_widths: FxHashMap<VReg, u32>,
+    /// The width of the elements of the masks that an operation receives; 0 if it receives them in mask registers or, with
+    /// AVX2, in general registers.
+    mask_bits: u32,
     /// Registers whose `f32` lanes contain no subnormal number.
     flushed: rustc_hash::FxHashSet<VReg>,
     /// The registers that contain the addresses of results, if the function has results.
@@ -146,7 +159,11 @@ pub(crate) fn run(
     let (result_offsets, _) = layout(&vir.signature.returns);
     let mut selector = Selector {
         vir,
-        features: target.features,
+        features: match width == 512 || target.features.contains(Features::AVX512) {
+            true => target.features,
+            // The other subsets have instructions with mask registers.
+            false => Features::LEVEL_AVX2,
+        },
         width,
         mach: mach::Function::default(),
         pool: Pool::default(),
@@ -160,6 +177,8 @@ pub(crate) fn run(
         local: FxHashMap::default(),
         parts: FxHashMap::default(),
         local_parts: FxHashMap::default(),
+        mask_widths: FxHashMap::default(),
+        mask_bits: 0,
         flushed: Default::default(),
         results: NONE,
         convention,
@@ -275,11 +294,14 @@ impl Selector<'_> {
 
     /// Returns new registers for a value.
     pub(crate) fn fresh(&mut self, ty: Type) -> Regs {
-        let mut new = |class, count: u32| -> Regs { (0..count).map(|_| self.mach.vreg(class)).collect() };
+        let is_avx2 = !self.has_masks();
+        let mut new =
+            |class, count: u32| -> Regs { (0..count).map(|_| self.mach.vreg(class)).collect() };
         match (ty.kind(), ty.lanes()) {
             (Kind::F32 | Kind::F64, 1) => new(RegClass::Float, 1),
             (Kind::B128, 1) => new(RegClass::Int, 2),
             (_, 1) => new(RegClass::Int, 1),
+            (Kind::Pred, _) if is_avx2 => new(RegClass::Int, 1),
             (Kind::Pred, _) => new(RegClass::Vector, 1),
             _ => {
                 let count = (ty.lane_bits() * ty.lanes()).div_ceil(self.width);
@@ -316,8 +338,16 @@ impl Selector<'_> {
     /// Computes the broadcast of a scalar where the scalar is defined, not in a loop that uses it.
     fn broadcast_if_used(&mut self, value: Value) {
         let ty = self.vir.ty(value);
-        if self.uses[value].in_lanes && self.constants[value].is_none() && ty.lanes() == 1 && ty.lane_bits() <= 64 && ty.kind() != Kind::Pred {
+        if self.uses[value].in_lanes
+            && self.constants[value].is_none()
+            && ty.lanes() == 1
+            && ty.lane_bits() <= 64
+            && ty.kind() != Kind::Pred
+        {
             let val = self.val(value);
+            if self.parts.contains_key(&(val.regs[0], 0, ty.lane_bits())) {
+                return;
+            }
             let reg = self.new_broadcast(&val);
             self.parts.insert((val.regs[0], 0, ty.lane_bits()), reg);
         }

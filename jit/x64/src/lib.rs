@@ -18,6 +18,7 @@ pub mod asm;
 pub mod code;
 mod emit;
 mod features;
+mod frame;
 mod isel;
 mod mach;
 mod pool;
@@ -49,7 +50,7 @@ impl Target {
 
     /// Returns whether [`compile`] generates code for the target.
     pub fn is_supported(&self) -> bool {
-        self.features.contains(Features::LEVEL_AVX512)
+        self.features.contains(Features::LEVEL_AVX2)
     }
 }
 

@@ -124,6 +124,8 @@ pub(crate) struct Inst {
     pub(crate) tied: VReg,
     /// The other sources, in the order of the assembler's operands.
     pub(crate) src: [VReg; 2],
+    /// The source behind the other operands: the mask of an AVX2 blend.
+    pub(crate) selector: VReg,
     /// The mask register.
     pub(crate) mask: VReg,
     /// A second result: the mask after a gather or scatter, or the other half of a product or quotient.
@@ -149,6 +151,7 @@ impl Inst {
             dst: NONE,
             tied: NONE,
             src: [NONE; 2],
+            selector: NONE,
             mask: NONE,
             second: NONE,
             zeroing: false,
@@ -210,7 +213,10 @@ impl Function {
 
     /// Returns the width of the widest vector registers in use, at least 256 bits.
     pub(crate) fn widest(&self) -> Width {
-        let blocks = self.order.iter().map(|label| &self.blocks[label.0 as usize]);
+        let blocks = self
+            .order
+            .iter()
+            .map(|label| &self.blocks[label.0 as usize]);
         let widths = blocks.flat_map(|block| block.insts.iter().map(|inst| inst.len));
         widths.max().unwrap_or(Width::L256).max(Width::L256)
     }
@@ -228,20 +234,44 @@ impl Function {
         }
         for &label in self.order.iter().rev() {
             let block = &mut self.blocks[label.0 as usize];
+            // Flags are used in the block that sets them.
+            let mut needs_flags = false;
             for inst in block.insts.iter_mut().rev() {
                 let is_unused = |reg: VReg| reg == NONE || uses[reg.vreg()] == 0;
-                let dead = !inst.has_effect && is_unused(inst.dst) && is_unused(inst.second);
+                let sets_flags = inst.sets_flags();
+                let dead = match sets_flags {
+                    true => !needs_flags,
+                    false => !inst.has_effect && is_unused(inst.dst) && is_unused(inst.second),
+                };
+                if !dead {
+                    needs_flags = inst.uses_flags() || needs_flags && !sets_flags;
+                }
                 if dead {
                     inst.each_use(&self.calls, |reg| uses[reg.vreg()] -= 1);
                     inst.action = Action::Removed;
                 }
             }
-            block.insts.retain(|inst| !matches!(inst.action, Action::Removed));
+            block
+                .insts
+                .retain(|inst| !matches!(inst.action, Action::Removed));
         }
     }
 }
 
 impl Inst {
+    /// Returns whether the flags are the instruction's only result.
+    pub(crate) fn sets_flags(&self) -> bool {
+        let is_op = matches!(self.action, Action::Op(_));
+        is_op && self.dst == NONE && self.mem.base == Base::None && !self.has_effect
+    }
+
+    fn uses_flags(&self) -> bool {
+        matches!(
+            self.action,
+            Action::Set(_) | Action::Move(_) | Action::Branch(_) | Action::TrapIf(_)
+        )
+    }
+
     /// Calls `f` with each register that the instruction reads.
     pub(crate) fn each_use(&self, calls: &[Call], mut f: impl FnMut(VReg)) {
         let base = match self.mem.base {
@@ -252,6 +282,7 @@ impl Inst {
             self.tied,
             self.src[0],
             self.src[1],
+            self.selector,
             self.mask,
             base,
             self.mem.index,
@@ -259,7 +290,10 @@ impl Inst {
         ];
         regs.into_iter().filter(|&reg| reg != NONE).for_each(&mut f);
         if let Action::Call(call) = self.action {
-            calls[call as usize].args.iter().for_each(|&(reg, _)| f(reg));
+            calls[call as usize]
+                .args
+                .iter()
+                .for_each(|&(reg, _)| f(reg));
         }
     }
 }

@@ -156,7 +156,8 @@ impl Arithmetic for Emit<'_, '_> {
     fn is_zero(&mut self, a: Word) -> VReg {
         let a = self.reg(a);
         let zero = self.s.splat_constant(0, 32);
-        self.s.compare_int(Compare::Equal, true, 32, self.lanes, a, zero)
+        self.s
+            .compare_int(Compare::Equal, true, 32, self.lanes, a, zero)
     }
     fn select(&mut self, condition: VReg, a: Word, b: Word) -> Word {
         let b = self.reg(b);

@@ -12,13 +12,20 @@ impl Selector<'_> {
     pub(super) fn bit_count(&mut self, bits: u32, lanes: u32, x: VReg) -> VReg {
         let len = length(bits, lanes);
         if self.features.contains(Features::VPOPCNTDQ) {
-            let op = if bits == 64 { Op::Vpopcntq } else { Op::Vpopcntd };
+            let op = if bits == 64 {
+                Op::Vpopcntq
+            } else {
+                Op::Vpopcntd
+            };
             return self.v1(op, len, x);
         }
         let counts = self.nibble_table(len, |n| n.count_ones().into());
         let low_bits = self.splat_constant(0x0f, 8);
         let high = self.shift(Shift::Right, 32, (bits * lanes).max(128) / 32, x, 4);
-        let (low, high) = (self.v2(Op::Vpandd, len, x, low_bits), self.v2(Op::Vpandd, len, high, low_bits));
+        let (low, high) = (
+            self.v2(Op::Vpandd, len, x, low_bits),
+            self.v2(Op::Vpandd, len, high, low_bits),
+        );
         let low = self.v2(Op::Vpshufb, len, counts, low);
         let high = self.v2(Op::Vpshufb, len, counts, high);
         let bytes = self.v2(Op::Vpaddb, len, low, high);
@@ -33,14 +40,25 @@ impl Selector<'_> {
     }
 
     /// Returns a table of 16 bytes for `vpshufb`, in each part of 128 bits.
-    pub(super) fn nibble_table(&mut self, len: crate::asm::Width, entry: impl Fn(u8) -> u64) -> VReg {
+    pub(super) fn nibble_table(
+        &mut self,
+        len: crate::asm::Width,
+        entry: impl Fn(u8) -> u64,
+    ) -> VReg {
         let entries = (0..len.bytes()).map(|n| entry(n as u8 % 16));
         self.vector_constant(8, entries)
     }
 
     /// Returns the numbers of zero bits above the highest one bit of elements of 32 or 64 bits.
     pub(super) fn leading_zeros(&mut self, bits: u32, lanes: u32, x: VReg) -> VReg {
-        let op = if bits == 64 { Op::Vplzcntq } else { Op::Vplzcntd };
+        if !self.has_masks() {
+            return self.avx2_leading_zeros(bits, lanes, x);
+        }
+        let op = if bits == 64 {
+            Op::Vplzcntq
+        } else {
+            Op::Vplzcntd
+        };
         self.v1(op, length(bits, lanes), x)
     }
 }

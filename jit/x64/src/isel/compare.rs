@@ -101,7 +101,11 @@ pub(super) fn setp(s: &mut S<'_>, t: &Task<'_>, p: &[Piece]) -> Option<Out> {
 }
 
 pub(super) fn set(s: &mut S<'_>, t: &Task<'_>, p: &[Piece]) -> Option<Out> {
-    let source = if t.desc.src == OpType::None { t.desc.ty } else { t.desc.src };
+    let source = if t.desc.src == OpType::None {
+        t.desc.ty
+    } else {
+        t.desc.src
+    };
     let outcome = compare(s, t, source, p)?;
     let outcome = combined(s, t.desc.mods.bool_op(), outcome, p.get(2))?;
     let (ty, bits) = (t.desc.ty, t.desc.ty.bits());
@@ -174,8 +178,15 @@ pub(super) fn testp(s: &mut S<'_>, t: &Task<'_>, p: &[Piece]) -> Option<Out> {
         Mode::Subnormal => (SUBNORMAL, false),
         _ => return None,
     };
+    if !s.has_masks() {
+        return None;
+    }
     let bits = t.desc.ty.bits();
     let x = s.reg(&p[0]);
     let found = s.classify(classes, bits, t.lanes, x);
-    Some(smallvec![if inverted { s.mask_not(found, t.lanes) } else { found }])
+    Some(smallvec![if inverted {
+        s.mask_not(found, t.lanes)
+    } else {
+        found
+    }])
 }

@@ -74,7 +74,11 @@ impl Selector<'_> {
 
     /// Returns a vector register with these elements of `bits` bits, from the lowest on. They must be as many as fill a
     /// register of a possible length.
-    pub(crate) fn vector_constant(&mut self, bits: u32, elements: impl Iterator<Item = u64>) -> VReg {
+    pub(crate) fn vector_constant(
+        &mut self,
+        bits: u32,
+        elements: impl Iterator<Item = u64>,
+    ) -> VReg {
         let mut bytes: crate::pool::Bytes = Default::default();
         for element in elements {
             bytes.extend_from_slice(&element.to_le_bytes()[..bits as usize / 8]);
@@ -93,6 +97,9 @@ impl Selector<'_> {
 
     /// Returns a mask register that contains a constant.
     pub(crate) fn mask_constant(&mut self, bits: u64) -> VReg {
+        if !self.has_masks() {
+            return self.imm(bits);
+        }
         self.cached(RegClass::Vector, bits, |s| {
             let from = s.imm(bits);
             s.mask_of_gpr(from)

@@ -103,7 +103,12 @@ impl Selector<'_> {
     }
 
     /// Calls a symbol with arguments and results in these registers; the class tells general from vector registers.
-    pub(crate) fn call_symbol(&mut self, symbol: Symbol, args: &[(VReg, u8)], results: &[(VReg, u8)]) {
+    pub(crate) fn call_symbol(
+        &mut self,
+        symbol: Symbol,
+        args: &[(VReg, u8)],
+        results: &[(VReg, u8)],
+    ) {
         let call = self.new_call(Call {
             symbol,
             args: args.into(),
@@ -124,7 +129,12 @@ impl Selector<'_> {
 
     /// Calls a helper by the System V convention. Results that do not fit the result registers are in memory, to which an
     /// additional first argument leads; their layout is that of [`layout`].
-    fn call_helper(&mut self, helper: u32, vals: &[Val], types: &[Type]) -> Result<SmallVec<[Regs; 2]>, Error> {
+    fn call_helper(
+        &mut self,
+        helper: u32,
+        vals: &[Val],
+        types: &[Type],
+    ) -> Result<SmallVec<[Regs; 2]>, Error> {
         let (offsets, size) = layout(types);
         let in_memory = !fits_registers(types);
         let (mut general, mut vector, mut stack) = (0, 0, 0);
@@ -152,7 +162,12 @@ impl Selector<'_> {
                         general += 1;
                     }
                     (false, true) => {
-                        self.store_vector(Op::VmovqStore, Width::L128, reg, Mem::at(Base::Outgoing, stack));
+                        self.store_vector(
+                            Op::VmovqStore,
+                            Width::L128,
+                            reg,
+                            Mem::at(Base::Outgoing, stack),
+                        );
                         stack += 8;
                     }
                     (false, false) => {
@@ -207,10 +222,16 @@ impl Selector<'_> {
         if lanes == 1 {
             return self.call_if(helper, &vals, &results);
         }
-        let scalars: SmallVec<[Type; 2]> = results.iter().map(|ty| Type::scalar(ty.kind())).collect();
+        let scalars: SmallVec<[Type; 2]> =
+            results.iter().map(|ty| Type::scalar(ty.kind())).collect();
         // The results of one call come first, where `call_helper` expects them.
         let (_, start) = layout(&scalars);
-        let types: Vec<Type> = args.iter().map(|arg| arg.ty).chain(results.iter().copied()).map(in_memory).collect();
+        let types: Vec<Type> = args
+            .iter()
+            .map(|arg| arg.ty)
+            .chain(results.iter().copied())
+            .map(in_memory)
+            .collect();
         let (mut offsets, size) = layout(&types);
         let start = start.next_multiple_of(64);
         offsets.iter_mut().for_each(|offset| *offset += start);
@@ -270,7 +291,10 @@ impl Selector<'_> {
         let merged: SmallVec<[Regs; 2]> = results.iter().map(|&ty| self.fresh(ty)).collect();
         self.mach.block(end).params = merged.iter().flatten().copied().collect();
         self.flags(Op::Test, Width::W32, pred, pred);
-        self.end_with(Action::Branch(Cond::Ne), smallvec![(yes, smallvec![]), (no, smallvec![])]);
+        self.end_with(
+            Action::Branch(Cond::Ne),
+            smallvec![(yes, smallvec![]), (no, smallvec![])],
+        );
         self.start(yes);
         let operands: SmallVec<[Val; 4]> = vals[1..]
             .iter()
@@ -296,6 +320,10 @@ impl Selector<'_> {
         }
         let lanes = val.ty.lanes();
         let mask = self.mask_reg(val);
+        if !self.has_masks() {
+            self.reserve(offset + 64);
+            return self.spread_bits(mask, lanes, offset);
+        }
         let ones = self.ones_in(mask, 8, lanes);
         let bytes = self.splat_constant(1, 8);
         let bytes = self.v2(Op::Vpandd, super::prim::length(8, lanes), ones, bytes);
@@ -305,6 +333,9 @@ impl Selector<'_> {
 
     /// Loads lanes that are in the scratch area; those of a mask are bytes.
     pub(crate) fn reload_lanes(&mut self, ty: Type, offset: u32) -> Regs {
+        if ty.kind() == Kind::Pred && !self.has_masks() {
+            return one(self.gathered_bits(ty.lanes(), offset));
+        }
         let regs = self.reload_value(in_memory(ty), offset);
         if ty.kind() != Kind::Pred {
             return regs;
@@ -312,8 +343,55 @@ impl Selector<'_> {
         one(self.test(8, ty.lanes(), regs[0], regs[0]))
     }
 
+    /// Stores the bits of a mask as bytes in the scratch area.
+    fn spread_bits(&mut self, mask: VReg, lanes: u32, offset: u32) {
+        let ones = self.imm(0x0101_0101_0101_0101);
+        for number in 0..lanes.div_ceil(8) {
+            let moved = match number {
+                0 => mask,
+                _ => self.g2i(Op::Shr, Width::W64, mask, i64::from(8 * number)),
+            };
+            let bytes = self.g3(Op::Pdep, Width::W64, moved, ones);
+            let to = Mem::at(Base::Scratch, (offset + 8 * number) as i32);
+            self.effect(Self::general_store(64, bytes, to));
+        }
+    }
+
+    /// Loads the bits of a mask that are bytes in the scratch area.
+    fn gathered_bits(&mut self, lanes: u32, offset: u32) -> VReg {
+        let ones = self.imm(0x0101_0101_0101_0101);
+        let mut whole = None;
+        for number in 0..lanes.div_ceil(8) {
+            let bytes = self.load_general(64, Mem::at(Base::Scratch, (offset + 8 * number) as i32));
+            let bits = self.g3(Op::Pext, Width::W64, bytes, ones);
+            let kept = match lanes {
+                8.. => bits,
+                _ => self.g2i(Op::And, Width::W32, bits, (1 << lanes) - 1),
+            };
+            whole = Some(match whole {
+                None => kept,
+                Some(whole) => {
+                    let moved = self.g2i(Op::Shl, Width::W64, kept, i64::from(8 * number));
+                    self.g2(Op::Or, Width::W64, whole, moved)
+                }
+            });
+        }
+        whole.unwrap_or(ones)
+    }
+
     /// Sets a value in the scratch area to zero.
     pub(crate) fn clear(&mut self, ty: Type, offset: u32) {
+        if ty.lanes() == 1 {
+            let zero = self.imm(0);
+            for word in 0..bytes_of(ty).div_ceil(8) {
+                self.effect(Self::general_store(
+                    64,
+                    zero,
+                    Mem::at(Base::Scratch, (offset + 8 * word) as i32),
+                ));
+            }
+            return self.reserve(offset + bytes_of(ty).next_multiple_of(8));
+        }
         let zero = self.splat_constant(0, 64);
         let regs = (0..self.register_count(ty)).map(|_| zero).collect();
         self.spill_value(&Val::new(ty, regs), offset);
@@ -330,7 +408,11 @@ impl Selector<'_> {
     }
 
     /// Ends the current block.
-    pub(crate) fn end_with(&mut self, action: Action, succs: SmallVec<[(Label, SmallVec<[VReg; 8]>); 2]>) {
+    pub(crate) fn end_with(
+        &mut self,
+        action: Action,
+        succs: SmallVec<[(Label, SmallVec<[VReg; 8]>); 2]>,
+    ) {
         self.effect(Inst::of(action, Width::W64));
         let current = self.current;
         self.mach.block(current).succs = succs;
@@ -343,7 +425,10 @@ impl Selector<'_> {
         let param = self.mach.vreg(RegClass::Int);
         self.mach.block(label).params = vec![param];
         self.flags(Op::Test, Width::W64, bits, bits);
-        self.end_with(Action::Branch(Cond::Ne), smallvec![(enter, smallvec![]), (skip, smallvec![])]);
+        self.end_with(
+            Action::Branch(Cond::Ne),
+            smallvec![(enter, smallvec![]), (skip, smallvec![])],
+        );
         self.start(skip);
         self.end_with(Action::Jump, smallvec![(exit, smallvec![])]);
         self.start(enter);
@@ -363,7 +448,10 @@ impl Selector<'_> {
     pub(crate) fn end_loop(&mut self, label: Label, rest: VReg, exit: Label) {
         let (again, done) = (self.mach.label(), self.mach.label());
         self.flags(Op::Test, Width::W64, rest, rest);
-        self.end_with(Action::Branch(Cond::Ne), smallvec![(again, smallvec![]), (done, smallvec![])]);
+        self.end_with(
+            Action::Branch(Cond::Ne),
+            smallvec![(again, smallvec![]), (done, smallvec![])],
+        );
         self.start(again);
         self.end_with(Action::Jump, smallvec![(label, smallvec![rest])]);
         self.start(done);
@@ -417,7 +505,11 @@ impl Selector<'_> {
                     && desc.ty.elements() == 1
                     && args.len() == 2
                     && !args[0].ty.is_float();
-                if is_plain { self.scalar_compare(&desc, &args[0], &args[1]) } else { None }
+                if is_plain {
+                    self.scalar_compare(&desc, &args[0], &args[1])
+                } else {
+                    None
+                }
             }
             _ => None,
         }
@@ -514,6 +606,5 @@ fn fits_registers(types: &[Type]) -> bool {
             _ => general += 1,
         }
     }
-    let _ = bytes_of;
     general <= 2 && vector <= 2
 }

@@ -27,7 +27,14 @@ fn integer_bits(ty: OpType) -> Option<u32> {
 
 impl Selector<'_> {
     /// Extends or truncates integers.
-    pub(super) fn resized(&mut self, x: VReg, from: u32, to: u32, signed: bool, lanes: u32) -> VReg {
+    pub(super) fn resized(
+        &mut self,
+        x: VReg,
+        from: u32,
+        to: u32,
+        signed: bool,
+        lanes: u32,
+    ) -> VReg {
         if from == to {
             return x;
         }
@@ -47,6 +54,9 @@ impl Selector<'_> {
                 (_, _, true) => Op::Vpmovsxdq,
             };
             return self.v1(op, length(to, lanes), x);
+        }
+        if !self.has_masks() {
+            return self.avx2_truncated(x, from, to, lanes);
         }
         let op = match (from, to) {
             (16, _) => Op::Vpmovwb,
@@ -71,7 +81,11 @@ pub(super) fn cvt(s: &mut S<'_>, t: &Task<'_>, p: &[Piece]) -> Option<Out> {
     match (integer_bits(to), integer_bits(from)) {
         (Some(to_bits), Some(from_bits)) => {
             let x = s.reg(&p[0]);
-            let x = if mods.sat() { clamped(s, t, from_bits, x) } else { x };
+            let x = if mods.sat() {
+                clamped(s, t, from_bits, x)
+            } else {
+                x
+            };
             out(s.resized(x, from_bits, to_bits, from.is_signed(), t.lanes))
         }
         (None, Some(bits)) => from_integer(s, t, bits, p),
@@ -93,7 +107,11 @@ fn clamped(s: &mut S<'_>, t: &Task<'_>, bits: u32, mut x: VReg) -> VReg {
     let ((low, high), (least, greatest)) = (range(to), range(from));
     if high < greatest {
         let limit = s.splat_constant(high as u64, bits);
-        let ops = if from.is_signed() { &MIN_SIGNED } else { &MIN_UNSIGNED };
+        let ops = if from.is_signed() {
+            &MIN_SIGNED
+        } else {
+            &MIN_UNSIGNED
+        };
         x = s.by_width(ops, bits, t.lanes, x, limit);
     }
     if low > least {
@@ -117,11 +135,31 @@ fn from_integer(s: &mut S<'_>, t: &Task<'_>, bits: u32, p: &[Piece]) -> Option<O
         return out(s.half_of_single(to, t.lanes, single, 0));
     }
     let f = match to {
-        OpType::F32 => Floats { bits: 32, lanes: t.lanes },
-        OpType::F64 => Floats { bits: 64, lanes: t.lanes },
+        OpType::F32 => Floats {
+            bits: 32,
+            lanes: t.lanes,
+        },
+        OpType::F64 => Floats {
+            bits: 64,
+            lanes: t.lanes,
+        },
         _ => return None,
     };
     let word = s.resized(x, bits, bits.max(32), signed, t.lanes);
+    if !s.has_masks() {
+        let is_exact = bits < 32 || (bits == 32 && f.bits == 64);
+        if bits == 64 || (rounding != Rounding::Mxcsr && !is_exact) {
+            return None;
+        }
+        if bits == 32 && !signed {
+            let value = s.avx2_from_unsigned(f.bits, t.lanes, word);
+            return out(if t.desc.mods.sat() {
+                s.saturated(f, value)
+            } else {
+                value
+            });
+        }
+    }
     let (op, wide) = match (bits, signed || bits < 32, f.bits) {
         (64, true, 32) => (Op::Vcvtqq2ps, 64),
         (64, false, 32) => (Op::Vcvtuqq2ps, 64),
@@ -136,7 +174,11 @@ fn from_integer(s: &mut S<'_>, t: &Task<'_>, bits: u32, p: &[Piece]) -> Option<O
     let is_exact = bits < 32 || (bits == 32 && f.bits == 64);
     let rounding = if is_exact { Rounding::Mxcsr } else { rounding };
     let value = s.rounded1(op, length(wide, t.lanes), word, rounding);
-    out(if t.desc.mods.sat() { s.saturated(f, value) } else { value })
+    out(if t.desc.mods.sat() {
+        s.saturated(f, value)
+    } else {
+        value
+    })
 }
 
 /// Returns the immediate operand of `vrndscaleps` for a rounding to an integral value.
@@ -168,14 +210,19 @@ fn to_integer(s: &mut S<'_>, t: &Task<'_>, bits: u32, p: &[Piece]) -> Option<Out
     let (f, mut x) = match from {
         OpType::F32 => (Floats { bits: 32, lanes }, s.single(t, &p[0])),
         OpType::F64 => (Floats { bits: 64, lanes }, s.reg(&p[0])),
-        OpType::F16 | OpType::BF16 => {
-            (Floats { bits: 32, lanes }, s.widened(from, lanes, &p[0]))
-        }
+        OpType::F16 | OpType::BF16 => (Floats { bits: 32, lanes }, s.widened(from, lanes, &p[0])),
         _ => return None,
     };
     if mode != 11 {
-        let op = if f.bits == 32 { Op::Vrndscaleps } else { Op::Vrndscalepd };
+        let op = if f.bits == 32 {
+            Op::Vrndscaleps
+        } else {
+            Op::Vrndscalepd
+        };
         x = s.v1i(op, length(f.bits, lanes), x, mode);
+    }
+    if bits == 64 && !s.has_masks() {
+        return None;
     }
     let signed = t.desc.ty.is_signed();
     let converted = match (bits, signed) {
@@ -184,7 +231,11 @@ fn to_integer(s: &mut S<'_>, t: &Task<'_>, bits: u32, p: &[Piece]) -> Option<Out
         (_, false) => unsigned_integer(s, f, bits, x),
     };
     // A NaN becomes 0, or the integer with only the top bit set.
-    let nan = if f.bits == 32 && bits < 64 { 0 } else { 1 << (bits - 1) };
+    let nan = if f.bits == 32 && bits < 64 {
+        0
+    } else {
+        1 << (bits - 1)
+    };
     let is_right = match (bits, signed) {
         // What the instructions return for NaN: the top bit for signed results; for unsigned ones, `max` returns 0.
         (32 | 64, true) => nan != 0,
@@ -219,6 +270,9 @@ fn unsigned_integer(s: &mut S<'_>, f: Floats, bits: u32, x: VReg) -> VReg {
     let zero = s.splat_constant(0, f.bits);
     let op = if f.bits == 32 { Op::Vmaxps } else { Op::Vmaxpd };
     let floored = s.v2(op, length(f.bits, lanes), x, zero);
+    if !s.has_masks() {
+        return s.avx2_to_unsigned(f.bits, lanes, floored);
+    }
     let (op, wide) = match (f.bits, bits) {
         (32, 32) => (Op::Vcvttps2udq, 32),
         (32, _) => (Op::Vcvttps2uqq, 64),
@@ -274,7 +328,11 @@ fn between_floats(s: &mut S<'_>, t: &Task<'_>, p: &[Piece]) -> Option<Out> {
             let x = match modifier {
                 Modifier::None => x,
                 modifier => {
-                    let op = if f.bits == 32 { Op::Vrndscaleps } else { Op::Vrndscalepd };
+                    let op = if f.bits == 32 {
+                        Op::Vrndscaleps
+                    } else {
+                        Op::Vrndscalepd
+                    };
                     s.v1i(op, length(f.bits, lanes), x, integral(modifier)?)
                 }
             };
@@ -283,11 +341,19 @@ fn between_floats(s: &mut S<'_>, t: &Task<'_>, p: &[Piece]) -> Option<Out> {
         (OpType::F32, OpType::F64) if modifier == Modifier::None => {
             let x = s.single(t, &p[0]);
             let x = s.v1(Op::Vcvtps2pd, length(64, lanes), x);
-            return out(if t.desc.mods.sat() { s.saturated(double, x) } else { x });
+            return out(if t.desc.mods.sat() {
+                s.saturated(double, x)
+            } else {
+                x
+            });
         }
         (OpType::F64, OpType::F32) => {
             let x = s.reg(&p[0]);
-            let x = s.rounded1(Op::Vcvtpd2ps, length(64, lanes), x, rounding(modifier)?);
+            let rounding = rounding(modifier)?;
+            if rounding != Rounding::Mxcsr && !s.has_masks() {
+                return None;
+            }
+            let x = s.rounded1(Op::Vcvtpd2ps, length(64, lanes), x, rounding);
             return out(s.finished(t, single, x));
         }
         (OpType::F16 | OpType::BF16, OpType::F32) => {
@@ -317,7 +383,10 @@ fn half(s: &mut S<'_>, t: &Task<'_>, lanes: u32, x: VReg) -> Option<VReg> {
 
 /// Rounds two `f32` numbers to a pair of 16-bit numbers; the first number becomes the upper half.
 fn pair_of_halves(s: &mut S<'_>, t: &Task<'_>, p: &[Piece]) -> Option<Out> {
-    if !matches!(t.desc.ty, OpType::F16x2 | OpType::BF16x2) || t.desc.src != OpType::F32 || t.desc.mods.sat() {
+    if !matches!(t.desc.ty, OpType::F16x2 | OpType::BF16x2)
+        || t.desc.src != OpType::F32
+        || t.desc.mods.sat()
+    {
         return None;
     }
     let mut words = [0, 1].map(|n| s.single(t, &p[n]));
@@ -346,7 +415,13 @@ pub(super) fn pack(s: &mut S<'_>, t: &Task<'_>, p: &[Piece]) -> Option<Out> {
     for (number, piece) in (0..).zip(p) {
         let reg = s.reg(piece);
         let wide = s.resized(reg, part, whole, false, t.lanes);
-        let moved = s.shift(super::prim::Shift::Left, whole, t.lanes, wide, part * number);
+        let moved = s.shift(
+            super::prim::Shift::Left,
+            whole,
+            t.lanes,
+            wide,
+            part * number,
+        );
         packed = Some(match packed {
             None => moved,
             Some(packed) => s.v2(op, length(whole, t.lanes), packed, moved),
@@ -363,7 +438,13 @@ pub(super) fn unpack(s: &mut S<'_>, t: &Task<'_>, p: &[Piece]) -> Option<Out> {
     }
     let reg = s.reg(&p[0]);
     let parts = (0..t.results.len() as u32).map(|number| {
-        let moved = s.shift(super::prim::Shift::Right, whole, t.lanes, reg, part * number);
+        let moved = s.shift(
+            super::prim::Shift::Right,
+            whole,
+            t.lanes,
+            reg,
+            part * number,
+        );
         s.resized(moved, whole, part, false, t.lanes)
     });
     Some(parts.collect())

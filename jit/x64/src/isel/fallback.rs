@@ -77,6 +77,9 @@ impl Selector<'_> {
         let regs = self.regs_of(val);
         let at = |disp: u32| Mem::at(base, (offset + disp) as i32);
         match (ty.kind(), ty.lanes()) {
+            (Kind::Pred, lanes) if lanes > 1 && !self.has_masks() => {
+                self.effect(Self::general_store(64, regs[0], at(0)))
+            }
             (Kind::Pred, lanes) if lanes > 1 => {
                 let mut inst = Inst::of(Action::Op(Op::KmovStore), Width::W64);
                 inst.src[0] = regs[0];
@@ -88,7 +91,9 @@ impl Selector<'_> {
                     self.effect(Self::general_store(64, reg, at(8 * number)));
                 }
             }
-            (kind, 1) if !ty.is_float() => self.effect(Self::general_store(kind.bits(), regs[0], at(0))),
+            (kind, 1) if !ty.is_float() => {
+                self.effect(Self::general_store(kind.bits(), regs[0], at(0)))
+            }
             _ => {
                 let bytes = bytes_of(ty) / regs.len() as u32;
                 for (number, &reg) in (0..).zip(&regs) {
@@ -108,6 +113,9 @@ impl Selector<'_> {
     pub(crate) fn load_value(&mut self, ty: Type, base: Base, offset: u32) -> Regs {
         let at = |disp: u32| Mem::at(base, (offset + disp) as i32);
         match (ty.kind(), ty.lanes()) {
+            (Kind::Pred, lanes) if lanes > 1 && !self.has_masks() => {
+                one(self.load_general(64, at(0)))
+            }
             (Kind::Pred, lanes) if lanes > 1 => {
                 let mut inst = Inst::of(Action::Op(Op::Kmov), Width::W64);
                 inst.mem = at(0);
@@ -145,8 +153,18 @@ impl Selector<'_> {
     }
 
     /// Computes an operation in `lanes` lanes by calling its reference function.
-    pub(crate) fn called(&mut self, desc: &Desc, lanes: u32, args: &[Val], results: &[Type]) -> SmallVec<[Regs; 2]> {
-        let types: Vec<Type> = args.iter().map(|arg| arg.ty).chain(results.iter().copied()).collect();
+    pub(crate) fn called(
+        &mut self,
+        desc: &Desc,
+        lanes: u32,
+        args: &[Val],
+        results: &[Type],
+    ) -> SmallVec<[Regs; 2]> {
+        let types: Vec<Type> = args
+            .iter()
+            .map(|arg| arg.ty)
+            .chain(results.iter().copied())
+            .collect();
         let (offsets, size) = layout(&types);
         self.reserve(size);
         for (arg, &offset) in args.iter().zip(&offsets) {

@@ -52,15 +52,27 @@ impl Floats {
     }
 
     fn infinity(self) -> u64 {
-        if self.bits == 32 { 0x7f80_0000 } else { 0x7ff0_0000_0000_0000 }
+        if self.bits == 32 {
+            0x7f80_0000
+        } else {
+            0x7ff0_0000_0000_0000
+        }
     }
 
     fn one(self) -> u64 {
-        if self.bits == 32 { 0x3f80_0000 } else { 0x3ff0_0000_0000_0000 }
+        if self.bits == 32 {
+            0x3f80_0000
+        } else {
+            0x3ff0_0000_0000_0000
+        }
     }
 
     fn nan(self) -> u64 {
-        if self.bits == 32 { 0x7fff_ffff } else { 0xfff8_0000_0000_0000 }
+        if self.bits == 32 {
+            0x7fff_ffff
+        } else {
+            0xfff8_0000_0000_0000
+        }
     }
 }
 
@@ -97,7 +109,11 @@ impl Selector<'_> {
         if let Source::Constant(bits) = piece.source
             && piece.bits == 32
         {
-            let flushed = if is_subnormal(bits) { bits & 0x8000_0000 } else { bits };
+            let flushed = if is_subnormal(bits) {
+                bits & 0x8000_0000
+            } else {
+                bits
+            };
             return self.constant_rm(flushed, 32);
         }
         let reg = self.reg(piece);
@@ -108,6 +124,11 @@ impl Selector<'_> {
     pub(super) fn flush(&mut self, lanes: u32, x: VReg) -> VReg {
         if self.flushed.contains(&x) {
             return x;
+        }
+        if !self.has_masks() {
+            let kept = self.avx2_flush(lanes, x);
+            self.flushed.insert(kept);
+            return kept;
         }
         let subnormal = self.classify(0x20, 32, lanes, x);
         let sign = self.constant_rm(0x8000_0000, 32);
@@ -131,7 +152,11 @@ impl Selector<'_> {
 
     /// Performs the modifiers of the result of an operation.
     pub(super) fn finished(&mut self, t: &Task<'_>, f: Floats, x: VReg) -> VReg {
-        let x = if t.desc.mods.ftz() && f.bits == 32 { self.flush(f.lanes, x) } else { x };
+        let x = if t.desc.mods.ftz() && f.bits == 32 {
+            self.flush(f.lanes, x)
+        } else {
+            x
+        };
         if t.desc.mods.sat() {
             return self.saturated(f, x);
         }
@@ -180,14 +205,33 @@ impl Selector<'_> {
             Rm::Mem(mem) => {
                 let len = self.widest();
                 let bits = self.pool.bits(mem.base);
-                let op = if bits == 64 { Op::Vpbroadcastq } else { Op::Vpbroadcastd };
-                self.v1(op, len, crate::mach::Mem { broadcast: false, ..mem })
+                let op = if bits == 64 {
+                    Op::Vpbroadcastq
+                } else {
+                    Op::Vpbroadcastd
+                };
+                self.v1(
+                    op,
+                    len,
+                    crate::mach::Mem {
+                        broadcast: false,
+                        ..mem
+                    },
+                )
             }
         }
     }
 
     /// Computes `a * b + c`, rounded once.
-    pub(super) fn fused(&mut self, f: Floats, a: VReg, b: VReg, c: Rm, rounding: Rounding, keeps: bool) -> VReg {
+    pub(super) fn fused(
+        &mut self,
+        f: Floats,
+        a: VReg,
+        b: VReg,
+        c: Rm,
+        rounding: Rounding,
+        keeps: bool,
+    ) -> VReg {
         let (op, tied, first, second) = match c {
             Rm::Reg(c) if !keeps => (f.op(Op::Vfmadd231ps, Op::Vfmadd231pd), c, a, b.into()),
             c => (f.op(Op::Vfmadd213ps, Op::Vfmadd213pd), a, b, c),
@@ -244,7 +288,10 @@ fn divisor(s: &mut S<'_>, f: Floats, b: VReg) -> VReg {
     let size = s.v2(Op::Vpandd, f.len(), b, size);
     let limit = s.constant_rm(0x7e80_0000, 32);
     let large = s.compare_float(0x1e, 32, f.lanes, size, limit);
-    let (sign, infinity) = (s.splat_constant(f.sign(), 32), s.splat_constant(f.infinity(), 32));
+    let (sign, infinity) = (
+        s.splat_constant(f.sign(), 32),
+        s.splat_constant(f.infinity(), 32),
+    );
     // (b & sign) | infinity
     let endless = s.ternary(0xec, f.len(), b, infinity, sign);
     s.select_lanes(large, 32, f.lanes, endless, b)
@@ -274,7 +321,8 @@ pub(super) fn root(s: &mut S<'_>, t: &Task<'_>, p: &[Piece]) -> Option<Out> {
     let rounding = rounding(t.desc.mods.rounding())?;
     let is_approximate = t.desc.mods.precision() != Precision::None;
     let is_double_rcp = f.bits == 64 && is_approximate && t.desc.opcode != Opcode::Sqrt;
-    if t.desc.ty.elements() != 1 || is_double_rcp || (rounding != Rounding::Mxcsr && !s.has_masks()) {
+    if t.desc.ty.elements() != 1 || is_double_rcp || (rounding != Rounding::Mxcsr && !s.has_masks())
+    {
         return None;
     }
     let a = s.single(t, &p[0]);
@@ -297,7 +345,13 @@ fn square_root(s: &mut S<'_>, f: Floats, a: VReg, rounding: Rounding) -> VReg {
 
 fn reciprocal(s: &mut S<'_>, f: Floats, a: VReg, rounding: Rounding) -> VReg {
     let one = s.splat_constant(f.one(), f.bits);
-    s.rounded2(f.op(Op::Vdivps, Op::Vdivpd), f.len(), one, a.into(), rounding)
+    s.rounded2(
+        f.op(Op::Vdivps, Op::Vdivpd),
+        f.len(),
+        one,
+        a.into(),
+        rounding,
+    )
 }
 
 /// `abs` and `neg`.
@@ -360,12 +414,11 @@ type Known = (VReg, Option<u64>);
 
 pub(super) fn chosen_of(s: &mut S<'_>, t: &Task<'_>, f: Floats, a: Known, b: Known) -> VReg {
     let is_min = t.desc.opcode == Opcode::Min;
-    let ((a, known_a), (b, known_b)) = match (a, b) {
+    let ((a, _), (b, known_b)) = match (a, b) {
         // The order of the operands matters for NaN and zeros only.
         ((_, Some(_)), (_, None)) => (b, a),
         both => both,
     };
-    let _ = known_a;
     let sign = t.desc.mods.xorsign_abs().then(|| {
         let differ = s.v2(f.op(Op::Vpxord, Op::Vpxorq), f.len(), a, b);
         let constant = s.constant_rm(f.sign(), f.bits);
@@ -373,9 +426,16 @@ pub(super) fn chosen_of(s: &mut S<'_>, t: &Task<'_>, f: Floats, a: Known, b: Kno
     });
     let (a, b) = match sign {
         None => (a, b),
-        Some(_) => (changed_sign(s, Opcode::Abs, f, a), changed_sign(s, Opcode::Abs, f, b)),
+        Some(_) => (
+            changed_sign(s, Opcode::Abs, f, a),
+            changed_sign(s, Opcode::Abs, f, b),
+        ),
     };
-    let op = if is_min { f.op(Op::Vminps, Op::Vminpd) } else { f.op(Op::Vmaxps, Op::Vmaxpd) };
+    let op = if is_min {
+        f.op(Op::Vminps, Op::Vminpd)
+    } else {
+        f.op(Op::Vmaxps, Op::Vmaxpd)
+    };
     // The instruction returns its second operand if an operand is NaN or both are zero.
     let mut chosen = s.v2(op, f.len(), a, b);
     let is_number = |bits: u64| bits & (f.sign() - 1) <= f.infinity();
@@ -383,9 +443,13 @@ pub(super) fn chosen_of(s: &mut S<'_>, t: &Task<'_>, f: Floats, a: Known, b: Kno
         let unordered = s.compare_float(0x03, f.bits, f.lanes, b, b);
         chosen = s.select_lanes(unordered, f.bits, f.lanes, a, chosen);
     }
-    if !known_b.is_some_and(|bits| bits & (f.sign() - 1) != 0) && sign.is_none() {
+    if known_b.is_none_or(|bits| bits & (f.sign() - 1) == 0) && sign.is_none() {
         let equal = s.compare_float(0x00, f.bits, f.lanes, a, b);
-        let op = if is_min { f.op(Op::Vpord, Op::Vporq) } else { f.op(Op::Vpandd, Op::Vpandq) };
+        let op = if is_min {
+            f.op(Op::Vpord, Op::Vporq)
+        } else {
+            f.op(Op::Vpandd, Op::Vpandq)
+        };
         let merged = s.v2(op, f.len(), a, b);
         chosen = s.select_lanes(equal, f.bits, f.lanes, merged, chosen);
     }

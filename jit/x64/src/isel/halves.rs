@@ -22,7 +22,10 @@ type S<'a> = Selector<'a>;
 
 /// Returns whether the elements of a type are `f16` or `bf16`.
 pub(super) fn is_half(ty: OpType) -> bool {
-    matches!(ty, OpType::F16 | OpType::BF16 | OpType::F16x2 | OpType::BF16x2)
+    matches!(
+        ty,
+        OpType::F16 | OpType::BF16 | OpType::F16x2 | OpType::BF16x2
+    )
 }
 
 fn is_bfloat(ty: OpType) -> bool {
@@ -79,7 +82,11 @@ fn elementwise(
             let words: SmallVec<[VReg; 4]> = regs
                 .iter()
                 .map(|&reg| {
-                    let part = if high { s.shift(Shift::Right, 32, t.lanes, reg, 16) } else { reg };
+                    let part = if high {
+                        s.shift(Shift::Right, 32, t.lanes, reg, 16)
+                    } else {
+                        reg
+                    };
                     let half = s.resized(part, 32, 16, false, t.lanes);
                     s.single_of_half(ty, t.lanes, half)
                 })
@@ -93,7 +100,10 @@ fn elementwise(
         let high = s.shift(Shift::Left, 32, t.lanes, high, 16);
         return Some(smallvec![s.v2(Op::Vpord, length(32, t.lanes), low, high)]);
     }
-    let words: SmallVec<[VReg; 4]> = regs.iter().map(|&reg| s.single_of_half(ty, t.lanes, reg)).collect();
+    let words: SmallVec<[VReg; 4]> = regs
+        .iter()
+        .map(|&reg| s.single_of_half(ty, t.lanes, reg))
+        .collect();
     let value = function(s, t.lanes, &words)?;
     Some(smallvec![s.half_of_single(ty, t.lanes, value, 0)])
 }
@@ -101,7 +111,10 @@ fn elementwise(
 /// Returns whether the modifiers of an operation are those that this module supports.
 fn is_supported(t: &Task<'_>) -> bool {
     let mods = t.desc.mods;
-    matches!(mods.rounding(), Modifier::None | Modifier::Rn) && !mods.ftz() && !mods.oob() && t.desc.src == OpType::None
+    matches!(mods.rounding(), Modifier::None | Modifier::Rn)
+        && !mods.ftz()
+        && !mods.oob()
+        && t.desc.src == OpType::None
 }
 
 /// `add`, `sub`, `mul` and `fma`.
@@ -142,7 +155,9 @@ pub(super) fn extreme(s: &mut S<'_>, t: &Task<'_>, p: &[Piece]) -> Option<Out> {
     }
     elementwise(s, t, p, |s, lanes, x| {
         let f = Floats { bits: 32, lanes };
-        let chosen = x[1..].iter().fold(x[0], |chosen, &next| chosen_of(s, t, f, (chosen, None), (next, None)));
+        let chosen = x[1..].iter().fold(x[0], |chosen, &next| {
+            chosen_of(s, t, f, (chosen, None), (next, None))
+        });
         Some(chosen)
     })
 }

@@ -1,6 +1,6 @@
 //! Integer arithmetic and bit operations in vector registers.
 
-use margay_ops::mods::{Half, Mode};
+use margay_ops::mods::Half;
 use margay_ops::ops::Opcode;
 use margay_ops::types::OpType;
 use regalloc2::VReg;
@@ -8,12 +8,11 @@ use smallvec::smallvec;
 
 use super::Selector;
 use super::map::{Out, Task};
-use super::pieces::{Piece, Source};
+use super::pieces::Piece;
 use super::prim::{
     ABS, ADD, Compare, MAX_SIGNED, MAX_UNSIGNED, MIN_SIGNED, MIN_UNSIGNED, SUB, Shift, length,
 };
 use crate::asm::{Op, Width};
-
 
 type S<'a> = Selector<'a>;
 
@@ -30,7 +29,9 @@ impl Elements {
     pub(super) fn of(t: &Task<'_>) -> Option<Elements> {
         let ty = t.desc.ty;
         let bits = ty.element_bits();
-        let is_known = ty.is_integer() && matches!(bits, 8 | 16 | 32 | 64) && ty.bits() == bits * ty.elements();
+        let is_known = ty.is_integer()
+            && matches!(bits, 8 | 16 | 32 | 64)
+            && ty.bits() == bits * ty.elements();
         is_known.then(|| Elements {
             bits,
             lanes: t.lanes * ty.elements(),
@@ -43,7 +44,7 @@ impl Elements {
         Elements::of(t).filter(|_| t.desc.ty.elements() == 1)
     }
 
-    fn len(&self) -> Width {
+    pub(super) fn len(&self) -> Width {
         length(self.bits, self.lanes)
     }
 }
@@ -57,6 +58,9 @@ pub(super) fn sum(s: &mut S<'_>, t: &Task<'_>, p: &[Piece]) -> Option<Out> {
     let is_add = t.desc.opcode == Opcode::Add;
     let a = s.reg(&p[0]);
     if t.desc.mods.carry_out() {
+        if t.desc.ty.elements() != 1 {
+            return None;
+        }
         let b = s.reg(&p[1]);
         return sum_with_carry(s, e, is_add, a, b);
     }
@@ -65,17 +69,27 @@ pub(super) fn sum(s: &mut S<'_>, t: &Task<'_>, p: &[Piece]) -> Option<Out> {
         return saturated_sum(s, e, is_add, a, b).map(|reg| smallvec![reg]);
     }
     let ops = if is_add { &ADD } else { &SUB };
-    let b = if e.bits == p[1].bits { s.rm(&p[1]) } else { s.reg(&p[1]).into() };
+    let b = if e.bits == p[1].bits {
+        s.rm(&p[1])
+    } else {
+        s.reg(&p[1]).into()
+    };
     out(s.by_width(ops, e.bits, e.lanes, a, b))
 }
 
 fn sum_with_carry(s: &mut S<'_>, e: Elements, is_add: bool, a: VReg, b: VReg) -> Option<Out> {
     let (sum, carry) = if is_add {
         let sum = s.by_width(&ADD, e.bits, e.lanes, a, b);
-        (sum, s.compare_int(Compare::Less, false, e.bits, e.lanes, sum, a))
+        (
+            sum,
+            s.compare_int(Compare::Less, false, e.bits, e.lanes, sum, a),
+        )
     } else {
         let sum = s.by_width(&SUB, e.bits, e.lanes, a, b);
-        (sum, s.compare_int(Compare::GreaterOrEqual, false, e.bits, e.lanes, a, b))
+        (
+            sum,
+            s.compare_int(Compare::GreaterOrEqual, false, e.bits, e.lanes, a, b),
+        )
     };
     Some(smallvec![sum, carry])
 }
@@ -267,7 +281,11 @@ pub(super) fn mul24(s: &mut S<'_>, t: &Task<'_>, p: &[Piece]) -> Option<Out> {
     if t.desc.mods.sat() {
         return None;
     }
-    let how = if e.signed { Shift::Arithmetic } else { Shift::Right };
+    let how = if e.signed {
+        Shift::Arithmetic
+    } else {
+        Shift::Right
+    };
     let read = |s: &mut S<'_>, piece: &Piece| {
         let whole = s.reg(piece);
         let moved = s.shift(Shift::Left, 32, e.lanes, whole, 8);
@@ -310,9 +328,17 @@ fn extremes(e: Elements) -> (&'static [Op; 4], &'static [Op; 4]) {
 pub(super) fn extreme(s: &mut S<'_>, t: &Task<'_>, p: &[Piece]) -> Option<Out> {
     let e = Elements::of(t)?;
     let (min, max) = extremes(e);
-    let ops = if t.desc.opcode == Opcode::Min { min } else { max };
+    let ops = if t.desc.opcode == Opcode::Min {
+        min
+    } else {
+        max
+    };
     let a = s.reg(&p[0]);
-    let b = if e.bits == p[1].bits { s.rm(&p[1]) } else { s.reg(&p[1]).into() };
+    let b = if e.bits == p[1].bits {
+        s.rm(&p[1])
+    } else {
+        s.reg(&p[1]).into()
+    };
     let mut chosen = s.by_width(ops, e.bits, e.lanes, a, b);
     if p.len() > 2 {
         return None;
@@ -330,6 +356,12 @@ pub(super) fn sign(s: &mut S<'_>, t: &Task<'_>, p: &[Piece]) -> Option<Out> {
     if t.desc.opcode == Opcode::Neg {
         let zero = s.splat_constant(0, e.bits);
         return out(s.by_width(&SUB, e.bits, e.lanes, zero, a));
+    }
+    if e.signed && e.bits == 64 && !s.has_masks() {
+        let zero = s.splat_constant(0, 64);
+        let negated = s.by_width(&SUB, 64, e.lanes, zero, a);
+        let negative = s.signs(64, e.lanes, a);
+        return out(s.select_lanes(negative, 64, e.lanes, negated, a));
     }
     out(match e.signed {
         true => s.v1(super::prim::for_width(&ABS, e.bits), e.len(), a),
@@ -375,7 +407,8 @@ pub(super) fn brev(s: &mut S<'_>, t: &Task<'_>, p: &[Piece]) -> Option<Out> {
     let e = Elements::scalar(t)?;
     let a = s.reg(&p[0]);
     let bytes = u64::from(e.bits / 8);
-    let order = (0..u64::from(e.len_bits() / 8)).map(|n| (n / bytes * bytes + (bytes - 1 - n % bytes)) % 16);
+    let order = (0..u64::from(e.len_bits() / 8))
+        .map(|n| (n / bytes * bytes + (bytes - 1 - n % bytes)) % 16);
     let order = s.vector_constant(8, order);
     let a = s.v2(Op::Vpshufb, e.len(), a, order);
     let low_bits = s.splat_constant(0x0f, 8);
@@ -411,7 +444,11 @@ pub(super) fn dp4a(s: &mut S<'_>, t: &Task<'_>, p: &[Piece]) -> Option<Out> {
     };
     let (a, b) = (s.reg(&p[0]), s.reg(&p[1]));
     let halves = |s: &mut S<'_>, x: VReg, signed: bool| {
-        let how = if signed { Shift::Arithmetic } else { Shift::Right };
+        let how = if signed {
+            Shift::Arithmetic
+        } else {
+            Shift::Right
+        };
         let odd = s.shift(how, 16, 2 * e.lanes, x, 8);
         let even = s.shift(Shift::Left, 16, 2 * e.lanes, x, 8);
         (s.shift(how, 16, 2 * e.lanes, even, 8), odd)
@@ -434,11 +471,19 @@ pub(super) fn dp2a(s: &mut S<'_>, t: &Task<'_>, p: &[Piece]) -> Option<Out> {
     };
     let (a, b) = (s.reg(&p[0]), s.reg(&p[1]));
     let field = |s: &mut S<'_>, x: VReg, signed: bool, width: u32, start: u32| {
-        let how = if signed { Shift::Arithmetic } else { Shift::Right };
+        let how = if signed {
+            Shift::Arithmetic
+        } else {
+            Shift::Right
+        };
         let moved = s.shift(Shift::Left, 32, e.lanes, x, 32 - width - start);
         s.shift(how, 32, e.lanes, moved, 32 - width)
     };
-    let first = if t.desc.mods.half() == Half::Hi { 16 } else { 0 };
+    let first = if t.desc.mods.half() == Half::Hi {
+        16
+    } else {
+        0
+    };
     let mut sum = s.reg(&p[2]);
     for n in 0..2 {
         let a = field(s, a, a_signed, 16, 16 * n);
@@ -447,271 +492,4 @@ pub(super) fn dp2a(s: &mut S<'_>, t: &Task<'_>, p: &[Piece]) -> Option<Out> {
         sum = s.v2(Op::Vpaddd, e.len(), sum, product);
     }
     out(sum)
-}
-
-/// `div` and `rem` of 16 and 32 bits: the quotient of floating-point numbers with enough digits, truncated. It is exact,
-/// because the distance of an inexact quotient to the next integer is at least one divisor'th.
-pub(super) fn div(s: &mut S<'_>, t: &Task<'_>, p: &[Piece]) -> Option<Out> {
-    let e = Elements::scalar(t).filter(|e| matches!(e.bits, 16 | 32) && !t.desc.mods.sat())?;
-    let (a, b) = (s.reg(&p[0]), s.reg(&p[1]));
-    let quotient = if e.bits == 32 { word_quotient(s, e, a, b)? } else { half_quotient(s, e, a, b) };
-    let whole = if t.desc.opcode == Opcode::Div {
-        quotient
-    } else {
-        let product = low_product(s, e, quotient, b);
-        s.by_width(&SUB, e.bits, e.lanes, a, product)
-    };
-    let ones = s.splat_constant(u64::MAX, 64);
-    let divides = s.test(e.bits, e.lanes, b, b);
-    out(s.select_lanes(divides, e.bits, e.lanes, whole, ones))
-}
-
-fn half_quotient(s: &mut S<'_>, e: Elements, a: VReg, b: VReg) -> VReg {
-    let len = length(32, e.lanes);
-    let single = |s: &mut S<'_>, x: VReg| {
-        let word = s.resized(x, 16, 32, e.signed, e.lanes);
-        s.v1(Op::Vcvtdq2ps, len, word)
-    };
-    let (a, b) = (single(s, a), single(s, b));
-    let quotient = s.v2(Op::Vdivps, len, a, b);
-    let whole = s.v1(Op::Vcvttps2dq, len, quotient);
-    s.resized(whole, 32, 16, false, e.lanes)
-}
-
-fn word_quotient(s: &mut S<'_>, e: Elements, a: VReg, b: VReg) -> Option<VReg> {
-    let len = length(64, e.lanes);
-    let (from, to) = match e.signed {
-        true => (Op::Vcvtdq2pd, Op::Vcvttpd2dq),
-        false => (Op::Vcvtudq2pd, Op::Vcvttpd2udq),
-    };
-    let (a, b) = (s.v1(from, len, a), s.v1(from, len, b));
-    let quotient = s.v2(Op::Vdivpd, len, a, b);
-    Some(s.v1(to, len, quotient))
-}
-
-/// Returns an operand of 32 bits in elements as wide as those of the operation.
-fn amount(s: &mut S<'_>, e: Elements, piece: &Piece) -> VReg {
-    if let Source::Constant(bits) = piece.source {
-        return s.splat_constant(bits & 0xffff_ffff, e.bits);
-    }
-    let reg = s.reg(piece);
-    s.resized(reg, piece.bits, e.bits, false, e.lanes)
-}
-
-pub(super) fn shift(s: &mut S<'_>, t: &Task<'_>, p: &[Piece]) -> Option<Out> {
-    let e = Elements::scalar(t).filter(|e| e.bits >= 16)?;
-    let how = match (t.desc.opcode, e.signed) {
-        (Opcode::Shl, _) => Shift::Left,
-        (_, true) => Shift::Arithmetic,
-        _ => Shift::Right,
-    };
-    let a = s.reg(&p[0]);
-    if let Some(by) = p[1].constant() {
-        let limit = if how == Shift::Arithmetic { e.bits - 1 } else { e.bits };
-        return out(match (by as u32).min(limit) {
-            by if by == e.bits => s.splat_constant(0, e.bits),
-            by => s.shift(how, e.bits, e.lanes, a, by),
-        });
-    }
-    let by = if e.bits == 16 {
-        // The upper half of the amount counts too.
-        let (whole, limit) = (s.reg(&p[1]), s.splat_constant(16, 32));
-        let limited = limited_words(s, e.lanes, whole, limit);
-        s.resized(limited, 32, 16, false, e.lanes)
-    } else {
-        amount(s, e, &p[1])
-    };
-    out(s.shift_by(how, e.bits, e.lanes, a, by))
-}
-
-/// Returns the lesser of unsigned 32-bit integers, which may need two registers in a task with narrower elements.
-fn limited_words(s: &mut S<'_>, lanes: u32, a: VReg, limit: VReg) -> VReg {
-    s.by_width(&MIN_UNSIGNED, 32, lanes, a, limit)
-}
-
-pub(super) fn funnel(s: &mut S<'_>, t: &Task<'_>, p: &[Piece]) -> Option<Out> {
-    let e = Elements::scalar(t).filter(|e| e.bits == 32)?;
-    let (a, b) = (s.reg(&p[0]), s.reg(&p[1]));
-    let left = t.desc.mods.mode() == Mode::Left;
-    let (main, other) = if left { (b, a) } else { (a, b) };
-    let (how, back) = if left { (Shift::Left, Shift::Right) } else { (Shift::Right, Shift::Left) };
-    if let Some(by) = p[2].constant() {
-        let by = if t.desc.mods.flag() { by as u32 & 31 } else { (by as u32).min(32) };
-        return out(match by {
-            0 => main,
-            32 => other,
-            _ if a == b && s.has_masks() => {
-                let by = if left { by } else { 32 - by };
-                s.v1i(Op::Vprold, e.len(), a, by.into())
-            }
-            _ => {
-                let main = s.shift(how, 32, e.lanes, main, by);
-                let other = s.shift(back, 32, e.lanes, other, 32 - by);
-                s.v2(Op::Vpord, e.len(), main, other)
-            }
-        });
-    }
-    let by = s.reg(&p[2]);
-    let limit = s.splat_constant(if t.desc.mods.flag() { 31 } else { 32 }, 32);
-    let by = match t.desc.mods.flag() {
-        true => s.v2(Op::Vpandd, e.len(), by, limit),
-        false => s.v2(Op::Vpminud, e.len(), by, limit),
-    };
-    let width = s.splat_constant(32, 32);
-    let rest = s.v2(Op::Vpsubd, e.len(), width, by);
-    let main = s.shift_by(how, 32, e.lanes, main, by);
-    let other = s.shift_by(back, 32, e.lanes, other, rest);
-    out(s.v2(Op::Vpord, e.len(), main, other))
-}
-
-/// Returns a mask of the low `length` bits of each element; a `length` above the width counts as the width.
-fn low_ones(s: &mut S<'_>, e: Elements, length: VReg) -> VReg {
-    let rest = beyond(s, e, length);
-    let ones = s.splat_constant(u64::MAX, 64);
-    s.shift_by(Shift::Right, e.bits, e.lanes, ones, rest)
-}
-
-/// Returns the width of the elements minus `length`, or zero if `length` is greater.
-fn beyond(s: &mut S<'_>, e: Elements, length: VReg) -> VReg {
-    let width = s.splat_constant(e.bits.into(), e.bits);
-    let length = s.by_width(&MIN_UNSIGNED, e.bits, e.lanes, length, width);
-    s.by_width(&SUB, e.bits, e.lanes, width, length)
-}
-
-/// Returns the low byte of an operand of 32 bits, in elements as wide as those of the operation.
-fn low_byte(s: &mut S<'_>, e: Elements, piece: &Piece) -> VReg {
-    if let Source::Constant(bits) = piece.source {
-        return s.splat_constant(bits & 0xff, e.bits);
-    }
-    let (whole, byte) = (amount(s, e, piece), s.splat_constant(0xff, e.bits));
-    s.v2(Op::Vpandd, e.len(), whole, byte)
-}
-
-pub(super) fn bfe(s: &mut S<'_>, t: &Task<'_>, p: &[Piece]) -> Option<Out> {
-    let e = Elements::scalar(t)?;
-    let a = s.reg(&p[0]);
-    let (position, length) = (low_byte(s, e, &p[1]), low_byte(s, e, &p[2]));
-    if !e.signed {
-        let moved = s.shift_by(Shift::Right, e.bits, e.lanes, a, position);
-        let kept = low_ones(s, e, length);
-        return out(s.v2(Op::Vpandd, e.len(), moved, kept));
-    }
-    // The field moves to the top and from there to the bottom. If it ends above the top bit, it does not move up.
-    let end = s.by_width(&ADD, e.bits, e.lanes, position, length);
-    let up = beyond(s, e, end);
-    let moved = s.shift_by(Shift::Left, e.bits, e.lanes, a, up);
-    let down = s.by_width(&ADD, e.bits, e.lanes, up, position);
-    let field = s.shift_by(Shift::Arithmetic, e.bits, e.lanes, moved, down);
-    let present = s.test(e.bits, e.lanes, length, length);
-    let zero = s.splat_constant(0, e.bits);
-    out(s.select_lanes(present, e.bits, e.lanes, field, zero))
-}
-
-pub(super) fn bfi(s: &mut S<'_>, t: &Task<'_>, p: &[Piece]) -> Option<Out> {
-    let e = Elements::scalar(t)?;
-    let (a, b) = (s.reg(&p[0]), s.reg(&p[1]));
-    let (position, length) = (low_byte(s, e, &p[2]), low_byte(s, e, &p[3]));
-    let ones = low_ones(s, e, length);
-    let field = s.shift_by(Shift::Left, e.bits, e.lanes, ones, position);
-    let inserted = s.shift_by(Shift::Left, e.bits, e.lanes, a, position);
-    out(select_bits(s, e.len(), field, inserted, b))
-}
-
-pub(super) fn szext(s: &mut S<'_>, t: &Task<'_>, p: &[Piece]) -> Option<Out> {
-    let e = Elements::scalar(t).filter(|e| e.bits == 32)?;
-    let (a, length) = (s.reg(&p[0]), wrapped(s, t, e, &p[1]));
-    let by = beyond(s, e, length);
-    let moved = s.shift_by(Shift::Left, 32, e.lanes, a, by);
-    let how = if e.signed { Shift::Arithmetic } else { Shift::Right };
-    out(s.shift_by(how, 32, e.lanes, moved, by))
-}
-
-fn wrapped(s: &mut S<'_>, t: &Task<'_>, e: Elements, piece: &Piece) -> VReg {
-    let whole = s.reg(piece);
-    if t.desc.mods.mode() != Mode::Wrap {
-        return whole;
-    }
-    let low = s.splat_constant(31, 32);
-    s.v2(Op::Vpandd, e.len(), whole, low)
-}
-
-pub(super) fn bmsk(s: &mut S<'_>, t: &Task<'_>, p: &[Piece]) -> Option<Out> {
-    let e = Elements::scalar(t).filter(|e| e.bits == 32)?;
-    let (start, length) = (wrapped(s, t, e, &p[0]), wrapped(s, t, e, &p[1]));
-    let ones = low_ones(s, e, length);
-    out(s.shift_by(Shift::Left, 32, e.lanes, ones, start))
-}
-
-pub(super) fn lop3(s: &mut S<'_>, t: &Task<'_>, p: &[Piece]) -> Option<Out> {
-    let table = p[3].constant()? as u8;
-    if t.results.len() != 1 {
-        return None;
-    }
-    let (a, b) = (s.reg(&p[0]), s.reg(&p[1]));
-    let c = s.rm(&p[2]);
-    out(s.ternary(table, p[0].len(), a, b, c))
-}
-
-pub(super) fn prmt(s: &mut S<'_>, t: &Task<'_>, p: &[Piece]) -> Option<Out> {
-    let len = p[0].len();
-    let (a, b) = (s.reg(&p[0]), s.reg(&p[1]));
-    let lanes = 4 * t.lanes;
-    let bytes = (32 * t.lanes).max(128) / 8;
-    // `picks` has one byte for each byte of the result: the number of the source byte, and bit 3 for its sign.
-    let (picks, signs) = match p[2].constant() {
-        Some(selector) => {
-            let picks: u64 = (0..4).map(|i| u64::from(picked(t.desc.mods.mode(), selector as u32, i)) << (8 * i)).sum();
-            (s.splat_constant(picks, 32), picks & 0x0808_0808 != 0)
-        }
-        None if t.desc.mods.mode() == Mode::None => {
-            let selector = s.reg(&p[2]);
-            (spread_nibbles(s, t.lanes, selector), true)
-        }
-        None => return None,
-    };
-    let in_lane = s.vector_constant(8, (0..u64::from(bytes)).map(|n| n % 16 / 4 * 4));
-    let low_bits = s.splat_constant(3, 8);
-    // The index in 16 bytes: the number of the source byte in its word, plus the start of the word.
-    let index = s.ternary(0xf8, len, in_lane, picks, low_bits);
-    let from_a = s.v2(Op::Vpshufb, len, a, index);
-    let from_b = s.v2(Op::Vpshufb, len, b, index);
-    let four = s.splat_constant(4, 8);
-    let second = s.test(8, lanes, picks, four);
-    let chosen = s.select_lanes(second, 8, lanes, from_b, from_a);
-    if !signs {
-        return out(chosen);
-    }
-    let eight = s.splat_constant(8, 8);
-    let wants = s.test(8, lanes, picks, eight);
-    let sign = s.signs(8, lanes, chosen);
-    let sign = s.ones_in(sign, 8, lanes);
-    out(s.select_lanes(wants, 8, lanes, sign, chosen))
-}
-
-/// Returns the number of the source byte of byte `i`, with bit 3 set if only its sign is taken.
-fn picked(mode: Mode, selector: u32, i: u32) -> u32 {
-    let start = selector & 3;
-    match mode {
-        Mode::F4e => start + i,
-        Mode::B4e => start.wrapping_sub(i) & 7,
-        Mode::Rc8 => start,
-        Mode::Ecl => start.max(i),
-        Mode::Ecr => start.min(i),
-        Mode::Rc16 => (start & 1) * 2 + (i & 1),
-        _ => selector >> (4 * i) & 15,
-    }
-}
-
-/// Moves the four lowest groups of four bits of each word to the low bits of its four bytes.
-fn spread_nibbles(s: &mut S<'_>, lanes: u32, selector: VReg) -> VReg {
-    let len = length(32, lanes);
-    let mut step = |from: VReg, shift: u32, keep: u64| {
-        let moved = s.shift(Shift::Left, 32, lanes, from, shift);
-        let keep = s.splat_constant(keep, 32);
-        // (from | moved) & keep
-        s.ternary(0xa8, len, from, moved, keep)
-    };
-    let low = step(selector, 0, 0xffff);
-    let halves = step(low, 8, 0x00ff_00ff);
-    step(halves, 4, 0x0f0f_0f0f)
 }

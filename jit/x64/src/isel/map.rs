@@ -8,7 +8,7 @@ use regalloc2::VReg;
 use smallvec::{SmallVec, smallvec};
 
 use super::pieces::Piece;
-use super::table::lowering;
+use super::table::{Lowering, lowering};
 use super::{Regs, Selector, Val};
 
 /// The registers that contain one piece of each result.
@@ -51,8 +51,18 @@ impl Selector<'_> {
     }
 
     /// Applies an operation to each lane and returns the registers of each result.
-    pub(crate) fn mapped(&mut self, desc: &Desc, lanes: u32, args: &[Val], results: &[Type]) -> SmallVec<[Regs; 2]> {
-        let scalar = if lanes == 1 { self.scalar_map(desc, args, results) } else { None };
+    pub(crate) fn mapped(
+        &mut self,
+        desc: &Desc,
+        lanes: u32,
+        args: &[Val],
+        results: &[Type],
+    ) -> SmallVec<[Regs; 2]> {
+        let scalar = if lanes == 1 {
+            self.scalar_map(desc, args, results)
+        } else {
+            None
+        };
         if let Some(outs) = scalar {
             return outs;
         }
@@ -62,7 +72,13 @@ impl Selector<'_> {
         self.called(desc, lanes, args, results)
     }
 
-    fn in_pieces(&mut self, desc: &Desc, lanes: u32, args: &[Val], results: &[Type]) -> Option<SmallVec<[Regs; 2]>> {
+    fn in_pieces(
+        &mut self,
+        desc: &Desc,
+        lanes: u32,
+        args: &[Val],
+        results: &[Type],
+    ) -> Option<SmallVec<[Regs; 2]>> {
         let lower = lowering(desc.opcode)?;
         let types = args.iter().map(|arg| arg.ty).chain(results.iter().copied());
         let widest = types.map(Type::lane_bits).max().unwrap_or(1);
@@ -70,26 +86,53 @@ impl Selector<'_> {
         if widest > 64 {
             return None;
         }
-        let chunk = if widest == 1 { lanes } else { lanes.min(self.width / widest) };
+        let chunk = if widest == 1 {
+            lanes
+        } else {
+            lanes.min(self.width / widest)
+        };
         let task = Task {
             desc,
             lanes: chunk,
             results,
             keeps_third: self.keeps_third(args),
         };
-        let mut outs: SmallVec<[Regs; 2]> = smallvec![Regs::new(); results.len()];
-        for number in 0..lanes / chunk {
-            let pieces: SmallVec<[Piece; 4]> = args.iter().map(|arg| self.piece(arg, chunk, number)).collect();
-            let out = lower(self, &task, &pieces)?;
-            if out.len() != results.len() {
+        if !self.has_masks() && widest > 1 {
+            self.mask_bits = widest;
+        }
+        let outs = self.pieces_of_results(lower, &task, lanes, args);
+        self.mask_bits = 0;
+        let outs = outs?;
+        let joined = outs
+            .iter()
+            .zip(results)
+            .map(|(pieces, &ty)| self.joined(ty, chunk, pieces));
+        Some(joined.collect())
+    }
+
+    /// Returns the pieces of each result.
+    fn pieces_of_results(
+        &mut self,
+        lower: Lowering,
+        task: &Task<'_>,
+        lanes: u32,
+        args: &[Val],
+    ) -> Option<SmallVec<[Regs; 2]>> {
+        let mut outs: SmallVec<[Regs; 2]> = smallvec![Regs::new(); task.results.len()];
+        for number in 0..lanes / task.lanes {
+            let pieces: SmallVec<[Piece; 4]> = args
+                .iter()
+                .map(|arg| self.piece(arg, task.lanes, number))
+                .collect();
+            let out = lower(self, task, &pieces)?;
+            if out.len() != task.results.len() {
                 return None;
             }
             for (regs, reg) in outs.iter_mut().zip(out) {
                 regs.push(reg);
             }
         }
-        let joined = outs.iter().zip(results).map(|(pieces, &ty)| self.joined(ty, chunk, pieces));
-        Some(joined.collect())
+        Some(outs)
     }
 
     fn keeps_third(&self, args: &[Val]) -> bool {

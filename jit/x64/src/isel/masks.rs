@@ -2,7 +2,7 @@
 
 use margay_ops::ops::Opcode;
 use margay_vir::ops::Op as VirOp;
-use regalloc2::VReg;
+use regalloc2::{RegClass, VReg};
 use smallvec::smallvec;
 
 use super::map::{Out, Task};
@@ -23,26 +23,53 @@ fn exact(lanes: u32) -> Option<Width> {
 }
 
 impl Selector<'_> {
+    /// Combines masks in mask registers, in vector registers, or in general registers.
+    fn of_class(&mut self, [mask, vector, general]: [Op; 3], a: VReg, b: VReg) -> VReg {
+        match a.class() {
+            RegClass::Int => self.g2(general, Width::W64, a, b),
+            RegClass::Vector => self.kk(mask, a, b),
+            RegClass::Float => {
+                let combined = self.v2(vector, Width::L256, a, b);
+                if let Some(&bits) = self.mask_widths.get(&a) {
+                    self.mask_widths.insert(combined, bits);
+                }
+                combined
+            }
+        }
+    }
+
     pub(crate) fn mask_and(&mut self, a: VReg, b: VReg) -> VReg {
-        self.kk(Op::Kand, a, b)
+        self.of_class([Op::Kand, Op::Vpandd, Op::And], a, b)
     }
 
     pub(crate) fn mask_or(&mut self, a: VReg, b: VReg) -> VReg {
-        self.kk(Op::Kor, a, b)
+        self.of_class([Op::Kor, Op::Vpord, Op::Or], a, b)
     }
 
     pub(crate) fn mask_xor(&mut self, a: VReg, b: VReg) -> VReg {
-        self.kk(Op::Kxor, a, b)
+        self.of_class([Op::Kxor, Op::Vpxord, Op::Xor], a, b)
     }
 
     /// Returns the lanes of `b` that `a` does not contain.
     pub(crate) fn mask_without(&mut self, a: VReg, b: VReg) -> VReg {
-        self.kk(Op::Kandn, a, b)
+        match a.class() {
+            RegClass::Int => self.g3(Op::Andn, Width::W64, a, b),
+            RegClass::Float => self.v2(Op::Vpandnd, Width::L256, a, b),
+            RegClass::Vector => self.kk(Op::Kandn, a, b),
+        }
     }
 
     /// Returns the other lanes of `lanes` lanes.
     pub(crate) fn mask_not(&mut self, a: VReg, lanes: u32) -> VReg {
         match exact(lanes) {
+            _ if a.class() == RegClass::Float => {
+                let ones = self.splat_constant(u64::MAX, 64);
+                self.mask_xor(a, ones)
+            }
+            _ if a.class() == RegClass::Int => {
+                let all = self.imm(u64::MAX >> (64 - lanes));
+                self.g2(Op::Xor, Width::W64, a, all)
+            }
             Some(width) => self.k1(Op::Knot, width, a, None),
             None => {
                 let all = self.mask_constant((1 << lanes) - 1);
@@ -60,6 +87,15 @@ impl Selector<'_> {
 
     /// Sets the flags for a mask and returns the condition that holds if a lane, or all lanes, are true.
     pub(crate) fn mask_flags(&mut self, op: VirOp, mask: VReg, lanes: u32) -> Cond {
+        if mask.class() == RegClass::Int {
+            if op != VirOp::All {
+                self.flags(Op::Test, Width::W64, mask, mask);
+                return Cond::Ne;
+            }
+            let all = self.imm(u64::MAX >> (64 - lanes));
+            self.flags(Op::Cmp, Width::W64, mask, all);
+            return Cond::E;
+        }
         match (op, exact(lanes)) {
             (VirOp::All, Some(width)) => {
                 self.flags(Op::Kortest, width, mask, mask);
@@ -80,6 +116,7 @@ impl Selector<'_> {
     /// Returns the mask register of a value; of a `pred` if there is one lane.
     pub(crate) fn mask_reg(&mut self, val: &Val) -> VReg {
         let lanes = val.ty.lanes();
+        debug_assert_eq!(self.mask_bits, 0);
         let piece = self.piece(val, lanes, 0);
         self.reg(&piece)
     }
@@ -125,6 +162,10 @@ impl Selector<'_> {
         let lanes = self.result_types()[0].lanes();
         let bits = self.gpr(&val);
         let result = match exact(lanes) {
+            _ if !self.has_masks() && lanes > 1 => {
+                let all = self.imm(u64::MAX >> (64 - lanes));
+                self.g2(Op::And, Width::W64, bits, all)
+            }
             Some(width) => self.k1(Op::KmovFromGpr, width, bits, None),
             None => {
                 let kept = self.g2i(Op::And, Width::W32, bits, (1 << lanes) - 1);

@@ -9,28 +9,31 @@ use margay_vir::data::{Access, Data};
 use regalloc2::{RegClass, VReg};
 use smallvec::SmallVec;
 
-use super::lanes::bits_kind;
 use super::prim::{Shift, length};
 use super::{Regs, Selector, Val, one};
 use crate::asm::{Op, Width};
 use crate::code::Cause;
 use crate::mach::{Action, Base, Inst, Mem, NONE};
 
+/// The limit of displacements in instructions. They also contain the distance of a piece of a vector or of a half of an
+/// element.
+const FARTHEST: u32 = 1 << 30;
+
 /// The parts of a memory instruction.
-struct Parts {
-    access: Access,
+pub(super) struct Parts {
+    pub(super) access: Access,
     /// The type of the values.
-    ty: Type,
-    base: Val,
-    offsets: Option<Val>,
+    pub(super) ty: Type,
+    pub(super) base: Val,
+    pub(super) offsets: Option<Val>,
     /// The stored values.
-    value: Option<Val>,
-    mask: Option<Val>,
+    pub(super) value: Option<Val>,
+    pub(super) mask: Option<Val>,
 }
 
 impl Parts {
     /// The number of bits of an element in memory.
-    fn bits(&self) -> u32 {
+    pub(super) fn bits(&self) -> u32 {
         self.access.memory.bits()
     }
 
@@ -38,17 +41,9 @@ impl Parts {
         self.offsets.is_none() && self.access.stride == i64::from(self.bits() / 8)
     }
 
-    fn signed(&self) -> bool {
+    pub(super) fn signed(&self) -> bool {
         self.access.memory.is_signed()
     }
-}
-
-/// The indices of a gather or scatter: a register for each piece, their width, and the scale.
-struct Indices {
-    bits: u32,
-    lanes: u32,
-    scale: u8,
-    regs: Regs,
 }
 
 impl Selector<'_> {
@@ -70,7 +65,7 @@ impl Selector<'_> {
     }
 
     /// Returns the place of an access of `lanes` lanes from lane `first` on.
-    fn access_place(&mut self, first: u32, lanes: u32, bits: u32) -> u32 {
+    pub(super) fn access_place(&mut self, first: u32, lanes: u32, bits: u32) -> u32 {
         self.place(Cause::Access {
             first,
             lanes,
@@ -108,7 +103,13 @@ impl Selector<'_> {
     fn loaded_value(&mut self, parts: &Parts) -> Regs {
         let (ty, bits) = (parts.ty, parts.bits());
         if ty.lanes() == 1 {
-            return self.loaded_scalar(parts);
+            return match self.is_conditional(parts) {
+                true => self.loaded_in_loop(parts),
+                false => self.loaded_scalar(parts),
+            };
+        }
+        if !self.has_masks() && (ty.kind() == Kind::B128 || !self.is_plain(parts)) {
+            return self.loaded_in_loop(parts);
         }
         if ty.kind() == Kind::B128 && bits < 128 {
             return self.loaded_halves(parts);
@@ -123,6 +124,45 @@ impl Selector<'_> {
             Some(indices) => self.gathered(parts, &indices),
             None => self.loaded_in_loop(parts),
         }
+    }
+
+    /// Returns whether an AVX2 access with one lane depends on a predicate.
+    fn is_conditional(&self, parts: &Parts) -> bool {
+        !self.has_masks() && parts.mask.as_ref().is_some_and(|mask| mask.bits != Some(1))
+    }
+
+    /// Returns whether AVX2 instructions access all lanes of a register together: the lanes are contiguous, and if there
+    /// is a mask, the elements have 32 or 64 bits.
+    fn is_plain(&self, parts: &Parts) -> bool {
+        let (bits, ty) = (parts.bits(), parts.ty);
+        let lanes = ty.lanes().min(self.width / ty.lane_bits());
+        let all = parts.mask.as_ref().is_none_or(|mask| mask.bits == Some(1));
+        match all {
+            true => parts.is_contiguous() && bits * lanes >= 32,
+            false => parts.is_contiguous() && matches!(bits, 32 | 64),
+        }
+    }
+
+    /// Returns an AVX2 access to the elements of the mask; stores have a value.
+    fn avx2_masked(
+        &mut self,
+        bits: u32,
+        lanes: u32,
+        value: Option<VReg>,
+        mask: VReg,
+        mem: Mem,
+    ) -> Inst {
+        let op = match (bits, value.is_some()) {
+            (32, false) => Op::Vpmaskmovd,
+            (32, true) => Op::VpmaskmovdStore,
+            (_, false) => Op::Vpmaskmovq,
+            _ => Op::VpmaskmovqStore,
+        };
+        let mut inst = Inst::of(Action::Op(op), length(bits, lanes));
+        inst.src[0] = mask;
+        inst.src[1] = value.unwrap_or(NONE);
+        inst.mem = mem;
+        inst
     }
 
     /// Loads narrow elements into lanes of 128 bits: as lanes of 64 bits, which are then extended in memory.
@@ -147,7 +187,8 @@ impl Selector<'_> {
             // The lanes of the two halves alternate.
             for number in 0..(2 * chunk * 64).div_ceil(self.width) {
                 let per = (2 * chunk).min(self.width / 64);
-                let order = (0..u64::from(per.max(2))).map(|n| u64::from(number * per / 2) + n / 2 + (n % 2) * 8);
+                let order = (0..u64::from(per.max(2)))
+                    .map(|n| u64::from(number * per / 2) + n / 2 + (n % 2) * 8);
                 let order: SmallVec<[u64; 8]> = order.collect();
                 let len = length(64, per);
                 let order = self.vector_constant(64, order.into_iter());
@@ -165,14 +206,13 @@ impl Selector<'_> {
 
     /// Returns the base of an access, plus the access's displacement if instructions cannot encode it, and the
     /// displacement that they encode.
-    fn base_register(&mut self, parts: &Parts) -> (VReg, i32) {
+    pub(super) fn base_register(&mut self, parts: &Parts) -> (VReg, i32) {
         let base = self.gpr(&parts.base);
         let displacement = parts.access.displacement;
-        // Instructions add the distance of a piece or of a half of an element.
-        match displacement.unsigned_abs() < 1 << 30 {
+        match displacement.unsigned_abs() < FARTHEST {
             true => (base, displacement),
             false => {
-                let displacement = self.imm(displacement as u64);
+                let displacement = self.imm(i64::from(displacement) as u64);
                 (self.g2(Op::Add, Width::W64, base, displacement), 0)
             }
         }
@@ -180,8 +220,31 @@ impl Selector<'_> {
 
     /// Returns the base of an access plus `disp` as a memory operand.
     fn base(&mut self, parts: &Parts, disp: i32) -> Mem {
-        let (base, displacement) = self.base_register(parts);
-        Mem::at(Base::Reg(base), displacement + disp)
+        let vir = self.vir;
+        let folded = super::address::of(vir, vir.args(self.inst)[0]);
+        let displacement = parts.access.displacement;
+        let whole = folded
+            .disp
+            .checked_add(displacement)
+            .and_then(|sum| sum.checked_add(disp))
+            .filter(|sum| sum.unsigned_abs() < FARTHEST);
+        let (Some(disp), false) = (whole, parts.base.bits.is_some()) else {
+            let (base, displacement) = self.base_register(parts);
+            return Mem::at(Base::Reg(base), displacement + disp);
+        };
+        let base = self.val(folded.base);
+        let mem = Mem::at(Base::Reg(self.gpr(&base)), disp);
+        match folded.index {
+            None => mem,
+            Some((index, scale)) => {
+                let index = self.val(index);
+                Mem {
+                    index: self.gpr(&index),
+                    scale,
+                    ..mem
+                }
+            }
+        }
     }
 
     /// Returns the address of the only lane.
@@ -198,9 +261,34 @@ impl Selector<'_> {
         Selector::indexed(base, offset, 1, displacement)
     }
 
+    /// Returns whether the result of the instruction is used for all lanes of vectors only.
+    fn is_for_lanes(&self) -> bool {
+        let uses = self.uses[self.vir.results(self.inst)[0]];
+        uses.in_lanes && !uses.alone
+    }
+
+    /// Loads a floating-point number into all lanes of a register, the lowest of which is the scalar.
+    fn loaded_for_lanes(&mut self, bits: u32, mem: Mem) -> Regs {
+        let op = if bits == 32 {
+            Op::Vbroadcastss
+        } else {
+            Op::Vbroadcastsd
+        };
+        let mut inst = Inst::of(Action::Op(op), self.widest());
+        inst.mem = mem;
+        inst.place = self.access_place(0, 1, bits);
+        inst.has_effect = true;
+        let reg = self.result(RegClass::Float, inst);
+        self.parts.insert((reg, 0, bits), reg);
+        one(reg)
+    }
+
     fn loaded_scalar(&mut self, parts: &Parts) -> Regs {
         let (ty, bits) = (parts.ty, parts.bits());
         let mem = self.scalar_address(parts);
+        if ty.is_float() && parts.mask.is_none() && self.is_for_lanes() {
+            return self.loaded_for_lanes(bits, mem);
+        }
         let count = bits.div_ceil(64);
         let words: Regs = (0..count)
             .map(|number| {
@@ -213,7 +301,11 @@ impl Selector<'_> {
                     Some(mask) if mask.bits != Some(1) => {
                         let mask = self.mask_reg(mask);
                         let reg = self.masked_load(bits, 1, 0, mask, mem);
-                        if ty.is_float() { reg } else { self.gpr_of_vector(reg, bits) }
+                        if ty.is_float() {
+                            reg
+                        } else {
+                            self.gpr_of_vector(reg, bits)
+                        }
                     }
                     _ => {
                         let place = self.access_place(0, 1, bits);
@@ -255,10 +347,20 @@ impl Selector<'_> {
         self.extended_scalar(words[0], bits, ty, parts.signed())
     }
 
-    fn extended_scalar(&mut self, word: VReg, bits: u32, ty: Type, signed: bool) -> Regs {
+    pub(super) fn extended_scalar(
+        &mut self,
+        word: VReg,
+        bits: u32,
+        ty: Type,
+        signed: bool,
+    ) -> Regs {
         let to = ty.lane_bits();
         if to == 128 {
-            let low = if signed { self.sign_extended(word, bits, Width::W64) } else { word };
+            let low = if signed {
+                self.sign_extended(word, bits, Width::W64)
+            } else {
+                word
+            };
             let high = match signed {
                 true => self.g2i(Op::Sar, Width::W64, low, 63),
                 false => self.imm(0),
@@ -274,7 +376,16 @@ impl Selector<'_> {
 
     /// Loads `lanes` elements of `bits` bits in the lanes of the mask; other lanes are zero.
     fn masked_load(&mut self, bits: u32, lanes: u32, first: u32, mask: VReg, mem: Mem) -> VReg {
-        let op = super::prim::for_width(&[Op::Vmovdqu8, Op::Vmovdqu16, Op::Vmovdqu32, Op::Vmovdqu64], bits);
+        if !self.has_masks() {
+            let mut inst = self.avx2_masked(bits, lanes, None, mask, mem);
+            inst.place = self.access_place(first, lanes, bits);
+            inst.has_effect = true;
+            return self.result(RegClass::Float, inst);
+        }
+        let op = super::prim::for_width(
+            &[Op::Vmovdqu8, Op::Vmovdqu16, Op::Vmovdqu32, Op::Vmovdqu64],
+            bits,
+        );
         let mut inst = Inst::of(Action::Op(op), length(bits, lanes));
         inst.mem = mem;
         inst.mask = mask;
@@ -289,8 +400,11 @@ impl Selector<'_> {
     fn access_mask(&mut self, parts: &Parts, bits: u32, lanes: u32, number: u32) -> Option<VReg> {
         match &parts.mask {
             Some(mask) if mask.bits.is_none_or(|bits| bits & 1 == 0) => {
+                self.mask_bits = if self.has_masks() { 0 } else { bits };
                 let piece = self.piece(mask, lanes, number);
-                Some(self.reg(&piece))
+                let mask = self.reg(&piece);
+                self.mask_bits = 0;
+                Some(mask)
             }
             _ if bits * lanes >= 32 => None,
             _ => Some(self.mask_constant((1 << lanes) - 1)),
@@ -355,111 +469,19 @@ impl Selector<'_> {
             .collect()
     }
 
-    /// Returns the indices of an access whose elements have 32 or 64 bits.
-    fn indices(&mut self, parts: &Parts) -> Option<Indices> {
-        let (bits, ty) = (parts.bits(), parts.ty);
-        if !matches!(bits, 32 | 64) || !self.has_masks() {
-            return None;
-        }
-        let widest = bits.max(ty.lane_bits());
-        let stride = parts.access.stride;
-        let Some(offsets) = &parts.offsets else {
-            let lanes = ty.lanes().min(self.width / widest);
-            let reach = stride.checked_mul(64)?;
-            i32::try_from(reach).ok()?;
-            let regs = (0..ty.lanes() / lanes)
-                .map(|number| {
-                    let filled = u64::from(lanes.max(4));
-                    let first = u64::from(number * lanes);
-                    let steps = (0..filled).map(|n| (stride as u64).wrapping_mul(first + n));
-                    self.vector_constant(32, steps)
-                })
-                .collect();
-            return Some(Indices {
-                bits: 32,
-                lanes,
-                scale: 1,
-                regs,
-            });
-        };
-        let offset_bits = offsets.ty.lane_bits();
-        let is_scale = matches!(stride, 1 | 2 | 4 | 8);
-        let index_bits = if is_scale { offset_bits } else { 64 };
-        let lanes = ty.lanes().min(self.width / widest.max(index_bits));
-        let regs = (0..ty.lanes() / lanes)
-            .map(|number| {
-                let piece = self.piece(offsets, lanes, number);
-                let reg = self.reg(&piece);
-                if is_scale {
-                    return reg;
-                }
-                let wide = self.resized(reg, offset_bits, 64, true, lanes);
-                let factor = self.constant_rm(stride as u64, 64);
-                match stride > 0 && stride.count_ones() == 1 {
-                    true => self.shift(Shift::Left, 64, lanes, wide, stride.trailing_zeros()),
-                    false => self.v2(Op::Vpmullq, length(64, lanes), wide, factor),
-                }
-            })
-            .collect();
-        Some(Indices {
-            bits: index_bits,
-            lanes,
-            scale: if is_scale { stride as u8 } else { 1 },
-            regs,
-        })
-    }
-
-    fn indexed_access(&mut self, parts: &Parts, indices: &Indices, number: u32) -> Inst {
-        let (bits, lanes) = (parts.bits(), indices.lanes);
-        let is_load = parts.value.is_none();
-        let op = match (is_load, indices.bits, bits) {
-            (true, 32, 32) => Op::Vpgatherdd,
-            (true, 32, _) => Op::Vpgatherdq,
-            (true, _, 32) => Op::Vpgatherqd,
-            (true, ..) => Op::Vpgatherqq,
-            (false, 32, 32) => Op::Vpscatterdd,
-            (false, 32, _) => Op::Vpscatterdq,
-            (false, _, 32) => Op::Vpscatterqd,
-            (false, ..) => Op::Vpscatterqq,
-        };
-        let mask = match &parts.mask {
-            Some(mask) => {
-                let piece = self.piece(mask, lanes, number);
-                self.reg(&piece)
-            }
-            None => self.mask_constant(u64::MAX >> (64 - lanes)),
-        };
-        let (base, displacement) = self.base_register(parts);
-        let mut inst = Inst::of(Action::Op(op), length(bits.max(indices.bits), lanes));
-        let index = indices.regs[number as usize];
-        inst.mem = Selector::indexed(base, index, indices.scale, displacement);
-        inst.mask = mask;
-        inst.second = self.mach.vreg(RegClass::Vector);
-        inst.place = self.access_place(number * lanes, lanes, bits);
-        inst.has_effect = true;
-        inst
-    }
-
-    fn gathered(&mut self, parts: &Parts, indices: &Indices) -> Regs {
-        let (ty, bits, lanes) = (parts.ty, parts.bits(), indices.lanes);
-        let pieces: Regs = (0..ty.lanes() / lanes)
-            .map(|number| {
-                let mut inst = self.indexed_access(parts, indices, number);
-                inst.tied = self.splat_constant(0, 64);
-                let reg = self.result(RegClass::Float, inst);
-                self.resized(reg, bits, ty.lane_bits(), parts.signed(), lanes)
-            })
-            .collect();
-        self.joined(ty, lanes, &pieces)
-    }
-
     fn stored_value(&mut self, parts: &Parts) {
         let (ty, bits) = (parts.ty, parts.bits());
         let Some(value) = &parts.value else {
             return;
         };
         if ty.lanes() == 1 {
-            return self.stored_scalar(parts, value);
+            return match self.is_conditional(parts) {
+                true => self.stored_in_loop(parts, value),
+                false => self.stored_scalar(parts, value),
+            };
+        }
+        if !self.has_masks() && (ty.kind() == Kind::B128 || !self.is_plain(parts)) {
+            return self.stored_in_loop(parts, value);
         }
         if ty.kind() == Kind::B128 && bits < 128 {
             return self.stored_in_loop(parts, value);
@@ -509,11 +531,19 @@ impl Selector<'_> {
             let mut inst = match &parts.mask {
                 Some(mask) if mask.bits != Some(1) => {
                     let mask = self.mask_reg(mask);
-                    let reg = if ty.is_float() { reg } else { self.vector_of_gpr(reg, width) };
+                    let reg = if ty.is_float() {
+                        reg
+                    } else {
+                        self.vector_of_gpr(reg, width)
+                    };
                     self.masked_store(width, 1, reg, mask, mem)
                 }
                 _ if ty.is_float() => {
-                    let op = if width == 32 { Op::VmovssStore } else { Op::VmovqStore };
+                    let op = if width == 32 {
+                        Op::VmovssStore
+                    } else {
+                        Op::VmovqStore
+                    };
                     let mut inst = Inst::of(Action::Op(op), Width::L128);
                     inst.src[0] = reg;
                     inst.mem = mem;
@@ -528,8 +558,19 @@ impl Selector<'_> {
 
     /// Returns the instruction that stores `lanes` elements of `bits` bits in the lanes of a mask.
     fn masked_store(&mut self, bits: u32, lanes: u32, reg: VReg, mask: VReg, mem: Mem) -> Inst {
-        let ops = [Op::Vmovdqu8Store, Op::Vmovdqu16Store, Op::Vmovdqu32Store, Op::Vmovdqu64Store];
-        let mut inst = Inst::of(Action::Op(super::prim::for_width(&ops, bits)), length(bits, lanes));
+        if !self.has_masks() {
+            return self.avx2_masked(bits, lanes, Some(reg), mask, mem);
+        }
+        let ops = [
+            Op::Vmovdqu8Store,
+            Op::Vmovdqu16Store,
+            Op::Vmovdqu32Store,
+            Op::Vmovdqu64Store,
+        ];
+        let mut inst = Inst::of(
+            Action::Op(super::prim::for_width(&ops, bits)),
+            length(bits, lanes),
+        );
         inst.src[0] = reg;
         inst.mem = mem;
         inst.mask = mask;
@@ -572,135 +613,5 @@ impl Selector<'_> {
             inst.place = self.access_place(number * lanes, lanes, 128);
             self.effect(inst);
         }
-    }
-
-    /// Returns the bits of the lanes that access memory.
-    fn lane_bits(&mut self, parts: &Parts) -> VReg {
-        match &parts.mask {
-            Some(mask) => {
-                let mask = self.mask_reg(mask);
-                self.gpr_of_mask(mask)
-            }
-            None => self.imm(u64::MAX >> (64 - parts.ty.lanes())),
-        }
-    }
-
-    /// Returns the address of a lane, whose offset is in the scratch area at `offset`.
-    fn loop_address(
-        &mut self,
-        parts: &Parts,
-        (base, displacement): (VReg, i32),
-        lane: VReg,
-        offset: u32,
-    ) -> Mem {
-        let index = match &parts.offsets {
-            None => lane,
-            Some(offsets) => {
-                let bits = offsets.ty.lane_bits();
-                let at = self.lane_address(offset, bits / 8, lane);
-                let word = self.load_general(bits, Mem::at(at, 0));
-                self.sign_extended(word, bits, Width::W64)
-            }
-        };
-        let stride = parts.access.stride;
-        if matches!(stride, 1 | 2 | 4 | 8) {
-            return Selector::indexed(base, index, stride as u8, displacement);
-        }
-        let factor = self.imm(stride as u64);
-        let distance = self.g2(Op::Imul, Width::W64, index, factor);
-        Selector::indexed(base, distance, 1, displacement)
-    }
-
-    /// Loads lanes one by one.
-    fn loaded_in_loop(&mut self, parts: &Parts) -> Regs {
-        let (ty, bits) = (parts.ty, parts.bits());
-        let narrow = Type::vector(bits_kind(bits), ty.lanes()).expect("the lanes of a type");
-        let start = 16 * ty.lanes();
-        if let Some(offsets) = &parts.offsets {
-            self.spill_value(offsets, 0);
-        }
-        self.clear(narrow, start);
-        let base = self.base_register(parts);
-        let lanes = self.lane_bits(parts);
-        let body = self.lane_loop(lanes);
-        let mem = self.loop_address(parts, base, body.lane, 0);
-        for half in 0..bits.div_ceil(64) {
-            let width = bits.min(64);
-            let place = self.place(Cause::Loop {
-                lane: 0,
-                bytes: bits / 8,
-                operand: Default::default(),
-            });
-            let (op, len) = match width {
-                8 => (Op::Movzx8, Width::W32),
-                16 => (Op::Movzx16, Width::W32),
-                32 => (Op::Mov, Width::W32),
-                _ => (Op::Mov, Width::W64),
-            };
-            let mut inst = Inst::of(Action::Op(op), len);
-            inst.mem = Mem {
-                disp: mem.disp + 8 * half as i32,
-                ..mem
-            };
-            inst.place = place;
-            inst.lane = body.lane;
-            inst.has_effect = true;
-            let word = self.result(RegClass::Int, inst);
-            let at = self.lane_address(start, bits / 8, body.lane);
-            self.effect(Self::general_store(width, word, Mem::at(at, 8 * half as i32)));
-        }
-        self.end_loop(body.label, body.rest, body.exit);
-        let regs = self.reload_value(narrow, start);
-        if bits == ty.lane_bits() {
-            return regs;
-        }
-        let val = Val::new(narrow, regs);
-        let lanes = ty.lanes().min(self.width / ty.lane_bits());
-        (0..ty.lanes() / lanes)
-            .map(|number| {
-                let piece = self.piece(&val, lanes, number);
-                let piece = self.reg(&piece);
-                self.resized(piece, bits, ty.lane_bits(), parts.signed(), lanes)
-            })
-            .collect()
-    }
-
-    /// Stores lanes one by one.
-    fn stored_in_loop(&mut self, parts: &Parts, value: &Val) {
-        let (ty, bits) = (parts.ty, parts.bits());
-        let start = 16 * ty.lanes();
-        if let Some(offsets) = &parts.offsets {
-            self.spill_value(offsets, 0);
-        }
-        match (ty.kind(), value.bits) {
-            (Kind::B128, Some(bits)) => {
-                let regs = self.wide_constant(ty, bits);
-                self.spill_value(&Val::new(ty, regs), start);
-            }
-            _ => self.spill_value(value, start),
-        }
-        let base = self.base_register(parts);
-        let lanes = self.lane_bits(parts);
-        let body = self.lane_loop(lanes);
-        let mem = self.loop_address(parts, base, body.lane, 0);
-        for half in 0..bits.div_ceil(64) {
-            let width = bits.min(64);
-            let at = self.lane_address(start, ty.lane_bytes(), body.lane);
-            let word = self.load_general(width, Mem::at(at, 8 * half as i32));
-            let mem = Mem {
-                disp: mem.disp + 8 * half as i32,
-                ..mem
-            };
-            let place = self.place(Cause::Loop {
-                lane: 0,
-                bytes: bits / 8,
-                operand: Default::default(),
-            });
-            let mut inst = Self::general_store(width, word, mem);
-            inst.place = place;
-            inst.lane = body.lane;
-            self.effect(inst);
-        }
-        self.end_loop(body.label, body.rest, body.exit);
     }
 }

@@ -45,6 +45,13 @@ impl Selector<'_> {
     pub(crate) fn reg(&mut self, piece: &Piece) -> VReg {
         match piece.source {
             Source::Reg(reg) => reg,
+            Source::Constant(bits) if piece.bits == 1 && self.mask_bits != 0 => {
+                let all = if bits & 1 != 0 { u64::MAX } else { 0 };
+                let mask = self.splat_constant(all, 64);
+                let width = self.mask_bits;
+                self.mask_widths.insert(mask, width);
+                mask
+            }
             Source::Constant(bits) if piece.bits == 1 => {
                 let ones = u64::MAX >> (64 - piece.lanes);
                 self.mask_constant(if bits & 1 != 0 { ones } else { 0 })
@@ -90,6 +97,9 @@ impl Selector<'_> {
         let source = match val.bits {
             Some(bits) => Source::Constant(bits),
             None if val.is_scalar() => Source::Reg(self.scalar_in_lanes(val, lanes)),
+            None if val.ty.kind() == Kind::Pred && self.mask_bits != 0 => {
+                Source::Reg(self.expanded_mask(val.regs[0], lanes, number, self.mask_bits))
+            }
             None if val.ty.kind() == Kind::Pred => {
                 Source::Reg(self.mask_part(val.regs[0], val.ty.lanes(), lanes, number))
             }
@@ -106,7 +116,10 @@ impl Selector<'_> {
     fn scalar_in_lanes(&mut self, val: &Val, lanes: u32) -> VReg {
         let (reg, bits) = (val.regs[0], val.ty.lane_bits());
         if val.ty.kind() == Kind::Pred {
-            return self.mask_of_pred(reg, lanes);
+            return match self.mask_bits {
+                0 => self.mask_of_pred(reg, lanes),
+                bits => self.expanded_pred(reg, bits),
+            };
         }
         if lanes == 1 {
             return match reg.class() {
@@ -145,13 +158,21 @@ impl Selector<'_> {
 
     /// Returns a vector register whose lowest element is a scalar integer.
     pub(crate) fn vector_of_gpr(&mut self, reg: VReg, bits: u32) -> VReg {
-        let op = if bits == 64 { Op::VmovqFromGpr } else { Op::VmovdFromGpr };
+        let op = if bits == 64 {
+            Op::VmovqFromGpr
+        } else {
+            Op::VmovdFromGpr
+        };
         self.v1(op, Width::L128, reg)
     }
 
     /// Returns the zero-extended lowest element of a vector register.
     pub(crate) fn gpr_of_vector(&mut self, reg: VReg, bits: u32) -> VReg {
-        let op = if bits == 64 { Op::VmovqToGpr } else { Op::VmovdToGpr };
+        let op = if bits == 64 {
+            Op::VmovqToGpr
+        } else {
+            Op::VmovdToGpr
+        };
         let mut inst = Inst::of(Action::Op(op), Width::L128);
         inst.src[0] = reg;
         let whole = self.result(RegClass::Int, inst);
@@ -161,6 +182,9 @@ impl Selector<'_> {
     /// Returns a register of the widest length all of whose elements are equal to a scalar.
     pub(crate) fn new_broadcast(&mut self, val: &Val) -> VReg {
         let len = self.widest();
+        if !self.has_masks() {
+            return self.avx2_broadcast(val);
+        }
         let op = match (val.ty.kind(), val.ty.lane_bits()) {
             (Kind::F32, _) => Op::Vbroadcastss,
             (Kind::F64, _) => Op::Vbroadcastsd,
@@ -215,7 +239,10 @@ impl Selector<'_> {
         if let Some(&part) = self.parts.get(&key).or_else(|| self.local_parts.get(&key)) {
             return part;
         }
-        let part = self.k1(Op::Kshiftr, Width::W64, mask, i64::from(lanes * number));
+        let part = match mask.class() {
+            RegClass::Int => self.g2i(Op::Shr, Width::W64, mask, i64::from(lanes * number)),
+            _ => self.k1(Op::Kshiftr, Width::W64, mask, i64::from(lanes * number)),
+        };
         self.local_parts.insert(key, part);
         part
     }
@@ -244,6 +271,7 @@ impl Selector<'_> {
     fn scalar_of_lane(&mut self, ty: Type, reg: VReg) -> Regs {
         one(match ty.kind() {
             Kind::F32 | Kind::F64 => reg,
+            Kind::Pred if reg.class() == RegClass::Float => self.bits_of_mask(reg, 1),
             Kind::Pred => self.gpr_of_mask(reg),
             _ => self.gpr_of_vector(reg, ty.lane_bits()),
         })
@@ -267,6 +295,9 @@ impl Selector<'_> {
 
     /// Joins masks of `lanes` lanes, whose other bits are zero.
     fn joined_masks(&mut self, lanes: u32, pieces: &[VReg]) -> VReg {
+        if pieces[0].class() == RegClass::Float {
+            return self.joined_bits(lanes, pieces);
+        }
         let (mut size, mut parts): (u32, Regs) = (lanes, pieces.into());
         while parts.len() > 1 {
             let pairs: Vec<(VReg, VReg)> = parts.chunks(2).map(|pair| (pair[0], pair[1])).collect();
@@ -285,6 +316,10 @@ impl Selector<'_> {
 
     /// Joins two masks of `size` lanes.
     pub(crate) fn mask_pair(&mut self, size: u32, low: VReg, high: VReg) -> VReg {
+        if low.class() == RegClass::Int {
+            let moved = self.g2i(Op::Shl, Width::W64, high, size.into());
+            return self.g2(Op::Or, Width::W64, low, moved);
+        }
         let whole = match size {
             8 => self.k2(Op::Kunpck, Width::W16, high, low, None),
             16 => self.k2(Op::Kunpck, Width::W32, high, low, None),

@@ -121,7 +121,19 @@ impl Selector<'_> {
 
     /// An instruction with a vector result and two sources.
     pub(crate) fn v2(&mut self, op: Op, len: Width, a: VReg, b: impl Into<Rm>) -> VReg {
-        let mut inst = with_source(Inst::of(Action::Op(op), len), 1, b.into());
+        let b = b.into();
+        if !self.has_masks()
+            && matches!(
+                op,
+                Op::Vpminsq | Op::Vpminuq | Op::Vpmaxsq | Op::Vpmaxuq | Op::Vpmullq
+            )
+        {
+            let b = self.loaded(b);
+            if let Some(result) = self.avx2_operation(op, len, a, b) {
+                return result;
+            }
+        }
+        let mut inst = with_source(Inst::of(Action::Op(op), len), 1, b);
         inst.src[0] = a;
         self.result(RegClass::Float, inst)
     }
@@ -135,7 +147,15 @@ impl Selector<'_> {
     }
 
     /// An instruction with a vector result that overwrites its first source.
-    pub(crate) fn v3(&mut self, op: Op, len: Width, tied: VReg, a: VReg, b: impl Into<Rm>, imm: impl Into<Option<i64>>) -> VReg {
+    pub(crate) fn v3(
+        &mut self,
+        op: Op,
+        len: Width,
+        tied: VReg,
+        a: VReg,
+        b: impl Into<Rm>,
+        imm: impl Into<Option<i64>>,
+    ) -> VReg {
         let mut inst = with_source(Inst::of(Action::Op(op), len), 1, b.into());
         inst.src[0] = a;
         inst.tied = tied;
@@ -144,7 +164,14 @@ impl Selector<'_> {
     }
 
     /// An instruction with a mask as result and two vector sources.
-    pub(crate) fn k2(&mut self, op: Op, len: Width, a: VReg, b: impl Into<Rm>, imm: impl Into<Option<i64>>) -> VReg {
+    pub(crate) fn k2(
+        &mut self,
+        op: Op,
+        len: Width,
+        a: VReg,
+        b: impl Into<Rm>,
+        imm: impl Into<Option<i64>>,
+    ) -> VReg {
         let mut inst = with_source(Inst::of(Action::Op(op), len), 1, b.into());
         inst.src[0] = a;
         inst.imm = imm.into();
@@ -165,11 +192,17 @@ impl Selector<'_> {
 
     /// Returns the mask in the bits of a general register.
     pub(crate) fn mask_of_gpr(&mut self, from: VReg) -> VReg {
-        self.k1(Op::KmovFromGpr, Width::W64, from, None)
+        match self.has_masks() {
+            true => self.k1(Op::KmovFromGpr, Width::W64, from, None),
+            false => from,
+        }
     }
 
     /// Returns the bits of a mask in a general register.
     pub(crate) fn gpr_of_mask(&mut self, mask: VReg) -> VReg {
+        if mask.class() == RegClass::Int {
+            return mask;
+        }
         let mut inst = Inst::of(Action::Op(Op::KmovToGpr), Width::W64);
         inst.src[0] = mask;
         self.result(RegClass::Int, inst)
@@ -186,14 +219,41 @@ impl Selector<'_> {
     }
 
     /// Compares integers.
-    pub(crate) fn compare_int(&mut self, how: Compare, signed: bool, bits: u32, lanes: u32, a: VReg, b: impl Into<Rm>) -> VReg {
-        let ops = if signed { &COMPARE_SIGNED } else { &COMPARE_UNSIGNED };
+    pub(crate) fn compare_int(
+        &mut self,
+        how: Compare,
+        signed: bool,
+        bits: u32,
+        lanes: u32,
+        a: VReg,
+        b: impl Into<Rm>,
+    ) -> VReg {
+        if !self.has_masks() {
+            let b = self.loaded(b.into());
+            return self.avx2_compare_int(how, signed, bits, lanes, a, b);
+        }
+        let ops = if signed {
+            &COMPARE_SIGNED
+        } else {
+            &COMPARE_UNSIGNED
+        };
         let mask = self.k2(for_width(ops, bits), length(bits, lanes), a, b, how as i64);
         self.only_lanes(mask, bits, lanes)
     }
 
     /// Compares floating-point numbers of 32 or 64 bits; `predicate` is the immediate operand of `vcmpps`.
-    pub(crate) fn compare_float(&mut self, predicate: u8, bits: u32, lanes: u32, a: VReg, b: impl Into<Rm>) -> VReg {
+    pub(crate) fn compare_float(
+        &mut self,
+        predicate: u8,
+        bits: u32,
+        lanes: u32,
+        a: VReg,
+        b: impl Into<Rm>,
+    ) -> VReg {
+        if !self.has_masks() {
+            let b = self.loaded(b.into());
+            return self.avx2_compare_float(predicate, bits, lanes, a, b);
+        }
         let op = if bits == 32 { Op::Vcmpps } else { Op::Vcmppd };
         let mask = self.k2(op, length(bits, lanes), a, b, i64::from(predicate));
         self.only_lanes(mask, bits, lanes)
@@ -201,25 +261,48 @@ impl Selector<'_> {
 
     /// Returns in which lanes `a & b` is not zero.
     pub(crate) fn test(&mut self, bits: u32, lanes: u32, a: VReg, b: impl Into<Rm>) -> VReg {
+        if !self.has_masks() {
+            let b = self.loaded(b.into());
+            return self.avx2_test(bits, lanes, a, b);
+        }
         let mask = self.k2(for_width(&TEST, bits), length(bits, lanes), a, b, None);
         self.only_lanes(mask, bits, lanes)
     }
 
     /// Returns the sign bits of integers.
     pub(crate) fn signs(&mut self, bits: u32, lanes: u32, a: VReg) -> VReg {
+        if !self.has_masks() {
+            let zero = self.splat_constant(0, 64);
+            return self.avx2_compare_int(Compare::Less, true, bits, lanes, a, zero);
+        }
         let mask = self.k1(for_width(&SIGNS, bits), length(bits, lanes), a, None);
         self.only_lanes(mask, bits, lanes)
     }
 
     /// Returns the lanes of which class a floating-point number is; `classes` is the immediate operand of `vfpclassps`.
     pub(crate) fn classify(&mut self, classes: u8, bits: u32, lanes: u32, a: VReg) -> VReg {
-        let op = if bits == 32 { Op::Vfpclassps } else { Op::Vfpclasspd };
+        let op = if bits == 32 {
+            Op::Vfpclassps
+        } else {
+            Op::Vfpclasspd
+        };
         let mask = self.k1(op, length(bits, lanes), a, i64::from(classes));
         self.only_lanes(mask, bits, lanes)
     }
 
     /// Returns `a` in the lanes of the mask and `b` in others.
-    pub(crate) fn select_lanes(&mut self, mask: VReg, bits: u32, lanes: u32, a: impl Into<Rm>, b: VReg) -> VReg {
+    pub(crate) fn select_lanes(
+        &mut self,
+        mask: VReg,
+        bits: u32,
+        lanes: u32,
+        a: impl Into<Rm>,
+        b: VReg,
+    ) -> VReg {
+        if !self.has_masks() {
+            let a = self.loaded(a.into());
+            return self.avx2_select(mask, bits, lanes, a, b);
+        }
         let mut inst = with_source(
             Inst::of(Action::Op(for_width(&BLEND, bits)), length(bits, lanes)),
             1,
@@ -231,7 +314,15 @@ impl Selector<'_> {
     }
 
     /// An instruction with two sources that computes in the lanes of the mask; other lanes are those of `old`, or zero.
-    pub(crate) fn masked(&mut self, op: Op, len: Width, mask: VReg, old: Option<VReg>, a: VReg, b: impl Into<Rm>) -> VReg {
+    pub(crate) fn masked(
+        &mut self,
+        op: Op,
+        len: Width,
+        mask: VReg,
+        old: Option<VReg>,
+        a: VReg,
+        b: impl Into<Rm>,
+    ) -> VReg {
         let mut inst = with_source(Inst::of(Action::Op(op), len), 1, b.into());
         inst.src[0] = a;
         inst.mask = mask;
@@ -241,7 +332,14 @@ impl Selector<'_> {
     }
 
     /// As [`Selector::masked`], with one source.
-    pub(crate) fn masked1(&mut self, op: Op, len: Width, mask: VReg, old: Option<VReg>, a: impl Into<Rm>) -> VReg {
+    pub(crate) fn masked1(
+        &mut self,
+        op: Op,
+        len: Width,
+        mask: VReg,
+        old: Option<VReg>,
+        a: impl Into<Rm>,
+    ) -> VReg {
         let mut inst = with_source(Inst::of(Action::Op(op), len), 0, a.into());
         inst.mask = mask;
         inst.tied = old.unwrap_or(NONE);
@@ -251,7 +349,10 @@ impl Selector<'_> {
 
     /// Returns elements that are all ones in the lanes of the mask and zero in others.
     pub(crate) fn ones_in(&mut self, mask: VReg, bits: u32, lanes: u32) -> VReg {
-        self.v1(for_width(&EXPAND_MASK, bits), length(bits, lanes), mask)
+        match self.has_masks() {
+            true => self.v1(for_width(&EXPAND_MASK, bits), length(bits, lanes), mask),
+            false => self.vector_mask(mask, bits, lanes),
+        }
     }
 
     /// Shifts elements of 16 to 64 bits by a constant number of bits.
@@ -259,21 +360,63 @@ impl Selector<'_> {
         if by == 0 {
             return a;
         }
-        self.v1i(for_width(&how.by_immediate(), bits), length(bits, lanes), a, by.into())
+        if !self.has_masks() && bits == 64 && how == Shift::Arithmetic {
+            return self.shifted_with_sign(lanes, a, |s, x| {
+                s.v1i(Op::VpsrlqImm, length(64, lanes), x, by.into())
+            });
+        }
+        self.v1i(
+            for_width(&how.by_immediate(), bits),
+            length(bits, lanes),
+            a,
+            by.into(),
+        )
     }
 
     /// Shifts elements of 16 to 64 bits by numbers of bits in elements of the same width, which may be too large.
-    pub(crate) fn shift_by(&mut self, how: Shift, bits: u32, lanes: u32, a: VReg, by: impl Into<Rm>) -> VReg {
+    pub(crate) fn shift_by(
+        &mut self,
+        how: Shift,
+        bits: u32,
+        lanes: u32,
+        a: VReg,
+        by: impl Into<Rm>,
+    ) -> VReg {
+        if !self.has_masks() {
+            let by = self.loaded(by.into());
+            return match self.avx2_shift(how, bits, lanes, a, by) {
+                Some(shifted) => shifted,
+                None => self.v2(for_width(&how.by_lanes(), bits), length(bits, lanes), a, by),
+            };
+        }
         self.v2(for_width(&how.by_lanes(), bits), length(bits, lanes), a, by)
     }
 
     /// Applies an operation with ops for each width.
-    pub(crate) fn by_width(&mut self, ops: &ByWidth, bits: u32, lanes: u32, a: VReg, b: impl Into<Rm>) -> VReg {
+    pub(crate) fn by_width(
+        &mut self,
+        ops: &ByWidth,
+        bits: u32,
+        lanes: u32,
+        a: VReg,
+        b: impl Into<Rm>,
+    ) -> VReg {
         self.v2(for_width(ops, bits), length(bits, lanes), a, b)
     }
 
     /// The bitwise function of three registers whose truth table is `table`, with `a` as the most significant input.
-    pub(crate) fn ternary(&mut self, table: u8, len: Width, a: VReg, b: VReg, c: impl Into<Rm>) -> VReg {
+    pub(crate) fn ternary(
+        &mut self,
+        table: u8,
+        len: Width,
+        a: VReg,
+        b: VReg,
+        c: impl Into<Rm>,
+    ) -> VReg {
+        if !self.has_masks() {
+            let c = self.loaded(c.into());
+            return self.avx2_ternary(table, len, a, b, c);
+        }
         self.v3(Op::Vpternlogd, len, a, b, c, i64::from(table))
     }
 }

@@ -99,7 +99,7 @@ impl Selector<'_> {
     pub(crate) fn flags(&mut self, op: Op, len: Width, a: VReg, b: VReg) {
         let mut inst = Inst::of(Action::Op(op), len);
         inst.src = [a, b];
-        self.effect(inst);
+        self.push(inst);
     }
 
     /// Compares a register with an immediate operand and sets the flags.
@@ -107,7 +107,7 @@ impl Selector<'_> {
         let mut inst = Inst::of(Action::Op(op), len);
         inst.src[0] = a;
         inst.imm = Some(imm);
-        self.effect(inst);
+        self.push(inst);
     }
 
     /// Returns 0 or 1 by the flags.
@@ -243,15 +243,26 @@ impl Selector<'_> {
     }
 
     fn scalar_pack(&mut self, desc: &Desc, args: &[Val], results: &[Type]) -> Outs {
-        let part = if desc.opcode == Opcode::Pack { desc.src.bits() } else { desc.ty.bits() };
-        let whole = if desc.opcode == Opcode::Pack { desc.ty.bits() } else { desc.src.bits() };
-        if part < 8 || part > 64 {
+        let part = if desc.opcode == Opcode::Pack {
+            desc.src.bits()
+        } else {
+            desc.ty.bits()
+        };
+        let whole = if desc.opcode == Opcode::Pack {
+            desc.ty.bits()
+        } else {
+            desc.src.bits()
+        };
+        if !(8..=64).contains(&part) {
             return None;
         }
         if desc.opcode == Opcode::Pack {
             let words: SmallVec<[VReg; 4]> = args.iter().map(|arg| self.gpr(arg)).collect();
             let per = (64 / part).max(1) as usize;
-            let halves: Regs = words.chunks(per).map(|parts| self.packed(part, parts)).collect();
+            let halves: Regs = words
+                .chunks(per)
+                .map(|parts| self.packed(part, parts))
+                .collect();
             let complete = words.len() as u32 * part == whole;
             return complete.then(|| smallvec![halves]);
         }
@@ -348,7 +359,10 @@ impl Selector<'_> {
     /// Returns the product of two integers of up to 32 bits in 64 bits.
     fn wide_product(&mut self, signed: bool, bits: u32, a: VReg, b: VReg) -> VReg {
         let (a, b) = match signed {
-            true => (self.sign_extended(a, bits, Width::W64), self.sign_extended(b, bits, Width::W64)),
+            true => (
+                self.sign_extended(a, bits, Width::W64),
+                self.sign_extended(b, bits, Width::W64),
+            ),
             false => (a, b),
         };
         self.g2(Op::Imul, Width::W64, a, b)
@@ -396,7 +410,11 @@ impl Selector<'_> {
             Shift::Right => (Op::Shrx, Op::Shr),
             Shift::Arithmetic => (Op::Sarx, Op::Sar),
         };
-        let limit = if how == Shift::Arithmetic { bits - 1 } else { bits };
+        let limit = if how == Shift::Arithmetic {
+            bits - 1
+        } else {
+            bits
+        };
         let shifted = if let Some(amount) = args[1].bits {
             let amount = (amount as u32).min(limit);
             if amount == bits {
@@ -464,7 +482,10 @@ impl Selector<'_> {
         if bits < 32 {
             let y = self.gpr(b);
             let (x, y) = match signed {
-                true => (self.sign_extended(x, bits, len), self.sign_extended(y, bits, len)),
+                true => (
+                    self.sign_extended(x, bits, len),
+                    self.sign_extended(y, bits, len),
+                ),
                 false => (x, y),
             };
             self.flags(Op::Cmp, len, x, y);
@@ -502,7 +523,12 @@ impl Selector<'_> {
 
     fn scalar_cvt(&mut self, desc: &Desc, args: &[Val]) -> Outs {
         let (to, from) = (desc.ty, desc.src);
-        if desc.mods.sat() || !from.is_integer() || from.elements() != 1 || from.bits() < 8 || args.len() != 1 {
+        if desc.mods.sat()
+            || !from.is_integer()
+            || from.elements() != 1
+            || from.bits() < 8
+            || args.len() != 1
+        {
             return None;
         }
         let a = self.gpr(&args[0]);
@@ -521,11 +547,13 @@ impl Selector<'_> {
         let (bits, signed) = (desc.ty.bits(), desc.ty.is_signed());
         let (a, b) = (self.gpr(&args[0]), self.gpr(&args[1]));
         let (mut a, b) = match signed && bits < 64 {
-            true => (self.sign_extended(a, bits, Width::W64), self.sign_extended(b, bits, Width::W64)),
+            true => (
+                self.sign_extended(a, bits, Width::W64),
+                self.sign_extended(b, bits, Width::W64),
+            ),
             false => (a, b),
         };
         let (one_, ones) = (self.imm(1), self.imm(u64::MAX));
-        let original = a;
         let mut divisor = b;
         if signed && bits == 64 {
             // The least integer divided by -1 raises an exception; the negation divided by 1 has the same results.
@@ -535,7 +563,6 @@ impl Selector<'_> {
             self.flags_imm(Op::Cmp, Width::W64, b, -1);
             divisor = self.choose(Cond::E, one_, b);
         }
-        let _ = original;
         self.flags(Op::Test, Width::W64, b, b);
         divisor = self.choose(Cond::E, one_, divisor);
         let rest = self.mach.vreg(RegClass::Int);
@@ -546,7 +573,11 @@ impl Selector<'_> {
         inst.second = rest;
         inst.has_effect = true;
         let quotient = self.result(RegClass::Int, inst);
-        let whole = if desc.opcode == Opcode::Div { quotient } else { rest };
+        let whole = if desc.opcode == Opcode::Div {
+            quotient
+        } else {
+            rest
+        };
         self.flags(Op::Test, Width::W64, b, b);
         let whole = self.choose(Cond::E, ones, whole);
         result(match bits {

@@ -1,10 +1,12 @@
 //! The lowerings of operations in vector registers, one row for each operation.
 
+use std::sync::LazyLock;
+
 use margay_ops::ops::Opcode;
 
 use super::map::{Out, Task};
 use super::pieces::Piece;
-use super::{Selector, approx, compare, convert, float, int, masks};
+use super::{Selector, approx, compare, convert, divide, fields, float, int, masks, shifts};
 
 /// Computes a piece of each result from pieces of the operands; `None` if the operation is not supported.
 pub(super) type Lowering = fn(&mut Selector<'_>, &Task<'_>, &[Piece]) -> Option<Out>;
@@ -23,7 +25,7 @@ macro_rules! by_class {
 
 by_class!(sum, int::sum, float::arithmetic);
 by_class!(product, int::mul, float::arithmetic);
-by_class!(quotient, int::div, float::arithmetic);
+by_class!(quotient, divide::div, float::arithmetic);
 by_class!(extreme, int::extreme, float::extreme);
 by_class!(sign, int::sign, float::sign);
 
@@ -35,26 +37,35 @@ const ROWS: &[(&[Opcode], Lowering)] = &[
     (&[Opcode::Mul], product),
     (&[Opcode::Mad], int::mad),
     (&[Opcode::Fma], float::fma),
-    (&[Opcode::Addc, Opcode::Subc, Opcode::Madc], int::sum_of_carry),
+    (
+        &[Opcode::Addc, Opcode::Subc, Opcode::Madc],
+        int::sum_of_carry,
+    ),
     (&[Opcode::Mul24, Opcode::Mad24], int::mul24),
     (&[Opcode::Sad], int::sad),
     (&[Opcode::Div], quotient),
-    (&[Opcode::Rem], int::div),
+    (&[Opcode::Rem], divide::div),
     (&[Opcode::Abs, Opcode::Neg], sign),
     (&[Opcode::Min, Opcode::Max], extreme),
     (&[Opcode::Popc], int::popc),
     (&[Opcode::Clz], int::clz),
     (&[Opcode::Bfind], int::bfind),
     (&[Opcode::Brev], int::brev),
-    (&[Opcode::Bfe], int::bfe),
-    (&[Opcode::Bfi], int::bfi),
-    (&[Opcode::Szext], int::szext),
-    (&[Opcode::Bmsk], int::bmsk),
+    (&[Opcode::Bfe], fields::bfe),
+    (&[Opcode::Bfi], fields::bfi),
+    (&[Opcode::Szext], fields::szext),
+    (&[Opcode::Bmsk], fields::bmsk),
     (&[Opcode::Dp4a], int::dp4a),
     (&[Opcode::Dp2a], int::dp2a),
     (&[Opcode::Rcp, Opcode::Sqrt, Opcode::Rsqrt], float::root),
     (
-        &[Opcode::Sin, Opcode::Cos, Opcode::Lg2, Opcode::Ex2, Opcode::Tanh],
+        &[
+            Opcode::Sin,
+            Opcode::Cos,
+            Opcode::Lg2,
+            Opcode::Ex2,
+            Opcode::Tanh,
+        ],
         approx::function,
     ),
     (&[Opcode::Copysign], float::copysign),
@@ -64,18 +75,34 @@ const ROWS: &[(&[Opcode], Lowering)] = &[
     (&[Opcode::Selp], compare::selp),
     (&[Opcode::Slct], compare::slct),
     (
-        &[Opcode::And, Opcode::Or, Opcode::Xor, Opcode::Not, Opcode::Cnot],
+        &[
+            Opcode::And,
+            Opcode::Or,
+            Opcode::Xor,
+            Opcode::Not,
+            Opcode::Cnot,
+        ],
         masks::logic,
     ),
-    (&[Opcode::Lop3], int::lop3),
-    (&[Opcode::Shl, Opcode::Shr], int::shift),
-    (&[Opcode::Shf], int::funnel),
-    (&[Opcode::Prmt], int::prmt),
+    (&[Opcode::Lop3], fields::lop3),
+    (&[Opcode::Shl, Opcode::Shr], shifts::shift),
+    (&[Opcode::Shf], shifts::funnel),
+    (&[Opcode::Prmt], fields::prmt),
     (&[Opcode::Cvt], convert::cvt),
 ];
 
+/// The lowering of each operation, by the number of its opcode.
+static BY_OPCODE: LazyLock<Vec<Option<Lowering>>> = LazyLock::new(|| {
+    let mut all = vec![None; Opcode::ALL.len()];
+    for &(opcodes, lowering) in ROWS {
+        for &opcode in opcodes {
+            all[opcode as usize] = Some(lowering);
+        }
+    }
+    all
+});
+
 /// Returns the lowering of an operation.
 pub(super) fn lowering(opcode: Opcode) -> Option<Lowering> {
-    let row = ROWS.iter().find(|(opcodes, _)| opcodes.contains(&opcode));
-    row.map(|&(_, lowering)| lowering)
+    BY_OPCODE[opcode as usize]
 }

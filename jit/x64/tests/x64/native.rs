@@ -36,11 +36,12 @@ pub(crate) fn targets() -> Vec<(&'static str, Target)> {
         prefers_256_bits,
     };
     let all = [
-        ("avx512 of the host", target(host & !Features::empty(), false)),
+        ("avx512 of the host", target(host, false)),
         ("avx512", target(Features::LEVEL_AVX512, false)),
         ("avx512 with 256 bits", target(Features::LEVEL_AVX512, true)),
+        ("avx2", target(Features::LEVEL_AVX2, false)),
     ];
-    let runs = |target: &Target| host.contains(target.features) && target.features.contains(Features::AVX512);
+    let runs = |target: &Target| host.contains(target.features) && !target.features.is_empty();
     all.into_iter().filter(|(_, target)| runs(target)).collect()
 }
 
@@ -52,16 +53,20 @@ extern "sysv64" fn scaled(x: f32, y: f64, n: u32) -> f64 {
     f64::from(x) * y + f64::from(n)
 }
 
+/// What a helper computes.
+type Meaning = fn(&[Bits], &mut [Bits]);
+
 /// Helpers by name: the address, and what the interpreter computes.
-fn helper(name: &str) -> (u64, fn(&[Bits], &mut [Bits])) {
+fn helper(name: &str) -> (u64, Meaning) {
     match name {
         "combined" => (combined as *const () as u64, |args, results| {
             results[0] = combined(args[0] as u64, args[1] as u32).into();
         }),
         "scaled" => (scaled as *const () as u64, |args, results| {
-            let [x, y] = [f32::from_bits(args[0] as u32).into(), f64::from_bits(args[1] as u64)];
-            let _: f64 = x;
-            results[0] = scaled(f32::from_bits(args[0] as u32), y, args[2] as u32).to_bits().into();
+            let y = f64::from_bits(args[1] as u64);
+            results[0] = scaled(f32::from_bits(args[0] as u32), y, args[2] as u32)
+                .to_bits()
+                .into();
         }),
         _ => panic!("unknown helper {name}"),
     }
@@ -71,6 +76,7 @@ impl Loaded {
     /// Compiles and loads a function.
     pub(crate) fn new(function: &Function, target: &Target) -> Loaded {
         let code = compile(function, target).unwrap_or_else(|error| panic!("{error}\n{function}"));
+        crate::decoded::check(&code, target.features);
         let operations = code.operations.clone();
         let mut memory = MmapMut::map_anon(code.bytes.len()).expect("memory for code");
         memory[..code.bytes.len()].copy_from_slice(&code.bytes);
@@ -78,7 +84,9 @@ impl Loaded {
             let address = match slot.symbol {
                 Symbol::Helper(number) => helper(&function.helpers[number as usize].name).0,
                 Symbol::Apply => apply::margay_x64_apply as *const () as u64,
-                Symbol::Operation(number) => std::ptr::from_ref(&operations[number as usize]) as u64,
+                Symbol::Operation(number) => {
+                    std::ptr::from_ref(&operations[number as usize]) as u64
+                }
             };
             memory[slot.offset as usize..][..8].copy_from_slice(&address.to_le_bytes());
         }
@@ -90,48 +98,59 @@ impl Loaded {
         }
     }
 
-    pub(crate) fn code(&self) -> &Code {
-        &self.code
-    }
-
     /// Runs the code, which must not fault.
-    pub(crate) fn run(&self, signature: &margay_ir::function::Signature, args: &[Lanes]) -> Vec<Lanes> {
+    pub(crate) fn run(
+        &self,
+        signature: &margay_ir::function::Signature,
+        args: &[Lanes],
+    ) -> Vec<Lanes> {
         let (_, size) = layout(&signature.params);
-        let mut arguments = vec![Block([0; 64]); size.div_ceil(64) as usize + 1];
+        let mut bytes = vec![0; size.next_multiple_of(64) as usize];
         let (_, size) = layout(&signature.returns);
         let mut results = vec![Block([0xa5; 64]); size.div_ceil(64) as usize + 1];
-        let bytes = arguments.as_flattened_mut();
-        for ((lanes, &ty), &offset) in args.iter().zip(&signature.params).zip(&self.code.arguments) {
+        for ((lanes, &ty), &offset) in args.iter().zip(&signature.params).zip(&self.code.arguments)
+        {
             write(&mut bytes[offset as usize..], ty, lanes);
         }
-        // SAFETY: the code has this signature, and the blocks are as large as it expects.
-        let entry: extern "sysv64" fn(*const Block, *mut Block) = unsafe { std::mem::transmute(self.memory.as_ptr()) };
-        entry(arguments.as_ptr(), results.as_mut_ptr());
-        let bytes = results.as_flattened();
+        let blocks = bytes.chunks_exact(64);
+        let arguments: Vec<Block> = blocks
+            .map(|block| Block(block.try_into().expect("64 bytes")))
+            .collect();
+        let mut preserved = [0u64; 6];
+        // SAFETY: the code has this signature, and the blocks are as large as it expects. The registers that it must
+        // preserve, whether it does or not, are restored.
+        unsafe {
+            std::arch::asm!(
+                "push rbx", "push rbp", "push r12", "push r13", "push r14", "push r15", "push rdx",
+                "mov rbx, 0x11", "mov rbp, 0x12", "mov r12, 0x13", "mov r13, 0x14", "mov r14, 0x15", "mov r15, 0x16",
+                "call rax",
+                "pop rdx",
+                "mov [rdx], rbx", "mov [rdx + 8], rbp", "mov [rdx + 16], r12",
+                "mov [rdx + 24], r13", "mov [rdx + 32], r14", "mov [rdx + 40], r15",
+                "pop r15", "pop r14", "pop r13", "pop r12", "pop rbp", "pop rbx",
+                inout("rax") self.memory.as_ptr() => _,
+                inout("rdi") arguments.as_ptr() => _,
+                inout("rsi") results.as_mut_ptr() => _,
+                inout("rdx") preserved.as_mut_ptr() => _,
+                clobber_abi("sysv64"),
+            );
+        }
+        assert_eq!(
+            preserved,
+            [0x11, 0x12, 0x13, 0x14, 0x15, 0x16],
+            "the code changed preserved registers"
+        );
+        let bytes: Vec<u8> = results.iter().flat_map(|block| block.0).collect();
         let results = signature.returns.iter().zip(&self.code.results);
-        results.map(|(&ty, &offset)| read(&bytes[offset as usize..], ty)).collect()
+        results
+            .map(|(&ty, &offset)| read(&bytes[offset as usize..], ty))
+            .collect()
     }
 }
 
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct Block([u8; 64]);
-
-trait Flattened {
-    fn as_flattened(&self) -> &[u8];
-    fn as_flattened_mut(&mut self) -> &mut [u8];
-}
-
-impl Flattened for Vec<Block> {
-    fn as_flattened(&self) -> &[u8] {
-        // SAFETY: blocks are bytes without padding.
-        unsafe { std::slice::from_raw_parts(self.as_ptr().cast(), 64 * self.len()) }
-    }
-    fn as_flattened_mut(&mut self) -> &mut [u8] {
-        // SAFETY: blocks are bytes without padding.
-        unsafe { std::slice::from_raw_parts_mut(self.as_mut_ptr().cast(), 64 * self.len()) }
-    }
-}
 
 fn write(bytes: &mut [u8], ty: Type, lanes: &[Bits]) {
     if ty.kind() == Kind::Pred {
@@ -146,10 +165,18 @@ fn write(bytes: &mut [u8], ty: Type, lanes: &[Bits]) {
 }
 
 fn read(bytes: &[u8], ty: Type) -> Lanes {
-    let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |bits: Bits, &byte| bits << 8 | Bits::from(byte));
+    let number = |bytes: &[u8]| {
+        bytes
+            .iter()
+            .rev()
+            .fold(0, |bits: Bits, &byte| bits << 8 | Bits::from(byte))
+    };
     if ty.kind() == Kind::Pred {
         let bits = number(&bytes[..bytes_of(ty) as usize]);
-        assert!(bits & !mask(ty.lanes()) == 0, "bits beyond the lanes of a mask: {bits:#x}");
+        assert!(
+            bits & !mask(ty.lanes()) == 0,
+            "bits beyond the lanes of a mask: {bits:#x}"
+        );
         return (0..ty.lanes()).map(|n| bits >> n & 1).collect();
     }
     let chunks = bytes.chunks_exact(ty.lane_bytes() as usize);
@@ -195,7 +222,11 @@ impl Machine<'_> {
 impl Environment for Machine<'_> {
     fn load(&mut self, address: u64, bytes: u32) -> Option<Bits> {
         let part = self.part(address, bytes)?;
-        Some(part.iter().rev().fold(0, |bits, &byte| bits << 8 | Bits::from(byte)))
+        Some(
+            part.iter()
+                .rev()
+                .fold(0, |bits, &byte| bits << 8 | Bits::from(byte)),
+        )
     }
     fn store(&mut self, address: u64, bytes: u32, value: Bits) -> Option<()> {
         let part = self.part(address, bytes)?;
@@ -212,7 +243,11 @@ impl Environment for Machine<'_> {
 }
 
 /// Runs a function in the interpreter; the memory changes.
-pub(crate) fn interpreted(function: &Function, args: &[Lanes], memory: &mut Memory) -> Result<Vec<Lanes>, Fault> {
+pub(crate) fn interpreted(
+    function: &Function,
+    args: &[Lanes],
+    memory: &mut Memory,
+) -> Result<Vec<Lanes>, Fault> {
     let mut machine = Machine {
         function,
         start: memory.address(),
@@ -237,18 +272,28 @@ fn same_lane(kind: Kind, left: Bits, right: Bits) -> bool {
 
 /// As [`same_lane`], for pairs of `f32`.
 fn same_pair(left: Bits, right: Bits) -> bool {
-    [0, 32].into_iter().all(|shift| same_lane(Kind::F32, left >> shift & mask(32), right >> shift & mask(32)))
+    [0, 32].into_iter().all(|shift| {
+        same_lane(
+            Kind::F32,
+            left >> shift & mask(32),
+            right >> shift & mask(32),
+        )
+    })
 }
 
 /// Compares results; the bits of a NaN are not compared. The lanes of `b64` are pairs of `f32` if `has_pairs` is set.
 pub(crate) fn same(types: &[Type], left: &[Lanes], right: &[Lanes], has_pairs: bool) -> bool {
-    types.iter().zip(left).zip(right).all(|((ty, left), right)| {
-        let lane = |(&left, &right): (&Bits, &Bits)| match ty.kind() {
-            Kind::B64 if has_pairs => same_pair(left, right),
-            kind => same_lane(kind, left, right),
-        };
-        left.len() == right.len() && left.iter().zip(right).all(lane)
-    })
+    types
+        .iter()
+        .zip(left)
+        .zip(right)
+        .all(|((ty, left), right)| {
+            let lane = |(&left, &right): (&Bits, &Bits)| match ty.kind() {
+                Kind::B64 if has_pairs => same_pair(left, right),
+                kind => same_lane(kind, left, right),
+            };
+            left.len() == right.len() && left.iter().zip(right).all(lane)
+        })
 }
 
 /// Compiles a function for all targets that this host runs, and compares results and memory with the interpreter's.
@@ -261,7 +306,12 @@ pub(crate) fn check(function: &Function, args: &[Lanes], memory: &mut Memory) {
 }
 
 /// Compiles a function for a target, and compares results and memory with the interpreter's for each of `inputs`.
-pub(crate) fn check_for((name, target): &(&str, Target), function: &Function, inputs: &[Vec<Lanes>], memory: &mut Memory) {
+pub(crate) fn check_for(
+    (name, target): &(&str, Target),
+    function: &Function,
+    inputs: &[Vec<Lanes>],
+    memory: &mut Memory,
+) {
     let loaded = Loaded::new(function, target);
     for args in inputs {
         let before = memory.bytes.clone();
@@ -271,10 +321,18 @@ pub(crate) fn check_for((name, target): &(&str, Target), function: &Function, in
         memory.bytes.copy_from_slice(&before);
         let results = loaded.run(&function.signature, args);
         assert!(
-            same(&function.signature.returns, &results, &expected, has_pairs(function)),
+            same(
+                &function.signature.returns,
+                &results,
+                &expected,
+                has_pairs(function)
+            ),
             "{name}\n{function}\narguments {args:x?}\nnative   {results:x?}\nexpected {expected:x?}"
         );
-        assert!(memory.bytes == after, "{name}: memory differs\n{function}\narguments {args:x?}");
+        assert!(
+            memory.bytes == after,
+            "{name}: memory differs\n{function}\narguments {args:x?}"
+        );
     }
 }
 
@@ -285,4 +343,32 @@ fn has_pairs(function: &Function) -> bool {
         _ => false,
     };
     function.insts.values().any(is_pair)
+}
+
+/// Memory that ends where memory that is not accessible begins.
+pub(crate) struct Guarded {
+    memory: MmapMut,
+}
+
+const PAGE: usize = 4096;
+
+impl Guarded {
+    pub(crate) fn new() -> Guarded {
+        let mut memory = MmapMut::map_anon(4 * PAGE).expect("memory");
+        // SAFETY: the last page belongs to the mapping, and nothing else uses it.
+        let result = unsafe {
+            libc::mprotect(
+                memory.as_mut_ptr().add(3 * PAGE).cast(),
+                PAGE,
+                libc::PROT_NONE,
+            )
+        };
+        assert_eq!(result, 0);
+        Guarded { memory }
+    }
+
+    /// Returns the address of the first byte that is not accessible.
+    pub(crate) fn end(&self) -> u64 {
+        self.memory.as_ptr() as u64 + 3 * PAGE as u64
+    }
 }

@@ -19,7 +19,10 @@ pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
     pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         let x = self.0;
         (x ^ x >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) ^ x >> 32
     }
@@ -32,22 +35,78 @@ impl Random {
     pub(crate) fn value(&mut self, kind: Kind) -> Bits {
         let random = Bits::from(self.next()) << 64 | Bits::from(self.next());
         let bits = kind.bits();
-        let integer = [0, 1, 2, 31, 32, 33, 63, 64, 255, mask(bits), mask(bits) >> 1, 1 << (bits - 1), random, random & 0xff];
+        let integer = [
+            0,
+            1,
+            2,
+            31,
+            32,
+            33,
+            63,
+            64,
+            255,
+            mask(bits),
+            mask(bits) >> 1,
+            1 << (bits - 1),
+            random,
+            random & 0xff,
+        ];
         let single = [
-            0u32, 0x8000_0000, 1, 0x8000_0001, 0x007f_ffff, 0x807f_ffff, 0x0080_0000, 0x3f80_0000, 0xbf80_0000, 0x3f00_0000,
-            0x4f00_0000, 0xcf00_0000, 0x4f80_0000, 0x5f00_0000, 0x5f80_0000, 0x7f80_0000, 0xff80_0000, 0x7fc0_0000, 0x7f80_0001,
-            0x7f7f_ffff, 0x7e80_0000, 0x7e80_0001, 0x4b00_0001, 0x3eff_ffff, 0x42ff_0000, 0xc2fc_0000,
+            0u32,
+            0x8000_0000,
+            1,
+            0x8000_0001,
+            0x007f_ffff,
+            0x807f_ffff,
+            0x0080_0000,
+            0x3f80_0000,
+            0xbf80_0000,
+            0x3f00_0000,
+            0x4f00_0000,
+            0xcf00_0000,
+            0x4f80_0000,
+            0x5f00_0000,
+            0x5f80_0000,
+            0x7f80_0000,
+            0xff80_0000,
+            0x7fc0_0000,
+            0x7f80_0001,
+            0x7f7f_ffff,
+            0x7e80_0000,
+            0x7e80_0001,
+            0x4b00_0001,
+            0x3eff_ffff,
+            0x42ff_0000,
+            0xc2fc_0000,
         ];
         let double = [
-            0u64, 1 << 63, 1, 0x000f_ffff_ffff_ffff, 0x0010_0000_0000_0000, 0x3ff0_0000_0000_0000, 0x41e0_0000_0000_0000,
-            0xc1e0_0000_0000_0000, 0x41ef_ffff_ffff_ffff, 0x43e0_0000_0000_0000, 0x43f0_0000_0000_0000, 0x7ff0_0000_0000_0000,
-            0xfff0_0000_0000_0000, 0x7ff8_0000_0000_0000, 0x7ff0_0000_0000_0001, 0x7fef_ffff_ffff_ffff, 0x3690_0000_0000_0000,
-            0x380f_ffff_ffff_ffff, 0x41df_ffff_ffc0_0000, 0x4060_0000_0000_0000,
+            0u64,
+            1 << 63,
+            1,
+            0x000f_ffff_ffff_ffff,
+            0x0010_0000_0000_0000,
+            0x3ff0_0000_0000_0000,
+            0x41e0_0000_0000_0000,
+            0xc1e0_0000_0000_0000,
+            0x41ef_ffff_ffff_ffff,
+            0x43e0_0000_0000_0000,
+            0x43f0_0000_0000_0000,
+            0x7ff0_0000_0000_0000,
+            0xfff0_0000_0000_0000,
+            0x7ff8_0000_0000_0000,
+            0x7ff0_0000_0000_0001,
+            0x7fef_ffff_ffff_ffff,
+            0x3690_0000_0000_0000,
+            0x380f_ffff_ffff_ffff,
+            0x41df_ffff_ffc0_0000,
+            0x4060_0000_0000_0000,
         ];
         // Numbers near 1, whose sums and products are ordinary.
         let near_one = |field: u64, digits: u32| {
             let exponent = field - 4 + random as u64 % 9;
-            exponent << digits | (random as u64 >> 8) & ((1 << digits) - 1) | (random as u64 >> 5 & 1) << (bits - 1)
+            exponent << digits
+                | (random as u64 >> 8) & ((1 << digits) - 1)
+                | (random as u64 >> 5 & 1) << (bits - 1)
         };
         let chosen = match (kind, self.below(4)) {
             (Kind::F32, 0) => near_one(127, 23).into(),
@@ -59,7 +118,9 @@ impl Random {
                 f64::from(single).to_bits().into()
             }
             (_, 0 | 1) => integer[self.below(integer.len())],
-            (Kind::B16, 2) => [0x3c00, 0x7c00, 0x7e00, 0x0001, 0x8001, 0x7bff, 0xfc00, 0x3f80, 0x7f80][self.below(9)],
+            (Kind::B16, 2) => [
+                0x3c00, 0x7c00, 0x7e00, 0x0001, 0x8001, 0x7bff, 0xfc00, 0x3f80, 0x7f80,
+            ][self.below(9)],
             _ => random,
         };
         chosen & mask(bits)
@@ -79,7 +140,11 @@ struct Operation {
 
 /// Returns the kinds that the letters of a shape allow, one list for each number of optional values.
 fn kinds(letters: &str, desc: &Desc) -> Vec<Vec<Kind>> {
-    let source = if desc.src == OpType::None { desc.ty } else { desc.src };
+    let source = if desc.src == OpType::None {
+        desc.ty
+    } else {
+        desc.src
+    };
     let mut lists: Vec<Vec<Kind>> = vec![Vec::new()];
     let mut letters = letters.chars().peekable();
     while let Some(letter) = letters.next() {
@@ -113,7 +178,11 @@ fn pattern_kinds(pattern: Pattern, desc: &Desc, is_result: bool) -> Vec<Vec<Kind
     match pattern {
         Pattern::Letters(letters) => kinds(letters, desc),
         Pattern::Parts => {
-            let (whole, part) = if is_result { (desc.src, desc.ty) } else { (desc.ty, desc.src) };
+            let (whole, part) = if is_result {
+                (desc.src, desc.ty)
+            } else {
+                (desc.ty, desc.src)
+            };
             let count = (whole.bits() / part.bits().max(1)) as usize;
             vec![vec![part.held().kind(); count]]
         }
@@ -128,7 +197,10 @@ fn pattern_kinds(pattern: Pattern, desc: &Desc, is_result: bool) -> Vec<Vec<Kind
 /// Returns the sets of modifiers that are tested: each value of each field, and some pairs.
 fn modifiers(opcode: Opcode) -> Vec<Mods> {
     let mut all = vec![Mods::NONE];
-    let fields: Vec<_> = Mods::FIELDS.iter().filter(|field| opcode.shape().mods.contains(&field.name)).collect();
+    let fields: Vec<_> = Mods::FIELDS
+        .iter()
+        .filter(|field| opcode.shape().mods.contains(&field.name))
+        .collect();
     for field in &fields {
         for value in 1..64 {
             all.extend(field.set(Mods::NONE, value));
@@ -137,7 +209,9 @@ fn modifiers(opcode: Opcode) -> Vec<Mods> {
     let singles = all.clone();
     for &first in &singles {
         for &second in &singles {
-            let overlaps = fields.iter().any(|field| field.get(first) != 0 && field.get(second) != 0);
+            let overlaps = fields
+                .iter()
+                .any(|field| field.get(first) != 0 && field.get(second) != 0);
             let both = Mods(first.0 | second.0);
             if !overlaps && first.0 < second.0 && both.is_canonical() {
                 all.push(both);
@@ -155,15 +229,26 @@ fn operations(opcode: Opcode) -> Vec<Operation> {
     for src in sources {
         for &ty in shape.types {
             for mods in modifiers(opcode) {
-                let desc = Desc { opcode, ty, src, mods };
+                let desc = Desc {
+                    opcode,
+                    ty,
+                    src,
+                    mods,
+                };
                 let args = pattern_kinds(shape.operands, &desc, false);
                 let results = pattern_kinds(shape.results, &desc, true);
                 for args in &args {
                     for results in &results {
-                        let scalars = |kinds: &[Kind]| -> Vec<Type> { kinds.iter().map(|&kind| Type::scalar(kind)).collect() };
+                        let scalars = |kinds: &[Kind]| -> Vec<Type> {
+                            kinds.iter().map(|&kind| Type::scalar(kind)).collect()
+                        };
                         // The verifier accepts casts between types of different widths, which have no meaning.
-                        let casts = opcode != Opcode::Bitcast || args[0].bits() == results[0].bits();
-                        if casts && !results.is_empty() && verify::operation(desc, &scalars(args), &scalars(results)).is_none() {
+                        let casts =
+                            opcode != Opcode::Bitcast || args[0].bits() == results[0].bits();
+                        if casts
+                            && !results.is_empty()
+                            && verify::operation(desc, &scalars(args), &scalars(results)).is_none()
+                        {
                             all.push(Operation {
                                 desc,
                                 args: args.clone(),
@@ -226,7 +311,7 @@ fn check_opcodes(opcodes: &[Opcode]) -> usize {
     for &opcode in opcodes {
         let operations = operations(opcode);
         // So many modifiers exist for some ops that a sample must do.
-        let step = operations.len().div_ceil(150).max(1);
+        let step = operations.len().div_ceil(60).max(1);
         for operation in operations.iter().step_by(step) {
             let rotating = [1, 2, 4, 8, 32, 64][random.below(6)];
             for lanes in [16, rotating] {
@@ -238,16 +323,27 @@ fn check_opcodes(opcodes: &[Opcode]) -> usize {
                         0 if lanes > 1 => Passed::Scalar,
                         1 if kind.bits() <= 64 => Passed::Constant(random.value(kind) as u64),
                         // The table of a logical function and the selector of bytes are constants in practice.
-                        _ if kind.bits() <= 64 && opcode == Opcode::Lop3 && index == 3 => Passed::Constant(random.next() & 0xff),
+                        _ if kind.bits() <= 64 && opcode == Opcode::Lop3 && index == 3 => {
+                            Passed::Constant(random.next() & 0xff)
+                        }
                         _ => Passed::Vector,
                     })
                     .collect();
                 let function = function(operation, lanes, &passed);
                 let target = &targets[random.below(targets.len())];
                 let inputs: Vec<Vec<Lanes>> = (0..4)
-                    .map(|_| function.signature.params.iter().map(|&ty| random.lanes(ty)).collect())
+                    .map(|_| {
+                        function
+                            .signature
+                            .params
+                            .iter()
+                            .map(|&ty| random.lanes(ty))
+                            .collect()
+                    })
                     .collect();
-                let outcome = catch_unwind(AssertUnwindSafe(|| check_for(target, &function, &inputs, &mut memory)));
+                let outcome = catch_unwind(AssertUnwindSafe(|| {
+                    check_for(target, &function, &inputs, &mut memory)
+                }));
                 if let Err(panic) = outcome {
                     failures.push(panic.downcast_ref::<String>().cloned().unwrap_or_default());
                 }
@@ -256,7 +352,12 @@ fn check_opcodes(opcodes: &[Opcode]) -> usize {
         }
     }
     let shown = &failures[..failures.len().min(40)];
-    assert!(failures.is_empty(), "{} of {count} failed:\n{}", failures.len(), shown.join("\n"));
+    assert!(
+        failures.is_empty(),
+        "{} of {count} failed:\n{}",
+        failures.len(),
+        shown.join("\n")
+    );
     count
 }
 
@@ -300,8 +401,19 @@ fn shifts_by_constants_at_the_width_are_right() {
     for operation in &operations {
         for amount in [0, 1, 15, 16, 17, 31, 32, 33, 63, 64, 65, 0xffff_ffff] {
             for lanes in [1, 16] {
-                let function = function(operation, lanes, &[Passed::Vector, Passed::Constant(amount)]);
-                let inputs = vec![function.signature.params.iter().map(|&ty| random.lanes(ty)).collect()];
+                let function = function(
+                    operation,
+                    lanes,
+                    &[Passed::Vector, Passed::Constant(amount)],
+                );
+                let inputs = vec![
+                    function
+                        .signature
+                        .params
+                        .iter()
+                        .map(|&ty| random.lanes(ty))
+                        .collect(),
+                ];
                 for target in &targets() {
                     check_for(target, &function, &inputs, &mut memory);
                 }

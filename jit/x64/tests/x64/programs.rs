@@ -7,7 +7,9 @@ use smallvec::smallvec;
 use crate::native::{Memory, check, parsed};
 
 fn floats(count: usize) -> Vec<u8> {
-    (0..count).flat_map(|n| (n as f32 * 0.75 - 3.0).to_bits().to_le_bytes()).collect()
+    (0..count)
+        .flat_map(|n| (n as f32 * 0.75 - 3.0).to_bits().to_le_bytes())
+        .collect()
 }
 
 #[test]
@@ -36,7 +38,10 @@ block2:
 }
 "
         .replace("v20", "v21")
-        .replace("block0(v0: b64, v1: b64, v2: f32, v3: b32):\n", "block0(v0: b64, v1: b64, v2: f32, v3: b32):\n  v21: b32 = const.b32{0x4}\n")
+        .replace(
+            "block0(v0: b64, v1: b64, v2: f32, v3: b32):\n",
+            "block0(v0: b64, v1: b64, v2: f32, v3: b32):\n  v21: b32 = const.b32{0x4}\n",
+        )
         .as_str(),
     );
     for count in [1, 15, 16, 17, 100] {
