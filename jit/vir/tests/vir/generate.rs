@@ -87,6 +87,8 @@ struct Generator<'a, 'b> {
     counters: Vec<Value>,
     /// An address in memory.
     base: Value,
+    /// Addresses that dominate the end of the block, each with an access.
+    addresses: Vec<(Value, Access)>,
     place: u64,
 }
 
@@ -120,7 +122,7 @@ impl Generator<'_, '_> {
         let (vector, masks) = (self.vector(kind), self.vector(Kind::Pred));
         let half = Type::vector(kind, self.lanes / 2).unwrap();
         let number = Data::Number(self.choices.below(self.lanes as usize) as u64);
-        let (op, ty, data, operands): (Op, Type, Data, Vec<Type>) = match self.choices.below(20) {
+        let (op, ty, data, operands): (Op, Type, Data, Vec<Type>) = match self.choices.below(24) {
             0 => (
                 Op::Affine,
                 self.vector(integer),
@@ -158,7 +160,7 @@ impl Generator<'_, '_> {
             ),
             12 => (Op::Join, vector, Data::Nothing, vec![half, half]),
             13 => return self.reduction(),
-            14..=16 => return self.memory(),
+            14..=19 => return self.memory(),
             _ => return self.lane_operation(),
         };
         let args: Vec<Value> = operands.into_iter().map(|ty| self.operand(ty)).collect();
@@ -236,7 +238,16 @@ impl Generator<'_, '_> {
     fn offsets(&mut self) -> Value {
         let wide = self.vector(Kind::B64);
         let ty = self.vector(Kind::B32);
-        match self.choices.below(6) {
+        match self.choices.below(7) {
+            6 => {
+                let few = self.operand(wide);
+                let by = self.b.constant(wide, 0x3f);
+                let few = self.b.map(operation("and.b64"), wide, &[few, by]);
+                let base = self.counters.last().copied();
+                let base = base.unwrap_or_else(|| self.b.constant(Type::B64, 3));
+                let text = ["add.s64", "sub.u64"][self.choices.below(2)];
+                self.b.map(operation(text), wide, &[few, base])
+            }
             0 => {
                 let base = match self.counters.last() {
                     Some(&counter) => counter,
@@ -274,15 +285,27 @@ impl Generator<'_, '_> {
             Kind::F32 => OpType::F32,
             _ => [OpType::U8, OpType::S16, OpType::B32][self.choices.below(3)],
         };
-        let access = Access {
+        let mut access = Access {
             memory,
             stride: [-4, -1, 0, 1, 2, 4, 4, 4, 8][self.choices.below(9)],
             displacement: self.choices.below(9) as i32 * 4 - 16,
         };
+        // Many accesses are equal to earlier ones, or overlap them.
+        let count = self.addresses.len();
+        let address = match count != 0 && self.choices.below(4) != 0 {
+            true => {
+                let (address, earlier) = self.addresses[self.choices.below(count)];
+                if earlier.memory.held() == memory.held() && self.choices.below(4) != 0 {
+                    access = earlier;
+                }
+                address
+            }
+            false => self.address(),
+        };
+        self.addresses.push((address, access));
         let lanes = [1, self.lanes, self.lanes][self.choices.below(3)];
         let is_scalar = lanes == 1;
         let ty = Type::vector(kind, lanes).unwrap();
-        let address = self.address();
         let masks = match self.choices.below(3) {
             0 => Some(self.operand(Type::vector(Kind::Pred, lanes).unwrap())),
             _ => None,
@@ -374,7 +397,7 @@ impl Generator<'_, '_> {
             }
             _ => self.b.jump(header, &[first, carried]),
         }
-        let before = self.known.clone();
+        let before = (self.known.clone(), self.addresses.clone());
         self.b.switch_to(header);
         let params = self.b.params();
         let (counter, value) = (params[0], params[1]);
@@ -389,6 +412,9 @@ impl Generator<'_, '_> {
             let more = finish(self, counter);
             self.b.branch(more, (body, &[]), (exit, &[value]));
         } else {
+            for _ in 0..self.choices.below(3) {
+                self.memory();
+            }
             self.instruction();
             self.b.jump(body, &[]);
         }
@@ -403,7 +429,11 @@ impl Generator<'_, '_> {
         self.instruction();
         let step = self.b.constant(Type::B64, step);
         let next = self.scalar("add.u64", &[counter, step]);
-        let passed = self.operand(ty);
+        let last = self.known.iter().rfind(|&&v| self.b.function.ty(v) == ty);
+        let passed = match (last, self.choices.below(2)) {
+            (Some(&last), 0) => last,
+            _ => self.operand(ty),
+        };
         if is_while {
             self.b.jump(header, &[next, passed]);
         } else {
@@ -412,7 +442,7 @@ impl Generator<'_, '_> {
                 .branch(more, (header, &[next, passed]), (exit, &[passed]));
         }
         self.counters.pop();
-        self.known = before;
+        (self.known, self.addresses) = before;
         self.b.switch_to(exit);
         self.known.extend(self.b.params());
     }
@@ -433,12 +463,13 @@ impl Generator<'_, '_> {
             let (then, other): (Block, Block) = (self.b.block(&[]), self.b.block(&[ty]));
             let passed = self.operand(ty);
             self.b.branch(condition, (then, &[]), (other, &[passed]));
-            let before = self.known.clone();
+            let before = (self.known.clone(), self.addresses.clone());
             self.b.switch_to(then);
+            self.memory();
             self.instruction();
             let passed = self.operand(ty);
             self.b.jump(other, &[passed]);
-            self.known = before;
+            (self.known, self.addresses) = before;
             self.b.switch_to(other);
             self.known.extend(self.b.params());
         }
@@ -475,6 +506,7 @@ pub(crate) fn function(numbers: &[u32], lanes: u32) -> Function {
         lanes,
         base: known[KINDS.len()],
         known,
+        addresses: Vec::new(),
         counters: Vec::new(),
         place: 0,
     };
