@@ -53,7 +53,6 @@ const LANE_OPERATIONS: &[(&str, &[Kind], Kind)] = &[
     ("add.u64", &[Kind::B64; 2], Kind::B64),
     ("mul.u64{half:lo}", &[Kind::B64; 2], Kind::B64),
     ("shl.b64", &[Kind::B64, Kind::B32], Kind::B64),
-    ("add.f32{rn}", &[Kind::F32; 2], Kind::F32),
 ];
 
 const KINDS: [Kind; 7] = [
