@@ -1,6 +1,6 @@
 //! The parts of programs: loops with induction variables, addresses, accesses that may fault, traps and calls.
 
-use margay_ir::entity::Value;
+use margay_ir::entity::{Block, Value};
 use margay_ops::types::{Kind, OpType, Type};
 
 use super::{Generator, operation};
@@ -185,6 +185,21 @@ impl Generator<'_, '_> {
         self.b.at(0);
     }
 
+    /// Appends branches to the header of a loop, from one or two blocks.
+    fn enter(&mut self, header: Block, args: &[Value]) {
+        match self.choices.below(3) {
+            0 => {
+                // The loop is entered from two blocks.
+                let condition = self.operand(Type::PRED);
+                let other = self.b.block(&[]);
+                self.b.branch(condition, (header, args), (other, &[]));
+                self.b.switch_to(other);
+                self.b.jump(header, args);
+            }
+            _ => self.b.jump(header, args),
+        }
+    }
+
     /// Appends a loop with up to five iterations, which carries a vector. Its condition is at the end or at the start.
     pub(super) fn repeated(&mut self, depth: usize) {
         let kind = [Kind::F32, Kind::B32][self.choices.below(2)];
@@ -198,18 +213,7 @@ impl Generator<'_, '_> {
         let carried = self.operand(ty);
         let header = self.b.block(&[Type::B64, ty]);
         let (body, exit) = (self.b.block(&[]), self.b.block(&[ty]));
-        match self.choices.below(3) {
-            0 => {
-                // The loop is entered from two blocks.
-                let condition = self.operand(Type::PRED);
-                let other = self.b.block(&[]);
-                self.b
-                    .branch(condition, (header, &[first, carried]), (other, &[]));
-                self.b.switch_to(other);
-                self.b.jump(header, &[first, carried]);
-            }
-            _ => self.b.jump(header, &[first, carried]),
-        }
+        self.enter(header, &[first, carried]);
         let before = (self.known.clone(), self.addresses.clone());
         self.b.switch_to(header);
         let params = self.b.params();
