@@ -23,7 +23,9 @@ macro_rules! entities {
         pub struct $name(pub u32);
 
         impl Entity for $name {
+            #[inline]
             fn new(index: usize) -> Self { $name(index as u32) }
+            #[inline]
             fn index(self) -> usize { self.0 as usize }
         }
 
@@ -208,6 +210,7 @@ impl ListPool {
     }
 
     /// Returns the elements of a list.
+    #[inline]
     pub fn get(&self, list: List) -> &[Value] {
         let start = list.0 as usize;
         let len = self.words[start].0 as usize;
@@ -222,6 +225,7 @@ impl ListPool {
     }
 
     /// Returns the elements of a list as a mutable slice, so that a caller can replace them in place.
+    #[inline]
     pub fn get_mut(&mut self, list: List) -> &mut [Value] {
         let start = list.0 as usize;
         let len = self.words[start].0 as usize;

@@ -50,6 +50,7 @@ mod values;
 
 use std::fmt;
 
+use crate::body::Body;
 use crate::entity::{Block, FuncId, Inst, Slot, SymbolId, Value};
 use crate::function::Function;
 use crate::module::Module;
@@ -178,6 +179,14 @@ pub fn function(module: &Module, function: &Function, stage: Stage) -> Vec<Probl
     if stage == Stage::Cut {
         sync_points::check(function, &mut report);
     }
+    report.problems
+}
+
+/// Returns the problems of the values of a function: of their definitions and uses, and of the arguments that branches
+/// pass. All blocks, instructions and values to which the function refers must exist.
+pub fn values(function: &impl Body) -> Vec<Problem> {
+    let mut report = Report::default();
+    values::check(function, &mut report);
     report.problems
 }
 

@@ -2,21 +2,22 @@
 
 use super::{ProblemSite, Report, Rule};
 use crate::analysis::{Cfg, Dominators};
+use crate::body::Body;
 use crate::entity::{Block, Inst, SecondaryMap, Value};
-use crate::function::{Function, ValueDef};
+use crate::function::ValueDef;
 
 /// The block that defines a value, and the position of the definition in the block. The position of a parameter is 0;
 /// the position of the first instruction is 1.
 type Home = Option<(Block, usize)>;
 
-struct Checker<'a> {
-    function: &'a Function,
+struct Checker<'a, B> {
+    function: &'a B,
     cfg: Cfg,
     dominators: Dominators,
     homes: SecondaryMap<Value, Home>,
 }
 
-pub(super) fn check(function: &Function, report: &mut Report) {
+pub(super) fn check(function: &impl Body, report: &mut Report) {
     let homes = definitions(function, report);
     let cfg = Cfg::new(function);
     let dominators = Dominators::new(&cfg);
@@ -29,10 +30,10 @@ pub(super) fn check(function: &Function, report: &mut Report) {
     for &block in function.blocks() {
         for (index, &inst) in function.insts(block).iter().enumerate() {
             let position = (block, index + 1);
-            for &value in function.dfg.args(inst) {
+            for &value in function.args(inst) {
                 checker.used(inst, position, value, report);
             }
-            for call in function.dfg.targets(inst) {
+            for call in function.targets(inst) {
                 for &value in &call.args {
                     checker.used(inst, position, value, report);
                 }
@@ -44,12 +45,12 @@ pub(super) fn check(function: &Function, report: &mut Report) {
 
 /// Returns the position at which each value is defined. Reports each value whose
 /// [`ValueData`](crate::function::ValueData) records a different definition.
-fn definitions(function: &Function, report: &mut Report) -> SecondaryMap<Value, Home> {
-    let dfg = &function.dfg;
+fn definitions(function: &impl Body, report: &mut Report) -> SecondaryMap<Value, Home> {
+    let values = function.values();
     let mut homes: SecondaryMap<Value, Home> = SecondaryMap::default();
     let mut define = |value: Value, def: ValueDef, home: (Block, usize), report: &mut Report| {
-        if dfg.values[value].def != def {
-            let message = format!("is {def:?} but is recorded as {:?}", dfg.values[value].def);
+        if values[value].def != def {
+            let message = format!("is {def:?} but is recorded as {:?}", values[value].def);
             report.add(ProblemSite::Value(value), Rule::Value, message);
         }
         if homes[value].is_some() {
@@ -58,11 +59,11 @@ fn definitions(function: &Function, report: &mut Report) -> SecondaryMap<Value, 
         homes[value] = Some(home);
     };
     for &block in function.blocks() {
-        for (number, &param) in (0..).zip(&dfg.blocks[block].params) {
+        for (number, &param) in (0..).zip(function.params(block)) {
             define(param, ValueDef::Param(block, number), (block, 0), report);
         }
         for (index, &inst) in function.insts(block).iter().enumerate() {
-            for (number, &result) in (0..).zip(dfg.results(inst)) {
+            for (number, &result) in (0..).zip(function.results(inst)) {
                 let def = ValueDef::Result(inst, number);
                 define(result, def, (block, index + 1), report);
             }
@@ -71,9 +72,9 @@ fn definitions(function: &Function, report: &mut Report) -> SecondaryMap<Value, 
     homes
 }
 
-impl Checker<'_> {
+impl<B: Body> Checker<'_, B> {
     fn used(&self, user: Inst, at: (Block, usize), value: Value, report: &mut Report) {
-        match (self.function.dfg.values[value].def, self.homes[value]) {
+        match (self.function.values()[value].def, self.homes[value]) {
             (ValueDef::Alias(of), _) => {
                 report.inst(user, Rule::Value, format!("uses {value}, an alias of {of}"))
             }
@@ -101,9 +102,9 @@ impl Checker<'_> {
 
     /// Checks that the arguments of each branch match the parameters of its target.
     fn arguments(&self, inst: Inst, report: &mut Report) {
-        let dfg = &self.function.dfg;
-        for call in dfg.targets(inst) {
-            let params = &dfg.blocks[call.block].params;
+        let values = self.function.values();
+        for call in self.function.targets(inst) {
+            let params = self.function.params(call.block);
             if params.len() != call.args.len() {
                 let message = format!(
                     "passes {} arguments to {}, which takes {}",
@@ -115,7 +116,7 @@ impl Checker<'_> {
                 continue;
             }
             for (&arg, &param) in call.args.iter().zip(params) {
-                let (from, to) = (dfg.ty(arg), dfg.ty(param));
+                let (from, to) = (values[arg].ty, values[param].ty);
                 if from != to {
                     let message =
                         format!("passes {arg}: {from} to {} for {param}: {to}", call.block);

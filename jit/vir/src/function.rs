@@ -86,20 +86,25 @@ impl Function {
     }
 
     /// Returns the operands of an instruction.
+    #[inline]
     pub fn args(&self, inst: Inst) -> &[Value] {
         self.pool.get(self.insts[inst].args)
     }
 
     /// Returns the results of an instruction.
+    #[inline]
     pub fn results(&self, inst: Inst) -> &[Value] {
         self.pool.get(self.results[inst])
     }
 
     /// Returns the branch targets of an instruction.
+    #[inline]
     pub fn targets(&self, inst: Inst) -> &[BlockCall] {
-        self.targets
-            .get(&inst)
-            .map_or(&[], |calls| calls.as_slice())
+        match self.effects(inst).contains(Effects::TERMINATOR) {
+            true => self.targets.get(&inst).map_or(&[], |calls| calls),
+            // Only the terminators are in the map, so there is no need to look.
+            false => &[],
+        }
     }
 
     /// Returns the branch targets of a block's last instruction.
@@ -110,11 +115,13 @@ impl Function {
     }
 
     /// Returns the effects of an instruction.
+    #[inline]
     pub fn effects(&self, inst: Inst) -> Effects {
         self.insts[inst].op.row().effects
     }
 
     /// Returns the instruction that defines a value; `None` if the value is a block parameter.
+    #[inline]
     pub fn def_inst(&self, value: Value) -> Option<Inst> {
         match self.values[value].def {
             ValueDef::Result(inst, _) => Some(inst),
@@ -123,12 +130,14 @@ impl Function {
     }
 
     /// Returns the bits of the `const` that defines a value; `None` if no `const` defines it.
+    #[inline]
     pub fn constant(&self, value: Value) -> Option<u64> {
         let data = &self.insts[self.def_inst(value)?];
         (data.op == Op::Const).then(|| data.data.number())
     }
 
     /// Returns the type of a value.
+    #[inline]
     pub fn ty(&self, value: Value) -> Type {
         self.values[value].ty
     }

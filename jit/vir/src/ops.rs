@@ -19,6 +19,7 @@
 //! If `?` follows a letter, the value is optional. `*` stands for values whose types the data determines.
 
 use margay_ops::ops::Effects;
+pub use margay_ops::ops::Targets;
 use margay_ops::types::Type;
 
 use crate::data::Data;
@@ -52,15 +53,6 @@ pub enum Types {
     Integers,
     /// Scalar `b64` only.
     Address,
-}
-
-/// The number of branch targets of an op.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Targets {
-    /// Exactly this number.
-    Exactly(usize),
-    /// At least one; the first is the default target.
-    AtLeastOne,
 }
 
 /// A reference function, which computes the lanes of the result from the type and the data of the instruction and the
@@ -200,6 +192,7 @@ ops! {
 
 impl Op {
     /// Returns the op's row of the op table.
+    #[inline]
     pub fn row(self) -> &'static Row {
         &ROWS[self as usize]
     }

@@ -1,16 +1,22 @@
 //! Random functions, for the tests of passes and back ends.
 //!
-//! A function passes the verifier, ends after a bounded number of instructions, and accesses 1 KiB of memory only.
+//! [`function`] returns functions that each back end can run without help, and [`program`] returns programs with everything
+//! that a function may contain.
+
+mod programs;
 
 use margay_ir::entity::{Block, Value};
+use margay_ir::function::Signature;
 use margay_ir::parse::{cursor::Cursor, desc};
-use margay_ops::meaning::mask;
+use margay_ops::meaning::{Desc, mask};
 use margay_ops::types::{Kind, OpType, Type};
 
 use crate::builder::Builder;
 use crate::data::{Access, Data};
-use crate::function::Function;
+use crate::function::{Function, Helper};
 use crate::ops::Op;
+
+pub use programs::MEMORY;
 
 /// Operations in lanes: the operation, the kinds of its operands, and the kind of its result.
 const LANE_OPERATIONS: &[(&str, &[Kind], Kind)] = &[
@@ -30,6 +36,23 @@ const LANE_OPERATIONS: &[(&str, &[Kind], Kind)] = &[
     ("cvt.s32.f64{rzi}", &[Kind::F64], Kind::B32),
     ("cvt.u64.s16", &[Kind::B16], Kind::B64),
     ("bitcast.b32.f32", &[Kind::F32], Kind::B32),
+    ("bitcast.b32.b32", &[Kind::B32], Kind::B32),
+    ("cvt.u32.s32", &[Kind::B32], Kind::B32),
+    ("sub.s32", &[Kind::B32; 2], Kind::B32),
+    ("mul.u32{half:lo}", &[Kind::B32; 2], Kind::B32),
+    ("min.u32", &[Kind::B32; 2], Kind::B32),
+    ("neg.s32", &[Kind::B32], Kind::B32),
+    ("not.b32", &[Kind::B32], Kind::B32),
+    ("and.b32", &[Kind::B32; 2], Kind::B32),
+    ("or.b32", &[Kind::B32; 2], Kind::B32),
+    ("shl.b32", &[Kind::B32; 2], Kind::B32),
+    ("setp.s32{cmp:ge}", &[Kind::B32; 2], Kind::Pred),
+    ("and.pred", &[Kind::Pred; 2], Kind::Pred),
+    ("or.pred", &[Kind::Pred; 2], Kind::Pred),
+    ("selp.f32", &[Kind::F32, Kind::F32, Kind::Pred], Kind::F32),
+    ("add.u64", &[Kind::B64; 2], Kind::B64),
+    ("mul.u64{half:lo}", &[Kind::B64; 2], Kind::B64),
+    ("shl.b64", &[Kind::B64, Kind::B32], Kind::B64),
 ];
 
 const KINDS: [Kind; 7] = [
@@ -62,9 +85,16 @@ struct Generator<'a, 'b> {
     b: Builder<'a>,
     choices: Choices<'b>,
     lanes: u32,
-    /// The address of the memory that the function accesses.
-    memory: u64,
     known: Vec<Value>,
+    /// The induction variables of the loops around the current block.
+    counters: Vec<Value>,
+    /// The address of the memory of a bounded function; `None` for programs.
+    memory: Option<u64>,
+    /// An address in the memory of a program.
+    base: Option<Value>,
+    /// Addresses that dominate the end of the block, each with an access.
+    addresses: Vec<(Value, Access)>,
+    place: u64,
 }
 
 impl Generator<'_, '_> {
@@ -83,8 +113,9 @@ impl Generator<'_, '_> {
         if !fitting.is_empty() && self.choices.below(8) != 0 {
             return fitting[self.choices.below(fitting.len())];
         }
-        let bits = (self.choices.below(1 << 31) as u64).wrapping_mul(0x1234_5678_9abc)
-            & mask(ty.lane_bits()) as u64;
+        let random = (self.choices.below(1 << 31) as u64).wrapping_mul(0x1234_5678_9abc);
+        let special = [0, 1, 2, 8, 31, u64::MAX, 1 << 31, random];
+        let bits = special[self.choices.below(8)] & mask(ty.lane_bits()) as u64;
         let value = self.b.constant(ty, bits);
         self.known.push(value);
         value
@@ -94,8 +125,9 @@ impl Generator<'_, '_> {
         let kind = KINDS[self.choices.below(KINDS.len())];
         let integer = [Kind::B8, Kind::B16, Kind::B32, Kind::B64][self.choices.below(4)];
         let (vector, masks) = (self.vector(kind), self.vector(Kind::Pred));
+        let half = Type::vector(kind, self.lanes / 2).expect("a power of two");
         let number = Data::Number(self.choices.below(self.lanes as usize) as u64);
-        let (op, ty, data, operands): (Op, Type, Data, Vec<Type>) = match self.choices.below(16) {
+        let (op, ty, data, operands): (Op, Type, Data, Vec<Type>) = match self.choices.below(24) {
             0 => (
                 Op::Affine,
                 self.vector(integer),
@@ -125,7 +157,15 @@ impl Generator<'_, '_> {
                 let op = [Op::Any, Op::All, Op::Count, Op::First][self.choices.below(4)];
                 (op, masks, Data::Nothing, vec![masks])
             }
-            11 => return self.memory(),
+            11 => (
+                Op::Half,
+                half,
+                Data::Number(number.number() % 2),
+                vec![vector],
+            ),
+            12 => (Op::Join, vector, Data::Nothing, vec![half, half]),
+            13 => return self.reduction(),
+            14..=19 => return self.access(),
             _ => return self.lane_operation(),
         };
         let args: Vec<Value> = operands.into_iter().map(|ty| self.operand(ty)).collect();
@@ -135,7 +175,7 @@ impl Generator<'_, '_> {
 
     fn lane_operation(&mut self) {
         let (text, operands, result) = LANE_OPERATIONS[self.choices.below(LANE_OPERATIONS.len())];
-        let desc = desc(&mut Cursor::new(text)).expect("a known operation");
+        let desc = operation(text);
         let is_scalar = self.choices.below(4) == 0;
         let args: Vec<Value> = operands
             .iter()
@@ -153,7 +193,24 @@ impl Generator<'_, '_> {
         self.known.push(value);
     }
 
-    fn memory(&mut self) {
+    fn reduction(&mut self) {
+        let text = ["add.u32", "min.s32", "or.b32"][self.choices.below(3)];
+        let ty = self.vector(Kind::B32);
+        let of = self.operand(ty);
+        let value = self
+            .b
+            .value(Op::Reduce, ty, Data::Lane(operation(text)), &[of]);
+        self.known.push(value);
+    }
+
+    fn access(&mut self) {
+        match self.memory {
+            Some(memory) => self.bounded_access(memory),
+            None => self.program_access(),
+        }
+    }
+
+    fn bounded_access(&mut self, memory: u64) {
         let stride = self.choices.below(9) as i64 - 4;
         let access = Access {
             memory: [OpType::U8, OpType::S16, OpType::B32][self.choices.below(3)],
@@ -161,7 +218,7 @@ impl Generator<'_, '_> {
             displacement: 4 * self.choices.below(5) as i32 - 8,
         };
         let ty = self.vector(Kind::B32);
-        let address = self.b.constant(Type::B64, self.memory + 512);
+        let address = self.b.constant(Type::B64, memory + 512);
         let masks = self.operand(self.vector(Kind::Pred));
         match self.choices.below(4) {
             0 => {
@@ -175,8 +232,7 @@ impl Generator<'_, '_> {
             number => {
                 let offsets = self.operand(ty);
                 let few = self.b.constant(ty, 0x3f);
-                let and = desc(&mut Cursor::new("and.b32")).expect("a known operation");
-                let offsets = self.b.map(and, ty, &[offsets, few]);
+                let offsets = self.b.map(operation("and.b32"), ty, &[offsets, few]);
                 if number == 2 {
                     let value = self.b.load(Op::Gather, ty, access, &[address, offsets]);
                     self.known.push(value);
@@ -190,7 +246,7 @@ impl Generator<'_, '_> {
     }
 
     /// Appends a loop of a few turns, which passes a vector on.
-    fn repeated(&mut self, instructions: usize) {
+    fn bounded_loop(&mut self, instructions: usize) {
         let kind = [Kind::F32, Kind::B64, Kind::Pred][self.choices.below(3)];
         let ty = self.vector(kind);
         let turns = self.choices.below(4) as u64;
@@ -203,7 +259,6 @@ impl Generator<'_, '_> {
         for _ in 0..instructions {
             self.instruction();
         }
-        let operation = |text| desc(&mut Cursor::new(text)).expect("a known operation");
         let (one, limit) = (
             self.b.constant(Type::B32, 1),
             self.b.constant(Type::B32, turns),
@@ -225,38 +280,72 @@ impl Generator<'_, '_> {
             for _ in 0..instructions {
                 self.instruction();
             }
+            if self.memory.is_none() {
+                self.effect();
+            }
             if self.choices.below(2) == 0 {
-                self.repeated(instructions / 2);
+                match self.memory {
+                    Some(_) => self.bounded_loop(instructions / 2),
+                    None => {
+                        let depth = self.choices.below(2);
+                        self.repeated(depth);
+                    }
+                }
             }
             let condition = self.operand(Type::PRED);
             let ty = self.vector(Kind::F32);
             let (then, other): (Block, Block) = (self.b.block(&[]), self.b.block(&[ty]));
             let passed = self.operand(ty);
             self.b.branch(condition, (then, &[]), (other, &[passed]));
-            let before = self.known.clone();
+            let before = (self.known.clone(), self.addresses.clone());
             self.b.switch_to(then);
+            self.access();
             self.instruction();
             let passed = self.operand(ty);
             self.b.jump(other, &[passed]);
-            self.known = before;
+            (self.known, self.addresses) = before;
             self.b.switch_to(other);
             self.known.extend(self.b.params());
         }
     }
 }
 
-/// Returns a function with vectors of `lanes` lanes, which the numbers determine. Its parameters are a vector of each kind
-/// from `pred` to `f64` but `b128`; it returns all values that it knows at its end. It accesses memory from the address
-/// `memory` on. Panics if there are no numbers, or if `lanes` is not a number of lanes.
+/// Returns an operation of lanes. Panics if the text is wrong.
+pub(crate) fn operation(text: &str) -> Desc {
+    desc(&mut Cursor::new(text)).expect("an operation")
+}
+
+/// Returns a function that returns all values that it knows at its end. Its vectors have `lanes` lanes. It ends after a
+/// bounded number of instructions without a fault, and accesses only the 1 KiB of memory at the address `memory`.
 pub fn function(numbers: &[u32], lanes: u32, memory: u64) -> Function {
+    made(numbers, lanes, Some(memory))
+}
+
+/// Returns a program with loops of a few iterations, traps, calls of a helper with two operands and a result of type `b32`,
+/// and accesses of memory around the address that is its only parameter of the scalar type `b64`, or around the address
+/// [`MEMORY`]. Accesses may fault. Instructions that may fault have different places.
+pub fn program(numbers: &[u32], lanes: u32) -> Function {
+    made(numbers, lanes, None)
+}
+
+fn made(numbers: &[u32], lanes: u32, memory: Option<u64>) -> Function {
     let mut function = Function {
         name: "random".into(),
         ..Function::default()
     };
-    function.signature.params = KINDS
-        .iter()
-        .map(|&kind| Type::vector(kind, lanes).expect("a power of two"))
-        .collect();
+    let vectors = KINDS.map(|kind| Type::vector(kind, lanes).expect("a power of two"));
+    function.signature.params = vectors.to_vec();
+    if memory.is_none() {
+        let scalars = [Type::B64, Type::PRED, Type::B32, Type::F32];
+        function.signature.params.extend(scalars);
+        function.helpers.push(Helper {
+            name: "sum".into(),
+            signature: Signature {
+                params: vec![Type::B32; 2],
+                returns: vec![Type::B32],
+            },
+        });
+    }
     let b = Builder::new(&mut function);
     let known = b.params();
     let mut generator = Generator {
@@ -264,7 +353,11 @@ pub fn function(numbers: &[u32], lanes: u32, memory: u64) -> Function {
         choices: Choices { numbers, next: 0 },
         lanes,
         memory,
+        base: known.get(KINDS.len()).copied(),
         known,
+        addresses: Vec::new(),
+        counters: Vec::new(),
+        place: 0,
     };
     generator.blocks(3, 8);
     let known = generator.known.clone();

@@ -18,9 +18,9 @@ pub(crate) mod letters;
 
 use std::fmt;
 
-use margay_ir::analysis::{Cfg, Dominators};
-use margay_ir::entity::{Block, Entity, Inst, SecondaryMap, Slot, Value};
-use margay_ir::function::{Signature, ValueDef};
+use margay_ir::entity::{Block, Entity, Inst, Slot, Value};
+use margay_ir::function::Signature;
+use margay_ir::verify::ProblemSite;
 use margay_ops::meaning::{Desc, Meaning};
 use margay_ops::ops::Effects;
 use margay_ops::types::{Kind, OpType, Type};
@@ -165,49 +165,10 @@ impl Verifier<'_> {
     }
 
     fn values(&mut self) {
-        let function = self.function;
-        let cfg = Cfg::new(function);
-        let dominators = Dominators::new(&cfg);
-        // The block and the position in it of each definition; parameters are at position 0.
-        let mut homes: SecondaryMap<Value, Option<(Block, usize)>> = SecondaryMap::default();
-        for &block in &function.order {
-            let params = (0..).zip(&function.blocks[block]);
-            let mut defs: Vec<_> = params
-                .map(|(n, &v)| (v, ValueDef::Param(block, n), 0))
-                .collect();
-            for (position, &inst) in (1..).zip(&function.body[block]) {
-                let results = (0..).zip(function.results(inst));
-                defs.extend(results.map(|(n, &v)| (v, ValueDef::Result(inst, n), position)));
-            }
-            for (value, def, position) in defs {
-                if function.values[value].def != def || homes[value].is_some() {
-                    self.add(
-                        None,
-                        format!("{value} is defined twice or is recorded as another value"),
-                    );
-                }
-                homes[value] = Some((block, position));
-            }
-        }
-        for &block in function
-            .order
-            .iter()
-            .filter(|&&block| cfg.is_reachable(block))
-        {
-            for (position, &inst) in (1..).zip(&function.body[block]) {
-                let passed = function.targets(inst).iter().flat_map(|call| &call.args);
-                for &value in function.args(inst).iter().chain(passed) {
-                    let comes_before = homes[value].is_some_and(|(home, at)| match home == block {
-                        true => at < position,
-                        false => dominators.dominates(&cfg, home, block),
-                    });
-                    if !comes_before {
-                        self.add(
-                            Some(inst),
-                            format!("uses {value}, whose definition does not dominate it"),
-                        );
-                    }
-                }
+        for problem in margay_ir::verify::values(self.function) {
+            match problem.place {
+                ProblemSite::Inst(inst) => self.add(Some(inst), problem.message),
+                _ => self.add(None, problem.to_string()),
             }
         }
     }
@@ -255,15 +216,6 @@ impl Verifier<'_> {
         let (args, results) = (types(function.args(inst)), types(function.results(inst)));
         letters::check(row.operands, data.ty, &args, "operand")?;
         letters::check(row.results, data.ty, &results, "result")?;
-        for call in function.targets(inst) {
-            let params = types(&function.blocks[call.block]);
-            if types(&call.args) != params {
-                return Err(format!(
-                    "passes other arguments than the parameters of {}",
-                    call.block
-                ));
-            }
-        }
         self.data(inst, &args, &results)
     }
 

@@ -4,7 +4,8 @@
 //! - An address that changes by the same amount in each iteration of a loop becomes a block parameter of the loop, a
 //!   *pointer*, to which the loop adds that amount. Accesses whose addresses differ by constants share a pointer.
 //! - A `gather` or `scatter` whose offsets are `base + stride * lane` becomes a `load` or `store`. If all lanes of a load
-//!   without a mask have the same address, one lane is loaded.
+//!   without a mask have the same address, one lane is loaded. Parts of offsets that are equal in all lanes become parts
+//!   of the base.
 //!
 //! All sums are modulo 2^64, as addresses are, so a sum is never wrong because it overflows. Offsets of 32 bits are
 //! sign-extended, so they are only considered if they are constants.
@@ -29,6 +30,9 @@ use super::loops::Forest;
 use crate::data::{Access, Data, lanes_of};
 use crate::function::Function;
 use crate::ops::Op;
+
+/// The maximum number of parts that are removed from offsets.
+const MOST_PARTS: usize = 4;
 
 /// Simplifies the addresses of all accesses.
 pub fn run(function: &mut Function, options: &Options) {
@@ -78,7 +82,10 @@ impl Addresses<'_> {
                 None => {
                     let address = self.function.args(inst)[0];
                     let form = self.forms.scalar(address);
-                    self.set_address(block, inst, &form, Some(address), &mut list);
+                    match self.with_shorter_offsets(inst, access, &form) {
+                        Some(form) => self.set_address(block, inst, &form, None, &mut list),
+                        None => self.set_address(block, inst, &form, Some(address), &mut list),
+                    }
                 }
             }
             self.load_one_lane(inst, &mut list);
@@ -100,6 +107,31 @@ impl Addresses<'_> {
         let address = self.forms.scalar(args[0]).plus(&base, access.stride)?;
         let stride = stride.wrapping_mul(access.stride);
         Some((Access { stride, ..access }, address))
+    }
+
+    /// If the offsets of a `gather` or `scatter` are sums with parts that are equal in all lanes, removes these parts from
+    /// the offsets and returns the sum of the address `form` and of the parts. Offsets of 32 bits stay, because the sum
+    /// may wrap.
+    fn with_shorter_offsets(
+        &mut self,
+        inst: Inst,
+        access: Access,
+        form: &Linear,
+    ) -> Option<Linear> {
+        if !matches!(self.function.insts[inst].op, Op::Gather | Op::Scatter) {
+            return None;
+        }
+        let mut sum = None;
+        for _ in 0..MOST_PARTS {
+            let offsets = self.function.args(inst)[1];
+            let Some((rest, part)) = self.forms.split(self.function, offsets) else {
+                break;
+            };
+            sum = Some(sum.as_ref().unwrap_or(form).plus(&part, access.stride)?);
+            let args = self.function.insts[inst].args;
+            self.function.pool.get_mut(args)[1] = rest;
+        }
+        sum
     }
 
     /// Changes a `gather` or `scatter` into a `load` or `store`, whose address is set later.

@@ -16,6 +16,7 @@ mod masks;
 mod memory;
 
 use margay_ir::analysis::Cfg;
+use margay_ir::analysis::cfg::remove_unreachable;
 use margay_ir::edit;
 use margay_ir::entity::{Inst, Value};
 use margay_ir::function::ValueDef;
@@ -55,19 +56,24 @@ impl Change {
 
 /// Simplifies a function.
 pub fn run(function: &mut Function) {
+    let mut has_new_operands = true;
     for _ in 0..ROUNDS {
-        let mut changed = fold_all(function);
-        changed |= edit::drop_redundant_params(function);
-        changed |= blocks::run(function);
-        if !changed {
+        if has_new_operands {
+            fold_all(function);
+        }
+        remove_unreachable(function);
+        has_new_operands = edit::drop_redundant_params(function);
+        if has_new_operands {
+            edit::resolve_aliases(function);
+        }
+        if !blocks::run(function) && !has_new_operands {
             break;
         }
     }
 }
 
-/// Applies the rules to all instructions. Returns whether a branch has changed.
-fn fold_all(function: &mut Function) -> bool {
-    let mut changed = false;
+/// Applies the rules to all instructions.
+fn fold_all(function: &mut Function) {
     for block in Cfg::new(function).rpo().to_vec() {
         let insts = std::mem::take(&mut function.body[block]);
         let mut rewriter = Rewriter {
@@ -75,7 +81,6 @@ fn fold_all(function: &mut Function) -> bool {
             place: 0,
             depth: 0,
             has_ended: false,
-            branches_changed: false,
             function,
         };
         for inst in insts {
@@ -87,14 +92,12 @@ fn fold_all(function: &mut Function) -> bool {
             rewriter.place = rewriter.function.places[inst];
             rewriter.add(inst);
         }
-        changed |= rewriter.branches_changed;
         let list = rewriter.list;
         if let Some(&last) = list.last() {
             edit::resolve_targets(function, last);
         }
         function.body[block] = list;
     }
-    changed
 }
 
 /// Creates the new body of a block.
@@ -106,7 +109,6 @@ struct Rewriter<'a> {
     /// The number of instructions that are being added because of each other.
     depth: usize,
     has_ended: bool,
-    branches_changed: bool,
 }
 
 impl Rewriter<'_> {
@@ -120,7 +122,6 @@ impl Rewriter<'_> {
                 Some(Change::Changed) => {}
                 Some(Change::Ended) => {
                     self.has_ended = true;
-                    self.branches_changed = true;
                     break;
                 }
                 Some(Change::Removed) => {

@@ -8,8 +8,7 @@
 use margay_ir::analysis::Loops;
 use margay_ir::analysis::cfg::remove_unreachable;
 use margay_ir::entity::{Block, Inst, SecondaryMap, Value};
-use rustc_hash::FxHashMap;
-use smallvec::SmallVec;
+use margay_ops::ops::Effects;
 
 use super::constants::{ValueCopy, copy_free, is_free};
 use crate::function::Function;
@@ -24,13 +23,13 @@ pub fn run(function: &mut Function) {
     let loops = Loops::new(function, &cfg);
     let mut pass = Sinking {
         waiting: waiting(function, &loops),
-        copies: FxHashMap::default(),
+        copies: SecondaryMap::default(),
+        block: function.entry(),
         function,
     };
     for &block in cfg.rpo() {
         pass.block(block);
     }
-    drop_unused(function);
 }
 
 /// Where a value is used.
@@ -78,25 +77,34 @@ struct Sinking<'a> {
     function: &'a mut Function,
     /// The instructions that are moved to their first use.
     waiting: SecondaryMap<Inst, bool>,
-    /// The copies of free values in the current block, and the positions of their last uses.
-    copies: FxHashMap<Value, (Value, usize)>,
+    /// The last copy of each free value.
+    copies: SecondaryMap<Value, Option<NearCopy>>,
+    /// The current block.
+    block: Block,
+}
+
+/// A copy of a free value.
+#[derive(Clone)]
+struct NearCopy {
+    value: Value,
+    block: Block,
+    /// The position of its last use.
+    last: usize,
 }
 
 impl Sinking<'_> {
     fn block(&mut self, block: Block) {
-        self.copies.clear();
+        self.block = block;
         let insts = std::mem::take(&mut self.function.body[block]);
         let mut list = Vec::with_capacity(insts.len());
         for inst in insts {
+            // Copies replace each use of a free value.
             let is_free = match self.function.results(inst) {
                 &[result] => is_free(self.function, result),
                 _ => false,
             };
-            match is_free || self.waiting[inst] {
-                // Copies replace free values; drop_unused removes those that are left.
-                true if is_free => list.push(inst),
-                true => {}
-                false => self.place(inst, &mut list),
+            if !is_free && !self.waiting[inst] {
+                self.place(inst, &mut list);
             }
         }
         self.function.body[block] = list;
@@ -109,7 +117,9 @@ impl Sinking<'_> {
             let args = self.function.insts[inst].args;
             self.function.pool.get_mut(args)[index] = value;
         }
-        if let Some(mut calls) = self.function.targets.remove(&inst) {
+        if self.function.effects(inst).contains(Effects::TERMINATOR)
+            && let Some(mut calls) = self.function.targets.remove(&inst)
+        {
             for arg in calls.iter_mut().flat_map(|call| &mut call.args) {
                 *arg = self.near(*arg, list);
             }
@@ -131,45 +141,20 @@ impl Sinking<'_> {
         if !is_free(self.function, value) {
             return value;
         }
-        if let Some((copy, last)) = self.copies.get_mut(&value)
-            && list.len() - *last <= FAR
+        if let Some(copy) = &mut self.copies[value]
+            && copy.block == self.block
+            && list.len() - copy.last <= FAR
         {
-            *last = list.len();
-            return *copy;
+            copy.last = list.len();
+            return copy.value;
         }
         let ValueCopy { insts, value: copy } = copy_free(self.function, value);
         list.extend(insts);
-        self.copies.insert(value, (copy, list.len()));
-        copy
-    }
-}
-
-/// Removes the free values that are not used any more.
-fn drop_unused(function: &mut Function) {
-    let mut used: SecondaryMap<Value, bool> = SecondaryMap::default();
-    // The base of an `affine` follows the `affine` in this order, so it is used only if the `affine` is.
-    for &block in function.order.iter().rev() {
-        for &inst in function.body[block].iter().rev() {
-            let is_needed = match function.results(inst) {
-                &[result] if is_free(function, result) => used[result],
-                _ => true,
-            };
-            if is_needed {
-                let passed = function.targets(inst).iter().flat_map(|call| &call.args);
-                let values: SmallVec<[Value; 8]> =
-                    function.args(inst).iter().chain(passed).copied().collect();
-                for value in values {
-                    used[value] = true;
-                }
-            }
-        }
-    }
-    for block in function.order.clone() {
-        let mut body = std::mem::take(&mut function.body[block]);
-        body.retain(|&inst| match function.results(inst) {
-            &[result] if is_free(function, result) => used[result],
-            _ => true,
+        self.copies[value] = Some(NearCopy {
+            value: copy,
+            block: self.block,
+            last: list.len(),
         });
-        function.body[block] = body;
+        copy
     }
 }

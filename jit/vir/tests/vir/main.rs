@@ -1,6 +1,5 @@
 //! Tests of VIR: its ops, its text form, its verifier, its passes, and random functions.
 
-mod generate;
 mod ops;
 mod passes;
 mod random;

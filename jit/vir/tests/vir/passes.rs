@@ -7,11 +7,11 @@ mod simplify;
 mod time;
 
 use margay_vir::passes::{Options, PASSES, optimise, optimise_watched};
+use margay_vir::testing::program;
 use margay_vir::verify;
 use proptest::prelude::*;
 
-use crate::generate::{function, outcome};
-use crate::support::parsed;
+use crate::support::{outcome, parsed};
 
 /// Returns the text of a function after the passes with these names.
 fn after(passes: &str, text: &str) -> String {
@@ -82,7 +82,7 @@ fn replaced(line: &str, old: &str, new: &str) -> String {
 #[test]
 fn all_passes_run_and_are_watched() {
     let mut names = Vec::new();
-    let mut function = function(&[1, 2, 3], 4);
+    let mut function = program(&[1, 2, 3], 4);
     optimise_watched(&mut function, &Options::default(), |pass, _, _| {
         names.push(pass.name)
     });
@@ -97,7 +97,7 @@ proptest! {
         log2 in 1..7u32,
         seed in any::<u32>(),
     ) {
-        let made = function(&numbers, 1 << log2);
+        let made = program(&numbers, 1 << log2);
         let expected = outcome(&made, seed);
         let options = Options::default();
         for pass in PASSES {

@@ -62,12 +62,12 @@ fn wrong_texts_have_one_problem() {
         (
             "block1(v5)",
             "block1(v1, v5)",
-            "inst9: passes other arguments than the parameters of block1",
+            "inst9: passes 2 arguments to block1, which takes 1",
         ),
         (
             "block1(v5)",
             "block1(v10)",
-            "inst9: passes other arguments than the parameters of block1",
+            "inst9: passes v10: b32x8 to block1 for v13: b32x4",
         ),
         ("  trap{1}\n", "", "block2 is empty"),
         (
@@ -260,7 +260,7 @@ fn wrong_references_do_not_make_the_verifier_panic() {
         ),
         (
             |f| f.values[Value(4)].def = ValueDef::Pending,
-            "v4 is defined twice or is recorded as another value",
+            "v4: is Result(inst0, 0) but is recorded as Pending",
         ),
     ];
     for (change, expected) in changes {

@@ -73,7 +73,9 @@ pub(super) struct Lanes {
 
 /// The linear forms of the 64-bit values of a function.
 pub(super) struct Forms {
-    scalars: SecondaryMap<Value, Option<Box<Linear>>>,
+    /// The forms of scalars. The value of `scalars` is the number of the form plus 1; 0 if there is none.
+    forms: Vec<Linear>,
+    scalars: SecondaryMap<Value, u32>,
     vectors: SecondaryMap<Value, Option<Box<Lanes>>>,
 }
 
@@ -81,6 +83,7 @@ impl Forms {
     /// Computes the forms of all values.
     pub(super) fn new(function: &Function, cfg: &Cfg) -> Forms {
         let mut forms = Forms {
+            forms: Vec::new(),
             scalars: SecondaryMap::default(),
             vectors: SecondaryMap::default(),
         };
@@ -92,7 +95,10 @@ impl Forms {
                 continue;
             };
             if ty == Type::B64 && function.ty(result) == ty {
-                forms.scalars[result] = forms.scalar_of(function, inst).map(Box::new);
+                if let Some(form) = forms.scalar_of(function, inst) {
+                    forms.forms.push(form);
+                    forms.scalars[result] = forms.forms.len() as u32;
+                }
             } else if ty.kind() == Kind::B64 && function.ty(result) == ty {
                 forms.vectors[result] = forms.vector_of(function, inst).map(Box::new);
             }
@@ -102,8 +108,8 @@ impl Forms {
 
     /// Returns the form of a scalar of type `b64`.
     pub(super) fn scalar(&self, value: Value) -> Linear {
-        match &self.scalars[value] {
-            Some(form) => (**form).clone(),
+        match self.scalars[value].checked_sub(1) {
+            Some(number) => self.forms[number as usize].clone(),
             None => Linear::of(value),
         }
     }
@@ -117,6 +123,30 @@ impl Forms {
             });
         }
         self.vectors[value].as_deref().cloned()
+    }
+
+    /// If a vector of `b64` is the sum or difference of a vector and of something that is equal in all lanes, returns the
+    /// vector and the form of what is added to it.
+    pub(super) fn split(&self, function: &Function, value: Value) -> Option<(Value, Linear)> {
+        let ty = function.ty(value);
+        let inst = function.def_inst(value)?;
+        let (Data::Lane(desc), &[a, b]) = (function.insts[inst].data, function.args(inst)) else {
+            return None;
+        };
+        if ty.kind() != Kind::B64 || !is_whole_integer(&desc, ty) {
+            return None;
+        }
+        let uniform = |value| {
+            let form = self.vector(function, value)?;
+            (form.stride == 0).then_some(form.base)
+        };
+        let (rest, part) = match (desc.opcode, uniform(b)) {
+            (Opcode::Add, Some(part)) => (a, part),
+            (Opcode::Sub, Some(part)) => (a, part.times(-1)),
+            (Opcode::Add, None) => (b, uniform(a)?),
+            _ => return None,
+        };
+        (function.ty(rest) == ty).then_some((rest, part))
     }
 
     fn scalar_of(&self, function: &Function, inst: Inst) -> Option<Linear> {

@@ -5,16 +5,15 @@ use margay_ir::edit;
 use margay_ir::entity::{Block, Inst, SecondaryMap, Value};
 use margay_ir::function::BlockCall;
 
+use crate::data::Data;
 use crate::function::Function;
 use crate::ops::Op;
 
 /// The maximum number of blocks that a branch skips.
 const MOST_SKIPPED: usize = 8;
 
-/// Removes blocks and replaces aliases. Returns whether a rule may apply that did not before.
+/// Removes blocks. Returns whether a branch leads to another block than before.
 pub(super) fn run(function: &mut Function) -> bool {
-    edit::resolve_aliases(function);
-    remove_unreachable(function);
     let changed = skip(function);
     let cfg = remove_unreachable(function);
     let is_jump = |function: &Function, inst: Inst| function.insts[inst].op == Op::Jump;
@@ -37,7 +36,7 @@ fn only_jump(function: &Function, block: Block) -> Option<&BlockCall> {
 /// Lets branches skip blocks that only jump, unless other blocks use the parameters of the skipped block.
 fn skip(function: &mut Function) -> bool {
     let is_candidate = |&block: &Block| only_jump(function, block).is_some();
-    if !function.order.iter().any(|block| is_candidate(block)) {
+    if !function.order.iter().any(is_candidate) {
         return false;
     }
     let used = used_elsewhere(function);
@@ -57,6 +56,11 @@ fn skip(function: &mut Function) -> bool {
                 }
                 changed = true;
             }
+        }
+        if calls.len() > 1 && calls.iter().all(|call| *call == calls[0]) {
+            calls.truncate(1);
+            let data = &mut function.insts[last];
+            (data.op, data.data, data.args) = (Op::Jump, Data::Nothing, Default::default());
         }
         function.targets.insert(last, calls);
     }

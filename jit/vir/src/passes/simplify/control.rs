@@ -50,7 +50,6 @@ fn jump(rewriter: &mut Rewriter<'_>, inst: Inst, target: usize) -> Option<Change
     let calls = rewriter.function.targets.get_mut(&inst)?;
     let call = calls.get(target).unwrap_or(&calls[0]).clone();
     *calls = SmallVec::from_iter([call]);
-    rewriter.branches_changed = true;
     rewriter.set(inst, Op::Jump, Data::Nothing, &[])
 }
 

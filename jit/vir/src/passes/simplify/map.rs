@@ -42,15 +42,15 @@ fn one_lane(rewriter: &mut Rewriter<'_>, inst: Inst, desc: &Desc, ty: Type) -> O
     if ty.lanes() == 1 || rewriter.function.args(inst).is_empty() {
         return None;
     }
-    let args: SmallVec<[Value; 4]> = rewriter.function.args(inst).into();
     let is_uniform = |&arg: &Value| {
         let function = &*rewriter.function;
         let op = function.def_inst(arg).map(|inst| function.insts[inst].op);
         function.ty(arg).lanes() == 1 || matches!(op, Some(Op::Splat | Op::Const))
     };
-    if !args.iter().all(is_uniform) {
+    if !rewriter.function.args(inst).iter().all(is_uniform) {
         return None;
     }
+    let args: SmallVec<[Value; 4]> = rewriter.function.args(inst).into();
     let results: SmallVec<[Type; 2]> = rewriter
         .function
         .results(inst)

@@ -96,6 +96,19 @@ fn gathers_of_affine_offsets_become_loads() {
             "v8: b64 = map.b64{add.u64} v0, v1 | v9: f32 = load.f32{f32 0} v8 | v10: f32x4 = splat.f32x4 v9 \
              | store.f32x4{f32 4} v0, v10",
         ),
+        // base + 8 * (v2 - v1 + 3)
+        (
+            "b64, b64, b64x4, f32x4",
+            "v5: b64x4 = map.b64x4{sub.s64} v2, v1 | v6: b64 = const.b64{0x3} | v7: b64x4 = map.b64x4{add.s64} v6, v5 \
+             | scatter.f32x4{f32 8 -4} v0, v7, v3",
+            "v8: b64 = const.b64{0xfffffffffffffff8} | v9: b64 = map.b64{mul.u64} v1, v8 \
+             | v10: b64 = map.b64{add.u64} v0, v9 | scatter.f32x4{f32 8 +20} v10, v2, v3",
+        ),
+        (
+            "b64, b32, b32x4, f32x4",
+            "v5: b32x4 = map.b32x4{add.u32} v2, v1 | scatter.f32x4{f32 4} v0, v5, v3",
+            "v5: b32x4 = map.b32x4{add.u32} v2, v1 | scatter.f32x4{f32 4} v0, v5, v3",
+        ),
     ];
     for (params, text, expected) in examples {
         assert_eq!(body(params, text).join(" | "), expected, "{text}");

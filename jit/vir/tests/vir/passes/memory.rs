@@ -171,3 +171,36 @@ block3(v5: b32):
 ";
     assert_eq!(after("number", text), expected);
 }
+
+#[test]
+fn memory_is_not_known_where_paths_join() {
+    let text = "func @f(b64, b32, pred) -> (b32, b32) {
+block0(v0: b64, v1: b32, v2: pred):
+  v3: b32 = load.b32{b32 0} v0
+  brif v2, block2, block1
+block1:
+  store.b32{b32 0} v0, v1
+  jump block2
+block2:
+  v4: b32 = load.b32{b32 0} v0
+  ret v3, v4
+}
+";
+    assert_eq!(after("number", text), text);
+    // The header of a loop has two predecessors.
+    let text = "func @f(b64, b32) -> (b32) {
+block0(v0: b64, v1: b32):
+  v2: b32 = load.b32{b32 0} v0
+  jump block1(v2)
+block1(v3: b32):
+  v4: b32 = load.b32{b32 0} v0
+  v5: b32 = map.b32{add.u32} v3, v4
+  store.b32{b32 0} v0, v5
+  v6: pred = map.pred{setp.u32{cmp:lt}} v5, v1
+  brif v6, block1(v5), block2
+block2:
+  ret v4
+}
+";
+    assert_eq!(after("number", text), text);
+}
