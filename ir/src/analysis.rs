@@ -2,6 +2,7 @@
 
 pub mod callees;
 pub mod cfg;
+pub mod coordinates;
 pub mod dominators;
 pub mod joins;
 pub mod linear;
@@ -19,6 +20,7 @@ pub mod together;
 pub mod uniformity;
 
 pub use cfg::Cfg;
+pub use coordinates::Coordinates;
 pub use dominators::Dominators;
 pub use joins::Joins;
 pub use linear::Linear;
