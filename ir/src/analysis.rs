@@ -3,6 +3,7 @@
 pub mod alignment;
 pub mod callees;
 pub mod cfg;
+pub mod coordinates;
 pub mod dominators;
 pub mod joins;
 pub mod linear;
@@ -21,6 +22,7 @@ pub mod uniformity;
 
 pub use alignment::Alignment;
 pub use cfg::Cfg;
+pub use coordinates::Coordinates;
 pub use dominators::Dominators;
 pub use joins::Joins;
 pub use linear::Linear;

@@ -19,7 +19,7 @@ pub enum Uniformity {
 macro_rules! sregs {
     ($($name:ident $text:literal $ty:ident $uniform:ident;)*) => {
         /// A special register (PTX ISA, section 10); each component of a vector register is a separate register.
-        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         #[repr(u8)]
         #[allow(missing_docs, reason = "each variant is the register that its text spells")]
         pub enum SpecialReg { $($name,)* }

@@ -379,7 +379,7 @@ impl<'a> Reach<'a> {
     }
 
     /// Returns the bounds of the value of a special register, or `None` if there are none.
-    fn register(&self, register: SpecialReg) -> Option<Interval> {
+    pub(super) fn register(&self, register: SpecialReg) -> Option<Interval> {
         use SpecialReg as R;
         let most = match register {
             R::TidX | R::TidY => self.threads - 1,

@@ -44,8 +44,8 @@
 //! Invariant: classes are conservative. A value has the class [`Class::Varying`] unless the
 //! analysis proves another class.
 
-mod control;
-mod transfer;
+pub(super) mod control;
+pub(super) mod transfer;
 
 use std::fmt;
 
@@ -171,9 +171,9 @@ impl Assumptions {
 /// The facts about a value: its class, and a lower bound of the number of trailing zero bits of the value in the
 /// first lane of a chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Fact {
-    class: Class,
-    zeros: u32,
+pub(super) struct Fact {
+    pub(super) class: Class,
+    pub(super) zeros: u32,
 }
 
 impl Fact {

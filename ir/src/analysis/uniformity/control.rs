@@ -19,7 +19,7 @@ use margay_ops::ops::Opcode;
 /// The joins and loops of a function, and for each of them the class of the conditions of the branches that cause the
 /// divergence.
 #[derive(Clone, Debug)]
-pub(super) struct Control {
+pub(in crate::analysis) struct Control {
     loops: Loops,
     /// For each loop, the class of the conditions that determine in which iteration threads leave the loop.
     levels: Vec<Class>,
@@ -35,7 +35,7 @@ pub(super) struct Control {
 type Edge = (Block, Block);
 
 impl Control {
-    pub(super) fn new(function: &Function, cfg: &Cfg) -> Control {
+    pub(in crate::analysis) fn new(function: &Function, cfg: &Cfg) -> Control {
         let loops = Loops::new(function, cfg);
         let mut homes: SecondaryMap<Value, Option<Block>> = SecondaryMap::default();
         for &block in cfg.rpo() {
@@ -59,7 +59,7 @@ impl Control {
     }
 
     /// Returns the blocks in loops that contain a `yield` or `nanosleep`.
-    pub(super) fn yielding(&self, function: &Function) -> SecondaryMap<Block, bool> {
+    pub(in crate::analysis) fn yielding(&self, function: &Function) -> SecondaryMap<Block, bool> {
         let mut yielding: SecondaryMap<Block, bool> = SecondaryMap::default();
         let yields = |&block: &Block| {
             let insts = function.insts(block).iter();
@@ -84,13 +84,18 @@ impl Control {
     }
 
     /// Returns the class of the conditions that determine along which path threads reach a block.
-    pub(super) fn join(&self, block: Block) -> Class {
+    pub(in crate::analysis) fn join(&self, block: Block) -> Class {
         self.joins[block].unwrap_or(Class::Launch)
     }
 
     /// Considers the loops that contain the definition of `value` but not `block`. Returns the class of the conditions
     /// that determine in which iterations threads leave these loops.
-    pub(super) fn leaving(&self, function: &Function, value: Value, block: Block) -> Class {
+    pub(in crate::analysis) fn leaving(
+        &self,
+        function: &Function,
+        value: Value,
+        block: Block,
+    ) -> Class {
         debug_assert!(!matches!(
             function.dfg.values[value].def,
             ValueDef::Alias(_) | ValueDef::Pending
@@ -108,7 +113,12 @@ impl Control {
     /// iteration of these loops that is followed by another iteration executes the block, and if all lanes run the same
     /// number of iterations of each of these loops except the outermost one. If `Assumptions::width` is less than 32,
     /// the result is about the lanes of a chunk.
-    pub(super) fn is_converged(&self, cfg: &Cfg, dominators: &Dominators, block: Block) -> bool {
+    pub(in crate::analysis) fn is_converged(
+        &self,
+        cfg: &Cfg,
+        dominators: &Dominators,
+        block: Block,
+    ) -> bool {
         let loops = &self.loops;
         let passes = |number: usize| {
             let latches = cfg.preds(loops.header(number)).iter();
@@ -124,24 +134,24 @@ impl Control {
     }
 
     /// Returns the block that defines a value.
-    pub(super) fn home(&self, value: Value) -> Option<Block> {
+    pub(in crate::analysis) fn home(&self, value: Value) -> Option<Block> {
         self.homes[value]
     }
 
     /// Returns the loops.
-    pub(super) fn loops(&self) -> &Loops {
+    pub(in crate::analysis) fn loops(&self) -> &Loops {
         &self.loops
     }
 
     /// Returns the index of the innermost loop that contains a value's definition; `None` if no
     /// loop contains it.
-    pub(super) fn innermost(&self, value: Value) -> Option<usize> {
+    pub(in crate::analysis) fn innermost(&self, value: Value) -> Option<usize> {
         self.loops.innermost(self.homes[value]?)
     }
 
     /// Records that the condition of the branch at the end of `block` is only as uniform as `level`. Returns whether
     /// this changed the class of any block or loop.
-    pub(super) fn branch(
+    pub(in crate::analysis) fn branch(
         &mut self,
         function: &Function,
         cfg: &Cfg,

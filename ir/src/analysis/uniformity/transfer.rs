@@ -13,18 +13,18 @@ use margay_ops::types::Class as TypeClass;
 const ALL_ZEROS: u32 = 64;
 
 /// An instruction and the facts about its operands.
-pub(super) struct Transfer<'a> {
-    pub(super) function: &'a Function,
-    pub(super) inst: Inst,
-    pub(super) args: &'a [Fact],
+pub(in crate::analysis) struct Transfer<'a> {
+    pub(in crate::analysis) function: &'a Function,
+    pub(in crate::analysis) inst: Inst,
+    pub(in crate::analysis) args: &'a [Fact],
     /// Whether a loop around the instruction contains a `yield` or `nanosleep`.
-    pub(super) yields: bool,
-    pub(super) assumptions: Assumptions,
+    pub(in crate::analysis) yields: bool,
+    pub(in crate::analysis) assumptions: Assumptions,
 }
 
 impl Transfer<'_> {
     /// Returns the fact about the result with index `number`.
-    pub(super) fn result(&self, number: usize) -> Fact {
+    pub(in crate::analysis) fn result(&self, number: usize) -> Fact {
         let desc = self.function.dfg.insts[self.inst].desc();
         match desc.opcode {
             Opcode::Const => Fact {
