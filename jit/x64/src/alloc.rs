@@ -13,7 +13,7 @@ use crate::Error;
 use crate::mach::{Action, Base, Function, Inst, NONE};
 
 /// Functions with more instructions are allocated by the fast algorithm.
-const LARGEST_FOR_ION: usize = 40_000;
+const LARGEST_FOR_ION: usize = 30_000;
 
 /// The general registers that a function must preserve, except `rbp`.
 pub(crate) const PRESERVED: [u8; 5] = [3, 12, 13, 14, 15];

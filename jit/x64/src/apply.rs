@@ -18,7 +18,29 @@ use crate::code::Operation;
 ///
 /// `operation` must be a valid pointer, and `block` must lead to memory that contains the operands and results at the
 /// offsets that the operation states.
+#[cfg(target_arch = "x86_64")]
 pub unsafe extern "sysv64" fn margay_x64_apply(operation: *const Operation, block: *mut u8) {
+    // SAFETY: the conditions are those of this function.
+    unsafe { apply(operation, block) }
+}
+
+/// As on x86-64, so that programs that refer to the function compile for other processors, which never run the code.
+///
+/// # Safety
+///
+/// The conditions are those of x86-64.
+#[cfg(not(target_arch = "x86_64"))]
+pub unsafe extern "C" fn margay_x64_apply(operation: *const Operation, block: *mut u8) {
+    // SAFETY: the conditions are those of this function.
+    unsafe { apply(operation, block) }
+}
+
+/// Applies an operation.
+///
+/// # Safety
+///
+/// The conditions are those of [`margay_x64_apply`].
+unsafe fn apply(operation: *const Operation, block: *mut u8) {
     // SAFETY: the caller passes a valid pointer.
     let operation = unsafe { &*operation };
     let Meaning::Pure(function) = operation.desc.opcode.meaning() else {

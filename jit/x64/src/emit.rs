@@ -68,7 +68,7 @@ pub(crate) fn run(
         input,
         output,
         vir,
-        frame: Frame::new(vir, input, output),
+        frame: Frame::new(vir, input, output)?,
         constants,
         symbols: Vec::new(),
         labels,

@@ -1,4 +1,4 @@
-//! The instruction set extensions for which code is generated.
+//! The processor for which code is generated, and its instruction set extensions.
 
 use crate::asm;
 
@@ -61,6 +61,30 @@ impl Features {
         {
             Features::empty()
         }
+    }
+}
+
+/// The processor for which code is generated.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Target {
+    /// The features of the processor.
+    pub features: Features,
+    /// Whether code uses vector registers of 256 bits even if there are wider ones.
+    pub prefers_256_bits: bool,
+}
+
+impl Target {
+    /// Returns the target for this host.
+    pub fn host() -> Target {
+        Target {
+            features: Features::host(),
+            prefers_256_bits: false,
+        }
+    }
+
+    /// Returns whether [`crate::compile`] generates code for the target.
+    pub fn is_supported(&self) -> bool {
+        self.features.contains(Features::LEVEL_AVX2)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The frame of a function: positions in it, the prologue and the epilogue.
 //!
 //! From the stack pointer upwards: arguments of calls, scratch area, slots, spilled registers. The stack pointer is
-//! aligned to 64 bytes; `rbp` leads to the saved `rbp`, below which are the other saved registers.
+//! aligned to 64 bytes, or as a slot requires; `rbp` leads to the saved `rbp`, below which are the other saved registers.
 
 use margay_vir::function::Function;
 use regalloc2::{Allocation, Edit, Output, RegClass};
@@ -16,6 +16,10 @@ use crate::mach::Action;
 const PAGE: u32 = 4096;
 /// The largest number of pages that the prologue touches without a loop.
 const UNROLLED_PAGES: u32 = 8;
+/// The largest size of a frame.
+const LARGEST: u64 = 1 << 30;
+/// The largest alignment of a slot.
+const LARGEST_ALIGNMENT: u32 = 1 << 16;
 
 /// Positions in the frame.
 pub(crate) struct Frame {
@@ -23,6 +27,8 @@ pub(crate) struct Frame {
     pub(crate) slots: Vec<u32>,
     pub(crate) spills: u32,
     pub(crate) size: u32,
+    /// The alignment of the stack pointer.
+    align: u32,
     saved: SmallVec<[u8; 5]>,
     has_calls: bool,
 }
@@ -33,18 +39,24 @@ fn emit(asm: &mut Asm, op: asm::Op, width: Width, operands: &[Operand]) -> Resul
 
 impl Frame {
     /// Returns the frame of a function after register allocation.
-    pub(crate) fn new(vir: &Function, input: &Input<'_>, output: &Output) -> Frame {
+    pub(crate) fn new(vir: &Function, input: &Input<'_>, output: &Output) -> Result<Frame, Error> {
         let mach = input.mach;
         let scratch = mach.outgoing.next_multiple_of(64);
-        let mut end = scratch + mach.scratch;
-        let slots = vir.slots.values().map(|slot| {
-            let start = end.next_multiple_of(slot.align.clamp(1, 64));
-            end = start + slot.size;
-            start
-        });
-        let slots = slots.collect();
+        let mut end = u64::from(scratch) + u64::from(mach.scratch);
+        let mut align = 64;
+        let mut slots = Vec::with_capacity(vir.slots.len());
+        for slot in vir.slots.values() {
+            let start = end.next_multiple_of(slot.align.max(1).into());
+            end = start + u64::from(slot.size);
+            align = align.max(slot.align);
+            slots.push(start as u32);
+        }
         let spills = end.next_multiple_of(64);
-        let size = (spills + 8 * output.num_spillslots as u32).next_multiple_of(64);
+        let size = (spills + 8 * output.num_spillslots as u64).next_multiple_of(align.into());
+        if size > LARGEST || align > LARGEST_ALIGNMENT {
+            return Err(Error::Unsupported("frame"));
+        }
+        let (spills, size) = (spills as u32, size as u32);
         let mut used = [false; 16];
         let regs = output.allocs.iter().copied();
         let moved = output
@@ -56,8 +68,9 @@ impl Frame {
                 used[reg.hw_enc() & 15] = true;
             }
         }
-        Frame {
+        Ok(Frame {
             scratch,
+            align,
             slots,
             spills,
             size,
@@ -69,9 +82,10 @@ impl Frame {
                 .insts
                 .iter()
                 .any(|inst| matches!(inst.action, Action::Call(_))),
-        }
+        })
     }
 
+    /// Emits the start of the function.
     pub(crate) fn prologue(&self, asm: &mut Asm) -> Result<(), Error> {
         use asm::Op;
         let saved = self.saved.clone();
@@ -128,7 +142,7 @@ impl Frame {
             asm,
             Op::And,
             Width::W64,
-            &[Gpr::RSP.into(), (-64i64).into()],
+            &[Gpr::RSP.into(), (-i64::from(self.align)).into()],
         )
     }
 
@@ -136,6 +150,7 @@ impl Frame {
         self.size != 0 || self.has_calls
     }
 
+    /// Emits the end of the function.
     pub(crate) fn epilogue(&self, asm: &mut Asm) -> Result<(), Error> {
         use asm::Op;
         let saved = self.saved.clone();

@@ -17,6 +17,7 @@ pub mod apply;
 pub mod asm;
 pub mod code;
 mod emit;
+mod error;
 mod features;
 mod frame;
 mod isel;
@@ -24,35 +25,10 @@ mod mach;
 mod pool;
 
 pub use code::Code;
-pub use features::Features;
-
-use std::fmt;
+pub use error::Error;
+pub use features::{Features, Target};
 
 use margay_vir::function::Function;
-
-/// The processor for which code is generated.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Target {
-    /// The features of the processor.
-    pub features: Features,
-    /// Whether code uses vector registers of 256 bits even if there are wider ones.
-    pub prefers_256_bits: bool,
-}
-
-impl Target {
-    /// Returns the target for this host.
-    pub fn host() -> Target {
-        Target {
-            features: Features::host(),
-            prefers_256_bits: false,
-        }
-    }
-
-    /// Returns whether [`compile`] generates code for the target.
-    pub fn is_supported(&self) -> bool {
-        self.features.contains(Features::LEVEL_AVX2)
-    }
-}
 
 /// How a function gets its arguments and returns its results.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -61,38 +37,6 @@ pub enum Convention {
     Blocks,
     /// In registers, by the System V convention: at most six scalar integers, and at most one result, a scalar integer.
     Registers,
-}
-
-/// Why a function has not been compiled.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Error {
-    /// The processor has neither AVX2 nor AVX-512.
-    Features,
-    /// The back end does not support an op of the vector IR.
-    Unsupported(&'static str),
-    /// Register allocation failed; the text states why.
-    Allocation(String),
-    /// The encoder rejected an instruction.
-    Encoding(asm::Error),
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::Features => f.write_str("the processor has neither AVX2 nor AVX-512"),
-            Error::Unsupported(op) => write!(f, "`{op}` is not supported"),
-            Error::Allocation(reason) => write!(f, "register allocation failed: {reason}"),
-            Error::Encoding(error) => write!(f, "encoding failed: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for Error {}
-
-impl From<asm::Error> for Error {
-    fn from(error: asm::Error) -> Error {
-        Error::Encoding(error)
-    }
 }
 
 /// Compiles a function, which must pass [`margay_vir::verify`].

@@ -400,7 +400,8 @@ pub(super) fn extreme(s: &mut S<'_>, t: &Task<'_>, p: &[Piece]) -> Option<Out> {
             true => changed_sign(s, Opcode::Abs, f, reg),
             false => reg,
         };
-        operands.push((reg, piece.constant()));
+        let known = piece.constant().filter(|_| piece.bits == f.bits);
+        operands.push((reg, known));
     }
     let mut chosen = operands[0];
     for &next in &operands[1..] {

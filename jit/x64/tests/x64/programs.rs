@@ -4,7 +4,7 @@ use margay_ops::meaning::Bits;
 use margay_vir::meaning::Lanes;
 use smallvec::smallvec;
 
-use crate::native::{Memory, check, parsed};
+use crate::native::{Memory, check, check_for, parsed, targets};
 
 fn floats(count: usize) -> Vec<u8> {
     (0..count)
@@ -82,4 +82,79 @@ block0(v0: b64, v1: b32, v2: f32, v3: predx16, v4: b64x16, v5: b32x16):
         (0..16).map(|n| n * 77).collect(),
     ];
     check(&function, &args, &mut memory);
+}
+
+/// Returns a function with slots of large sizes and alignments, and an array that a loop fills.
+const SLOTS: &str = "func @slots(b32x16, f32) -> (b32x16, b64, f32) {
+slot0 = 40 align 256
+slot1 = 70000 align 8
+block0(v0: b32x16, v1: f32):
+  v2: b64 = slot.addr.b64{0}
+  v3: b64 = slot.addr.b64{1}
+  v4: b32x8 = half.b32x8{1} v0
+  store.b32x8{b32 4} v2, v4
+  store.b32x16{b32 4000} v3, v0
+  v5: b32x16 = load.b32x16{b32 4000} v3
+  v6: b64 = const.b64{0xff}
+  v7: b64 = map.b64{and.b64} v2, v6
+  store.f32{f32 4} v2, v1
+  v8: f32 = load.f32{f32 4} v2
+  ret v5, v7, v8
+}
+";
+
+#[test]
+fn slots_have_their_sizes_and_alignments() {
+    let function = parsed(SLOTS);
+    let mut memory = Memory::new(vec![0; 64]);
+    let args: Vec<Lanes> = vec![(0..16).map(|n| n * 3).collect(), smallvec![0x3f80_0000]];
+    check(&function, &args, &mut memory);
+}
+
+#[test]
+fn tables_of_branches_have_a_default() {
+    let function = parsed(
+        "func @table(b32) -> (b32) {
+block0(v0: b32):
+  v1: b32 = const.b32{0x1}
+  v2: b32 = const.b32{0x2}
+  br_table v0, block1(v0), block1(v1), block1(v2), block2
+block1(v3: b32):
+  ret v3
+block2:
+  v4: b32 = const.b32{0x7}
+  ret v4
+}
+",
+    );
+    let mut memory = Memory::new(vec![0; 64]);
+    for index in [0, 1, 2, 3, 4, 1000, 0xffff_ffff] {
+        check(&function, &[smallvec![index]], &mut memory);
+    }
+}
+
+#[test]
+fn large_functions_are_compiled() {
+    // So many instructions that the fast algorithm allocates registers.
+    let count = 8_000;
+    let mut text = String::from(
+        "func @large(f32x64, f32x64) -> (f32x64) {\nblock0(v0: f32x64, v1: f32x64):\n",
+    );
+    for n in 2..count {
+        let op = ["add", "mul", "sub"][n % 3];
+        let (a, b) = (n - 1, n - 2 - (n * 7919) % (n - 1).min(20));
+        text += &format!("  v{n}: f32x64 = map.f32x64{{{op}.f32{{rn}}}} v{a}, v{b}\n");
+    }
+    text += &format!("  ret v{}\n}}\n", count - 1);
+    let function = parsed(&text);
+    let mut memory = Memory::new(vec![0; 64]);
+    let lanes = |scale: f32| -> Lanes {
+        (0..64)
+            .map(|n| Bits::from((n as f32 * scale).to_bits()))
+            .collect()
+    };
+    let input = vec![lanes(0.01), lanes(-0.02)];
+    for target in targets().iter().take(1) {
+        check_for(target, &function, &[input.clone()], &mut memory);
+    }
 }
