@@ -20,10 +20,12 @@ mod packed;
 
 use cranelift_codegen::ir::{self, InstBuilder, types};
 use margay_ir::entity::{Inst, Value};
+use margay_ir::function::ValueDef;
 use margay_ops::meaning::Desc;
 use margay_ops::ops::Opcode;
 use margay_ops::types::{Kind, OpType, Type};
 use margay_vir::data::Data;
+use margay_vir::ops::Op;
 use smallvec::{SmallVec, smallvec};
 
 use crate::calls::count;
@@ -41,6 +43,8 @@ pub(crate) struct Operand {
     uniform: Option<ir::Value>,
     /// The bits of all lanes, if they are known.
     known: Option<u64>,
+    /// Whether no lane is a subnormal `f32`.
+    is_normal: bool,
 }
 
 /// An operation with its operands.
@@ -231,7 +235,7 @@ impl Operation<'_> {
             return None;
         }
         let lanes = code.as_float(operand.group);
-        Some(match ftz && ty == OpType::F32 {
+        Some(match ftz && ty == OpType::F32 && !operand.is_normal {
             true => float::flush(code, lanes),
             false => lanes,
         })
@@ -244,8 +248,34 @@ impl Operation<'_> {
     }
 }
 
-/// An operand of a `map`: its type, registers and, if they are known, the bits of all lanes.
-type Input = (Type, Registers, Option<u64>);
+/// An operand of a `map`.
+#[derive(Clone)]
+struct Input {
+    ty: Type,
+    registers: Registers,
+    known: Option<u64>,
+    is_normal: bool,
+}
+
+/// The operations whose results are flushed if they have `.ftz`.
+const FLUSHED: &[Opcode] = &[
+    Opcode::Add,
+    Opcode::Sub,
+    Opcode::Mul,
+    Opcode::Fma,
+    Opcode::Div,
+    Opcode::Rcp,
+    Opcode::Sqrt,
+    Opcode::Rsqrt,
+    Opcode::Sin,
+    Opcode::Cos,
+    Opcode::Lg2,
+    Opcode::Ex2,
+    Opcode::Min,
+    Opcode::Max,
+    Opcode::Neg,
+    Opcode::Abs,
+];
 
 impl Lower<'_, '_> {
     pub(crate) fn map(&mut self, inst: Inst) {
@@ -253,13 +283,36 @@ impl Lower<'_, '_> {
         let Data::Lane(desc) = function.insts[inst].data else {
             return;
         };
-        let input = |&value: &Value| (self.ty(value), self.get(value), self.known(value));
+        let input = |&value: &Value| Input {
+            ty: self.ty(value),
+            registers: self.get(value),
+            known: self.known(value),
+            is_normal: self.is_normal(value),
+        };
         let inputs: Vec<Input> = function.args(inst).iter().map(input).collect();
         let results = function.results(inst);
         let kinds: Vec<Kind> = results.iter().map(|&value| self.kind(value)).collect();
         let found = self.mapped(&desc, self.lanes(inst), &inputs, &kinds);
         for (&result, registers) in results.iter().zip(found) {
             self.define(result, registers);
+        }
+    }
+
+    /// Returns whether it is known that no lane of a value is a subnormal `f32`.
+    fn is_normal(&self, value: Value) -> bool {
+        if let Some(bits) = self.known(value) {
+            return !f32::from_bits(bits as u32).is_subnormal();
+        }
+        let ValueDef::Result(inst, _) = self.function.values[value].def else {
+            return false;
+        };
+        let data = &self.function.insts[inst];
+        match data.data {
+            Data::Lane(desc) if data.op == Op::Map && desc.ty == OpType::F32 => {
+                desc.mods.ftz() && FLUSHED.contains(&desc.opcode)
+                    || desc.opcode == Opcode::Cvt && desc.src.is_integer()
+            }
+            _ => data.op == Op::Splat && self.is_normal(self.function.args(inst)[0]),
         }
     }
 
@@ -276,7 +329,12 @@ impl Lower<'_, '_> {
                 [false, true].map(|is_upper| self.half_of(&registers, kind, lanes, is_upper));
             lanes /= 2;
             let ty = Type::vector(kind, lanes).expect("half of a number of lanes");
-            let inputs = halves.map(|half| (ty, half, None));
+            let inputs = halves.map(|registers| Input {
+                ty,
+                registers,
+                known: None,
+                is_normal: false,
+            });
             registers = self.mapped(&desc, lanes, &inputs, &[kind]).remove(0);
         }
         self.define(result, registers);
@@ -303,7 +361,7 @@ impl Lower<'_, '_> {
         }
         let args: Vec<(Type, Registers)> = inputs
             .iter()
-            .map(|(ty, registers, _)| (*ty, registers.clone()))
+            .map(|input| (input.ty, input.registers.clone()))
             .collect();
         self.applied(*desc, lanes, &args, results)
     }
@@ -317,8 +375,9 @@ impl Lower<'_, '_> {
     ) -> Option<Vec<Registers>> {
         let splats: Vec<Option<Group>> = inputs
             .iter()
-            .map(|(ty, registers, _)| {
-                (ty.lanes() == 1).then(|| self.splat(registers[0], ty.kind()))
+            .map(|input| {
+                let is_scalar = input.ty.lanes() == 1;
+                is_scalar.then(|| self.splat(input.registers[0], input.ty.kind()))
             })
             .collect();
         let mut found = vec![Registers::new(); results.len()];
@@ -327,11 +386,16 @@ impl Lower<'_, '_> {
             let operands: Vec<Operand> = inputs
                 .iter()
                 .zip(&splats)
-                .map(|((ty, registers, known), splat)| Operand {
-                    kind: ty.kind(),
-                    group: splat.unwrap_or_else(|| Self::group(registers, ty.kind(), index)),
-                    uniform: splat.map(|_| registers[0]),
-                    known: *known,
+                .map(|(input, splat)| {
+                    let kind = input.ty.kind();
+                    let group = || Self::group(&input.registers, kind, index);
+                    Operand {
+                        kind,
+                        group: splat.unwrap_or_else(group),
+                        uniform: splat.map(|_| input.registers[0]),
+                        known: input.known,
+                        is_normal: input.is_normal,
+                    }
                 })
                 .collect();
             let operation = Operation {
@@ -372,17 +436,18 @@ impl Lower<'_, '_> {
         for lane in 0..lanes {
             let operands: Vec<Operand> = inputs
                 .iter()
-                .map(|(ty, registers, known)| {
-                    let kind = ty.kind();
-                    let scalar = match ty.lanes() {
-                        1 => registers[0],
-                        _ => self.extract(registers, kind, lane),
+                .map(|input| {
+                    let kind = input.ty.kind();
+                    let scalar = match input.ty.lanes() {
+                        1 => input.registers[0],
+                        _ => self.extract(&input.registers, kind, lane),
                     };
                     Operand {
                         kind,
                         group: self.working(scalar, kind).into(),
                         uniform: Some(scalar),
-                        known: *known,
+                        known: input.known,
+                        is_normal: input.is_normal,
                     }
                 })
                 .collect();

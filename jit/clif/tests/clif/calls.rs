@@ -162,3 +162,22 @@ block0(v0: b32x8, v1: b32x8):
     assert_eq!(native.report.fallbacks, [("vadd2", 2)]);
     assert_eq!(native.report.lane_calls.len(), 1);
 }
+
+#[test]
+fn operands_that_are_not_subnormal_are_not_flushed_again() {
+    // Only the first product and the loaded operand may be subnormal.
+    let text = "func @f(f32x4, b32x4) -> (f32x4, f32x4) {
+block0(v0: f32x4, v1: b32x4):
+  v2: f32x4 = map.f32x4{mul.f32{rn ftz}} v0, v0
+  v3: f32x4 = map.f32x4{add.f32{rn ftz}} v2, v2
+  v4: f32x4 = map.f32x4{cvt.f32.u32{rn}} v1
+  v5: f32x4 = map.f32x4{mul.f32{rn}} v0, v0
+  v6: f32x4 = map.f32x4{mul.f32{rn ftz}} v5, v4
+  ret v3, v6
+}
+";
+    let small = Bits::from(1e-20f32.to_bits());
+    let tiny = Bits::from(1e-39f32.to_bits());
+    let two = Bits::from(2.0f32.to_bits());
+    compare(text, &[&[small, tiny, two, 0], &[1, 2, 0, 0xffff_ffff]]);
+}

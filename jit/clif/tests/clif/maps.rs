@@ -148,7 +148,7 @@ pub(crate) fn forms() -> Vec<Form> {
             for src in or_none(shape.sources) {
                 for mods in modifiers(opcode, &mut numbers) {
                     let is_video = opcode.name().starts_with('v');
-                    if mods == Mods::NONE || numbers.below(if is_video { 60 } else { 8 }) == 0 {
+                    if mods == Mods::NONE || numbers.below(if is_video { 100 } else { 12 }) == 0 {
                         descs.push(Desc {
                             opcode,
                             ty,
@@ -222,7 +222,7 @@ fn compare(
     types: &[(OpType, Kind)],
     numbers: &mut Numbers,
 ) -> Result<(), String> {
-    for _ in 0..6 {
+    for _ in 0..4 {
         let params = &function.signature.params;
         let args: Vec<Lanes> = params.iter().map(|&ty| numbers.lanes(ty)).collect();
         let mut machine = Machine::new(0, Vec::new());

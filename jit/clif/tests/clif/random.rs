@@ -303,7 +303,7 @@ fn usable_forms() -> Vec<Form> {
 fn random_functions_have_the_results_of_the_interpreter() {
     let forms = usable_forms();
     let mut numbers = Numbers(11);
-    for round in 0..150 {
+    for round in 0..80 {
         let lanes = [2, 4, 8, 16, 32][round % 5];
         let function = function(&forms, lanes, &mut numbers);
         let level = if round % 3 == 0 { "none" } else { "speed" };
