@@ -13,11 +13,12 @@ use margay_vir::data::{Access, Data};
 use margay_vir::function::{Function, Helper};
 use margay_vir::meaning::Lanes;
 use margay_vir::ops::Op;
+use margay_vir::testing;
 
 use crate::maps::{Form, forms};
 use crate::native::{Program, sum};
 use crate::ops::{data, kinds, operand_type, ops};
-use crate::support::{Machine, Numbers, checked, interpreted};
+use crate::support::{Machine, Numbers, checked, equal, interpreted};
 
 /// The number of bytes of memory.
 const SIZE: usize = 2048;
@@ -327,4 +328,44 @@ fn random_functions_have_the_results_of_the_interpreter() {
             assert!(memory == machine.bytes, "memory\n{args:x?}\n{function}");
         }
     }
+}
+
+/// Returns whether a function observes the bits of numbers, among which may be NaNs.
+fn observes_bits(function: &Function) -> bool {
+    let is_cast = |data: Data| matches!(data, Data::Lane(desc) if desc.opcode == Opcode::Bitcast);
+    function.insts.values().any(|inst| is_cast(inst.data))
+}
+
+#[test]
+fn the_random_functions_of_all_back_ends_have_the_results_of_the_interpreter() {
+    let mut numbers = Numbers(12);
+    let mut tested = 0;
+    for round in 0..60 {
+        let mut memory: Vec<u8> = (0..1024).map(|n| n as u8).collect();
+        let base = memory.as_mut_ptr() as u64;
+        let choices: Vec<u32> = (0..1 + numbers.below(60))
+            .map(|_| numbers.next() as u32)
+            .collect();
+        let lanes = 2 << (round % 6);
+        let function = testing::function(&choices, lanes, base);
+        if observes_bits(&function) {
+            continue;
+        }
+        let params = function.signature.params.iter();
+        let args: Vec<Lanes> = params.map(|&ty| numbers.lanes(ty)).collect();
+        let mut machine = Machine::new(base, memory.clone());
+        let expected = interpreted(&function, &args, &mut machine).unwrap();
+        let actual = Program::new(&function, &[]).run(&args);
+        let types = function.signature.returns.iter();
+        for ((expected, actual), ty) in expected.iter().zip(&actual).zip(types) {
+            let mut pairs = expected.iter().zip(actual);
+            assert!(
+                pairs.all(|(&a, &b)| equal(OpType::None, ty.kind(), a, b)),
+                "{actual:x?}, expected {expected:x?}\nof {args:x?}\n{function}"
+            );
+        }
+        assert!(memory == machine.bytes, "memory\n{args:x?}\n{function}");
+        tested += 1;
+    }
+    assert!(tested > 15, "{tested} functions");
 }
