@@ -180,6 +180,7 @@ const WORKSPACE: &[&str] = &["--workspace"];
 /// take a quarter of the time of this step.
 const CHECKED_PACKAGES: &[&str] = &[
     "--package=margay",
+    "--package=margay-clif",
     "--package=margay-exec",
     "--package=margay-ffi",
     "--package=margay-frontend",
