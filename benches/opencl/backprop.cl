@@ -38,7 +38,7 @@ kernel void layer_hidden(global const float *sums, global float *hidden, int blo
 kernel void layer_adjust(global const float *inputs, global const float *weights, global const float *before,
                          global const float *targets, global const float *hidden, global float *to, int n, float rate,
                          float momentum) {
-    int j = get_local_id(0), i = get_global_id(1);
+    int j = get_local_id(0), i = get_group_id(0) * ROWS + get_local_id(1);
     if (i >= n)
         return;
     float delta = hidden[j] * (1 - hidden[j]) * (targets[j] - hidden[j]);

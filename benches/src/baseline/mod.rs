@@ -1,0 +1,190 @@
+//! Compares two builds of Margay: this program, and a baseline.
+//!
+//! Each build runs in a process of its own, which loads a kernel, checks its results and then takes samples on request
+//! ([`Server`]). This process requests samples of both builds in turns, so that only one of them works at a time and
+//! other work on the machine affects both. A pair is a sample of each build, one directly after the other; the order
+//! alternates from pair to pair. The result is the median of the ratios of the pairs.
+//!
+//! The physical pages that the system chooses for an array change times by several per cent for as long as a process
+//! uses the array. Therefore new processes start several times ([`ROUNDS`]).
+
+mod client;
+mod server;
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use self::client::Client;
+pub use self::server::serve;
+use crate::case::{Case, Scale, Set};
+use crate::measure;
+
+/// Number of times that both processes are started for a kernel.
+const ROUNDS: usize = 3;
+/// Number of pairs of samples that two processes take.
+const PAIRS: usize = 5;
+/// Intended duration of a sample.
+const SAMPLE_TIME: Duration = Duration::from_millis(20);
+/// Index, among the sorted ratios of all pairs, of the lower end of the interval that contains the median of all
+/// possible ratios with a probability of more than 95 %. With 15 independent ratios, the probability is 96.5 %
+/// (binomial distribution).
+const LOW: usize = 3;
+
+/// The times of a kernel on two builds of Margay.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Pairs {
+    pub(crate) name: &'static str,
+    pub(crate) data: &'static str,
+    pub(crate) set: Set,
+    /// Number of workers of both builds.
+    pub(crate) threads: usize,
+    /// The result, or the reason why the kernel was not measured.
+    #[serde(flatten)]
+    pub(crate) outcome: Outcome,
+}
+
+/// The result of a comparison.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Outcome {
+    /// The ratios of the times.
+    Compared(Ratios),
+    /// The reason why the kernel was not measured.
+    Failed(String),
+}
+
+/// The ratios of the baseline's times to the times of this build. Above 1, this build is faster.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Ratios {
+    /// Median of the seconds of a run of this build.
+    pub(crate) ours: f64,
+    /// Median of the seconds of a run of the baseline.
+    pub(crate) baseline: f64,
+    pub(crate) median: f64,
+    /// Ends of an interval that contains the median of all possible ratios with a probability of more than 95 %.
+    pub(crate) interval: [f64; 2],
+    /// All ratios, from the smallest to the largest.
+    pub(crate) samples: Vec<f64>,
+}
+
+impl Ratios {
+    /// Summarises pairs of the seconds of this build and of the baseline.
+    fn of(pairs: &[[f64; 2]]) -> Ratios {
+        let sorted = |value: fn(&[f64; 2]) -> f64| {
+            let mut values: Vec<f64> = pairs.iter().map(value).collect();
+            values.sort_by(f64::total_cmp);
+            values
+        };
+        let middle = pairs.len() / 2;
+        let ratios = sorted(|[ours, baseline]| baseline / ours);
+        let low = LOW.min(middle);
+        Ratios {
+            ours: sorted(|pair| pair[0])[middle],
+            baseline: sorted(|pair| pair[1])[middle],
+            median: ratios[middle],
+            interval: [ratios[low], ratios[pairs.len() - 1 - low]],
+            samples: ratios,
+        }
+    }
+
+    /// Returns whether the interval contains 1, so that the builds may be equally fast.
+    pub(crate) fn may_be_equal(&self) -> bool {
+        self.interval[0] <= 1.0 && 1.0 <= self.interval[1]
+    }
+}
+
+/// Compares this build with the baseline, for each number of workers.
+///
+/// # Errors
+/// Returns an error if a process does not start or does not answer as [`Server`] does.
+pub(crate) fn compare(
+    baseline: &str,
+    cases: &[&'static Case],
+    scale: Scale,
+    threads: impl Iterator<Item = usize>,
+) -> Result<Vec<Pairs>, String> {
+    let mut rows = Vec::new();
+    for threads in threads {
+        let ours = || Client::of_this_build(threads);
+        let theirs = || Client::of_baseline(baseline, threads);
+        (ours()?, theirs()?);
+        for case in cases {
+            margay::files::tell(format_args!("{}, {threads} workers", case.name));
+            let outcome = match pairs(case, scale, &ours, &theirs) {
+                Ok(pairs) => Outcome::Compared(Ratios::of(&pairs)),
+                Err(why) => Outcome::Failed(why),
+            };
+            rows.push(Pairs {
+                name: case.name,
+                data: match scale {
+                    Scale::Full => case.size,
+                    Scale::Small => "a little",
+                },
+                set: case.group.set(),
+                threads,
+                outcome,
+            });
+        }
+    }
+    Ok(rows)
+}
+
+/// Takes pairs of samples of a kernel: the seconds of a run of this build and of the baseline.
+fn pairs(
+    case: &Case,
+    scale: Scale,
+    ours: &impl Fn() -> Result<Client, String>,
+    theirs: &impl Fn() -> Result<Client, String>,
+) -> Result<Vec<[f64; 2]>, String> {
+    let mut pairs = Vec::new();
+    for _ in 0..ROUNDS {
+        let mut clients = [ours()?, theirs()?];
+        let mut runs = [1; 2];
+        for (client, runs) in clients.iter_mut().zip(&mut runs) {
+            let once = client.load(case.name, scale)?;
+            *runs = measure::runs_in(SAMPLE_TIME, once);
+        }
+        for pair in 0..PAIRS {
+            let mut seconds = [0.0; 2];
+            let first = pair % 2;
+            for side in [first, 1 - first] {
+                seconds[side] = clients[side].sample(runs[side])?;
+            }
+            pairs.push(seconds);
+        }
+    }
+    Ok(pairs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios_are_summarised() {
+        let pairs: Vec<[f64; 2]> = (1..=15).map(|i| [2.0, f64::from(i)]).collect();
+        let ratios = Ratios::of(&pairs);
+        assert_eq!(
+            (ratios.ours, ratios.baseline, ratios.median),
+            (2.0, 8.0, 4.0)
+        );
+        assert_eq!(ratios.interval, [2.0, 6.0]);
+        assert!(!ratios.may_be_equal());
+        let near: Vec<[f64; 2]> = (1..=15).map(|i| [8.0, f64::from(i)]).collect();
+        assert!(Ratios::of(&near).may_be_equal());
+    }
+
+    #[test]
+    fn the_median_of_a_ratio_is_not_the_ratio_of_medians() {
+        // Other work makes both samples of some pairs slower, which does not change their ratio.
+        let pairs = [
+            [1.0, 2.0],
+            [10.0, 20.0],
+            [1.0, 2.0],
+            [10.0, 20.0],
+            [1.0, 2.0],
+        ];
+        assert_eq!(Ratios::of(&pairs).samples, [2.0; 5]);
+    }
+}
