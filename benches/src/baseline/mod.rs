@@ -20,16 +20,15 @@ pub use self::server::serve;
 use crate::case::{Case, Scale, Set};
 use crate::measure;
 
-/// Number of times that both processes are started for a kernel.
-const ROUNDS: usize = 3;
+/// Number of times that both processes are started for a kernel. Pairs of the same processes are not independent of
+/// each other, but rounds are. All of five independent medians are above the true median with a probability of 1/32, and
+/// below it with the same probability. Therefore the true median is between the smallest and the largest of them with
+/// a probability of 94 %.
+const ROUNDS: usize = 5;
 /// Number of pairs of samples that two processes take.
-const PAIRS: usize = 5;
+const PAIRS: usize = 3;
 /// Intended duration of a sample.
 const SAMPLE_TIME: Duration = Duration::from_millis(20);
-/// Index, among the sorted ratios of all pairs, of the lower end of the interval that contains the median of all
-/// possible ratios with a probability of more than 95 %. With 15 independent ratios, the probability is 96.5 %
-/// (binomial distribution).
-const LOW: usize = 3;
 
 /// The times of a kernel on two builds of Margay.
 #[derive(Clone, Debug, Serialize)]
@@ -62,28 +61,29 @@ pub(crate) struct Ratios {
     /// Median of the seconds of a run of the baseline.
     pub(crate) baseline: f64,
     pub(crate) median: f64,
-    /// Ends of an interval that contains the median of all possible ratios with a probability of more than 95 %.
+    /// The smallest and the largest of the medians of the rounds.
     pub(crate) interval: [f64; 2],
     /// All ratios, from the smallest to the largest.
     pub(crate) samples: Vec<f64>,
 }
 
 impl Ratios {
-    /// Summarises pairs of the seconds of this build and of the baseline.
-    fn of(pairs: &[[f64; 2]]) -> Ratios {
-        let sorted = |value: fn(&[f64; 2]) -> f64| {
-            let mut values: Vec<f64> = pairs.iter().map(value).collect();
-            values.sort_by(f64::total_cmp);
-            values
-        };
-        let middle = pairs.len() / 2;
-        let ratios = sorted(|[ours, baseline]| baseline / ours);
-        let low = LOW.min(middle);
+    /// Summarises rounds of pairs, which contain the seconds of this build and of the baseline. Each round must contain
+    /// a pair.
+    fn of(rounds: &[Vec<[f64; 2]>]) -> Ratios {
+        let ratio = |[ours, baseline]: &[f64; 2]| baseline / ours;
+        let pairs = || rounds.iter().flatten();
+        let ratios = sorted(pairs().map(ratio));
+        let of_rounds = sorted(
+            rounds
+                .iter()
+                .map(|round| median(&sorted(round.iter().map(ratio)))),
+        );
         Ratios {
-            ours: sorted(|pair| pair[0])[middle],
-            baseline: sorted(|pair| pair[1])[middle],
-            median: ratios[middle],
-            interval: [ratios[low], ratios[pairs.len() - 1 - low]],
+            ours: median(&sorted(pairs().map(|pair| pair[0]))),
+            baseline: median(&sorted(pairs().map(|pair| pair[1]))),
+            median: median(&ratios),
+            interval: [of_rounds[0], of_rounds[of_rounds.len() - 1]],
             samples: ratios,
         }
     }
@@ -92,6 +92,16 @@ impl Ratios {
     pub(crate) fn may_be_equal(&self) -> bool {
         self.interval[0] <= 1.0 && 1.0 <= self.interval[1]
     }
+}
+
+fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values
+}
+
+fn median(sorted: &[f64]) -> f64 {
+    sorted[sorted.len() / 2]
 }
 
 /// Compares this build with the baseline, for each number of workers.
@@ -111,8 +121,8 @@ pub(crate) fn compare(
         (ours()?, theirs()?);
         for case in cases {
             margay::files::tell(format_args!("{}, {threads} workers", case.name));
-            let outcome = match pairs(case, scale, &ours, &theirs) {
-                Ok(pairs) => Outcome::Compared(Ratios::of(&pairs)),
+            let outcome = match rounds(case, scale, &ours, &theirs) {
+                Ok(rounds) => Outcome::Compared(Ratios::of(&rounds)),
                 Err(why) => Outcome::Failed(why),
             };
             rows.push(Pairs {
@@ -131,14 +141,14 @@ pub(crate) fn compare(
 }
 
 /// Takes pairs of samples of a kernel: the seconds of a run of this build and of the baseline.
-fn pairs(
+fn rounds(
     case: &Case,
     scale: Scale,
     ours: &impl Fn() -> Result<Client, String>,
     theirs: &impl Fn() -> Result<Client, String>,
-) -> Result<Vec<[f64; 2]>, String> {
-    let mut pairs = Vec::new();
-    for _ in 0..ROUNDS {
+) -> Result<Vec<Vec<[f64; 2]>>, String> {
+    let round = |round: usize| -> Result<Vec<[f64; 2]>, String> {
+        let mut pairs = Vec::new();
         let mut clients = [ours()?, theirs()?];
         let mut runs = [1; 2];
         for (client, runs) in clients.iter_mut().zip(&mut runs) {
@@ -147,14 +157,15 @@ fn pairs(
         }
         for pair in 0..PAIRS {
             let mut seconds = [0.0; 2];
-            let first = pair % 2;
+            let first = (round + pair) % 2;
             for side in [first, 1 - first] {
                 seconds[side] = clients[side].sample(runs[side])?;
             }
             pairs.push(seconds);
         }
-    }
-    Ok(pairs)
+        Ok(pairs)
+    };
+    (0..ROUNDS).map(round).collect()
 }
 
 #[cfg(test)]
@@ -163,28 +174,23 @@ mod tests {
 
     #[test]
     fn ratios_are_summarised() {
-        let pairs: Vec<[f64; 2]> = (1..=15).map(|i| [2.0, f64::from(i)]).collect();
-        let ratios = Ratios::of(&pairs);
+        let rounds: Vec<Vec<[f64; 2]>> = (0..5)
+            .map(|round| (1..=3).map(|i| [2.0, f64::from(3 * round + i)]).collect())
+            .collect();
+        let ratios = Ratios::of(&rounds);
         assert_eq!(
             (ratios.ours, ratios.baseline, ratios.median),
             (2.0, 8.0, 4.0)
         );
-        assert_eq!(ratios.interval, [2.0, 6.0]);
-        assert!(!ratios.may_be_equal());
-        let near: Vec<[f64; 2]> = (1..=15).map(|i| [8.0, f64::from(i)]).collect();
-        assert!(Ratios::of(&near).may_be_equal());
+        assert_eq!(ratios.interval, [1.0, 7.0]);
+        assert_eq!(ratios.samples.len(), 15);
+        assert!(ratios.may_be_equal());
+        assert!(!Ratios::of(&rounds[1..]).may_be_equal());
     }
 
     #[test]
-    fn the_median_of_a_ratio_is_not_the_ratio_of_medians() {
-        // Other work makes both samples of some pairs slower, which does not change their ratio.
-        let pairs = [
-            [1.0, 2.0],
-            [10.0, 20.0],
-            [1.0, 2.0],
-            [10.0, 20.0],
-            [1.0, 2.0],
-        ];
-        assert_eq!(Ratios::of(&pairs).samples, [2.0; 5]);
+    fn other_work_that_slows_both_samples_of_a_pair_changes_no_ratio() {
+        let rounds = [vec![[1.0, 2.0], [10.0, 20.0]], vec![[1.0, 2.0]]];
+        assert_eq!(Ratios::of(&rounds).samples, [2.0; 3]);
     }
 }

@@ -72,16 +72,40 @@ const SMALL: usize = 1 << 16;
 const CACHED: usize = 1 << 14;
 /// Number of times that a thread processes buffers in the cache in one run.
 const REPEATS: usize = 64;
-/// Number of times that a thread repeats the multiply-adds or gathers in one run.
+/// Number of times that a thread repeats the multiply-adds in one run.
 const TURNS: usize = 1 << 16;
-/// Number of gathered elements in one turn, and in all turns, of one thread.
-const INDICES: usize = 1 << 10;
-const GATHER_TURNS: usize = 1 << 8;
-/// The tables from which elements are gathered: the name of the limit and the number of floats.
-const TABLES: [(&str, usize); 3] = [
-    ("gathers from 8 KiB", 1 << 11),
-    ("gathers from 256 KiB", 1 << 16),
-    ("gathers from 64 MiB", 1 << 24),
+
+/// A table from which elements are gathered.
+struct Table {
+    what: &'static str,
+    /// Number of floats of the table.
+    floats: usize,
+    /// Number of random indices. Only so many cache lines of the table are accessed, so a table that is larger than the
+    /// caches has more indices than the caches have lines.
+    indices: usize,
+    /// Number of times that a thread gathers all elements in one run.
+    turns: usize,
+}
+
+const TABLES: [Table; 3] = [
+    Table {
+        what: "gathers from 8 KiB",
+        floats: 1 << 11,
+        indices: 1 << 10,
+        turns: 1 << 8,
+    },
+    Table {
+        what: "gathers from 256 KiB",
+        floats: 1 << 16,
+        indices: 1 << 14,
+        turns: 1 << 4,
+    },
+    Table {
+        what: "gathers from 256 MiB",
+        floats: 1 << 26,
+        indices: 1 << 20,
+        turns: 1,
+    },
 ];
 
 /// Measures the limits of this processor with each of these numbers of threads. If `check` is true, uses little data.
@@ -140,12 +164,12 @@ struct Gather {
 }
 
 impl Gather {
-    fn new(floats: usize) -> Gather {
+    fn new(floats: usize, indices: usize) -> Gather {
         let bound = u32::try_from(floats).expect("tables are small");
         let mut random = Random::new(60);
         Gather {
             table: (0..floats).map(|i| (i % 128) as f32).collect(),
-            indices: random.fill(INDICES, |r| r.below(bound) as i32),
+            indices: random.fill(indices, |r| r.below(bound) as i32),
         }
     }
 }
@@ -256,22 +280,18 @@ impl Bench {
 
     fn gathers(&self, check: bool) -> Vec<Limit> {
         let mut limits = Vec::new();
-        let last = if check {
-            TABLES.len() - 1
-        } else {
-            TABLES.len()
-        };
-        for (what, floats) in &TABLES[..last] {
-            let data = self.data(|| Gather::new(*floats));
+        let small = |table: &&Table| !check || table.floats <= SMALL;
+        for table in TABLES.iter().filter(small) {
+            let data = self.data(|| Gather::new(table.floats, table.indices));
             for unit in wide::GATHERS.iter().filter(|unit| (unit.available)()) {
                 limits.push(Limit {
-                    what,
+                    what: table.what,
                     resource: Resource::Gathers,
                     threads: self.threads,
                     unit: "elements",
-                    each: (INDICES * GATHER_TURNS * self.threads) as f64,
+                    each: (table.indices * table.turns * self.threads) as f64,
                     time: self.time(&data, |gather| {
-                        for _ in 0..GATHER_TURNS {
+                        for _ in 0..table.turns {
                             std::hint::black_box((unit.run)(std::hint::black_box(gather)));
                         }
                     }),
@@ -321,7 +341,7 @@ mod tests {
 
     #[test]
     fn gathers_sum_the_elements_at_all_indices() {
-        let gather = Gather::new(1000);
+        let gather = Gather::new(1000, 777);
         let elements = gather.indices.iter().map(|i| gather.table[*i as usize]);
         // The elements are small integers, so the sum is exact in every order.
         let want: f32 = elements.sum();

@@ -9,8 +9,8 @@ use crate::report::Report;
 
 const LEGEND: &str = "### This build and the baseline\n\n\
     Milliseconds. *Speed* is the median of the ratios of the baseline's time to this build's time: above 1, this build \
-    is faster. *From, to* is an interval that contains the true median with a probability of more than 95 %. A bold \
-    speed differs from 1 with this probability.\n\n";
+    is faster. *From, to* is an interval that contains the true median with a probability of 94 %. A bold speed \
+    has an interval that does not contain 1.\n\n";
 
 /// Formats the tables of the pairs: for each number of threads, one for each set.
 pub(super) fn pairs(report: &Report) -> String {
@@ -22,7 +22,7 @@ pub(super) fn pairs(report: &Report) -> String {
     counts.dedup();
     for threads in counts {
         text += &format!(
-            "\n#### {}\n\n{}",
+            "\n#### {}\n{}",
             title(threads),
             limits::summary(report, threads)
         );

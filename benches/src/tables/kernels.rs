@@ -37,7 +37,7 @@ pub(super) fn comparisons(report: &Report) -> String {
         let title = title(ours.threads);
         let _ = write!(
             text,
-            "\n#### {title}\n\n{}",
+            "\n#### {title}\n{}",
             limits::summary(report, ours.threads)
         );
         for set in Set::ALL {

@@ -36,14 +36,16 @@ pub(super) fn summary(report: &Report, threads: usize) -> String {
     if !multiply_adds.is_empty() {
         parts.push(format!("Gflop/s of multiply-adds: {multiply_adds}"));
     }
-    let gathers = of_resource(Resource::Gathers).map(|limit| {
-        let (what, bits) = (limit.what, limit.bits.unwrap_or(0));
-        format!("{what} in {bits} bits: {:.2} G/s", limit.rate() / 1e9)
-    });
-    parts.extend(gathers);
+    let mut tables: Vec<&str> = of_resource(Resource::Gathers).map(|l| l.what).collect();
+    tables.dedup();
+    for what in tables {
+        let rates = of_resource(Resource::Gathers).filter(|limit| limit.what == what);
+        let rate = rates.map(Limit::rate).fold(0.0, f64::max);
+        parts.push(format!("{what}: {:.2} G/s", rate / 1e9));
+    }
     match parts.is_empty() {
         true => String::new(),
-        false => format!("Limits: {}.\n", parts.join("; ")),
+        false => format!("\nLimits: {}.\n", parts.join("; ")),
     }
 }
 
