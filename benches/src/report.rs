@@ -274,7 +274,7 @@ mod tests {
         };
         let text = run(&options).expect("runs").markdown();
         let (first, second) = text.split_once("The second set:").expect("a table");
-        assert!(first.contains("The first set:") && first.contains("| saxpy, in L2"));
+        assert!(first.contains("The first set:") && first.contains("saxpy, in L2"));
         assert!(second.contains("| Sobel filter") && second.contains("geometric mean, all"));
         let options = Options {
             set: Some(Set::First),

@@ -14,13 +14,13 @@ mod gemm_half;
 mod histogram;
 mod mandelbrot;
 mod matmul;
-mod more;
 mod nbody;
 mod radix_sort;
 mod reduction;
 mod rows;
 mod saxpy;
 mod scan;
+mod second;
 mod sha256;
 mod spmv;
 mod stencil;
@@ -63,7 +63,7 @@ pub const CASES: &[Case] = &[
 pub fn of(set: Set) -> &'static [Case] {
     match set {
         Set::First => CASES,
-        Set::Second => more::CASES,
+        Set::Second => second::CASES,
     }
 }
 

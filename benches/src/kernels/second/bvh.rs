@@ -85,7 +85,8 @@ fn make(scale: Scale) -> Work {
 
 /// Creates triangles in a cube, and rays with their origins and directions.
 fn scene(random: &mut Random, triangles: usize, rays: usize) -> (Vec<Triangle>, Vec<[Vector; 2]>) {
-    let size = 2.0 / (triangles as f32).cbrt();
+    // With this size, the area of all triangles is about that of a side of the cube.
+    let size = 12.0 / (triangles as f32).sqrt();
     let mut vector = |size: f32| [(); 3].map(|()| size * (random.unit() - 0.5));
     let triangles = (0..triangles)
         .map(|_| Triangle([vector(4.0), vector(size), vector(size)]))
