@@ -118,7 +118,9 @@ pub(crate) fn compare(
     for threads in threads {
         let ours = || Client::of_this_build(threads);
         let theirs = || Client::of_baseline(baseline, threads);
-        (ours()?, theirs()?);
+        // If a build cannot be measured at all, report one error instead of one for each kernel.
+        ours()?;
+        theirs()?;
         for case in cases {
             margay::files::tell(format_args!("{}, {threads} workers", case.name));
             let outcome = match rounds(case, scale, &ours, &theirs) {

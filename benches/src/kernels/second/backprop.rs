@@ -58,12 +58,12 @@ fn make(scale: Scale) -> Work {
 }
 
 /// Computes the hidden units in double precision.
-fn hidden(inputs: &[f32], weights: &[f32]) -> Vec<f64> {
-    let mut sums = vec![0.0; HIDDEN];
+fn hidden(inputs: &[f32], weights: &[f32]) -> [f64; HIDDEN] {
+    let mut sums = [0.0f64; HIDDEN];
     for (input, weights) in inputs.iter().zip(weights.chunks(HIDDEN)) {
         for (sum, weight) in sums.iter_mut().zip(weights) {
             *sum += f64::from(*input) * f64::from(*weight);
         }
     }
-    sums.iter().map(|sum| 1.0 / (1.0 + (-sum).exp())).collect()
+    sums.map(|sum| 1.0 / (1.0 + (-sum).exp()))
 }
