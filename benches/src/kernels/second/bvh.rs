@@ -6,7 +6,7 @@ use crate::work::{Element, Values, Work, args};
 
 pub(super) const CASE: Case = Case {
     name: "rays in a tree of boxes",
-    size: "32 Ki rays, 16 Ki triangles",
+    size: "16 Ki rays, 16 Ki triangles",
     group: Group::Second,
     sources: sources!("benches/cuda/bvh.ptx", "bvh", c_uneven: true),
     make,
@@ -62,7 +62,7 @@ impl Element for Node {
 }
 
 fn make(scale: Scale) -> Work {
-    let (rays, triangles) = (scale.pick(1 << 15, 500), scale.pick(1 << 14, 300));
+    let (rays, triangles) = (scale.pick(1 << 14, 500), scale.pick(1 << 14, 300));
     let mut random = Random::new(48);
     let (mut triangles, rays) = scene(&mut random, triangles, rays);
     let nodes = tree(&mut triangles);
