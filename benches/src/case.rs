@@ -1,5 +1,7 @@
 //! Describes a kernel to measure: its sources in three languages, its data and its launches.
 
+use serde::Serialize;
+
 use crate::work::Work;
 
 /// The amount of data that the kernels process.
@@ -21,14 +23,49 @@ impl Scale {
     }
 }
 
-/// States whether performance goals are set for a kernel. The report contains means over the kernels with goals and
-/// means over all kernels.
+/// A set of kernels. The report has a table and means for each set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Set {
+    /// The 28 kernels that Margay's optimisations were measured with first.
+    First,
+    /// Twenty kernels of other kinds, which show whether an optimisation helps in general.
+    Second,
+}
+
+impl Set {
+    /// All sets, in the order of their tables.
+    pub const ALL: [Set; 2] = [Set::First, Set::Second];
+
+    /// Returns the name of the set on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Set::First => "first",
+            Set::Second => "second",
+        }
+    }
+}
+
+/// States whether performance goals are set for a kernel, and to which set it belongs. The report contains means over
+/// the kernels with goals and means over all kernels of a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
-    /// The eleven kernels for which performance goals are set.
+    /// The eleven kernels for which performance goals are set. They belong to the first set.
     Goals,
-    /// The kernels for which no performance goals are set.
+    /// The other kernels of the first set.
     More,
+    /// The kernels of the second set.
+    Second,
+}
+
+impl Group {
+    /// Returns the set to which the kernels of this group belong.
+    pub fn set(self) -> Set {
+        match self {
+            Group::Goals | Group::More => Set::First,
+            Group::Second => Set::Second,
+        }
+    }
 }
 
 /// The source code of a kernel in PTX, OpenCL C and C, with compiler options. A kernel has the same name and arguments
@@ -57,9 +94,9 @@ macro_rules! sources {
         $crate::case::Sources {
             $($field: $value,)*
             ..$crate::case::Sources::new(
-                include_str!(concat!("../../../", $ptx)),
-                include_str!(concat!("../../opencl/", $opencl, ".cl")),
-                include_str!(concat!("../../c/", $c, ".c")),
+                include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../", $ptx)),
+                include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/opencl/", $opencl, ".cl")),
+                include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/c/", $c, ".c")),
             )
         }
     };

@@ -10,7 +10,7 @@ use margay::{Runtime, RuntimeBuilder};
 use margay_profile::{Options, Profiler};
 use serde::Serialize;
 
-use crate::case::{Case, Scale};
+use crate::case::{Case, Scale, Set};
 use crate::comparison::{Prepared, chosen};
 use crate::measure::{self, Time};
 
@@ -95,7 +95,7 @@ fn runtime(observers: Observers) -> Result<Runtime, String> {
     builder.build().map_err(|e| e.to_string())
 }
 
-/// Measures every kernel whose name contains one of `names`, or every kernel if `names` is empty,
+/// Measures every kernel whose name contains one of `names`, or the first set if `names` is empty,
 /// without tools and with each set of tools. Before a kind of run is timed, its results are
 /// compared with the expected results.
 ///
@@ -122,7 +122,8 @@ pub(crate) fn measure(scale: Scale, names: &[String]) -> Result<Vec<Checked>, St
             checked,
         })
     };
-    chosen(names)?.into_iter().map(one).collect()
+    let set = names.is_empty().then_some(Set::First);
+    chosen(set, names)?.into_iter().map(one).collect()
 }
 
 fn median(mut action: impl FnMut()) -> f64 {

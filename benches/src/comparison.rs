@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::case::{Case, Group, Scale};
+use crate::case::{Case, Group, Scale, Set};
 use crate::contender::c::{self, C, Compiler};
 use crate::contender::driver::Driver;
 use crate::contender::margay::Margay;
 use crate::contender::opencl::Platform;
 use crate::contender::{Contender, Loaded, checked};
-use crate::kernels::CASES;
+use crate::kernels;
+use crate::machine;
 use crate::measure::{self, Action, Time};
 
 /// The kinds of contenders.
@@ -57,12 +58,17 @@ pub(crate) struct Entrant {
 pub(crate) struct Row {
     pub(crate) name: String,
     pub(crate) data: String,
+    pub(crate) set: Set,
     /// Whether the kernel is one of the eleven kernels for which goals are set.
     pub(crate) goal: bool,
     /// Number of elements that a run processes ([`Work::elements`](crate::work::Work::elements)).
     pub(crate) elements: u64,
-    /// Number of floating-point operations of a run, if throughput is measured in such operations.
+    /// Number of floating-point operations of a run, if they can limit the kernel.
     pub(crate) operations: Option<f64>,
+    /// The least number of bytes that a run reads and writes ([`Work::least_bytes`](crate::work::Work::least_bytes)).
+    pub(crate) bytes: u64,
+    /// Whether the inputs and results fit into the second-level cache of a core.
+    pub(crate) cached: bool,
     /// The time of a run in seconds on each entrant. The key is the entrant's ID.
     pub(crate) times: BTreeMap<String, Time>,
     /// For each entrant without a time, by its ID: the reason.
@@ -189,9 +195,12 @@ impl Field {
                 Scale::Full => case.size.to_owned(),
                 Scale::Small => "a little".to_owned(),
             },
+            set: case.group.set(),
             goal: case.group == Group::Goals,
             elements: work.elements,
             operations: work.operations,
+            bytes: work.least_bytes(),
+            cached: work.footprint() <= machine::second_level_cache(),
             times: ids.into_iter().zip(times).collect(),
             failures,
         }
@@ -216,30 +225,42 @@ pub(crate) fn wrong(contender: &dyn Contender) -> Vec<String> {
         let checked = checked(contender, case, &work);
         checked.err().map(|e| format!("{}: {e}", case.name))
     };
-    CASES.iter().filter_map(check).collect()
+    kernels::all().filter_map(check).collect()
+}
+
+/// Returns the number of workers of a runtime with default settings.
+///
+/// # Errors
+/// Returns an error if the runtime does not start.
+pub(crate) fn workers() -> Result<usize, String> {
+    Ok(Margay::with_workers(None)?.0.workers())
 }
 
 /// Returns the numbers of threads with which contenders are measured: one and, if there is more than one worker, the
 /// number of workers.
-fn counts(workers: usize) -> impl Iterator<Item = usize> {
+pub(crate) fn counts(workers: usize) -> impl Iterator<Item = usize> {
     [1, workers]
         .into_iter()
         .take(if workers > 1 { 2 } else { 1 })
 }
 
-/// Returns the kernels whose name contains one of `names`. If `names` is empty, returns all
-/// kernels.
+/// Returns the kernels of the set, or of all sets, whose name contains one of `names`. If `names` is empty, returns all
+/// kernels of the set.
 ///
 /// # Errors
 /// Returns an error if no kernel's name contains one of `names`.
-pub(crate) fn chosen(names: &[String]) -> Result<Vec<&'static Case>, String> {
+pub(crate) fn chosen(set: Option<Set>, names: &[String]) -> Result<Vec<&'static Case>, String> {
     let wanted = |case: &&Case| {
         let name = case.name.to_lowercase();
         names.is_empty() || names.iter().any(|n| name.contains(&n.to_lowercase()))
     };
-    let chosen: Vec<&Case> = CASES.iter().filter(wanted).collect();
+    let in_set = |case: &&Case| set.is_none_or(|set| case.group.set() == set);
+    let chosen: Vec<&Case> = kernels::all().filter(in_set).filter(wanted).collect();
     match chosen.is_empty() {
-        true => Err("no kernel has such a name".to_owned()),
+        true => Err(match set {
+            Some(set) => format!("no kernel of the {} set has such a name", set.name()),
+            None => "no kernel has such a name".to_owned(),
+        }),
         false => Ok(chosen),
     }
 }

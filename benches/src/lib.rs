@@ -5,6 +5,7 @@
 //! `BENCHMARKING.md`, and the Criterion benches in `benches/` measure the same code. Invariant: a kernel's results are
 //! compared with the expected results before its times are measured.
 
+mod baseline;
 pub mod case;
 mod checks;
 mod comparison;
@@ -20,10 +21,12 @@ mod machine;
 pub mod measure;
 mod memory;
 mod report;
+mod roofline;
 pub mod stages;
 pub mod start;
 mod tables;
 mod work;
 
+pub use baseline::serve;
 pub use comparison::{Prepared, check_driver};
 pub use report::{Options, Report, run};

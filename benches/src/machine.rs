@@ -58,6 +58,17 @@ fn processor() -> String {
     .to_owned()
 }
 
+/// Returns the number of bytes of a core's second-level cache; 1 MiB if the system does not report it.
+pub(crate) fn second_level_cache() -> u64 {
+    let folder = "/sys/devices/system/cpu/cpu0/cache/index2";
+    let read = |file: &str| std::fs::read_to_string(format!("{folder}/{file}")).ok();
+    let size = (read("level").as_deref().map(str::trim) == Some("2"))
+        .then(|| read("size"))
+        .flatten();
+    let kilobytes = size.and_then(|size| size.trim().strip_suffix('K')?.parse::<u64>().ok());
+    kilobytes.map_or(1 << 20, |kilobytes| kilobytes << 10)
+}
+
 fn load() -> f64 {
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let first = load.split(' ').next().and_then(|load| load.parse().ok());

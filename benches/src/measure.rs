@@ -38,11 +38,7 @@ pub fn in_turns(actions: &mut [Action<'_>]) -> Vec<Time> {
     let mut samples = vec![Vec::with_capacity(SAMPLES); actions.len()];
     for _ in 0..SAMPLES {
         for ((action, &repeats), samples) in actions.iter_mut().zip(&repeats).zip(&mut samples) {
-            let started = Instant::now();
-            for _ in 0..repeats {
-                action();
-            }
-            samples.push(started.elapsed().as_secs_f64() / f64::from(repeats));
+            samples.push(sample(repeats, action));
         }
     }
     samples.into_iter().map(summary).collect()
@@ -81,14 +77,30 @@ pub fn after(pause: Duration, mut action: impl FnMut()) -> Time {
 /// Runs `action` for the warm-up time ([`WARM_UP`]), and returns the number of runs that a sample
 /// ([`SAMPLE_TIME`]) consists of.
 fn repeats(action: &mut Action<'_>) -> u32 {
+    runs_in(SAMPLE_TIME, warm_up(action))
+}
+
+/// Runs `action` for the warm-up time ([`WARM_UP`]), and then returns the number of seconds that one run takes.
+pub(crate) fn warm_up(mut action: impl FnMut()) -> f64 {
     let warm_up = Instant::now();
     while warm_up.elapsed() < WARM_UP {
         action();
     }
+    sample(1, action)
+}
+
+/// Returns the number of seconds that a run takes, as the mean of `runs` runs.
+pub(crate) fn sample(runs: u32, mut action: impl FnMut()) -> f64 {
     let started = Instant::now();
-    action();
-    let once = started.elapsed().as_secs_f64().max(1e-9);
-    ((SAMPLE_TIME.as_secs_f64() / once) as u32).clamp(1, 100_000)
+    for _ in 0..runs {
+        action();
+    }
+    started.elapsed().as_secs_f64() / f64::from(runs)
+}
+
+/// Returns the number of runs of `once` seconds each that fit into `time`, but at least 1 and at most 100,000.
+pub(crate) fn runs_in(time: Duration, once: f64) -> u32 {
+    ((time.as_secs_f64() / once.max(1e-9)) as u32).clamp(1, 100_000)
 }
 
 fn summary(mut samples: Vec<f64>) -> Time {

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use crate::case::Scale;
+use crate::baseline::{self, Outcome, Pairs};
+use crate::case::{Case, Scale, Set};
 use crate::checks::{self, Checked};
 use crate::comparison::{self, Entrant, Field, Kind, Row};
 use crate::fetches::{self, Fetched};
@@ -24,6 +25,11 @@ pub struct Options {
     pub driver: Option<String>,
     /// Whether to use little data, to test the benchmarks.
     pub check: bool,
+    /// The set whose kernels are measured. If it is `None`, the kernels of all sets are measured.
+    pub set: Option<Set>,
+    /// Path of another build of Margay, a program or a `libcuda.so`. If it is given, kernels are measured only on both
+    /// builds, and only tables that are named are measured in addition.
+    pub baseline: Option<String>,
 }
 
 /// The tables other than the table of the kernels.
@@ -60,6 +66,10 @@ pub struct Report {
     pub(crate) missing: Vec<String>,
     pub(crate) kernels: Vec<Row>,
     pub(crate) means: Vec<Mean>,
+    /// Path of the other build of Margay with which this build was compared.
+    pub(crate) baseline: Option<String>,
+    /// The comparison of two builds of Margay.
+    pub(crate) pairs: Vec<Pairs>,
     pub(crate) limits: Vec<Limit>,
     pub(crate) launches: Vec<Launched>,
     pub(crate) fetches: Vec<Fetched>,
@@ -72,6 +82,7 @@ pub struct Report {
 /// The geometric mean, over kernels, of Margay's speedup over another contender with the same number of threads.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Mean {
+    pub(crate) set: Set,
     pub(crate) rival: Kind,
     pub(crate) threads: usize,
     /// Whether the mean covers only the kernels for which goals are set.
@@ -97,7 +108,13 @@ impl Report {
             let told = told.map(|(id, why)| format!("{} ({id}): {why}", row.name));
             told.collect::<Vec<_>>()
         };
-        self.kernels.iter().flat_map(told).collect()
+        let of_pairs = self.pairs.iter().filter_map(|pairs| match &pairs.outcome {
+            Outcome::Failed(why) => {
+                Some(format!("{} ({} workers): {why}", pairs.name, pairs.threads))
+            }
+            Outcome::Compared(_) => None,
+        });
+        self.kernels.iter().flat_map(told).chain(of_pairs).collect()
     }
 
     /// Returns the entrant that is Margay with `threads` workers.
@@ -122,9 +139,10 @@ pub fn run(options: &Options) -> Result<Report, String> {
         .iter()
         .cloned()
         .partition(|name| Part::ALL.iter().any(|(n, _)| n == name));
+    let whole = options.names.is_empty() && options.set.is_none() && options.baseline.is_none();
     let wanted = |part: Part| {
         let named = |(name, p): &(&str, Part)| *p == part && parts.iter().any(|n| n == name);
-        options.names.is_empty() || Part::ALL.iter().any(named)
+        whole || Part::ALL.iter().any(named)
     };
     let mut report = Report {
         machine: Machine::here(),
@@ -132,6 +150,8 @@ pub fn run(options: &Options) -> Result<Report, String> {
         missing: Vec::new(),
         kernels: Vec::new(),
         means: Vec::new(),
+        baseline: options.baseline.clone(),
+        pairs: Vec::new(),
         limits: Vec::new(),
         launches: Vec::new(),
         fetches: Vec::new(),
@@ -141,11 +161,20 @@ pub fn run(options: &Options) -> Result<Report, String> {
         loading: Vec::new(),
     };
     let checks_only = parts.len() == 1 && wanted(Part::Checks);
-    if parts.is_empty() || !kernels.is_empty() && !checks_only {
-        compare(&mut report, scale, &kernels, options.driver.as_deref())?;
+    let compared = parts.is_empty() || !kernels.is_empty() && !checks_only;
+    if compared {
+        let cases = comparison::chosen(options.set, &kernels)?;
+        match &options.baseline {
+            Some(baseline) => {
+                let threads = comparison::counts(comparison::workers()?);
+                report.pairs = baseline::compare(baseline, &cases, scale, threads)?;
+            }
+            None => compare(&mut report, scale, &cases, options.driver.as_deref())?,
+        }
     }
-    if wanted(Part::Limits) {
-        report.limits = limits::measure(options.check);
+    if compared && !options.check || wanted(Part::Limits) {
+        let threads = comparison::counts(comparison::workers()?);
+        report.limits = limits::measure(options.check, threads)?;
     }
     if wanted(Part::Launches) {
         report.launches = launches::measure()?;
@@ -171,10 +200,9 @@ pub fn run(options: &Options) -> Result<Report, String> {
 fn compare(
     report: &mut Report,
     scale: Scale,
-    names: &[String],
+    cases: &[&'static Case],
     driver: Option<&str>,
 ) -> Result<(), String> {
-    let cases = comparison::chosen(names)?;
     let field = Field::find(driver)?;
     for case in cases {
         margay::files::tell(format_args!("{}", case.name));
@@ -192,11 +220,14 @@ fn means(report: &Report) -> Vec<Mean> {
         let Some(ours) = report.margay(rival.threads) else {
             continue;
         };
-        for goals_only in [true, false] {
-            let rows = report.kernels.iter().filter(|row| row.goal || !goals_only);
+        let of_set = |set| [true, false].map(|goals_only| (set, goals_only));
+        for (set, goals_only) in Set::ALL.into_iter().flat_map(of_set) {
+            let rows = report.kernels.iter();
+            let rows = rows.filter(|row| row.set == set && (row.goal || !goals_only));
             let ratios: Vec<f64> = rows.filter_map(|row| ratio(row, ours, rival)).collect();
             if !ratios.is_empty() {
                 means.push(Mean {
+                    set,
                     rival: rival.kind,
                     threads: rival.threads,
                     goals_only,
@@ -232,6 +263,28 @@ mod tests {
         let time = &json["kernels"][0]["times"]["margay-1"]["median"];
         assert!(time.as_f64().is_some_and(|t| t > 0.0), "{json}");
         assert!(report.markdown().contains("| saxpy"));
+    }
+
+    #[test]
+    fn a_set_has_its_own_table_and_mean() {
+        let options = Options {
+            names: vec!["Sobel".to_owned(), "saxpy, in L2".to_owned()],
+            check: true,
+            ..Options::default()
+        };
+        let text = run(&options).expect("runs").markdown();
+        let (first, second) = text.split_once("The second set:").expect("a table");
+        assert!(first.contains("The first set:") && first.contains("saxpy, in L2"));
+        assert!(second.contains("| Sobel filter") && second.contains("geometric mean, all"));
+        let options = Options {
+            set: Some(Set::First),
+            ..options
+        };
+        let text = run(&options).expect("runs").markdown();
+        assert!(
+            text.contains("saxpy, in L2") && !text.contains("Sobel"),
+            "{text}"
+        );
     }
 
     #[test]

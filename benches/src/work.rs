@@ -197,8 +197,12 @@ pub(crate) struct Work {
     /// Number of elements that a run processes: the number of results or, if one result depends on many input values,
     /// the number of input values.
     pub(crate) elements: u64,
-    /// Number of floating-point operations of a run, if throughput is measured in such operations.
+    /// Number of floating-point operations of a run, if they can limit the kernel.
     pub(crate) operations: Option<f64>,
+    /// Number of times that a run processes the data.
+    pub(crate) repeats: usize,
+    /// The buffers that a run reads before it writes them.
+    read: Vec<Buffer>,
 }
 
 impl Work {
@@ -206,12 +210,20 @@ impl Work {
     pub(crate) fn on(elements: usize) -> Work {
         Work {
             elements: elements as u64,
+            repeats: 1,
             ..Work::default()
         }
     }
 
-    /// Adds a buffer that contains `values` before the first run.
+    /// Adds a buffer that contains `values` before the first run and that a run reads.
     pub(crate) fn input<T: Element>(&mut self, values: &[T]) -> Buffer {
+        let buffer = self.preset(values);
+        self.read.push(buffer);
+        buffer
+    }
+
+    /// Adds a buffer for results that contains `values` before the first run and that no run reads.
+    pub(crate) fn preset<T: Element>(&mut self, values: &[T]) -> Buffer {
         self.buffers.push(bytes(values));
         Buffer(self.buffers.len() - 1)
     }
@@ -253,6 +265,26 @@ impl Work {
     pub(crate) fn expect(&mut self, buffer: Buffer, values: Values) {
         self.expected.push((buffer, values));
     }
+
+    /// Returns the least number of bytes that a run reads and writes: all inputs once and all results once, for each
+    /// time that the run processes the data.
+    pub(crate) fn least_bytes(&self) -> u64 {
+        let written = self.expected.iter().map(|(buffer, _)| buffer);
+        self.repeats as u64 * self.size(self.read.iter().chain(written))
+    }
+
+    /// Returns the number of bytes of all inputs and results.
+    pub(crate) fn footprint(&self) -> u64 {
+        let written = self.expected.iter().map(|(buffer, _)| buffer);
+        let both = |buffer: &&Buffer| !self.read.contains(buffer);
+        self.size(self.read.iter().chain(written.filter(both)))
+    }
+
+    fn size<'a>(&self, buffers: impl Iterator<Item = &'a Buffer>) -> u64 {
+        buffers
+            .map(|buffer| self.buffers[buffer.0].len() as u64)
+            .sum()
+    }
 }
 
 #[cfg(test)]
@@ -280,6 +312,20 @@ mod tests {
         assert_eq!(bytes(&[1.0f32]), [0, 0, 0x80, 0x3f]);
         assert_eq!(bytes(&[[1u16, 2]]), [1, 0, 2, 0]);
         assert_eq!(<[f32; 2]>::get(&bytes(&[[0.5f32, -1.0]])), [0.5, -1.0]);
+    }
+
+    #[test]
+    fn the_least_traffic_counts_each_buffer_once() {
+        let mut work = Work::on(1);
+        let (both, _) = (work.input(&[1u32; 5]), work.input(&[1u32; 3]));
+        let (scratch, written) = (work.output::<u32>(100), work.preset(&[0u32; 7]));
+        work.launch("kernel", 1, 1, args![both, scratch, written]);
+        work.expect(both, Values::exact(&[1u32; 5]));
+        work.expect(written, Values::exact(&[1u32; 7]));
+        assert_eq!(work.least_bytes(), 4 * (5 + 3 + 5 + 7));
+        assert_eq!(work.footprint(), 4 * (5 + 3 + 7));
+        work.repeats = 3;
+        assert_eq!(work.least_bytes(), 3 * 4 * (5 + 3 + 5 + 7));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use margay_benches::case::Set;
 use margay_benches::start::Once;
 use margay_benches::{Options, Report};
 
@@ -14,6 +15,8 @@ const EXAMPLES: &str = "\
 Examples:
   margay bench
   margay bench saxpy n-body launches
+  margay bench --set second
+  margay bench --baseline old/margay n-body
   margay bench --json times.json --driver /usr/lib/x86_64-linux-gnu/libcuda.so.1
 
 C is compiled by clang-19 or clang, OpenCL runs on PoCL, where these are installed.";
@@ -31,6 +34,12 @@ pub(crate) struct Arguments {
     /// Write everything that was measured to a file.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Compare with another build of Margay instead: a margay program, or a libcuda.so.
+    #[arg(long, value_name = "FILE", conflicts_with = "driver")]
+    baseline: Option<String>,
+    /// Measure only the kernels of one set.
+    #[arg(long, value_name = "SET", value_parser = set)]
+    set: Option<Set>,
     /// Use little data to test the command; the reported times are meaningless.
     #[arg(long)]
     check: bool,
@@ -40,6 +49,15 @@ pub(crate) struct Arguments {
     /// Measure a single cost, for the process of this program that has started this process.
     #[arg(long, value_name = "NAME", hide = true)]
     once: Option<String>,
+    /// Take samples for the process of this program that has started this process, with this number of workers.
+    #[arg(long, value_name = "WORKERS", hide = true)]
+    serve: Option<usize>,
+}
+
+/// Parses the name of a set of kernels.
+fn set(name: &str) -> Result<Set, String> {
+    let known = Set::ALL.into_iter().find(|set| set.name() == name);
+    known.ok_or_else(|| "the sets are `first` and `second`".to_owned())
 }
 
 /// Runs the benchmarks and writes the report.
@@ -47,10 +65,16 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     if let Some(name) = &arguments.once {
         return Ok(output::Report::of(format!("{}\n", Once::answer(name)?)));
     }
+    if let Some(workers) = arguments.serve {
+        margay_benches::serve(workers, arguments.driver.as_deref())?;
+        return Ok(output::Report::of(String::new()));
+    }
     let report = margay_benches::run(&Options {
         names: arguments.names.clone(),
         driver: arguments.driver.clone(),
         check: arguments.check,
+        set: arguments.set,
+        baseline: arguments.baseline.clone(),
     })?;
     if let Some(path) = &arguments.json {
         fs::write(path, report.json() + "\n").map_err(|e| told(path, &e.to_string()))?;

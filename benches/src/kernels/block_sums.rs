@@ -40,6 +40,7 @@ fn make(scale: Scale, kernel: &'static str, each: usize) -> Work {
         args![values, sums, n as i32],
     );
     work.numbers([n, TIMES]);
+    work.repeats = TIMES;
     work.expect(sums, Values::exact(&want));
     work
 }

@@ -46,6 +46,7 @@ fn make(scale: Scale) -> Work {
     let arguments = args![from, weights, to, width as i32, height as i32];
     work.launch("convolve", grid, (EDGE, EDGE), arguments);
     work.numbers([width, height]);
+    work.operations = Some(2.0 * (WIDTH * WIDTH * width * height) as f64);
     work.expect(to, Values::exact(&want));
     work
 }

@@ -50,6 +50,7 @@ fn add(n: usize, times: usize) -> Work {
         args![a, b, c, n as i32],
     );
     work.numbers([n, times]);
+    work.repeats = times;
     work.expect(c, Values::exact(&want));
     work
 }
@@ -65,6 +66,7 @@ fn saxpy(scale: Scale) -> Work {
     let arguments = args![n as i32, A, x, y, z];
     work.launch("saxpy_apart", (n.div_ceil(256), TIMES), 256, arguments);
     work.numbers([n, TIMES]);
+    work.repeats = TIMES;
     work.expect(z, Values::exact(&want));
     work
 }

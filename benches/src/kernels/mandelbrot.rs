@@ -25,7 +25,10 @@ fn make(scale: Scale) -> Work {
         )
     };
     let want: Vec<u16> = (0..width * height).map(|i| turns_at(point(i))).collect();
+    let all_turns: f64 = want.iter().map(|turns| f64::from(*turns)).sum();
     let mut work = Work::on(width * height);
+    // A turn has three products, and five sums and differences.
+    work.operations = Some(8.0 * all_turns);
     let turns = work.output::<u16>(width * height);
     let grid = (width.div_ceil(32), height.div_ceil(8));
     let (columns, rows, limit) = (width as i32, height as i32, i32::from(LIMIT));

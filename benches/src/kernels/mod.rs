@@ -3,7 +3,7 @@
 //! Some CUDA sources are programs in `tests/cuda`; the other CUDA sources are in `benches/cuda`. `benches/opencl` has
 //! the same kernels in OpenCL, and `benches/c` has typical CPU implementations in C.
 
-use crate::case::Case;
+use crate::case::{Case, Set};
 
 mod bfs;
 mod black_scholes;
@@ -20,13 +20,14 @@ mod reduction;
 mod rows;
 mod saxpy;
 mod scan;
+mod second;
 mod sha256;
 mod spmv;
 mod stencil;
 mod stencil_tiled;
 mod transpose;
 
-/// All kernels, in the order of the rows of the kernel table in the report.
+/// The kernels of the first set, in the order of the rows of their table in the report.
 pub const CASES: &[Case] = &[
     elementwise::ADD_IN_CACHE,
     elementwise::ADD_IN_MEMORY,
@@ -58,12 +59,38 @@ pub const CASES: &[Case] = &[
     sha256::CASE,
 ];
 
+/// Returns the kernels of a set, in the order of the rows of their table in the report.
+pub fn of(set: Set) -> &'static [Case] {
+    match set {
+        Set::First => CASES,
+        Set::Second => second::CASES,
+    }
+}
+
+/// Returns the kernels of all sets.
+pub fn all() -> impl Iterator<Item = &'static Case> {
+    Set::ALL.into_iter().flat_map(of)
+}
+
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use super::{all, of};
+    use crate::case::Set;
     use crate::comparison::wrong;
     use crate::contender::c::{C, Compiler};
     use crate::contender::margay::Margay;
     use crate::contender::opencl::Platform;
+
+    #[test]
+    fn each_kernel_belongs_to_its_set_and_has_its_own_name() {
+        for set in Set::ALL {
+            assert!(of(set).iter().all(|case| case.group.set() == set));
+        }
+        let names: BTreeSet<&str> = all().map(|case| case.name).collect();
+        assert_eq!(names.len(), all().count());
+    }
 
     #[test]
     fn kernels_are_right() {

@@ -13,6 +13,8 @@ pub(super) const CASE: Case = Case {
 };
 
 const STEP: f32 = 0.01;
+/// Number of floating-point operations for a pair of bodies.
+const OPERATIONS: f64 = 20.0;
 /// Tolerance for results, because the kernel uses an approximate square root and contenders add in different orders.
 const TOLERANCE: f32 = 1e-4;
 
@@ -42,6 +44,7 @@ fn make(scale: Scale) -> Work {
         args![from, to, speed, n as i32, STEP],
     );
     work.numbers([n]);
+    work.operations = Some(OPERATIONS * (n * n) as f64);
     work.expect(to, Values::Close(moved.concat(), TOLERANCE));
     work.expect(speed, Values::Close(velocities.concat(), TOLERANCE));
     work

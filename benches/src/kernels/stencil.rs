@@ -34,11 +34,12 @@ fn make(width: usize, height: usize, times: usize) -> Work {
         want[i] = 0.5 * from[i] + 0.125 * around;
     }
     let mut work = Work::on(width * height * times);
-    let (from, to) = (work.input(&from), work.input(&vec![0f32; width * height]));
+    let (from, to) = (work.input(&from), work.preset(&vec![0f32; width * height]));
     let grid = (width.div_ceil(32), height.div_ceil(8), times);
     let arguments = args![from, to, width as i32, height as i32];
     work.launch("stencil", grid, (32, 8), arguments);
     work.numbers([width, height, times]);
+    work.repeats = times;
     work.expect(to, Values::exact(&want));
     work
 }

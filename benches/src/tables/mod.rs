@@ -3,12 +3,15 @@
 use std::fmt::Write as _;
 
 use crate::checks::{Checked, sets};
-use crate::comparison::{Entrant, Kind, Row};
 use crate::interpreter::Interpreted;
 use crate::machine::Machine;
 use crate::measure::{self, Time};
-use crate::report::{self, Mean, Report};
+use crate::report::Report;
 use crate::stages;
+
+mod baseline;
+mod kernels;
+mod limits;
 
 impl Report {
     /// Formats this report as Markdown tables.
@@ -21,8 +24,9 @@ impl Report {
 fn markdown(report: &Report) -> String {
     let mut text = facts(&report.machine);
     let parts = [
-        kernels(report),
-        limits(report),
+        baseline::pairs(report),
+        kernels::comparisons(report),
+        limits::limits(report),
         launches(report),
         fetches(report),
         interpreter(report),
@@ -59,154 +63,6 @@ fn facts(machine: &Machine) -> String {
 
 fn line(table: &mut String, text: std::fmt::Arguments<'_>) {
     writeln!(table, "{text}").expect("writing to a string");
-}
-
-/// Formats the tables of the kernels, one for each number of threads.
-fn kernels(report: &Report) -> String {
-    if report.kernels.is_empty() {
-        return String::new();
-    }
-    let mut text = "### Kernels\n\nMilliseconds; *speed* is the contender's time divided by Margay's: above 1, Margay is faster. \
-         A star marks the eleven kernels that have goals.\n\n"
-        .to_owned();
-    let mut told: Vec<&str> = Vec::new();
-    for rival in report.entrants.iter().filter(|e| e.kind != Kind::Margay) {
-        if !told.contains(&rival.about.as_str()) {
-            told.push(&rival.about);
-            let (title, about) = (rival.kind.title(), &rival.about);
-            line(&mut text, format_args!("- {title}: {about}."));
-        }
-    }
-    for missing in &report.missing {
-        line(&mut text, format_args!("- {missing}"));
-    }
-    for failure in report.failures() {
-        line(&mut text, format_args!("- Not timed: {failure}"));
-    }
-    for ours in report.entrants.iter().filter(|e| e.kind == Kind::Margay) {
-        let title = match ours.threads {
-            1 => "One worker, one thread".to_owned(),
-            n => format!("{n} workers, {n} threads"),
-        };
-        let _ = write!(text, "\n#### {title}\n\n{}", comparison(report, ours));
-    }
-    text
-}
-
-/// Formats the table that compares Margay with all contenders of the same number of threads.
-fn comparison(report: &Report, ours: &Entrant) -> String {
-    let rivals: Vec<&Entrant> = Kind::RIVALS
-        .iter()
-        .filter_map(|kind| {
-            let mut entrants = report.entrants.iter();
-            entrants.find(|e| e.kind == *kind && e.threads == ours.threads)
-        })
-        .collect();
-    let mut table = "| kernel | data | Margay |".to_owned();
-    rivals.iter().for_each(|rival| {
-        let _ = write!(table, " {} | speed |", rival.kind.title());
-    });
-    table += "\n|---|---|--:|";
-    table += &"--:|--:|".repeat(rivals.len());
-    table += "\n";
-    for row in &report.kernels {
-        let star = if row.goal { "\\* " } else { "" };
-        let cells: String = rivals
-            .iter()
-            .map(|rival| beside(row, ours, rival))
-            .collect();
-        let (name, data, time) = (&row.name, &row.data, cell(row, ours));
-        line(
-            &mut table,
-            format_args!("| {star}{name} | {data} | {time} |{cells}"),
-        );
-    }
-    for goals_only in [true, false] {
-        let what = if goals_only { "the eleven" } else { "all" };
-        let means = |rival: &&Entrant| {
-            let wanted = |mean: &&Mean| {
-                mean.rival == rival.kind
-                    && mean.threads == rival.threads
-                    && mean.goals_only == goals_only
-            };
-            let mean = report.means.iter().find(wanted);
-            let mean = mean.map_or("none".to_owned(), |mean| {
-                format!("**{}**", speed(mean.ratio))
-            });
-            format!(" | {mean} |")
-        };
-        let cells: String = rivals.iter().map(means).collect();
-        line(
-            &mut table,
-            format_args!("| **geometric mean, {what}** | | |{cells}"),
-        );
-    }
-    table
-}
-
-/// Formats the time of the contender `rival`, and Margay's speedup over `rival`.
-fn beside(row: &Row, ours: &Entrant, rival: &Entrant) -> String {
-    let ratio = report::ratio(row, ours, rival).map_or(String::new(), speed);
-    format!(" {} | {ratio} |", cell(row, rival))
-}
-
-fn cell(row: &Row, entrant: &Entrant) -> String {
-    match row.times.get(&entrant.id) {
-        Some(time) => milliseconds(time),
-        None => "failed".to_owned(),
-    }
-}
-
-/// Formats the limits of the machine, and the shares of these limits that kernels reach.
-fn limits(report: &Report) -> String {
-    if report.limits.is_empty() {
-        return String::new();
-    }
-    let mut table =
-        "### Limits of one thread\n\nBillions per second.\n\n| what | of | rate |\n|---|---|--:|\n"
-            .to_owned();
-    for limit in &report.limits {
-        let rate = limit.rate() / 1e9;
-        line(
-            &mut table,
-            format_args!("| {} | {} | {rate:.1} |", limit.what, limit.unit),
-        );
-    }
-    let shares = shares(report);
-    if !shares.is_empty() {
-        table += "\nShares of the rate of multiply-adds on one thread:\n\n";
-        table += "| kernel | implementation | billions per second | of 128 bits | of 256 bits | of 512 bits |\n|---|---|--:|--:|--:|--:|\n";
-        table += &shares;
-    }
-    table
-}
-
-/// Formats a row for each kernel whose floating-point operations are counted: the share of the rate
-/// of multiply-adds that the kernel reaches.
-fn shares(report: &Report) -> String {
-    let mut lines = String::new();
-    for row in &report.kernels {
-        for entrant in report.entrants.iter().filter(|e| e.threads == 1) {
-            let (Some(operations), Some(median)) = (row.operations, row.median(entrant)) else {
-                continue;
-            };
-            let rate = operations / median;
-            let share = |bits| {
-                let mut limits = report.limits.iter();
-                let limit = limits.find(|limit| limit.bits == Some(bits));
-                limit.map_or(String::new(), |l| {
-                    format!("{:.0} %", 100.0 * rate / l.rate())
-                })
-            };
-            let (name, who, rate) = (&row.name, entrant.kind.title(), rate / 1e9);
-            let cells = [128, 256, 512].map(share).join(" | ");
-            line(
-                &mut lines,
-                format_args!("| {name} | {who} | {rate:.1} | {cells} |"),
-            );
-        }
-    }
-    lines
 }
 
 /// Formats the cost of launches.
@@ -353,10 +209,15 @@ fn rate(bytes: usize, time: &Time) -> String {
 /// Formats a time in milliseconds with three significant digits. A leading `~` marks a time whose slowest sample took
 /// more than a quarter longer than the fastest.
 fn milliseconds(time: &Time) -> String {
-    let value = time.median * 1e3;
-    let digits = (2 - value.log10().floor() as i32).clamp(0, 4) as usize;
     let mark = if time.spread > 1.25 { "~" } else { "" };
-    format!("{mark}{value:.digits$}")
+    format!("{mark}{}", milliseconds_of(time.median))
+}
+
+/// Formats a number of seconds in milliseconds with three significant digits.
+fn milliseconds_of(seconds: f64) -> String {
+    let value = seconds * 1e3;
+    let digits = (2 - value.log10().floor() as i32).clamp(0, 4) as usize;
+    format!("{value:.digits$}")
 }
 
 /// Formats a ratio with two decimal places, or with three if it is below 0.1.
