@@ -248,13 +248,13 @@ impl<'a> Planner<'a> {
         Next::Guard(first)
     }
 
-    /// Returns the loops inside of which blocks behind the loop become pending.
+    /// Returns the loops inside of which, or at whose end, blocks behind the loop become pending.
     fn loops_to_defer(&self) -> Vec<usize> {
         let leaks = |number: usize| {
             let end = self.flow.ends[number];
             let start = self.flow.place_of(self.loops, self.loops.header(number));
             let known = &self.pending[start as usize];
-            (start..end).any(|place| {
+            (start..=end).any(|place| {
                 let mut outside = self.pending[place as usize].range(end + 1..);
                 outside.any(|place| !known.contains(place))
             })

@@ -1,1 +1,250 @@
-//! Kernels in the text form of the IR.
+//! Kernels in the text form of the IR, which pin down single rules.
+
+use margay_ir::function::Function;
+use margay_ir::parse;
+
+use crate::launch::{DATA, Launch, program, single, vectorised, words};
+use crate::thread::End;
+
+/// Parses a kernel, which must be valid.
+fn kernel(text: &str) -> Function {
+    parse::function(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// Returns a launch of one block of `threads` threads, whose argument is the address of these words.
+fn launch(threads: u32, data: &[u32]) -> Launch {
+    Launch {
+        grid: [1, 1, 1],
+        block: [threads, 1, 1],
+        arguments: vec![DATA],
+        data: data.iter().flat_map(|word| word.to_le_bytes()).collect(),
+    }
+}
+
+/// Runs a kernel in chunks of `width` lanes and thread by thread, and returns the words of memory.
+fn run(text: &str, launch: &Launch, width: u32) -> (End, Vec<u32>) {
+    let function = kernel(text);
+    let expected = single(&function, launch);
+    let found = vectorised(&function, launch, width);
+    assert_eq!(found, expected);
+    (found.end, words(&found.data))
+}
+
+/// The start of a kernel: `v2` is the address of memory, `v3` the address of the thread's word, `v0` its number.
+const START: &str = "kernel @\"k\" {
+  parameters 8
+block0:
+  v0: b32 = sreg.u32 %tid.x
+  v1: b64 = param.addr.u64 0
+  v2: b64 = ld.u64{space:param} v1
+  v4: b32 = const.b32 0x4
+  v5: b64 = mul.s32{half:wide} v0, v4
+  v3: b64 = add.s64 v2, v5
+";
+
+#[test]
+fn a_tail_of_the_block_does_not_access_memory() {
+    // The block has five threads, and the memory behind their words is not accessible.
+    let text = format!(
+        "{START}  v6: b32 = ld.b32{{space:global}} v3
+  v7: b32 = add.u32 v6, v0
+  st.b32{{space:global}} v3, v7
+  exit
+}}
+"
+    );
+    let (end, words) = run(&text, &launch(5, &[10, 20, 30, 40, 50]), 8);
+    assert_eq!((end, words), (End::Exit, vec![10, 21, 32, 43, 54]));
+}
+
+#[test]
+fn an_index_that_a_load_determines_is_checked_where_it_is_used() {
+    // The sum of a uniform word and the thread's number wraps within a chunk: lanes 0 and 1 are at the end of the
+    // range of an unsigned integer. The address of the first access holds, that of the second does not.
+    let text = format!(
+        "{START}  v6: b32 = ld.b32{{space:global}} v2
+  v7: b32 = add.u32 v6, v0
+  v8: b32 = const.b32 0x7
+  v9: b32 = min.u32 v7, v8
+  v10: b64 = mul.u32{{half:wide}} v9, v4
+  v11: b64 = add.s64 v2, v10
+  v12: b32 = ld.b32{{space:global}} v3
+  v13: b32 = ld.b32{{space:global}} v11
+  v14: b32 = add.u32 v12, v13
+  v15: b64 = const.b64 0x40
+  v16: b64 = add.s64 v3, v15
+  st.b32{{space:global}} v16, v14
+  exit
+}}
+"
+    );
+    let mut data = vec![u32::MAX - 1, 1, 2, 3, 4, 5, 6, 7];
+    data.resize(32, 0);
+    let (_, words) = run(&text, &launch(8, &data), 8);
+    // Lanes 0 and 1 read word 7, the others words 0 to 5.
+    let first = [
+        (u32::MAX - 1).wrapping_add(7),
+        1 + 7,
+        2u32.wrapping_add(u32::MAX - 1),
+    ];
+    assert_eq!(words[16..19], first);
+    assert_eq!(words[19..24], [3 + 1, 4 + 2, 5 + 3, 6 + 4, 7 + 5]);
+}
+
+#[test]
+fn edges_of_a_branch_table_to_one_block_keep_all_lanes() {
+    let text = format!(
+        "{START}  v6: b32 = const.b32 0x3
+  v7: b32 = and.b32 v0, v6
+  v8: b32 = const.b32 0x10
+  br_table v7, block2(v8), block1(v0), block1(v6), block2(v0)
+block1(v9: b32):
+  jump block2(v9)
+block2(v10: b32):
+  st.b32{{space:global}} v3, v10
+  exit
+}}
+"
+    );
+    let (_, words) = run(&text, &launch(8, &[9; 8]), 8);
+    assert_eq!(words, [0, 3, 2, 16, 4, 3, 6, 16]);
+}
+
+#[test]
+fn lanes_leave_a_loop_with_their_own_values() {
+    // Thread n adds 1 + 2 + ... + n.
+    let text = format!(
+        "{START}  v6: b32 = const.b32 0x0
+  jump block1(v6, v6)
+block1(v7: b32, v8: b32):
+  v9: pred = setp.u32{{cmp:ge}} v7, v0
+  brif v9, block3, block2
+block2:
+  v10: b32 = const.b32 0x1
+  v11: b32 = add.u32 v7, v10
+  v12: b32 = add.u32 v8, v11
+  jump block1(v11, v12)
+block3:
+  st.b32{{space:global}} v3, v8
+  exit
+}}
+"
+    );
+    let (_, words) = run(&text, &launch(8, &[0; 8]), 8);
+    assert_eq!(words, [0, 1, 3, 6, 10, 15, 21, 28]);
+}
+
+#[test]
+fn lanes_that_leave_a_loop_of_one_block_wait_for_the_others() {
+    // Thread n runs n % 4 + 1 iterations.
+    let text = format!(
+        "{START}  v6: b32 = const.b32 0x3
+  v7: b32 = and.b32 v0, v6
+  v8: b32 = const.b32 0x0
+  jump block1(v8)
+block1(v9: b32):
+  v10: b32 = const.b32 0x1
+  v11: b32 = add.u32 v9, v10
+  v12: pred = setp.u32{{cmp:le}} v11, v7
+  brif v12, block1(v11), block2
+block2:
+  st.b32{{space:global}} v3, v11
+  exit
+}}
+"
+    );
+    let (_, words) = run(&text, &launch(8, &[0; 8]), 8);
+    assert_eq!(words, [1, 2, 3, 4, 1, 2, 3, 4]);
+}
+
+#[test]
+fn a_uniform_access_does_not_run_without_lanes() {
+    // No thread reads the word at address 8, which is not accessible.
+    let text = format!(
+        "{START}  v6: b32 = const.b32 0x64
+  v7: pred = setp.u32{{cmp:gt}} v0, v6
+  brif v7, block1, block2
+block1:
+  v8: b64 = const.b64 0x8
+  v9: b32 = ld.b32{{space:global}} v8
+  st.b32{{space:global}} v3, v9
+  jump block2
+block2:
+  exit
+}}
+"
+    );
+    let (end, _) = run(&text, &launch(8, &[1; 8]), 8);
+    assert_eq!(end, End::Exit);
+}
+
+#[test]
+fn a_misaligned_lane_traps() {
+    // Thread 5 reads at an address that is no multiple of four.
+    let text = format!(
+        "{START}  v6: b32 = const.b32 0x5
+  v7: pred = setp.u32{{cmp:eq}} v0, v6
+  v8: b64 = const.b64 0x1
+  v9: b64 = const.b64 0x0
+  v10: b64 = selp.b64 v8, v9, v7
+  v11: b64 = add.s64 v3, v10
+  v12: b32 = ld.b32{{space:global}} v11
+  st.b32{{space:global}} v3, v12
+  exit
+}}
+"
+    );
+    let found = vectorised(&kernel(&text), &launch(8, &[1; 9]), 8);
+    assert_eq!(found.end, End::Fault);
+}
+
+#[test]
+fn a_trap_ends_the_program_for_the_lanes_that_reach_it() {
+    let text = format!(
+        "{START}  v6: b32 = const.b32 0x9
+  v7: pred = setp.u32{{cmp:eq}} v0, v6
+  brif v7, block1, block2
+block1:
+  trap
+block2:
+  st.b32{{space:global}} v3, v0
+  exit
+}}
+"
+    );
+    // The threads of the first chunk have run.
+    let found = vectorised(&kernel(&text), &launch(16, &[7; 16]), 8);
+    assert_eq!(found.end, End::Trap);
+    assert_eq!(words(&found.data)[..8], [0, 1, 2, 3, 4, 5, 6, 7]);
+    let (end, _) = run(&text, &launch(9, &[7; 9]), 8);
+    assert_eq!(end, End::Exit);
+}
+
+#[test]
+fn contiguous_lanes_are_one_access() {
+    let text = format!(
+        "{START}  v6: b32 = ld.b32{{space:global}} v3
+  st.b32{{space:global}} v3, v6
+  exit
+}}
+"
+    );
+    let made = program(&kernel(&text), [16, 1, 1], 16).expect("the kernel is vectorised");
+    let text = made.to_string();
+    assert!(text.contains("load.b32x16{b32 4}"), "{text}");
+    // The version for indices that wrap follows at the end.
+    let hot = text.split("gather").next().unwrap_or_default();
+    assert!(hot.contains("store.b32x16{b32 4}"), "{text}");
+}
+
+#[test]
+fn an_operation_that_is_not_vectorised_is_named() {
+    let text = format!(
+        "{START}  v6: b32 = atom.u32{{op:add space:global}} v3, v0
+  exit
+}}
+"
+    );
+    let refused = program(&kernel(&text), [16, 1, 1], 16).expect_err("atomics are refused");
+    assert_eq!(refused.to_string(), "`atom` is not vectorised");
+}

@@ -41,7 +41,7 @@ struct Generator {
     random: Random,
     integers: Vec<Variable>,
     floats: Vec<Variable>,
-    /// For each loop around the current code, the header and the block behind the loop.
+    /// For each loop around the current code, the block with its test and the block behind the loop.
     loops: Vec<(Block, Block)>,
     /// The global index of the thread, and the addresses of the memory and of the words of the thread.
     thread: Value,
@@ -275,15 +275,16 @@ impl Generator {
         self.b.function.dfg.targets.insert(inst, targets.into());
     }
 
-    /// A loop of at most four iterations.
+    /// A loop of at most four iterations, which tests its condition at its start or at its end.
     fn repeat(&mut self, depth: u32) {
         let counter = self.b.declare(Type::B32);
         let zero = self.b.constant(Type::B32, 0);
         self.b.write(counter, zero);
-        let [header, body, end] = std::array::from_fn(|_| self.b.create_block());
-        self.loops.push((header, end));
-        self.b.jump(header);
-        self.b.switch_to(header);
+        let [test, body, end] = std::array::from_fn(|_| self.b.create_block());
+        let first = [test, body][self.random.below(2) as usize];
+        self.loops.push((test, end));
+        self.b.jump(first);
+        self.b.switch_to(test);
         let (one, three) = (self.b.constant(Type::B32, 1), self.b.constant(Type::B32, 3));
         let old = self.b.read(counter);
         let new = self.b.simple(Opcode::Add, OpType::U32, &[old, one]);
@@ -298,7 +299,7 @@ impl Generator {
         self.b.brif(more, body, end);
         self.b.switch_to(body);
         self.statements(depth - 1);
-        self.b.jump(header);
+        self.b.jump(test);
         self.loops.pop();
         self.b.switch_to(end);
     }
@@ -391,8 +392,8 @@ impl Generator {
     /// A conditional `break` or `continue` of one of the loops around the current code.
     fn leave(&mut self) {
         let condition = self.condition();
-        let (header, end) = self.loops[self.random.below(self.loops.len() as u32) as usize];
-        let to = [header, end][self.random.below(2) as usize];
+        let (test, end) = self.loops[self.random.below(self.loops.len() as u32) as usize];
+        let to = [test, end][self.random.below(2) as usize];
         let [arm, next] = std::array::from_fn(|_| self.b.create_block());
         self.b.brif(condition, arm, next);
         self.b.switch_to(arm);
