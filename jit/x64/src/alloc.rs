@@ -15,6 +15,9 @@ use crate::mach::{Action, Base, Function, Inst, NONE};
 /// Functions with more instructions are allocated by the fast algorithm.
 const LARGEST_FOR_ION: usize = 30_000;
 
+/// Builds with assertions check the allocation of functions with fewer instructions.
+const LARGEST_CHECKED: usize = 5_000;
+
 /// The general registers that a function must preserve, except `rbp`.
 pub(crate) const PRESERVED: [u8; 5] = [3, 12, 13, 14, 15];
 const RAX: u8 = 0;
@@ -102,8 +105,7 @@ impl<'a> Input<'a> {
         let env = environment(has_masks);
         let output = regalloc2::run(self, &env, &options)
             .map_err(|error| Error::Allocation(error.to_string()))?;
-        #[cfg(debug_assertions)]
-        {
+        if cfg!(debug_assertions) && self.insts.len() < LARGEST_CHECKED {
             let mut checker = regalloc2::checker::Checker::new(self, &env);
             checker.prepare(&output);
             checker
