@@ -29,6 +29,9 @@ pub(crate) struct Blocks {
     done: Block,
 }
 
+/// Returns the variable of a value.
+type KeyOf = fn(Value) -> Key;
+
 /// An edge from the block being translated.
 struct Edge<'c> {
     call: &'c BlockCall,
@@ -301,12 +304,7 @@ impl Emitter<'_> {
 
     /// Sets the variables `scalar` and `vector` of the parameters of the target of an edge; if `meets` is set, only for
     /// the lanes of the edge.
-    fn pass(
-        &mut self,
-        edge: &Edge<'_>,
-        meets: bool,
-        (scalar, vector): (fn(Value) -> Key, fn(Value) -> Key),
-    ) {
+    fn pass(&mut self, edge: &Edge<'_>, meets: bool, (scalar, vector): (KeyOf, KeyOf)) {
         let params = &self.source.dfg.blocks[edge.call.block].params;
         // All arguments are read before any parameter is set, because parameters may be arguments.
         let mut sets: SmallVec<[(Key, Value); 8]> = SmallVec::new();

@@ -93,7 +93,7 @@ impl<'a> Emitter<'a> {
                     let (ty, access) = self.element(value)?;
                     let row = self.row(ty);
                     let bits = self.load(Op::Load, ty, access, &[row]);
-                    let bits = self.from_memory(value, bits);
+                    let bits = self.loaded_element(value, bits);
                     self.set_scalar(value, bits);
                 }
                 Storage::Lanes => {
@@ -103,7 +103,7 @@ impl<'a> Emitter<'a> {
                     let access = Access { stride, ..access };
                     let ty = self.vector(ty.kind());
                     let lanes = self.load(Op::Load, ty, access, &[row]);
-                    let lanes = self.from_memory(value, lanes);
+                    let lanes = self.loaded_element(value, lanes);
                     self.set_lanes(value, lanes);
                     self.write(Key::Left(value), lanes);
                 }
@@ -153,11 +153,11 @@ impl<'a> Emitter<'a> {
             let row = self.row(ty);
             if storage == Storage::First {
                 let bits = self.scalar(value);
-                let bits = self.to_memory(value, bits);
+                let bits = self.element_to_store(value, bits);
                 self.store(Op::Store, ty, access, &[row, bits]);
             } else {
                 let lanes = self.lanes(value);
-                let lanes = self.to_memory(value, lanes);
+                let lanes = self.element_to_store(value, lanes);
                 let stride = i64::from(ty.lane_bytes());
                 let ty = self.vector(ty.kind());
                 let access = Access { stride, ..access };
@@ -228,7 +228,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Converts elements in memory to a value: predicates are bytes in memory.
-    fn from_memory(&mut self, value: Value, bits: Value) -> Value {
+    fn loaded_element(&mut self, value: Value, bits: Value) -> Value {
         if self.kind(value) != Kind::Pred {
             return bits;
         }
@@ -239,7 +239,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Converts a value to elements in memory.
-    fn to_memory(&mut self, value: Value, bits: Value) -> Value {
+    fn element_to_store(&mut self, value: Value, bits: Value) -> Value {
         if self.kind(value) != Kind::Pred {
             return bits;
         }

@@ -9,10 +9,10 @@ use regalloc2::{RegClass, VReg};
 use smallvec::{SmallVec, smallvec};
 
 use super::{Regs, Selector, Val, one};
-use crate::{Convention, Error};
 use crate::asm::{Cond, Op, Width};
 use crate::code::{Cause, Symbol, bytes_of, layout};
 use crate::mach::{Action, Base, Call, Inst, Label, Mem};
+use crate::{Convention, Error};
 
 /// The general registers of the first arguments of a call.
 const ARGUMENTS: [u8; 6] = [7, 6, 2, 1, 8, 9];
@@ -40,7 +40,10 @@ impl Selector<'_> {
         if !fits || !params.iter().chain(returns).all(is_integer) {
             return Err(Error::Unsupported("arguments or results in registers"));
         }
-        let regs: Vec<VReg> = params.iter().map(|_| self.mach.vreg(RegClass::Int)).collect();
+        let regs: Vec<VReg> = params
+            .iter()
+            .map(|_| self.mach.vreg(RegClass::Int))
+            .collect();
         let call = self.new_call(Call {
             symbol: Symbol::Apply,
             args: SmallVec::new(),
