@@ -1,5 +1,5 @@
-//! Exclusive prefix sums. Each block scans 256 values with Blelloch's tree in shared memory. The totals of the blocks
-//! are scanned in the same way, and so are the totals of that scan: 4 Mi values need three levels.
+//! Exclusive prefix sums. Each block scans 256 values with Blelloch's tree in shared memory. The totals of the blocks are
+//! scanned in the same way, and so are the totals of that scan: 4 Mi values need three levels.
 
 use crate::case::{Case, Group, Scale, sources};
 use crate::data::Random;
