@@ -1,5 +1,5 @@
-// Scores of the global alignments of the beginnings of two sequences (Needleman and Wunsch). A work-group computes a tile
-// of 16 x 16 scores in local memory, one antidiagonal after the other.
+// Scores of the global alignments of the beginnings of two sequences (Needleman and Wunsch). A work-group computes a
+// tile of 16 x 16 scores in local memory, one antidiagonal after the other.
 #define EDGE 16
 #define LETTERS 16
 

@@ -1,5 +1,5 @@
-// The square of a sparse matrix in compressed rows. A group of 32 work-items computes one row with a hash table in local
-// memory. OpenCL 1.2 has no atomic additions of floats, so the sums are integers; the values are integers too.
+// The square of a sparse matrix in compressed rows. A group of 32 work-items computes one row with a hash table in
+// local memory. OpenCL 1.2 has no atomic additions of floats, so the sums are integers; the values are integers too.
 #define SLOTS 128
 #define PLACES 64
 #define EMPTY (-1)

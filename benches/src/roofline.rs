@@ -1,9 +1,9 @@
-//! Computes the least time that a kernel needs on this machine, from the limits of the machine and the least work of the
-//! kernel.
+//! Computes the least time that a kernel needs on this machine, from the limits of the machine and the least work of
+//! the kernel.
 //!
-//! A kernel reads each byte of its inputs and writes each byte of its results at least once, and performs a least number
-//! of floating-point operations. Each of these numbers, divided by the machine's rate, is a lower bound of the time. The
-//! larger bound is the kernel's least time.
+//! A kernel reads each byte of its inputs and writes each byte of its results at least once, and performs a least
+//! number of floating-point operations. Each of these numbers, divided by the machine's rate, is a lower bound of the
+//! time. The larger bound is the kernel's least time.
 
 use crate::comparison::Row;
 use crate::limits::{Limit, Resource, best};

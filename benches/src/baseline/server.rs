@@ -3,8 +3,8 @@
 //! The process reads one request from each line of its input and writes one answer as a line of its output. The first
 //! line of its output is [`GREETING`]. Requests:
 //!
-//! - `load SCALE KERNEL` loads the kernel with this name, compares its results with the expected results and warms up. The
-//!   answer is the number of seconds of a run.
+//! - `load SCALE KERNEL` loads the kernel with this name, compares its results with the expected results and warms up.
+//!   The answer is the number of seconds of a run.
 //! - `sample RUNS` runs the loaded kernel RUNS times. The answer is the mean number of seconds of a run.
 //!
 //! The answer to a request that fails is `error` and the reason. The process ends at the end of its input.

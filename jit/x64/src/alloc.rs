@@ -3,6 +3,8 @@
 //! The operands of an instruction are, in this order: result, second result, tied source, sources, selector, mask, base,
 //! index, and lane number. Calls have their arguments and results instead. [`crate::emit`] reads the allocations in this order.
 
+use std::cell::RefCell;
+
 use regalloc2::{
     Algorithm, Block as RaBlock, Inst as RaInst, InstRange, MachineEnv, Operand, OperandConstraint,
     OperandKind, OperandPos, Output, PReg, PRegSet, RegClass, RegallocOptions, VReg,
@@ -15,6 +17,8 @@ use crate::mach::{Action, Base, Function, Inst, NONE};
 /// Functions with more instructions are allocated by the fast algorithm.
 const LARGEST_FOR_ION: usize = 30_000;
 
+/// The allocator keeps the memory for functions with at most so many instructions.
+const LARGEST_KEPT: usize = 5_000;
 /// Builds with assertions check the allocation of functions with fewer instructions.
 const LARGEST_CHECKED: usize = 5_000;
 
@@ -22,6 +26,11 @@ const LARGEST_CHECKED: usize = 5_000;
 pub(crate) const PRESERVED: [u8; 5] = [3, 12, 13, 14, 15];
 const RAX: u8 = 0;
 const RDX: u8 = 2;
+
+thread_local! {
+    /// The memory of the allocator.
+    static CONTEXT: RefCell<regalloc2::Ctx> = RefCell::default();
+}
 
 /// A machine function in the form of regalloc2: blocks and instructions have numbers in their order.
 pub(crate) struct Input<'a> {
@@ -103,8 +112,17 @@ impl<'a> Input<'a> {
             algorithm,
         };
         let env = environment(has_masks);
-        let output = regalloc2::run(self, &env, &options)
-            .map_err(|error| Error::Allocation(error.to_string()))?;
+        // The context keeps its memory for the next function.
+        let output = CONTEXT
+            .with_borrow_mut(|context| {
+                regalloc2::run_with_ctx(self, &env, &options, context)?;
+                let output = std::mem::take(&mut context.output);
+                if self.insts.len() > LARGEST_KEPT {
+                    *context = Default::default();
+                }
+                Ok(output)
+            })
+            .map_err(|error: regalloc2::RegAllocError| Error::Allocation(error.to_string()))?;
         if cfg!(debug_assertions) && self.insts.len() < LARGEST_CHECKED {
             let mut checker = regalloc2::checker::Checker::new(self, &env);
             checker.prepare(&output);

@@ -14,6 +14,9 @@ use crate::mach::{Action, Base, Inst, Label, Mem, NONE};
 use crate::pool::Pool;
 use margay_vir::function::Function;
 
+/// The alignment of the first instruction of a loop.
+const LOOP_ALIGNMENT: u32 = 32;
+
 /// What emission returns.
 pub(crate) struct Emitted {
     pub(crate) bytes: Vec<u8>,
@@ -145,6 +148,20 @@ impl Emitter<'_> {
         forwards
     }
 
+    /// Returns the blocks to which a later block or the block itself jumps.
+    fn loop_heads(&self) -> Vec<bool> {
+        let mut heads = vec![false; self.labels.len()];
+        for number in (0..heads.len()).filter(|&number| self.forwards[number] == number) {
+            let label = self.input.mach.order[number];
+            let count = self.input.mach.blocks[label.0 as usize].succs.len();
+            for index in 0..count {
+                let target = self.forwards[self.successor(number, index)];
+                heads[target] |= target <= number;
+            }
+        }
+        heads
+    }
+
     fn successor(&self, number: usize, index: usize) -> usize {
         let label: Label = self.input.mach.order[number];
         let (target, _) = &self.input.mach.blocks[label.0 as usize].succs[index];
@@ -152,7 +169,10 @@ impl Emitter<'_> {
     }
 
     fn blocks(&mut self) -> Result<(), Error> {
-        for number in 0..self.labels.len() {
+        for (number, is_head) in self.loop_heads().into_iter().enumerate() {
+            if is_head {
+                self.asm.align(LOOP_ALIGNMENT)?;
+            }
             self.asm.bind(self.labels[number])?;
             if self.forwards[number] != number && number != 0 {
                 // Jumps lead behind this block, and the block before does not fall into it.

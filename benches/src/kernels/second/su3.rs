@@ -1,4 +1,5 @@
-//! Products of complex 3 x 3 matrices, as in lattice QCD: neighbouring threads access addresses that are 72 bytes apart.
+//! Products of complex 3 x 3 matrices, as in lattice QCD: neighbouring threads access addresses that are 72 bytes
+//! apart.
 
 use crate::case::{Case, Group, Scale, sources};
 use crate::data::Random;

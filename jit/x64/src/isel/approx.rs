@@ -166,27 +166,42 @@ impl Arithmetic for Emit<'_, '_> {
     }
 }
 
-/// `sin`, `cos`, `lg2`, `ex2` and `tanh` of `f32`.
-pub(super) fn function(s: &mut Selector<'_>, t: &Task<'_>, p: &[Piece]) -> Option<Out> {
-    if t.desc.ty != OpType::F32 {
-        return None;
-    }
-    let ftz = t.desc.mods.ftz();
-    let x = Word::Reg(s.single(t, &p[0]));
+/// Computes `sin`, `cos`, `lg2`, `ex2` or `tanh` of `f32` numbers.
+pub(super) fn computed(
+    s: &mut Selector<'_>,
+    opcode: Opcode,
+    lanes: u32,
+    x: VReg,
+    ftz: bool,
+) -> VReg {
+    let x = Word::Reg(x);
     let mut emit = Emit {
         s,
-        lanes: t.lanes,
+        lanes,
         // The reduction of large angles may leave a large number of quadrants.
-        limits: matches!(t.desc.opcode, Opcode::Sin | Opcode::Cos),
+        limits: matches!(opcode, Opcode::Sin | Opcode::Cos),
     };
-    let value = match t.desc.opcode {
+    let value = match opcode {
         Opcode::Sin => functions::sin(&mut emit, x, ftz),
         Opcode::Cos => functions::cos(&mut emit, x, ftz),
         Opcode::Lg2 => functions::lg2(&mut emit, x, ftz),
         Opcode::Ex2 => functions::ex2(&mut emit, x, ftz),
         _ => functions::tanh(&mut emit, x),
     };
-    let value = emit.reg(value);
+    emit.reg(value)
+}
+
+/// `sin`, `cos`, `lg2`, `ex2` and `tanh` of `f32` and of the 16-bit formats.
+pub(super) fn function(s: &mut Selector<'_>, t: &Task<'_>, p: &[Piece]) -> Option<Out> {
+    if super::halves::is_half(t.desc.ty) {
+        return super::halves::function(s, t, p);
+    }
+    if t.desc.ty != OpType::F32 {
+        return None;
+    }
+    let ftz = t.desc.mods.ftz();
+    let x = s.single(t, &p[0]);
+    let value = computed(s, t.desc.opcode, t.lanes, x, ftz);
     // The reference function flushes the result of every function too.
     let value = if ftz { s.flush(t.lanes, value) } else { value };
     Some(smallvec![value])

@@ -79,6 +79,16 @@ impl Selector<'_> {
         bits: u32,
         elements: impl Iterator<Item = u64>,
     ) -> VReg {
+        let (mem, len) = self.vector_constant_memory(bits, elements);
+        self.v1(Op::Vmovdqu64, len, mem)
+    }
+
+    /// As [`Selector::vector_constant`], in memory; also returns the length.
+    pub(crate) fn vector_constant_memory(
+        &mut self,
+        bits: u32,
+        elements: impl Iterator<Item = u64>,
+    ) -> (Mem, Width) {
         let mut bytes: crate::pool::Bytes = Default::default();
         for element in elements {
             bytes.extend_from_slice(&element.to_le_bytes()[..bits as usize / 8]);
@@ -91,8 +101,7 @@ impl Selector<'_> {
             32 => Width::L256,
             _ => Width::L512,
         };
-        let mem = self.pool(&bytes);
-        self.v1(Op::Vmovdqu64, len, mem)
+        (self.pool(&bytes), len)
     }
 
     /// Returns a mask register that contains a constant.

@@ -174,3 +174,19 @@ pub(super) fn sign(s: &mut S<'_>, t: &Task<'_>, p: &[Piece]) -> Option<Out> {
     let (x, constant) = (s.reg(&p[0]), s.splat_constant(constant, 16));
     Some(smallvec![s.v2(op, p[0].len(), x, constant)])
 }
+
+/// `sin`, `cos`, `lg2`, `ex2` and `tanh`, whose other modifiers have no effect.
+pub(super) fn function(s: &mut S<'_>, t: &Task<'_>, p: &[Piece]) -> Option<Out> {
+    if t.desc.mods.ftz() {
+        return None;
+    }
+    elementwise(s, t, p, |s, lanes, x| {
+        Some(super::approx::computed(
+            s,
+            t.desc.opcode,
+            lanes,
+            x[0],
+            false,
+        ))
+    })
+}

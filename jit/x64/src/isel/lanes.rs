@@ -71,7 +71,7 @@ impl Selector<'_> {
             .map(|number| {
                 let first = u64::from(number * lanes);
                 let steps = (0..u64::from(filled)).map(|n| stride.wrapping_mul(first + n));
-                let steps = self.vector_constant(bits, steps);
+                let steps = self.vector_constant_memory(bits, steps).0;
                 self.by_width(&ADD, bits, lanes, base, steps)
             })
             .collect();

@@ -232,12 +232,15 @@ impl Selector<'_> {
 
     /// Returns the lanes from `number * lanes` on of a mask of `whole` lanes. Bits beyond `lanes` are undefined.
     pub(crate) fn mask_part(&mut self, mask: VReg, whole: u32, lanes: u32, number: u32) -> VReg {
-        if number == 0 || whole == lanes {
+        if whole == lanes {
             return mask;
         }
         let key = (mask, lanes, number);
         if let Some(&part) = self.parts.get(&key).or_else(|| self.local_parts.get(&key)) {
             return part;
+        }
+        if number == 0 {
+            return mask;
         }
         let part = match mask.class() {
             RegClass::Int => self.g2i(Op::Shr, Width::W64, mask, i64::from(lanes * number)),
@@ -308,7 +311,7 @@ impl Selector<'_> {
             size *= 2;
         }
         // The pieces are available without shifts wherever the mask is.
-        for (number, &piece) in (0..).zip(pieces).skip(1) {
+        for (number, &piece) in (0..).zip(pieces) {
             self.parts.insert((parts[0], lanes, number), piece);
         }
         parts[0]

@@ -13,6 +13,7 @@ fn feature(feature: CpuidFeature) -> Option<Features> {
         | F::INTEL486
         | F::X64
         | F::CMOV
+        | F::MULTIBYTENOP
         | F::SSE2
         | F::INTEL186
         | F::INTEL286 => return None,

@@ -421,3 +421,77 @@ fn shifts_by_constants_at_the_width_are_right() {
         }
     }
 }
+
+/// Operations that kernels execute often: each has native code at both levels.
+const NATIVE: &[(&str, &[Kind], Kind)] = &[
+    ("add.u32", &[Kind::B32; 2], Kind::B32),
+    ("mul.s32{half:hi}", &[Kind::B32; 2], Kind::B32),
+    ("mul.u32{half:wide}", &[Kind::B32; 2], Kind::B64),
+    ("mad.s32{half:lo}", &[Kind::B32; 3], Kind::B32),
+    ("mul.u64{half:hi}", &[Kind::B64; 2], Kind::B64),
+    ("div.s32", &[Kind::B32; 2], Kind::B32),
+    ("rem.u32", &[Kind::B32; 2], Kind::B32),
+    ("shl.b32", &[Kind::B32; 2], Kind::B32),
+    ("shr.s64", &[Kind::B64, Kind::B32], Kind::B64),
+    ("bfe.u32", &[Kind::B32; 3], Kind::B32),
+    ("bfi.b32", &[Kind::B32; 4], Kind::B32),
+    ("prmt.b32", &[Kind::B32; 3], Kind::B32),
+    ("shf.b32{mode:l}", &[Kind::B32; 3], Kind::B32),
+    ("popc.b32", &[Kind::B32], Kind::B32),
+    ("clz.b64", &[Kind::B64], Kind::B32),
+    ("brev.b32", &[Kind::B32], Kind::B32),
+    ("dp4a.u32.s32", &[Kind::B32; 3], Kind::B32),
+    ("setp.f32{cmp:lt}", &[Kind::F32; 2], Kind::Pred),
+    ("setp.s64{cmp:ge}", &[Kind::B64; 2], Kind::Pred),
+    ("selp.b64", &[Kind::B64, Kind::B64, Kind::Pred], Kind::B64),
+    ("add.f32{rn ftz}", &[Kind::F32; 2], Kind::F32),
+    ("fma.f64{rn}", &[Kind::F64; 3], Kind::F64),
+    ("div.f32{rn}", &[Kind::F32; 2], Kind::F32),
+    ("sqrt.f32{rn}", &[Kind::F32], Kind::F32),
+    ("rsqrt.f32{ftz approx}", &[Kind::F32], Kind::F32),
+    ("max.f32", &[Kind::F32; 2], Kind::F32),
+    ("ex2.f32{ftz approx}", &[Kind::F32], Kind::F32),
+    ("sin.f32{approx}", &[Kind::F32], Kind::F32),
+    ("lg2.f32{approx}", &[Kind::F32], Kind::F32),
+    ("tanh.f32{approx}", &[Kind::F32], Kind::F32),
+    ("tanh.f16x2{approx}", &[Kind::B32], Kind::B32),
+    ("ex2.bf16{approx}", &[Kind::B16], Kind::B16),
+    ("cvt.f32.s32{rn}", &[Kind::B32], Kind::F32),
+    ("cvt.u32.f32{rzi}", &[Kind::F32], Kind::B32),
+    ("cvt.f32.f16", &[Kind::B16], Kind::F32),
+    ("cvt.bf16.f32{rn}", &[Kind::F32], Kind::B16),
+    ("cvt.f64.f32", &[Kind::F32], Kind::F64),
+    ("fma.f16x2{rn}", &[Kind::B32; 3], Kind::B32),
+    ("add.bf16x2{rn}", &[Kind::B32; 2], Kind::B32),
+];
+
+#[test]
+fn frequent_operations_have_native_code() {
+    for &(text, args, result) in NATIVE {
+        let desc =
+            margay_ir::parse::desc(&mut margay_ir::parse::cursor::Cursor::new(text)).unwrap();
+        let operation = Operation {
+            desc,
+            args: args.into(),
+            results: vec![result],
+        };
+        for lanes in [1, 16, 64] {
+            let function = function(&operation, lanes, &vec![Passed::Vector; args.len()]);
+            for features in [
+                margay_x64::Features::LEVEL_AVX512,
+                margay_x64::Features::LEVEL_AVX2,
+            ] {
+                let target = margay_x64::Target {
+                    features,
+                    prefers_256_bits: false,
+                };
+                let code = margay_x64::compile(&function, &target).unwrap();
+                assert_eq!(
+                    code.fallbacks().next(),
+                    None,
+                    "{text} in {lanes} lanes with {features:?}"
+                );
+            }
+        }
+    }
+}

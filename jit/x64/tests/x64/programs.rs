@@ -155,6 +155,6 @@ fn large_functions_are_compiled() {
     };
     let input = vec![lanes(0.01), lanes(-0.02)];
     for target in targets().iter().take(1) {
-        check_for(target, &function, &[input.clone()], &mut memory);
+        check_for(target, &function, std::slice::from_ref(&input), &mut memory);
     }
 }
