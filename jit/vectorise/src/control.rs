@@ -309,7 +309,7 @@ impl Emitter<'_> {
         // All arguments are read before any parameter is set, because parameters may be arguments.
         let mut sets: SmallVec<[(Key, Value); 8]> = SmallVec::new();
         for (&param, &arg) in params.iter().zip(&edge.call.args) {
-            if self.kernel.uniformity.class(param) != Class::Varying {
+            if self.own_class(param) != Class::Varying {
                 sets.push((scalar(param), self.scalar(arg)));
                 continue;
             }
@@ -335,7 +335,7 @@ impl Emitter<'_> {
         let start = self.flow().place_of(self.loops(), header);
         for &param in &self.source.dfg.blocks[header].params {
             let ty = self.source.dfg.ty(param);
-            if self.kernel.uniformity.class(param) == Class::Varying {
+            if self.own_class(param) == Class::Varying {
                 let next = self.read(Key::NextLanes(param), self.vector(ty.kind()));
                 self.set_lanes(param, next);
             } else {

@@ -65,6 +65,8 @@ pub(crate) struct Emitter<'a> {
     pub(crate) assumed: FxHashSet<Value>,
     /// The offsets in windows that are below the limit of near offsets where the code being emitted runs.
     pub(crate) near: FxHashSet<Value>,
+    /// The speculatively affine values that are affine in the version of the code being emitted.
+    pub(crate) certain: FxHashSet<Value>,
     /// Speculatively affine values whose lanes are computed where they are used.
     pub(crate) lazy: FxHashSet<Value>,
     /// The values that lanes carry out of loops in different iterations, each with the loop that defines it.

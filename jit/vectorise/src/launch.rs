@@ -1,6 +1,6 @@
 //! The loops over the CTAs of a range, and over the chunks of a CTA.
 
-use margay_ir::entity::{Block, SecondaryMap, Value};
+use margay_ir::entity::{Block, Inst, SecondaryMap, Value};
 use margay_ir::function::Signature;
 use margay_ops::mods::{CmpOp, Half, Mods, StateSpace};
 use margay_ops::ops::Opcode;
@@ -10,6 +10,7 @@ use margay_vir::function::Function as VirFunction;
 use margay_vir::ops::Op;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::certain::Certain;
 use crate::control::leaving_values;
 use crate::emitter::{Emitter, context_access, desc, scalar_access};
 use crate::flow::is_back_edge;
@@ -64,7 +65,8 @@ pub(crate) fn emit(kernel: &Kernel<'_>) -> Result<VirFunction, Refusal> {
         aligned: FxHashSet::default(),
         assumed: FxHashSet::default(),
         near: FxHashSet::default(),
-        lazy: lazy_values(kernel),
+        certain: FxHashSet::default(),
+        lazy: FxHashSet::default(),
         leaving: leaving_values(kernel),
         first_edges: FxHashMap::default(),
         back_edges: SecondaryMap::default(),
@@ -151,7 +153,7 @@ impl<'a> Emitter<'a> {
             self.set_field(layout.ctaid + 4 * axis as u32, index);
         }
         self.set_field(layout.cta, cta);
-        self.phases(phases, frames)?;
+        self.versions(phases, frames)?;
         self.next_cta(cta);
         self.jump(head);
 
@@ -186,6 +188,88 @@ impl<'a> Emitter<'a> {
         self.set_field(layout.moved, zero);
         let general = self.constant(Type::B32, self.kernel.status.general.into());
         self.ret(&[general]);
+    }
+
+    /// Emits the code of a CTA: the version for CTAs whose checks hold, and if there are checks, the version for others.
+    fn versions(&mut self, phases: &'a Phases, frames: Value) -> Result<(), Refusal> {
+        let Certain { values, checks } = Certain::new(self.kernel);
+        self.lazy = lazy_values(self.kernel, &values);
+        self.certain = values;
+        if checks.is_empty() {
+            return self.phases(phases, frames);
+        }
+        let [hold, fail, done] = std::array::from_fn(|_| self.new_block());
+        self.check_chunks(&checks, (hold, fail))?;
+        self.enter(hold);
+        self.phases(phases, frames)?;
+        self.jump(done);
+        let before = self.hot.len();
+        self.certain.clear();
+        self.lazy.clear();
+        self.enter(fail);
+        self.phases(phases, frames)?;
+        self.jump(done);
+        let rare = self.hot.split_off(before);
+        self.cold.extend(rare);
+        self.enter(done);
+        Ok(())
+    }
+
+    /// Emits a loop over the chunks of the CTA that evaluates checks. The code continues at `hold` if all checks hold, and
+    /// at `fail` otherwise.
+    fn check_chunks(
+        &mut self,
+        checks: &[Inst],
+        (hold, fail): (Block, Block),
+    ) -> Result<(), Refusal> {
+        let [body, next] = std::array::from_fn(|_| self.new_block());
+        let threads = self.field(self.kernel.layout.threads, Type::B32);
+        let zero = self.constant(Type::B32, 0);
+        self.write(Key::Counter(Counter::Thread), zero);
+        self.jump(body);
+        self.enter_open(body);
+        self.thread = self.read(Key::Counter(Counter::Thread), Type::B32);
+        self.block = self.kernel.function.entry();
+        self.mask = self.chunk_mask(threads);
+        let mut done = FxHashSet::default();
+        let mut all: Option<Value> = None;
+        for &inst in checks {
+            for &arg in self.source.dfg.args(inst) {
+                self.compute_early(arg, &mut done)?;
+            }
+            let check = self
+                .kernel
+                .speculative
+                .check(inst)
+                .expect("the instruction has a check");
+            let one = self.checked(check);
+            all = Some(match all {
+                Some(all) => self.logic(Opcode::And, &[all, one]),
+                None => one,
+            });
+        }
+        let all = all.expect("there are checks");
+        self.brif(all, next, fail);
+        self.enter(next);
+        self.place = 0;
+        let following = self.add_constant(self.thread, i64::from(self.kernel.width));
+        self.write(Key::Counter(Counter::Thread), following);
+        let more = self.compare((CmpOp::Lo, OpType::U32), following, threads);
+        self.brif(more, body, hold);
+        self.variables.seal(&mut self.out, body);
+        Ok(())
+    }
+
+    /// Computes a value that depends on nothing but constants, parameters and special registers.
+    fn compute_early(&mut self, value: Value, done: &mut FxHashSet<Value>) -> Result<(), Refusal> {
+        let source = self.source;
+        let Some(inst) = source.dfg.def_inst(value).filter(|_| done.insert(value)) else {
+            return Ok(());
+        };
+        for &arg in source.dfg.args(inst) {
+            self.compute_early(arg, done)?;
+        }
+        self.operation(inst)
     }
 
     /// Emits the phases of a CTA. The code continues when all threads have exited.
@@ -253,13 +337,7 @@ impl<'a> Emitter<'a> {
         if self.kernel.has_phases() {
             self.find_frame(frames);
         }
-        let all = if self.kernel.whole_chunks {
-            self.constant(self.mask_type(), 1)
-        } else {
-            let ty = self.vector(Kind::B32);
-            let lanes = self.value(Op::Affine, ty, Data::Number(1), &[thread]);
-            self.compare((CmpOp::Lo, OpType::U32), lanes, threads)
-        };
+        let all = self.chunk_mask(threads);
         self.mask = all;
         let mask = match self.keeps_alive {
             true => self.enter_alive(index, (all, next)),
@@ -277,6 +355,16 @@ impl<'a> Emitter<'a> {
         self.variables.seal(&mut self.out, body);
         self.enter(done);
         Ok(())
+    }
+
+    /// Emits the mask of the lanes of the chunk that are threads of the CTA.
+    fn chunk_mask(&mut self, threads: Value) -> Value {
+        if self.kernel.whole_chunks {
+            return self.constant(self.mask_type(), 1);
+        }
+        let ty = self.vector(Kind::B32);
+        let lanes = self.value(Op::Affine, ty, Data::Number(1), &[self.thread]);
+        self.compare((CmpOp::Lo, OpType::U32), lanes, threads)
     }
 
     /// Emits the test whether any lane of the chunk has not exited before a phase, and returns these lanes. If there are

@@ -15,8 +15,9 @@
 //! # Speculatively affine values
 //!
 //! The lanes of a [`SpeculativeAffine`] value are a scalar plus a stride if a check holds, which is almost always so (it
-//! fails if a 32-bit index wraps between two lanes). The code computes the scalar and the check. An access at such an
-//! address has two versions, and only the version for a failed check computes the lanes.
+//! fails if a 32-bit index wraps between two lanes). Where possible, the program evaluates the checks of all chunks before
+//! a CTA starts (`certain`), and contains a second version of the code for CTAs whose checks fail. Otherwise, a block with
+//! accesses at such addresses has two versions (`speculation`).
 //!
 //! # Limits
 //!
@@ -25,6 +26,7 @@
 //! kernels run in the other forms of native code.
 #![forbid(unsafe_code)]
 
+mod certain;
 mod control;
 mod emitter;
 pub mod flow;

@@ -324,7 +324,7 @@ impl Emitter<'_> {
         self.prepare_access(inst, data)?;
         let (address, space) = (source.dfg.args(inst)[0], data.mods.space());
         let elements = self.elements(data, results)?;
-        let is_uniform = |result: &Value| self.kernel.uniformity.class(*result).is_uniform();
+        let is_uniform = |result: &Value| self.own_class(*result).is_uniform();
         if results.iter().all(is_uniform) {
             let (address, displacement) = self.first_address(address, space)?;
             for element in elements {

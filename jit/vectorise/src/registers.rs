@@ -156,7 +156,7 @@ impl Emitter<'_> {
         let source = self.source;
         let (result, arg) = (source.dfg.results(inst)[0], source.dfg.args(inst)[0]);
         let window = self.window(data.mods.space())?;
-        let is_varying = self.kernel.uniformity.class(result) == Class::Varying;
+        let is_varying = self.own_class(result) == Class::Varying;
         let address = match is_varying {
             true => self.operand(arg),
             false => self.scalar(arg),

@@ -39,8 +39,7 @@ impl<'a> Emitter<'a> {
 
     /// Returns how a value lives at the start of a phase, whose first block is `start`.
     fn storage(&self, value: Value, start: Block) -> Storage {
-        let uniformity = self.kernel.uniformity;
-        match uniformity.class_in(self.kernel.function, value, start) {
+        match self.class_at(value, start) {
             Class::Launch | Class::Cta => Storage::Cta,
             Class::Warp | Class::Affine(_) => Storage::First,
             Class::Varying => Storage::Lanes,

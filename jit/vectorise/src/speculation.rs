@@ -20,8 +20,9 @@ use crate::variables::Key;
 use crate::{Kernel, Refusal};
 
 /// Finds the speculatively affine values whose lanes are needed only for addresses and for other such values. Their
-/// lanes can be computed from operands that are not block parameters, where they are used.
-pub(crate) fn lazy_values(kernel: &Kernel<'_>) -> FxHashSet<Value> {
+/// lanes can be computed from operands that are not block parameters, where they are used. The values in `certain` are
+/// affine.
+pub(crate) fn lazy_values(kernel: &Kernel<'_>, certain: &FxHashSet<Value>) -> FxHashSet<Value> {
     let function = kernel.function;
     let insts = || {
         let order = kernel.uniformity.loops().order.iter();
@@ -34,9 +35,11 @@ pub(crate) fn lazy_values(kernel: &Kernel<'_>) -> FxHashSet<Value> {
         };
         let is_known = |arg: &Value| {
             let class = kernel.uniformity.class_in(function, *arg, block);
-            class != Class::Varying || lazy.contains(arg) && !leaves(kernel, *arg, block)
+            let is_known = certain.contains(arg) || lazy.contains(arg);
+            class != Class::Varying || is_known && !leaves(kernel, *arg, block)
         };
         if kernel.speculative.stride(result).is_some()
+            && !certain.contains(&result)
             && function.effects(inst).is_pure()
             && function.dfg.insts[inst].opcode != Opcode::Cvta
             && function.dfg.args(inst).iter().all(is_known)
@@ -282,7 +285,7 @@ impl Emitter<'_> {
     }
 
     /// Emits a check.
-    fn checked(&mut self, check: Check) -> Value {
+    pub(crate) fn checked(&mut self, check: Check) -> Value {
         match check {
             Check::NoWrap {
                 value,

@@ -1,7 +1,7 @@
 //! The values of the kernel: where they are held, and the operations that compute them.
 
 use margay_ir::analysis::uniformity::Class;
-use margay_ir::entity::{Inst, Value};
+use margay_ir::entity::{Block, Inst, Value};
 use margay_ir::function::{InstData, payload_sreg};
 use margay_ops::meaning::Meaning;
 use margay_ops::ops::{Effects, Opcode};
@@ -17,9 +17,36 @@ use crate::variables::Key;
 impl Emitter<'_> {
     /// Returns the class of a value in the block being translated.
     pub(crate) fn class(&self, value: Value) -> Class {
-        self.kernel
-            .uniformity
-            .class_in(self.source, value, self.block)
+        self.class_at(value, self.block)
+    }
+
+    /// Returns the class of a value in a block.
+    pub(crate) fn class_at(&self, value: Value, block: Block) -> Class {
+        let uniformity = self.kernel.uniformity;
+        match uniformity.class_in(self.kernel.function, value, block) {
+            Class::Varying if !uniformity.leaves_apart(self.kernel.function, value, block) => {
+                self.certain_class(value)
+            }
+            class => class,
+        }
+    }
+
+    /// Returns the class of a value where it is defined.
+    pub(crate) fn own_class(&self, value: Value) -> Class {
+        match self.kernel.uniformity.class(value) {
+            Class::Varying => self.certain_class(value),
+            class => class,
+        }
+    }
+
+    /// Returns the class of a value that varies unless the checks of the CTA hold.
+    fn certain_class(&self, value: Value) -> Class {
+        let stride = self.kernel.speculative.stride(value);
+        match stride.filter(|_| self.certain.contains(&value)) {
+            None => Class::Varying,
+            Some(0) => Class::Warp,
+            Some(stride) => Class::Affine(stride),
+        }
     }
 
     /// Returns the kind of a value of the kernel.
@@ -132,7 +159,7 @@ impl Emitter<'_> {
         debug_assert!(!data.opcode.effects().contains(Effects::PAYLOAD));
         let source = self.source;
         let results = source.dfg.results(inst);
-        let varies = |&value: &Value| self.kernel.uniformity.class(value) == Class::Varying;
+        let varies = |&value: &Value| self.own_class(value) == Class::Varying;
         let (some, all) = (results.iter().any(varies), results.iter().all(varies));
         if let &[result] = results
             && self.kernel.speculative.stride(result).is_some()

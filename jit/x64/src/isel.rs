@@ -46,6 +46,7 @@ mod scalar;
 mod shifts;
 mod table;
 
+use margay_ir::analysis::Cfg;
 use margay_ir::entity::{Block, Entity, Inst, SecondaryMap, Value};
 use margay_ops::types::{Kind, Type};
 use margay_vir::data::Data;
@@ -208,14 +209,10 @@ pub(crate) fn run(
 impl Selector<'_> {
     fn function(&mut self) -> Result<(), Error> {
         let vir = self.vir;
-        let reachable = self.reachable();
-        let order: Vec<Block> = vir
-            .order
-            .iter()
-            .copied()
-            .filter(|&block| reachable[block])
-            .collect();
-        self.count_uses(&order);
+        // Instructions are selected in an order in which definitions precede uses.
+        let cfg = Cfg::new(vir);
+        let order = cfg.rpo();
+        self.count_uses(order);
         let entry = self.mach.label();
         self.start(entry);
         self.entry(order[0])?;
@@ -228,8 +225,11 @@ impl Selector<'_> {
                 self.values[param] = regs;
             }
         }
-        for &block in &order {
+        let mut parts: SecondaryMap<Block, Vec<Label>> = SecondaryMap::default();
+        let mut from = 0;
+        for &block in order {
             if let Some(label) = self.labels[block] {
+                from = self.mach.order.len();
                 self.start(label);
                 for &param in &vir.blocks[block] {
                     self.broadcast_if_used(param);
@@ -239,19 +239,14 @@ impl Selector<'_> {
                 self.inst = inst;
                 self.select(inst)?;
             }
+            parts[block] = self.mach.order.split_off(from);
         }
+        // The code has the order of the function.
+        let blocks = vir.order.iter().filter(|&&block| cfg.is_reachable(block));
+        self.mach.order = blocks
+            .flat_map(|&block| std::mem::take(&mut parts[block]))
+            .collect();
         Ok(())
-    }
-
-    fn reachable(&self) -> SecondaryMap<Block, bool> {
-        let mut reachable = SecondaryMap::default();
-        let mut work = vec![self.vir.entry()];
-        while let Some(block) = work.pop() {
-            if !std::mem::replace(&mut reachable[block], true) {
-                work.extend(self.vir.successors(block).iter().map(|call| call.block));
-            }
-        }
-        reachable
     }
 
     fn count_uses(&mut self, order: &[Block]) {

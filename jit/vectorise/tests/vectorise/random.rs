@@ -147,8 +147,9 @@ impl Generator {
 
     /// Loads a common word: at an index that may be uniform, affine or any other.
     fn load(&mut self, ty: OpType) -> Value {
-        let index = match self.random.below(4) {
+        let index = match self.random.below(5) {
             0 => self.thread,
+            4 => self.near_an_end(),
             1 => {
                 // A word at a constant position is uniform, and the sum is affine.
                 let position = 4 * i64::from(self.random.below(COMMON));
@@ -182,6 +183,64 @@ impl Generator {
         let global = Mods::NONE.with_space(StateSpace::Global);
         self.b
             .op(desc(Opcode::Ld, ty, global), &[address], ty.held())
+    }
+
+    /// Returns the thread's number plus a constant. For some constants, the sum wraps within a block.
+    fn near_an_end(&mut self) -> Value {
+        let constants = [1, 8, 0xffff_fff8, 0x7fff_fff8];
+        let number = constants[self.random.below(4) as usize];
+        let number = self.b.constant(Type::B32, number);
+        self.b
+            .simple(Opcode::Add, OpType::U32, &[self.thread, number])
+    }
+
+    /// Adds words at a pointer that advances in a loop.
+    fn walk(&mut self) {
+        let [pointer, counter] = [Type::B64, Type::B32].map(|ty| self.b.declare(ty));
+        let start = match self.random.below(2) {
+            0 => self.thread,
+            _ => self.near_an_end(),
+        };
+        let last = self.b.constant(Type::B32, u64::from(COMMON / 2 - 1));
+        let start = self.b.simple(Opcode::Min, OpType::U32, &[start, last]);
+        let four = self.b.constant(Type::B32, 4);
+        let wide = desc(Opcode::Mul, OpType::U32, WIDE);
+        let offset = self.b.op(wide, &[start, four], Type::B64);
+        let address = self
+            .b
+            .simple(Opcode::Add, OpType::S64, &[self.memory, offset]);
+        self.b.write(pointer, address);
+        let zero = self.b.constant(Type::B32, 0);
+        self.b.write(counter, zero);
+        let [body, end] = std::array::from_fn(|_| self.b.create_block());
+        self.b.jump(body);
+        self.b.switch_to(body);
+        let at = self.b.read(pointer);
+        let global = Mods::NONE.with_space(StateSpace::Global);
+        let word = self
+            .b
+            .op(desc(Opcode::Ld, OpType::B32, global), &[at], Type::B32);
+        let to = self.integer();
+        let old = self.b.read(to);
+        let sum = self.b.simple(Opcode::Add, OpType::U32, &[old, word]);
+        self.b.write(to, sum);
+        let step = self.b.constant(Type::B64, 4);
+        let next = self.b.simple(Opcode::Add, OpType::S64, &[at, step]);
+        self.b.write(pointer, next);
+        let (turn, one) = (self.b.read(counter), self.b.constant(Type::B32, 1));
+        let turn = self.b.simple(Opcode::Add, OpType::U32, &[turn, one]);
+        self.b.write(counter, turn);
+        let limit = match self.random.below(2) {
+            0 => self.b.constant(Type::B32, 3),
+            _ => {
+                let (limit, three) = (self.read(), self.b.constant(Type::B32, 3));
+                self.b.simple(Opcode::And, OpType::B32, &[limit, three])
+            }
+        };
+        let setp = desc(Opcode::Setp, OpType::U32, Mods::NONE.with_cmp(CmpOp::Lt));
+        let more = self.b.op(setp, &[turn, limit], Type::PRED);
+        self.b.brif(more, body, end);
+        self.b.switch_to(end);
     }
 
     /// Stores a word of the thread: at the same position in all threads, or at a position that depends on the thread.
@@ -226,7 +285,8 @@ impl Generator {
                 return;
             }
             self.budget -= 1;
-            match self.random.below(12) {
+            match self.random.below(13) {
+                12 => self.walk(),
                 0 | 1 if depth > 0 => self.branch(depth),
                 2 | 3 if depth > 0 => self.repeat(depth),
                 4 if depth > 0 => self.switch(depth),
@@ -536,6 +596,12 @@ fn check(seeds: std::ops::RangeInclusive<u32>, is_together: bool) -> usize {
     for seed in seeds {
         let function = kernel(seed.wrapping_mul(2_654_435_761), is_together);
         let (grid, block, width) = SHAPES[seed as usize % SHAPES.len()];
+        // Most kernels with barriers need chunks of whole warps.
+        let width = if is_together && seed % 3 > 0 {
+            32
+        } else {
+            width
+        };
         if program(&function, block, width).is_err() {
             continue;
         }
@@ -564,5 +630,5 @@ fn random_kernels_compute_the_same_as_single_threads() {
 #[test]
 fn random_kernels_with_barriers_compute_the_same_as_single_threads() {
     let vectorised = check(1..=200, true);
-    assert!(vectorised > 50, "{vectorised}");
+    assert!(vectorised > 30, "{vectorised}");
 }

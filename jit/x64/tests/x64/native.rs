@@ -9,7 +9,7 @@ use margay_vir::interpreter::{Environment, Fault, run};
 use margay_vir::meaning::Lanes;
 use margay_vir::{parse, verify};
 use margay_x64::code::{Operation, Symbol, bytes_of, layout};
-use margay_x64::{Code, Features, Target, apply, compile};
+use margay_x64::{Code, Convention, Features, Target, apply, compile_with};
 use memmap2::{Mmap, MmapMut};
 
 /// Code in executable memory.
@@ -75,7 +75,13 @@ fn helper(name: &str) -> (u64, Meaning) {
 impl Loaded {
     /// Compiles and loads a function.
     pub(crate) fn new(function: &Function, target: &Target) -> Loaded {
-        let code = compile(function, target).unwrap_or_else(|error| panic!("{error}\n{function}"));
+        Loaded::with(function, target, Convention::Blocks)
+    }
+
+    /// Compiles and loads a function for callers of a convention.
+    pub(crate) fn with(function: &Function, target: &Target, convention: Convention) -> Loaded {
+        let code = compile_with(function, target, convention);
+        let code = code.unwrap_or_else(|error| panic!("{error}\n{function}"));
         crate::decoded::check(&code, target.features);
         let operations = code.operations.clone();
         let mut memory = MmapMut::map_anon(code.bytes.len()).expect("memory for code");
@@ -96,6 +102,14 @@ impl Loaded {
             code,
             _operations: operations,
         }
+    }
+
+    /// Calls the code of a function with three scalar integers and one as the result, which gets them in registers.
+    pub(crate) fn call(&self, args: [u64; 3]) -> u64 {
+        // SAFETY: the code has this signature.
+        let entry: extern "sysv64" fn(u64, u64, u64) -> u64 =
+            unsafe { std::mem::transmute(self.memory.as_ptr()) };
+        entry(args[0], args[1], args[2])
     }
 
     /// Runs the code, which must not fault.

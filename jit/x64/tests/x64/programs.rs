@@ -2,9 +2,10 @@
 
 use margay_ops::meaning::Bits;
 use margay_vir::meaning::Lanes;
+use margay_x64::{Convention, Error, compile_with};
 use smallvec::smallvec;
 
-use crate::native::{Memory, check, check_for, parsed, targets};
+use crate::native::{Loaded, Memory, check, check_for, parsed, targets};
 
 fn floats(count: usize) -> Vec<u8> {
     (0..count)
@@ -157,4 +158,55 @@ fn large_functions_are_compiled() {
     for target in targets().iter().take(1) {
         check_for(target, &function, std::slice::from_ref(&input), &mut memory);
     }
+}
+
+#[test]
+fn blocks_may_precede_the_blocks_whose_values_they_use() {
+    let function = parsed(
+        "func @order(b64, pred) -> (b64) {
+block0(v0: b64, v1: pred):
+  brif v1, block2, block3
+block1:
+  v4: b64 = map.b64{add.u64} v2, v3
+  ret v4
+block2:
+  v2: b64 = const.b64{0x7}
+  v3: b64 = map.b64{mul.u64{half:lo}} v0, v2
+  jump block1
+block3:
+  ret v0
+}
+",
+    );
+    let mut memory = Memory::new(vec![0; 64]);
+    for (value, is_first, expected) in [(6, 1, 49), (6, 0, 6)] {
+        let args: Vec<Lanes> = vec![smallvec![value], smallvec![is_first]];
+        let found = crate::native::interpreted(&function, &args, &mut memory).expect("no fault");
+        assert_eq!(found, [Lanes::from_slice(&[expected])]);
+        check(&function, &args, &mut memory);
+    }
+}
+
+#[test]
+fn scalars_are_passed_in_registers() {
+    let function = parsed(
+        "func @registers(b64, b32, pred) -> (b32) {
+block0(v0: b64, v1: b32, v2: pred):
+  v3: b32 = map.b32{cvt.u32.u64} v0
+  v4: b32 = map.b32{selp.b32} v3, v1, v2
+  v5: b32 = map.b32{sub.u32} v4, v1
+  ret v5
+}
+",
+    );
+    for (_, target) in targets() {
+        let loaded = Loaded::with(&function, &target, Convention::Registers);
+        // The upper bits of arguments and of the result are undefined.
+        let high = 0xffff_ffff_0000_0000;
+        assert_eq!(loaded.call([50, high | 8, 0x101]) as u32, 42);
+        assert_eq!(loaded.call([50, 8, 0x100]) as u32, 0);
+    }
+    let vector = parsed("func @vector(b32x16) -> () {\nblock0(v0: b32x16):\n  ret\n}\n");
+    let refused = compile_with(&vector, &targets()[0].1, Convention::Registers);
+    assert!(matches!(refused, Err(Error::Unsupported(_))));
 }
