@@ -113,13 +113,19 @@ impl<'a> Emitter<'a> {
         let mut needed: Vec<Value> = needed.into_iter().collect();
         needed.sort_unstable();
         for value in needed {
-            self.rematerialise(value, &mut done)?;
+            self.rematerialise(value, start, &mut done)?;
         }
+        self.block = start;
         Ok(())
     }
 
-    /// Computes a value that is rematerialised, and its operands.
-    fn rematerialise(&mut self, value: Value, done: &mut FxHashSet<Value>) -> Result<(), Refusal> {
+    /// Computes a value that is rematerialised, and its operands, for a phase whose first block is `start`.
+    fn rematerialise(
+        &mut self,
+        value: Value,
+        start: Block,
+        done: &mut FxHashSet<Value>,
+    ) -> Result<(), Refusal> {
         if !self.regions().is_rematerialised(value) || !done.insert(value) {
             return Ok(());
         }
@@ -128,10 +134,18 @@ impl<'a> Emitter<'a> {
             return Ok(());
         };
         for &arg in source.dfg.args(inst) {
-            self.rematerialise(arg, done)?;
+            self.rematerialise(arg, start, done)?;
         }
         self.place = u64::from(inst.0);
-        self.operation(inst)
+        // The value and its operands have the classes that they have where the value is defined.
+        let uniformity = self.kernel.uniformity;
+        self.block = uniformity.home(value).unwrap_or(start);
+        self.operation(inst)?;
+        if uniformity.leaves_apart(self.kernel.function, value, start) {
+            let lanes = self.lanes(value);
+            self.write(Key::Left(value), lanes);
+        }
+        Ok(())
     }
 
     /// Emits the arrival of the lanes that run at a barrier, behind which the resume point `index` is.

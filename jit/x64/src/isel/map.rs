@@ -10,6 +10,7 @@ use smallvec::{SmallVec, smallvec};
 use super::pieces::Piece;
 use super::table::{Lowering, lowering};
 use super::{Regs, Selector, Val};
+use crate::asm::{Op, Width};
 
 /// The registers that contain one piece of each result.
 pub(crate) type Out = SmallVec<[VReg; 2]>;
@@ -58,6 +59,15 @@ impl Selector<'_> {
         args: &[Val],
         results: &[Type],
     ) -> SmallVec<[Regs; 2]> {
+        let narrowed: SmallVec<[Val; 4]>;
+        let mut args = args;
+        if desc.opcode == Opcode::Cvt {
+            let sources = args.iter().enumerate();
+            narrowed = sources
+                .map(|(index, arg)| self.source_of_conversion(desc, index, arg))
+                .collect();
+            args = &narrowed;
+        }
         let scalar = if lanes == 1 {
             self.scalar_map(desc, args, results)
         } else {
@@ -70,6 +80,42 @@ impl Selector<'_> {
             return outs;
         }
         self.called(desc, lanes, args, results)
+    }
+
+    /// Returns an operand of a conversion without the bits above the source type. Integers, and numbers of 16 bits and
+    /// less, may be in wider registers.
+    fn source_of_conversion(&mut self, desc: &Desc, index: usize, arg: &Val) -> Val {
+        let (held, bits) = (desc.src.held(), desc.src.held().lane_bits());
+        let is_source = desc.src.elements() == 1 && index < desc.ty.elements().max(1) as usize;
+        let is_wider = !held.is_float() && bits < arg.ty.lane_bits() && arg.ty.lane_bits() <= 64;
+        if !is_source || !is_wider || bits < 8 {
+            return arg.clone();
+        }
+        let ty = Type::vector(held.kind(), arg.ty.lanes()).expect("the lanes of a type");
+        if let Some(constant) = arg.bits {
+            return Val {
+                bits: Some(constant & (u64::MAX >> (64 - bits))),
+                ..Val::new(ty, Regs::new())
+            };
+        }
+        if ty.lanes() == 1 {
+            let reg = self.gpr(arg);
+            let reg = match bits {
+                32 => self.g_of(Op::Mov, Width::W32, reg),
+                _ => self.zero_extended(reg, bits),
+            };
+            return Val::new(ty, super::one(reg));
+        }
+        let lanes = ty.lanes().min(self.width / arg.ty.lane_bits());
+        let pieces: Regs = (0..ty.lanes() / lanes)
+            .map(|number| {
+                let piece = self.piece(arg, lanes, number);
+                let reg = self.reg(&piece);
+                self.resized(reg, piece.bits, bits, false, lanes)
+            })
+            .collect();
+        let regs = self.joined(ty, lanes, &pieces);
+        Val::new(ty, regs)
     }
 
     fn in_pieces(

@@ -210,3 +210,56 @@ block0(v0: b64, v1: b32, v2: pred):
     let refused = compile_with(&vector, &targets()[0].1, Convention::Registers);
     assert!(matches!(refused, Err(Error::Unsupported(_))));
 }
+
+#[test]
+fn conversions_ignore_the_bits_above_their_source_type() {
+    // The registers of narrow operands may be wider than their types.
+    let sources = [
+        ("u8", "b16"),
+        ("s8", "b16"),
+        ("u8", "b64"),
+        ("s8", "b32"),
+        ("u16", "b32"),
+        ("s16", "b64"),
+        ("u32", "b64"),
+        ("f16", "b32"),
+    ];
+    let targets = [
+        ("u8", "b8"),
+        ("s16", "b16"),
+        ("u32", "b32"),
+        ("s64", "b64"),
+        ("f32", "f32"),
+        ("f64", "f64"),
+    ];
+    for (source, register) in sources {
+        for (target, result) in targets {
+            // PTX has no conversion from f16 without a rounding except to wider numbers.
+            if source == "f16" && !result.starts_with('f') {
+                continue;
+            }
+            let modifiers = match (source, result) {
+                ("f16", _) | (_, "b8" | "b16" | "b32" | "b64") => "",
+                _ => "{rn}",
+            };
+            for lanes in [1, 4, 16, 64] {
+                let width = match lanes {
+                    1 => String::new(),
+                    lanes => format!("x{lanes}"),
+                };
+                let function = parsed(&format!(
+                    "func @cvt({register}{width}) -> ({result}{width}) {{
+block0(v0: {register}{width}):
+  v1: {result}{width} = map.{result}{width}{{cvt.{target}.{source}{modifiers}}} v0
+  ret v1
+}}
+"
+                ));
+                let value = |n: u64| Bits::from(n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 3);
+                let mask = margay_ops::meaning::mask(register[1..].parse().unwrap());
+                let lanes: Lanes = (1..=lanes).map(|n| value(n) & mask).collect();
+                check(&function, &[lanes], &mut Memory::new(vec![0; 64]));
+            }
+        }
+    }
+}
