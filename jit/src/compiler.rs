@@ -1,6 +1,7 @@
 //! The compiler: it translates IR functions to native functions.
 
 mod whole_warps;
+mod wide;
 
 use std::hash::Hash;
 use std::sync::OnceLock;
@@ -45,7 +46,6 @@ use crate::specialisation::Specialisation;
 use crate::sync_points::{Completion, SyncPointTable};
 use crate::variables::{NamedVariable, named_variables};
 use crate::verifiers::Verifiers;
-use crate::wide;
 
 /// Identifies one native function of a kernel. A form is part of the function's cache key. Its fields must therefore
 /// contain everything that the code depends on, except the kernel and the compiler, which the key contains separately.

@@ -29,7 +29,6 @@ mod stored;
 pub mod sync_points;
 mod variables;
 mod verifiers;
-mod wide;
 
 pub use addresses::DescTable;
 pub use cache::{DiskCache, digest_of};

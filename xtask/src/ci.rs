@@ -191,6 +191,7 @@ const CHECKED_PACKAGES: &[&str] = &[
     "--package=margay-ptx",
     "--package=margay-shadow",
     "--package=margay-tests",
+    "--package=margay-vectorise",
     "--package=margay-vir",
     "--package=margay-x64",
 ];

@@ -1,7 +1,7 @@
 //! Compares two builds of Margay: this program, and a baseline.
 //!
 //! Each build runs in a process of its own, which loads a kernel, checks its results and then takes samples on request
-//! ([`Server`]). This process requests samples of both builds in turns, so that only one of them works at a time and
+//! ([`serve`]). This process requests samples of both builds in turns, so that only one of them works at a time and
 //! other work on the machine affects both. A pair is a sample of each build, one directly after the other; the order
 //! alternates from pair to pair. The result is the median of the ratios of the pairs.
 //!
@@ -107,7 +107,7 @@ fn median(sorted: &[f64]) -> f64 {
 /// Compares this build with the baseline, for each number of workers.
 ///
 /// # Errors
-/// Returns an error if a process does not start or does not answer as [`Server`] does.
+/// Returns an error if a process does not start or does not answer as [`serve`] does.
 pub(crate) fn compare(
     baseline: &str,
     cases: &[&'static Case],

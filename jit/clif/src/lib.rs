@@ -1,7 +1,7 @@
 //! Lowers the vector IR (VIR, see [`margay_vir`]) to Cranelift IR with vectors of 128 bits: SSE on x86-64, NEON on
 //! aarch64. It uses no Cranelift instruction that only one machine has.
 //!
-//! [`lower`] appends the code of a VIR function to a Cranelift function with the signature [`abi::entry_signature`]. The
+//! [`lower()`] appends the code of a VIR function to a Cranelift function with the signature [`abi::entry_signature`]. The
 //! caller compiles it, writes the addresses of helpers and descriptions into the code ([`symbols::Site`]), and finds the
 //! VIR instruction of a machine instruction by its source location ([`abi::Origin`]).
 //!

@@ -1,4 +1,4 @@
-//! The blocks of the kernel, in the order and with the guards that [`Flow`] plans.
+//! The blocks of the kernel, in the order and with the guards that [`Flow`](crate::flow::Flow) plans.
 //!
 //! Each place has a variable with the mask of the lanes that will execute it. An edge adds its lanes to the mask of its
 //! target, and the code of the place takes them. Parameters of a loop header get the values for the next iteration at

@@ -36,3 +36,7 @@ pub struct StatusValues {
     pub unreachable: u32,
     pub general: u32,
 }
+
+/// The limit of offsets in a window to which code adds constants without wrapping. Windows have at most this size, and no
+/// other memory is in the following 4 GiB.
+pub(crate) const NEAR: u64 = 1 << 31;

@@ -18,10 +18,6 @@ use crate::emitter::Emitter;
 /// The number of `trap.if` at accesses that are not aligned.
 pub(crate) const MISALIGNED: u64 = 1;
 
-/// The limit of offsets in a window to which code adds constants without wrapping. Windows have at most this size, and no
-/// other memory is in the following 4 GiB.
-pub(crate) const NEAR: u64 = 1 << 31;
-
 /// Where the lanes of an access are, as host addresses.
 #[derive(Clone, Copy)]
 enum Places {
@@ -164,8 +160,8 @@ impl Emitter<'_> {
     }
 
     /// Returns a value from which the address of an access to a window is computed by the addition of a constant, and the
-    /// constant. The sum does not wrap if the value is below [`NEAR`]. Returns `None` if the lanes of the access may be at
-    /// lower addresses than the value.
+    /// constant. The sum does not wrap if the value is below [`NEAR`](crate::layout::NEAR). Returns `None` if the lanes of
+    /// the access may be at lower addresses than the value.
     pub(crate) fn window_root(&self, address: Value) -> Option<(Value, i32)> {
         let is_ascending = match self.class(address) {
             Class::Affine(stride) => (0..1 << 20).contains(&stride),

@@ -15,7 +15,7 @@ use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use crate::emitter::Emitter;
-use crate::memory::NEAR;
+use crate::layout::NEAR;
 use crate::variables::Key;
 use crate::{Kernel, Refusal};
 

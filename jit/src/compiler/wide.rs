@@ -11,10 +11,10 @@ use margay_x64::apply::margay_x64_apply;
 use margay_x64::code::Symbol;
 use margay_x64::{Convention, Target, compile_with};
 
+use super::CompiledKernel;
 use crate::abi::{NativeContext, status};
 use crate::addresses::DescTable;
 use crate::code_memory::CodeMemory;
-use crate::compiler::CompiledKernel;
 use crate::emit::reach::is_inside;
 use crate::function::CompiledFunction;
 use crate::slices::Widths;
@@ -84,7 +84,7 @@ impl Facts for KernelFacts<'_> {
 /// # Errors
 ///
 /// Returns why the kernel has no such program.
-pub(crate) fn program(
+pub(super) fn program(
     kernel: &CompiledKernel,
     specialisation: Specialisation,
     (width, isolated): (u32, bool),
@@ -113,20 +113,20 @@ pub(crate) fn program(
 }
 
 /// The widths of chunks of kernels that the wide back end compiles.
-pub(crate) const WIDTHS: Widths = Widths {
+pub(super) const WIDTHS: Widths = Widths {
     wide: 32,
     narrow: 16,
 };
 
 /// Returns whether the vectoriser accepts a kernel in trusted launches.
-pub(crate) fn is_possible(kernel: &CompiledKernel) -> bool {
+pub(super) fn is_possible(kernel: &CompiledKernel) -> bool {
     let specialisation = Specialisation::of([WIDTHS.wide, 1, 1], WIDTHS).trusted(true);
     program(kernel, specialisation, (WIDTHS.wide, true)).is_ok()
 }
 
 /// Compiles the program for whole CTAs of a kernel. Returns `None` if there is no such program, or if the back end does
 /// not support it.
-pub(crate) fn code(
+pub(super) fn code(
     kernel: &CompiledKernel,
     specialisation: Specialisation,
     (width, isolated): (u32, bool),
