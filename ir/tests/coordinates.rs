@@ -2,6 +2,8 @@
 //! label of a block lists the expected classes of the instruction's results or of the block's parameters, separated by
 //! semicolons. An affine class is the sum of coordinates and base; after `if`, the conditions follow.
 
+mod notes;
+
 use margay_ir::analysis::coordinates::{
     CoordinateNotes, Coordinates, CtaClass, Factor, Shape, Test,
 };
@@ -9,17 +11,11 @@ use margay_ir::analysis::uniformity::{Assumptions, Uniformity};
 use margay_ir::analysis::{Cfg, Regions};
 use margay_ir::entity::{Block, Value};
 use margay_ir::function::Function;
-use margay_ir::module::Module;
 use margay_ir::parse;
-use margay_ir::print::Notes;
-use margay_ir::verify::{self, Stage};
 
 /// Checks the classes of a kernel's values against the comments in its text.
 fn check(shape: Shape, body: &str) -> (Function, Coordinates) {
-    let text = format!("kernel @k {{\n  parameters 32\n{body}\n}}");
-    let function = parse::function(&text).unwrap();
-    let problems = verify::function(&Module::default(), &function, Stage::Lowered);
-    assert_eq!(problems, []);
+    let function = notes::kernel(32, body);
     let coordinates = Coordinates::new(&function, &Cfg::new(&function), shape);
     let uniformity = Uniformity::new(&function, Assumptions::of_block([64, 1, 1]));
     let notes = CoordinateNotes {
@@ -27,21 +23,8 @@ fn check(shape: Shape, body: &str) -> (Function, Coordinates) {
         coordinates: &coordinates,
         uniformity: Some(&uniformity),
     };
-    let mut wanted = body.lines().filter(|line| !line.trim().is_empty());
-    let mut line = || wanted.next().unwrap_or_default();
-    for &block in function.blocks() {
-        compare(line(), notes.block(block));
-        for &inst in function.insts(block) {
-            compare(line(), notes.inst(inst));
-        }
-    }
+    notes::compare(&function, &notes, body);
     (function, coordinates)
-}
-
-fn compare(line: &str, found: Option<String>) {
-    if let Some((code, wanted)) = line.split_once("//") {
-        assert_eq!(found.as_deref(), Some(wanted.trim()), "{code}");
-    }
 }
 
 /// The registers that most tests read.

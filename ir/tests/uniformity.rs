@@ -2,41 +2,24 @@
 //! a block lists the expected classes of the instruction's results or of the block's parameters, in order. `use in
 //! blockN` specifies the class of the value where that block uses it.
 
+mod notes;
+
 use margay_ir::analysis::uniformity::{Assumptions, Class, Uniformity, UniformityNotes};
 use margay_ir::analysis::{Cfg, Dominators};
 use margay_ir::entity::{Block, Value};
 use margay_ir::function::Function;
-use margay_ir::module::Module;
 use margay_ir::parse;
-use margay_ir::print::Notes;
-use margay_ir::verify::{self, Stage};
 
 /// Checks the classes of a kernel's values against the comments in its text.
 fn check(assumptions: Assumptions, body: &str) -> (Function, Uniformity) {
-    let text = format!("kernel @k {{\n  parameters 16\n{body}\n}}");
-    let function = parse::function(&text).unwrap();
-    let problems = verify::function(&Module::default(), &function, Stage::Lowered);
-    assert_eq!(problems, []);
+    let function = notes::kernel(16, body);
     let uniformity = Uniformity::new(&function, assumptions);
     let notes = UniformityNotes {
         function: &function,
         uniformity: &uniformity,
     };
-    let mut wanted = body.lines().filter(|line| !line.trim().is_empty());
-    let mut line = || wanted.next().unwrap_or_default();
-    for &block in function.blocks() {
-        compare(line(), notes.block(block));
-        for &inst in function.insts(block) {
-            compare(line(), notes.inst(inst));
-        }
-    }
+    notes::compare(&function, &notes, body);
     (function, uniformity)
-}
-
-fn compare(line: &str, found: Option<String>) {
-    if let Some((code, wanted)) = line.split_once("//") {
-        assert_eq!(found.as_deref(), Some(wanted.trim()), "{code}");
-    }
 }
 
 const ROWS: Assumptions = Assumptions {

@@ -75,10 +75,10 @@ pub struct CompiledKernel {
     pub local_bytes: u32,
     slots: SecondaryMap<Slot, u32>,
     /// The module variables to which the function refers.
-    pub(crate) symbols: FxHashMap<SymbolId, NamedVariable>,
+    symbols: FxHashMap<SymbolId, NamedVariable>,
     /// IDs of the signatures of the function's calls through handles.
     signatures: FxHashMap<SigId, u64>,
-    pub(crate) pointers: Pointers,
+    pointers: Pointers,
     /// Whether calls were kept because the function would have become too large.
     calls_kept: bool,
     /// The reasons why slower code than usual is generated for parts of the kernel.
@@ -89,7 +89,7 @@ pub struct CompiledKernel {
     /// The measures of the function's size to which the limits on compile time apply.
     shape: Shape,
     /// The block of each instruction of the function.
-    pub(crate) homes: SecondaryMap<Inst, Option<Block>>,
+    homes: SecondaryMap<Inst, Option<Block>>,
     pub(crate) sync_points: SyncPointTable,
     /// The barriers that a thread can bypass although it later executes the code after the barrier; computed at the
     /// first use.
@@ -275,7 +275,7 @@ impl CompiledKernel {
     }
 
     /// Returns whether checking runs or tools request checks or events.
-    pub(crate) fn is_observed(&self) -> bool {
+    fn is_observed(&self) -> bool {
         self.request != Request::default()
     }
 
@@ -391,13 +391,8 @@ impl CompiledKernel {
                 },
             )
         };
-        let made = self.cta[specialisation.index()].get_or_init(|| {
-            let wide = self.wide_code(compiler, specialisation);
-            wide.map_or_else(
-                || self.in_slices(compiler, specialisation, Form::Cta, make),
-                Ok,
-            )
-        });
+        let made = self.cta[specialisation.index()]
+            .get_or_init(|| self.in_slices(compiler, specialisation, Form::Cta, make));
         made.as_ref().map_err(Clone::clone)
     }
 
@@ -428,13 +423,8 @@ impl CompiledKernel {
                 },
             )
         };
-        let made = self.phases[specialisation.index()].get_or_init(|| {
-            let wide = self.wide_code(compiler, specialisation);
-            wide.map_or_else(
-                || self.in_slices(compiler, specialisation, Form::Phases, make),
-                Ok,
-            )
-        });
+        let made = self.phases[specialisation.index()]
+            .get_or_init(|| self.in_slices(compiler, specialisation, Form::Phases, make));
         made.as_ref().map_err(Clone::clone)
     }
 
@@ -451,7 +441,9 @@ impl CompiledKernel {
         )
     }
 
-    /// Compiles vector code. If the code for the kernel's chunk width is too large, compiles code for narrower chunks.
+    /// Compiles the program of the wide back end if there is one, and vector code otherwise. If the vector code for the
+    /// kernel's chunk width is too large, compiles code for narrower chunks.
+    ///
     /// Compiles scalar code instead if the specialisation is scalar, or if vector code is too large for every width,
     /// contains an unsupported operation, or is rejected by Cranelift. If a tool observes whole warps, compiles only
     /// vector code for the kernel's chunk width.
@@ -462,6 +454,9 @@ impl CompiledKernel {
         form: fn(Specialisation, u32) -> Form,
         make: impl Fn(Option<&Sides>) -> Result<CompiledFunction, CompileError>,
     ) -> Result<CompiledFunction, CompileError> {
+        if let Some(code) = wide::code(self, compiler, specialisation) {
+            return Ok(code);
+        }
         let mut width = self.width(compiler, specialisation);
         compiler.cached(self, form(specialisation, width), || {
             while width > 1 {
@@ -487,18 +482,6 @@ impl CompiledKernel {
             }
             make(None)
         })
-    }
-
-    /// Compiles the program for whole CTAs with the wide back end. Returns `None` if the back end is not in use or the
-    /// kernel has no such program.
-    fn wide_code(
-        &self,
-        compiler: &Compiler,
-        specialisation: Specialisation,
-    ) -> Option<CompiledFunction> {
-        let target = compiler.wide.filter(|_| !specialisation.is_single())?;
-        let width = self.width(compiler, specialisation);
-        wide::code(self, specialisation, (width, compiler.isolated), &target)
     }
 
     /// Returns the chunk widths of the kernel.
@@ -1047,18 +1030,6 @@ impl Compiler {
         let mut descs = DescTable::default();
         let context = self.form(kernel, sync_point, &mut descs)?;
         Ok(context.func.display().to_string())
-    }
-
-    /// Returns the text of the vector IR of a kernel's CTA form, for display.
-    ///
-    /// # Errors
-    /// Returns [`CompileError::Unsupported`] if the kernel has no such form.
-    pub fn vir(&self, kernel: &CompiledKernel) -> Result<String, CompileError> {
-        let specialisation = kernel.shown(self);
-        let width = kernel.width(self, specialisation);
-        let made = wide::program(kernel, specialisation, (width, self.isolated));
-        let made = made.map_err(|why| CompileError::Unsupported(why.to_string()))?;
-        Ok(made.to_string())
     }
 
     /// Returns the machine instructions of a kernel's CTA form or, with `sync_point`, of one region of the warp form,

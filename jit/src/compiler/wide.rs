@@ -9,13 +9,14 @@ use margay_vir::function::Function as VirFunction;
 use margay_vir::passes;
 use margay_x64::apply::margay_x64_apply;
 use margay_x64::code::Symbol;
-use margay_x64::{Convention, Target, compile_with};
+use margay_x64::{Convention, compile_with};
 
-use super::CompiledKernel;
+use super::{CompiledKernel, Compiler};
 use crate::abi::{NativeContext, status};
 use crate::addresses::DescTable;
 use crate::code_memory::CodeMemory;
 use crate::emit::reach::is_inside;
+use crate::error::CompileError;
 use crate::function::CompiledFunction;
 use crate::slices::Widths;
 use crate::specialisation::Specialisation;
@@ -84,7 +85,7 @@ impl Facts for KernelFacts<'_> {
 /// # Errors
 ///
 /// Returns why the kernel has no such program.
-pub(super) fn program(
+fn program(
     kernel: &CompiledKernel,
     specialisation: Specialisation,
     (width, isolated): (u32, bool),
@@ -124,17 +125,18 @@ pub(super) fn is_possible(kernel: &CompiledKernel) -> bool {
     program(kernel, specialisation, (WIDTHS.wide, true)).is_ok()
 }
 
-/// Compiles the program for whole CTAs of a kernel. Returns `None` if there is no such program, or if the back end does
-/// not support it.
+/// Compiles the program for whole CTAs of a kernel. Returns `None` if the back end is not in use or does not support the
+/// program, or if there is no such program.
 pub(super) fn code(
     kernel: &CompiledKernel,
+    compiler: &Compiler,
     specialisation: Specialisation,
-    (width, isolated): (u32, bool),
-    target: &Target,
 ) -> Option<CompiledFunction> {
-    let mut program = program(kernel, specialisation, (width, isolated)).ok()?;
+    let target = compiler.wide.filter(|_| !specialisation.is_single())?;
+    let width = kernel.width(compiler, specialisation);
+    let mut program = program(kernel, specialisation, (width, compiler.isolated)).ok()?;
     passes::optimise(&mut program, &passes::Options::default());
-    let code = compile_with(&program, target, Convention::Registers).ok()?;
+    let code = compile_with(&program, &target, Convention::Registers).ok()?;
     let operations = code.operations.into_boxed_slice();
     let mut bytes = code.bytes;
     for slot in &code.symbols {
@@ -160,4 +162,18 @@ pub(super) fn code(
         sites: Vec::new(),
         operations,
     })
+}
+
+impl Compiler {
+    /// Returns the text of the vector IR of a kernel's CTA form, for display.
+    ///
+    /// # Errors
+    /// Returns [`CompileError::Unsupported`] if the kernel has no such form.
+    pub fn vir(&self, kernel: &CompiledKernel) -> Result<String, CompileError> {
+        let specialisation = kernel.shown(self);
+        let width = kernel.width(self, specialisation);
+        let made = program(kernel, specialisation, (width, self.isolated));
+        let made = made.map_err(|why| CompileError::Unsupported(why.to_string()))?;
+        Ok(made.to_string())
+    }
 }

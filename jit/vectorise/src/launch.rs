@@ -223,12 +223,7 @@ impl<'a> Emitter<'a> {
         (hold, fail): (Block, Block),
     ) -> Result<(), Refusal> {
         let [body, next] = std::array::from_fn(|_| self.new_block());
-        let threads = self.field(self.kernel.layout.threads, Type::B32);
-        let zero = self.constant(Type::B32, 0);
-        self.write(Key::Counter(Counter::Thread), zero);
-        self.jump(body);
-        self.enter_open(body);
-        self.thread = self.read(Key::Counter(Counter::Thread), Type::B32);
+        let threads = self.first_chunk(body);
         self.block = self.kernel.function.entry();
         self.mask = self.chunk_mask(threads);
         let mut done = FxHashSet::default();
@@ -251,12 +246,7 @@ impl<'a> Emitter<'a> {
         let all = all.expect("there are checks");
         self.brif(all, next, fail);
         self.enter(next);
-        self.place = 0;
-        let following = self.add_constant(self.thread, i64::from(self.kernel.width));
-        self.write(Key::Counter(Counter::Thread), following);
-        let more = self.compare((CmpOp::Lo, OpType::U32), following, threads);
-        self.brif(more, body, hold);
-        self.variables.seal(&mut self.out, body);
+        self.next_chunk(threads, (body, hold));
         Ok(())
     }
 
@@ -325,13 +315,7 @@ impl<'a> Emitter<'a> {
     /// Emits the loop over the chunks of a CTA, which has at least one thread, in a phase.
     fn chunks(&mut self, index: usize, frames: Value) -> Result<(), Refusal> {
         let [body, next, done] = std::array::from_fn(|_| self.new_block());
-        let threads = self.field(self.kernel.layout.threads, Type::B32);
-        let zero = self.constant(Type::B32, 0);
-        self.write(Key::Counter(Counter::Thread), zero);
-        self.jump(body);
-
-        self.enter_open(body);
-        self.thread = self.read(Key::Counter(Counter::Thread), Type::B32);
+        let threads = self.first_chunk(body);
         let thread = self.thread;
         self.set_field(self.kernel.layout.thread, thread);
         if self.kernel.has_phases() {
@@ -347,14 +331,30 @@ impl<'a> Emitter<'a> {
         self.chunk(mask, next)?;
 
         self.enter(next);
+        self.next_chunk(threads, (body, done));
+        self.enter(done);
+        Ok(())
+    }
+
+    /// Emits the start of a loop over the chunks of a CTA with the body `body`, and returns the number of threads.
+    fn first_chunk(&mut self, body: Block) -> Value {
+        let threads = self.field(self.kernel.layout.threads, Type::B32);
+        let zero = self.constant(Type::B32, 0);
+        self.write(Key::Counter(Counter::Thread), zero);
+        self.jump(body);
+        self.enter_open(body);
+        self.thread = self.read(Key::Counter(Counter::Thread), Type::B32);
+        threads
+    }
+
+    /// Emits the end of a loop over the chunks of a CTA, which continues at `body` with the next chunk, or at `done`.
+    fn next_chunk(&mut self, threads: Value, (body, done): (Block, Block)) {
         self.place = 0;
-        let following = self.add_constant(thread, i64::from(self.kernel.width));
+        let following = self.add_constant(self.thread, i64::from(self.kernel.width));
         self.write(Key::Counter(Counter::Thread), following);
         let more = self.compare((CmpOp::Lo, OpType::U32), following, threads);
         self.brif(more, body, done);
         self.variables.seal(&mut self.out, body);
-        self.enter(done);
-        Ok(())
     }
 
     /// Emits the mask of the lanes of the chunk that are threads of the CTA.

@@ -202,39 +202,38 @@ impl Emitter<'_> {
 
     /// Returns the speculatively affine addresses of accesses that other instructions have computed.
     fn speculative_addresses(&self, insts: &[Inst]) -> Vec<Value> {
-        let dfg = &self.source.dfg;
-        let results = insts.iter().flat_map(|&inst| dfg.results(inst));
-        let defined: FxHashSet<Value> = results.copied().collect();
-        let mut addresses: Vec<Value> = Vec::new();
-        for &inst in insts {
-            let is_access = matches!(dfg.insts[inst].opcode, Opcode::Ld | Opcode::St);
-            let Some(&address) = dfg.args(inst).first().filter(|_| is_access) else {
-                continue;
-            };
+        self.roots_outside(insts, |_, address| {
             let is_speculative =
                 self.class(address) == Class::Varying && self.lazy.contains(&address);
-            if is_speculative && !defined.contains(&address) && !addresses.contains(&address) {
-                addresses.push(address);
-            }
-        }
-        addresses
+            is_speculative.then_some(address)
+        })
     }
 
     /// Returns the values from which the addresses of accesses to windows are computed by the addition of constants, and
     /// which other instructions have computed.
     fn window_roots(&self, insts: &[Inst]) -> Vec<Value> {
+        self.roots_outside(insts, |space, address| {
+            let address = Some(address).filter(|_| space == StateSpace::Shared)?;
+            Some(self.window_root(address)?.0)
+        })
+    }
+
+    /// Returns the values that `root` returns for the spaces and addresses of accesses, without those that these
+    /// instructions compute, each once.
+    fn roots_outside(
+        &self,
+        insts: &[Inst],
+        root: impl Fn(StateSpace, Value) -> Option<Value>,
+    ) -> Vec<Value> {
         let dfg = &self.source.dfg;
         let results = insts.iter().flat_map(|&inst| dfg.results(inst));
         let defined: FxHashSet<Value> = results.copied().collect();
         let mut roots: Vec<Value> = Vec::new();
         for &inst in insts {
             let data = &dfg.insts[inst];
-            let is_access = matches!(data.opcode, Opcode::Ld | Opcode::St)
-                && data.mods.space() == StateSpace::Shared;
-            let Some(&address) = dfg.args(inst).first().filter(|_| is_access) else {
-                continue;
-            };
-            if let Some((root, _)) = self.window_root(address)
+            let is_access = matches!(data.opcode, Opcode::Ld | Opcode::St);
+            let address = dfg.args(inst).first().filter(|_| is_access);
+            if let Some(root) = address.and_then(|&address| root(data.mods.space(), address))
                 && !defined.contains(&root)
                 && !roots.contains(&root)
             {

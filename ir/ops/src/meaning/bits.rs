@@ -252,10 +252,10 @@ pub fn prmt(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     });
 }
 
-/// Returns a number of four bits that selects the source of byte `i` of the result. The low three
+/// Returns a number of four bits that selects the source of byte `i` of the result of `prmt`. The low three
 /// bits of this number are the index of the source byte. If bit 3 is set, all bits of the result
 /// byte are copies of the source byte's sign bit.
-fn selected_byte(mode: Mode, selector: u32, i: u32) -> u32 {
+pub fn selected_byte(mode: Mode, selector: u32, i: u32) -> u32 {
     let start = selector & 3;
     match mode {
         Mode::F4e => start + i,

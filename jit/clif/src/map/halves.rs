@@ -112,6 +112,17 @@ fn bits_of(
     })
 }
 
+/// Returns the pair of a lower and an upper element of 16 bits, or the only element.
+fn with_upper(code: &mut Code<'_, '_>, lower: Option<Group>, bits: Group) -> Group {
+    match lower {
+        None => bits,
+        Some(lower) => {
+            let upper = code.shl(bits, 16);
+            code.or(upper, lower)
+        }
+    }
+}
+
 /// Emits an operation of each element, whose result is an `f32`, and combines the results.
 fn elementwise(
     code: &mut Code<'_, '_>,
@@ -126,13 +137,7 @@ fn elementwise(
             .collect::<Option<_>>()?;
         let result = operation(code, op.desc, &operands)?;
         let bits = finished(code, op.desc, result)?;
-        whole = Some(match whole {
-            None => bits,
-            Some(low) => {
-                let high = code.shl(bits, 16);
-                code.or(high, low)
-            }
-        });
+        whole = Some(with_upper(code, whole, bits));
     }
     one(whole?)
 }
@@ -219,13 +224,7 @@ pub(super) fn of_singles(code: &mut Code<'_, '_>, op: &Operation<'_>) -> Option<
     for index in (0..op.args.len()).rev() {
         let value = op.float(code, index, OpType::F32, mods.ftz())?;
         let bits = finished(code, &of_result, value)?;
-        whole = Some(match whole {
-            None => bits,
-            Some(low) => {
-                let high = code.shl(bits, 16);
-                code.or(high, low)
-            }
-        });
+        whole = Some(with_upper(code, whole, bits));
     }
     one(whole?)
 }

@@ -24,6 +24,12 @@ const GREATER: ByWidth = [
     Op::VpcmpgtdVector,
     Op::VpcmpgtqVector,
 ];
+const BROADCAST: ByWidth = [
+    Op::Vpbroadcastb,
+    Op::Vpbroadcastw,
+    Op::Vpbroadcastd,
+    Op::Vpbroadcastq,
+];
 
 impl Selector<'_> {
     /// Records the width of the elements of a mask, and returns the mask.
@@ -162,15 +168,7 @@ impl Selector<'_> {
             let order = self.vector_constant(8, (0..32).map(|n| n / 8));
             self.v2(Op::Vpshufb, Width::L256, all, order)
         } else {
-            let op = for_width(
-                &[
-                    Op::Vpbroadcastb,
-                    Op::Vpbroadcastw,
-                    Op::Vpbroadcastd,
-                    Op::Vpbroadcastq,
-                ],
-                bits,
-            );
+            let op = for_width(&BROADCAST, bits);
             self.v1(op, Width::L256, vector)
         };
         let each = self.vector_constant(
@@ -469,15 +467,7 @@ impl Selector<'_> {
             RegClass::Int => self.vector_of_gpr(reg, bits),
             _ => reg,
         };
-        let op = for_width(
-            &[
-                Op::Vpbroadcastb,
-                Op::Vpbroadcastw,
-                Op::Vpbroadcastd,
-                Op::Vpbroadcastq,
-            ],
-            bits,
-        );
+        let op = for_width(&BROADCAST, bits);
         self.v1(op, Width::L256, vector)
     }
 }

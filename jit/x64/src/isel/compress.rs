@@ -155,32 +155,21 @@ impl Selector<'_> {
         let zero = self.splat_constant(0, 64);
         let step = len.bytes();
         for number in 0..size / step {
-            self.store_vector(
-                Op::Vmovdqu64Store,
-                len,
-                zero,
-                Mem::at(Base::Scratch, (number * step) as i32),
-            );
+            self.store_vector(Op::Vmovdqu64Store, len, zero, scratch(number * step));
         }
-        let base = self.address_of(Mem::at(Base::Scratch, 0));
+        let base = self.address_of(scratch(0));
         let mut offset = None;
         for (&mask, &source) in masks.iter().zip(sources) {
             let packed = self.masked1(op, len, mask, None, source);
             let mem = match offset {
-                None => Mem::at(Base::Scratch, 0),
+                None => scratch(0),
                 Some(offset) => Selector::indexed(base, offset, 1, 0),
             };
             self.store_vector(Op::Vmovdqu64Store, len, packed, mem);
             offset = Some(self.behind(offset, mask, lanes, bytes));
         }
         (0..size / step)
-            .map(|number| {
-                self.load_vector(
-                    Op::Vmovdqu64,
-                    len,
-                    Mem::at(Base::Scratch, (number * step) as i32),
-                )
-            })
+            .map(|number| self.load_vector(Op::Vmovdqu64, len, scratch(number * step)))
             .collect()
     }
 
@@ -196,19 +185,15 @@ impl Selector<'_> {
         let lanes = len.bytes() / bytes;
         self.reserve(size + len.bytes());
         for (number, &source) in (0..).zip(sources) {
-            self.store_vector(
-                Op::Vmovdqu64Store,
-                len,
-                source,
-                Mem::at(Base::Scratch, (number * len.bytes()) as i32),
-            );
+            let mem = scratch(number * len.bytes());
+            self.store_vector(Op::Vmovdqu64Store, len, source, mem);
         }
-        let base = self.address_of(Mem::at(Base::Scratch, 0));
+        let base = self.address_of(scratch(0));
         let mut offset = None;
         let mut regs = Regs::new();
         for &mask in masks {
             let mem = match offset {
-                None => Mem::at(Base::Scratch, 0),
+                None => scratch(0),
                 Some(offset) => Selector::indexed(base, offset, 1, 0),
             };
             let loaded = self.load_vector(Op::Vmovdqu64, len, mem);
@@ -283,7 +268,7 @@ impl Selector<'_> {
         }
         self.clear(ty, result);
         let zero = self.imm(0);
-        let counter = Mem::at(Base::Scratch, number as i32);
+        let counter = scratch(number);
         self.effect(Self::general_store(64, zero, counter));
         let body = self.lane_loop(bits);
         let next = self.load_general(64, counter);
@@ -308,4 +293,9 @@ impl Selector<'_> {
         self.end_loop(body.label, body.rest, body.exit);
         self.reload_value(ty, result)
     }
+}
+
+/// Returns a place in the scratch area.
+fn scratch(offset: u32) -> Mem {
+    Mem::at(Base::Scratch, offset as i32)
 }

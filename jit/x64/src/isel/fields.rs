@@ -1,5 +1,6 @@
 //! Bit fields, bitwise functions and permutations of bytes in vector registers.
 
+use margay_ops::meaning::bits::selected_byte;
 use margay_ops::mods::Mode;
 use regalloc2::VReg;
 use smallvec::smallvec;
@@ -119,7 +120,9 @@ pub(super) fn prmt(s: &mut S<'_>, t: &Task<'_>, p: &[Piece]) -> Option<Out> {
     let (picks, signs) = match p[2].constant() {
         Some(selector) => {
             let picks: u64 = (0..4)
-                .map(|i| u64::from(picked(t.desc.mods.mode(), selector as u32, i)) << (8 * i))
+                .map(|i| {
+                    u64::from(selected_byte(t.desc.mods.mode(), selector as u32, i)) << (8 * i)
+                })
                 .sum();
             (s.splat_constant(picks, 32), picks & 0x0808_0808 != 0)
         }
@@ -146,20 +149,6 @@ pub(super) fn prmt(s: &mut S<'_>, t: &Task<'_>, p: &[Piece]) -> Option<Out> {
     let sign = s.signs(8, lanes, chosen);
     let sign = s.ones_in(sign, 8, lanes);
     out(s.select_lanes(wants, 8, lanes, sign, chosen))
-}
-
-/// Returns the number of the source byte of byte `i`, with bit 3 set if only its sign is taken.
-fn picked(mode: Mode, selector: u32, i: u32) -> u32 {
-    let start = selector & 3;
-    match mode {
-        Mode::F4e => start + i,
-        Mode::B4e => start.wrapping_sub(i) & 7,
-        Mode::Rc8 => start,
-        Mode::Ecl => start.max(i),
-        Mode::Ecr => start.min(i),
-        Mode::Rc16 => (start & 1) * 2 + (i & 1),
-        _ => selector >> (4 * i) & 15,
-    }
 }
 
 /// Moves the four lowest groups of four bits of each word to the low bits of its four bytes.

@@ -87,6 +87,12 @@ pub(super) fn rounding(modifier: Modifier) -> Option<Rounding> {
     })
 }
 
+/// Returns the rounding of an operation; `None` if its instructions cannot state it, as in AVX2.
+fn native_rounding(s: &S<'_>, t: &Task<'_>) -> Option<Rounding> {
+    let rounding = rounding(t.desc.mods.rounding())?;
+    (rounding == Rounding::Mxcsr || s.has_masks()).then_some(rounding)
+}
+
 fn is_subnormal(bits: u64) -> bool {
     bits & 0x7f80_0000 == 0 && bits & 0x007f_ffff != 0
 }
@@ -256,10 +262,7 @@ pub(super) fn arithmetic(s: &mut S<'_>, t: &Task<'_>, p: &[Piece]) -> Option<Out
         return super::halves::arithmetic(s, t, p);
     }
     let f = Floats::of(t)?;
-    let rounding = rounding(t.desc.mods.rounding())?;
-    if rounding != Rounding::Mxcsr && !s.has_masks() {
-        return None;
-    }
+    let rounding = native_rounding(s, t)?;
     let (single, double) = match t.desc.opcode {
         Opcode::Add => (Op::Vaddps, Op::Vaddpd),
         Opcode::Sub => (Op::Vsubps, Op::Vsubpd),
@@ -302,10 +305,7 @@ pub(super) fn fma(s: &mut S<'_>, t: &Task<'_>, p: &[Piece]) -> Option<Out> {
         return super::halves::arithmetic(s, t, p);
     }
     let f = Floats::of(t)?;
-    let rounding = rounding(t.desc.mods.rounding())?;
-    if rounding != Rounding::Mxcsr && !s.has_masks() {
-        return None;
-    }
+    let rounding = native_rounding(s, t)?;
     let (a, b) = (s.single(t, &p[0]), s.single(t, &p[1]));
     let c = match p[2].bits == f.bits {
         true => s.single_rm(t, &p[2]),
@@ -318,11 +318,10 @@ pub(super) fn fma(s: &mut S<'_>, t: &Task<'_>, p: &[Piece]) -> Option<Out> {
 /// `sqrt` and `rcp`.
 pub(super) fn root(s: &mut S<'_>, t: &Task<'_>, p: &[Piece]) -> Option<Out> {
     let f = Floats::of(t)?;
-    let rounding = rounding(t.desc.mods.rounding())?;
+    let rounding = native_rounding(s, t)?;
     let is_approximate = t.desc.mods.precision() != Precision::None;
     let is_double_rcp = f.bits == 64 && is_approximate && t.desc.opcode != Opcode::Sqrt;
-    if t.desc.ty.elements() != 1 || is_double_rcp || (rounding != Rounding::Mxcsr && !s.has_masks())
-    {
+    if t.desc.ty.elements() != 1 || is_double_rcp {
         return None;
     }
     let a = s.single(t, &p[0]);

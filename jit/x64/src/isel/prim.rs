@@ -325,10 +325,7 @@ impl Selector<'_> {
     ) -> VReg {
         let mut inst = with_source(Inst::of(Action::Op(op), len), 1, b.into());
         inst.src[0] = a;
-        inst.mask = mask;
-        inst.tied = old.unwrap_or(NONE);
-        inst.zeroing = old.is_none();
-        self.result(RegClass::Float, inst)
+        self.under(inst, mask, old)
     }
 
     /// As [`Selector::masked`], with one source.
@@ -340,7 +337,12 @@ impl Selector<'_> {
         old: Option<VReg>,
         a: impl Into<Rm>,
     ) -> VReg {
-        let mut inst = with_source(Inst::of(Action::Op(op), len), 0, a.into());
+        let inst = with_source(Inst::of(Action::Op(op), len), 0, a.into());
+        self.under(inst, mask, old)
+    }
+
+    /// An instruction that computes in the lanes of the mask; other lanes are those of `old`, or zero.
+    fn under(&mut self, mut inst: Inst, mask: VReg, old: Option<VReg>) -> VReg {
         inst.mask = mask;
         inst.tied = old.unwrap_or(NONE);
         inst.zeroing = old.is_none();

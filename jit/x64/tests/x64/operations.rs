@@ -129,6 +129,12 @@ impl Random {
     pub(crate) fn lanes(&mut self, ty: Type) -> Lanes {
         (0..ty.lanes()).map(|_| self.value(ty.kind())).collect()
     }
+
+    /// Returns operands of a function.
+    pub(crate) fn operands(&mut self, function: &Function) -> Vec<Lanes> {
+        let params = function.signature.params.iter();
+        params.map(|&ty| self.lanes(ty)).collect()
+    }
 }
 
 /// An operation with the kinds of its operands and results.
@@ -331,16 +337,7 @@ fn check_opcodes(opcodes: &[Opcode]) -> usize {
                     .collect();
                 let function = function(operation, lanes, &passed);
                 let target = &targets[random.below(targets.len())];
-                let inputs: Vec<Vec<Lanes>> = (0..4)
-                    .map(|_| {
-                        function
-                            .signature
-                            .params
-                            .iter()
-                            .map(|&ty| random.lanes(ty))
-                            .collect()
-                    })
-                    .collect();
+                let inputs: Vec<Vec<Lanes>> = (0..4).map(|_| random.operands(&function)).collect();
                 let outcome = catch_unwind(AssertUnwindSafe(|| {
                     check_for(target, &function, &inputs, &mut memory)
                 }));
@@ -406,14 +403,7 @@ fn shifts_by_constants_at_the_width_are_right() {
                     lanes,
                     &[Passed::Vector, Passed::Constant(amount)],
                 );
-                let inputs = vec![
-                    function
-                        .signature
-                        .params
-                        .iter()
-                        .map(|&ty| random.lanes(ty))
-                        .collect(),
-                ];
+                let inputs = vec![random.operands(&function)];
                 for target in &targets() {
                     check_for(target, &function, &inputs, &mut memory);
                 }

@@ -35,16 +35,7 @@ fn single(op: Op, ty: Type, data: Data, args: &[Type]) -> Function {
 
 fn check_random(function: &Function, random: &mut Random) {
     let mut memory = Memory::new(vec![0; 64]);
-    let inputs: Vec<Vec<Lanes>> = (0..3)
-        .map(|_| {
-            function
-                .signature
-                .params
-                .iter()
-                .map(|&ty| random.lanes(ty))
-                .collect()
-        })
-        .collect();
+    let inputs: Vec<Vec<Lanes>> = (0..3).map(|_| random.operands(function)).collect();
     let targets = targets();
     let Some(first) = targets.first() else {
         return;

@@ -1,6 +1,5 @@
 //! Random functions: the code of each target computes what the interpreter computes.
 
-use margay_vir::meaning::Lanes;
 use margay_vir::testing::function;
 
 use crate::native::{Memory, check_for, targets};
@@ -16,12 +15,7 @@ fn random_functions_compute_what_the_interpreter_does() {
             .map(|_| random.next() as u32)
             .collect();
         let made = function(&numbers, 2 << random.below(6), memory.address());
-        let args: Vec<Lanes> = made
-            .signature
-            .params
-            .iter()
-            .map(|&ty| random.lanes(ty))
-            .collect();
+        let args = random.operands(&made);
         if let Some(target) = targets.get(seed as usize % targets.len().max(1)) {
             check_for(target, &made, &[args], &mut memory);
         }
