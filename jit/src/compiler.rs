@@ -1002,6 +1002,7 @@ impl Compiler {
             locs,
             descs,
             sites,
+            places: Box::default(),
             operations: Box::default(),
         })
     }

@@ -5,7 +5,8 @@ use margay_ir::function::SourceLoc;
 
 use crate::addresses::{DescTable, Site};
 use crate::code_memory::CodeMemory;
-use margay_x64::code::Operation;
+use margay_x64::code::{Operation, Place};
+use margay_x64::faults::{Registers, faulting_access};
 
 /// Number of low bits of a Cranelift source location that contain the index of the IR instruction. The bits above them
 /// contain the index of the lane in its chunk.
@@ -29,6 +30,8 @@ pub struct CompiledFunction {
     /// Descriptions of the operations that the code computes by calls of reference functions. The code contains the
     /// addresses of these descriptions.
     pub descs: DescTable,
+    /// The instructions of the wide back end that can fault, in ascending order of their offsets; empty for other code.
+    pub(crate) places: Box<[Place]>,
     /// The positions in the code at which host addresses are embedded.
     pub(crate) sites: Vec<Site>,
     /// The operations whose reference functions the code of the wide back end calls. The code contains their addresses.
@@ -36,7 +39,53 @@ pub struct CompiledFunction {
     pub(crate) operations: Box<[Operation]>,
 }
 
+/// For which thread a machine instruction runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RunningLane {
+    /// The thread at this distance from the thread in the context.
+    Number(u32),
+    /// The thread at the distance that the field `lane` of the context contains.
+    Noted,
+}
+
+/// A fault of a machine instruction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FaultAt {
+    /// The source position of the instruction.
+    pub loc: SourceLoc,
+    /// The first thread whose access faulted.
+    pub lane: RunningLane,
+    /// The address of this thread's access, if it is known.
+    pub address: Option<u64>,
+}
+
 impl CompiledFunction {
+    /// Describes the fault of the machine instruction at an address. `address` is the address of the fault, if it is
+    /// known. Returns `None` if the instruction is not in this function.
+    pub fn fault_at(
+        &self,
+        pc: u64,
+        registers: &Registers,
+        address: Option<u64>,
+        is_readable: impl Fn(u64) -> bool,
+    ) -> Option<FaultAt> {
+        let (loc, lane) = self.loc_at(pc)?;
+        let offset = pc - self.code.start() as u64;
+        let index = self
+            .places
+            .binary_search_by_key(&offset, |place| u64::from(place.offset));
+        let Ok(index) = index else {
+            let lane = RunningLane::Number(lane);
+            return Some(FaultAt { loc, lane, address });
+        };
+        let access = faulting_access(&self.places[index], registers, address, is_readable);
+        Some(FaultAt {
+            loc,
+            lane: access.lane.map_or(RunningLane::Noted, RunningLane::Number),
+            address: access.address,
+        })
+    }
+
     /// Returns the source position of the machine instruction at an address, and the index in its chunk of the lane for
     /// which the instruction runs. This index plus the thread index in the context is the index of the running thread.
     /// Returns `None` if the address is not in this function.

@@ -117,6 +117,7 @@ pub(super) fn read(bytes: &[u8], key: &Digest, source: Source<'_>) -> Option<Com
             .collect(),
         descs,
         sites,
+        places: Box::default(),
         operations: Box::default(),
     })
 }

@@ -41,6 +41,7 @@ const LAYOUT: ContextLayout = ContextLayout {
     phase: offset_of!(NativeContext, phase) as u32,
     alone: offset_of!(NativeContext, alone) as u32,
     moved: offset_of!(NativeContext, moved) as u32,
+    lane: offset_of!(NativeContext, lane) as u32,
 };
 
 const STATUS: StatusValues = StatusValues {
@@ -159,6 +160,7 @@ pub(super) fn code(
         code: CodeMemory::new(&bytes).ok()?,
         locs: locs.collect(),
         descs: DescTable::default(),
+        places: code.places.into_boxed_slice(),
         sites: Vec::new(),
         operations,
     })

@@ -17,6 +17,7 @@ use smallvec::SmallVec;
 use crate::Refusal;
 use crate::emitter::Emitter;
 use crate::flow::{Exit, Next, Place, PlaceIndex, is_back_edge};
+use crate::together::Together;
 use crate::variables::Key;
 
 /// The VIR blocks of the places.
@@ -33,44 +34,72 @@ pub(crate) struct Blocks {
 type KeyOf = fn(Value) -> Key;
 
 /// An edge from the block being translated.
-struct Edge<'c> {
-    call: &'c BlockCall,
+pub(crate) struct Edge<'c> {
+    pub(crate) call: &'c BlockCall,
     /// The lanes that take the edge.
-    mask: Value,
+    pub(crate) mask: Value,
 }
 
 impl Emitter<'_> {
     /// Emits the code for a chunk whose lanes `mask` run. The code continues at `done`.
     pub(crate) fn chunk(&mut self, mask: Value, done: Block) -> Result<(), Refusal> {
-        let flow = self.flow();
+        let [together, apart] = std::array::from_fn(|_| self.new_blocks(done));
+        let all = self.constant(self.mask_type(), 1);
+        self.clear_masks();
+        if !self.runs_divided(mask) {
+            self.write(Key::Mask(0), mask);
+            self.jump(apart.bodies[0]);
+            return self.version((&apart, &apart));
+        }
+        let starts = std::array::from_fn(|_| self.new_block());
+        self.test_all(mask, starts.into());
+        for (start, mask, blocks) in [(starts[0], all, &together), (starts[1], mask, &apart)] {
+            self.enter(start);
+            self.write(Key::Mask(0), mask);
+            self.jump(blocks.bodies[0]);
+        }
+        self.together = Some(Together::new(all));
+        self.version((&together, &apart))?;
+        self.together = None;
+        let hot = self.hot.len();
+        self.version((&apart, &apart))?;
+        let rare = self.hot.split_off(hot);
+        self.cold.extend(rare);
+        Ok(())
+    }
+
+    /// Creates the blocks of the places.
+    fn new_blocks(&mut self, done: Block) -> Blocks {
         let mut blocks = Blocks {
             guards: Vec::new(),
             bodies: Vec::new(),
             done,
         };
-        for &guarded in &flow.guarded {
+        for &guarded in &self.flow().guarded {
             let body = self.new_block();
             blocks.bodies.push(body);
             let guard = if guarded { self.new_block() } else { body };
             blocks.guards.push(guard);
         }
-        self.clear_masks();
-        self.write(Key::Mask(0), mask);
-        self.jump(blocks.bodies[0]);
+        blocks
+    }
+
+    /// Emits the places that the code reaches, in order.
+    fn version(&mut self, (blocks, apart): (&Blocks, &Blocks)) -> Result<(), Refusal> {
+        let flow = self.flow();
+        self.first_edges = self.find_first_edges();
         // The first block of a loop is also reached from the end of the loop.
         let mut open: Vec<Block> = Vec::new();
         for (index, &place) in flow.places.iter().enumerate() {
-            if !self.variables.is_reached(blocks.guards[index])
-                && !self.variables.is_reached(blocks.bodies[index])
-            {
-                continue;
-            }
-            if flow.guarded[index] {
+            if flow.guarded[index] && self.variables.is_reached(blocks.guards[index]) {
                 self.enter(blocks.guards[index]);
                 let lanes = self.waiting(index as PlaceIndex);
                 let any = self.value(Op::Any, self.mask_type(), Data::Nothing, &[lanes]);
                 let skip = blocks.of(flow.skip[index]);
                 self.brif(any, blocks.bodies[index], skip);
+            }
+            if !self.variables.is_reached(blocks.bodies[index]) {
+                continue;
             }
             match place {
                 Place::Block(block) => {
@@ -82,13 +111,13 @@ impl Emitter<'_> {
                     }
                     self.take(index as PlaceIndex);
                     match index {
-                        0 => self.start(&blocks),
-                        _ => self.kernel_block(block, index, &blocks)?,
+                        0 => self.start(blocks),
+                        _ => self.kernel_block(block, index, (blocks, apart))?,
                     }
                 }
                 Place::End(number) => {
                     self.enter(blocks.bodies[index]);
-                    self.next_iteration(number, index as PlaceIndex, &blocks);
+                    self.next_iteration(number, index as PlaceIndex, blocks);
                 }
             }
         }
@@ -107,13 +136,16 @@ impl Emitter<'_> {
     }
 
     /// Returns the mask of the lanes that wait at a place.
-    fn waiting(&mut self, place: PlaceIndex) -> Value {
+    pub(crate) fn waiting(&mut self, place: PlaceIndex) -> Value {
         self.read(Key::Mask(place), self.mask_type())
     }
 
     /// Makes the lanes that wait at a place the lanes that run.
     fn take(&mut self, place: PlaceIndex) {
-        self.mask = self.waiting(place);
+        self.mask = match self.mask_of_all(place) {
+            Some(all) => all,
+            None => self.waiting(place),
+        };
         let none = self.constant(self.mask_type(), 0);
         self.write(Key::Mask(place), none);
     }
@@ -130,7 +162,12 @@ impl Emitter<'_> {
         self.jump(blocks.of(nexts[0]));
     }
 
-    fn kernel_block(&mut self, block: Block, index: usize, blocks: &Blocks) -> Result<(), Refusal> {
+    fn kernel_block(
+        &mut self,
+        block: Block,
+        index: usize,
+        blocks: (&Blocks, &Blocks),
+    ) -> Result<(), Refusal> {
         self.block = block;
         self.aligned.clear();
         let source = self.source;
@@ -143,7 +180,13 @@ impl Emitter<'_> {
         let exit = self.flow().exits[index]
             .as_ref()
             .expect("the place is a block");
-        self.leave(last, exit, blocks)
+        if let &Exit::Diverged(next) = exit
+            && self.runs_together()
+            && self.divides_at(index as PlaceIndex)
+        {
+            return self.divide(last, next, blocks);
+        }
+        self.leave(last, exit, blocks.0)
     }
 
     /// Emits the end of a block.
@@ -210,7 +253,11 @@ impl Emitter<'_> {
     }
 
     /// Returns the lanes that take each edge of a branch at which lanes may diverge.
-    fn edge_masks(&mut self, inst: Inst, opcode: Opcode) -> Result<SmallVec<[Value; 2]>, Refusal> {
+    pub(crate) fn edge_masks(
+        &mut self,
+        inst: Inst,
+        opcode: Opcode,
+    ) -> Result<SmallVec<[Value; 2]>, Refusal> {
         let source = self.source;
         let condition = self.lanes(source.dfg.args(inst)[0]);
         let mask = self.mask;
@@ -240,26 +287,40 @@ impl Emitter<'_> {
     /// Emits an edge: passes the arguments, and adds the lanes to the mask of the target.
     fn edge(&mut self, edge: &Edge<'_>) {
         let (from, to) = (self.block, edge.call.block);
+        let meets = if is_back_edge(self.loops(), from, to).is_some() {
+            self.back_edges[to] > 1
+        } else {
+            let is_first = self.first_edges.get(&to) == Some(&Some(from));
+            // A second edge from the same block to the same target keeps the lanes of the first.
+            self.first_edges.insert(to, None);
+            self.may_meet(from, to) && !is_first
+        };
+        self.edge_that_meets(edge, meets);
+    }
+
+    /// Emits an edge. If `meets` is set, lanes of other edges may wait at the target.
+    pub(crate) fn edge_that_meets(&mut self, edge: &Edge<'_>, meets: bool) {
+        let (from, to) = (self.block, edge.call.block);
         self.keep_leaving(from, to, edge.mask);
         if self.only_exits(to) {
             return;
         }
-        if let Some(number) = is_back_edge(self.loops(), from, to) {
-            let meets = self.back_edges[to] > 1;
-            self.pass(edge, meets, (Key::NextScalar, Key::NextLanes));
-            let end = self.flow().end_of(number);
-            self.add_lanes(end, edge.mask, meets);
-            return;
-        }
-        let place = self.flow().place_of(self.loops(), to);
-        let meets = self.may_meet(from, to) && self.first_edges.get(&to) != Some(&Some(from));
-        // A second edge from the same block to the same target keeps the lanes of the first.
-        self.first_edges.insert(to, None);
-        self.pass(edge, meets, (Key::Scalar, Key::Lanes));
+        let (place, keys): (_, (KeyOf, KeyOf)) = match is_back_edge(self.loops(), from, to) {
+            Some(number) => (
+                self.flow().end_of(number),
+                (Key::NextScalar, Key::NextLanes),
+            ),
+            None => (
+                self.flow().place_of(self.loops(), to),
+                (Key::Scalar, Key::Lanes),
+            ),
+        };
+        self.pass(edge, meets, keys);
         self.add_lanes(place, edge.mask, meets);
+        self.note_edge(place, edge.mask);
     }
 
-    fn only_exits(&self, block: Block) -> bool {
+    pub(crate) fn only_exits(&self, block: Block) -> bool {
         let insts = self.source.insts(block);
         matches!(insts, &[inst] if matches!(
             self.source.dfg.insts[inst].opcode, Opcode::Exit | Opcode::Ret))
@@ -282,7 +343,7 @@ impl Emitter<'_> {
     }
 
     /// Saves, for lanes that leave a loop, the values that the loop defines and code outside the loop uses.
-    fn keep_leaving(&mut self, from: Block, to: Block, mask: Value) {
+    pub(crate) fn keep_leaving(&mut self, from: Block, to: Block, mask: Value) {
         let loops = self.kernel.uniformity.loops();
         if from == self.source.entry() {
             return;
@@ -304,7 +365,7 @@ impl Emitter<'_> {
 
     /// Sets the variables `scalar` and `vector` of the parameters of the target of an edge; if `meets` is set, only for
     /// the lanes of the edge.
-    fn pass(&mut self, edge: &Edge<'_>, meets: bool, (scalar, vector): (KeyOf, KeyOf)) {
+    pub(crate) fn pass(&mut self, edge: &Edge<'_>, meets: bool, (scalar, vector): (KeyOf, KeyOf)) {
         let params = &self.source.dfg.blocks[edge.call.block].params;
         // All arguments are read before any parameter is set, because parameters may be arguments.
         let mut sets: SmallVec<[(Key, Value); 8]> = SmallVec::new();
@@ -327,7 +388,7 @@ impl Emitter<'_> {
     }
 
     /// Emits the end of a loop: the lanes that wait there start the next iteration.
-    fn next_iteration(&mut self, number: usize, place: PlaceIndex, blocks: &Blocks) {
+    pub(crate) fn next_iteration(&mut self, number: usize, place: PlaceIndex, blocks: &Blocks) {
         let header = self.loops().header(number);
         let lanes = self.waiting(place);
         let none = self.constant(self.mask_type(), 0);
@@ -368,7 +429,7 @@ impl Emitter<'_> {
 }
 
 impl Blocks {
-    fn of(&self, next: Next) -> Block {
+    pub(crate) fn of(&self, next: Next) -> Block {
         match next {
             Next::Direct(place) => self.bodies[place as usize],
             Next::Guard(place) => self.guards[place as usize],

@@ -17,6 +17,7 @@ use smallvec::SmallVec;
 use crate::Kernel;
 use crate::flow::Flow;
 use crate::phases::Phase;
+use crate::together::Together;
 use crate::variables::{Key, Variables};
 
 /// Translates a kernel.
@@ -61,6 +62,12 @@ pub(crate) struct Emitter<'a> {
     pub(crate) made: FxHashMap<Value, Value>,
     /// The values, with sizes in bytes, whose alignment has been tested in the block being translated.
     pub(crate) aligned: FxHashSet<(Value, u32)>,
+    /// What is known about the lanes, in the version of the code for chunks whose lanes run together.
+    pub(crate) together: Option<Together>,
+    /// Whether the code being emitted may have such a version.
+    pub(crate) may_divide: bool,
+    /// The VIR block and the lanes whose first lane the context contains, for faults.
+    pub(crate) noted: Option<(Block, Value)>,
     /// The speculatively affine addresses whose checks hold where the code being emitted runs.
     pub(crate) assumed: FxHashSet<Value>,
     /// The offsets in windows that are below the limit of near offsets where the code being emitted runs.
@@ -221,8 +228,9 @@ impl<'a> Emitter<'a> {
         self.builder().append(head, args, &[], &[]);
     }
 
-    pub(crate) fn trap_if(&mut self, cause: u64, condition: Value) {
-        self.builder().trap(cause, Some(condition));
+    /// Ends a block with a trap.
+    pub(crate) fn trap(&mut self, cause: u64) {
+        self.builder().trap(cause, None);
     }
 
     pub(crate) fn ret(&mut self, values: &[Value]) {

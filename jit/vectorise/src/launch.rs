@@ -1,7 +1,7 @@
 //! The loops over the CTAs of a range, and over the chunks of a CTA.
 
 use margay_ir::entity::{Block, Inst, SecondaryMap, Value};
-use margay_ir::function::Signature;
+use margay_ir::function::{Function, Signature};
 use margay_ops::mods::{CmpOp, Half, Mods, StateSpace};
 use margay_ops::ops::Opcode;
 use margay_ops::types::{Kind, OpType, Type};
@@ -19,6 +19,14 @@ use crate::speculation::lazy_values;
 use crate::variables::{Counter, Key, Variables};
 use crate::{Kernel, Refusal};
 
+/// The maximum number of instructions of a kernel whose code has two versions ([`crate::together`]).
+const MAX_DIVIDED: usize = 3_000;
+
+fn size_of(function: &Function) -> usize {
+    let blocks = function.blocks().iter();
+    blocks.map(|&block| function.insts(block).len()).sum()
+}
+
 /// Emits the program of a kernel.
 pub(crate) fn emit(kernel: &Kernel<'_>) -> Result<VirFunction, Refusal> {
     let phases = Phases::new(
@@ -35,6 +43,8 @@ pub(crate) fn emit(kernel: &Kernel<'_>) -> Result<VirFunction, Refusal> {
             params: vec![Type::B64; 3],
             returns: vec![Type::B32],
         },
+        // Only generated code accesses the context.
+        private: vec![0],
         ..VirFunction::default()
     };
     let start = out.append_block();
@@ -63,6 +73,9 @@ pub(crate) fn emit(kernel: &Kernel<'_>) -> Result<VirFunction, Refusal> {
         fixed: FxHashMap::default(),
         made: FxHashMap::default(),
         aligned: FxHashSet::default(),
+        noted: None,
+        together: None,
+        may_divide: size_of(kernel.function) <= MAX_DIVIDED,
         assumed: FxHashSet::default(),
         near: FxHashSet::default(),
         certain: FxHashSet::default(),
@@ -206,6 +219,7 @@ impl<'a> Emitter<'a> {
         let before = self.hot.len();
         self.certain.clear();
         self.lazy.clear();
+        self.may_divide = false;
         self.enter(fail);
         self.phases(phases, frames)?;
         self.jump(done);
@@ -271,7 +285,6 @@ impl<'a> Emitter<'a> {
             let Some(phase) = phase else { continue };
             self.enter_open(starts[index]);
             self.phase = phase;
-            self.first_edges = self.find_first_edges();
             self.back_edges = self.count_back_edges();
             let changed = self.changed_values(phase);
             for &value in &changed {
@@ -426,7 +439,7 @@ impl<'a> Emitter<'a> {
     /// Finds, for each block at which several edges may meet, the block whose edge is the first that the code executes.
     /// This edge need not keep lanes of other edges. There is no such block if lanes may arrive in several iterations
     /// of a loop.
-    fn find_first_edges(&self) -> FxHashMap<Block, Option<Block>> {
+    pub(crate) fn find_first_edges(&self) -> FxHashMap<Block, Option<Block>> {
         let loops = self.loops();
         let mut first: FxHashMap<Block, Option<Block>> = FxHashMap::default();
         for &from in &loops.order {

@@ -25,6 +25,7 @@ pub struct ContextLayout {
     pub phase: u32,
     pub alone: u32,
     pub moved: u32,
+    pub lane: u32,
 }
 
 /// The status values that generated code returns.

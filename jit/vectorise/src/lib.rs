@@ -8,6 +8,7 @@
 //! - `launch` emits the loops over CTAs, phases and chunks. `saved` emits what happens to values that live across
 //!   barriers.
 //! - `control` emits the blocks of the kernel in the planned order, with the masks of the lanes that execute them.
+//! - `together` emits the version of the code for chunks whose lanes run together.
 //! - `values` holds the values of the kernel. A value that [`Uniformity`] classifies as uniform or affine is a scalar: the
 //!   value in the chunk's first lane. Other values are vectors.
 //! - `memory` emits loads and stores, `registers` special registers and addresses.
@@ -37,6 +38,7 @@ mod phases;
 mod registers;
 mod saved;
 mod speculation;
+mod together;
 mod values;
 mod variables;
 

@@ -129,14 +129,32 @@ impl Emitter<'_> {
         let low = self.simple(Opcode::And, on, ty, &[address, low]);
         let zero = self.constant(scalar, 0);
         let wrong = self.compare((CmpOp::Ne, on), low, zero);
-        let wrong = match is_equal {
-            true => wrong,
-            false => {
-                let wrong = self.logic(Opcode::And, &[self.mask, wrong]);
-                self.value(Op::Any, self.mask_type(), Data::Nothing, &[wrong])
-            }
+        let (any, lanes) = if is_equal {
+            (wrong, self.mask)
+        } else {
+            let wrong = self.logic(Opcode::And, &[self.mask, wrong]);
+            let any = self.value(Op::Any, self.mask_type(), Data::Nothing, &[wrong]);
+            (any, wrong)
         };
-        self.trap_if(MISALIGNED, wrong);
+        let [trap, next] = std::array::from_fn(|_| self.new_block());
+        self.brif(any, trap, next);
+        self.enter_cold(trap);
+        self.note_lane(lanes);
+        self.trap(MISALIGNED);
+        let made = std::mem::take(&mut self.made);
+        self.enter(next);
+        self.made = made;
+    }
+
+    /// Emits the note of the first lane of `lanes` in the context, which names the thread if the following instruction
+    /// faults for all lanes together.
+    fn note_lane(&mut self, lanes: Value) {
+        if self.noted == Some((self.at, lanes)) {
+            return;
+        }
+        self.noted = Some((self.at, lanes));
+        let lane = self.value(Op::First, self.mask_type(), Data::Nothing, &[lanes]);
+        self.set_field(self.kernel.layout.lane, lane);
     }
 
     /// Returns the host address of the first lane's access, and a displacement.
@@ -323,6 +341,7 @@ impl Emitter<'_> {
         let is_uniform = |result: &Value| self.own_class(*result).is_uniform();
         if results.iter().all(is_uniform) {
             let (address, displacement) = self.first_address(address, space)?;
+            self.note_lane(self.mask);
             for element in elements {
                 let ty = source.dfg.ty(element.value);
                 let access = element.access(0, displacement);
@@ -349,6 +368,7 @@ impl Emitter<'_> {
         let is_uniform = args.iter().all(|&arg| self.class(arg).is_uniform());
         if is_uniform {
             let (address, displacement) = self.first_address(address, space)?;
+            self.note_lane(self.mask);
             for element in elements {
                 let (ty, bits) = (source.dfg.ty(element.value), self.scalar(element.value));
                 let access = element.access(0, displacement);

@@ -55,6 +55,9 @@ pub struct Function {
     pub name: String,
     /// The types of parameters and results.
     pub signature: Signature,
+    /// The numbers of the parameters that point to private memory: no access has a byte of this memory unless its address
+    /// is the parameter plus a constant.
+    pub private: Vec<u32>,
     /// The helpers that the function calls, by number.
     pub helpers: Vec<Helper>,
     /// The slots.

@@ -97,7 +97,10 @@ impl Parser<'_, '_> {
     fn head(&mut self) -> Parsed<()> {
         loop {
             let word = self.c.peek_word();
-            if word.starts_with("helper") {
+            if word == "private" {
+                let number = self.c.number_of("private")?;
+                self.function.private.push(number);
+            } else if word.starts_with("helper") {
                 self.c
                     .keyword(&format!("helper{}", self.function.helpers.len()))?;
                 self.c.mark("=")?;

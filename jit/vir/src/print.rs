@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! func @name(b64, predx16) -> (b32) {
+//!   private 0
 //!   helper0 = @table (b32) -> (f32)
 //!   slot0 = 64 align 64
 //! block0(v0: b64, v1: predx16):
@@ -120,6 +121,9 @@ impl fmt::Display for Function {
         write!(f, "func {}", name(&self.name))?;
         write_signature(f, &self.signature)?;
         writeln!(f, " {{")?;
+        for number in &self.private {
+            writeln!(f, "  private {number}")?;
+        }
         for (number, helper) in self.helpers.iter().enumerate() {
             write!(f, "  helper{number} = {} ", name(&helper.name))?;
             write_signature(f, &helper.signature)?;

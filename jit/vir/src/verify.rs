@@ -117,6 +117,12 @@ impl Verifier<'_> {
                 self.add(None, format!("{block} is empty"));
             }
         }
+        let types = &function.signature.params;
+        for &number in &function.private {
+            if types.get(number as usize) != Some(&Type::B64) {
+                self.add(None, format!("parameter {number} is not an address"));
+            }
+        }
         let params = function.blocks[entry]
             .iter()
             .map(|&v| function.values.get(v).map(|data| data.ty));

@@ -18,6 +18,7 @@ pub mod asm;
 pub mod code;
 mod emit;
 mod error;
+pub mod faults;
 mod features;
 mod frame;
 mod isel;

@@ -7,6 +7,8 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 
+use margay_jit::Registers;
+
 use super::thread::{self, PENDING_NONE, PENDING_RAISED, PENDING_STOP, SaveArea, ThreadState};
 use super::{Trap, TrapKind, arch};
 
@@ -195,6 +197,11 @@ pub fn raise(trap: Trap) {
 /// The address is constant during the life of the thread. Only this thread may use the address.
 pub fn pending_flag() -> *const AtomicU32 {
     thread::with(|state| &raw const state.pending)
+}
+
+/// Returns the registers of the generated code that the last fault of this thread interrupted.
+pub(crate) fn registers() -> Registers {
+    thread::with(|state| state.registers.get())
 }
 
 /// Returns whether a stop or a raised trap is pending on this thread. Helpers that run for a long time should call this

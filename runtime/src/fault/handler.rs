@@ -367,6 +367,7 @@ fn recover(fault: &Fault, context: &mut Context) -> bool {
     if let Some(range) = code_ranges::lookup_code(pc) {
         let (kind, address) = fault.explain(context, range.end);
         let access = context.access_kind().filter(|_| address.is_some());
+        thread::with(|state| state.registers.set(context.registers()));
         return unwind(fault, context, kind, address, access, (pc, range.owner));
     }
     recover_fetch(fault, context, pc) || recover_host_code(fault, context, pc)

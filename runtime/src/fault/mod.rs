@@ -66,11 +66,11 @@ mod tests;
 
 pub use access::AccessFault;
 pub use code_ranges::{CodeRange, lookup_code, register_code, unregister_code};
-pub(crate) use entry::enter_host_code;
 pub use entry::{
     GeneratedFn, enter, leave_address, leave_if_stopped, leave_with, pending, pending_flag, raise,
     set_stop_token,
 };
+pub(crate) use entry::{enter_host_code, registers};
 pub use float_mode::FloatMode;
 pub use handler::{install, stop_signal};
 pub(crate) use handler::{keep, keep_for_copy, keep_frequent, unblock};

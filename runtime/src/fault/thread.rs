@@ -11,6 +11,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
+use margay_jit::Registers;
 use parking_lot::Mutex;
 
 use super::Trap;
@@ -47,6 +48,8 @@ pub(super) struct ThreadState {
     pub(super) current: AtomicPtr<SaveArea>,
     pub(super) pending: AtomicU32,
     pub(super) raised: Cell<Option<Trap>>,
+    /// The registers of the code that the last fault interrupted.
+    pub(super) registers: Cell<Registers>,
     /// Token of the run that the thread executes, from [`super::set_stop_token`]. Token 0 means
     /// that the thread executes no run that can be stopped.
     pub(super) token: AtomicU64,
@@ -66,6 +69,10 @@ thread_local! {
             current: AtomicPtr::new(std::ptr::null_mut()),
             pending: AtomicU32::new(PENDING_NONE),
             raised: Cell::new(None),
+            registers: Cell::new(Registers {
+                general: [0; 16],
+                masks: [0; 8],
+            }),
             token: AtomicU64::new(0),
             shared: AtomicPtr::new(std::ptr::null_mut()),
             stack_top: AtomicU64::new(0),

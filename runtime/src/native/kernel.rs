@@ -17,7 +17,8 @@ use margay_ir::pass::inline::Inlining;
 use margay_ir::pass::instrument::Request;
 use margay_jit::signatures::SignatureIds;
 use margay_jit::{
-    CompileError, CompiledFunction, CompiledKernel, Compiler, Fallback, Specialisation, Widths,
+    CompileError, CompiledFunction, CompiledKernel, Compiler, Fallback, FaultAt, RunningLane,
+    Specialisation, Widths,
 };
 use margay_ops::mods::{AtomOp, MemOrder, Mode, StateSpace};
 use margay_ops::ops::{Effects, Opcode};
@@ -39,7 +40,7 @@ use crate::engine::{
     Engine, EngineChoice, KernelInfo, KernelSizes, LaunchShape, ParamInfo, PreparedLaunch,
 };
 use crate::error::{Error, Fault, FaultKind, Result};
-use crate::fault::FloatMode;
+use crate::fault::{FloatMode, Trap, TrapKind};
 use crate::launch::Dim3;
 use crate::observe::{Observers, Tools};
 use crate::probe::Probes;
@@ -351,14 +352,21 @@ impl NativeKernel {
         (self.compiled.digest(), sizes.collect())
     }
 
-    /// Returns the source position of a program counter. Also returns the lane for which the code at the program
-    /// counter runs, relative to `thread` in the native context.
-    pub(super) fn loc_at(&self, pc: u64) -> Option<(margay_ir::function::SourceLoc, u32)> {
+    /// Describes a fault of this thread, if it interrupted code of the kernel.
+    pub(super) fn fault_at(&self, trap: &Trap) -> Option<FaultAt> {
+        let registers = crate::fault::registers();
+        let is_readable = |byte| crate::fault::access::load8(byte).is_ok();
         let devices = self.devices.iter().flat_map(CompiledKernel::compiled);
-        self.compiled
-            .compiled()
-            .chain(devices)
-            .find_map(|function| function.loc_at(pc))
+        let mut functions = self.compiled.compiled().chain(devices);
+        if trap.kind == TrapKind::Stopped {
+            return functions.find_map(|function| {
+                let (loc, lane) = function.loc_at(trap.pc)?;
+                let (lane, address) = (RunningLane::Number(lane), None);
+                Some(FaultAt { loc, lane, address })
+            });
+        }
+        functions
+            .find_map(|function| function.fault_at(trap.pc, &registers, trap.address, is_readable))
     }
 }
 

@@ -12,8 +12,8 @@ use margay_ir::analysis::regions::FRAME_ALIVE;
 use margay_ir::analysis::shuffle_width::can_be_width;
 use margay_ir::entity::{Inst, Value};
 use margay_ir::function::SourceLoc;
-use margay_jit::Specialisation;
 use margay_jit::abi::{NativeContext, PermittedRange, UNKNOWN_HANDLE, status};
+use margay_jit::{RunningLane, Specialisation};
 use margay_ops::meaning::Bits;
 use margay_ops::ops::Opcode;
 use rustc_hash::FxHasher;
@@ -303,6 +303,7 @@ fn context(
         alone: 0,
         first_warp: 0,
         moved: 0,
+        lane: 0,
         alive: 0,
         group: 0,
         sync_point: 0,
@@ -408,12 +409,19 @@ fn fault_of(
             faults::of_status(code, context.ended_handle),
             Some(ended_at),
         ),
-        Err(trap) => match kernel.loc_at(trap.pc) {
-            Some((loc, behind)) => {
-                lane = behind;
+        Err(mut trap) => match kernel.fault_at(&trap) {
+            Some(at) => {
+                trap.address = at.address;
+                lane = match at.lane {
+                    RunningLane::Number(lane) => lane,
+                    RunningLane::Noted => context.lane,
+                };
                 // If the host refused an access, the code that requested the check executes a trap instruction.
                 let refused = host.fault.take();
-                (refused.unwrap_or_else(|| faults::of_trap(&trap)), Some(loc))
+                (
+                    refused.unwrap_or_else(|| faults::of_trap(&trap)),
+                    Some(at.loc),
+                )
             }
             None => (faults::of_trap(&trap), None),
         },

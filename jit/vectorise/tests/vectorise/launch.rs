@@ -43,6 +43,7 @@ pub(crate) const LAYOUT: ContextLayout = ContextLayout {
     phase: 112,
     alone: 116,
     moved: 120,
+    lane: 124,
 };
 
 const TRAP: u32 = 2;

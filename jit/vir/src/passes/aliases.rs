@@ -1,8 +1,8 @@
 //! Which accesses may access the same bytes.
 //!
 //! The address of an access is a *root* plus a constant: sums with constants are traced back to the value that they
-//! start from. Two accesses do not alias if they have the same root and their ranges of bytes do not overlap. Nothing is
-//! assumed about different roots.
+//! start from. Two accesses do not alias if they have the same root and their ranges of bytes do not overlap, or if only
+//! one of them accesses private memory ([`Function::private`]). Nothing else is assumed about different roots.
 
 use margay_ir::entity::{Inst, Value};
 use margay_ops::ops::{Effects, Opcode};
@@ -59,9 +59,14 @@ pub(super) fn sum(function: &Function, value: Value) -> Option<(Value, i64)> {
 /// The bytes that an access may access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Bytes {
-    /// Bytes from `start` to `end` relative to a root.
-    Range { root: Value, start: i64, end: i64 },
-    /// Any bytes.
+    /// Bytes from `start` to `end` relative to a root, of private memory or of other memory.
+    Range {
+        root: Value,
+        start: i64,
+        end: i64,
+        is_private: bool,
+    },
+    /// Any bytes, except those of private memory.
     All,
 }
 
@@ -70,14 +75,25 @@ impl Bytes {
     pub(super) fn may_alias(self, other: Bytes) -> bool {
         match (self, other) {
             (
-                Bytes::Range { root, start, end },
                 Bytes::Range {
-                    root: of,
+                    root,
+                    start,
+                    end,
+                    is_private,
+                },
+                Bytes::Range {
+                    root: other,
                     start: first,
                     end: last,
+                    is_private: is_other_private,
                 },
-            ) => root != of || start < last && first < end,
-            _ => true,
+            ) => match root == other {
+                true => start < last && first < end,
+                false => !is_private && !is_other_private,
+            },
+            (Bytes::Range { is_private, .. }, Bytes::All)
+            | (Bytes::All, Bytes::Range { is_private, .. }) => !is_private,
+            (Bytes::All, Bytes::All) => true,
         }
     }
 }
@@ -89,8 +105,16 @@ pub(super) fn bytes(function: &Function, inst: Inst) -> Bytes {
         return Bytes::All;
     };
     let (root, offset) = root(function, function.args(inst)[0]);
-    range(access, offset, lanes_of(data.ty) as i64)
-        .map_or(Bytes::All, |(start, end)| Bytes::Range { root, start, end })
+    let mut params = function.private.iter();
+    let is_private =
+        params.any(|&number| function.blocks[function.entry()].get(number as usize) == Some(&root));
+    let found = range(access, offset, lanes_of(data.ty) as i64);
+    found.map_or(Bytes::All, |(start, end)| Bytes::Range {
+        root,
+        start,
+        end,
+        is_private,
+    })
 }
 
 /// Returns the first byte and the end of an access; `None` if the numbers are so large that addresses may wrap.

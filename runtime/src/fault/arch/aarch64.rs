@@ -11,6 +11,8 @@
 use std::arch::global_asm;
 use std::ffi::c_void;
 
+use margay_jit::Registers;
+
 use super::super::thread::SaveArea;
 use super::super::{AccessKind, TrapKind};
 
@@ -235,6 +237,11 @@ impl Context {
     /// that the Linux kernel does not report.
     pub(in crate::fault) fn explain(&self, _code_end: u64) -> (TrapKind, Option<u64>) {
         (TrapKind::NonCanonical, None)
+    }
+
+    /// Returns no registers: no code that names them exists for this machine.
+    pub(in crate::fault) fn registers(&self) -> Registers {
+        Registers::default()
     }
 
     /// Edits the saved context so that the call of `enter_raw` with the save area `save` returns 1

@@ -6,6 +6,8 @@
 
 use std::ffi::c_void;
 
+use margay_jit::Registers;
+
 use super::super::thread::SaveArea;
 use super::super::{AccessKind, TrapKind};
 
@@ -66,6 +68,11 @@ impl Context {
 
     pub(in crate::fault) fn explain(&self, _code_end: u64) -> (TrapKind, Option<u64>) {
         (TrapKind::NonCanonical, None)
+    }
+
+    /// Returns no registers: no code that names them exists for this machine.
+    pub(in crate::fault) fn registers(&self) -> Registers {
+        Registers::default()
     }
 
     pub(in crate::fault) fn recover(&mut self, _save: *mut SaveArea) {}

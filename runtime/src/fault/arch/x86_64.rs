@@ -13,6 +13,8 @@
 use std::arch::global_asm;
 use std::ffi::c_void;
 
+use margay_jit::Registers;
+
 use super::super::decode;
 use super::super::thread::SaveArea;
 use super::super::{AccessKind, TrapKind};
@@ -226,6 +228,42 @@ impl Context {
             libc::REG_R15,
         ];
         ORDER.map(|index| self.register(index) as u64)
+    }
+
+    /// Returns the registers of the interrupted code. Mask registers that the system has not saved are zero.
+    pub(in crate::fault) fn registers(&self) -> Registers {
+        Registers {
+            general: self.general_registers(),
+            masks: self.masks().unwrap_or_default(),
+        }
+    }
+
+    /// Returns the mask registers from the XSAVE area of the signal frame, which has the standard format (Intel SDM,
+    /// volume 1, "XSAVE Area"; Linux, `struct _fpx_sw_bytes`); `None` if they are not in the area.
+    fn masks(&self) -> Option<[u64; 8]> {
+        const SOFTWARE: usize = 464;
+        const MAGIC: u32 = 0x4650_5853;
+        const HEADER: usize = 512;
+        const MASKS: u32 = 5;
+        // SAFETY: `raw` is valid by the contract of `new`.
+        let area = unsafe { (*self.raw).uc_mcontext.fpregs }.cast::<u8>();
+        if area.is_null() {
+            return None;
+        }
+        // SAFETY: the area has at least 512 bytes. If the magic number is present, it has the size that it states.
+        let word = |at: usize| unsafe { area.add(at).cast::<u32>().read_unaligned() };
+        let (magic, size) = (word(SOFTWARE), word(SOFTWARE + 16) as usize);
+        if magic != MAGIC || size < HEADER + 64 {
+            return None;
+        }
+        let is_saved = word(HEADER) >> MASKS & 1 == 1;
+        let component = std::arch::x86_64::__cpuid_count(13, MASKS);
+        let (bytes, start) = (component.eax as usize, component.ebx as usize);
+        if !is_saved || bytes < 64 || start + 64 > size {
+            return None;
+        }
+        // SAFETY: the registers are in the area, whose size was tested.
+        Some(unsafe { area.add(start).cast::<[u64; 8]>().read_unaligned() })
     }
 
     /// Edits the saved context so that the call of `enter_raw` with the save area `save` returns 1
