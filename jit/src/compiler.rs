@@ -2,6 +2,7 @@
 
 mod whole_warps;
 mod wide;
+mod wide_helpers;
 
 use std::hash::Hash;
 use std::sync::OnceLock;
@@ -487,8 +488,9 @@ impl CompiledKernel {
     /// Returns the chunk widths of the kernel.
     pub fn widths(&self, compiler: &Compiler) -> Widths {
         *self.widths.get_or_init(|| {
-            if compiler.wide.is_some() && compiler.width.is_none() && wide::is_possible(self) {
-                return wide::WIDTHS;
+            let is_wide = compiler.wide.is_some() && compiler.width.is_none();
+            if let Some(widths) = is_wide.then(|| wide::widths(self)).flatten() {
+                return widths;
             }
             slices::widths(
                 &self.function,

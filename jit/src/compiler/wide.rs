@@ -2,20 +2,24 @@
 
 use std::mem::offset_of;
 
-use margay_ir::analysis::{Alignment, Cfg, SpeculativeAffine, Uniformity};
+use margay_ir::analysis::{Alignment, Cfg, Reach, SpeculativeAffine, Uniformity};
 use margay_ir::entity::{Inst, Value};
-use margay_vectorise::{ContextLayout, Facts, Kernel, Refusal, StatusValues, vectorise};
+use margay_ops::ops::Effects;
+use margay_vectorise::{
+    ContextLayout, DeviceTest, Facts, Kernel, ReachTest, Refusal, StatusValues, vectorise,
+};
 use margay_vir::function::Function as VirFunction;
 use margay_vir::passes;
 use margay_x64::apply::margay_x64_apply;
 use margay_x64::code::Symbol;
 use margay_x64::{Convention, compile_with};
 
+use super::wide_helpers::helpers;
 use super::{CompiledKernel, Compiler};
-use crate::abi::{NativeContext, status};
+use crate::abi::{NativeContext, Verify, status};
 use crate::addresses::DescTable;
 use crate::code_memory::CodeMemory;
-use crate::emit::reach::is_inside;
+use crate::emit::reach::{self, Area, is_inside, moved, writes};
 use crate::error::CompileError;
 use crate::function::CompiledFunction;
 use crate::slices::Widths;
@@ -56,17 +60,41 @@ struct KernelFacts<'a> {
     kernel: &'a CompiledKernel,
     isolated: bool,
     trusted: bool,
+    /// The number of lanes of a chunk.
+    width: u32,
 }
 
 impl Facts for KernelFacts<'_> {
-    fn is_inside(&self, inst: Inst) -> bool {
+    fn reach(&self, inst: Inst) -> ReachTest {
         let CompiledKernel {
             function,
             pointers,
             symbols,
+            homes,
             ..
         } = self.kernel;
-        !self.isolated || is_inside(function, (symbols, pointers), self.trusted, inst)
+        if !self.isolated || is_inside(function, (symbols, pointers), self.trusted, inst) {
+            return ReachTest::Inside;
+        }
+        let data = &function.dfg.insts[inst];
+        if reach::home_of(function, data) != Area::Device {
+            return ReachTest::Unsupported;
+        }
+        let here = |def: Inst| homes[def] == homes[inst];
+        let root = Reach::new(function).of(function.dfg.args(inst)[0], &here);
+        let bytes = moved(data);
+        let within = |distance: i128| i64::try_from(distance).ok();
+        let high = root.offset.high + i128::from(bytes);
+        let (Some(low), Some(high)) = (within(root.offset.low), within(high)) else {
+            return ReachTest::Unsupported;
+        };
+        let lanes = self.width;
+        ReachTest::Device(DeviceTest {
+            root: root.value,
+            low,
+            high,
+            properties: Verify::of(bytes, writes(data), data.mods.space(), lanes).0,
+        })
     }
 
     fn alignment_root(&self, inst: Inst, bytes: u32) -> Option<Value> {
@@ -106,6 +134,7 @@ fn program(
             kernel,
             isolated,
             trusted: specialisation.is_trusted(),
+            width,
         },
         width,
         whole_chunks: specialisation.has(Specialisation::ALIGNED),
@@ -114,16 +143,24 @@ fn program(
     })
 }
 
-/// The widths of chunks of kernels that the wide back end compiles.
-pub(super) const WIDTHS: Widths = Widths {
+/// The widths of chunks of kernels that the wide back end compiles, if they have no collectives of warps.
+const WIDTHS: Widths = Widths {
     wide: 32,
     narrow: 16,
 };
 
-/// Returns whether the vectoriser accepts a kernel in trusted launches.
-pub(super) fn is_possible(kernel: &CompiledKernel) -> bool {
+/// Returns the widths of chunks of a kernel; `None` if the vectoriser does not accept the kernel in trusted launches.
+pub(super) fn widths(kernel: &CompiledKernel) -> Option<Widths> {
     let specialisation = Specialisation::of([WIDTHS.wide, 1, 1], WIDTHS).trusted(true);
-    program(kernel, specialisation, (WIDTHS.wide, true)).is_ok()
+    program(kernel, specialisation, (WIDTHS.wide, true)).ok()?;
+    let function = &kernel.function;
+    let blocks = function.blocks().iter();
+    let mut insts = blocks.flat_map(|&block| function.insts(block));
+    let meets = insts.any(|&inst| function.effects(inst).contains(Effects::SYNC_WARP));
+    Some(match meets {
+        true => Widths::all(WIDTHS.wide),
+        false => WIDTHS,
+    })
 }
 
 /// Compiles the program for whole CTAs of a kernel. Returns `None` if the back end is not in use or does not support the
@@ -144,13 +181,30 @@ pub(super) fn code(
         let address = match slot.symbol {
             Symbol::Apply => margay_x64_apply as *const () as u64,
             Symbol::Operation(number) => std::ptr::from_ref(&operations[number as usize]) as u64,
-            // The vectoriser calls no helpers.
-            Symbol::Helper(_) => return None,
+            Symbol::Helper(number) => *helpers().get(number as usize)?,
         };
         let at = slot.offset as usize;
         bytes
             .get_mut(at..at + 8)?
             .copy_from_slice(&address.to_ne_bytes());
+    }
+    if let Ok(d) = std::env::var("MARGAY_DUMP") {
+        let _ = std::fs::write(
+            format!(
+                "{d}/{}.{}.bin",
+                kernel.function.name,
+                specialisation.index()
+            ),
+            &bytes,
+        );
+        let _ = std::fs::write(
+            format!(
+                "{d}/{}.{}.vir",
+                kernel.function.name,
+                specialisation.index()
+            ),
+            program.to_string(),
+        );
     }
     let locs = code.places.iter().map(|place| {
         let loc = kernel.function.dfg.locs[Inst(place.place as u32)];

@@ -43,7 +43,7 @@ pub(crate) const OUTSIDE: TrapCode = TrapCode::unwrap_user(2);
 /// Maximum distance in bytes between an access and its root for which the root is compared with the whole range. If the
 /// root is in the range, an access within this distance is in the range or in the inaccessible pages on either side of
 /// it.
-pub(crate) const NEAR: i128 = 60 << 10;
+pub(crate) const NEAR: i128 = margay_vectorise::REACH_MARGIN as i128;
 /// Limits for code without access tests ([`crate::Specialisation::trusted`]). `MARGIN` is the size in bytes of the
 /// inaccessible margin on each side of device memory. `MAX_BLOCKS` is the maximum number of blocks of a grid in each
 /// dimension.
@@ -80,7 +80,7 @@ pub(crate) fn writes(data: &InstData) -> bool {
 }
 
 /// Returns the memory in which an access must be, by its state space.
-fn home_of(function: &Function, data: &InstData) -> Area {
+pub(crate) fn home_of(function: &Function, data: &InstData) -> Area {
     match data.mods.space() {
         StateSpace::Shared | StateSpace::SharedCluster => {
             Area::Window(offset_of!(NativeContext, shared_bytes))

@@ -4,6 +4,8 @@
 //! target, and the code of the place takes them. Parameters of a loop header get the values for the next iteration at
 //! the end of the loop, because blocks that follow in the same iteration still use the old values.
 
+use std::ops::RangeInclusive;
+
 use margay_ir::analysis::uniformity::Class;
 use margay_ir::entity::{Block, Inst, Value};
 use margay_ir::function::BlockCall;
@@ -45,7 +47,7 @@ impl Emitter<'_> {
     pub(crate) fn chunk(&mut self, mask: Value, done: Block) -> Result<(), Refusal> {
         let [together, apart] = std::array::from_fn(|_| self.new_blocks(done));
         let all = self.constant(self.mask_type(), 1);
-        self.clear_masks();
+        self.clear_masks(0..=self.flow().places.len() as PlaceIndex - 1);
         if !self.runs_divided(mask) {
             self.write(Key::Mask(0), mask);
             self.jump(apart.bodies[0]);
@@ -95,17 +97,20 @@ impl Emitter<'_> {
                 self.enter(blocks.guards[index]);
                 let lanes = self.waiting(index as PlaceIndex);
                 let any = self.value(Op::Any, self.mask_type(), Data::Nothing, &[lanes]);
-                let skip = blocks.of(flow.skip[index]);
-                self.brif(any, blocks.bodies[index], skip);
+                let skip = self.threaded(flow.skip[index], None);
+                self.brif(any, blocks.bodies[index], blocks.of(skip));
             }
             if !self.variables.is_reached(blocks.bodies[index]) {
                 continue;
             }
             match place {
                 Place::Block(block) => {
-                    if self.loops().headed_by(block).is_some() {
+                    if let Some(number) = self.loops().headed_by(block) {
                         self.enter_open(blocks.bodies[index]);
                         open.push(blocks.bodies[index]);
+                        // No lane waits inside a loop when an iteration starts.
+                        let inside = index as PlaceIndex + 1..=flow.end_of(number);
+                        self.clear_masks(inside);
                     } else {
                         self.enter(blocks.bodies[index]);
                     }
@@ -127,11 +132,11 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// Sets the masks of all places to which several edges may add lanes to the empty mask.
-    fn clear_masks(&mut self) {
+    /// Sets the masks of places to the empty mask.
+    fn clear_masks(&mut self, places: RangeInclusive<PlaceIndex>) {
         let none = self.constant(self.mask_type(), 0);
-        for index in 0..self.flow().places.len() {
-            self.write(Key::Mask(index as PlaceIndex), none);
+        for index in places {
+            self.write(Key::Mask(index), none);
         }
     }
 
@@ -170,6 +175,7 @@ impl Emitter<'_> {
     ) -> Result<(), Refusal> {
         self.block = block;
         self.aligned.clear();
+        self.reached.clear();
         let source = self.source;
         let (&last, body) = source
             .insts(block)
@@ -207,14 +213,14 @@ impl Emitter<'_> {
                 for (call, mask) in calls.iter().zip(masks) {
                     self.edge(&Edge { call, mask });
                 }
-                self.jump(blocks.of(*next));
+                self.go(*next, blocks);
             }
             Exit::Uniform(nexts) if nexts.len() == 1 => {
                 if let Some(call) = calls.first() {
                     let mask = self.mask;
                     self.edge(&Edge { call, mask });
                 }
-                self.jump(blocks.of(nexts[0]));
+                self.go(nexts[0], blocks);
             }
             Exit::Uniform(nexts) => {
                 let ways: Vec<Block> = nexts.iter().map(|_| self.new_block()).collect();
@@ -227,11 +233,33 @@ impl Emitter<'_> {
                     self.enter(way);
                     let mask = self.mask;
                     self.edge(&Edge { call, mask });
-                    self.jump(blocks.of(*next));
+                    self.go(*next, blocks);
                 }
             }
         }
         Ok(())
+    }
+
+    /// Emits a jump to where the code continues.
+    fn go(&mut self, next: Next, blocks: &Blocks) {
+        let next = self.threaded(next, Some(self.mask));
+        self.jump(blocks.of(next));
+    }
+
+    /// Returns where the code continues from the current position, without guards whose result is known here. At least one
+    /// of the lanes `running` runs.
+    fn threaded(&mut self, mut next: Next, running: Option<Value>) -> Next {
+        while let Next::Guard(place) = next {
+            let lanes = self.waiting(place);
+            if Some(lanes) == running {
+                next = Next::Direct(place);
+            } else if self.out.constant(lanes) == Some(0) {
+                next = self.flow().skip[place as usize];
+            } else {
+                break;
+            }
+        }
+        next
     }
 
     /// Emits a branch table whose index may have any integer type.
@@ -337,7 +365,9 @@ impl Emitter<'_> {
         let mut all = mask;
         if meets {
             let waiting = self.waiting(place);
-            all = self.logic(Opcode::Or, &[waiting, mask]);
+            if self.out.constant(waiting) != Some(0) {
+                all = self.logic(Opcode::Or, &[waiting, mask]);
+            }
         }
         self.write(Key::Mask(place), all);
     }

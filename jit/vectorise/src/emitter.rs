@@ -64,6 +64,8 @@ pub(crate) struct Emitter<'a> {
     pub(crate) aligned: FxHashSet<(Value, u32)>,
     /// What is known about the lanes, in the version of the code for chunks whose lanes run together.
     pub(crate) together: Option<Together>,
+    /// The values that have been tested in the block being translated: they are addresses of device memory.
+    pub(crate) reached: FxHashSet<Value>,
     /// Whether the code being emitted may have such a version.
     pub(crate) may_divide: bool,
     /// The VIR block and the lanes whose first lane the context contains, for faults.
@@ -226,6 +228,22 @@ impl<'a> Emitter<'a> {
     pub(crate) fn effect(&mut self, op: Op, args: &[Value]) {
         let head = (op, None, Data::Nothing);
         self.builder().append(head, args, &[], &[]);
+    }
+
+    pub(crate) fn trap_if(&mut self, cause: u64, condition: Value) {
+        self.builder().trap(cause, Some(condition));
+    }
+
+    /// Emits a call of a helper.
+    pub(crate) fn call_helper(
+        &mut self,
+        helper: u64,
+        args: &[Value],
+        results: &[Type],
+    ) -> Vec<Value> {
+        let head = (Op::Call, None, Data::Number(helper));
+        let inst: Inst = self.builder().append(head, args, results, &[]);
+        self.out.results(inst).to_vec()
     }
 
     /// Ends a block with a trap.

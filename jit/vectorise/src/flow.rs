@@ -67,6 +67,8 @@ pub struct Flow {
     pub skip: Vec<Next>,
     /// The end of each place that is a block; `None` for ends of loops.
     pub exits: Vec<Option<Exit>>,
+    /// Whether all lanes that have not exited are at a place when the code of the place runs.
+    pub alone: Vec<bool>,
     /// Whether the exits of each loop are deferred.
     pub deferred: Vec<bool>,
     block_places: Vec<PlaceIndex>,
@@ -171,6 +173,7 @@ impl<'a> Planner<'a> {
                 guarded: vec![false; count],
                 skip: vec![Next::Done; count],
                 exits: vec![None; count],
+                alone: vec![true; count],
                 deferred: deferred.to_vec(),
                 places,
                 block_places,
@@ -182,6 +185,7 @@ impl<'a> Planner<'a> {
     fn plan(&mut self) {
         for index in 0..self.flow.places.len() {
             let pending = self.pending[index].clone();
+            self.flow.alone[index] = pending.is_empty();
             self.flow.skip[index] = self.next(pending.clone(), None);
             if let Place::Block(block) = self.flow.places[index] {
                 self.flow.exits[index] = Some(self.exit(block, &pending));

@@ -15,6 +15,7 @@ use crate::control::leaving_values;
 use crate::emitter::{Emitter, context_access, desc, scalar_access};
 use crate::flow::is_back_edge;
 use crate::phases::Phases;
+use crate::reach::helpers;
 use crate::speculation::lazy_values;
 use crate::variables::{Counter, Key, Variables};
 use crate::{Kernel, Refusal};
@@ -45,6 +46,7 @@ pub(crate) fn emit(kernel: &Kernel<'_>) -> Result<VirFunction, Refusal> {
         },
         // Only generated code accesses the context.
         private: vec![0],
+        helpers: helpers(),
         ..VirFunction::default()
     };
     let start = out.append_block();
@@ -74,6 +76,7 @@ pub(crate) fn emit(kernel: &Kernel<'_>) -> Result<VirFunction, Refusal> {
         made: FxHashMap::default(),
         aligned: FxHashSet::default(),
         noted: None,
+        reached: FxHashSet::default(),
         together: None,
         may_divide: size_of(kernel.function) <= MAX_DIVIDED,
         assumed: FxHashSet::default(),

@@ -38,6 +38,9 @@ pub struct StatusValues {
     pub general: u32,
 }
 
+/// The minimum size in bytes of the inaccessible memory on both sides of the range of device memory.
+pub const REACH_MARGIN: i64 = 60 << 10;
+
 /// The limit of offsets in a window to which code adds constants without wrapping. Windows have at most this size, and no
 /// other memory is in the following 4 GiB.
 pub(crate) const NEAR: u64 = 1 << 31;

@@ -11,7 +11,8 @@
 //! - `together` emits the version of the code for chunks whose lanes run together.
 //! - `values` holds the values of the kernel. A value that [`Uniformity`] classifies as uniform or affine is a scalar: the
 //!   value in the chunk's first lane. Other values are vectors.
-//! - `memory` emits loads and stores, `registers` special registers and addresses.
+//! - `collective` emits collectives of the lanes of a warp.
+//! - `memory` emits loads and stores, `reach` the tests of their addresses, `registers` special registers and addresses.
 //!
 //! # Speculatively affine values
 //!
@@ -28,6 +29,7 @@
 #![forbid(unsafe_code)]
 
 mod certain;
+mod collective;
 mod control;
 mod emitter;
 pub mod flow;
@@ -35,6 +37,7 @@ mod launch;
 mod layout;
 mod memory;
 mod phases;
+mod reach;
 mod registers;
 mod saved;
 mod speculation;
@@ -49,17 +52,40 @@ use margay_ir::entity::{Inst, Value};
 use margay_ir::function::Function;
 use margay_vir::function::Function as VirFunction;
 
-pub use layout::{ContextLayout, StatusValues};
+pub use layout::{ContextLayout, REACH_MARGIN, StatusValues};
 
 /// Facts about a kernel that the vectoriser needs besides the analyses.
 pub trait Facts {
-    /// Returns whether an access needs no test of its address, because it is in memory that the kernel may access, or
-    /// because it faults otherwise.
-    fn is_inside(&self, inst: Inst) -> bool;
+    /// Returns how an access is tested.
+    fn reach(&self, inst: Inst) -> ReachTest;
 
     /// Returns a value that differs from the address of an access by a multiple of `bytes`; `None` if the address is a
     /// multiple of `bytes`.
     fn alignment_root(&self, inst: Inst, bytes: u32) -> Option<Value>;
+}
+
+/// How an access is tested, so that it stays in memory that the kernel may access.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReachTest {
+    /// The access needs no test, because it is in such memory, or because it faults otherwise.
+    Inside,
+    /// The access must be in device memory.
+    Device(DeviceTest),
+    /// The access needs a test that is not translated.
+    Unsupported,
+}
+
+/// The test of an access to device memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DeviceTest {
+    /// A value of the access's block from which the address is computed.
+    pub root: Value,
+    /// The smallest distance in bytes from the root to the start of the access.
+    pub low: i64,
+    /// The greatest distance in bytes from the root to the end of the access.
+    pub high: i64,
+    /// The properties of the access that the host needs for its decision, without the mask of the lanes.
+    pub properties: u64,
 }
 
 /// A kernel to vectorise.

@@ -6,7 +6,7 @@
 use margay_ir::analysis::uniformity::Class;
 use margay_ir::entity::{Inst, Value};
 use margay_ir::function::InstData;
-use margay_ops::mods::{CmpOp, Half, MemOrder, Mods, StateSpace};
+use margay_ops::mods::{CmpOp, Half, MemOrder, Mods, Scope, StateSpace};
 use margay_ops::ops::Opcode;
 use margay_ops::types::{Kind, OpType, Type};
 use margay_vir::data::{Access, Data};
@@ -20,7 +20,7 @@ pub(crate) const MISALIGNED: u64 = 1;
 
 /// Where the lanes of an access are, as host addresses.
 #[derive(Clone, Copy)]
-enum Places {
+pub(crate) enum Places {
     /// At `address + displacement + stride * lane`.
     Strided {
         address: Value,
@@ -83,9 +83,6 @@ impl Emitter<'_> {
             || matches!(space, StateSpace::Shared | StateSpace::Param);
         if !is_weak || data.mods.order() == MemOrder::Volatile {
             return Err(Refusal::Operation("a strong access"));
-        }
-        if !self.kernel.facts.is_inside(inst) {
-            return Err(Refusal::TestedAccess);
         }
         let bytes = match space {
             StateSpace::Param | StateSpace::ParamFunc => 1,
@@ -323,9 +320,12 @@ impl Emitter<'_> {
         !uniformity.leaves_apart(self.source, value, self.block)
     }
 
-    /// Emits a fence.
-    pub(crate) fn fence(&mut self) {
-        self.effect(Op::Fence, &[]);
+    /// Emits a fence. The threads of a cluster run on one host thread, which executes the accesses of a phase in an order
+    /// that the fences of the kernel permit.
+    pub(crate) fn fence(&mut self, mods: Mods) {
+        if !matches!(mods.scope(), Scope::Cta | Scope::Cluster) {
+            self.effect(Op::Fence, &[]);
+        }
     }
 
     /// Emits a load.
@@ -341,6 +341,15 @@ impl Emitter<'_> {
         let is_uniform = |result: &Value| self.own_class(*result).is_uniform();
         if results.iter().all(is_uniform) {
             let (address, displacement) = self.first_address(address, space)?;
+            let stride = 0;
+            self.demand_reach(
+                inst,
+                Places::Strided {
+                    address,
+                    displacement,
+                    stride,
+                },
+            )?;
             self.note_lane(self.mask);
             for element in elements {
                 let ty = source.dfg.ty(element.value);
@@ -351,6 +360,7 @@ impl Emitter<'_> {
             return Ok(());
         }
         let places = self.places(address, space)?;
+        self.demand_reach(inst, places)?;
         for element in elements {
             let lanes = self.load_lanes(places, &element);
             self.set_lanes(element.value, lanes);
@@ -368,6 +378,15 @@ impl Emitter<'_> {
         let is_uniform = args.iter().all(|&arg| self.class(arg).is_uniform());
         if is_uniform {
             let (address, displacement) = self.first_address(address, space)?;
+            let stride = 0;
+            self.demand_reach(
+                inst,
+                Places::Strided {
+                    address,
+                    displacement,
+                    stride,
+                },
+            )?;
             self.note_lane(self.mask);
             for element in elements {
                 let (ty, bits) = (source.dfg.ty(element.value), self.scalar(element.value));
@@ -377,6 +396,7 @@ impl Emitter<'_> {
             return Ok(());
         }
         let places = self.places(address, space)?;
+        self.demand_reach(inst, places)?;
         for element in elements {
             let lanes = self.lanes(element.value);
             self.store_lanes(places, &element, lanes);

@@ -21,6 +21,7 @@ use margay_ops::types::OpType;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::Refusal;
+use crate::collective::{WARP, is_collective};
 use crate::flow::Flow;
 
 /// The phases of a kernel.
@@ -165,10 +166,10 @@ impl Phases {
     }
 }
 
-/// Returns whether lanes pass a sync point without waiting, in chunks of `width` lanes. If a chunk is a whole warp, its
-/// lanes are already together at a `converge`.
+/// Returns whether lanes pass a sync point without waiting, in chunks of `width` lanes: if a chunk is a whole warp, its
+/// lanes are already together at collectives.
 fn is_passed(kernel: &Function, inst: Inst, width: u32) -> bool {
-    kernel.dfg.insts[inst].opcode == Opcode::Converge && width >= 32
+    is_collective(kernel, inst) && width == WARP
 }
 
 /// Refuses a sync point that is not a barrier for all threads of the CTA.

@@ -135,6 +135,7 @@ impl Emitter<'_> {
         let [run, each, join] = std::array::from_fn(|_| self.new_block());
         self.brif(holds, run, each);
         let (made, aligned) = (self.made.clone(), self.aligned.clone());
+        let reached = self.reached.clone();
         for (version, is_assumed) in [(run, true), (each, false)] {
             match is_assumed {
                 true => self.enter(version),
@@ -142,6 +143,7 @@ impl Emitter<'_> {
             }
             self.made.clone_from(&made);
             self.aligned.clone_from(&aligned);
+            self.reached.clone_from(&reached);
             if is_assumed {
                 self.assumed.extend(&addresses);
                 self.near.extend(&roots);
@@ -155,6 +157,8 @@ impl Emitter<'_> {
         }
         self.enter(join);
         self.made = made;
+        self.aligned = aligned;
+        self.reached = reached;
         Ok(())
     }
 

@@ -140,9 +140,15 @@ impl Emitter<'_> {
             Opcode::Cvta => self.cvta(inst, &data),
             Opcode::Ld => self.load_inst(inst, &data),
             Opcode::St => self.store_inst(inst, &data),
-            Opcode::Fence | Opcode::Converge => {
-                self.fence();
+            Opcode::Fence => {
+                self.fence(data.mods);
                 Ok(())
+            }
+            // The lanes of a chunk that continue together have made their accesses.
+            Opcode::Converge => Ok(()),
+            Opcode::BarWarp => self.demand_together(self.block, data.opcode.name()),
+            Opcode::Shfl | Opcode::Vote | Opcode::Redux | Opcode::ActiveMask => {
+                self.collective(inst, &data)
             }
             _ => match data.opcode.meaning() {
                 Meaning::Pure(_) if data.opcode.effects().is_pure() => {

@@ -46,6 +46,9 @@ pub struct Helper {
     pub name: String,
     /// The types of parameters and results.
     pub signature: Signature,
+    /// Whether no access of the function depends on what the helper does: it writes no memory that the function reads, and
+    /// reads no memory but slots.
+    pub no_memory: bool,
 }
 
 /// A function of VIR.

@@ -106,7 +106,12 @@ impl Parser<'_, '_> {
                 self.c.mark("=")?;
                 let name = self.c.name()?;
                 let signature = signature(self.c)?;
-                self.function.helpers.push(Helper { name, signature });
+                let no_memory = self.c.accept("nomemory");
+                self.function.helpers.push(Helper {
+                    name,
+                    signature,
+                    no_memory,
+                });
             } else if word.starts_with("slot") {
                 self.c
                     .keyword(&format!("slot{}", self.function.slots.len()))?;

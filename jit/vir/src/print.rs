@@ -4,6 +4,7 @@
 //! func @name(b64, predx16) -> (b32) {
 //!   private 0
 //!   helper0 = @table (b32) -> (f32)
+//!   helper1 = @count () -> (b32) nomemory
 //!   slot0 = 64 align 64
 //! block0(v0: b64, v1: predx16):
 //!   v2: b32x16 = load.b32x16{u8 1 +64} v0, v1  ; 17
@@ -127,7 +128,7 @@ impl fmt::Display for Function {
         for (number, helper) in self.helpers.iter().enumerate() {
             write!(f, "  helper{number} = {} ", name(&helper.name))?;
             write_signature(f, &helper.signature)?;
-            writeln!(f)?;
+            writeln!(f, "{}", if helper.no_memory { " nomemory" } else { "" })?;
         }
         for (slot, data) in self.slots.iter() {
             writeln!(f, "  {slot} = {} align {}", data.size, data.align)?;

@@ -339,6 +339,7 @@ fn made(numbers: &[u32], lanes: u32, memory: Option<u64>) -> Function {
         let scalars = [Type::B64, Type::PRED, Type::B32, Type::F32];
         function.signature.params.extend(scalars);
         function.helpers.push(Helper {
+            no_memory: false,
             name: "sum".into(),
             signature: Signature {
                 params: vec![Type::B32; 2],

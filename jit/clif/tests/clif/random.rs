@@ -256,6 +256,7 @@ fn function(forms: &[Form], lanes: u32, numbers: &mut Numbers) -> Function {
         ..Function::default()
     };
     function.helpers.push(Helper {
+        no_memory: false,
         name: "sum".into(),
         signature: Signature {
             params: vec![Type::B32; 2],

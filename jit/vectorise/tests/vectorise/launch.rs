@@ -5,7 +5,7 @@ use margay_ir::analysis::{Cfg, Regions, SpeculativeAffine, Uniformity};
 use margay_ir::entity::{Inst, Value};
 use margay_ir::function::Function;
 use margay_ops::meaning::{Bits, mask};
-use margay_vectorise::{ContextLayout, Facts, Kernel, Refusal, StatusValues, vectorise};
+use margay_vectorise::{ContextLayout, Facts, Kernel, ReachTest, Refusal, StatusValues, vectorise};
 use margay_vir::interpreter::{Environment, Fault, run};
 use margay_vir::meaning::Lanes;
 use margay_vir::verify;
@@ -166,8 +166,8 @@ impl Environment for Memory {
 pub(crate) struct Nothing<'a>(pub(crate) &'a Function);
 
 impl Facts for Nothing<'_> {
-    fn is_inside(&self, _: Inst) -> bool {
-        true
+    fn reach(&self, _: Inst) -> ReachTest {
+        ReachTest::Inside
     }
 
     fn alignment_root(&self, inst: Inst, _: u32) -> Option<Value> {

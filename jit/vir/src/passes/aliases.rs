@@ -146,7 +146,15 @@ pub(super) fn touch(function: &Function, inst: Inst) -> Touch {
     let effects = data.op.row().effects;
     match data.op {
         Op::Store | Op::Scatter => Touch::Writes(bytes(function, inst)),
+        Op::Call | Op::CallLanes if is_without_memory(function, inst) => Touch::Nothing,
         _ if effects.intersects(Effects::WRITES.union(Effects::FENCE)) => Touch::Everything,
         _ => Touch::Nothing,
     }
+}
+
+/// Returns whether an instruction calls a helper that does not access the function's memory.
+fn is_without_memory(function: &Function, inst: Inst) -> bool {
+    let number = function.insts[inst].data.number() as usize;
+    let helper = function.helpers.get(number);
+    helper.is_some_and(|helper| helper.no_memory)
 }

@@ -1,0 +1,211 @@
+//! Tests that accesses stay in the memory that CUDA permits a kernel to access.
+//!
+//! A test compares an address with the range of device memory, which has inaccessible margins of at least
+//! [`REACH_MARGIN`] bytes on both sides. One comparison is therefore sufficient for all lanes and all accesses near an
+//! address. If a test fails, which is rare, the program asks the host, which permits accesses to registered memory of the
+//! host and, through generic addresses, to the memory of the thread. If the host refuses the access, the program ends
+//! with a trap.
+
+use margay_ir::analysis::uniformity::Class;
+use margay_ir::entity::{Inst, Value};
+use margay_ops::mods::{CmpOp, Half, Mods};
+use margay_ops::ops::Opcode;
+use margay_ops::types::{Kind, OpType, Type};
+use margay_vir::data::Data;
+use margay_vir::function::{Helper, SlotData};
+use margay_vir::ops::Op;
+
+use crate::emitter::{Emitter, desc};
+use crate::layout::REACH_MARGIN;
+use crate::memory::Places;
+use crate::{DeviceTest, ReachTest, Refusal};
+
+/// The number of traps at accesses that the host refuses.
+pub(crate) const REFUSED: u64 = 2;
+
+/// The helpers of a program: they ask the host about accesses. Both return zero if the host permits the accesses.
+pub(crate) fn helpers() -> Vec<Helper> {
+    let helper = |name: &str, params: &[Type]| Helper {
+        name: name.to_owned(),
+        signature: margay_ir::function::Signature {
+            params: params.to_vec(),
+            returns: vec![Type::B32],
+        },
+        no_memory: true,
+    };
+    vec![
+        helper("verify", &[Type::B64; 4]),
+        helper("verify_lanes", &[Type::B64; 3]),
+    ]
+}
+
+/// The number of the helper that asks about addresses at a constant distance. Its arguments: the address of the context,
+/// the address of the first lane's access, the distance, and the properties of the accesses, with the mask of the lanes
+/// in the high half.
+const VERIFY: u64 = 0;
+/// The number of the helper that asks about any addresses. Its arguments: the address of the context, that of an array with the
+/// address of each lane's access, and the properties.
+const VERIFY_LANES: u64 = 1;
+
+impl Emitter<'_> {
+    /// Emits the test of an access, if it needs one. The access is at `places`, and `bytes` long.
+    pub(crate) fn demand_reach(&mut self, inst: Inst, places: Places) -> Result<(), Refusal> {
+        let test = match self.kernel.facts.reach(inst) {
+            ReachTest::Inside => return Ok(()),
+            ReachTest::Unsupported => return Err(Refusal::TestedAccess),
+            ReachTest::Device(test) => test,
+        };
+        let Some(holds) = self.in_reach(&test, places) else {
+            return Ok(());
+        };
+        let [ask, next] = std::array::from_fn(|_| self.new_block());
+        self.brif(holds, next, ask);
+        self.enter_cold(ask);
+        self.ask(test.properties, places);
+        self.jump(next);
+        let made = std::mem::take(&mut self.made);
+        self.enter(next);
+        self.made = made;
+        Ok(())
+    }
+
+    /// Returns whether the accesses of all lanes that run are in device memory or its margins; `None` if an earlier test
+    /// in the block has shown it.
+    fn in_reach(&mut self, test: &DeviceTest, places: Places) -> Option<Value> {
+        let last = i64::from(self.kernel.width) - 1;
+        let is_near = |low: i64, high: i64| low >= -REACH_MARGIN && high <= REACH_MARGIN;
+        let stride = match self.class(test.root) {
+            Class::Varying => None,
+            Class::Affine(stride) => stride.checked_mul(last),
+            _ => Some(0),
+        };
+        if let Some(apart) = stride
+            && is_near(
+                test.low.saturating_add(apart.min(0)),
+                test.high.saturating_add(apart.max(0)),
+            )
+        {
+            // The block already contains this test.
+            if !self.reached.insert(test.root) {
+                return None;
+            }
+            let root = self.scalar(test.root);
+            let root = self.widened(root);
+            return Some(self.is_device(root));
+        }
+        let bytes = test.high.saturating_sub(test.low);
+        Some(match places {
+            Places::Strided {
+                address,
+                displacement,
+                stride,
+            } => {
+                let first = self.add_constant(address, displacement.into());
+                let holds = self.is_device(first);
+                let apart = stride.wrapping_mul(last);
+                if is_near(apart.min(0), apart.saturating_add(bytes).max(bytes)) {
+                    return Some(holds);
+                }
+                // The first and the last lane may be on different sides of the range only if the lanes span all of it,
+                // and then a test fails.
+                let end = self.add_constant(first, apart);
+                let end = self.is_device(end);
+                self.logic(Opcode::And, &[holds, end])
+            }
+            Places::Each { .. } => {
+                let addresses = self.lane_addresses(places);
+                let holds = self.is_device(addresses);
+                let not = self.logic(Opcode::Not, &[holds]);
+                let wrong = self.logic(Opcode::And, &[self.mask, not]);
+                let wrong = self.value(Op::Any, self.mask_type(), Data::Nothing, &[wrong]);
+                self.logic(Opcode::Not, &[wrong])
+            }
+        })
+    }
+
+    /// Returns whether addresses are in the range of device memory.
+    fn is_device(&mut self, addresses: Value) -> Value {
+        let layout = &self.kernel.layout;
+        let (base, bytes) = (layout.reach_base, layout.reach_bytes);
+        let [base, bytes] = [base, bytes].map(|offset| self.field(offset, Type::B64));
+        let ty = self.out.ty(addresses);
+        let offset = self.simple(Opcode::Sub, OpType::U64, ty, &[addresses, base]);
+        self.compare((CmpOp::Lo, OpType::U64), offset, bytes)
+    }
+
+    /// Returns the host address of each lane's access.
+    fn lane_addresses(&mut self, places: Places) -> Value {
+        let ty = self.vector(Kind::B64);
+        match places {
+            Places::Strided {
+                address,
+                displacement,
+                stride,
+            } => {
+                let first = self.add_constant(address, displacement.into());
+                self.value(Op::Affine, ty, Data::Number(stride as u64), &[first])
+            }
+            Places::Each {
+                base,
+                offsets,
+                scale,
+            } => {
+                let wide = match self.out.ty(offsets).lane_bits() {
+                    64 => offsets,
+                    _ => self.convert(OpType::S64, OpType::S32, offsets),
+                };
+                let scale = self.constant(Type::B64, scale as u64);
+                let low = Mods::NONE.with_half(Half::Lo);
+                let times = desc(Opcode::Mul, OpType::U64, OpType::None, low);
+                let scaled = self.map(times, ty, &[wide, scale]);
+                self.sum(scaled, base)
+            }
+        }
+    }
+
+    /// Emits the question to the host whether it permits an access.
+    fn ask(&mut self, properties: u64, places: Places) {
+        let lanes = self.value(Op::Ballot, self.mask_type(), Data::Nothing, &[self.mask]);
+        let high = self.constant(Type::B32, 32);
+        let lanes = self.simple(Opcode::Shl, OpType::B64, Type::B64, &[lanes, high]);
+        let low = self.constant(Type::B64, properties);
+        let properties = self.simple(Opcode::Or, OpType::B64, Type::B64, &[lanes, low]);
+        let refused = match places {
+            Places::Strided {
+                address,
+                displacement,
+                stride,
+            } => {
+                let first = self.add_constant(address, displacement.into());
+                let stride = self.constant(Type::B64, stride as u64);
+                self.call(VERIFY, &[self.ctx, first, stride, properties])
+            }
+            Places::Each { .. } => {
+                let addresses = self.lane_addresses(places);
+                let slot = self.address_slot();
+                let access = margay_vir::data::Access::new(OpType::B64, 8);
+                let ty = self.vector(Kind::B64);
+                self.store(Op::Store, ty, access, &[slot, addresses]);
+                self.call(VERIFY_LANES, &[self.ctx, slot, properties])
+            }
+        };
+        let zero = self.constant(Type::B32, 0);
+        // The host has stored the thread whose access it refuses in the context.
+        self.set_field(self.kernel.layout.lane, zero);
+        let is_refused = self.compare((CmpOp::Ne, OpType::U32), refused, zero);
+        self.trap_if(REFUSED, is_refused);
+    }
+
+    fn call(&mut self, helper: u64, args: &[Value]) -> Value {
+        self.call_helper(helper, args, &[Type::B32])[0]
+    }
+
+    /// Returns the address of a slot for the addresses of the lanes.
+    fn address_slot(&mut self) -> Value {
+        if self.out.slots.is_empty() {
+            let size = 8 * self.kernel.width;
+            self.out.slots.push(SlotData { size, align: 64 });
+        }
+        self.value(Op::SlotAddr, Type::B64, Data::Number(0), &[])
+    }
+}
