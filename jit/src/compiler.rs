@@ -4,6 +4,8 @@ mod whole_warps;
 mod wide;
 mod wide_helpers;
 
+pub use wide::Wide;
+
 use std::hash::Hash;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -866,10 +868,9 @@ impl Compiler {
         Compiler { joint, ..self }
     }
 
-    /// Sets whether the wide back end compiles the kernels that it supports.
-    pub fn with_wide(self, wide: bool) -> Compiler {
-        let host = margay_x64::Target::host();
-        let wide = (wide && host.is_supported()).then_some(host);
+    /// Sets for which hosts the wide back end compiles the kernels that it supports.
+    pub fn with_wide(self, wide: Wide) -> Compiler {
+        let wide = wide.target();
         Compiler { wide, ..self }
     }
 

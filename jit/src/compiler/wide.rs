@@ -6,13 +6,14 @@ use margay_ir::analysis::{Alignment, Cfg, Reach, SpeculativeAffine, Uniformity};
 use margay_ir::entity::{Inst, Value};
 use margay_ops::ops::Effects;
 use margay_vectorise::{
-    ContextLayout, DeviceTest, Facts, Kernel, ReachTest, Refusal, StatusValues, vectorise,
+    ContextLayout, DeviceTest, Facts, Kernel, ReachTest, Refusal, StatusValues, may_accept,
+    vectorise,
 };
 use margay_vir::function::Function as VirFunction;
 use margay_vir::passes;
 use margay_x64::apply::margay_x64_apply;
 use margay_x64::code::Symbol;
-use margay_x64::{Convention, compile_with};
+use margay_x64::{Convention, Features, Target, compile_with};
 
 use super::wide_helpers::helpers;
 use super::{CompiledKernel, Compiler};
@@ -24,6 +25,37 @@ use crate::error::CompileError;
 use crate::function::CompiledFunction;
 use crate::slices::Widths;
 use crate::specialisation::Specialisation;
+
+/// When a compiler uses the wide back end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Wide {
+    /// Never.
+    Off,
+    /// On hosts with AVX-512 (F, CD, BW, DQ and VL).
+    #[default]
+    Avx512,
+    /// On hosts with AVX2. The code uses AVX-512 if the host has it.
+    Avx2,
+    /// On hosts with AVX2. The code does not use AVX-512, for tests.
+    OnlyAvx2,
+}
+
+impl Wide {
+    /// Returns the processor for which code is generated; `None` if the wide back end is not in use on this host.
+    pub(super) fn target(self) -> Option<Target> {
+        let mut target = Target::host();
+        let least = match self {
+            Wide::Off => return None,
+            Wide::Avx512 => Features::LEVEL_AVX512,
+            Wide::Avx2 => Features::LEVEL_AVX2,
+            Wide::OnlyAvx2 => {
+                target.features &= Features::LEVEL_AVX2;
+                Features::LEVEL_AVX2
+            }
+        };
+        target.features.contains(least).then_some(target)
+    }
+}
 
 /// Where generated code finds the data of a launch.
 const LAYOUT: ContextLayout = ContextLayout {
@@ -152,6 +184,9 @@ const WIDTHS: Widths = Widths {
 /// Returns the widths of chunks of a kernel; `None` if the vectoriser does not accept the kernel in trusted launches.
 pub(super) fn widths(kernel: &CompiledKernel) -> Option<Widths> {
     let specialisation = Specialisation::of([WIDTHS.wide, 1, 1], WIDTHS).trusted(true);
+    if kernel.is_observed() || !may_accept(&kernel.function) {
+        return None;
+    }
     program(kernel, specialisation, (WIDTHS.wide, true)).ok()?;
     let function = &kernel.function;
     let blocks = function.blocks().iter();
@@ -227,7 +262,11 @@ impl Compiler {
     /// Returns [`CompileError::Unsupported`] if the kernel has no such form.
     pub fn vir(&self, kernel: &CompiledKernel) -> Result<String, CompileError> {
         let specialisation = kernel.shown(self);
-        let width = kernel.width(self, specialisation);
+        // The widths of a kernel that the vectoriser refuses are those of other code.
+        let width = match kernel.width(self, specialisation) {
+            width if width >= WIDTHS.narrow => width,
+            _ => WIDTHS.wide,
+        };
         let made = program(kernel, specialisation, (width, self.isolated));
         let made = made.map_err(|why| CompileError::Unsupported(why.to_string()))?;
         Ok(made.to_string())

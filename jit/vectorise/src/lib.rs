@@ -23,9 +23,10 @@
 //!
 //! # Limits
 //!
-//! [`vectorise`] refuses what it does not translate, with a [`Refusal`]: sync points other than barriers for all threads, atomics, calls, local
-//! memory, strong accesses, textures, observed kernels, and accesses that need a test of their address at run time. Such
-//! kernels run in the other forms of native code.
+//! [`vectorise`] refuses what it does not translate, with a [`Refusal`]: sync points other than barriers for all threads
+//! and collectives of all lanes of a warp that are together; atomics, calls, local memory, strong accesses, textures,
+//! observed kernels, and accesses to windows that need a test of their address. Such kernels run in the other forms of
+//! native code. [`may_accept`] finds most of them quickly.
 #![forbid(unsafe_code)]
 
 mod certain;
@@ -40,6 +41,7 @@ mod phases;
 mod reach;
 mod registers;
 mod saved;
+mod scan;
 mod speculation;
 mod together;
 mod values;
@@ -53,6 +55,7 @@ use margay_ir::function::Function;
 use margay_vir::function::Function as VirFunction;
 
 pub use layout::{ContextLayout, REACH_MARGIN, StatusValues};
+pub use scan::may_accept;
 
 /// Facts about a kernel that the vectoriser needs besides the analyses.
 pub trait Facts {

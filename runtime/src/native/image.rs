@@ -13,7 +13,7 @@ use margay_ir::entity::{Entity, FuncId, PrimaryMap, SecondaryMap, SymbolId};
 use margay_ir::function::Linkage;
 use margay_ir::module::{Module, RelocTarget, Symbol};
 use margay_ir::pass::instrument::Request;
-use margay_jit::{Compiler, DiskCache};
+use margay_jit::{Compiler, DiskCache, Wide};
 use margay_ops::mods::StateSpace;
 use rustc_hash::FxHashMap;
 
@@ -107,7 +107,8 @@ impl PtxLoader {
 
 /// Returns the compiler that all kernels with this configuration of the disk cache share. `MARGAY_LANES` replaces the
 /// chunk width that the compiler would choose for each kernel (1, 4, 8, 16 or 32 lanes). `MARGAY_JOINT=1` selects the
-/// joint warp form for kernels with sync points, and `MARGAY_WIDE=1` the wide back end for the kernels that it supports.
+/// joint warp form for kernels with sync points. `MARGAY_WIDE` selects the hosts on which the wide back end compiles the
+/// kernels that it supports ([`Wide`]): none (`0`), hosts with AVX2 (`1`), or hosts with AVX2 without using AVX-512 (`avx2`).
 pub(crate) fn compiler(caching: Caching) -> Result<&'static Compiler> {
     type Made = OnceLock<Result<Compiler, String>>;
     static WITH_DISK: Made = OnceLock::new();
@@ -118,7 +119,12 @@ pub(crate) fn compiler(caching: Caching) -> Result<&'static Compiler> {
         let compiler = Compiler::new().map_err(|error| error.to_string())?;
         let compiler = compiler.with_isolation(crate::environment::isolated());
         let joint = crate::environment::env("MARGAY_JOINT").as_deref() == Some("1");
-        let wide = crate::environment::env("MARGAY_WIDE").as_deref() == Some("1");
+        let wide = match crate::environment::env("MARGAY_WIDE").as_deref() {
+            Some("0") => Wide::Off,
+            Some("1") => Wide::Avx2,
+            Some("avx2") => Wide::OnlyAvx2,
+            _ => Wide::default(),
+        };
         let compiler = compiler.with_width(lanes).with_joint(joint).with_wide(wide);
         Ok(compiler.with_cache(cache))
     };
