@@ -15,6 +15,7 @@ fn speculative(body: &str) -> (Function, Uniformity, SpeculativeAffine) {
         whole_rows: true,
         ntid_x_zeros: 0,
         loads_agree: false,
+        chunks_together: false,
     };
     let uniformity = Uniformity::new(&function, rows);
     let speculative = SpeculativeAffine::new(&function, &uniformity, &Cfg::new(&function));

@@ -81,7 +81,10 @@ impl CompiledFunction {
         let access = faulting_access(&self.places[index], registers, address, is_readable);
         Some(FaultAt {
             loc,
-            lane: access.lane.map_or(RunningLane::Noted, RunningLane::Number),
+            lane: match access.lane {
+                Some(within) => RunningLane::Number(lane + within),
+                None => RunningLane::Noted,
+            },
             address: access.address,
         })
     }

@@ -156,13 +156,14 @@ fn saved(regions: &Regions) -> usize {
 
 /// Counts the 32-bit words that the live varying values of one lane occupy. Returns the maximum over the starts of
 /// blocks, and the maximum over all positions in the code.
-fn live_words(function: &Function) -> (usize, usize) {
+pub(crate) fn live_words(function: &Function) -> (usize, usize) {
     let cfg = Cfg::new(function);
     let rows = Assumptions {
         width: 16,
         whole_rows: true,
         ntid_x_zeros: 4,
         loads_agree: false,
+        chunks_together: false,
     };
     let uniformity = Uniformity::new(function, rows);
     let scalar = |value| uniformity.class(value) != Class::Varying;

@@ -26,6 +26,11 @@ impl Specialisation {
     /// ([`crate::CompiledKernel::roots`]) contain addresses of device memory, and the accessible pages of a CTA's
     /// shared memory end exactly where the shared memory ends, so that accesses beyond its end fault.
     const TRUSTED: u8 = 16;
+    /// The rows of the block have as many threads as a chunk has lanes, the number of rows is a multiple of
+    /// [`Specialisation::TILE`], and the block has no z dimension. This bit occurs only with `ROWS` and `ALIGNED`.
+    const TILED: u8 = 32;
+    /// The number of rows that the wide back end may run together.
+    pub(crate) const TILE: u32 = 4;
 
     /// Returns the specialisation of vector code for a block shape. Its chunks have the width [`Widths::wide`] if each
     /// chunk of this width is in one row of the block, otherwise [`Widths::narrow`].
@@ -47,12 +52,21 @@ impl Specialisation {
         } else {
             0
         };
-        Specialisation(rows | aligned | wide)
+        let is_tiled = wide == 0 && x == widths.narrow && z == 1 && y % Specialisation::TILE == 0;
+        let tiled = match is_tiled && widths.narrow < widths.wide {
+            true => Specialisation::TILED,
+            false => 0,
+        };
+        Specialisation(rows | aligned | wide | tiled)
     }
 
     /// Returns the index of this specialisation, less than [`Specialisation::COUNT`].
     pub fn index(self) -> usize {
-        let own = usize::from(self.0 & !Specialisation::TRUSTED);
+        let own = match self.0 & !Specialisation::TRUSTED {
+            // The bit `ROWS` does not occur alone.
+            own if own & Specialisation::TILED != 0 => usize::from(Specialisation::ROWS),
+            own => usize::from(own),
+        };
         own + if self.is_trusted() {
             Specialisation::COUNT / 2
         } else {
@@ -78,6 +92,14 @@ impl Specialisation {
         self.trusted(false) == Specialisation::SINGLE
     }
 
+    /// Returns how many chunks the wide back end may run together, each of which is a row of the block.
+    pub(crate) fn rows(self) -> u32 {
+        match self.has(Specialisation::TILED) {
+            true => Specialisation::TILE,
+            false => 1,
+        }
+    }
+
     pub(crate) fn has(self, what: u8) -> bool {
         self.0 & what != 0
     }
@@ -92,6 +114,7 @@ impl Specialisation {
                 0
             },
             loads_agree: false,
+            chunks_together: false,
         }
     }
 }

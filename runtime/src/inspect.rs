@@ -450,7 +450,7 @@ block0:
 
     /// The addresses and the condition of each load differ between lanes, so the code of each load
     /// is long. If only the number of IR instructions counted, chunks of 32 lanes would be
-    /// permitted.
+    /// permitted. The wide back end refuses the volatile store.
     #[test]
     fn vector_code_that_is_too_large_is_compiled_for_narrower_chunks() {
         let step = "and.b32 %r1, %r1, 252; cvt.u64.u32 %a1, %r1; add.u64 %a1, %a0, %a1; ld.global.u32 %r1, [%a1];\n";
@@ -467,7 +467,7 @@ block0:
             past:
                 shfl.sync.bfly.b32 %r2, %r1, 1, 31, -1;
                 mad.wide.u32 %a1, %r0, 4, %a0;
-                st.global.u32 [%a1], %r2;
+                st.volatile.global.u32 [%a1], %r2;
                 ret;
             }}",
             step.repeat(250)

@@ -68,7 +68,7 @@ static void in_turns(size_t total) {
     CUstream stream;
     CUdeviceptr place, at[3] = {0}, one;
     unsigned *flag;
-    size_t part = total / 5 * 2, before = 0, after = 0;
+    size_t part = total / 5 * 2 / 256 * 256, before = 0, after = 0;
     REQUIRE(cuMemHostAlloc((void **)&flag, 64, 0));
     *flag = 0;
     REQUIRE(cuMemHostGetDevicePointer_v2(&place, flag, 0));

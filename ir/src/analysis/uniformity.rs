@@ -130,6 +130,9 @@ pub struct Assumptions {
     /// Whether lanes of a warp that load from the same address are assumed to get the same value, even if a loop around
     /// the load waits for other threads. This is not always true, so code must not depend on it.
     pub loads_agree: bool,
+    /// Whether code runs several chunks of a CTA together. A branch whose condition is equal only for the lanes of a
+    /// chunk then counts as a branch at which lanes diverge.
+    pub chunks_together: bool,
 }
 
 impl Default for Assumptions {
@@ -140,6 +143,7 @@ impl Default for Assumptions {
             whole_rows: false,
             ntid_x_zeros: 0,
             loads_agree: false,
+            chunks_together: false,
         }
     }
 }
@@ -231,7 +235,10 @@ impl Uniformity {
             return Class::Launch;
         };
         match (function.dfg.targets(inst), function.dfg.args(inst)) {
-            ([_, _, ..], [condition, ..]) => self.class_in(function, *condition, block),
+            ([_, _, ..], [condition, ..]) => match self.class_in(function, *condition, block) {
+                Class::Warp if self.assumptions.chunks_together => Class::Varying,
+                class => class,
+            },
             _ => Class::Launch,
         }
     }

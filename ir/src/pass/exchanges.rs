@@ -273,6 +273,7 @@ impl<'a> Finder<'a> {
         // results.
         let assumptions = Assumptions {
             loads_agree: true,
+            chunks_together: false,
             whole_rows: true,
             ..Assumptions::of(self.function)
         };

@@ -2,8 +2,10 @@
 
 use std::mem::offset_of;
 
+use margay_ir::analysis::uniformity::Assumptions;
 use margay_ir::analysis::{Alignment, Cfg, Reach, SpeculativeAffine, Uniformity};
 use margay_ir::entity::{Inst, Value};
+use margay_ir::function::Function;
 use margay_ops::ops::Effects;
 use margay_vectorise::{
     ContextLayout, DeviceTest, Facts, Kernel, ReachTest, Refusal, StatusValues, may_accept,
@@ -23,7 +25,7 @@ use crate::code_memory::CodeMemory;
 use crate::emit::reach::{self, Area, is_inside, moved, writes};
 use crate::error::CompileError;
 use crate::function::CompiledFunction;
-use crate::slices::Widths;
+use crate::slices::{Widths, live_words};
 use crate::specialisation::Specialisation;
 
 /// When a compiler uses the wide back end.
@@ -140,6 +142,19 @@ impl Facts for KernelFacts<'_> {
     }
 }
 
+/// The maximum numbers of instructions, of blocks, and of edges between blocks of kernels that the wide back end compiles.
+/// The time for larger kernels would grow faster than their size.
+const MAX_INSTS: usize = 6_000;
+const MAX_BLOCKS: usize = 1_000;
+const MAX_EDGES: usize = 2_500;
+
+fn is_large(function: &Function) -> bool {
+    let blocks = function.blocks();
+    let insts: usize = blocks.iter().map(|&b| function.insts(b).len()).sum();
+    let edges: usize = blocks.iter().map(|&b| function.successors(b).len()).sum();
+    insts > MAX_INSTS || blocks.len() > MAX_BLOCKS || edges > MAX_EDGES
+}
+
 /// Returns the program that runs whole CTAs of a kernel, `width` threads at once. `isolated` states whether accesses must
 /// be tested.
 ///
@@ -154,8 +169,16 @@ fn program(
     if kernel.is_observed() {
         return Err(Refusal::Operation("an observed kernel"));
     }
+    if is_large(&kernel.function) {
+        return Err(Refusal::Operation("a large kernel"));
+    }
     let function = &kernel.function;
-    let uniformity = Uniformity::new(function, specialisation.assumptions(width));
+    let rows = rows(kernel, specialisation, width);
+    let assumptions = Assumptions {
+        chunks_together: rows > 1,
+        ..specialisation.assumptions(width)
+    };
+    let uniformity = Uniformity::new(function, assumptions);
     let speculative = SpeculativeAffine::new(function, &uniformity, &Cfg::new(function));
     vectorise(&Kernel {
         function,
@@ -170,9 +193,28 @@ fn program(
         },
         width,
         whole_chunks: specialisation.has(Specialisation::ALIGNED),
+        rows,
         layout: LAYOUT,
         status: STATUS,
     })
+}
+
+/// The maximum number of instructions of kernels that run several chunks together, and the maximum number of 32-bit words
+/// that the live vectors of one chunk may have at any position, for vectors of 16 lanes: so many vectors of each of the
+/// chunks are in registers.
+const MAX_TOGETHER: (usize, usize) = (1_000, 7);
+
+/// Returns how many chunks of a kernel run together. Operations whose results all chunks need run once, and the others
+/// overlap.
+fn rows(kernel: &CompiledKernel, specialisation: Specialisation, width: u32) -> u32 {
+    let function = &kernel.function;
+    let blocks = function.blocks().iter();
+    let insts: usize = blocks.map(|&block| function.insts(block).len()).sum();
+    let is_small = insts <= MAX_TOGETHER.0;
+    match is_small && width == 16 && live_words(function).1 <= MAX_TOGETHER.1 {
+        true => specialisation.rows(),
+        false => 1,
+    }
 }
 
 /// The widths of chunks of kernels that the wide back end compiles, if they have no collectives of warps.
@@ -242,8 +284,9 @@ pub(super) fn code(
         );
     }
     let locs = code.places.iter().map(|place| {
+        // The high half of a place is the chunk.
         let loc = kernel.function.dfg.locs[Inst(place.place as u32)];
-        (place.offset, loc, 0)
+        (place.offset, loc, (place.place >> 32) as u32 * width)
     });
     Some(CompiledFunction {
         code: CodeMemory::new(&bytes).ok()?,

@@ -43,23 +43,25 @@ pub(crate) struct Edge<'c> {
 }
 
 impl Emitter<'_> {
-    /// Emits the code for a chunk whose lanes `mask` run. The code continues at `done`.
-    pub(crate) fn chunk(&mut self, mask: Value, done: Block) -> Result<(), Refusal> {
+    /// Emits the code for the chunks, whose lanes run. The code continues at `done`.
+    pub(crate) fn chunk(&mut self, done: Block) -> Result<(), Refusal> {
         let [together, apart] = std::array::from_fn(|_| self.new_blocks(done));
         let all = self.constant(self.mask_type(), 1);
-        self.clear_masks(0..=self.flow().places.len() as PlaceIndex - 1);
-        if !self.runs_divided(mask) {
-            self.write(Key::Mask(0), mask);
+        let places = self.flow().places.len() as PlaceIndex;
+        self.clear_masks(0..=places - 1);
+        if !self.runs_divided() {
+            self.of_chunks(|e| e.write(Key::Mask(0), e.mask));
             self.jump(apart.bodies[0]);
             return self.version((&apart, &apart));
         }
         let starts = std::array::from_fn(|_| self.new_block());
-        self.test_all(mask, starts.into());
-        for (start, mask, blocks) in [(starts[0], all, &together), (starts[1], mask, &apart)] {
-            self.enter(start);
-            self.write(Key::Mask(0), mask);
-            self.jump(blocks.bodies[0]);
-        }
+        self.test_all(starts.into());
+        self.enter(starts[0]);
+        self.of_chunks(|e| e.write(Key::Mask(0), all));
+        self.jump(together.bodies[0]);
+        self.enter(starts[1]);
+        self.of_chunks(|e| e.write(Key::Mask(0), e.mask));
+        self.jump(apart.bodies[0]);
         self.together = Some(Together::new(all));
         self.version((&together, &apart))?;
         self.together = None;
@@ -95,9 +97,10 @@ impl Emitter<'_> {
         for (index, &place) in flow.places.iter().enumerate() {
             if flow.guarded[index] && self.variables.is_reached(blocks.guards[index]) {
                 self.enter(blocks.guards[index]);
-                let lanes = self.waiting(index as PlaceIndex);
+                let lanes = self.of_chunks(|e| e.waiting(index as PlaceIndex));
+                let lanes = self.combined(Opcode::Or, &lanes);
                 let any = self.value(Op::Any, self.mask_type(), Data::Nothing, &[lanes]);
-                let skip = self.threaded(flow.skip[index], None);
+                let skip = self.threaded(flow.skip[index], false);
                 self.brif(any, blocks.bodies[index], blocks.of(skip));
             }
             if !self.variables.is_reached(blocks.bodies[index]) {
@@ -136,7 +139,7 @@ impl Emitter<'_> {
     fn clear_masks(&mut self, places: RangeInclusive<PlaceIndex>) {
         let none = self.constant(self.mask_type(), 0);
         for index in places {
-            self.write(Key::Mask(index), none);
+            self.of_chunks(|e| e.write(Key::Mask(index), none));
         }
     }
 
@@ -147,20 +150,21 @@ impl Emitter<'_> {
 
     /// Makes the lanes that wait at a place the lanes that run.
     fn take(&mut self, place: PlaceIndex) {
-        self.mask = match self.mask_of_all(place) {
-            Some(all) => all,
-            None => self.waiting(place),
-        };
         let none = self.constant(self.mask_type(), 0);
-        self.write(Key::Mask(place), none);
+        let all = self.mask_of_all(place);
+        self.of_chunks(|e| {
+            e.mask = match all {
+                Some(all) => all,
+                None => e.waiting(place),
+            };
+            e.write(Key::Mask(place), none);
+        });
     }
 
     /// Emits the entry block, which leads to the first block of the phase.
     fn start(&mut self, blocks: &Blocks) {
         self.block = self.source.entry();
-        let call = &BlockCall::to(self.phase.start);
-        let mask = self.mask;
-        self.edge(&Edge { call, mask });
+        self.edge(&BlockCall::to(self.phase.start));
         let Some(Exit::Uniform(nexts)) = &self.flow().exits[0] else {
             unreachable!("the entry block has one successor");
         };
@@ -182,7 +186,7 @@ impl Emitter<'_> {
             .split_last()
             .expect("a block has a terminator");
         self.body(body)?;
-        self.place = u64::from(last.0);
+        self.set_place(last);
         let exit = self.flow().exits[index]
             .as_ref()
             .expect("the place is a block");
@@ -202,23 +206,28 @@ impl Emitter<'_> {
         let calls = source.dfg.targets(inst);
         match opcode {
             Opcode::Jump | Opcode::Brif | Opcode::BrTable | Opcode::Exit | Opcode::Ret => {}
-            Opcode::Bar => self.arrive(inst)?,
+            Opcode::Bar => {
+                self.each_chunk(|e| e.arrive(inst))?;
+            }
             Opcode::Trap => return self.abort(self.kernel.status.trap, inst),
             Opcode::Unreachable => return self.abort(self.kernel.status.unreachable, inst),
             _ => return Err(Refusal::Operation(opcode.name())),
         }
         match exit {
             Exit::Diverged(next) => {
-                let masks = self.edge_masks(inst, opcode)?;
-                for (call, mask) in calls.iter().zip(masks) {
-                    self.edge(&Edge { call, mask });
+                let masks = self.each_chunk(|e| e.edge_masks(inst, opcode))?;
+                for (index, call) in calls.iter().enumerate() {
+                    let meets = self.meets(call);
+                    self.of_chunks(|e| {
+                        let mask = masks[e.chunk as usize][index];
+                        e.edge_that_meets(&Edge { call, mask }, meets);
+                    });
                 }
                 self.go(*next, blocks);
             }
             Exit::Uniform(nexts) if nexts.len() == 1 => {
                 if let Some(call) = calls.first() {
-                    let mask = self.mask;
-                    self.edge(&Edge { call, mask });
+                    self.edge(call);
                 }
                 self.go(nexts[0], blocks);
             }
@@ -231,8 +240,7 @@ impl Emitter<'_> {
                 }
                 for ((call, next), way) in calls.iter().zip(nexts).zip(ways) {
                     self.enter(way);
-                    let mask = self.mask;
-                    self.edge(&Edge { call, mask });
+                    self.edge(call);
                     self.go(*next, blocks);
                 }
             }
@@ -242,18 +250,19 @@ impl Emitter<'_> {
 
     /// Emits a jump to where the code continues.
     fn go(&mut self, next: Next, blocks: &Blocks) {
-        let next = self.threaded(next, Some(self.mask));
+        let next = self.threaded(next, true);
         self.jump(blocks.of(next));
     }
 
-    /// Returns where the code continues from the current position, without guards whose result is known here. At least one
-    /// of the lanes `running` runs.
-    fn threaded(&mut self, mut next: Next, running: Option<Value>) -> Next {
+    /// Returns where the code continues from the current position, without guards whose result is known here. If `runs` is
+    /// set, at least one lane executes the block being translated.
+    fn threaded(&mut self, mut next: Next, runs: bool) -> Next {
         while let Next::Guard(place) = next {
-            let lanes = self.waiting(place);
-            if Some(lanes) == running {
+            let waiting = self.of_chunks(|e| (e.waiting(place), e.mask));
+            let is_empty = |&(lanes, _): &(Value, Value)| self.out.constant(lanes) == Some(0);
+            if runs && waiting.iter().all(|(lanes, mask)| lanes == mask) {
                 next = Next::Direct(place);
-            } else if self.out.constant(lanes) == Some(0) {
+            } else if waiting.iter().all(is_empty) {
                 next = self.flow().skip[place as usize];
             } else {
                 break;
@@ -312,18 +321,25 @@ impl Emitter<'_> {
         Ok(taken)
     }
 
-    /// Emits an edge: passes the arguments, and adds the lanes to the mask of the target.
-    fn edge(&mut self, edge: &Edge<'_>) {
-        let (from, to) = (self.block, edge.call.block);
-        let meets = if is_back_edge(self.loops(), from, to).is_some() {
-            self.back_edges[to] > 1
-        } else {
-            let is_first = self.first_edges.get(&to) == Some(&Some(from));
-            // A second edge from the same block to the same target keeps the lanes of the first.
-            self.first_edges.insert(to, None);
-            self.may_meet(from, to) && !is_first
-        };
-        self.edge_that_meets(edge, meets);
+    /// Emits an edge that all lanes of the block take: passes the arguments, and adds the lanes to the mask of the target.
+    fn edge(&mut self, call: &BlockCall) {
+        let meets = self.meets(call);
+        self.of_chunks(|e| {
+            let mask = e.mask;
+            e.edge_that_meets(&Edge { call, mask }, meets);
+        });
+    }
+
+    /// Returns whether lanes of other edges may wait at the target of an edge from the block being translated.
+    fn meets(&mut self, call: &BlockCall) -> bool {
+        let (from, to) = (self.block, call.block);
+        if is_back_edge(self.loops(), from, to).is_some() {
+            return self.back_edges[to] > 1;
+        }
+        let is_first = self.first_edges.get(&to) == Some(&Some(from));
+        // A second edge from the same block to the same target keeps the lanes of the first.
+        self.first_edges.insert(to, None);
+        self.may_meet(from, to) && !is_first
     }
 
     /// Emits an edge. If `meets` is set, lanes of other edges may wait at the target.
@@ -420,21 +436,23 @@ impl Emitter<'_> {
     /// Emits the end of a loop: the lanes that wait there start the next iteration.
     pub(crate) fn next_iteration(&mut self, number: usize, place: PlaceIndex, blocks: &Blocks) {
         let header = self.loops().header(number);
-        let lanes = self.waiting(place);
-        let none = self.constant(self.mask_type(), 0);
-        self.write(Key::Mask(place), none);
         let start = self.flow().place_of(self.loops(), header);
-        for &param in &self.source.dfg.blocks[header].params {
-            let ty = self.source.dfg.ty(param);
-            if self.own_class(param) == Class::Varying {
-                let next = self.read(Key::NextLanes(param), self.vector(ty.kind()));
-                self.set_lanes(param, next);
-            } else {
-                let next = self.read(Key::NextScalar(param), ty);
-                self.set_scalar(param, next);
+        let none = self.constant(self.mask_type(), 0);
+        self.of_chunks(|e| {
+            let lanes = e.waiting(place);
+            e.write(Key::Mask(place), none);
+            for &param in &e.source.dfg.blocks[header].params {
+                let ty = e.source.dfg.ty(param);
+                if e.own_class(param) == Class::Varying {
+                    let next = e.read(Key::NextLanes(param), e.vector(ty.kind()));
+                    e.set_lanes(param, next);
+                } else {
+                    let next = e.read(Key::NextScalar(param), ty);
+                    e.set_scalar(param, next);
+                }
             }
-        }
-        self.write(Key::Mask(start), lanes);
+            e.write(Key::Mask(start), lanes);
+        });
         self.jump(blocks.bodies[start as usize]);
     }
 
@@ -442,8 +460,15 @@ impl Emitter<'_> {
     fn abort(&mut self, status: u32, inst: Inst) -> Result<(), Refusal> {
         let layout = self.kernel.layout;
         let loc = self.source.dfg.locs[inst];
-        let lane = self.value(Op::First, self.mask_type(), Data::Nothing, &[self.mask]);
-        let thread = self.add(self.thread, lane);
+        let threads = self.of_chunks(|e| {
+            let lane = e.value(Op::First, e.mask_type(), Data::Nothing, &[e.mask]);
+            let any = e.value(Op::Any, e.mask_type(), Data::Nothing, &[e.mask]);
+            (any, e.add(e.thread, lane))
+        });
+        let mut thread = threads[threads.len() - 1].1;
+        for &(any, first) in threads.iter().rev().skip(1) {
+            thread = self.simple(Opcode::Selp, OpType::B32, Type::B32, &[first, thread, any]);
+        }
         self.set_field(layout.thread, thread);
         for (offset, word) in [
             (layout.ended_line, loc.ptx_line),

@@ -1,6 +1,7 @@
 //! The state of the translation, and the emission of single instructions.
 
 use margay_ir::analysis::Loops;
+use margay_ir::analysis::uniformity::Class;
 use margay_ir::entity::{Block, Inst, SecondaryMap, Value};
 use margay_ir::function::{BlockCall, Function};
 use margay_ops::meaning::Desc;
@@ -14,11 +15,20 @@ use margay_vir::ops::Op;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-use crate::Kernel;
 use crate::flow::Flow;
 use crate::phases::Phase;
 use crate::together::Together;
 use crate::variables::{Key, Variables};
+use crate::{Kernel, Refusal};
+
+/// What differs between the chunks that the code runs together.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ChunkState {
+    pub(crate) thread: Value,
+    pub(crate) mask: Value,
+    pub(crate) frame: Value,
+    pub(crate) frame_lane: Value,
+}
 
 /// Translates a kernel.
 pub(crate) struct Emitter<'a> {
@@ -49,6 +59,13 @@ pub(crate) struct Emitter<'a> {
     pub(crate) ctx: Value,
     /// The coordinates of the CTA.
     pub(crate) ctaid: [Value; 3],
+    /// The number of chunks that the code runs together, and the chunk of them whose code is being emitted.
+    pub(crate) together_chunks: u32,
+    pub(crate) chunk: u32,
+    /// The thread of the first lane of the first of these chunks.
+    pub(crate) first_thread: Value,
+    /// The state of the chunks whose code is not being emitted.
+    pub(crate) others: Vec<ChunkState>,
     /// The thread of the chunk's first lane.
     pub(crate) thread: Value,
     /// The address of the frame of the chunk's warp, and the number in the warp of the chunk's first lane.
@@ -59,17 +76,17 @@ pub(crate) struct Emitter<'a> {
     /// Values of the kernel that are computed at the start.
     pub(crate) fixed: FxHashMap<Value, Value>,
     /// Vectors that are available in the VIR block `at`.
-    pub(crate) made: FxHashMap<Value, Value>,
-    /// The values, with sizes in bytes, whose alignment has been tested in the block being translated.
-    pub(crate) aligned: FxHashSet<(Value, u32)>,
+    pub(crate) made: FxHashMap<(Value, u32), Value>,
+    /// The values, with sizes in bytes and chunks, whose alignment has been tested in the block being translated.
+    pub(crate) aligned: FxHashSet<(Value, u32, u32)>,
     /// What is known about the lanes, in the version of the code for chunks whose lanes run together.
     pub(crate) together: Option<Together>,
-    /// The values that have been tested in the block being translated: they are addresses of device memory.
-    pub(crate) reached: FxHashSet<Value>,
+    /// The values, with chunks, that have been tested in the block being translated: they are addresses of device memory.
+    pub(crate) reached: FxHashSet<(Value, u32)>,
     /// Whether the code being emitted may have such a version.
     pub(crate) may_divide: bool,
-    /// The VIR block and the lanes whose first lane the context contains, for faults.
-    pub(crate) noted: Option<(Block, Value)>,
+    /// The VIR block, and the lanes of a chunk, whose first lane the context contains, for faults.
+    pub(crate) noted: Option<(Block, Value, u32)>,
     /// The speculatively affine addresses whose checks hold where the code being emitted runs.
     pub(crate) assumed: FxHashSet<Value>,
     /// The offsets in windows that are below the limit of near offsets where the code being emitted runs.
@@ -133,12 +150,97 @@ impl<'a> Emitter<'a> {
 
     /// Reads a variable.
     pub(crate) fn read(&mut self, key: Key, ty: Type) -> Value {
+        let key = (key, self.chunk_of(key));
         self.variables.get(&mut self.out, (key, ty), self.at)
     }
 
     /// Sets a variable.
     pub(crate) fn write(&mut self, key: Key, value: Value) {
+        let key = (key, self.chunk_of(key));
         self.variables.set(key, self.at, value);
+    }
+
+    /// Returns the chunk to which a variable belongs; 0 if the chunks share it.
+    fn chunk_of(&self, key: Key) -> u32 {
+        match key {
+            Key::Counter(_) | Key::Cta(_) | Key::Out(_) => 0,
+            Key::Scalar(value) | Key::NextScalar(value) => self.chunk_with(value),
+            Key::Holds(_) | Key::Left(_) | Key::Lanes(_) | Key::NextLanes(_) | Key::Mask(_) => {
+                self.chunk
+            }
+        }
+    }
+
+    /// Returns the chunk whose code is being emitted; 0 if all threads of the CTA have the same value.
+    pub(crate) fn chunk_with(&self, value: Value) -> u32 {
+        match self.own_class(value) {
+            Class::Launch | Class::Cta => 0,
+            _ => self.chunk,
+        }
+    }
+
+    /// Goes on with the code of a chunk.
+    pub(crate) fn select(&mut self, chunk: u32) {
+        if self.others.is_empty() {
+            return;
+        }
+        self.others[self.chunk as usize] = ChunkState {
+            thread: self.thread,
+            mask: self.mask,
+            frame: self.frame,
+            frame_lane: self.frame_lane,
+        };
+        self.chunk = chunk;
+        let state = self.others[chunk as usize];
+        self.thread = state.thread;
+        self.mask = state.mask;
+        self.frame = state.frame;
+        self.frame_lane = state.frame_lane;
+        self.place = self.place & u64::from(u32::MAX) | u64::from(chunk) << 32;
+    }
+
+    /// Emits code for each chunk.
+    pub(crate) fn each_chunk<T>(
+        &mut self,
+        mut emit: impl FnMut(&mut Self) -> Result<T, Refusal>,
+    ) -> Result<SmallVec<[T; 4]>, Refusal> {
+        let mut results = SmallVec::new();
+        for chunk in 0..self.together_chunks {
+            self.select(chunk);
+            results.push(emit(self)?);
+        }
+        self.select(0);
+        Ok(results)
+    }
+
+    /// Emits code for each chunk that cannot be refused.
+    pub(crate) fn of_chunks<T>(
+        &mut self,
+        mut emit: impl FnMut(&mut Self) -> T,
+    ) -> SmallVec<[T; 4]> {
+        let mut results = SmallVec::new();
+        for chunk in 0..self.together_chunks {
+            self.select(chunk);
+            results.push(emit(self));
+        }
+        self.select(0);
+        results
+    }
+
+    /// Combines masks, of which there is at least one.
+    pub(crate) fn combined(&mut self, opcode: Opcode, masks: &[Value]) -> Value {
+        let mut all = masks[0];
+        for &mask in &masks[1..] {
+            if mask != all {
+                all = self.logic(opcode, &[all, mask]);
+            }
+        }
+        all
+    }
+
+    /// Sets the place of the instructions that follow.
+    pub(crate) fn set_place(&mut self, inst: Inst) {
+        self.place = u64::from(inst.0) | u64::from(self.chunk) << 32;
     }
 
     /// Returns the type of the lanes of a value.

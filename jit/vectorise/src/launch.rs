@@ -12,7 +12,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::certain::Certain;
 use crate::control::leaving_values;
-use crate::emitter::{Emitter, context_access, desc, scalar_access};
+use crate::emitter::{ChunkState, Emitter, context_access, desc, scalar_access};
 use crate::flow::is_back_edge;
 use crate::phases::Phases;
 use crate::reach::helpers;
@@ -68,6 +68,10 @@ pub(crate) fn emit(kernel: &Kernel<'_>) -> Result<VirFunction, Refusal> {
         start,
         ctx,
         ctaid: [ctx; 3],
+        together_chunks: kernel.rows,
+        chunk: 0,
+        first_thread: ctx,
+        others: Vec::new(),
         thread: ctx,
         frame: ctx,
         frame_lane: ctx,
@@ -89,6 +93,15 @@ pub(crate) fn emit(kernel: &Kernel<'_>) -> Result<VirFunction, Refusal> {
         hot: vec![start],
         cold: Vec::new(),
     };
+    if kernel.rows > 1 {
+        let state = ChunkState {
+            thread: ctx,
+            mask: ctx,
+            frame: ctx,
+            frame_lane: ctx,
+        };
+        emitter.others = vec![state; kernel.rows as usize];
+    }
     emitter.variables.seal(&mut emitter.out, start);
     emitter.parameters();
     // The CTA form of a kernel with sync points has the address of the frames instead of the first CTA's index.
@@ -240,6 +253,8 @@ impl<'a> Emitter<'a> {
         (hold, fail): (Block, Block),
     ) -> Result<(), Refusal> {
         let [body, next] = std::array::from_fn(|_| self.new_block());
+        // The checks of one chunk after the other.
+        let chunks = std::mem::replace(&mut self.together_chunks, 1);
         let threads = self.first_chunk(body);
         self.block = self.kernel.function.entry();
         self.mask = self.chunk_mask(threads);
@@ -264,6 +279,7 @@ impl<'a> Emitter<'a> {
         self.brif(all, next, fail);
         self.enter(next);
         self.next_chunk(threads, (body, hold));
+        self.together_chunks = chunks;
         Ok(())
     }
 
@@ -334,17 +350,18 @@ impl<'a> Emitter<'a> {
         let threads = self.first_chunk(body);
         let thread = self.thread;
         self.set_field(self.kernel.layout.thread, thread);
-        if self.kernel.has_phases() {
-            self.find_frame(frames);
+        self.of_chunks(|e| {
+            e.thread = e.add_constant(thread, i64::from(e.chunk * e.kernel.width));
+            if e.kernel.has_phases() {
+                e.find_frame(frames);
+            }
+            e.mask = e.chunk_mask(threads);
+        });
+        if self.keeps_alive {
+            self.enter_alive(index, next);
         }
-        let all = self.chunk_mask(threads);
-        self.mask = all;
-        let mask = match self.keeps_alive {
-            true => self.enter_alive(index, (all, next)),
-            false => all,
-        };
-        self.restore(index, self.phase)?;
-        self.chunk(mask, next)?;
+        self.each_chunk(|e| e.restore(index, e.phase))?;
+        self.chunk(next)?;
 
         self.enter(next);
         self.next_chunk(threads, (body, done));
@@ -360,13 +377,15 @@ impl<'a> Emitter<'a> {
         self.jump(body);
         self.enter_open(body);
         self.thread = self.read(Key::Counter(Counter::Thread), Type::B32);
+        self.first_thread = self.thread;
         threads
     }
 
     /// Emits the end of a loop over the chunks of a CTA, which continues at `body` with the next chunk, or at `done`.
     fn next_chunk(&mut self, threads: Value, (body, done): (Block, Block)) {
         self.place = 0;
-        let following = self.add_constant(self.thread, i64::from(self.kernel.width));
+        let step = self.together_chunks * self.kernel.width;
+        let following = self.add_constant(self.first_thread, i64::from(step));
         self.write(Key::Counter(Counter::Thread), following);
         let more = self.compare((CmpOp::Lo, OpType::U32), following, threads);
         self.brif(more, body, done);
@@ -383,24 +402,26 @@ impl<'a> Emitter<'a> {
         self.compare((CmpOp::Lo, OpType::U32), lanes, threads)
     }
 
-    /// Emits the test whether any lane of the chunk has not exited before a phase, and returns these lanes. If there are
-    /// none, the code continues at `next`.
-    fn enter_alive(&mut self, index: usize, (all, next): (Value, Block)) -> Value {
-        let alive = match index {
-            0 => all,
-            _ => self.alive(),
-        };
-        // The lanes that arrive at the barrier replace this mask.
-        let none = self.constant(self.mask_type(), 0);
-        self.set_alive(none);
+    /// Emits the test whether any lane of the chunks has not exited before a phase, and makes these lanes the lanes that
+    /// run. If there are none, the code continues at `next`.
+    fn enter_alive(&mut self, index: usize, next: Block) {
+        let alive = self.of_chunks(|e| {
+            if index != 0 {
+                e.mask = e.alive();
+            }
+            // The lanes that arrive at the barrier replace this mask.
+            let none = e.constant(e.mask_type(), 0);
+            e.set_alive(none);
+            e.mask
+        });
         if index == 0 {
-            return all;
+            return;
         }
-        let any = self.value(Op::Any, self.mask_type(), Data::Nothing, &[alive]);
+        let any = self.combined(Opcode::Or, &alive);
+        let any = self.value(Op::Any, self.mask_type(), Data::Nothing, &[any]);
         let some = self.new_block();
         self.brif(any, some, next);
         self.enter(some);
-        alive
     }
 
     /// Emits the address of the frame of the chunk's warp.

@@ -108,6 +108,9 @@ pub struct Kernel<'a> {
     pub width: u32,
     /// Whether the number of threads of a CTA is a multiple of `width`.
     pub whole_chunks: bool,
+    /// The number of chunks that run together: 1, or a number by which the number of rows of a CTA is divisible whose rows
+    /// have `width` threads each and which has no z dimension. `uniformity` must assume that chunks run together then.
+    pub rows: u32,
     /// Where the program finds the data of the launch.
     pub layout: ContextLayout,
     /// The values that the program returns.

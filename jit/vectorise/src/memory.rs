@@ -11,6 +11,7 @@ use margay_ops::ops::Opcode;
 use margay_ops::types::{Kind, OpType, Type};
 use margay_vir::data::{Access, Data};
 use margay_vir::ops::Op;
+use smallvec::SmallVec;
 
 use crate::Refusal;
 use crate::emitter::Emitter;
@@ -84,6 +85,10 @@ impl Emitter<'_> {
         if !is_weak || data.mods.order() == MemOrder::Volatile {
             return Err(Refusal::Operation("a strong access"));
         }
+        let address = self.kind(self.source.dfg.args(inst)[0]);
+        if !matches!(address, Kind::B32 | Kind::B64) {
+            return Err(Refusal::Operation(data.opcode.name()));
+        }
         let bytes = match space {
             StateSpace::Param | StateSpace::ParamFunc => 1,
             _ => (data.ty.bits() / 8 * data.mods.vec().max(1)).next_power_of_two(),
@@ -101,7 +106,7 @@ impl Emitter<'_> {
             return;
         };
         // The block already contains this test.
-        if !self.aligned.insert((root, bytes)) {
+        if !self.aligned.insert((root, bytes, self.chunk_with(root))) {
             return;
         }
         let stride = match self.class(root) {
@@ -127,6 +132,10 @@ impl Emitter<'_> {
         let zero = self.constant(scalar, 0);
         let wrong = self.compare((CmpOp::Ne, on), low, zero);
         let (any, lanes) = if is_equal {
+            let wrong = match self.running() {
+                Some(running) => self.logic(Opcode::And, &[wrong, running]),
+                None => wrong,
+            };
             (wrong, self.mask)
         } else {
             let wrong = self.logic(Opcode::And, &[self.mask, wrong]);
@@ -143,14 +152,21 @@ impl Emitter<'_> {
         self.made = made;
     }
 
+    /// Returns whether a lane of the chunk runs; `None` if this is certain.
+    fn running(&mut self) -> Option<Value> {
+        let is_certain = self.together_chunks == 1 || self.out.constant(self.mask) == Some(1);
+        (!is_certain).then(|| self.value(Op::Any, self.mask_type(), Data::Nothing, &[self.mask]))
+    }
+
     /// Emits the note of the first lane of `lanes` in the context, which names the thread if the following instruction
     /// faults for all lanes together.
     fn note_lane(&mut self, lanes: Value) {
-        if self.noted == Some((self.at, lanes)) {
+        if self.noted == Some((self.at, lanes, self.chunk)) {
             return;
         }
-        self.noted = Some((self.at, lanes));
+        self.noted = Some((self.at, lanes, self.chunk));
         let lane = self.value(Op::First, self.mask_type(), Data::Nothing, &[lanes]);
+        let lane = self.add_constant(lane, i64::from(self.chunk * self.kernel.width));
         self.set_field(self.kernel.layout.lane, lane);
     }
 
@@ -351,10 +367,12 @@ impl Emitter<'_> {
                 },
             )?;
             self.note_lane(self.mask);
+            let running = self.running();
             for element in elements {
                 let ty = source.dfg.ty(element.value);
                 let access = element.access(0, displacement);
-                let bits = self.load(Op::Load, ty, access, &[address]);
+                let args: SmallVec<[Value; 2]> = [address].into_iter().chain(running).collect();
+                let bits = self.load(Op::Load, ty, access, &args);
                 self.set_scalar(element.value, bits);
             }
             return Ok(());
@@ -388,10 +406,13 @@ impl Emitter<'_> {
                 },
             )?;
             self.note_lane(self.mask);
+            let running = self.running();
             for element in elements {
                 let (ty, bits) = (source.dfg.ty(element.value), self.scalar(element.value));
                 let access = element.access(0, displacement);
-                self.store(Op::Store, ty, access, &[address, bits]);
+                let args: SmallVec<[Value; 3]> =
+                    [address, bits].into_iter().chain(running).collect();
+                self.store(Op::Store, ty, access, &args);
             }
             return Ok(());
         }

@@ -77,6 +77,11 @@ impl Emitter<'_> {
         if kind != Kind::B32 {
             return Err(Refusal::Operation("%tid of another type than .u32"));
         }
+        if self.kernel.rows > 1 && self.class(result) != Class::Varying {
+            let bits = self.row_coordinate(axis);
+            self.set_scalar(result, bits);
+            return Ok(());
+        }
         let table = self.field(self.kernel.layout.tid, Type::B64);
         let four = self.constant(Type::B32, 4);
         let offset = self.simple(Opcode::Shl, OpType::B32, Type::B32, &[self.thread, four]);
@@ -95,6 +100,17 @@ impl Emitter<'_> {
             self.set_scalar(result, bits);
         }
         Ok(())
+    }
+
+    /// Returns the coordinate of the chunk's first thread in a CTA whose rows are chunks.
+    fn row_coordinate(&mut self, axis: usize) -> Value {
+        if axis != 1 {
+            return self.constant(Type::B32, 0);
+        }
+        let (first, shift) = (self.first_thread, self.kernel.width.trailing_zeros());
+        let shift = self.constant(Type::B32, shift.into());
+        let row = self.simple(Opcode::Shr, OpType::U32, Type::B32, &[first, shift]);
+        self.add_constant(row, i64::from(self.chunk))
     }
 
     /// Emits the lanes of one of the `%lanemask` registers.

@@ -136,7 +136,7 @@ impl<'a> Emitter<'a> {
         for &arg in source.dfg.args(inst) {
             self.rematerialise(arg, start, done)?;
         }
-        self.place = u64::from(inst.0);
+        self.set_place(inst);
         // The value and its operands have the classes that they have where the value is defined.
         let uniformity = self.kernel.uniformity;
         self.block = uniformity.home(value).unwrap_or(start);

@@ -162,9 +162,44 @@ impl Emitter<'_> {
         Ok(())
     }
 
+    /// Returns whether an instruction runs once for all chunks: all threads of the CTA do the same.
+    fn is_shared(&self, inst: Inst) -> bool {
+        let dfg = &self.source.dfg;
+        let is_equal = |class: Class| matches!(class, Class::Launch | Class::Cta);
+        let mut results = dfg.results(inst).iter();
+        let mut args = dfg.args(inst).iter();
+        match dfg.insts[inst].opcode {
+            Opcode::Fence => true,
+            Opcode::St => args.all(|&arg| is_equal(self.class(arg))),
+            Opcode::Ld => {
+                results.all(|&result| is_equal(self.own_class(result)))
+                    && args.all(|&arg| is_equal(self.class(arg)))
+            }
+            opcode => {
+                opcode.effects().is_pure()
+                    && results.all(|&result| is_equal(self.own_class(result)))
+            }
+        }
+    }
+
     fn instruction(&mut self, inst: Inst) -> Result<(), Refusal> {
-        self.place = u64::from(inst.0);
-        self.operation(inst)
+        self.set_place(inst);
+        if self.is_shared(inst) {
+            return self.shared_operation(inst);
+        }
+        self.each_chunk(|e| e.operation(inst)).map(drop)
+    }
+
+    /// Emits an operation that runs once for all chunks. The lanes of all chunks execute it.
+    fn shared_operation(&mut self, inst: Inst) -> Result<(), Refusal> {
+        let mask = self.mask;
+        if matches!(self.source.dfg.insts[inst].opcode, Opcode::Ld | Opcode::St) {
+            let masks = self.of_chunks(|e| e.mask);
+            self.mask = self.combined(Opcode::Or, &masks);
+        }
+        let made = self.operation(inst);
+        self.mask = mask;
+        made
     }
 
     /// Returns the instructions of a block that are not pure, and those that depend on them.
@@ -256,15 +291,20 @@ impl Emitter<'_> {
             _ => one,
         };
         for &address in addresses {
-            let one = self.holds(address);
-            all = Some(and(self, all, one));
+            for one in self.of_chunks(|e| e.holds(address)) {
+                all = Some(and(self, all, one));
+            }
         }
         for &root in roots {
-            let root = self.scalar(root);
-            let root = self.low_word(root);
-            let limit = self.constant(Type::B32, NEAR);
-            let one = self.compare((CmpOp::Lo, OpType::U32), root, limit);
-            all = Some(and(self, all, one));
+            let tests = self.of_chunks(|e| {
+                let root = e.scalar(root);
+                let root = e.low_word(root);
+                let limit = e.constant(Type::B32, NEAR);
+                e.compare((CmpOp::Lo, OpType::U32), root, limit)
+            });
+            for one in tests {
+                all = Some(and(self, all, one));
+            }
         }
         all
     }

@@ -43,9 +43,12 @@ impl Together {
 
 impl Emitter<'_> {
     /// Returns whether all lanes of the chunk run in the block being translated, by construction.
-    pub(crate) fn runs_together(&self) -> bool {
-        let together = self.together.as_ref();
-        together.is_some_and(|together| together.all == self.mask)
+    pub(crate) fn runs_together(&mut self) -> bool {
+        let Some(all) = self.together.as_ref().map(|together| together.all) else {
+            return false;
+        };
+        let masks = self.of_chunks(|e| e.mask);
+        masks.iter().all(|&mask| mask == all)
     }
 
     /// Records that the lanes of `mask` take an edge to a place.
@@ -58,12 +61,14 @@ impl Emitter<'_> {
     }
 
     /// Returns whether the code of the phase has two versions.
-    pub(crate) fn runs_divided(&self, mask: Value) -> bool {
+    pub(crate) fn runs_divided(&mut self) -> bool {
+        let masks = self.of_chunks(|e| e.mask);
+        let is_all = |&mask: &Value| self.out.constant(mask).is_some();
         let places = 0..self.flow().places.len() as PlaceIndex;
         let mut diverged = places
             .filter(|&place| matches!(self.flow().exits[place as usize], Some(Exit::Diverged(_))));
         self.may_divide
-            && (self.out.constant(mask).is_none() || diverged.any(|place| self.divides_at(place)))
+            && (!masks.iter().all(is_all) || diverged.any(|place| self.divides_at(place)))
     }
 
     /// Returns the mask of all lanes if all lanes of the chunk run at a place that the code has reached.
@@ -140,27 +145,35 @@ impl Emitter<'_> {
     ) -> Result<(), Refusal> {
         let source = self.source;
         let calls = source.dfg.targets(inst);
-        let condition = self.lanes(source.dfg.args(inst)[0]);
-        let masks = self.edge_masks(inst, Opcode::Brif)?;
+        let argument = source.dfg.args(inst)[0];
+        let conditions = self.of_chunks(|e| e.lanes(argument));
+        let masks = self.each_chunk(|e| e.edge_masks(inst, Opcode::Brif))?;
         let [then, other, some, mixed] = std::array::from_fn(|_| self.new_block());
         let mask_type = self.mask_type();
-        let all = self.value(Op::All, mask_type, Data::Nothing, &[condition]);
+        let all = self.combined(Opcode::And, &conditions);
+        let all = self.value(Op::All, mask_type, Data::Nothing, &[all]);
         self.brif(all, then, some);
         self.enter(some);
-        let any = self.value(Op::Any, mask_type, Data::Nothing, &[condition]);
+        let any = self.combined(Opcode::Or, &conditions);
+        let any = self.value(Op::Any, mask_type, Data::Nothing, &[any]);
         self.brif(any, mixed, other);
         self.enter_cold(mixed);
         let kept = self.together.take();
-        for (call, mask) in calls.iter().zip(masks) {
-            self.edge_that_meets(&Edge { call, mask }, true);
+        for (index, call) in calls.iter().enumerate() {
+            self.of_chunks(|e| {
+                let mask = masks[e.chunk as usize][index];
+                e.edge_that_meets(&Edge { call, mask }, true);
+            });
         }
         self.join_apart(next, apart);
         self.together = kept;
         for (way, call) in [then, other].into_iter().zip(calls) {
             self.enter(way);
-            let mask = self.mask;
-            let next = self.whole_edge(&Edge { call, mask });
-            self.jump(together.of(next));
+            let nexts = self.of_chunks(|e| {
+                let mask = e.mask;
+                e.whole_edge(&Edge { call, mask })
+            });
+            self.jump(together.of(nexts[0]));
         }
         Ok(())
     }
@@ -195,7 +208,8 @@ impl Emitter<'_> {
             return self.jump(apart.of(next));
         };
         if let Next::Guard(_) = next {
-            let lanes = self.waiting(place);
+            let lanes = self.of_chunks(|e| e.waiting(place));
+            let lanes = self.combined(Opcode::Or, &lanes);
             let any = self.value(Op::Any, self.mask_type(), Data::Nothing, &[lanes]);
             let more = self.new_block();
             self.brif(any, more, apart.of(self.flow().skip[place as usize]));
@@ -204,9 +218,11 @@ impl Emitter<'_> {
         self.next_iteration(number, place, apart);
     }
 
-    /// Emits the test of whether all lanes of a chunk run, and returns the mask of all lanes. The code continues at
-    /// `together` if they do, and at `apart` otherwise.
-    pub(crate) fn test_all(&mut self, mask: Value, (together, apart): (Block, Block)) {
+    /// Emits the test whether all lanes of the chunks run. The code continues at `together` if they do, and at `apart`
+    /// otherwise.
+    pub(crate) fn test_all(&mut self, (together, apart): (Block, Block)) {
+        let masks = self.of_chunks(|e| e.mask);
+        let mask = self.combined(Opcode::And, &masks);
         let all = match self.out.constant(mask) {
             Some(bits) => self.constant(Type::PRED, bits & 1),
             None => self.value(Op::All, self.mask_type(), Data::Nothing, &[mask]),

@@ -86,13 +86,13 @@ impl Emitter<'_> {
     pub(crate) fn operand(&mut self, value: Value) -> Value {
         match self.class(value) {
             Class::Affine(stride) => {
-                if let Some(&made) = self.made.get(&value) {
+                if let Some(&made) = self.made.get(&(value, self.chunk)) {
                     return made;
                 }
                 let (scalar, ty) = (self.scalar(value), self.vector(self.kind(value)));
                 let stride = Data::Number(stride as u64);
                 let lanes = self.value(Op::Affine, ty, stride, &[scalar]);
-                self.made.insert(value, lanes);
+                self.made.insert((value, self.chunk), lanes);
                 lanes
             }
             Class::Varying => self.varying(value),
@@ -108,11 +108,11 @@ impl Emitter<'_> {
         if !self.lazy.contains(&value) {
             return self.read(Key::Lanes(value), ty);
         }
-        if let Some(&made) = self.made.get(&value) {
+        if let Some(&made) = self.made.get(&(value, self.chunk)) {
             return made;
         }
         let lanes = self.recomputed(value);
-        self.made.insert(value, lanes);
+        self.made.insert((value, self.chunk), lanes);
         lanes
     }
 

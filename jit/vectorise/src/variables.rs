@@ -57,20 +57,23 @@ pub(crate) enum Key {
     NextLanes(Value),
 }
 
+/// A variable: what it contains, and the chunk to which it belongs.
+pub(crate) type Variable = (Key, u32);
+
 /// The definitions of variables in the blocks of a function.
 #[derive(Debug, Default)]
 pub(crate) struct Variables {
-    defs: FxHashMap<(Key, Block), Value>,
+    defs: FxHashMap<(Variable, Block), Value>,
     /// The branches to each block: the instruction and the index of the target.
     preds: SecondaryMap<Block, Vec<(Block, Inst, usize)>>,
     sealed: SecondaryMap<Block, bool>,
-    incomplete: SecondaryMap<Block, Vec<(Key, Value)>>,
+    incomplete: SecondaryMap<Block, Vec<(Variable, Value)>>,
     zeros: FxHashMap<Type, Value>,
 }
 
 impl Variables {
     /// Sets a variable at the end of a block.
-    pub(crate) fn set(&mut self, key: Key, block: Block, value: Value) {
+    pub(crate) fn set(&mut self, key: Variable, block: Block, value: Value) {
         self.defs.insert((key, block), value);
     }
 
@@ -89,7 +92,7 @@ impl Variables {
     pub(crate) fn get(
         &mut self,
         function: &mut Function,
-        (key, ty): (Key, Type),
+        (key, ty): (Variable, Type),
         block: Block,
     ) -> Value {
         let mut work = Vec::new();
@@ -109,7 +112,7 @@ impl Variables {
     }
 
     /// Passes the arguments of parameters that variables have added.
-    fn fill(&mut self, function: &mut Function, mut work: Vec<(Block, Key, Value)>) {
+    fn fill(&mut self, function: &mut Function, mut work: Vec<(Block, Variable, Value)>) {
         while let Some((block, key, param)) = work.pop() {
             let ty = function.ty(param);
             let ValueDef::Param(_, number) = function.values[param].def else {
@@ -131,9 +134,9 @@ impl Variables {
     fn find(
         &mut self,
         function: &mut Function,
-        (key, ty): (Key, Type),
+        (key, ty): (Variable, Type),
         block: Block,
-        work: &mut Vec<(Block, Key, Value)>,
+        work: &mut Vec<(Block, Variable, Value)>,
     ) -> Value {
         let mut path = Vec::new();
         let mut at = block;

@@ -195,7 +195,15 @@ pub(crate) fn program(
     block: [u32; 3],
     width: u32,
 ) -> Result<margay_vir::function::Function, Refusal> {
-    let assumptions = Assumptions::of_slices(block, width);
+    let [x, y, z] = block;
+    let rows = match x == width && z == 1 && y.is_multiple_of(4) {
+        true => 4,
+        false => 1,
+    };
+    let assumptions = Assumptions {
+        chunks_together: rows > 1,
+        ..Assumptions::of_slices(block, width)
+    };
     let uniformity = Uniformity::new(function, assumptions);
     let cfg = Cfg::new(function);
     let speculative = SpeculativeAffine::new(function, &uniformity, &cfg);
@@ -209,6 +217,7 @@ pub(crate) fn program(
         facts: &Nothing(function),
         width,
         whole_chunks: threads.is_multiple_of(width),
+        rows,
         layout: LAYOUT,
         status: StatusValues {
             ok: 0,

@@ -582,12 +582,16 @@ fn launch(seed: u32, grid: [u32; 3], block: [u32; 3]) -> Launch {
     }
 }
 
-const SHAPES: [([u32; 3], [u32; 3], u32); 5] = [
+/// Grids, blocks and widths of chunks. The rows of the last blocks are chunks, several of which run together.
+const SHAPES: [([u32; 3], [u32; 3], u32); 8] = [
     ([2, 1, 1], [32, 1, 1], 32),
     ([1, 2, 1], [16, 3, 1], 16),
     ([1, 1, 2], [20, 1, 1], 8),
     ([1, 1, 1], [5, 3, 2], 8),
     ([1, 1, 1], [32, 1, 1], 4),
+    ([1, 2, 1], [16, 4, 1], 16),
+    ([1, 1, 2], [8, 8, 1], 8),
+    ([1, 1, 1], [32, 4, 1], 32),
 ];
 
 /// Compares the programs of random kernels with single threads.
