@@ -27,6 +27,7 @@ const ROWS: Assumptions = Assumptions {
     whole_rows: true,
     ntid_x_zeros: 5,
     loads_agree: false,
+    chunks_together: false,
 };
 
 #[test]
@@ -79,6 +80,7 @@ fn shapes_of_blocks_decide_on_tid() {
         whole_rows: true,
         ntid_x_zeros: 5,
         loads_agree: false,
+        chunks_together: false,
     };
     assert_eq!(Assumptions::of(&function), expected);
     // Each chunk of 16 lanes is one row of the first block. The second block has a chunk with lanes of two rows.

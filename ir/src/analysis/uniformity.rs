@@ -168,6 +168,7 @@ impl Assumptions {
             whole_rows: x > 0 && x % width == 0 || y == 1 && z == 1,
             ntid_x_zeros: x.trailing_zeros().min(5),
             loads_agree: false,
+            chunks_together: false,
         }
     }
 }
