@@ -120,8 +120,8 @@ pub struct NativeContext {
     /// When the function returns [`status::GENERAL`], the number of warps that have run in the
     /// current phase, including the warp that caused the return.
     pub moved: u32,
-    /// In the programs of the wide back end, the first lane of the chunk that executes the running instruction, if the
-    /// instruction executes once for all lanes and can fault.
+    /// In the programs of the wide back end, the distance of the first thread that executes the running instruction from
+    /// `thread`, if the instruction runs once for several lanes and its place states that the field contains it.
     pub lane: u32,
     /// Mask of the warp's lanes that have not exited: argument and result of `sort_out`.
     pub alive: u32,

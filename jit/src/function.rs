@@ -5,6 +5,7 @@ use margay_ir::function::SourceLoc;
 
 use crate::addresses::{DescTable, Site};
 use crate::code_memory::CodeMemory;
+use margay_vectorise::NOTED;
 use margay_x64::code::{Operation, Place};
 use margay_x64::faults::{Registers, faulting_access};
 
@@ -83,7 +84,8 @@ impl CompiledFunction {
             loc,
             lane: match access.lane {
                 Some(within) => RunningLane::Number(lane + within),
-                None => RunningLane::Noted,
+                None if self.places[index].place & NOTED != 0 => RunningLane::Noted,
+                None => RunningLane::Number(lane),
             },
             address: access.address,
         })

@@ -9,7 +9,7 @@ use margay_ir::function::Function;
 use margay_ops::ops::Effects;
 use margay_vectorise::{
     ContextLayout, DeviceTest, Facts, Kernel, ReachTest, Refusal, StatusValues, may_accept,
-    vectorise,
+    place_chunk, vectorise,
 };
 use margay_vir::function::Function as VirFunction;
 use margay_vir::passes;
@@ -283,10 +283,27 @@ pub(super) fn code(
             program.to_string(),
         );
     }
+    if let Ok(d) = std::env::var("MARGAY_DUMP") {
+        let _ = std::fs::write(
+            format!(
+                "{d}/{}.{}.bin",
+                kernel.function.name,
+                specialisation.index()
+            ),
+            &bytes,
+        );
+        let _ = std::fs::write(
+            format!(
+                "{d}/{}.{}.vir",
+                kernel.function.name,
+                specialisation.index()
+            ),
+            program.to_string(),
+        );
+    }
     let locs = code.places.iter().map(|place| {
-        // The high half of a place is the chunk.
         let loc = kernel.function.dfg.locs[Inst(place.place as u32)];
-        (place.offset, loc, (place.place >> 32) as u32 * width)
+        (place.offset, loc, place_chunk(place.place) * width)
     });
     Some(CompiledFunction {
         code: CodeMemory::new(&bytes).ok()?,

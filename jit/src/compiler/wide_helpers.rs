@@ -18,7 +18,7 @@ unsafe extern "C" fn verify(
     what: Verify,
 ) -> i32 {
     // SAFETY: by the contract of this function.
-    let (helpers, thread) = unsafe { ((*context).helpers, (*context).thread) };
+    let (helpers, thread) = unsafe { ((*context).helpers, first_thread(context)) };
     // SAFETY: the helpers of a context stay valid as long as it is in use.
     unsafe { ((*helpers).verify)(context, first, stride, what, thread) }
 }
@@ -34,7 +34,16 @@ unsafe extern "C" fn verify_lanes(
     what: Verify,
 ) -> i32 {
     // SAFETY: by the contract of this function.
-    let (helpers, thread) = unsafe { ((*context).helpers, (*context).thread) };
+    let (helpers, thread) = unsafe { ((*context).helpers, first_thread(context)) };
     // SAFETY: the helpers of a context stay valid as long as it is in use, and the array has an element for each lane.
     unsafe { ((*helpers).verify_lanes)(context, addresses, what, thread) }
+}
+
+/// Returns the thread of the first lane of the accesses.
+///
+/// # Safety
+/// `context` must be valid.
+unsafe fn first_thread(context: *const NativeContext) -> u32 {
+    // SAFETY: by the contract of this function.
+    unsafe { (*context).thread + (*context).lane }
 }

@@ -38,6 +38,16 @@ pub struct StatusValues {
     pub general: u32,
 }
 
+/// Places of the program's instructions consist of the instruction of the kernel (low 32 bits), the number of the chunk
+/// among those that run together ([`place_chunk`]), and this bit: it is set if the field `lane` of the context contains
+/// the distance of the first thread that executes the instruction from the thread in the context.
+pub const NOTED: u64 = 1 << 40;
+
+/// Returns the number of the chunk for which the instruction at a place runs.
+pub fn place_chunk(place: u64) -> u32 {
+    (place >> 32) as u32 & 0xff
+}
+
 /// The minimum size in bytes of the inaccessible memory on both sides of the range of device memory.
 pub const REACH_MARGIN: i64 = 60 << 10;
 

@@ -54,7 +54,7 @@ use margay_ir::entity::{Inst, Value};
 use margay_ir::function::Function;
 use margay_vir::function::Function as VirFunction;
 
-pub use layout::{ContextLayout, REACH_MARGIN, StatusValues};
+pub use layout::{ContextLayout, NOTED, REACH_MARGIN, StatusValues, place_chunk};
 pub use scan::may_accept;
 
 /// Facts about a kernel that the vectoriser needs besides the analyses.

@@ -15,6 +15,7 @@ use smallvec::SmallVec;
 
 use crate::Refusal;
 use crate::emitter::Emitter;
+use crate::layout::NOTED;
 
 /// The number of `trap.if` at accesses that are not aligned.
 pub(crate) const MISALIGNED: u64 = 1;
@@ -158,9 +159,13 @@ impl Emitter<'_> {
         (!is_certain).then(|| self.value(Op::Any, self.mask_type(), Data::Nothing, &[self.mask]))
     }
 
-    /// Emits the note of the first lane of `lanes` in the context, which names the thread if the following instruction
-    /// faults for all lanes together.
+    /// Prepares an instruction that faults for `lanes` together: the place, or the context, names the first of them.
     fn note_lane(&mut self, lanes: Value) {
+        self.place &= !NOTED;
+        if self.out.constant(lanes) == Some(1) {
+            return;
+        }
+        self.place |= NOTED;
         if self.noted == Some((self.at, lanes, self.chunk)) {
             return;
         }

@@ -152,10 +152,11 @@ impl Phases {
             if level > Class::Cta && barriers > 1 {
                 return Err(Refusal::Operation("a barrier that not all threads reach"));
             }
+            // Some threads may exit while others go on to a barrier.
+            self.has_early_exits |= level > Class::Cta && barriers > 0 && ends[&block].contains(&0);
         }
         let all = &ends[&function.entry()];
         let barriers: Vec<usize> = all.iter().copied().filter(|&end| end != 0).collect();
-        self.has_early_exits |= all.contains(&0) && !barriers.is_empty();
         Ok(Phase {
             blocks: cfg.rpo().to_vec(),
             start: start.block,

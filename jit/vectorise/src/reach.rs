@@ -16,7 +16,7 @@ use margay_vir::function::{Helper, SlotData};
 use margay_vir::ops::Op;
 
 use crate::emitter::{Emitter, desc};
-use crate::layout::REACH_MARGIN;
+use crate::layout::{NOTED, REACH_MARGIN};
 use crate::memory::Places;
 use crate::{DeviceTest, ReachTest, Refusal};
 
@@ -170,6 +170,10 @@ impl Emitter<'_> {
         let lanes = self.simple(Opcode::Shl, OpType::B64, Type::B64, &[lanes, high]);
         let low = self.constant(Type::B64, properties);
         let properties = self.simple(Opcode::Or, OpType::B64, Type::B64, &[lanes, low]);
+        // The thread of the chunk's first lane, from which the host counts.
+        let lane = self.constant(Type::B32, u64::from(self.chunk * self.kernel.width));
+        self.set_field(self.kernel.layout.lane, lane);
+        self.noted = None;
         let refused = match places {
             Places::Strided {
                 address,
@@ -190,10 +194,11 @@ impl Emitter<'_> {
             }
         };
         let zero = self.constant(Type::B32, 0);
-        // The host has stored the thread whose access it refuses in the context.
-        self.set_field(self.kernel.layout.lane, zero);
+        // The host adds the lane whose access it refuses to the thread in the context.
+        self.place |= NOTED;
         let is_refused = self.compare((CmpOp::Ne, OpType::U32), refused, zero);
         self.trap_if(REFUSED, is_refused);
+        self.place &= !NOTED;
     }
 
     fn call(&mut self, helper: u64, args: &[Value]) -> Value {
