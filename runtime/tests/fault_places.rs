@@ -211,3 +211,115 @@ $L__inner:
         assert!(fault.to_string().contains(text), "{engine:?}: {fault}");
     }
 }
+
+/// Runs a kernel with the parameter `p`, the address of a buffer of 4 KiB, and returns its fault.
+fn fault_in_buffer(body: &str, block: (u32, u32), engine: EngineChoice) -> Fault {
+    let text = format!(
+        ".version 7.5
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 p)
+{{
+    .reg .pred %p, %q; .reg .b32 %x, %y, %r<4>; .reg .b64 %a, %b, %rd<4>;
+    mov.u32 %x, %tid.x; mov.u32 %y, %tid.y; ld.param.u64 %a, [p];
+{body}
+    ret;
+}}
+"
+    );
+    let runtime = Runtime::builder().workers(1).engine(engine);
+    let runtime = runtime.build().expect("built");
+    let buffer = runtime.upload(&[0u32; 1024]).expect("allocated");
+    let module = runtime.load_ptx(&text).expect("loads");
+    let kernel = module.kernel("k").expect("known");
+    let config = LaunchConfig::new(1, block);
+    runtime
+        .launch(&kernel, config, (&buffer,))
+        .expect("launched");
+    match runtime.synchronize() {
+        Err(Error::Fault(fault)) => (*fault).clone(),
+        other => panic!("{body}: {other:?}"),
+    }
+}
+
+/// Tests that a fault names the first thread whose access faults, for each form of the accesses of vector code. Chunks of
+/// lanes have at least 32 threads only if the environment variable `MARGAY_LANES` requests them.
+#[test]
+fn the_first_thread_of_several_is_named() {
+    use FaultKind::{IllegalAddress, LaunchFailed, MisalignedAddress};
+    let guard = "    setp.lt.u32 %p, %x, 37; @%p ret; mov.u64 %b, 64;";
+    let choice = "    setp.eq.u32 %p, %x, 37; selp.b64 %b, 64, %a, %p;";
+    let own = "    mul.wide.u32 %rd1, %x, 4; add.u64 %rd1, %rd1, 64;";
+    let cases = [
+        // Addresses that differ, of which one is not accessible.
+        (
+            format!("{choice} ld.global.u32 %r1, [%b]; st.global.u32 [%a], %r1;"),
+            IllegalAddress,
+        ),
+        (format!("{choice} st.global.u32 [%b], %x;"), IllegalAddress),
+        (format!("{choice} st.global.u8 [%b], %x;"), IllegalAddress),
+        (
+            format!("{choice} ld.global.v2.u32 {{%r1, %r2}}, [%b]; st.global.u32 [%a], %r2;"),
+            IllegalAddress,
+        ),
+        // Adjacent elements, of which some lanes access none.
+        (
+            format!("{guard} {own} ld.global.u32 %r1, [%rd1]; st.global.u32 [%a], %r1;"),
+            IllegalAddress,
+        ),
+        (
+            format!("{guard} {own} st.global.u32 [%rd1], %x;"),
+            IllegalAddress,
+        ),
+        (
+            format!("{guard} {own} st.global.u16 [%rd1], %x;"),
+            IllegalAddress,
+        ),
+        // One address for all lanes.
+        (
+            format!("{guard} ld.global.u32 %r1, [%b]; st.global.u32 [%a], %r1;"),
+            IllegalAddress,
+        ),
+        (format!("{guard} st.global.u32 [%b], 1;"), IllegalAddress),
+        // Addresses that are not aligned.
+        (
+            format!("{choice} selp.b64 %b, 2, 0, %p; add.u64 %b, %a, %b; st.global.u32 [%b], %x;"),
+            MisalignedAddress,
+        ),
+        (
+            format!("{guard} add.u64 %b, %a, 1; ld.global.u32 %r1, [%b]; st.global.u32 [%a], %r1;"),
+            MisalignedAddress,
+        ),
+        (format!("{guard} trap;"), LaunchFailed),
+    ];
+    for (body, kind) in cases {
+        for engine in [EngineChoice::Auto, EngineChoice::Interpreter] {
+            let fault = fault_in_buffer(&body, (64, 1), engine);
+            assert_eq!(fault.kind, kind, "{engine:?}: {body}: {fault}");
+            assert_eq!(
+                fault.thread,
+                Some([37, 0, 0]),
+                "{engine:?}: {body}: {fault}"
+            );
+        }
+    }
+}
+
+/// Tests the same in blocks whose rows have 16 threads, several of which vector code runs together.
+#[test]
+fn the_first_thread_of_a_row_is_named() {
+    let guard = "    setp.ne.u32 %p, %y, 6; setp.lt.or.u32 %p, %x, 5, %p; @%p ret; mov.u64 %b, 64;";
+    let own = "    mul.wide.u32 %rd1, %x, 4; add.u64 %rd1, %rd1, 64;";
+    for body in [
+        format!("{guard} ld.global.u32 %r1, [%b]; st.global.u32 [%a], %r1;"),
+        format!("{guard} {own} ld.global.u32 %r1, [%rd1]; st.global.u32 [%a], %r1;"),
+        format!("{guard} {own} st.global.u32 [%rd1], %x;"),
+        "    setp.eq.u32 %p, %y, 6; setp.eq.and.u32 %p, %x, 5, %p; selp.b64 %b, 64, %a, %p; st.global.u32 [%b], %x;".to_owned(),
+        format!("{guard} trap;"),
+    ] {
+        for engine in [EngineChoice::Auto, EngineChoice::Interpreter] {
+            let fault = fault_in_buffer(&body, (16, 8), engine);
+            assert_eq!(fault.thread, Some([5, 6, 0]), "{engine:?}: {body}: {fault}");
+        }
+    }
+}

@@ -19,7 +19,7 @@ use crate::{Outcome, exec};
 struct Step {
     name: &'static str,
     cargo: &'static [&'static str],
-    environment: Option<(&'static str, &'static str)>,
+    environment: &'static [(&'static str, &'static str)],
     /// Whether only `--full` runs the check.
     only_full: bool,
 }
@@ -29,7 +29,7 @@ impl Step {
         Step {
             name,
             cargo,
-            environment: None,
+            environment: &[],
             only_full: false,
         }
     }
@@ -61,10 +61,10 @@ const STEPS: &[Step] = &[
         ],
     ),
     Step {
-        environment: Some((
+        environment: &[(
             "RUSTDOCFLAGS",
             "-D warnings -A rustdoc::private_intra_doc_links",
-        )),
+        )],
         ..Step::new(
             "documentation",
             &[
@@ -85,10 +85,15 @@ const STEPS: &[Step] = &[
     // The random kernels also depend on the commit's hash.
     Step::new("random kernels", &["xtask", "generate", "--count", "150"]),
     // Short kernels are compiled for single lanes by default, so these steps request vector code.
-    in_slices("random kernels, 16 lanes", RANDOM_KERNELS, "16"),
-    in_slices("random kernels, 32 lanes", RANDOM_KERNELS, "32"),
-    in_slices("file tests, 8 lanes", FILE_TESTS, "8"),
-    in_slices("file tests, 32 lanes", FILE_TESTS, "32"),
+    in_slices("random kernels, 16 lanes", RANDOM_KERNELS, LANES_16),
+    in_slices("random kernels, 32 lanes", RANDOM_KERNELS, LANES_32),
+    in_slices("file tests, 16 lanes", FILE_TESTS, LANES_16),
+    in_slices("file tests, 32 lanes", FILE_TESTS, LANES_32),
+    in_slices("file tests, AVX2", FILE_TESTS, AVX2),
+    in_slices("file tests, 8 lanes, 128 bits", FILE_TESTS, NARROW_8),
+    in_slices("file tests, 32 lanes, 128 bits", FILE_TESTS, NARROW_32),
+    in_slices("faults, 32 lanes", FAULTS, LANES_32),
+    in_slices("faults, 16 lanes", FAULTS, LANES_16),
     // This step runs the instructions with chunks of 1, 8 and 32 lanes.
     Step::new(
         "sweeps, sampled",
@@ -96,7 +101,7 @@ const STEPS: &[Step] = &[
     ),
     // A checking run must compute the same results as a normal run.
     Step {
-        environment: Some(("MARGAY_CHECK", "racecheck")),
+        environment: &[("MARGAY_CHECK", "racecheck")],
         ..Step::new("PTX files, racecheck", FILE_TESTS)
     },
     Step::new("CUDA programs", CUDA_PROGRAMS),
@@ -105,19 +110,40 @@ const STEPS: &[Step] = &[
     Step::new("tests, checked", CHECKED),
 ];
 
-/// Returns a step that runs kernels in vector code with chunks of `lanes` lanes.
+type Environment = &'static [(&'static str, &'static str)];
+
+/// Variables that request vector code with 16 or 32 lanes, of the wide back end if the host has AVX2.
+const LANES_16: Environment = &[("MARGAY_LANES", "16"), ("MARGAY_WIDE", "1")];
+const LANES_32: Environment = &[("MARGAY_LANES", "32"), ("MARGAY_WIDE", "1")];
+/// Variables that request code of the wide back end for AVX2.
+const AVX2: Environment = &[("MARGAY_LANES", "32"), ("MARGAY_WIDE", "avx2")];
+/// Variables that request vector code without the wide back end.
+const NARROW_8: Environment = &[("MARGAY_LANES", "8"), ("MARGAY_WIDE", "0")];
+const NARROW_32: Environment = &[("MARGAY_LANES", "32"), ("MARGAY_WIDE", "0")];
+
+/// Returns a step that runs kernels in the vector code that environment variables request.
 const fn in_slices(
     name: &'static str,
     cargo: &'static [&'static str],
-    lanes: &'static str,
+    environment: Environment,
 ) -> Step {
     Step {
-        environment: Some(("MARGAY_LANES", lanes)),
+        environment,
         ..Step::new(name, cargo)
     }
 }
 
 const RANDOM_KERNELS: &[&str] = &["xtask", "generate", "--count", "100"];
+
+/// The arguments that run the tests of the threads and positions that faults report.
+const FAULTS: &[&str] = &[
+    "test",
+    "--release",
+    "-p",
+    "margay",
+    "--test",
+    "fault_places",
+];
 
 const FILE_TESTS: &[&str] = &["test", "--release", "--workspace", "--test", "file_tests"];
 
@@ -219,7 +245,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
             command.args(if full { WORKSPACE } else { CHECKED_PACKAGES });
         }
         command
-            .envs(step.environment)
+            .envs(step.environment.iter().copied())
             .env("MARGAY_SEED", seed.trim());
         if full {
             command.env("MARGAY_FULL", "1");
