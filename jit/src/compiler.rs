@@ -99,8 +99,9 @@ pub struct CompiledKernel {
     skipped: OnceLock<FxHashSet<Inst>>,
     /// Digest of the kernel ([`CompiledKernel::digest`]), which is part of the cache keys of the kernel's code.
     pub(crate) content: OnceLock<Digest>,
-    /// Chunk widths, computed when a compiler first needs them. A kernel must therefore be used with only one compiler.
-    widths: OnceLock<Widths>,
+    /// Chunk widths, and whether the wide back end has chosen them; computed when a compiler first needs them. A kernel must
+    /// therefore be used with only one compiler.
+    widths: OnceLock<(Widths, bool)>,
     warp: Vec<OnceLock<Result<CompiledFunction, CompileError>>>,
     joint: OnceLock<Result<CompiledFunction, CompileError>>,
     phases: [OnceLock<Result<CompiledFunction, CompileError>>; Specialisation::COUNT],
@@ -489,12 +490,17 @@ impl CompiledKernel {
 
     /// Returns the chunk widths of the kernel.
     pub fn widths(&self, compiler: &Compiler) -> Widths {
+        self.chosen_widths(compiler).0
+    }
+
+    /// Returns the chunk widths, and whether the wide back end has chosen them.
+    fn chosen_widths(&self, compiler: &Compiler) -> (Widths, bool) {
         *self.widths.get_or_init(|| {
             let is_wide = compiler.wide.is_some() && compiler.width.is_none();
             if let Some(widths) = is_wide.then(|| wide::widths(self)).flatten() {
-                return widths;
+                return (widths, true);
             }
-            slices::widths(
+            let widths = slices::widths(
                 &self.function,
                 &self.regions,
                 match self.request.selection.whole_warps {
@@ -502,7 +508,8 @@ impl CompiledKernel {
                     false => compiler.width,
                 },
                 &self.fallbacks,
-            )
+            );
+            (widths, false)
         })
     }
 
@@ -522,7 +529,10 @@ impl CompiledKernel {
         if compiler.width.is_some() || self.request.selection.whole_warps {
             return Duration::ZERO;
         }
-        slices::compile_budget(&self.function, &self.regions, self.widths(compiler).wide)
+        match self.chosen_widths(compiler) {
+            (_, true) => wide::compile_budget(&self.function),
+            (widths, false) => slices::compile_budget(&self.function, &self.regions, widths.wide),
+        }
     }
 
     /// Returns the offsets of the parameters from which device addresses are computed. A launch may run code of

@@ -1,6 +1,7 @@
 //! Whole CTAs as programs of the vector IR, for the back ends that use the full width of the machine's vectors.
 
 use std::mem::offset_of;
+use std::time::Duration;
 
 use margay_ir::analysis::uniformity::Assumptions;
 use margay_ir::analysis::{Alignment, Cfg, Reach, SpeculativeAffine, Uniformity};
@@ -240,6 +241,17 @@ pub(super) fn widths(kernel: &CompiledKernel) -> Option<Widths> {
     })
 }
 
+/// Returns how long a kernel should run as scalar code before the wide back end compiles it: about the time that this
+/// takes.
+pub(super) fn compile_budget(function: &Function) -> Duration {
+    let blocks = function.blocks().iter();
+    let insts: usize = blocks.map(|&block| function.insts(block).len()).sum();
+    Duration::from_micros(300 + 20 * insts as u64)
+}
+
+/// The maximum size in bytes of the frame of a program.
+const MAX_FRAME: u32 = 128 << 10;
+
 /// Compiles the program for whole CTAs of a kernel. Returns `None` if the back end is not in use or does not support the
 /// program, or if there is no such program.
 pub(super) fn code(
@@ -252,6 +264,9 @@ pub(super) fn code(
     let mut program = program(kernel, specialisation, (width, compiler.isolated)).ok()?;
     passes::optimise(&mut program, &passes::Options::default());
     let code = compile_with(&program, &target, Convention::Registers).ok()?;
+    if code.frame > MAX_FRAME {
+        return None;
+    }
     let operations = code.operations.into_boxed_slice();
     let mut bytes = code.bytes;
     for slot in &code.symbols {

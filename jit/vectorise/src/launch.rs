@@ -236,8 +236,11 @@ impl<'a> Emitter<'a> {
         self.certain.clear();
         self.lazy.clear();
         self.may_divide = false;
+        // This version is short rather than fast.
+        let chunks = std::mem::replace(&mut self.together_chunks, 1);
         self.enter(fail);
         self.phases(phases, frames)?;
+        self.together_chunks = chunks;
         self.jump(done);
         let rare = self.hot.split_off(before);
         self.cold.extend(rare);
