@@ -100,3 +100,132 @@ pub fn faulting_access(
 fn is_canonical(address: u64) -> bool {
     (address as i64) << 16 >> 16 == address as i64
 }
+
+#[cfg(test)]
+mod tests {
+    use margay_ir::entity::Inst;
+
+    use super::*;
+
+    fn place(cause: Cause) -> Place {
+        Place {
+            offset: 0,
+            inst: Inst(0),
+            place: 0,
+            cause,
+        }
+    }
+
+    /// Returns the registers with the base address 0x10_0fe0 in register 3, 16 in register 5, and a mask in mask register 2.
+    fn registers(mask: u64) -> Registers {
+        let mut registers = Registers::default();
+        registers.general[3] = 0x10_0fe0;
+        registers.general[5] = 16;
+        registers.masks[2] = mask;
+        registers
+    }
+
+    const OPERAND: MemoryOperand = MemoryOperand {
+        base: Some(3),
+        index: None,
+        is_vector_index: false,
+        scale: 1,
+        displacement: 0,
+        mask: Some(2),
+    };
+
+    fn access(bytes: u32, operand: MemoryOperand) -> Place {
+        place(Cause::Access {
+            first: 16,
+            lanes: 16,
+            bytes,
+            operand,
+        })
+    }
+
+    #[track_caller]
+    fn check(place: Place, mask: u64, address: Option<u64>, expected: (Option<u32>, Option<u64>)) {
+        // Only the page at 0x10_0000 is readable.
+        let is_readable = |byte: u64| byte / PAGE == 0x100;
+        let found = faulting_access(&place, &registers(mask), address, is_readable);
+        assert_eq!((found.lane, found.address), expected);
+    }
+
+    #[test]
+    fn the_first_active_lane_in_a_page_that_is_not_accessible() {
+        let place = access(4, OPERAND);
+        // The lanes from the eighth on are in the second page.
+        check(place, 0xffff, Some(0x10_1000), (Some(24), Some(0x10_1000)));
+        check(place, 0xf0ff, Some(0x10_1000), (Some(28), Some(0x10_1010)));
+        // The machine reports the second page, but lanes of the first one fault as well.
+        let found = faulting_access(&place, &registers(0xff0e), Some(0x10_1000), |_| false);
+        assert_eq!((found.lane, found.address), (Some(17), Some(0x10_0fe4)));
+    }
+
+    #[test]
+    fn elements_of_128_bits_have_two_bits_of_the_mask() {
+        check(
+            access(16, OPERAND),
+            0b11_00_11_11,
+            Some(0x10_1000),
+            (Some(19), Some(0x10_1010)),
+        );
+    }
+
+    #[test]
+    fn indices_displacements_and_missing_masks_count() {
+        let operand = MemoryOperand {
+            index: Some(5),
+            scale: 2,
+            displacement: -8,
+            mask: None,
+            ..OPERAND
+        };
+        check(
+            access(4, operand),
+            0,
+            Some(0x10_1000),
+            (Some(18), Some(0x10_1000)),
+        );
+    }
+
+    #[test]
+    fn addresses_that_are_not_canonical_have_no_address_of_the_fault() {
+        let mut registers = registers(0xfffc);
+        registers.general[3] = 0x7fff_ffff_fff0;
+        let found = faulting_access(&access(4, OPERAND), &registers, None, |_| true);
+        assert_eq!(
+            (found.lane, found.address),
+            (Some(20), Some(0x8000_0000_0000))
+        );
+    }
+
+    #[test]
+    fn a_gather_has_cleared_the_bits_of_its_first_lanes() {
+        let operand = MemoryOperand {
+            index: Some(7),
+            is_vector_index: true,
+            ..OPERAND
+        };
+        check(access(4, operand), 0xfa00, Some(64), (Some(25), Some(64)));
+    }
+
+    #[test]
+    fn loops_count_their_lanes_and_single_lanes_have_no_number() {
+        let (lane, bytes, operand) = (5, 8, OPERAND);
+        let place_of = place(Cause::Loop {
+            lane,
+            bytes,
+            operand,
+        });
+        check(place_of, 0, Some(64), (Some(16), Some(0x10_0fe0)));
+        let single = place(Cause::Access {
+            first: 0,
+            lanes: 1,
+            bytes: 4,
+            operand,
+        });
+        check(single, 0, Some(64), (None, Some(0x10_0fe0)));
+        check(place(Cause::Trap(1)), 0, None, (None, None));
+    }
+}

@@ -5,7 +5,9 @@ use margay_vir::parse;
 use proptest::prelude::*;
 
 const TEXT: &str = "func @\"a b\"(b64, f32, predx16) -> (b32, predx16) {
+  private 0
   helper0 = @sine (f32) -> (f32)
+  helper1 = @count (b64) -> (b32) nomemory
   slot0 = 64 align 64
 block0(v0: b64, v1: f32, v2: predx16):
   v3: f32x16 = load.f32x16{f32 -4 -8} v0, v2  ; 7
@@ -41,59 +43,59 @@ fn errors_state_position_and_cause() {
         (
             "v10: pred = any",
             "v10: pred = some",
-            "12:15: an operation with its type is expected, `some.predx16` is found",
+            "14:15: an operation with its type is expected, `some.predx16` is found",
         ),
         (
             "block1(v9, v6)",
             "block7(v9, v6)",
-            "13:13: block7 is never defined",
+            "15:13: block7 is never defined",
         ),
-        ("brif v10", "brif v99", "13:8: v99 is never defined"),
+        ("brif v10", "brif v99", "15:8: v99 is never defined"),
         (
             "v9: b32 = const",
             "v8: b32 = const",
-            "11:3: v8 is defined already",
+            "13:3: v8 is defined already",
         ),
-        ("block2:", "block1:", "16:1: block1 is defined already"),
+        ("block2:", "block1:", "18:1: block1 is defined already"),
         (
             "{0xff}",
             "{255}",
-            "11:23: a hexadecimal number of up to 64 bits is expected, `255` is found",
+            "13:23: a hexadecimal number of up to 64 bits is expected, `255` is found",
         ),
         (
             "{f32 -4 ",
             "{f33 -4 ",
-            "5:28: a type in memory is expected, `f33` is found",
+            "7:28: a type in memory is expected, `f33` is found",
         ),
         (
             "{f32 4 +64}",
             "{f32 99999999999999999999 +64}",
-            "9:20: a number in range is expected, `99999999999999999999` is found",
+            "11:20: a number in range is expected, `99999999999999999999` is found",
         ),
         (
             "{f32 4 +64}",
             "{f32 4 +2147483648}",
-            "9:22: a number in range is expected, `+` is found",
+            "11:22: a number in range is expected, `+` is found",
         ),
         (
             "fma.f32{rn ftz}",
             "fma.f32{rn fzt}",
-            "6:35: `fzt` is not a modifier",
+            "8:35: `fzt` is not a modifier",
         ),
         (
             "b32, v12: predx16",
             "b32x3, v12: predx16",
-            "14:13: a type such as f32x16 is expected, `b32x3` is found",
+            "16:13: a type such as f32x16 is expected, `b32x3` is found",
         ),
         (
             "v3: f32x16 =",
             "v99999999: f32x16 =",
-            "5:3: the numbers of values and blocks have too many gaps",
+            "7:3: the numbers of values and blocks have too many gaps",
         ),
         (
             "3}  ; 8\n}",
             "3}\n} x",
-            "18:3: the end of the text is expected, `x` is found",
+            "20:3: the end of the text is expected, `x` is found",
         ),
     ];
     for (from, to, expected) in examples {

@@ -49,9 +49,14 @@ block0(v0: f32, v1: f32):
 
 /// Returns whether the last of three accesses is reused if the one in the middle is between two equal loads.
 fn is_reused(middle: &str) -> bool {
+    is_reused_with("helper0 = @h () -> ()", middle)
+}
+
+/// Returns the same for a function with a line at its start.
+fn is_reused_with(start: &str, middle: &str) -> bool {
     let text = format!(
         "func @f(b64, b64, b32x4, predx4) -> (b32x4, b32x4) {{
-  helper0 = @h () -> ()
+  {start}
 block0(v0: b64, v1: b64, v2: b32x4, v3: predx4):
   v4: b64 = const.b64{{0x10}}
   v5: b64 = map.b64{{add.u64}} v0, v4
@@ -203,4 +208,26 @@ block2:
 }
 ";
     assert_eq!(after("number", text), text);
+}
+
+#[test]
+fn private_memory_is_accessed_by_its_parameter_only() {
+    let examples = [
+        ("private 0", "store.b32x4{b32 4} v1, v2", true),
+        ("private 1", "store.b32x4{b32 4} v1, v2", true),
+        // The address is a sum of v0.
+        ("private 0", "store.b32x4{b32 4} v5, v2", false),
+        ("private 1", "store.b32x4{b32 4} v5, v2", false),
+        ("private 0", "scatter.b32x4{b32 4} v1, v2, v2", true),
+        ("private 1", "scatter.b32x4{b32 4} v1, v2, v2", false),
+    ];
+    for (start, middle, expected) in examples {
+        assert_eq!(is_reused_with(start, middle), expected, "{start}: {middle}");
+    }
+}
+
+#[test]
+fn helpers_without_memory_change_nothing() {
+    assert!(is_reused_with("helper0 = @h () -> () nomemory", "call{0}"));
+    assert!(!is_reused_with("helper0 = @h () -> ()", "call{0}"));
 }
