@@ -26,7 +26,7 @@ impl Specialisation {
     /// ([`crate::CompiledKernel::roots`]) contain addresses of device memory, and the accessible pages of a CTA's
     /// shared memory end exactly where the shared memory ends, so that accesses beyond its end fault.
     const TRUSTED: u8 = 16;
-    /// The rows of the block have as many threads as a chunk has lanes, the number of rows is a multiple of
+    /// The rows of the block have as many threads as a chunk has lanes, which is 16; the number of rows is a multiple of
     /// [`Specialisation::TILE`], and the block has no z dimension. This bit occurs only with `ROWS` and `ALIGNED`.
     const TILED: u8 = 32;
     /// The number of rows that the wide back end may run together.
@@ -52,8 +52,7 @@ impl Specialisation {
         } else {
             0
         };
-        let is_tiled = wide == 0 && x == widths.narrow && z == 1 && y % Specialisation::TILE == 0;
-        let tiled = match is_tiled && widths.narrow < widths.wide {
+        let tiled = match width == 16 && x == width && z == 1 && y % Specialisation::TILE == 0 {
             true => Specialisation::TILED,
             false => 0,
         };
@@ -63,7 +62,7 @@ impl Specialisation {
     /// Returns the index of this specialisation, less than [`Specialisation::COUNT`].
     pub fn index(self) -> usize {
         let own = match self.0 & !Specialisation::TRUSTED {
-            // The bit `ROWS` does not occur alone.
+            // The bit `ROWS` does not occur alone. The widths of a kernel determine the bit `WIDE` of blocks of this shape.
             own if own & Specialisation::TILED != 0 => usize::from(Specialisation::ROWS),
             own => usize::from(own),
         };
