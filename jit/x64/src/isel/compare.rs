@@ -106,7 +106,11 @@ pub(super) fn set(s: &mut S<'_>, t: &Task<'_>, p: &[Piece]) -> Option<Out> {
     } else {
         t.desc.src
     };
-    let outcome = compare(s, t, source, p)?;
+    let mut outcome = compare(s, t, source, p)?;
+    if let (Some(bits), Some(_)) = (s.mask_elements(), p.get(2)) {
+        // The masks that are operands have elements of another width than the compared values.
+        outcome = s.vector_mask(outcome, bits, t.lanes);
+    }
     let outcome = combined(s, t.desc.mods.bool_op(), outcome, p.get(2))?;
     let (ty, bits) = (t.desc.ty, t.desc.ty.bits());
     if ty.elements() != 1 || bits < 16 {

@@ -86,6 +86,11 @@ impl Selector<'_> {
         })
     }
 
+    /// Returns the width of the elements of masks that are operands; `None` if they are in mask registers.
+    pub(super) fn mask_elements(&self) -> Option<u32> {
+        (self.mask_bits != 0).then_some(self.mask_bits)
+    }
+
     /// Returns whether there are mask registers.
     pub(crate) fn has_masks(&self) -> bool {
         self.features.contains(crate::features::Features::AVX512)
