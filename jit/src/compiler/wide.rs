@@ -200,10 +200,10 @@ fn program(
     })
 }
 
-/// The maximum number of instructions of kernels that run several chunks together, and the maximum number of 32-bit words
-/// that the live vectors of one chunk may have at any position, for vectors of 16 lanes: so many vectors of each of the
-/// chunks are in registers.
-const MAX_TOGETHER: (usize, usize) = (1_000, 7);
+/// The maximum number of instructions of kernels that run several chunks together.
+const MAX_INSTS_OF_ROWS: usize = 1_000;
+/// The maximum number of live vectors of each of these chunks, which have 16 lanes. There are 32 vector registers.
+const MAX_LIVE_OF_ROWS: usize = 7;
 
 /// Returns how many chunks of a kernel run together. Operations whose results all chunks need run once, and the others
 /// overlap.
@@ -211,11 +211,9 @@ fn rows(kernel: &CompiledKernel, specialisation: Specialisation, width: u32) -> 
     let function = &kernel.function;
     let blocks = function.blocks().iter();
     let insts: usize = blocks.map(|&block| function.insts(block).len()).sum();
-    let is_small = insts <= MAX_TOGETHER.0;
-    match is_small && width == 16 && live_words(function).1 <= MAX_TOGETHER.1 {
-        true => specialisation.rows(),
-        false => 1,
-    }
+    let is_small =
+        width == 16 && insts <= MAX_INSTS_OF_ROWS && live_words(function).1 <= MAX_LIVE_OF_ROWS;
+    if is_small { specialisation.rows() } else { 1 }
 }
 
 /// The widths of chunks of kernels that the wide back end compiles, if they have no collectives of warps.

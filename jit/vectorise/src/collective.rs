@@ -6,7 +6,7 @@
 
 use margay_ir::analysis::uniformity::Class;
 use margay_ir::entity::{Block, Inst, Value};
-use margay_ir::function::{Function, InstData};
+use margay_ir::function::InstData;
 use margay_ops::mods::{AtomOp, CmpOp, Mode, Mods};
 use margay_ops::ops::Opcode;
 use margay_ops::types::{Kind, OpType, Type};
@@ -15,25 +15,7 @@ use margay_vir::ops::Op;
 
 use crate::Refusal;
 use crate::emitter::{Emitter, desc};
-
-/// The number of lanes of a warp.
-pub(crate) const WARP: u32 = 32;
-
-/// Returns whether a sync point is a collective that is translated where all lanes of a warp are together.
-pub(crate) fn is_collective(function: &Function, inst: Inst) -> bool {
-    let data = &function.dfg.insts[inst];
-    let args = function.dfg.args(inst);
-    let constant = |index: usize| args.get(index).and_then(|&arg| function.dfg.constant(arg));
-    let is_for_all = |index: usize| constant(index) == Some(u32::MAX.into());
-    match data.opcode {
-        Opcode::Converge | Opcode::ActiveMask => true,
-        Opcode::BarWarp => constant(0).is_some(),
-        Opcode::Vote => is_for_all(1),
-        Opcode::Redux => is_for_all(1) && data.ty != OpType::F32,
-        Opcode::Shfl => is_for_all(3),
-        _ => false,
-    }
-}
+use crate::scan::{WARP, is_collective};
 
 impl Emitter<'_> {
     /// Refuses a collective where lanes of the chunk may be elsewhere.

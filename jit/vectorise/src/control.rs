@@ -17,9 +17,8 @@ use margay_vir::ops::Op;
 use smallvec::SmallVec;
 
 use crate::Refusal;
-use crate::emitter::Emitter;
+use crate::emitter::{Emitter, Together};
 use crate::flow::{Exit, Next, Place, PlaceIndex, is_back_edge};
-use crate::together::Together;
 use crate::variables::Key;
 
 /// The VIR blocks of the places.

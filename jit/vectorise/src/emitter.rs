@@ -15,11 +15,29 @@ use margay_vir::ops::Op;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-use crate::flow::Flow;
+use crate::flow::{Flow, PlaceIndex};
 use crate::phases::Phase;
-use crate::together::Together;
 use crate::variables::{Key, Variables};
 use crate::{Kernel, Refusal};
+
+/// What is known about the lanes at the places of the version of the code for chunks whose lanes run
+/// together ([`crate::together`]).
+#[derive(Debug)]
+pub(crate) struct Together {
+    /// The mask of all lanes.
+    pub(crate) all: Value,
+    /// Places to which an edge leads that some lanes may not take.
+    pub(crate) partial: FxHashSet<PlaceIndex>,
+}
+
+impl Together {
+    pub(crate) fn new(all: Value) -> Together {
+        Together {
+            all,
+            partial: FxHashSet::default(),
+        }
+    }
+}
 
 /// What differs between the chunks that the code runs together.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +78,7 @@ pub(crate) struct Emitter<'a> {
     /// The coordinates of the CTA.
     pub(crate) ctaid: [Value; 3],
     /// The number of chunks that the code runs together, and the chunk of them whose code is being emitted.
-    pub(crate) together_chunks: u32,
+    pub(crate) chunk_count: u32,
     pub(crate) chunk: u32,
     /// The thread of the first lane of the first of these chunks.
     pub(crate) first_thread: Value,
@@ -205,7 +223,7 @@ impl<'a> Emitter<'a> {
         mut emit: impl FnMut(&mut Self) -> Result<T, Refusal>,
     ) -> Result<SmallVec<[T; 4]>, Refusal> {
         let mut results = SmallVec::new();
-        for chunk in 0..self.together_chunks {
+        for chunk in 0..self.chunk_count {
             self.select(chunk);
             results.push(emit(self)?);
         }
@@ -219,7 +237,7 @@ impl<'a> Emitter<'a> {
         mut emit: impl FnMut(&mut Self) -> T,
     ) -> SmallVec<[T; 4]> {
         let mut results = SmallVec::new();
-        for chunk in 0..self.together_chunks {
+        for chunk in 0..self.chunk_count {
             self.select(chunk);
             results.push(emit(self));
         }

@@ -68,7 +68,7 @@ pub(crate) fn emit(kernel: &Kernel<'_>) -> Result<VirFunction, Refusal> {
         start,
         ctx,
         ctaid: [ctx; 3],
-        together_chunks: kernel.rows,
+        chunk_count: kernel.rows,
         chunk: 0,
         first_thread: ctx,
         others: Vec::new(),
@@ -237,10 +237,10 @@ impl<'a> Emitter<'a> {
         self.lazy.clear();
         self.may_divide = false;
         // This version is short rather than fast.
-        let chunks = std::mem::replace(&mut self.together_chunks, 1);
+        let chunks = std::mem::replace(&mut self.chunk_count, 1);
         self.enter(fail);
         self.phases(phases, frames)?;
-        self.together_chunks = chunks;
+        self.chunk_count = chunks;
         self.jump(done);
         let rare = self.hot.split_off(before);
         self.cold.extend(rare);
@@ -257,7 +257,7 @@ impl<'a> Emitter<'a> {
     ) -> Result<(), Refusal> {
         let [body, next] = std::array::from_fn(|_| self.new_block());
         // The checks of one chunk after the other.
-        let chunks = std::mem::replace(&mut self.together_chunks, 1);
+        let chunks = std::mem::replace(&mut self.chunk_count, 1);
         let threads = self.first_chunk(body);
         self.block = self.kernel.function.entry();
         self.mask = self.chunk_mask(threads);
@@ -282,7 +282,7 @@ impl<'a> Emitter<'a> {
         self.brif(all, next, fail);
         self.enter(next);
         self.next_chunk(threads, (body, hold));
-        self.together_chunks = chunks;
+        self.chunk_count = chunks;
         Ok(())
     }
 
@@ -387,7 +387,7 @@ impl<'a> Emitter<'a> {
     /// Emits the end of a loop over the chunks of a CTA, which continues at `body` with the next chunk, or at `done`.
     fn next_chunk(&mut self, threads: Value, (body, done): (Block, Block)) {
         self.place = 0;
-        let step = self.together_chunks * self.kernel.width;
+        let step = self.chunk_count * self.kernel.width;
         let following = self.add_constant(self.first_thread, i64::from(step));
         self.write(Key::Counter(Counter::Thread), following);
         let more = self.compare((CmpOp::Lo, OpType::U32), following, threads);

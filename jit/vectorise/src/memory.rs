@@ -155,7 +155,7 @@ impl Emitter<'_> {
 
     /// Returns whether a lane of the chunk runs; `None` if this is certain.
     fn running(&mut self) -> Option<Value> {
-        let is_certain = self.together_chunks == 1 || self.out.constant(self.mask) == Some(1);
+        let is_certain = self.chunk_count == 1 || self.out.constant(self.mask) == Some(1);
         (!is_certain).then(|| self.value(Op::Any, self.mask_type(), Data::Nothing, &[self.mask]))
     }
 

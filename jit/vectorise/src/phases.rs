@@ -21,8 +21,8 @@ use margay_ops::types::OpType;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::Refusal;
-use crate::collective::{WARP, is_collective};
 use crate::flow::Flow;
+use crate::scan::{WARP, is_collective};
 
 /// The phases of a kernel.
 #[derive(Clone, Debug)]

@@ -1,12 +1,11 @@
-//! A fast test that finds most of the kernels that the vectoriser refuses, without any analysis.
+//! Which operations may be translated: a fast test that finds most of the kernels that the vectoriser refuses.
 
 use margay_ir::entity::Inst;
 use margay_ir::function::Function;
 use margay_ops::meaning::Meaning;
 use margay_ops::mods::{MemOrder, StateSpace};
 use margay_ops::ops::Opcode;
-
-use crate::collective::is_collective;
+use margay_ops::types::OpType;
 
 /// Returns whether the vectoriser may accept a function: it contains only operations that may be translated.
 pub fn may_accept(function: &Function) -> bool {
@@ -41,5 +40,24 @@ fn may_translate(function: &Function, inst: Inst) -> bool {
             is_collective(function, inst)
                 || opcode.effects().is_pure() && matches!(opcode.meaning(), Meaning::Pure(_))
         }
+    }
+}
+
+/// The number of lanes of a warp.
+pub(crate) const WARP: u32 = 32;
+
+/// Returns whether a sync point is a collective that is translated where all lanes of a warp are together.
+pub(crate) fn is_collective(function: &Function, inst: Inst) -> bool {
+    let data = &function.dfg.insts[inst];
+    let args = function.dfg.args(inst);
+    let constant = |index: usize| args.get(index).and_then(|&arg| function.dfg.constant(arg));
+    let is_for_all = |index: usize| constant(index) == Some(u32::MAX.into());
+    match data.opcode {
+        Opcode::Converge | Opcode::ActiveMask => true,
+        Opcode::BarWarp => constant(0).is_some(),
+        Opcode::Vote => is_for_all(1),
+        Opcode::Redux => is_for_all(1) && data.ty != OpType::F32,
+        Opcode::Shfl => is_for_all(3),
+        _ => false,
     }
 }

@@ -15,31 +15,12 @@ use margay_ops::ops::Opcode;
 use margay_ops::types::Type;
 use margay_vir::data::Data;
 use margay_vir::ops::Op;
-use rustc_hash::FxHashSet;
 
 use crate::Refusal;
 use crate::control::{Blocks, Edge};
 use crate::emitter::Emitter;
 use crate::flow::{Exit, Next, Place, PlaceIndex, is_back_edge};
 use crate::variables::Key;
-
-/// What is known about the lanes at the places of the first version.
-#[derive(Debug)]
-pub(crate) struct Together {
-    /// The mask of all lanes.
-    pub(crate) all: Value,
-    /// Places to which an edge leads that some lanes may not take.
-    partial: FxHashSet<PlaceIndex>,
-}
-
-impl Together {
-    pub(crate) fn new(all: Value) -> Together {
-        Together {
-            all,
-            partial: FxHashSet::default(),
-        }
-    }
-}
 
 impl Emitter<'_> {
     /// Returns whether all lanes of the chunk run in the block being translated, by construction.
