@@ -244,7 +244,7 @@ pub(super) fn widths(kernel: &CompiledKernel) -> Option<Widths> {
 pub(super) fn compile_budget(function: &Function) -> Duration {
     let blocks = function.blocks().iter();
     let insts: usize = blocks.map(|&block| function.insts(block).len()).sum();
-    Duration::from_micros(300 + 20 * insts as u64)
+    Duration::from_micros(300 + 30 * insts as u64)
 }
 
 /// The maximum size in bytes of the frame of a program.
