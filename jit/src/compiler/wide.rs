@@ -149,11 +149,16 @@ const MAX_INSTS: usize = 6_000;
 const MAX_BLOCKS: usize = 1_000;
 const MAX_EDGES: usize = 2_500;
 
+/// Returns the number of instructions of a function.
+fn size_of(function: &Function) -> usize {
+    let blocks = function.blocks().iter();
+    blocks.map(|&block| function.insts(block).len()).sum()
+}
+
 fn is_large(function: &Function) -> bool {
     let blocks = function.blocks();
-    let insts: usize = blocks.iter().map(|&b| function.insts(b).len()).sum();
     let edges: usize = blocks.iter().map(|&b| function.successors(b).len()).sum();
-    insts > MAX_INSTS || blocks.len() > MAX_BLOCKS || edges > MAX_EDGES
+    size_of(function) > MAX_INSTS || blocks.len() > MAX_BLOCKS || edges > MAX_EDGES
 }
 
 /// Returns the program that runs whole CTAs of a kernel, `width` threads at once. `isolated` states whether accesses must
@@ -209,10 +214,9 @@ const MAX_LIVE_OF_ROWS: usize = 7;
 /// overlap.
 fn rows(kernel: &CompiledKernel, specialisation: Specialisation, width: u32) -> u32 {
     let function = &kernel.function;
-    let blocks = function.blocks().iter();
-    let insts: usize = blocks.map(|&block| function.insts(block).len()).sum();
-    let is_small =
-        width == 16 && insts <= MAX_INSTS_OF_ROWS && live_words(function).1 <= MAX_LIVE_OF_ROWS;
+    let is_small = width == 16
+        && size_of(function) <= MAX_INSTS_OF_ROWS
+        && live_words(function).1 <= MAX_LIVE_OF_ROWS;
     if is_small { specialisation.rows() } else { 1 }
 }
 
@@ -242,9 +246,7 @@ pub(super) fn widths(kernel: &CompiledKernel) -> Option<Widths> {
 /// Returns how long a kernel should run as scalar code before the wide back end compiles it: about the time that this
 /// takes.
 pub(super) fn compile_budget(function: &Function) -> Duration {
-    let blocks = function.blocks().iter();
-    let insts: usize = blocks.map(|&block| function.insts(block).len()).sum();
-    Duration::from_micros(300 + 30 * insts as u64)
+    Duration::from_micros(300 + 30 * size_of(function) as u64)
 }
 
 /// The maximum size in bytes of the frame of a program.

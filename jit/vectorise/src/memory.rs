@@ -20,15 +20,19 @@ use crate::layout::NOTED;
 /// The number of `trap.if` at accesses that are not aligned.
 pub(crate) const MISALIGNED: u64 = 1;
 
+/// The host addresses `address + displacement + stride * lane`.
+#[derive(Clone, Copy)]
+pub(crate) struct Strided {
+    pub(crate) address: Value,
+    pub(crate) displacement: i32,
+    pub(crate) stride: i64,
+}
+
 /// Where the lanes of an access are, as host addresses.
 #[derive(Clone, Copy)]
 pub(crate) enum Places {
-    /// At `address + displacement + stride * lane`.
-    Strided {
-        address: Value,
-        displacement: i32,
-        stride: i64,
-    },
+    /// At a constant distance.
+    Strided(Strided),
     /// At `base + scale * offset`, with an offset for each lane.
     Each {
         base: Value,
@@ -233,11 +237,11 @@ impl Emitter<'_> {
         let direct = stride == 0 || is_near(self.window_root(address));
         let Some(base) = self.window(space)?.filter(|_| !direct) else {
             let (address, displacement) = self.first_address(address, space)?;
-            return Ok(Places::Strided {
+            return Ok(Places::Strided(Strided {
                 address,
                 displacement,
                 stride,
-            });
+            }));
         };
         let first = self.scalar(address);
         // The offset of the chunk's first lane may have wrapped if the lane does not run, so the first lane that runs
@@ -256,11 +260,11 @@ impl Emitter<'_> {
         let desc = crate::emitter::desc(Opcode::Mul, OpType::U64, OpType::None, low);
         let apart = self.map(desc, Type::B64, &[lane, step]);
         let address = self.simple(Opcode::Sub, OpType::U64, Type::B64, &[there, apart]);
-        Ok(Places::Strided {
+        Ok(Places::Strided(Strided {
             address,
             displacement: 0,
             stride,
-        })
+        }))
     }
 
     /// Returns the places of lanes with any addresses.
@@ -349,6 +353,25 @@ impl Emitter<'_> {
         }
     }
 
+    /// Prepares an access that runs once for all lanes. Returns its address, a displacement, and the condition under which
+    /// it accesses memory, if there is one.
+    fn single_access(
+        &mut self,
+        inst: Inst,
+        space: StateSpace,
+    ) -> Result<(Value, i32, Option<Value>), Refusal> {
+        let address = self.source.dfg.args(inst)[0];
+        let (address, displacement) = self.first_address(address, space)?;
+        let place = Strided {
+            address,
+            displacement,
+            stride: 0,
+        };
+        self.demand_reach(inst, Places::Strided(place))?;
+        self.note_lane(self.mask);
+        Ok((address, displacement, self.running()))
+    }
+
     /// Emits a load.
     pub(crate) fn load_inst(&mut self, inst: Inst, data: &InstData) -> Result<(), Refusal> {
         let source = self.source;
@@ -361,18 +384,7 @@ impl Emitter<'_> {
         let elements = self.elements(data, results)?;
         let is_uniform = |result: &Value| self.own_class(*result).is_uniform();
         if results.iter().all(is_uniform) {
-            let (address, displacement) = self.first_address(address, space)?;
-            let stride = 0;
-            self.demand_reach(
-                inst,
-                Places::Strided {
-                    address,
-                    displacement,
-                    stride,
-                },
-            )?;
-            self.note_lane(self.mask);
-            let running = self.running();
+            let (address, displacement, running) = self.single_access(inst, space)?;
             for element in elements {
                 let ty = source.dfg.ty(element.value);
                 let access = element.access(0, displacement);
@@ -400,18 +412,7 @@ impl Emitter<'_> {
         let elements = self.elements(data, &args[1..])?;
         let is_uniform = args.iter().all(|&arg| self.class(arg).is_uniform());
         if is_uniform {
-            let (address, displacement) = self.first_address(address, space)?;
-            let stride = 0;
-            self.demand_reach(
-                inst,
-                Places::Strided {
-                    address,
-                    displacement,
-                    stride,
-                },
-            )?;
-            self.note_lane(self.mask);
-            let running = self.running();
+            let (address, displacement, running) = self.single_access(inst, space)?;
             for element in elements {
                 let (ty, bits) = (source.dfg.ty(element.value), self.scalar(element.value));
                 let access = element.access(0, displacement);
@@ -450,11 +451,11 @@ impl Emitter<'_> {
     fn load_lanes(&mut self, places: Places, element: &Element) -> Value {
         let (ty, mask) = (self.vector(self.kind(element.value)), self.mask);
         match places {
-            Places::Strided {
+            Places::Strided(Strided {
                 address,
                 displacement,
                 stride,
-            } => {
+            }) => {
                 let access = element.access(stride, displacement);
                 self.load(Op::Load, ty, access, &[address, mask])
             }
@@ -475,11 +476,11 @@ impl Emitter<'_> {
     fn store_lanes(&mut self, places: Places, element: &Element, lanes: Value) {
         let (ty, mask) = (self.out.ty(lanes), self.mask);
         match places {
-            Places::Strided {
+            Places::Strided(Strided {
                 address,
                 displacement,
                 stride,
-            } => {
+            }) => {
                 let args = [address, lanes, mask];
                 self.store(Op::Store, ty, element.access(stride, displacement), &args);
             }

@@ -17,7 +17,7 @@ use margay_vir::ops::Op;
 
 use crate::emitter::{Emitter, desc};
 use crate::layout::{NOTED, REACH_MARGIN};
-use crate::memory::Places;
+use crate::memory::{Places, Strided};
 use crate::{DeviceTest, ReachTest, Refusal};
 
 /// The number of traps at accesses that the host refuses.
@@ -95,14 +95,10 @@ impl Emitter<'_> {
         }
         let bytes = test.high.saturating_sub(test.low);
         Some(match places {
-            Places::Strided {
-                address,
-                displacement,
-                stride,
-            } => {
-                let first = self.add_constant(address, displacement.into());
+            Places::Strided(strided) => {
+                let first = self.first_of(strided);
                 let holds = self.is_device(first);
-                let apart = stride.wrapping_mul(last);
+                let apart = strided.stride.wrapping_mul(last);
                 if is_near(apart.min(0), apart.saturating_add(bytes).max(bytes)) {
                     return Some(holds);
                 }
@@ -133,17 +129,23 @@ impl Emitter<'_> {
         self.compare((CmpOp::Lo, OpType::U64), offset, bytes)
     }
 
+    /// Returns the host address of the first lane's access.
+    fn first_of(&mut self, strided: Strided) -> Value {
+        self.add_constant(strided.address, strided.displacement.into())
+    }
+
     /// Returns the host address of each lane's access.
     fn lane_addresses(&mut self, places: Places) -> Value {
         let ty = self.vector(Kind::B64);
         match places {
-            Places::Strided {
-                address,
-                displacement,
-                stride,
-            } => {
-                let first = self.add_constant(address, displacement.into());
-                self.value(Op::Affine, ty, Data::Number(stride as u64), &[first])
+            Places::Strided(strided) => {
+                let first = self.first_of(strided);
+                self.value(
+                    Op::Affine,
+                    ty,
+                    Data::Number(strided.stride as u64),
+                    &[first],
+                )
             }
             Places::Each {
                 base,
@@ -175,13 +177,9 @@ impl Emitter<'_> {
         self.set_field(self.kernel.layout.lane, lane);
         self.noted = None;
         let refused = match places {
-            Places::Strided {
-                address,
-                displacement,
-                stride,
-            } => {
-                let first = self.add_constant(address, displacement.into());
-                let stride = self.constant(Type::B64, stride as u64);
+            Places::Strided(strided) => {
+                let first = self.first_of(strided);
+                let stride = self.constant(Type::B64, strided.stride as u64);
                 self.call(VERIFY, &[self.ctx, first, stride, properties])
             }
             Places::Each { .. } => {
