@@ -246,10 +246,24 @@ fn fault_in_buffer(body: &str, block: (u32, u32), engine: EngineChoice) -> Fault
 /// lanes have at least 32 threads only if the environment variable `MARGAY_LANES` requests them.
 #[test]
 fn the_first_thread_of_several_is_named() {
+    for place in [NULL_PAGE, FAR] {
+        check_first_of_several(place);
+    }
+}
+
+/// The start of code that computes an address that is not accessible, in `%b`: near zero, which code tests before an
+/// access, or far behind the buffer, where code does not test addresses that are computed from a pointer parameter.
+const NULL_PAGE: &str = "mov.u64 %b, 64;";
+const FAR: &str = "add.u64 %b, %a, 137438953472;";
+
+fn check_first_of_several(place: &str) {
     use FaultKind::{IllegalAddress, LaunchFailed, MisalignedAddress};
-    let guard = "    setp.lt.u32 %p, %x, 37; @%p ret; mov.u64 %b, 64;";
-    let choice = "    setp.eq.u32 %p, %x, 37; selp.b64 %b, 64, %a, %p;";
-    let own = "    mul.wide.u32 %rd1, %x, 4; add.u64 %rd1, %rd1, 64;";
+    let guard = format!("    setp.lt.u32 %p, %x, 37; @%p ret; {place}");
+    let choice = match place {
+        FAR => "    setp.eq.u32 %p, %x, 37; selp.b64 %b, 137438953472, 0, %p; add.u64 %b, %b, %a;",
+        _ => "    setp.eq.u32 %p, %x, 37; selp.b64 %b, 64, %a, %p;",
+    };
+    let own = "    mul.wide.u32 %rd1, %x, 4; add.u64 %rd1, %rd1, %b;";
     let cases = [
         // Addresses that differ, of which one is not accessible.
         (
@@ -308,8 +322,15 @@ fn the_first_thread_of_several_is_named() {
 /// Tests the same in blocks whose rows have 16 threads, several of which vector code runs together.
 #[test]
 fn the_first_thread_of_a_row_is_named() {
-    let guard = "    setp.ne.u32 %p, %y, 6; setp.lt.or.u32 %p, %x, 5, %p; @%p ret; mov.u64 %b, 64;";
-    let own = "    mul.wide.u32 %rd1, %x, 4; add.u64 %rd1, %rd1, 64;";
+    for place in [NULL_PAGE, FAR] {
+        check_first_of_a_row(place);
+    }
+}
+
+fn check_first_of_a_row(place: &str) {
+    let guard =
+        format!("    setp.ne.u32 %p, %y, 6; setp.lt.or.u32 %p, %x, 5, %p; @%p ret; {place}");
+    let own = "    mul.wide.u32 %rd1, %x, 4; add.u64 %rd1, %rd1, %b;";
     for body in [
         format!("{guard} ld.global.u32 %r1, [%b]; st.global.u32 [%a], %r1;"),
         format!("{guard} {own} ld.global.u32 %r1, [%rd1]; st.global.u32 [%a], %r1;"),
