@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use crate::{Outcome, exec};
 
-/// A check: its name, the arguments with which it starts cargo, and an environment variable that it
+/// A check: its name, the arguments with which it starts cargo, and the environment variables that it
 /// sets.
 struct Step {
     name: &'static str,
@@ -92,8 +92,8 @@ const STEPS: &[Step] = &[
     in_slices("file tests, AVX2", FILE_TESTS, AVX2),
     in_slices("file tests, 8 lanes, 128 bits", FILE_TESTS, NARROW_8),
     in_slices("file tests, 32 lanes, 128 bits", FILE_TESTS, NARROW_32),
-    in_slices("faults, 32 lanes", FAULTS, LANES_32),
-    in_slices("faults, 16 lanes", FAULTS, LANES_16),
+    in_slices("faults, 32 lanes", FAULTS, &[("MARGAY_LANES", "32")]),
+    in_slices("faults, 16 lanes", FAULTS, &[("MARGAY_LANES", "16")]),
     // This step runs the instructions with chunks of 1, 8 and 32 lanes.
     Step::new(
         "sweeps, sampled",
