@@ -280,42 +280,6 @@ pub(super) fn code(
             .get_mut(at..at + 8)?
             .copy_from_slice(&address.to_ne_bytes());
     }
-    if let Ok(d) = std::env::var("MARGAY_DUMP") {
-        let _ = std::fs::write(
-            format!(
-                "{d}/{}.{}.bin",
-                kernel.function.name,
-                specialisation.index()
-            ),
-            &bytes,
-        );
-        let _ = std::fs::write(
-            format!(
-                "{d}/{}.{}.vir",
-                kernel.function.name,
-                specialisation.index()
-            ),
-            program.to_string(),
-        );
-    }
-    if let Ok(d) = std::env::var("MARGAY_DUMP") {
-        let _ = std::fs::write(
-            format!(
-                "{d}/{}.{}.bin",
-                kernel.function.name,
-                specialisation.index()
-            ),
-            &bytes,
-        );
-        let _ = std::fs::write(
-            format!(
-                "{d}/{}.{}.vir",
-                kernel.function.name,
-                specialisation.index()
-            ),
-            program.to_string(),
-        );
-    }
     let locs = code.places.iter().map(|place| {
         let loc = kernel.function.dfg.locs[Inst(place.place as u32)];
         (place.offset, loc, place_chunk(place.place) * width)
