@@ -344,3 +344,27 @@ fn check_first_of_a_row(place: &str) {
         }
     }
 }
+
+/// Tests accesses that only one of several rows makes, to a place that all rows would share.
+#[test]
+fn a_row_that_runs_alone_is_tested() {
+    let guard = "    setp.ne.u32 %p, %y, 6; setp.lt.or.u32 %p, %x, 5, %p; @%p ret;";
+    let own = "mul.wide.u32 %rd1, %x, 4; add.u64 %rd1, %rd1, %b;";
+    let of_host = [0u32; 16];
+    let of_host = of_host.as_ptr() as u64;
+    for (place, kind) in [
+        ("or.b64 %b, %a, 1;".to_owned(), FaultKind::MisalignedAddress),
+        (
+            format!("mov.u32 %r2, %nctaid.x; cvt.u64.u32 %b, %r2; mul.lo.u64 %b, %b, {of_host};"),
+            FaultKind::IllegalAddress,
+        ),
+    ] {
+        let body =
+            format!("{guard} {place} {own} ld.global.u32 %r1, [%rd1]; st.global.u32 [%a], %r1;");
+        for engine in [EngineChoice::Auto, EngineChoice::Interpreter] {
+            let fault = fault_in_buffer(&body, (16, 8), engine);
+            assert_eq!(fault.kind, kind, "{engine:?}: {body}: {fault}");
+            assert_eq!(fault.thread, Some([5, 6, 0]), "{engine:?}: {body}: {fault}");
+        }
+    }
+}

@@ -48,6 +48,10 @@ pub(crate) struct ChunkState {
     pub(crate) frame_lane: Value,
 }
 
+/// A test of a value: the value, the chunk to which it belongs, and the lanes for which it was tested. It says nothing about
+/// other lanes, because the code skips what the test finds if none of its lanes runs.
+pub(crate) type Tested = (Value, u32, Value);
+
 /// Translates a kernel.
 pub(crate) struct Emitter<'a> {
     pub(crate) kernel: &'a Kernel<'a>,
@@ -95,12 +99,12 @@ pub(crate) struct Emitter<'a> {
     pub(crate) fixed: FxHashMap<Value, Value>,
     /// Vectors that are available in the VIR block `at`.
     pub(crate) made: FxHashMap<(Value, u32), Value>,
-    /// The values, with sizes in bytes and chunks, whose alignment has been tested in the block being translated.
-    pub(crate) aligned: FxHashSet<(Value, u32, u32)>,
+    /// The tests of alignment in the block being translated, with their sizes in bytes.
+    pub(crate) aligned: FxHashSet<(Tested, u32)>,
     /// What is known about the lanes, in the version of the code for chunks whose lanes run together.
     pub(crate) together: Option<Together>,
-    /// The values, with chunks, that have been tested in the block being translated: they are addresses of device memory.
-    pub(crate) reached: FxHashSet<(Value, u32)>,
+    /// The tests in the block being translated whether values are addresses of device memory.
+    pub(crate) reached: FxHashSet<Tested>,
     /// Whether the code being emitted may have such a version.
     pub(crate) may_divide: bool,
     /// The VIR block, and the lanes of a chunk, whose first lane the context contains, for faults.
@@ -195,6 +199,11 @@ impl<'a> Emitter<'a> {
             Class::Launch | Class::Cta => 0,
             _ => self.chunk,
         }
+    }
+
+    /// Returns the test of a value for the lanes that run.
+    pub(crate) fn test_of(&self, value: Value) -> Tested {
+        (value, self.chunk_with(value), self.mask)
     }
 
     /// Goes on with the code of a chunk.

@@ -111,7 +111,7 @@ impl Emitter<'_> {
             return;
         };
         // The block already contains this test.
-        if !self.aligned.insert((root, bytes, self.chunk_with(root))) {
+        if !self.aligned.insert((self.test_of(root), bytes)) {
             return;
         }
         let stride = match self.class(root) {

@@ -86,7 +86,7 @@ impl Emitter<'_> {
             )
         {
             // The block already contains this test.
-            if !self.reached.insert((test.root, self.chunk_with(test.root))) {
+            if !self.reached.insert(self.test_of(test.root)) {
                 return None;
             }
             let root = self.scalar(test.root);
