@@ -138,23 +138,23 @@ impl Emitter<'_> {
         let lane = self.value(Op::Affine, ty, Data::Number(1), &[zero]);
         let low = self.constant(Type::B32, 31);
         let offset = self.operand(offset);
-        let offset = self.on_words(Opcode::And, offset, low);
+        let offset = self.on_integers(Opcode::And, offset, low);
         let limits = self.operand(limits);
-        let clamp = self.on_words(Opcode::And, limits, low);
+        let clamp = self.on_integers(Opcode::And, limits, low);
         let eight = self.constant(Type::B32, 8);
         let segment = self.shifted(limits, eight);
-        let segment = self.on_words(Opcode::And, segment, low);
-        let outside = self.on_words(Opcode::Xor, segment, low);
-        let first = self.on_words(Opcode::And, lane, segment);
-        let end = self.on_words(Opcode::And, clamp, outside);
-        let last = self.on_words(Opcode::Or, first, end);
+        let segment = self.on_integers(Opcode::And, segment, low);
+        let outside = self.on_integers(Opcode::Xor, segment, low);
+        let first = self.on_integers(Opcode::And, lane, segment);
+        let end = self.on_integers(Opcode::And, clamp, outside);
+        let last = self.on_integers(Opcode::Or, first, end);
         let (source, cmp) = match mode {
-            Mode::Up => (self.on_words(Opcode::Sub, lane, offset), CmpOp::Ge),
-            Mode::Down => (self.on_words(Opcode::Add, lane, offset), CmpOp::Le),
-            Mode::Bfly => (self.on_words(Opcode::Xor, lane, offset), CmpOp::Le),
+            Mode::Up => (self.on_integers(Opcode::Sub, lane, offset), CmpOp::Ge),
+            Mode::Down => (self.on_integers(Opcode::Add, lane, offset), CmpOp::Le),
+            Mode::Bfly => (self.on_integers(Opcode::Xor, lane, offset), CmpOp::Le),
             _ => {
-                let within = self.on_words(Opcode::And, offset, outside);
-                (self.on_words(Opcode::Or, first, within), CmpOp::Le)
+                let within = self.on_integers(Opcode::And, offset, outside);
+                (self.on_integers(Opcode::Or, first, within), CmpOp::Le)
             }
         };
         let inside = self.compare((cmp, OpType::S32), source, last);
@@ -173,17 +173,6 @@ impl Emitter<'_> {
         let moved = self.value(Op::Permute, value_type, Data::Nothing, &[running, source]);
         self.set_each(inst, 0, moved);
         self.set_each(inst, 1, inside);
-    }
-
-    /// Emits an operation on 32-bit values, of which either may be a scalar.
-    fn on_words(&mut self, opcode: Opcode, a: Value, b: Value) -> Value {
-        let lanes = self.out.ty(a).lanes().max(self.out.ty(b).lanes());
-        let ty = Type::vector(Kind::B32, lanes).expect("operands have possible numbers of lanes");
-        let on = match opcode {
-            Opcode::Add | Opcode::Sub => OpType::U32,
-            _ => OpType::B32,
-        };
-        self.simple(opcode, on, ty, &[a, b])
     }
 
     /// Emits the shift of a 32-bit value to the right by a constant.

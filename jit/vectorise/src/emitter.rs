@@ -229,15 +229,9 @@ impl<'a> Emitter<'a> {
     /// Emits code for each chunk.
     pub(crate) fn each_chunk<T>(
         &mut self,
-        mut emit: impl FnMut(&mut Self) -> Result<T, Refusal>,
+        emit: impl FnMut(&mut Self) -> Result<T, Refusal>,
     ) -> Result<SmallVec<[T; 4]>, Refusal> {
-        let mut results = SmallVec::new();
-        for chunk in 0..self.chunk_count {
-            self.select(chunk);
-            results.push(emit(self)?);
-        }
-        self.select(0);
-        Ok(results)
+        self.of_chunks(emit).into_iter().collect()
     }
 
     /// Emits code for each chunk that cannot be refused.
@@ -320,6 +314,18 @@ impl<'a> Emitter<'a> {
         let ty = self.out.ty(a);
         let by = self.constant(ty, by as u64 & ones(ty));
         self.add(a, by)
+    }
+
+    /// Emits an operation on integers of the same width, of which either may be a scalar.
+    pub(crate) fn on_integers(&mut self, opcode: Opcode, a: Value, b: Value) -> Value {
+        let kind = self.out.ty(a).kind();
+        let lanes = self.out.ty(a).lanes().max(self.out.ty(b).lanes());
+        let ty = Type::vector(kind, lanes).expect("operands have possible numbers of lanes");
+        let on = match opcode {
+            Opcode::Add | Opcode::Sub => unsigned(ty),
+            _ => kind.op_type(),
+        };
+        self.simple(opcode, on, ty, &[a, b])
     }
 
     /// Emits a comparison of integers.

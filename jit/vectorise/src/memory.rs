@@ -152,9 +152,7 @@ impl Emitter<'_> {
         self.enter_cold(trap);
         self.note_lane(lanes);
         self.trap(MISALIGNED);
-        let made = std::mem::take(&mut self.made);
         self.enter(next);
-        self.made = made;
     }
 
     /// Returns whether a lane of the chunk runs; `None` if this is certain.

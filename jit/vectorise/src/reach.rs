@@ -63,9 +63,7 @@ impl Emitter<'_> {
         self.enter_cold(ask);
         self.ask(test.properties, places);
         self.jump(next);
-        let made = std::mem::take(&mut self.made);
         self.enter(next);
-        self.made = made;
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use margay_ir::analysis::uniformity::Class;
 use margay_ir::entity::{Inst, Value};
 use margay_ir::function::{InstData, split_symbol_payload};
-use margay_ops::mods::{Mode, Mods, StateSpace};
+use margay_ops::mods::{Mode, StateSpace};
 use margay_ops::ops::Opcode;
 use margay_ops::sreg::SpecialReg;
 use margay_ops::types::{Kind, OpType, Type};
@@ -11,7 +11,7 @@ use margay_vir::data::{Access, Data};
 use margay_vir::ops::Op;
 
 use crate::Refusal;
-use crate::emitter::{Emitter, desc, scalar_access};
+use crate::emitter::{Emitter, scalar_access};
 
 /// Number of bytes of an element of the table of thread coordinates.
 const TID_BYTES: i64 = 16;
@@ -227,18 +227,11 @@ impl Emitter<'_> {
 
     /// Emits a sum of 64-bit values, of which either may be a scalar.
     pub(crate) fn sum(&mut self, a: Value, b: Value) -> Value {
-        self.on_addresses(Opcode::Add, a, b)
+        self.on_integers(Opcode::Add, a, b)
     }
 
     fn difference(&mut self, a: Value, b: Value) -> Value {
-        self.on_addresses(Opcode::Sub, a, b)
-    }
-
-    fn on_addresses(&mut self, opcode: Opcode, a: Value, b: Value) -> Value {
-        let lanes = self.out.ty(a).lanes().max(self.out.ty(b).lanes());
-        let ty = Type::vector(Kind::B64, lanes).expect("operands have possible numbers of lanes");
-        let desc = desc(opcode, OpType::U64, OpType::None, Mods::NONE);
-        self.map(desc, ty, &[a, b])
+        self.on_integers(Opcode::Sub, a, b)
     }
 }
 
