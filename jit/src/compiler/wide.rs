@@ -10,7 +10,7 @@ use margay_ir::function::Function;
 use margay_ops::ops::Effects;
 use margay_vectorise::{
     ContextLayout, DeviceTest, Facts, Kernel, ReachTest, Refusal, StatusValues, may_accept,
-    place_chunk, vectorise,
+    place_chunk, shorten_lives, vectorise,
 };
 use margay_vir::function::Function as VirFunction;
 use margay_vir::passes;
@@ -178,8 +178,10 @@ fn program(
     if is_large(&kernel.function) {
         return Err(Refusal::Operation("a large kernel"));
     }
-    let function = &kernel.function;
-    let rows = rows(kernel, specialisation, width);
+    let mut function = kernel.function.clone();
+    shorten_lives(&mut function);
+    let function = &function;
+    let rows = rows(function, specialisation, width);
     let assumptions = Assumptions {
         chunks_together: rows > 1,
         ..specialisation.assumptions(width)
@@ -212,8 +214,7 @@ const MAX_LIVE_OF_ROWS: usize = 7;
 
 /// Returns how many chunks of a kernel run together. Operations whose results all chunks need run once, and the others
 /// overlap.
-fn rows(kernel: &CompiledKernel, specialisation: Specialisation, width: u32) -> u32 {
-    let function = &kernel.function;
+fn rows(function: &Function, specialisation: Specialisation, width: u32) -> u32 {
     let is_small = width == 16
         && size_of(function) <= MAX_INSTS_OF_ROWS
         && live_words(function).1 <= MAX_LIVE_OF_ROWS;

@@ -4,12 +4,17 @@
 //! constants, parameters and special registers, the program evaluates the checks of all chunks before the CTA starts.
 //! Where they hold, the value is affine, and so are the parameters of loops that start with it, such as pointers that
 //! advance by a constant. For other CTAs, the program contains a second version of the code without speculation.
+//!
+//! The check of a minimum or maximum may fail in many CTAs. If its operand does not depend on the coordinates of the CTA,
+//! the check fails in all CTAs or in none. The result of such an instruction is therefore not certain.
 
 use margay_ir::analysis::Cfg;
+use margay_ir::analysis::speculative::Check;
 use margay_ir::analysis::uniformity::Class;
 use margay_ir::entity::{Block, Inst, Value};
-use margay_ir::function::{Function, ValueDef};
+use margay_ir::function::{Function, ValueDef, payload_sreg};
 use margay_ops::ops::Opcode;
+use margay_ops::sreg::SpecialReg;
 use rustc_hash::FxHashSet;
 
 use crate::Kernel;
@@ -29,12 +34,13 @@ impl Certain {
         let function = kernel.function;
         let order = &kernel.uniformity.loops().order;
         let early = early_values(function, order);
+        let placed = placed_values(function, order);
         let mut values: FxHashSet<Value> = FxHashSet::default();
         let all = order.iter().flat_map(|&block| defined_by(function, block));
         values.extend(all.filter(|&value| {
             kernel.uniformity.class(value) == Class::Varying
                 && kernel.speculative.stride(value).is_some()
-                && may_be_certain(kernel, value, &early)
+                && may_be_certain(kernel, value, &early, &placed)
         }));
         // A value is not certain if one of its operands is neither certain nor affine.
         let cfg = Cfg::new(function);
@@ -93,14 +99,49 @@ fn early_values(function: &Function, order: &[Block]) -> FxHashSet<Value> {
     early
 }
 
-/// Returns whether the checks of a value's own instruction can be evaluated before the CTA starts.
-fn may_be_certain(kernel: &Kernel<'_>, value: Value, early: &FxHashSet<Value>) -> bool {
+/// Returns the values that are computed from the coordinates of the CTA.
+fn placed_values(function: &Function, order: &[Block]) -> FxHashSet<Value> {
+    use SpecialReg as R;
+    let mut placed: FxHashSet<Value> = FxHashSet::default();
+    for &inst in order.iter().flat_map(|&block| function.insts(block)) {
+        let data = &function.dfg.insts[inst];
+        let is_placed = match data.opcode {
+            Opcode::SReg => matches!(
+                payload_sreg(data.payload()),
+                Some(R::CtaidX | R::CtaidY | R::CtaidZ)
+            ),
+            _ => {
+                let mut args = function.dfg.args(inst).iter();
+                args.any(|arg| placed.contains(arg))
+            }
+        };
+        if is_placed {
+            placed.extend(function.dfg.results(inst));
+        }
+    }
+    placed
+}
+
+/// Returns whether the check of a value's own instruction can be evaluated before the CTA starts.
+fn may_be_certain(
+    kernel: &Kernel<'_>,
+    value: Value,
+    early: &FxHashSet<Value>,
+    placed: &FxHashSet<Value>,
+) -> bool {
+    let is_useful = |check: Check| match check {
+        Check::NoWrap { .. } => true,
+        Check::Chosen { value, .. } => placed.contains(&value),
+    };
     match kernel.function.dfg.values[value].def {
         ValueDef::Result(inst, _) => {
             let opcode = kernel.function.dfg.insts[inst].opcode;
             opcode.effects().is_pure()
                 && opcode != Opcode::Cvta
-                && (kernel.speculative.check(inst).is_none() || early.contains(&value))
+                && kernel
+                    .speculative
+                    .check(inst)
+                    .is_none_or(|check| early.contains(&value) && is_useful(check))
         }
         ValueDef::Param(block, _) => block != kernel.function.entry(),
         _ => false,

@@ -1,7 +1,8 @@
 //! The state of the translation, and the emission of single instructions.
 
-use margay_ir::analysis::Loops;
+use margay_ir::analysis::coordinates::Form;
 use margay_ir::analysis::uniformity::Class;
+use margay_ir::analysis::{Coordinates, Loops};
 use margay_ir::entity::{Block, Inst, SecondaryMap, Value};
 use margay_ir::function::{BlockCall, Function};
 use margay_ops::meaning::Desc;
@@ -55,6 +56,8 @@ pub(crate) type Tested = (Value, u32, Value);
 /// Translates a kernel.
 pub(crate) struct Emitter<'a> {
     pub(crate) kernel: &'a Kernel<'a>,
+    /// How values depend on the coordinates of the threads.
+    pub(crate) coordinates: &'a Coordinates,
     /// The kernel's function, divided into phases.
     pub(crate) source: &'a Function,
     /// The phase being translated.
@@ -63,6 +66,10 @@ pub(crate) struct Emitter<'a> {
     pub(crate) behind: &'a FxHashMap<Inst, usize>,
     /// The values that the phase has loaded from the frames.
     pub(crate) restored: FxHashSet<Value>,
+    /// The values whose bases are in variables of the program.
+    pub(crate) based: FxHashMap<Value, &'a Form>,
+    /// The values for which there are variables of the program that the phase may change.
+    pub(crate) changed: Vec<Value>,
     /// Whether the frames contain the lanes that have not exited.
     pub(crate) keeps_alive: bool,
     pub(crate) out: VirFunction,

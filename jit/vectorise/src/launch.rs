@@ -1,5 +1,7 @@
 //! The loops over the CTAs of a range, and over the chunks of a CTA.
 
+use margay_ir::analysis::coordinates::Shape;
+use margay_ir::analysis::{Cfg, Coordinates};
 use margay_ir::entity::{Block, Inst, SecondaryMap, Value};
 use margay_ir::function::{Function, Signature};
 use margay_ops::mods::{CmpOp, Half, Mods, StateSpace};
@@ -16,6 +18,7 @@ use crate::emitter::{ChunkState, Emitter, context_access, desc, scalar_access};
 use crate::flow::is_back_edge;
 use crate::phases::Phases;
 use crate::reach::helpers;
+use crate::scan::WARP;
 use crate::speculation::lazy_values;
 use crate::variables::{Counter, Key, Variables};
 use crate::{Kernel, Refusal};
@@ -38,6 +41,9 @@ pub(crate) fn emit(kernel: &Kernel<'_>) -> Result<VirFunction, Refusal> {
     let first_phase = phases.all[0]
         .as_ref()
         .expect("the kernel begins with a phase");
+    let function = kernel.function;
+    let shape = Shape::of(function);
+    let coordinates = Coordinates::new(function, &Cfg::new(function), shape);
     let mut out = VirFunction {
         name: kernel.function.name.clone(),
         signature: Signature {
@@ -54,10 +60,13 @@ pub(crate) fn emit(kernel: &Kernel<'_>) -> Result<VirFunction, Refusal> {
     let [ctx, first, count] = params;
     let mut emitter = Emitter {
         kernel,
+        coordinates: &coordinates,
         source: &phases.function,
         phase: first_phase,
         behind: &phases.behind,
         restored: FxHashSet::default(),
+        based: FxHashMap::default(),
+        changed: Vec::new(),
         keeps_alive: phases.has_early_exits,
         out,
         variables: Variables::default(),
@@ -300,6 +309,7 @@ impl<'a> Emitter<'a> {
 
     /// Emits the phases of a CTA. The code continues when all threads have exited.
     fn phases(&mut self, phases: &'a Phases, frames: Value) -> Result<(), Refusal> {
+        self.find_based();
         let starts: Vec<Block> = phases.all.iter().map(|_| self.new_block()).collect();
         let done = self.new_block();
         self.jump(starts[0]);
@@ -308,15 +318,15 @@ impl<'a> Emitter<'a> {
             self.enter_open(starts[index]);
             self.phase = phase;
             self.back_edges = self.count_back_edges();
-            let changed = self.changed_values(phase);
-            for &value in &changed {
+            self.changed = self.changed_values(phase);
+            for value in self.changed.clone() {
                 let bits = self.read(Key::Cta(value), self.source.dfg.ty(value));
                 self.write(Key::Out(value), bits);
             }
             let none = self.constant(Type::B32, 0);
             self.write(Key::Counter(Counter::Arrived), none);
             self.chunks(index, frames)?;
-            for &value in &changed {
+            for value in std::mem::take(&mut self.changed) {
                 let bits = self.read(Key::Out(value), self.source.dfg.ty(value));
                 self.write(Key::Cta(value), bits);
             }
@@ -429,16 +439,32 @@ impl<'a> Emitter<'a> {
 
     /// Emits the address of the frame of the chunk's warp.
     fn find_frame(&mut self, frames: Value) {
-        let (thread, five) = (self.thread, self.constant(Type::B32, 5));
+        let frame_bytes = self.kernel.regions.frame_bytes;
+        let step = self.chunk_count * self.kernel.width;
+        let from_first = self.chunk * self.kernel.width;
+        // The chunks that run together start with the first lane of a warp.
+        let starts_warp = step.is_multiple_of(WARP);
+        let thread = if starts_warp {
+            self.first_thread
+        } else {
+            self.thread
+        };
+        let five = self.constant(Type::B32, WARP.trailing_zeros().into());
         let warp = self.simple(Opcode::Shr, OpType::U32, Type::B32, &[thread, five]);
-        let bytes = self.constant(Type::B32, self.kernel.regions.frame_bytes.into());
+        let bytes = self.constant(Type::B32, frame_bytes.into());
         let wide = Mods::NONE.with_half(Half::Wide);
         let desc = desc(Opcode::Mul, OpType::U32, OpType::None, wide);
         let offset = self.map(desc, Type::B64, &[warp, bytes]);
         self.frame = self.sum(frames, offset);
-        let last = self.constant(Type::B32, 31);
-        let lane = self.simple(Opcode::And, OpType::B32, Type::B32, &[thread, last]);
-        self.frame_lane = self.convert(OpType::U64, OpType::U32, lane);
+        if starts_warp {
+            let frame = i64::from(from_first / WARP) * i64::from(frame_bytes);
+            self.frame = self.add_constant(self.frame, frame);
+            self.frame_lane = self.constant(Type::B64, (from_first % WARP).into());
+        } else {
+            let last = self.constant(Type::B32, (WARP - 1).into());
+            let lane = self.simple(Opcode::And, OpType::B32, Type::B32, &[thread, last]);
+            self.frame_lane = self.convert(OpType::U64, OpType::U32, lane);
+        }
     }
 
     /// Advances the coordinates of the CTA: x changes first, then y, then z.

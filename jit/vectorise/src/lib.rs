@@ -29,6 +29,7 @@
 //! native code. [`may_accept`] finds most of them quickly.
 #![forbid(unsafe_code)]
 
+mod bases;
 mod certain;
 mod collective;
 mod control;
@@ -37,6 +38,7 @@ pub mod flow;
 mod launch;
 mod layout;
 mod memory;
+mod order;
 mod phases;
 mod reach;
 mod registers;
@@ -55,6 +57,7 @@ use margay_ir::function::Function;
 use margay_vir::function::Function as VirFunction;
 
 pub use layout::{ContextLayout, NOTED, REACH_MARGIN, StatusValues, place_chunk};
+pub use order::shorten_lives;
 pub use scan::may_accept;
 
 /// Facts about a kernel that the vectoriser needs besides the analyses.

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 use margay_ir::analysis::regions::{ResumePoint, sync_point_of};
 use margay_ir::analysis::uniformity::Class;
-use margay_ir::analysis::{Cfg, Loops, Regions, Uniformity};
+use margay_ir::analysis::{Cfg, Dominators, Loops, Regions, Uniformity};
 use margay_ir::entity::{Block, Inst, Value};
 use margay_ir::function::{BlockCall, Function};
 use margay_ops::meaning::Desc;
@@ -50,6 +50,8 @@ pub(crate) struct Phase {
     pub(crate) flow: Flow,
     /// The resume points behind the barriers at which the phase may end.
     pub(crate) ends: Vec<usize>,
+    /// The values that the phase uses and may not have computed before.
+    pub(crate) needed: FxHashSet<Value>,
 }
 
 impl Phases {
@@ -163,6 +165,7 @@ impl Phases {
             loops,
             flow,
             ends: barriers,
+            needed: needed_in(function, &cfg),
         })
     }
 }
@@ -200,21 +203,31 @@ fn add_entry(function: &mut Function) -> Inst {
     jump
 }
 
-/// Returns the values that the blocks of a phase use.
-pub(crate) fn used_in(function: &Function, blocks: &[Block]) -> FxHashSet<Value> {
-    let insts = blocks.iter().flat_map(|&block| function.insts(block));
-    let mut used = FxHashSet::default();
-    for &inst in insts {
-        used.extend(function.dfg.args(inst));
-        used.extend(
-            function
-                .dfg
-                .targets(inst)
-                .iter()
-                .flat_map(|call| &call.args),
-        );
+/// Returns the values that blocks use although their definitions do not dominate these blocks. `cfg` is the control flow of
+/// a phase.
+fn needed_in(function: &Function, cfg: &Cfg) -> FxHashSet<Value> {
+    let mut homes: FxHashMap<Value, Block> = FxHashMap::default();
+    for &block in cfg.rpo() {
+        let results = function.insts(block).iter();
+        let results = results.flat_map(|&inst| function.dfg.results(inst));
+        let params = function.dfg.blocks[block].params.iter();
+        homes.extend(params.chain(results).map(|&value| (value, block)));
     }
-    used
+    let dominators = Dominators::new(cfg);
+    let mut needed = FxHashSet::default();
+    for &block in cfg.rpo() {
+        let is_needed = |value: &&Value| {
+            let home = homes.get(value);
+            home.is_none_or(|&home| !dominators.dominates(cfg, home, block))
+        };
+        for &inst in function.insts(block) {
+            let calls = function.dfg.targets(inst).iter();
+            let passed = calls.flat_map(|call| &call.args);
+            let used = function.dfg.args(inst).iter().chain(passed);
+            needed.extend(used.filter(is_needed));
+        }
+    }
+    needed
 }
 
 /// Returns the values that the blocks of a phase define.

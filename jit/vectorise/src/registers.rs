@@ -26,18 +26,9 @@ impl Emitter<'_> {
         use SpecialReg as R;
         let result = self.source.dfg.results(inst)[0];
         let layout = &self.kernel.layout;
-        let field = |first: SpecialReg, offset: u32| offset + 4 * axis(register, first) as u32;
         let bits = match register {
+            _ if let Some(bits) = self.size(register) => bits,
             R::TidX | R::TidY | R::TidZ => return self.tid(result, axis(register, R::TidX)),
-            R::NtidX | R::NtidY | R::NtidZ => {
-                let offset = field(R::NtidX, layout.ntid);
-                self.field(offset, Type::B32)
-            }
-            R::NctaidX | R::NctaidY | R::NctaidZ => {
-                let offset = field(R::NctaidX, layout.nctaid);
-                self.field(offset, Type::B32)
-            }
-            R::CtaidX | R::CtaidY | R::CtaidZ => self.ctaid[axis(register, R::CtaidX)],
             R::Nwarpid => self.field(layout.sm_warps, Type::B32),
             R::Warpid if self.kernel.width <= 32 => {
                 let five = self.constant(Type::B32, 5);
@@ -71,39 +62,66 @@ impl Emitter<'_> {
         Ok(())
     }
 
+    /// Emits the read of a special register that contains a size of the grid or of its blocks, or a coordinate of the CTA;
+    /// `None` for other registers.
+    pub(crate) fn size(&mut self, register: SpecialReg) -> Option<Value> {
+        use SpecialReg as R;
+        let layout = &self.kernel.layout;
+        let (first, offset) = match register {
+            R::NtidX | R::NtidY | R::NtidZ => (R::NtidX, layout.ntid),
+            R::NctaidX | R::NctaidY | R::NctaidZ => (R::NctaidX, layout.nctaid),
+            R::CtaidX | R::CtaidY | R::CtaidZ => {
+                return Some(self.ctaid[axis(register, R::CtaidX)]);
+            }
+            _ => return None,
+        };
+        let offset = offset + 4 * axis(register, first) as u32;
+        Some(self.field(offset, Type::B32))
+    }
+
     /// Emits the read of the thread's coordinate in a dimension.
     fn tid(&mut self, result: Value, axis: usize) -> Result<(), Refusal> {
         let kind = self.kind(result);
         if kind != Kind::B32 {
             return Err(Refusal::Operation("%tid of another type than .u32"));
         }
-        if self.kernel.rows > 1 && self.class(result) != Class::Varying {
-            let bits = self.row_coordinate(axis);
+        if self.class(result) != Class::Varying {
+            let bits = self.coordinate(axis);
             self.set_scalar(result, bits);
             return Ok(());
         }
+        let (here, access) = self.tid_place(axis);
+        let access = Access {
+            stride: TID_BYTES,
+            ..access
+        };
+        let ty = self.vector(Kind::B32);
+        let lanes = self.load(Op::Load, ty, access, &[here, self.mask]);
+        self.set_lanes(result, lanes);
+        Ok(())
+    }
+
+    /// Returns where the coordinate of the chunk's first thread in a dimension is.
+    fn tid_place(&mut self, axis: usize) -> (Value, Access) {
         let table = self.field(self.kernel.layout.tid, Type::B64);
         let four = self.constant(Type::B32, 4);
         let offset = self.simple(Opcode::Shl, OpType::B32, Type::B32, &[self.thread, four]);
         let offset = self.convert(OpType::U64, OpType::U32, offset);
         let here = self.add(table, offset);
-        let access = |stride| Access {
+        let access = Access {
             displacement: 4 * axis as i32,
-            ..Access::new(OpType::B32, stride)
+            ..scalar_access(OpType::B32)
         };
-        if self.class(result) == Class::Varying {
-            let ty = self.vector(Kind::B32);
-            let lanes = self.load(Op::Load, ty, access(TID_BYTES), &[here, self.mask]);
-            self.set_lanes(result, lanes);
-        } else {
-            let bits = self.load(Op::Load, Type::B32, access(0), &[here]);
-            self.set_scalar(result, bits);
-        }
-        Ok(())
+        (here, access)
     }
 
-    /// Returns the coordinate of the chunk's first thread in a CTA whose rows are chunks.
-    fn row_coordinate(&mut self, axis: usize) -> Value {
+    /// Returns the coordinate of the chunk's first thread in a dimension.
+    pub(crate) fn coordinate(&mut self, axis: usize) -> Value {
+        if self.kernel.rows == 1 {
+            let (here, access) = self.tid_place(axis);
+            return self.load(Op::Load, Type::B32, access, &[here]);
+        }
+        // The rows of the CTA are chunks.
         if axis != 1 {
             return self.constant(Type::B32, 0);
         }

@@ -1,11 +1,12 @@
 //! The values that live across barriers.
 //!
-//! A value that is equal for all threads of the CTA stays in a variable of the program. Other values are in the frames of
-//! the warps, in the layout of [`Regions`]: an array of 32 elements for each value. Of a value that is equal or affine for
+//! A value that is equal for all threads of the CTA stays in a variable of the program, and so does the base of a value
+//! that is affine in the coordinates of the threads ([`crate::bases`]). Other values are in the frames of the warps, in the layout of [`Regions`]: an array of 32 elements for each value. Of a value that is equal or affine for
 //! the lanes of a chunk, only the element of the chunk's first lane is in use. Values that [`Regions`] rematerialises are
 //! computed again in each phase that uses them.
 
 use margay_ir::analysis::Regions;
+use margay_ir::analysis::coordinates::Form;
 use margay_ir::analysis::regions::FRAME_ALIVE;
 use margay_ir::analysis::uniformity::Class;
 use margay_ir::entity::{Block, Inst, Value};
@@ -14,18 +15,20 @@ use margay_ops::ops::Opcode;
 use margay_ops::types::{Kind, OpType, Type};
 use margay_vir::data::{Access, Data};
 use margay_vir::ops::Op;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::Refusal;
 use crate::emitter::{Emitter, scalar_access};
-use crate::phases::{Phase, defined_in, used_in};
+use crate::phases::{Phase, defined_in};
 use crate::variables::{Counter, Key};
 
 /// How a value lives across barriers.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Storage {
+#[derive(Clone, Copy)]
+enum Storage<'a> {
     /// In a variable of the program.
     Cta,
+    /// A variable of the program contains its base.
+    Base(&'a Form),
     /// The first lane's element of an array.
     First,
     /// All elements of an array.
@@ -38,28 +41,57 @@ impl<'a> Emitter<'a> {
     }
 
     /// Returns how a value lives at the start of a phase, whose first block is `start`.
-    fn storage(&self, value: Value, start: Block) -> Storage {
+    fn storage(&self, value: Value, start: Block) -> Storage<'a> {
         match self.class_at(value, start) {
             Class::Launch | Class::Cta => Storage::Cta,
-            Class::Warp | Class::Affine(_) => Storage::First,
+            Class::Warp | Class::Affine(_) => match self.based.get(&value) {
+                Some(form) => Storage::Base(form),
+                None => Storage::First,
+            },
             Class::Varying => Storage::Lanes,
         }
     }
 
-    /// Returns the values of a resume point that live in variables of the program.
-    fn cta_values(&self, index: usize) -> Vec<Value> {
-        let resume_point = &self.regions().resume_points[index];
-        let live = resume_point.live_in.iter().copied();
-        live.filter(|&value| self.storage(value, resume_point.block) == Storage::Cta)
-            .collect()
+    /// Finds the values whose bases are in variables of the program: at all resume points where they are live.
+    pub(crate) fn find_based(&mut self) {
+        let mut based: FxHashMap<Value, &'a Form> = FxHashMap::default();
+        let mut others: FxHashSet<Value> = FxHashSet::default();
+        for resume_point in &self.regions().resume_points {
+            let start = resume_point.block;
+            for &value in &resume_point.live_in {
+                match self.class_at(value, start) {
+                    Class::Warp | Class::Affine(_)
+                        if let Some(form) = self.form_at(value, start) =>
+                    {
+                        based.insert(value, form);
+                    }
+                    _ => {
+                        others.insert(value);
+                    }
+                }
+            }
+        }
+        based.retain(|value, _| !others.contains(value));
+        self.based = based;
     }
 
-    /// Returns the values in variables of the program that a phase may change.
+    /// Returns the values of a resume point for which there are variables of the program.
+    fn values_in_variables(&self, index: usize) -> Vec<Value> {
+        let resume_point = &self.regions().resume_points[index];
+        let live = resume_point.live_in.iter().copied();
+        let is_in_variable = |&value: &Value| {
+            let storage = self.storage(value, resume_point.block);
+            matches!(storage, Storage::Cta | Storage::Base(_))
+        };
+        live.filter(is_in_variable).collect()
+    }
+
+    /// Returns the values for which there are variables of the program that a phase may change.
     pub(crate) fn changed_values(&self, phase: &Phase) -> Vec<Value> {
         let defined = defined_in(self.source, &phase.blocks);
         let mut changed: Vec<Value> = Vec::new();
         for &end in &phase.ends {
-            let values = self.cta_values(end);
+            let values = self.values_in_variables(end);
             changed.extend(values.into_iter().filter(|value| defined.contains(value)));
         }
         changed.sort_unstable();
@@ -70,7 +102,7 @@ impl<'a> Emitter<'a> {
     /// Emits code at the start of a chunk that loads and computes the values that a phase needs.
     pub(crate) fn restore(&mut self, index: usize, phase: &Phase) -> Result<(), Refusal> {
         let start = self.regions().resume_points[index].block;
-        let mut needed = used_in(self.source, &phase.blocks);
+        let mut needed = phase.needed.clone();
         for &end in &phase.ends {
             let live = &self.regions().resume_points[end].live_in;
             let is_stale =
@@ -88,6 +120,7 @@ impl<'a> Emitter<'a> {
                     let bits = self.read(Key::Cta(value), self.source.dfg.ty(value));
                     self.set_scalar(value, bits);
                 }
+                Storage::Base(form) => self.restore_from_base((value, form), start)?,
                 Storage::First => {
                     let (ty, access) = self.element(value)?;
                     let row = self.row(ty);
@@ -120,7 +153,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Computes a value that is rematerialised, and its operands, for a phase whose first block is `start`.
-    fn rematerialise(
+    pub(crate) fn rematerialise(
         &mut self,
         value: Value,
         start: Block,
@@ -154,17 +187,26 @@ impl<'a> Emitter<'a> {
         let resume_point = &self.regions().resume_points[index];
         for &value in &resume_point.live_in {
             let storage = self.storage(value, resume_point.block);
-            if storage == Storage::Cta {
-                let bits = self.scalar(value);
-                self.write(Key::Out(value), bits);
-                continue;
+            match storage {
+                Storage::Cta => {
+                    let bits = self.scalar(value);
+                    self.write(Key::Out(value), bits);
+                    continue;
+                }
+                Storage::Base(form) => {
+                    if self.changed.contains(&value) {
+                        self.arrive_with_base((value, form))?;
+                    }
+                    continue;
+                }
+                Storage::First | Storage::Lanes => {}
             }
             if self.regions().is_stored(SyncPoint(index as u32), value) {
                 continue;
             }
             let (ty, access) = self.element(value)?;
             let row = self.row(ty);
-            if storage == Storage::First {
+            if matches!(storage, Storage::First) {
                 let bits = self.scalar(value);
                 let bits = self.element_to_store(value, bits);
                 self.store(Op::Store, ty, access, &[row, bits]);

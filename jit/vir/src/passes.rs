@@ -11,6 +11,7 @@ pub mod address;
 mod aliases;
 mod constants;
 pub mod dead;
+pub mod delay;
 mod emitter;
 pub mod hoist;
 mod loops;
@@ -70,6 +71,7 @@ passes! {
     "number-addresses" "reuses equal parts of addresses" |f, _| number::run(f);
     "dead" "removes unused operations and block parameters" |f, _| dead::run(f);
     "hoist" "moves invariant operations and loads out of loops" hoist::run;
+    "delay" "moves operations to the paths that use them" |f, _| delay::run(f);
     "sink" "places constants and cheap vectors near their uses" |f, _| sink::run(f);
 }
 
