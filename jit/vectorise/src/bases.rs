@@ -66,8 +66,7 @@ impl<'a> Emitter<'a> {
             }
         } else {
             // The chunks are rows of the CTA.
-            let first = (Key::Scalar(value), 0);
-            let first = self.variables.get(&mut self.out, (first, ty), self.at);
+            let first = self.scalar_of_first(value);
             self.rows_below(first, &form.coefficients[1], start)?
         };
         self.set_scalar(value, bits);

@@ -3,9 +3,11 @@
 //! Lanes at a constant distance are one `load` or `store`, other lanes a `gather` or `scatter`, under the mask of the
 //! lanes that execute the block.
 
+use margay_ir::analysis::Reach;
+use margay_ir::analysis::coordinates::CtaClass;
 use margay_ir::analysis::uniformity::Class;
 use margay_ir::entity::{Inst, Value};
-use margay_ir::function::InstData;
+use margay_ir::function::{InstData, split_symbol_payload};
 use margay_ops::mods::{CmpOp, Half, MemOrder, Mods, Scope, StateSpace};
 use margay_ops::ops::Opcode;
 use margay_ops::types::{Kind, OpType, Type};
@@ -188,13 +190,50 @@ impl Emitter<'_> {
             return Ok((self.widened(first), 0));
         };
         let (root, displacement) = match self.window_root(address) {
-            Some((root, displacement)) if self.near.contains(&root) => (root, displacement),
+            Some((root, displacement)) if self.is_near(root) => (root, displacement),
             _ => (address, 0),
         };
-        let root = self.scalar(root);
+        let (root, displacement) = match self.row_distance(root) {
+            Some(distance) => (self.scalar_of_first(root), displacement + distance),
+            None => (self.scalar(root), displacement),
+        };
         let offset = self.low_word(root);
         let offset = self.convert(OpType::U64, OpType::U32, offset);
         Ok((self.sum(base, offset), displacement))
+    }
+
+    /// Returns whether an offset in a window is below [`NEAR`](crate::layout::NEAR).
+    fn is_near(&self, root: Value) -> bool {
+        self.near.contains(&root) || self.is_always_near(root)
+    }
+
+    /// Returns whether an offset in a window is below [`NEAR`](crate::layout::NEAR) for all threads, because it is the
+    /// address of a variable plus a small number.
+    pub(crate) fn is_always_near(&self, root: Value) -> bool {
+        let function = self.kernel.function;
+        let found = Reach::new(function).of(root, &|_| true);
+        let def = function.dfg.def_inst(found.value);
+        let variable = def.is_some_and(|inst| {
+            let data = &function.dfg.insts[inst];
+            data.opcode == Opcode::SymbolAddr && split_symbol_payload(data.payload()).1 < 1 << 29
+        });
+        variable && found.offset.low >= 0 && found.offset.high < 1 << 29
+    }
+
+    /// Returns the distance in bytes between an offset in a window and that of the first of the chunks that run together, if
+    /// it is a constant.
+    fn row_distance(&self, root: Value) -> Option<i32> {
+        let all = self.together.as_ref()?.all;
+        let CtaClass::Affine(form) = self.coordinates.class(root) else {
+            return None;
+        };
+        let step = form.coefficients[1].as_constant()?;
+        (self.chunk > 0
+            && self.mask == all
+            && form.is_unconditional()
+            && self.is_always_near(root)
+            && (0..1 << 20).contains(&step))
+        .then_some(step as i32 * self.chunk as i32)
     }
 
     /// Returns a value from which the address of an access to a window is computed by the addition of a constant, and the
@@ -230,9 +269,8 @@ impl Emitter<'_> {
         stride: i64,
         space: StateSpace,
     ) -> Result<Places, Refusal> {
-        let is_near =
-            |root: Option<(Value, i32)>| root.is_some_and(|(root, _)| self.near.contains(&root));
-        let direct = stride == 0 || is_near(self.window_root(address));
+        let root = self.window_root(address);
+        let direct = stride == 0 || root.is_some_and(|(root, _)| self.is_near(root));
         let Some(base) = self.window(space)?.filter(|_| !direct) else {
             let (address, displacement) = self.first_address(address, space)?;
             return Ok(Places::Strided(Strided {

@@ -253,7 +253,8 @@ impl Emitter<'_> {
     fn window_roots(&self, insts: &[Inst]) -> Vec<Value> {
         self.roots_outside(insts, |space, address| {
             let address = Some(address).filter(|_| space == StateSpace::Shared)?;
-            Some(self.window_root(address)?.0)
+            let (root, _) = self.window_root(address)?;
+            (!self.is_always_near(root)).then_some(root)
         })
     }
 

@@ -72,6 +72,13 @@ impl Emitter<'_> {
         }
     }
 
+    /// Returns the value in the first lane of the first of the chunks that run together.
+    pub(crate) fn scalar_of_first(&mut self, value: Value) -> Value {
+        let ty = self.source.dfg.ty(value);
+        let key = (Key::Scalar(value), 0);
+        self.variables.get(&mut self.out, (key, ty), self.at)
+    }
+
     /// Returns the lanes of a value as a vector.
     pub(crate) fn lanes(&mut self, value: Value) -> Value {
         let operand = self.operand(value);
