@@ -518,6 +518,7 @@ impl CompiledKernel {
         let widths = self.widths(compiler);
         match specialisation {
             specialisation if specialisation.is_single() => 1,
+            specialisation if specialisation.has(Specialisation::TILED) => 16,
             specialisation if specialisation.has(Specialisation::WIDE) => widths.wide,
             _ => widths.narrow,
         }

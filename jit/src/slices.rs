@@ -51,6 +51,8 @@ pub struct Widths {
     pub wide: u32,
     /// Width for other block shapes, at most `wide`.
     pub narrow: u32,
+    /// Whether the width is 16 for blocks whose rows have 16 threads, if the wide back end may run several rows together.
+    pub tiles: bool,
 }
 
 impl Widths {
@@ -59,6 +61,7 @@ impl Widths {
         Widths {
             wide: width,
             narrow: width,
+            tiles: width == 16,
         }
     }
 }
@@ -142,6 +145,7 @@ pub(crate) fn widths(
     Widths {
         wide: if narrow == 16 && room { 32 } else { narrow },
         narrow,
+        tiles: narrow == 16,
     }
 }
 

@@ -28,14 +28,18 @@ impl Specialisation {
     const TRUSTED: u8 = 16;
     /// The rows of the block have as many threads as a chunk has lanes, which is 16; the number of rows is a multiple of
     /// [`Specialisation::TILE`], and the block has no z dimension. This bit occurs only with `ROWS` and `ALIGNED`.
-    const TILED: u8 = 32;
+    pub(crate) const TILED: u8 = 32;
     /// The number of rows that the wide back end may run together.
     pub(crate) const TILE: u32 = 4;
 
     /// Returns the specialisation of vector code for a block shape. Its chunks have the width [`Widths::wide`] if each
-    /// chunk of this width is in one row of the block, otherwise [`Widths::narrow`].
+    /// chunk of this width is in one row of the block, otherwise [`Widths::narrow`], or 16 ([`Widths::tiles`]).
     pub fn of([x, y, z]: [u32; 3], widths: Widths) -> Specialisation {
         let row = y == 1 && z == 1;
+        if widths.tiles && x == 16 && !row && z == 1 && y % Specialisation::TILE == 0 {
+            let bits = Specialisation::ROWS | Specialisation::ALIGNED | Specialisation::TILED;
+            return Specialisation(bits);
+        }
         let aligned = |width: u32| x > 0 && x % width == 0;
         let (width, wide) = if row || aligned(widths.wide) {
             (widths.wide, Specialisation::WIDE)
@@ -52,11 +56,7 @@ impl Specialisation {
         } else {
             0
         };
-        let tiled = match width == 16 && x == width && z == 1 && y % Specialisation::TILE == 0 {
-            true => Specialisation::TILED,
-            false => 0,
-        };
-        Specialisation(rows | aligned | wide | tiled)
+        Specialisation(rows | aligned | wide)
     }
 
     /// Returns the index of this specialisation, less than [`Specialisation::COUNT`].

@@ -7,7 +7,7 @@ use margay_ir::analysis::uniformity::Assumptions;
 use margay_ir::analysis::{Alignment, Cfg, Reach, SpeculativeAffine, Uniformity};
 use margay_ir::entity::{Inst, Value};
 use margay_ir::function::Function;
-use margay_ops::ops::Effects;
+use margay_ops::ops::{Effects, Opcode};
 use margay_vectorise::{
     ContextLayout, DeviceTest, Facts, Kernel, ReachTest, Refusal, StatusValues, may_accept,
     place_chunk, shorten_lives, vectorise,
@@ -217,14 +217,29 @@ const MAX_LIVE_OF_ROWS: usize = 7;
 fn rows(function: &Function, specialisation: Specialisation, width: u32) -> u32 {
     let is_small = width == 16
         && size_of(function) <= MAX_INSTS_OF_ROWS
-        && live_words(function).1 <= MAX_LIVE_OF_ROWS;
+        && (meets(function) || live_words(function).1 <= MAX_LIVE_OF_ROWS);
     if is_small { specialisation.rows() } else { 1 }
+}
+
+/// Returns the sync points of the lanes of a warp.
+fn sync_points_of_warps(function: &Function) -> impl Iterator<Item = Opcode> + '_ {
+    let blocks = function.blocks().iter();
+    let insts = blocks.flat_map(|&block| function.insts(block));
+    insts
+        .filter(|&&inst| function.effects(inst).contains(Effects::SYNC_WARP))
+        .map(|&inst| function.dfg.insts[inst].opcode)
+}
+
+/// Returns whether lanes of a warp meet, so that code must run whole warps together.
+fn meets(function: &Function) -> bool {
+    sync_points_of_warps(function).next().is_some()
 }
 
 /// The widths of chunks of kernels that the wide back end compiles, if they have no collectives of warps.
 const WIDTHS: Widths = Widths {
     wide: 32,
     narrow: 16,
+    tiles: true,
 };
 
 /// Returns the widths of chunks of a kernel; `None` if the vectoriser does not accept the kernel in trusted launches.
@@ -235,12 +250,16 @@ pub(super) fn widths(kernel: &CompiledKernel) -> Option<Widths> {
     }
     program(kernel, specialisation, (WIDTHS.wide, true)).ok()?;
     let function = &kernel.function;
-    let blocks = function.blocks().iter();
-    let mut insts = blocks.flat_map(|&block| function.insts(block));
-    let meets = insts.any(|&inst| function.effects(inst).contains(Effects::SYNC_WARP));
-    Some(match meets {
-        true => Widths::all(WIDTHS.wide),
-        false => WIDTHS,
+    if !meets(function) {
+        return Some(WIDTHS);
+    }
+    let tiled = Specialisation::of([16, Specialisation::TILE, 1], WIDTHS).trusted(true);
+    let tiles = sync_points_of_warps(function).all(|opcode| opcode == Opcode::Converge)
+        && rows(function, tiled, 16) > 1
+        && program(kernel, tiled, (16, true)).is_ok();
+    Some(Widths {
+        tiles,
+        ..Widths::all(WIDTHS.wide)
     })
 }
 

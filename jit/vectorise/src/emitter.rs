@@ -2,7 +2,7 @@
 
 use margay_ir::analysis::coordinates::Form;
 use margay_ir::analysis::uniformity::Class;
-use margay_ir::analysis::{Coordinates, Loops};
+use margay_ir::analysis::{Cfg, Coordinates, Loops};
 use margay_ir::entity::{Block, Inst, SecondaryMap, Value};
 use margay_ir::function::{BlockCall, Function};
 use margay_ops::meaning::Desc;
@@ -56,6 +56,8 @@ pub(crate) type Tested = (Value, u32, Value);
 /// Translates a kernel.
 pub(crate) struct Emitter<'a> {
     pub(crate) kernel: &'a Kernel<'a>,
+    /// The control flow of the kernel.
+    pub(crate) cfg: &'a Cfg,
     /// How values depend on the coordinates of the threads.
     pub(crate) coordinates: &'a Coordinates,
     /// The kernel's function, divided into phases.
@@ -112,6 +114,8 @@ pub(crate) struct Emitter<'a> {
     pub(crate) together: Option<Together>,
     /// The tests in the block being translated whether values are addresses of device memory.
     pub(crate) reached: FxHashSet<Tested>,
+    /// Whether the code being emitted rarely runs.
+    pub(crate) is_rare: bool,
     /// Whether the code being emitted may have such a version.
     pub(crate) may_divide: bool,
     /// The VIR block, and the lanes of a chunk, whose first lane the context contains, for faults.

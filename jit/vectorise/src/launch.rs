@@ -18,7 +18,7 @@ use crate::emitter::{ChunkState, Emitter, context_access, desc, scalar_access};
 use crate::flow::is_back_edge;
 use crate::phases::Phases;
 use crate::reach::helpers;
-use crate::scan::WARP;
+use crate::scan::{WARP, is_collective};
 use crate::speculation::lazy_values;
 use crate::variables::{Counter, Key, Variables};
 use crate::{Kernel, Refusal};
@@ -36,14 +36,14 @@ pub(crate) fn emit(kernel: &Kernel<'_>) -> Result<VirFunction, Refusal> {
     let phases = Phases::new(
         kernel.function,
         kernel.regions,
-        (kernel.uniformity, kernel.width),
+        (kernel.uniformity, kernel.width, kernel.rows),
     )?;
     let first_phase = phases.all[0]
         .as_ref()
         .expect("the kernel begins with a phase");
     let function = kernel.function;
-    let shape = Shape::of(function);
-    let coordinates = Coordinates::new(function, &Cfg::new(function), shape);
+    let cfg = Cfg::new(function);
+    let coordinates = Coordinates::new(function, &cfg, Shape::of(function));
     let mut out = VirFunction {
         name: kernel.function.name.clone(),
         signature: Signature {
@@ -60,6 +60,7 @@ pub(crate) fn emit(kernel: &Kernel<'_>) -> Result<VirFunction, Refusal> {
     let [ctx, first, count] = params;
     let mut emitter = Emitter {
         kernel,
+        cfg: &cfg,
         coordinates: &coordinates,
         source: &phases.function,
         phase: first_phase,
@@ -91,6 +92,7 @@ pub(crate) fn emit(kernel: &Kernel<'_>) -> Result<VirFunction, Refusal> {
         noted: None,
         reached: FxHashSet::default(),
         together: None,
+        is_rare: false,
         may_divide: size_of(kernel.function) <= MAX_DIVIDED,
         assumed: FxHashSet::default(),
         near: FxHashSet::default(),
@@ -245,8 +247,11 @@ impl<'a> Emitter<'a> {
         self.certain.clear();
         self.lazy.clear();
         self.may_divide = false;
-        // This version is short rather than fast.
-        let chunks = std::mem::replace(&mut self.chunk_count, 1);
+        // This version is short rather than fast, but runs whole warps together if their lanes meet.
+        let chunks = self.chunk_count;
+        if !self.warps_meet() {
+            self.chunk_count = 1;
+        }
         self.enter(fail);
         self.phases(phases, frames)?;
         self.chunk_count = chunks;
@@ -255,6 +260,13 @@ impl<'a> Emitter<'a> {
         self.cold.extend(rare);
         self.enter(done);
         Ok(())
+    }
+
+    /// Returns whether lanes of a warp meet that are in different chunks.
+    fn warps_meet(&self) -> bool {
+        let function = self.kernel.function;
+        let mut insts = function.blocks().iter().flat_map(|&b| function.insts(b));
+        self.kernel.width < WARP && insts.any(|&inst| is_collective(function, inst))
     }
 
     /// Emits a loop over the chunks of the CTA that evaluates checks. The code continues at `hold` if all checks hold, and

@@ -12,7 +12,8 @@
 //! - `values` holds the values of the kernel. A value that [`Uniformity`] classifies as uniform or affine is a scalar: the
 //!   value in the chunk's first lane. Other values are vectors.
 //! - `collective` emits collectives of the lanes of a warp.
-//! - `memory` emits loads and stores, `reach` the tests of their addresses, `registers` special registers and addresses.
+//! - `memory` emits loads and stores, `adjacent` those whose addresses vary but are often adjacent, `reach` the tests of
+//!   their addresses, `registers` special registers and addresses.
 //!
 //! # Speculatively affine values
 //!
@@ -29,6 +30,7 @@
 //! native code. [`may_accept`] finds most of them quickly.
 #![forbid(unsafe_code)]
 
+mod adjacent;
 mod bases;
 mod certain;
 mod collective;

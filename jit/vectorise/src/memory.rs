@@ -376,7 +376,7 @@ impl Emitter<'_> {
     }
 
     /// Returns whether the lanes of an operand of an earlier operation still have the values of that operation.
-    fn is_available(&self, value: Value) -> bool {
+    pub(crate) fn is_available(&self, value: Value) -> bool {
         let uniformity = self.kernel.uniformity;
         !uniformity.leaves_apart(self.source, value, self.block)
     }
@@ -432,6 +432,14 @@ impl Emitter<'_> {
         }
         let places = self.places(address, space)?;
         self.demand_reach(inst, places)?;
+        if let [element] = elements.as_slice() {
+            let bytes = i64::from(element.memory.bits() / 8);
+            self.access_adjacent((address, places, bytes), |e, places| {
+                let lanes = e.load_lanes(places, element);
+                e.set_lanes(element.value, lanes);
+            });
+            return Ok(());
+        }
         for element in elements {
             let lanes = self.load_lanes(places, &element);
             self.set_lanes(element.value, lanes);
@@ -460,6 +468,14 @@ impl Emitter<'_> {
         }
         let places = self.places(address, space)?;
         self.demand_reach(inst, places)?;
+        if let [element] = elements.as_slice() {
+            let bytes = i64::from(element.memory.bits() / 8);
+            let lanes = self.lanes(element.value);
+            self.access_adjacent((address, places, bytes), |e, places| {
+                e.store_lanes(places, element, lanes);
+            });
+            return Ok(());
+        }
         for element in elements {
             let lanes = self.lanes(element.value);
             self.store_lanes(places, &element, lanes);

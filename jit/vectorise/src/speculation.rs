@@ -148,9 +148,11 @@ impl Emitter<'_> {
                 self.assumed.extend(&addresses);
                 self.near.extend(&roots);
             }
+            let is_rare = std::mem::replace(&mut self.is_rare, !is_assumed);
             for &inst in &late {
                 self.instruction(inst)?;
             }
+            self.is_rare = is_rare;
             self.jump(join);
             self.assumed.clear();
             self.near.clear();
