@@ -1,5 +1,6 @@
 //! The compiler: it translates IR functions to native functions.
 
+mod groups;
 mod whole_warps;
 mod wide;
 mod wide_helpers;
@@ -518,8 +519,8 @@ impl CompiledKernel {
         let widths = self.widths(compiler);
         match specialisation {
             specialisation if specialisation.is_single() => 1,
-            specialisation if specialisation.has(Specialisation::TILED) => 16,
             specialisation if specialisation.has(Specialisation::WIDE) => widths.wide,
+            specialisation if specialisation.has(Specialisation::TILED) => 16,
             _ => widths.narrow,
         }
     }

@@ -2,6 +2,8 @@
 
 use margay_ir::analysis::uniformity::Assumptions;
 
+use margay_vectorise::Group;
+
 use crate::slices::Widths;
 
 /// A specialisation of a kernel's code: the assumptions of the code about the CTA shape and the pointers of a launch.
@@ -20,6 +22,8 @@ impl Specialisation {
     const ROWS: u8 = 1;
     /// `%ntid.x` is a multiple of the chunk width.
     pub(crate) const ALIGNED: u8 = 2;
+    /// Whole rows of chunks of the larger width.
+    const WHOLE: u8 = Specialisation::ROWS | Specialisation::ALIGNED | Specialisation::WIDE;
     /// Chunks have the larger of the kernel's two widths ([`Widths::wide`]).
     pub(crate) const WIDE: u8 = 4;
     /// The code may omit tests of addresses, because the pointer parameters of the kernel
@@ -29,7 +33,10 @@ impl Specialisation {
     /// The rows of the block have as many threads as a chunk has lanes, which is 16; the number of rows is a multiple of
     /// [`Specialisation::TILE`], and the block has no z dimension. This bit occurs only with `ROWS` and `ALIGNED`.
     pub(crate) const TILED: u8 = 32;
-    /// The number of rows that the wide back end may run together.
+    /// The length of the rows of the block is a multiple of [`Specialisation::TILE`] chunks. This bit occurs only with
+    /// `ROWS`, `ALIGNED` and `WIDE`.
+    const LINES: u8 = 64;
+    /// The number of chunks that the wide back end may run together.
     pub(crate) const TILE: u32 = 4;
 
     /// Returns the specialisation of vector code for a block shape. Its chunks have the width [`Widths::wide`] if each
@@ -56,13 +63,19 @@ impl Specialisation {
         } else {
             0
         };
-        Specialisation(rows | aligned | wide)
+        let is_whole = rows | aligned | wide == Specialisation::WHOLE;
+        let lines = match is_whole && x % (width * Specialisation::TILE) == 0 {
+            true => Specialisation::LINES,
+            false => 0,
+        };
+        Specialisation(rows | aligned | wide | lines)
     }
 
     /// Returns the index of this specialisation, less than [`Specialisation::COUNT`].
     pub fn index(self) -> usize {
         let own = match self.0 & !Specialisation::TRUSTED {
-            // The bit `ROWS` does not occur alone. The widths of a kernel determine the bit `WIDE` of blocks of this shape.
+            // The bit `ROWS` does not occur alone, and `WIDE` not without it.
+            own if own & Specialisation::LINES != 0 => usize::from(Specialisation::WIDE),
             own if own & Specialisation::TILED != 0 => usize::from(Specialisation::ROWS),
             own => usize::from(own),
         };
@@ -91,11 +104,14 @@ impl Specialisation {
         self.trusted(false) == Specialisation::SINGLE
     }
 
-    /// Returns how many chunks the wide back end may run together, each of which is a row of the block.
-    pub(crate) fn rows(self) -> u32 {
-        match self.has(Specialisation::TILED) {
-            true => Specialisation::TILE,
-            false => 1,
+    /// Returns the chunks that the wide back end may run together.
+    pub(crate) fn group(self) -> Group {
+        if self.has(Specialisation::TILED) {
+            Group::Rows(Specialisation::TILE)
+        } else if self.has(Specialisation::LINES) {
+            Group::Line(Specialisation::TILE)
+        } else {
+            Group::Line(1)
         }
     }
 

@@ -7,7 +7,7 @@ use margay_ir::analysis::uniformity::Assumptions;
 use margay_ir::analysis::{Alignment, Cfg, Reach, SpeculativeAffine, Uniformity};
 use margay_ir::entity::{Inst, Value};
 use margay_ir::function::Function;
-use margay_ops::ops::{Effects, Opcode};
+use margay_ops::ops::Opcode;
 use margay_vectorise::{
     ContextLayout, DeviceTest, Facts, Kernel, ReachTest, Refusal, StatusValues, may_accept,
     place_chunk, shorten_lives, vectorise,
@@ -18,6 +18,7 @@ use margay_x64::apply::margay_x64_apply;
 use margay_x64::code::Symbol;
 use margay_x64::{Convention, Features, Target, compile_with};
 
+use super::groups::{group, meets, sync_points_of_warps};
 use super::wide_helpers::helpers;
 use super::{CompiledKernel, Compiler};
 use crate::abi::{NativeContext, Verify, status};
@@ -26,7 +27,7 @@ use crate::code_memory::CodeMemory;
 use crate::emit::reach::{self, Area, is_inside, moved, writes};
 use crate::error::CompileError;
 use crate::function::CompiledFunction;
-use crate::slices::{Widths, live_words};
+use crate::slices::Widths;
 use crate::specialisation::Specialisation;
 
 /// When a compiler uses the wide back end.
@@ -150,7 +151,7 @@ const MAX_BLOCKS: usize = 1_000;
 const MAX_EDGES: usize = 2_500;
 
 /// Returns the number of instructions of a function.
-fn size_of(function: &Function) -> usize {
+pub(super) fn size_of(function: &Function) -> usize {
     let blocks = function.blocks().iter();
     blocks.map(|&block| function.insts(block).len()).sum()
 }
@@ -181,9 +182,9 @@ fn program(
     let mut function = kernel.function.clone();
     shorten_lives(&mut function);
     let function = &function;
-    let rows = rows(function, specialisation, width);
+    let group = group(function, specialisation, width);
     let assumptions = Assumptions {
-        chunks_together: rows > 1,
+        chunks_together: group.chunks() > 1,
         ..specialisation.assumptions(width)
     };
     let uniformity = Uniformity::new(function, assumptions);
@@ -201,38 +202,10 @@ fn program(
         },
         width,
         whole_chunks: specialisation.has(Specialisation::ALIGNED),
-        rows,
+        group,
         layout: LAYOUT,
         status: STATUS,
     })
-}
-
-/// The maximum number of instructions of kernels that run several chunks together.
-const MAX_INSTS_OF_ROWS: usize = 1_000;
-/// The maximum number of live vectors of each of these chunks, which have 16 lanes. There are 32 vector registers.
-const MAX_LIVE_OF_ROWS: usize = 7;
-
-/// Returns how many chunks of a kernel run together. Operations whose results all chunks need run once, and the others
-/// overlap.
-fn rows(function: &Function, specialisation: Specialisation, width: u32) -> u32 {
-    let is_small = width == 16
-        && size_of(function) <= MAX_INSTS_OF_ROWS
-        && (meets(function) || live_words(function).1 <= MAX_LIVE_OF_ROWS);
-    if is_small { specialisation.rows() } else { 1 }
-}
-
-/// Returns the sync points of the lanes of a warp.
-fn sync_points_of_warps(function: &Function) -> impl Iterator<Item = Opcode> + '_ {
-    let blocks = function.blocks().iter();
-    let insts = blocks.flat_map(|&block| function.insts(block));
-    insts
-        .filter(|&&inst| function.effects(inst).contains(Effects::SYNC_WARP))
-        .map(|&inst| function.dfg.insts[inst].opcode)
-}
-
-/// Returns whether lanes of a warp meet, so that code must run whole warps together.
-fn meets(function: &Function) -> bool {
-    sync_points_of_warps(function).next().is_some()
 }
 
 /// The widths of chunks of kernels that the wide back end compiles, if they have no collectives of warps.
@@ -255,7 +228,7 @@ pub(super) fn widths(kernel: &CompiledKernel) -> Option<Widths> {
     }
     let tiled = Specialisation::of([16, Specialisation::TILE, 1], WIDTHS).trusted(true);
     let tiles = sync_points_of_warps(function).all(|opcode| opcode == Opcode::Converge)
-        && rows(function, tiled, 16) > 1
+        && group(function, tiled, 16).chunks() > 1
         && program(kernel, tiled, (16, true)).is_ok();
     Some(Widths {
         tiles,

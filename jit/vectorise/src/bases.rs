@@ -14,9 +14,9 @@ use margay_vir::ops::Op;
 
 use rustc_hash::FxHashSet;
 
-use crate::Refusal;
 use crate::emitter::{Emitter, desc, ones, unsigned};
 use crate::variables::Key;
+use crate::{Group, Refusal};
 
 impl<'a> Emitter<'a> {
     /// Returns how a value that is a scalar in each chunk depends on the coordinates of the threads, at the start of a phase
@@ -65,9 +65,8 @@ impl<'a> Emitter<'a> {
                 None => base,
             }
         } else {
-            // The chunks are rows of the CTA.
             let first = self.scalar_of_first(value);
-            self.rows_below(first, &form.coefficients[1], start)?
+            self.from_first_chunk(first, form, start)?
         };
         self.set_scalar(value, bits);
         Ok(())
@@ -101,17 +100,28 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
-    /// Returns the value of the row that is `self.chunk` rows below the row with the value `first`.
-    fn rows_below(&mut self, first: Value, step: &Sum, start: Block) -> Result<Value, Refusal> {
-        let rows = i64::from(self.chunk);
-        if let Some(step) = step.as_constant() {
-            return Ok(self.add_constant(first, step.wrapping_mul(rows)));
+    /// Returns the value in the chunk, given the value in the first of the chunks that run together.
+    fn from_first_chunk(
+        &mut self,
+        first: Value,
+        form: &Form,
+        start: Block,
+    ) -> Result<Value, Refusal> {
+        let steps = self.kernel.group.step(self.kernel.width);
+        let mut value = first;
+        for (step, sum) in steps.into_iter().zip(&form.coefficients) {
+            let distance = step * i64::from(self.chunk);
+            if let Some(sum) = sum.as_constant() {
+                value = self.add_constant(value, sum.wrapping_mul(distance));
+            } else if distance != 0 {
+                let ty = self.out.ty(first);
+                let sum = self.sum_of(sum, ty, start)?;
+                let distance = self.constant(ty, distance as u64);
+                let moved = self.product(sum, distance);
+                value = self.add(value, moved);
+            }
         }
-        let ty = self.out.ty(first);
-        let step = self.sum_of(step, ty, start)?;
-        let rows = self.constant(ty, rows as u64);
-        let moved = self.product(step, rows);
-        Ok(self.add(first, moved))
+        Ok(value)
     }
 
     /// Returns the terms of a form that depend on the coordinates of the chunk's first thread; `None` if there are none.
@@ -122,8 +132,9 @@ impl<'a> Emitter<'a> {
         start: Block,
     ) -> Result<Option<Value>, Refusal> {
         let mut total = None;
+        let is_row = matches!(self.kernel.group, Group::Rows(_));
         for (axis, sum) in form.coefficients.iter().enumerate() {
-            if sum.is_zero() || self.kernel.rows > 1 && axis != 1 {
+            if sum.is_zero() || is_row && axis != 1 {
                 continue;
             }
             let at = self.coordinate(axis);

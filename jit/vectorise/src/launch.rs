@@ -36,7 +36,7 @@ pub(crate) fn emit(kernel: &Kernel<'_>) -> Result<VirFunction, Refusal> {
     let phases = Phases::new(
         kernel.function,
         kernel.regions,
-        (kernel.uniformity, kernel.width, kernel.rows),
+        (kernel.uniformity, kernel.width, kernel.group.chunks()),
     )?;
     let first_phase = phases.all[0]
         .as_ref()
@@ -78,7 +78,7 @@ pub(crate) fn emit(kernel: &Kernel<'_>) -> Result<VirFunction, Refusal> {
         start,
         ctx,
         ctaid: [ctx; 3],
-        chunk_count: kernel.rows,
+        chunk_count: kernel.group.chunks(),
         chunk: 0,
         first_thread: ctx,
         others: Vec::new(),
@@ -104,14 +104,14 @@ pub(crate) fn emit(kernel: &Kernel<'_>) -> Result<VirFunction, Refusal> {
         hot: vec![start],
         cold: Vec::new(),
     };
-    if kernel.rows > 1 {
+    if kernel.group.chunks() > 1 {
         let state = ChunkState {
             thread: ctx,
             mask: ctx,
             frame: ctx,
             frame_lane: ctx,
         };
-        emitter.others = vec![state; kernel.rows as usize];
+        emitter.others = vec![state; kernel.group.chunks() as usize];
     }
     emitter.variables.seal(&mut emitter.out, start);
     emitter.parameters();

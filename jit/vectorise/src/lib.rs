@@ -96,6 +96,41 @@ pub struct DeviceTest {
     pub properties: u64,
 }
 
+/// The chunks that run together, and their number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Group {
+    /// Adjacent chunks of a row of the CTA. The length of the rows is a multiple of that of the group.
+    Line(u32),
+    /// Chunks that are rows of the CTA. The number of rows is a multiple of the number of chunks, and the CTA has no z
+    /// dimension.
+    Rows(u32),
+}
+
+impl Group {
+    /// Returns the number of chunks.
+    pub fn chunks(self) -> u32 {
+        match self {
+            Group::Line(chunks) | Group::Rows(chunks) => chunks,
+        }
+    }
+
+    /// Returns a group of this kind with another number of chunks.
+    pub fn of(self, chunks: u32) -> Group {
+        match self {
+            Group::Line(_) => Group::Line(chunks),
+            Group::Rows(_) => Group::Rows(chunks),
+        }
+    }
+
+    /// Returns the coordinates x and y of the first thread of a chunk of `width` lanes, relative to the chunk before.
+    pub(crate) fn step(self, width: u32) -> [i64; 2] {
+        match self {
+            Group::Line(_) => [width.into(), 0],
+            Group::Rows(_) => [0, 1],
+        }
+    }
+}
+
 /// A kernel to vectorise.
 #[derive(Clone, Copy)]
 pub struct Kernel<'a> {
@@ -113,9 +148,8 @@ pub struct Kernel<'a> {
     pub width: u32,
     /// Whether the number of threads of a CTA is a multiple of `width`.
     pub whole_chunks: bool,
-    /// The number of chunks that run together: 1, or a number by which the number of rows of a CTA is divisible whose rows
-    /// have `width` threads each and which has no z dimension. `uniformity` must assume that chunks run together then.
-    pub rows: u32,
+    /// The chunks that run together. `uniformity` must assume this if there are several.
+    pub group: Group,
     /// Where the program finds the data of the launch.
     pub layout: ContextLayout,
     /// The values that the program returns.

@@ -227,13 +227,19 @@ impl Emitter<'_> {
         let CtaClass::Affine(form) = self.coordinates.class(root) else {
             return None;
         };
-        let step = form.coefficients[1].as_constant()?;
+        let steps = self.kernel.group.step(self.kernel.width);
+        let mut distance = 0i64;
+        for (step, sum) in steps.into_iter().zip(&form.coefficients) {
+            if step != 0 {
+                distance = distance.checked_add(sum.as_constant()?.checked_mul(step)?)?;
+            }
+        }
         (self.chunk > 0
             && self.mask == all
             && form.is_unconditional()
             && self.is_always_near(root)
-            && (0..1 << 20).contains(&step))
-        .then_some(step as i32 * self.chunk as i32)
+            && (0..1 << 20).contains(&distance))
+        .then_some(distance as i32 * self.chunk as i32)
     }
 
     /// Returns a value from which the address of an access to a window is computed by the addition of a constant, and the

@@ -64,13 +64,13 @@ impl Phases {
     pub(crate) fn new(
         kernel: &Function,
         regions: &Regions,
-        (uniformity, width, rows): (&Uniformity, u32, u32),
+        (uniformity, width, chunks): (&Uniformity, u32, u32),
     ) -> Result<Phases, Refusal> {
         let mut function = kernel.clone();
         let mut behind = FxHashMap::default();
         for (index, resume_point) in regions.resume_points.iter().enumerate() {
             if let Some(inst) = resume_point.sync_point
-                && !is_passed(kernel, inst, (width, rows))
+                && !is_passed(kernel, inst, (width, chunks))
             {
                 check_barrier(kernel, inst)?;
                 behind.insert(inst, index);
@@ -170,12 +170,12 @@ impl Phases {
     }
 }
 
-/// Returns whether lanes pass a sync point without waiting, in chunks of `width` lanes of which `rows` run together: if a
+/// Returns whether lanes pass a sync point without waiting, in chunks of `width` lanes of which `chunks` run together: if a
 /// chunk is a whole warp, its lanes are already together at collectives. Where only the order of accesses matters, the warp
 /// may consist of several chunks.
-fn is_passed(kernel: &Function, inst: Inst, (width, rows): (u32, u32)) -> bool {
+fn is_passed(kernel: &Function, inst: Inst, (width, chunks): (u32, u32)) -> bool {
     let lanes = match kernel.dfg.insts[inst].opcode {
-        Opcode::Converge => width * rows,
+        Opcode::Converge => width * chunks,
         _ => width,
     };
     is_collective(kernel, inst) && lanes.is_multiple_of(WARP)

@@ -10,8 +10,8 @@ use margay_ops::types::{Kind, OpType, Type};
 use margay_vir::data::{Access, Data};
 use margay_vir::ops::Op;
 
-use crate::Refusal;
 use crate::emitter::{Emitter, scalar_access};
+use crate::{Group, Refusal};
 
 /// Number of bytes of an element of the table of thread coordinates.
 const TID_BYTES: i64 = 16;
@@ -90,7 +90,7 @@ impl Emitter<'_> {
             self.set_scalar(result, bits);
             return Ok(());
         }
-        let (here, access) = self.tid_place(axis);
+        let (here, access) = self.tid_place(self.thread, axis);
         let access = Access {
             stride: TID_BYTES,
             ..access
@@ -101,11 +101,11 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// Returns where the coordinate of the chunk's first thread in a dimension is.
-    fn tid_place(&mut self, axis: usize) -> (Value, Access) {
+    /// Returns where the coordinate of a thread in a dimension is.
+    fn tid_place(&mut self, thread: Value, axis: usize) -> (Value, Access) {
         let table = self.field(self.kernel.layout.tid, Type::B64);
         let four = self.constant(Type::B32, 4);
-        let offset = self.simple(Opcode::Shl, OpType::B32, Type::B32, &[self.thread, four]);
+        let offset = self.simple(Opcode::Shl, OpType::B32, Type::B32, &[thread, four]);
         let offset = self.convert(OpType::U64, OpType::U32, offset);
         let here = self.add(table, offset);
         let access = Access {
@@ -117,11 +117,14 @@ impl Emitter<'_> {
 
     /// Returns the coordinate of the chunk's first thread in a dimension.
     pub(crate) fn coordinate(&mut self, axis: usize) -> Value {
-        if self.kernel.rows == 1 {
-            let (here, access) = self.tid_place(axis);
-            return self.load(Op::Load, Type::B32, access, &[here]);
-        }
-        // The rows of the CTA are chunks.
+        let Group::Rows(_) = self.kernel.group else {
+            let (here, access) = self.tid_place(self.first_thread, axis);
+            let first = self.load(Op::Load, Type::B32, access, &[here]);
+            return match axis {
+                0 => self.add_constant(first, i64::from(self.chunk * self.kernel.width)),
+                _ => first,
+            };
+        };
         if axis != 1 {
             return self.constant(Type::B32, 0);
         }

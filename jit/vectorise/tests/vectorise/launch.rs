@@ -5,7 +5,9 @@ use margay_ir::analysis::{Cfg, Regions, SpeculativeAffine, Uniformity};
 use margay_ir::entity::{Inst, Value};
 use margay_ir::function::Function;
 use margay_ops::meaning::{Bits, mask};
-use margay_vectorise::{ContextLayout, Facts, Kernel, ReachTest, Refusal, StatusValues, vectorise};
+use margay_vectorise::{
+    ContextLayout, Facts, Group, Kernel, ReachTest, Refusal, StatusValues, vectorise,
+};
 use margay_vir::interpreter::{Environment, Fault, run};
 use margay_vir::meaning::Lanes;
 use margay_vir::verify;
@@ -196,12 +198,17 @@ pub(crate) fn program(
     width: u32,
 ) -> Result<margay_vir::function::Function, Refusal> {
     let [x, y, z] = block;
-    let rows = match x == width && z == 1 && y.is_multiple_of(4) {
-        true => 4,
-        false => 1,
+    let group = if x == width && z == 1 && y.is_multiple_of(4) {
+        Group::Rows(4)
+    } else if x.is_multiple_of(4 * width) {
+        Group::Line(4)
+    } else if x.is_multiple_of(2 * width) {
+        Group::Line(2)
+    } else {
+        Group::Line(1)
     };
     let assumptions = Assumptions {
-        chunks_together: rows > 1,
+        chunks_together: group.chunks() > 1,
         ..Assumptions::of_slices(block, width)
     };
     let uniformity = Uniformity::new(function, assumptions);
@@ -217,7 +224,7 @@ pub(crate) fn program(
         facts: &Nothing(function),
         width,
         whole_chunks: threads.is_multiple_of(width),
-        rows,
+        group,
         layout: LAYOUT,
         status: StatusValues {
             ok: 0,

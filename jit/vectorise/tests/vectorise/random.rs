@@ -582,8 +582,8 @@ fn launch(seed: u32, grid: [u32; 3], block: [u32; 3]) -> Launch {
     }
 }
 
-/// Grids, blocks and widths of chunks. The rows of the last blocks are chunks, several of which run together.
-const SHAPES: [([u32; 3], [u32; 3], u32); 8] = [
+/// Grids, blocks and widths of chunks. In the last blocks, several chunks run together: rows, or chunks of a row.
+const SHAPES: [([u32; 3], [u32; 3], u32); 11] = [
     ([2, 1, 1], [32, 1, 1], 32),
     ([1, 2, 1], [16, 3, 1], 16),
     ([1, 1, 2], [20, 1, 1], 8),
@@ -592,6 +592,9 @@ const SHAPES: [([u32; 3], [u32; 3], u32); 8] = [
     ([1, 2, 1], [16, 4, 1], 16),
     ([1, 1, 2], [8, 8, 1], 8),
     ([1, 1, 1], [32, 4, 1], 32),
+    ([1, 1, 1], [128, 1, 1], 32),
+    ([2, 1, 1], [64, 2, 1], 16),
+    ([1, 2, 1], [32, 1, 2], 16),
 ];
 
 /// Compares the programs of random kernels with single threads.

@@ -1,0 +1,152 @@
+//! How many chunks of a kernel run together in the wide back end.
+//!
+//! Operations whose results all chunks of such a group need run once, and the others overlap. Loops over memory access
+//! longer pieces of it in each iteration. A group needs more registers, and the iterations of a loop continue until no
+//! thread of the group needs another one.
+
+use margay_ir::analysis::Uniformity;
+use margay_ir::analysis::uniformity::{Assumptions, Class};
+use margay_ir::entity::{Inst, Value};
+use margay_ir::function::{Function, ValueDef};
+use margay_ops::mods::StateSpace;
+use margay_ops::ops::{Effects, Opcode};
+use margay_ops::types::Kind;
+use margay_vectorise::Group;
+use rustc_hash::FxHashSet;
+
+use super::wide::size_of;
+use crate::slices::live_words;
+use crate::specialisation::Specialisation;
+
+/// The maximum number of instructions of kernels that run several chunks of 16 lanes together.
+const MAX_INSTS: usize = 1_000;
+/// The maximum number of live vectors of each chunk of 16 lanes, of which four run together. There are 32 vector registers.
+const MAX_LIVE: usize = 7;
+/// The limits for chunks of 32 lanes, of which two or four run together. Four are better only if a loop loads from memory.
+const MAX_INSTS_OF_TWO: usize = 500;
+const MAX_LIVE_OF_TWO: usize = 7;
+const MAX_INSTS_OF_FOUR: usize = 300;
+const MAX_LIVE_OF_FOUR: usize = 3;
+/// The maximum number of instructions of kernels that run two chunks together without such a loop.
+const MAX_INSTS_WITHOUT_LOOPS: usize = 150;
+
+/// The maximum number of values from which a condition is computed that the search for loaded values considers.
+const MOST_VALUES: usize = 64;
+
+/// Returns which chunks of a kernel run together.
+pub(super) fn group(function: &Function, specialisation: Specialisation, width: u32) -> Group {
+    let most = specialisation.group();
+    if most.chunks() == 1 {
+        return most;
+    }
+    let insts = size_of(function);
+    let chunks = match most {
+        Group::Rows(chunks) => {
+            let fits = || meets(function) || live_words(function).1 <= MAX_LIVE;
+            match width == 16 && insts <= MAX_INSTS && fits() {
+                true => chunks,
+                false => 1,
+            }
+        }
+        Group::Line(_) => chunks_of_line(function, insts),
+    };
+    most.of(chunks)
+}
+
+/// Returns how many chunks of 32 lanes run together.
+fn chunks_of_line(function: &Function, insts: usize) -> u32 {
+    let assumptions = Assumptions {
+        whole_rows: true,
+        ntid_x_zeros: 5,
+        ..Assumptions::default()
+    };
+    let uniformity = Uniformity::new(function, assumptions);
+    if insts > MAX_INSTS_OF_TWO || !has_even_loops(function, &uniformity) {
+        return 1;
+    }
+    let streams = loads_in_loops(function, &uniformity);
+    let synchronises = || {
+        let mut all = function.blocks().iter().flat_map(|&b| function.insts(b));
+        all.any(|&inst| function.effects(inst).is_sync_point())
+    };
+    if !streams && (insts > MAX_INSTS_WITHOUT_LOOPS || synchronises()) {
+        return 1;
+    }
+    match live_words(function).1 {
+        ..=MAX_LIVE_OF_FOUR if streams && insts <= MAX_INSTS_OF_FOUR => 4,
+        ..=MAX_LIVE_OF_TWO => 2,
+        _ => 1,
+    }
+}
+
+/// Returns whether a loop loads from global memory at addresses that differ between lanes.
+fn loads_in_loops(function: &Function, uniformity: &Uniformity) -> bool {
+    let loops = uniformity.loops();
+    loops.order.iter().any(|&block| {
+        let is_load = |&inst: &Inst| {
+            let data = &function.dfg.insts[inst];
+            data.opcode == Opcode::Ld
+                && matches!(data.mods.space(), StateSpace::Global | StateSpace::None)
+                && !uniformity.class(function.dfg.args(inst)[0]).is_uniform()
+        };
+        loops.innermost(block).is_some() && function.insts(block).iter().any(is_load)
+    })
+}
+
+/// Returns the sync points of the lanes of a warp.
+pub(super) fn sync_points_of_warps(function: &Function) -> impl Iterator<Item = Opcode> + '_ {
+    let blocks = function.blocks().iter();
+    let insts = blocks.flat_map(|&block| function.insts(block));
+    insts
+        .filter(|&&inst| function.effects(inst).contains(Effects::SYNC_WARP))
+        .map(|&inst| function.dfg.insts[inst].opcode)
+}
+
+/// Returns whether lanes of a warp meet, so that code must run whole warps together.
+pub(super) fn meets(function: &Function) -> bool {
+    sync_points_of_warps(function).next().is_some()
+}
+
+/// Returns whether the threads of a CTA are likely to run about the same number of iterations of all loops: the conditions
+/// of their exits do not depend on floating-point numbers or on loaded values that differ between lanes.
+fn has_even_loops(function: &Function, uniformity: &Uniformity) -> bool {
+    let loops = uniformity.loops();
+    loops.order.iter().all(|&block| {
+        let leaves = function
+            .successors(block)
+            .iter()
+            .any(|call| loops.around_only(block, call.block).next().is_some());
+        let Some(inst) = function.layout.terminator(block).filter(|_| leaves) else {
+            return true;
+        };
+        let mut args = function.dfg.args(inst).iter();
+        args.all(|&arg| is_even(function, uniformity, arg))
+    })
+}
+
+fn is_even(function: &Function, uniformity: &Uniformity, condition: Value) -> bool {
+    let mut seen: FxHashSet<Value> = FxHashSet::default();
+    let mut work = vec![condition];
+    while let Some(value) = work.pop() {
+        if uniformity.class(value) != Class::Varying || !seen.insert(value) {
+            continue;
+        }
+        let is_float = matches!(function.dfg.ty(value).kind(), Kind::F32 | Kind::F64);
+        if is_float || seen.len() > MOST_VALUES {
+            return false;
+        }
+        match function.dfg.values[value].def {
+            ValueDef::Result(inst, _) if function.effects(inst).is_pure() => {
+                work.extend(function.dfg.args(inst));
+            }
+            ValueDef::Param(block, index) => {
+                let calls = function.blocks().iter();
+                let calls = calls.flat_map(|&from| function.successors(from));
+                let to_block = calls.filter(|call| call.block == block);
+                work.extend(to_block.map(|call| call.args[usize::from(index)]));
+            }
+            _ => return false,
+        }
+    }
+    true
+}
