@@ -73,7 +73,7 @@ pub fn faulting_access(
     }
     let start = registers.address(&operand);
     if lanes == 1 {
-        return at(None, Some(start));
+        return at((first > 0).then_some(first), Some(start));
     }
     // The masks of elements of 128 bits have two bits for each.
     let bits = if bytes == 16 { 2 } else { 1 };

@@ -45,6 +45,7 @@ mod prim;
 mod scalar;
 mod shifts;
 mod table;
+mod update;
 
 use margay_ir::analysis::Cfg;
 use margay_ir::entity::{Block, Entity, Inst, SecondaryMap, Value};
@@ -374,6 +375,7 @@ impl Selector<'_> {
             VirOp::Store => self.store(),
             VirOp::Gather => self.gather(),
             VirOp::Scatter => self.scatter(),
+            VirOp::Update => self.update()?,
             VirOp::Fence => self.fence(),
             VirOp::Call => self.call(number as u32)?,
             VirOp::CallLanes => self.call_lanes(number as u32)?,
@@ -385,7 +387,8 @@ impl Selector<'_> {
             VirOp::Ret => self.ret(),
         }
         debug_assert!(
-            !matches!(data.data, Data::Lane(_)) || matches!(data.op, VirOp::Map | VirOp::Reduce)
+            !matches!(data.data, Data::Lane(_))
+                || matches!(data.op, VirOp::Map | VirOp::Reduce | VirOp::Update)
         );
         Ok(())
     }
