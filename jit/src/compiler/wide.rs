@@ -7,7 +7,7 @@ use margay_ir::analysis::uniformity::Assumptions;
 use margay_ir::analysis::{Alignment, Cfg, Reach, SpeculativeAffine, Uniformity};
 use margay_ir::entity::{Inst, Value};
 use margay_ir::function::Function;
-use margay_ops::ops::Effects;
+use margay_ops::ops::{Effects, Opcode};
 use margay_vectorise::{
     ContextLayout, DeviceTest, Facts, Kernel, ReachTest, Refusal, StatusValues, may_accept,
     place_chunk, vectorise,
@@ -210,12 +210,23 @@ const MAX_INSTS_OF_ROWS: usize = 1_000;
 /// The maximum number of live vectors of each of these chunks, which have 16 lanes. There are 32 vector registers.
 const MAX_LIVE_OF_ROWS: usize = 7;
 
+/// Returns whether a kernel contains atomics.
+fn has_atomics(function: &Function) -> bool {
+    let blocks = function.blocks().iter();
+    let mut insts = blocks.flat_map(|&block| function.insts(block));
+    insts.any(|&inst| {
+        let opcode = function.dfg.insts[inst].opcode;
+        matches!(opcode, Opcode::Atom | Opcode::Red)
+    })
+}
+
 /// Returns how many chunks of a kernel run together. Operations whose results all chunks need run once, and the others
-/// overlap.
+/// overlap. Chunks with atomics, which do not overlap, run one after the other.
 fn rows(kernel: &CompiledKernel, specialisation: Specialisation, width: u32) -> u32 {
     let function = &kernel.function;
     let is_small = width == 16
         && size_of(function) <= MAX_INSTS_OF_ROWS
+        && !has_atomics(function)
         && live_words(function).1 <= MAX_LIVE_OF_ROWS;
     if is_small { specialisation.rows() } else { 1 }
 }

@@ -1,7 +1,7 @@
 //! Random structured kernels with loops, `break`, `continue`, early exits, branch tables and memory.
 //!
 //! Each thread reads the common part of memory and writes only words of its own, so that the order of threads does not
-//! matter.
+//! matter. It also adds to counters in shared memory.
 
 use margay_ir::builder::{FunctionBuilder, Variable};
 use margay_ir::entity::{Block, Value};
@@ -9,7 +9,7 @@ use margay_ir::function::{BlockCall, Function, KernelData};
 use margay_ir::module::{Module, Target};
 use margay_ir::pass::{self, simplify};
 use margay_ops::meaning::Desc;
-use margay_ops::mods::{CmpOp, Half, Mode, Mods, Rounding, StateSpace};
+use margay_ops::mods::{AtomOp, CmpOp, Half, Mode, Mods, Rounding, StateSpace};
 use margay_ops::ops::Opcode;
 use margay_ops::sreg::SpecialReg;
 use margay_ops::types::{OpType, Type};
@@ -21,6 +21,8 @@ use crate::thread::End;
 const COMMON: u32 = 64;
 /// Words that a thread owns.
 const OWN: u32 = 8;
+/// The offset of eight counters in shared memory.
+const COUNTERS: u32 = 2048;
 const INTEGERS: usize = 6;
 const FLOATS: usize = 2;
 
@@ -243,8 +245,57 @@ impl Generator {
         self.b.switch_to(end);
     }
 
-    /// Stores a word of the thread: at the same position in all threads, or at a position that depends on the thread.
+    /// Stores a word of the thread.
     fn store(&mut self) {
+        let address = self.own_address();
+        let global = Mods::NONE.with_space(StateSpace::Global);
+        let (ty, value) = match self.random.below(3) {
+            0 => {
+                let variable = self.float();
+                (OpType::F32, self.b.read(variable))
+            }
+            _ => (OpType::B32, self.read()),
+        };
+        self.b
+            .inst(desc(Opcode::St, ty, global), &[address, value], &[]);
+    }
+
+    /// Updates a word of the thread, or a counter.
+    fn update(&mut self) {
+        let operations = [
+            (AtomOp::Add, OpType::U32),
+            (AtomOp::Max, OpType::S32),
+            (AtomOp::Xor, OpType::B32),
+            (AtomOp::Cas, OpType::B32),
+            (AtomOp::Inc, OpType::U32),
+        ];
+        let (operation, ty) = operations[self.random.below(operations.len() as u32) as usize];
+        let value = self.read();
+        if self.random.below(3) == 0 {
+            let shared = Mods::NONE.with_space(StateSpace::Shared);
+            let counter = self.read();
+            let last = self.b.constant(Type::B32, 7 * 4);
+            let counter = self.b.simple(Opcode::And, OpType::B32, &[counter, last]);
+            let start = self.b.constant(Type::B32, COUNTERS.into());
+            let counter = self.b.simple(Opcode::Add, OpType::U32, &[counter, start]);
+            let red = desc(Opcode::Red, OpType::U32, shared.with_atom_op(AtomOp::Add));
+            self.b.inst(red, &[counter, value], &[]);
+            return;
+        }
+        let address = self.own_address();
+        let global = Mods::NONE.with_space(StateSpace::Global);
+        let atom = desc(Opcode::Atom, ty, global.with_atom_op(operation));
+        let new = self.read();
+        let args = [address, value, new];
+        let count = if operation == AtomOp::Cas { 3 } else { 2 };
+        let old = self.b.op(atom, &args[..count], Type::B32);
+        let to = self.integer();
+        self.b.write(to, old);
+    }
+
+    /// Returns the address of a word of the thread: at the same position in all threads, or at a position that depends on
+    /// the thread.
+    fn own_address(&mut self) -> Value {
         let position = match self.random.below(2) {
             0 => self.small(OWN),
             _ => {
@@ -259,17 +310,7 @@ impl Generator {
             &[position, four],
             Type::B64,
         );
-        let address = self.b.simple(Opcode::Add, OpType::S64, &[self.own, offset]);
-        let global = Mods::NONE.with_space(StateSpace::Global);
-        let (ty, value) = match self.random.below(3) {
-            0 => {
-                let variable = self.float();
-                (OpType::F32, self.b.read(variable))
-            }
-            _ => (OpType::B32, self.read()),
-        };
-        self.b
-            .inst(desc(Opcode::St, ty, global), &[address, value], &[]);
+        self.b.simple(Opcode::Add, OpType::S64, &[self.own, offset])
     }
 
     fn condition(&mut self) -> Value {
@@ -285,7 +326,8 @@ impl Generator {
                 return;
             }
             self.budget -= 1;
-            match self.random.below(13) {
+            match self.random.below(14) {
+                13 => self.update(),
                 12 => self.walk(),
                 0 | 1 if depth > 0 => self.branch(depth),
                 2 | 3 if depth > 0 => self.repeat(depth),
