@@ -8,6 +8,7 @@ use margay_vir::function::Function;
 use margay_vir::meaning::Lanes;
 use margay_vir::verify;
 use margay_x64::Target;
+use margay_x64::code::{Cause, Place};
 use smallvec::smallvec;
 
 use crate::native::{Memory, check_for, parsed, targets};
@@ -171,4 +172,35 @@ block0(v0: b64x16, v1: b32x16):
         (1..17).collect(),
     ];
     crate::native::check(&function, &args, &mut memory);
+}
+
+#[test]
+fn places_name_the_lanes_of_updates() {
+    let function = parsed(
+        "func @lanes(b64, b32x4, b32, predx4) -> () {
+block0(v0: b64, v1: b32x4, v2: b32, v3: predx4):
+  update.b32x4{red.u32{op:add space:shared}} v0, v1, v2  ; 5
+  update.b32x4{red.u32{op:add space:global}} v0, v1, v2, v3  ; 6
+  ret
+}
+",
+    );
+    for (_, target) in targets() {
+        let code = margay_x64::compile(&function, &target).unwrap();
+        let lanes = |number: u64| -> Vec<Option<u32>> {
+            let places = code.places.iter().filter(|place| place.place == number);
+            let lane = places.map(|place| match place.cause {
+                Cause::Access {
+                    first, lanes: 1, ..
+                } => Some(first),
+                _ => None,
+            });
+            lane.collect()
+        };
+        assert_eq!(lanes(5), [Some(0), Some(1), Some(2), Some(3)]);
+        // The number of the lane is in a register.
+        assert_eq!(lanes(6), [None]);
+        let counted = |place: &&Place| matches!(place.cause, Cause::Loop { bytes: 4, .. });
+        assert_eq!(code.places.iter().filter(counted).count(), 1);
+    }
 }
