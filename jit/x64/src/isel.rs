@@ -140,6 +140,8 @@ pub(crate) struct Selector<'a> {
     mask_bits: u32,
     /// Registers whose `f32` lanes contain no subnormal number.
     flushed: rustc_hash::FxHashSet<VReg>,
+    /// The number of lanes of updates without a loop over the lanes.
+    lanes_in_line: u32,
     /// The registers that contain the addresses of results, if the function has results.
     results: VReg,
     convention: Convention,
@@ -182,6 +184,7 @@ pub(crate) fn run(
         mask_widths: FxHashMap::default(),
         mask_bits: 0,
         flushed: Default::default(),
+        lanes_in_line: 0,
         results: NONE,
         convention,
         arguments,

@@ -23,6 +23,9 @@ use crate::mach::{Action, Base, Inst, Mem};
 /// The maximum number of lanes of updates without a loop over the lanes.
 const MOST_IN_LINE: u32 = 32;
 
+/// The maximum number of lanes of such updates in a function, which limits the size of the code.
+const MOST_IN_FUNCTION: u32 = 2_048;
+
 /// Where the offsets are in the scratch area.
 const OFFSETS: u32 = 0;
 
@@ -104,8 +107,8 @@ impl Update {
         !self.is_shared() && !has_instruction
     }
 
-    /// Returns whether the code has no loop over the lanes.
-    fn is_in_line(&self) -> bool {
+    /// Returns whether the code may have no loop over the lanes.
+    fn may_be_in_line(&self) -> bool {
         self.mask.is_none() && !self.repeats() && self.ty.lanes() <= MOST_IN_LINE
     }
 }
@@ -113,8 +116,12 @@ impl Update {
 impl Selector<'_> {
     pub(crate) fn update(&mut self) -> Result<(), Error> {
         let update = self.parts_of_update().ok_or(Error::Unsupported("update"))?;
-        match update.is_in_line() {
-            true => self.update_in_line(&update),
+        let in_line = self.lanes_in_line + update.ty.lanes();
+        match update.may_be_in_line() && in_line <= MOST_IN_FUNCTION {
+            true => {
+                self.lanes_in_line = in_line;
+                self.update_in_line(&update);
+            }
             false => self.update_in_loop(&update),
         }
         if let Some(results) = update.results {

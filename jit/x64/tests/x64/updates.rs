@@ -204,3 +204,17 @@ block0(v0: b64, v1: b32x4, v2: b32, v3: predx4):
         assert_eq!(code.places.iter().filter(counted).count(), 1);
     }
 }
+
+#[test]
+fn a_function_with_many_updates_has_loops() {
+    let update = "  update.b32x32{red.u32{op:add space:shared}} v0, v1, v2\n";
+    let text = format!(
+        "func @many(b64, b32x32, b32) -> () {{\nblock0(v0: b64, v1: b32x32, v2: b32):\n{}  ret\n}}\n",
+        update.repeat(100)
+    );
+    let function = parsed(&text);
+    for (_, target) in targets() {
+        let code = margay_x64::compile(&function, &target).unwrap();
+        assert_eq!(code.places.len(), 64 * 32 + 36);
+    }
+}
