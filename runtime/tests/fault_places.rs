@@ -295,6 +295,27 @@ fn check_first_of_several(place: &str) {
             IllegalAddress,
         ),
         (format!("{guard} st.global.u32 [%b], 1;"), IllegalAddress),
+        // Atomics: in all lanes or in some, with and without a result.
+        (
+            format!("{choice} red.global.add.u32 [%b], %x;"),
+            IllegalAddress,
+        ),
+        (
+            format!("{choice} atom.global.min.u32 %r1, [%b], %x; st.global.u32 [%a], %r1;"),
+            IllegalAddress,
+        ),
+        (
+            format!("{guard} {own} atom.global.add.u32 %r1, [%rd1], %x; st.global.u32 [%a], %r1;"),
+            IllegalAddress,
+        ),
+        (
+            format!("{guard} red.global.max.u32 [%b], %x;"),
+            IllegalAddress,
+        ),
+        (
+            format!("{guard} add.u64 %b, %a, 2; red.global.or.b32 [%b], %x;"),
+            MisalignedAddress,
+        ),
         // Addresses that are not aligned.
         (
             format!("{choice} selp.b64 %b, 2, 0, %p; add.u64 %b, %a, %b; st.global.u32 [%b], %x;"),

@@ -77,6 +77,8 @@ pub struct Report {
 pub enum Error {
     /// The function has more instructions than [`abi::MAX_INSTS`].
     TooManyInstructions(usize),
+    /// The function contains an op that is not lowered.
+    Unsupported(&'static str),
     /// The function violates an invariant that [`margay_vir::verify`] checks.
     Invalid(String),
 }
@@ -89,6 +91,7 @@ impl fmt::Display for Error {
                 "the function has {count} instructions; the most are {}",
                 abi::MAX_INSTS
             ),
+            Error::Unsupported(op) => write!(f, "`{op}` is not lowered"),
             Error::Invalid(problem) => write!(f, "the function is invalid: {problem}"),
         }
     }

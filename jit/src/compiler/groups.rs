@@ -8,7 +8,7 @@ use margay_ir::analysis::Uniformity;
 use margay_ir::analysis::uniformity::{Assumptions, Class};
 use margay_ir::entity::{Inst, Value};
 use margay_ir::function::{Function, ValueDef};
-use margay_ops::mods::StateSpace;
+use margay_ops::mods::{AtomOp, StateSpace};
 use margay_ops::ops::{Effects, Opcode};
 use margay_ops::types::Kind;
 use margay_vectorise::Group;
@@ -36,8 +36,8 @@ const MOST_VALUES: usize = 64;
 /// Returns which chunks of a kernel run together.
 pub(super) fn group(function: &Function, specialisation: Specialisation, width: u32) -> Group {
     let most = specialisation.group();
-    if most.chunks() == 1 {
-        return most;
+    if most.chunks() == 1 || !has_free_atomics(function) {
+        return most.of(1);
     }
     let insts = size_of(function);
     let chunks = match most {
@@ -51,6 +51,24 @@ pub(super) fn group(function: &Function, specialisation: Specialisation, width: 
         Group::Line(_) => chunks_of_line(function, insts),
     };
     most.of(chunks)
+}
+
+/// Returns whether the order in which threads perform the atomics of a kernel makes no difference. The threads of a group
+/// perform each atomic in order, but the atomics of its chunks alternate.
+fn has_free_atomics(function: &Function) -> bool {
+    let used = function.used_values();
+    let mut insts = function.blocks().iter().flat_map(|&b| function.insts(b));
+    insts.all(|&inst| {
+        let data = &function.dfg.insts[inst];
+        let is_atomic = matches!(data.opcode, Opcode::Atom | Opcode::Red);
+        let is_commutative = data.ty.is_integer()
+            && matches!(
+                data.mods.atom_op(),
+                AtomOp::Add | AtomOp::Min | AtomOp::Max | AtomOp::And | AtomOp::Or | AtomOp::Xor
+            );
+        let mut results = function.dfg.results(inst).iter();
+        !is_atomic || is_commutative && !results.any(|&result| used[result])
+    })
 }
 
 /// Returns how many chunks of 32 lanes run together.

@@ -370,6 +370,17 @@ impl<'a> Emitter<'a> {
         self.builder().store(op, ty, access, args);
     }
 
+    /// Emits an update of memory in lanes with values of type `ty`; with `has_result`, returns the old contents.
+    pub(crate) fn update_lanes(
+        &mut self,
+        desc: Desc,
+        ty: Type,
+        args: &[Value],
+        has_result: bool,
+    ) -> Option<Value> {
+        self.builder().update(desc, ty, args, has_result)
+    }
+
     /// Emits an instruction without type and results.
     pub(crate) fn effect(&mut self, op: Op, args: &[Value]) {
         let head = (op, None, Data::Nothing);

@@ -12,8 +12,8 @@
 //! - `values` holds the values of the kernel. A value that [`Uniformity`] classifies as uniform or affine is a scalar: the
 //!   value in the chunk's first lane. Other values are vectors.
 //! - `collective` emits collectives of the lanes of a warp.
-//! - `memory` emits loads and stores, `adjacent` those whose addresses vary but are often adjacent, `reach` the tests of
-//!   their addresses, `registers` special registers and addresses.
+//! - `memory` emits loads and stores, `adjacent` those whose addresses vary but are often adjacent, `update` atomics, `reach`
+//!   the tests of addresses, `registers` special registers and addresses.
 //!
 //! # Speculatively affine values
 //!
@@ -25,7 +25,8 @@
 //! # Limits
 //!
 //! [`vectorise`] refuses what it does not translate, with a [`Refusal`]: sync points other than barriers for all threads
-//! and collectives of all lanes of a warp that are together; atomics, calls, local memory, strong accesses, textures,
+//! and collectives of all lanes of a warp that are together; atomics other than updates of one integer of 32 or 64 bits and
+//! additions to one `f32` or `f64`; calls, local memory, strong accesses, textures,
 //! observed kernels, and accesses to windows that need a test of their address. Such kernels run in the other forms of
 //! native code. [`may_accept`] finds most of them quickly.
 #![forbid(unsafe_code)]
@@ -48,6 +49,7 @@ mod saved;
 mod scan;
 mod speculation;
 mod together;
+mod update;
 mod values;
 mod variables;
 

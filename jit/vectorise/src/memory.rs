@@ -105,7 +105,7 @@ impl Emitter<'_> {
     }
 
     /// Emits a trap if the address of an access is not a multiple of `bytes`.
-    fn demand_aligned(&mut self, inst: Inst, bytes: u32) {
+    pub(crate) fn demand_aligned(&mut self, inst: Inst, bytes: u32) {
         if !(2..=32).contains(&bytes) {
             return;
         }

@@ -1,11 +1,12 @@
 //! Which operations may be translated: a fast test that finds most of the kernels that the vectoriser refuses.
 
 use margay_ir::entity::Inst;
-use margay_ir::function::Function;
+use margay_ir::function::{Function, InstData};
 use margay_ops::meaning::Meaning;
 use margay_ops::mods::{MemOrder, StateSpace};
 use margay_ops::ops::Opcode;
 use margay_ops::types::OpType;
+use margay_vir::meaning::is_update;
 
 /// Returns whether the vectoriser may accept a function: it contains only operations that may be translated.
 pub fn may_accept(function: &Function) -> bool {
@@ -22,6 +23,7 @@ fn may_translate(function: &Function, inst: Inst) -> bool {
         Opcode::Ld | Opcode::St => {
             data.mods.space() != StateSpace::Local && data.mods.order() != MemOrder::Volatile
         }
+        Opcode::Atom | Opcode::Red => is_plain_update(data),
         Opcode::Const
         | Opcode::SReg
         | Opcode::SymbolAddr
@@ -41,6 +43,11 @@ fn may_translate(function: &Function, inst: Inst) -> bool {
                 || opcode.effects().is_pure() && matches!(opcode.meaning(), Meaning::Pure(_))
         }
     }
+}
+
+/// Returns whether an atomic is translated: it updates one integer of 32 or 64 bits, or adds to one `f32` or `f64`.
+pub(crate) fn is_plain_update(data: &InstData) -> bool {
+    data.mods.space() != StateSpace::Local && is_update(&data.desc())
 }
 
 /// The number of lanes of a warp.

@@ -112,7 +112,7 @@ impl Emitter<'_> {
         let mut insts = blocks.flat_map(|&block| self.source.insts(block));
         insts.any(|&inst| {
             let opcode = self.source.dfg.insts[inst].opcode;
-            matches!(opcode, Opcode::Ld | Opcode::St)
+            matches!(opcode, Opcode::Ld | Opcode::St | Opcode::Atom | Opcode::Red)
         })
     }
 

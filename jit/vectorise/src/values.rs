@@ -147,6 +147,7 @@ impl Emitter<'_> {
             Opcode::Cvta => self.cvta(inst, &data),
             Opcode::Ld => self.load_inst(inst, &data),
             Opcode::St => self.store_inst(inst, &data),
+            Opcode::Atom | Opcode::Red => self.update(inst, &data),
             Opcode::Fence => {
                 self.fence(data.mods);
                 Ok(())

@@ -133,6 +133,20 @@ impl<'a> Builder<'a> {
         self.append((op, Some(ty), Data::Access(access)), args, &[], &[]);
     }
 
+    /// Appends an `update` with values of type `ty`; with `has_result`, returns the old contents.
+    pub fn update(
+        &mut self,
+        desc: Desc,
+        ty: Type,
+        args: &[Value],
+        has_result: bool,
+    ) -> Option<Value> {
+        let results = if has_result { &[ty][..] } else { &[] };
+        let head = (Op::Update, Some(ty), Data::Lane(desc));
+        let inst = self.append(head, args, results, &[]);
+        self.function.results(inst).first().copied()
+    }
+
     /// Appends a `jump`.
     pub fn jump(&mut self, to: Block, args: &[Value]) {
         self.append((Op::Jump, None, Data::Nothing), &[], &[], &[call(to, args)]);

@@ -163,6 +163,7 @@ impl Run<'_> {
             }
             Op::Load | Op::Gather => self.load(inst, &args)?,
             Op::Store | Op::Scatter => self.store(inst, &args)?,
+            Op::Update => self.update(inst, &args)?,
             Op::Call | Op::CallLanes => self.call(inst, &args)?,
             Op::TrapIf if scalar(0) != 0 => return Err(self.fault(inst, 0, Cause::Trap(number))),
             Op::TrapIf | Op::Fence => {}
@@ -258,6 +259,32 @@ impl Run<'_> {
                 return Err(self.fault(inst, n as u32, Cause::Memory { address, bytes }));
             }
         }
+        Ok(())
+    }
+
+    /// Updates memory in each lane.
+    fn update(&mut self, inst: Inst, args: &[Lanes]) -> Result<(), Fault> {
+        let data = &self.function.insts[inst];
+        let Data::Lane(desc) = data.data else {
+            return Ok(());
+        };
+        let fixed = 2 + meaning::update_operands(&desc);
+        let bytes = desc.ty.bits() / 8;
+        let mut lanes: Lanes = smallvec![0; lanes_of(data.ty)];
+        for n in 0..lanes_of(data.ty) {
+            if args.get(fixed).is_some_and(|mask| lane(mask, n) == 0) {
+                continue;
+            }
+            let address = (lane(&args[0], 0) as u64).wrapping_add(lane(&args[1], n) as u64);
+            let fault = self.fault(inst, n as u32, Cause::Memory { address, bytes });
+            let old = self.environment.load(address, bytes).ok_or(fault)?;
+            let operands: SmallVec<[Bits; 2]> =
+                args[2..fixed].iter().map(|arg| lane(arg, n)).collect();
+            let new = meaning::updated(&desc, old, &operands);
+            self.environment.store(address, bytes, new).ok_or(fault)?;
+            lanes[n] = old;
+        }
+        self.define(inst, [lanes]);
         Ok(())
     }
 

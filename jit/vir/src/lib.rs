@@ -25,6 +25,9 @@
 //!   `base + displacement + stride * offset`, with an offset for each lane. Addresses wrap modulo 2^64. All have an
 //!   optional mask. Lanes whose mask is false do not access memory; a load gives them zero. The lanes of a `store` and
 //!   of a `scatter` write in ascending order.
+//! - `update` applies an atomic operation of the IR to memory at `base + offset` in each lane, in ascending order of the
+//!   lanes. Its data is the [`Desc`](margay_ops::meaning::Desc) of the operation. If the state space is shared memory, no
+//!   other host thread accesses the memory, and the update of a lane need not be one atomic instruction.
 //! - `call` calls a helper function with scalar operands, `call.lanes` once for each lane of a mask, in ascending order.
 //! - `jump`, `brif`, `ret`, `trap` and `trap.if` control the program. The condition of a branch is a scalar.
 //!

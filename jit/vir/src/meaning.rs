@@ -4,7 +4,8 @@
 //! panic for any data and any contents of lanes, if the operands have the types that the op table requires.
 
 use margay_ops::meaning::{Bits, Desc, Meaning};
-use margay_ops::types::Type;
+use margay_ops::mods::AtomOp;
+use margay_ops::types::{OpType, Type};
 use smallvec::{SmallVec, smallvec};
 
 use crate::data::{Data, lane_mask, lanes_of};
@@ -24,6 +25,39 @@ pub(crate) fn lane(operand: &[Bits], index: usize) -> Bits {
 pub(crate) fn apply(desc: &Desc, args: &[Bits], results: &mut [Bits]) {
     if let Meaning::Pure(function) = desc.opcode.meaning() {
         function(desc, args, results);
+    }
+}
+
+/// Returns whether an `update` may apply an operation of the IR: it updates one integer of 32 or 64 bits, or adds to one
+/// `f32` or `f64`.
+pub fn is_update(desc: &Desc) -> bool {
+    let on_integers = !matches!(
+        desc.mods.atom_op(),
+        AtomOp::None | AtomOp::Popc | AtomOp::Signal | AtomOp::SignalDrop
+    );
+    matches!(desc.opcode.meaning(), Meaning::Rmw(_))
+        && desc.mods.vec() == 1
+        && match desc.ty {
+            OpType::F32 | OpType::F64 => desc.mods.atom_op() == AtomOp::Add,
+            ty => {
+                ty.is_integer() && ty.elements() == 1 && matches!(ty.bits(), 32 | 64) && on_integers
+            }
+        }
+}
+
+/// Returns the number of operands of an update besides its address: two for a compare-and-swap, otherwise one.
+pub fn update_operands(desc: &Desc) -> usize {
+    match desc.mods.atom_op() {
+        AtomOp::Cas => 2,
+        _ => 1,
+    }
+}
+
+/// Returns the contents of memory after an update of one lane.
+pub(crate) fn updated(desc: &Desc, old: Bits, args: &[Bits]) -> Bits {
+    match desc.opcode.meaning() {
+        Meaning::Rmw(function) => function(desc, old, args),
+        _ => old,
     }
 }
 

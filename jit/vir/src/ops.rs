@@ -169,6 +169,10 @@ ops! {
     Gather "gather" Access Any "qom?" "t" (READS | MAY_TRAP) [Exactly(0)] none;
     /// Stores lanes at `base + displacement + stride * offset`, in ascending order of the lanes; offsets are signed.
     Scatter "scatter" Access Any "qotm?" "" (WRITES | MAY_TRAP) [Exactly(0)] none;
+    /// Updates memory at `base + offset` in each lane, one lane after the other in ascending order; offsets are unsigned. The
+    /// operands are the base, the offsets, the operands of the update, and a mask. The result, if there is one, contains
+    /// the old contents.
+    Update "update" Lane Any "qo*" "t?" (READS | WRITES | MAY_TRAP) [Exactly(0)] none;
     /// Orders the memory accesses before and behind it.
     Fence "fence" Nothing Untyped "" "" (FENCE) [Exactly(0)] none;
     /// Calls the helper whose number is the data.

@@ -9,7 +9,7 @@
 //! - Values: each value is defined once, and its definition dominates its uses.
 //! - Instructions: type, data, operands and results match the row of the op table. The operation of a `map` is one of
 //!   the IR without side effects and accepts the kinds of the operands and results. The operation of a `reduce` has two
-//!   operands and a result of one kind. Numbers of lanes, slots and helpers are in range. Calls and returns match their
+//!   operands and a result of one kind. The operation of an `update` is one that [`is_update`] accepts. Numbers of lanes, slots and helpers are in range. Calls and returns match their
 //!   signatures; helpers have scalar parameters and results only.
 //!
 //! Invariant: the verifier does not panic on any function.
@@ -28,6 +28,7 @@ use rustc_hash::FxHashSet;
 
 use crate::data::{Access, Data, lane_mask, lanes_of};
 use crate::function::Function;
+use crate::meaning::{is_update, update_operands};
 use crate::ops::{DataKind, Op, Targets, Types};
 
 /// A violated invariant.
@@ -253,6 +254,7 @@ impl Verifier<'_> {
             (Op::Load | Op::Store | Op::Gather | Op::Scatter, Data::Access(access)) => {
                 accessed(access, data.ty)
             }
+            (Op::Update, Data::Lane(desc)) => update(&desc, data.ty, &args[2..]),
             (Op::Call, _) => self.call(number, args, results),
             (Op::CallLanes, _) => {
                 let args = &args[1..];
@@ -306,6 +308,22 @@ fn lane_operation(desc: Desc, lanes: u32, args: &[Type], results: &[Type]) -> Re
         return Err("operands or results have other lanes than the type".into());
     }
     margay_ir::verify::operation(desc, &scalars(args), &scalars(results)).map_or(Ok(()), Err)
+}
+
+/// Checks the operation of an `update` and its operands behind the offsets.
+fn update(desc: &Desc, ty: Option<Type>, args: &[Type]) -> Result<(), String> {
+    let Some(ty) = ty.filter(|ty| is_update(desc) && ty.lane_bits() == desc.ty.bits()) else {
+        return Err(format!("`{}` is no update of {ty:?}", desc.opcode.name()));
+    };
+    let (values, mask) = args
+        .split_at_checked(update_operands(desc))
+        .ok_or("has too few operands")?;
+    let is_operand = |&value: &Type| value == ty || value == Type::scalar(ty.kind());
+    let is_mask = |&mask: &Type| (mask.kind(), mask.lanes()) == (Kind::Pred, ty.lanes());
+    match values.iter().all(is_operand) && mask.len() <= 1 && mask.iter().all(is_mask) {
+        true => Ok(()),
+        false => Err("has operands of other types".into()),
+    }
 }
 
 /// Checks the type in memory of an access against the type of the values.

@@ -1,7 +1,7 @@
 //! Register allocation: presents machine functions to regalloc2.
 //!
 //! The operands of an instruction are, in this order: result, second result, tied source, sources, selector, mask, base,
-//! index, and lane number. Calls have their arguments and results instead. [`crate::emit`] reads the allocations in this order.
+//! index, and lane number. The result and the tied source of `cmpxchg` are in `rax`. Calls have their arguments and results instead. [`crate::emit`] reads the allocations in this order.
 
 use std::cell::RefCell;
 
@@ -12,6 +12,7 @@ use regalloc2::{
 use smallvec::SmallVec;
 
 use crate::Error;
+use crate::asm::Op;
 use crate::mach::{Action, Base, Function, Inst, NONE};
 
 /// Functions with more instructions are allocated by the fast algorithm.
@@ -227,7 +228,10 @@ fn add_plain(inst: &Inst, start: usize, operands: &mut Vec<Operand>) {
     // The uses of a gather must not share a register with its result.
     let is_gather = inst.second != NONE;
     let results = usize::from(inst.dst != NONE) + usize::from(inst.second != NONE);
-    if inst.dst != NONE {
+    let is_swap = matches!(inst.action, Action::Op(Op::Cmpxchg));
+    if is_swap {
+        operands.push(fixed(inst.dst, RAX, OperandKind::Def));
+    } else if inst.dst != NONE {
         let constraint = match inst.tied {
             NONE => OperandConstraint::Reg,
             _ => OperandConstraint::Reuse(results),
@@ -249,7 +253,9 @@ fn add_plain(inst: &Inst, start: usize, operands: &mut Vec<Operand>) {
             OperandPos::Late,
         ));
     }
-    if inst.tied != NONE {
+    if is_swap {
+        operands.push(fixed(inst.tied, RAX, OperandKind::Use));
+    } else if inst.tied != NONE {
         operands.push(Operand::reg_use(inst.tied));
     }
     for &reg in inst.src.iter().filter(|&&reg| reg != NONE) {

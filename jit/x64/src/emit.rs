@@ -406,6 +406,12 @@ impl Emitter<'_> {
         let lane = take(inst.lane != NONE)?;
         let mem = self.memory(&inst.mem, base, index);
         let mut operands: SmallVec<[Operand; 6]> = SmallVec::new();
+        // `cmpxchg` implies its result, and instructions that exchange a register with memory state the memory first.
+        let exchanges = matches!(op, asm::Op::Xchg | asm::Op::Xadd);
+        if exchanges {
+            operands.extend(mem.map(Operand::from));
+        }
+        let dst = dst.filter(|_| op != asm::Op::Cmpxchg);
         operands.extend(dst);
         let is_store = mem.is_some()
             && dst.is_none()
@@ -417,7 +423,7 @@ impl Emitter<'_> {
             operands.extend(mem.map(Operand::from));
         }
         operands.extend(sources.into_iter().flatten());
-        if !is_store {
+        if !is_store && !exchanges {
             operands.extend(mem.map(Operand::from));
         }
         operands.extend(selector);
@@ -427,6 +433,7 @@ impl Emitter<'_> {
             encoded.mask = mask;
             encoded.zeroing = inst.zeroing;
         }
+        encoded.lock = inst.lock;
         if inst.rounding != Rounding::Mxcsr {
             encoded.rounding = inst.rounding;
         }

@@ -32,7 +32,7 @@ impl Registers {
 /// The access that faulted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FaultingAccess {
-    /// The first lane whose access faulted; `None` if the instruction does not access memory for several lanes.
+    /// The first lane whose access faulted; `None` if the instruction accesses memory only for lane 0 of its operation.
     pub lane: Option<u32>,
     /// The address of the lane's access, if it is known.
     pub address: Option<u64>,
@@ -73,7 +73,7 @@ pub fn faulting_access(
     }
     let start = registers.address(&operand);
     if lanes == 1 {
-        return at(None, Some(start));
+        return at((first > 0).then_some(first), Some(start));
     }
     // The masks of elements of 128 bits have two bits for each.
     let bits = if bytes == 16 { 2 } else { 1 };
@@ -226,6 +226,13 @@ mod tests {
             operand,
         });
         check(single, 0, Some(64), (None, Some(0x10_0fe0)));
+        let later = place(Cause::Access {
+            first: 3,
+            lanes: 1,
+            bytes: 4,
+            operand,
+        });
+        check(later, 0, Some(64), (Some(3), Some(0x10_0fe0)));
         check(place(Cause::Trap(1)), 0, None, (None, None));
     }
 }

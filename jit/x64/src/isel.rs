@@ -45,6 +45,7 @@ mod prim;
 mod scalar;
 mod shifts;
 mod table;
+mod update;
 
 use margay_ir::analysis::Cfg;
 use margay_ir::entity::{Block, Entity, Inst, SecondaryMap, Value};
@@ -139,6 +140,8 @@ pub(crate) struct Selector<'a> {
     mask_bits: u32,
     /// Registers whose `f32` lanes contain no subnormal number.
     flushed: rustc_hash::FxHashSet<VReg>,
+    /// The number of lanes of updates without a loop over the lanes.
+    lanes_in_line: u32,
     /// The registers that contain the addresses of results, if the function has results.
     results: VReg,
     convention: Convention,
@@ -181,6 +184,7 @@ pub(crate) fn run(
         mask_widths: FxHashMap::default(),
         mask_bits: 0,
         flushed: Default::default(),
+        lanes_in_line: 0,
         results: NONE,
         convention,
         arguments,
@@ -374,6 +378,7 @@ impl Selector<'_> {
             VirOp::Store => self.store(),
             VirOp::Gather => self.gather(),
             VirOp::Scatter => self.scatter(),
+            VirOp::Update => self.update()?,
             VirOp::Fence => self.fence(),
             VirOp::Call => self.call(number as u32)?,
             VirOp::CallLanes => self.call_lanes(number as u32)?,
@@ -385,7 +390,8 @@ impl Selector<'_> {
             VirOp::Ret => self.ret(),
         }
         debug_assert!(
-            !matches!(data.data, Data::Lane(_)) || matches!(data.op, VirOp::Map | VirOp::Reduce)
+            !matches!(data.data, Data::Lane(_))
+                || matches!(data.op, VirOp::Map | VirOp::Reduce | VirOp::Update)
         );
         Ok(())
     }

@@ -137,6 +137,8 @@ pub(crate) struct Inst {
     pub(crate) imm: Option<i64>,
     /// Whether the instruction has an effect besides its result.
     pub(crate) has_effect: bool,
+    /// Whether the instruction has a `lock` prefix.
+    pub(crate) lock: bool,
     /// The number of the lane that accesses memory, if a loop accesses the lanes; the instruction does not use it.
     pub(crate) lane: VReg,
     /// The number of the place plus one; 0 if the instruction cannot fault.
@@ -159,6 +161,7 @@ impl Inst {
             mem: Mem::NONE,
             imm: None,
             has_effect: false,
+            lock: false,
             lane: NONE,
             place: 0,
         }

@@ -240,11 +240,69 @@ fn contiguous_lanes_are_one_access() {
 #[test]
 fn an_operation_that_is_not_vectorised_is_named() {
     let text = format!(
-        "{START}  v6: b32 = atom.u32{{op:add space:global}} v3, v0
+        "{START}  v6: b32 = atom.f16x2{{op:add space:global}} v3, v0
   exit
 }}
 "
     );
-    let refused = program(&kernel(&text), [16, 1, 1], 16).expect_err("atomics are refused");
-    assert_eq!(refused.to_string(), "`atom` is not vectorised");
+    let refused = program(&kernel(&text), [16, 1, 1], 16).expect_err("the type is refused");
+    assert_eq!(
+        refused.to_string(),
+        "`an atomic of this type` is not vectorised"
+    );
+}
+
+#[test]
+fn lanes_with_the_same_address_and_operand_get_different_old_values() {
+    // The threads whose number is not divisible by 3 add 5 to the first word, in ascending order.
+    let text = format!(
+        "{START}  v6: b32 = const.b32 0x3
+  v7: b32 = const.b32 0x5
+  v8: b32 = rem.u32 v0, v6
+  v9: b32 = const.b32 0x0
+  v10: pred = setp.u32{{cmp:ne}} v8, v9
+  brif v10, block1, block2
+block1:
+  v11: b32 = atom.u32{{op:add space:global}} v2, v7
+  v12: b64 = const.b64 0x4
+  v13: b64 = add.s64 v3, v12
+  st.b32{{space:global}} v13, v11
+  jump block2
+block2:
+  exit
+}}
+"
+    );
+    let (_, words) = run(&text, &launch(8, &[100, 0, 0, 0, 0, 0, 0, 0, 0]), 8);
+    assert_eq!(words, [125, 0, 100, 105, 0, 110, 115, 0, 120]);
+}
+
+#[test]
+fn lanes_update_words_of_shared_memory() {
+    let text = format!(
+        "{START}  v8: b32 = mul.s32{{half:lo}} v0, v4
+  red.u32{{op:add space:shared}} v8, v0
+  v9: b32 = atom.b32{{op:exch space:shared}} v8, v4
+  st.b32{{space:global}} v3, v9
+  exit
+}}
+"
+    );
+    let (_, words) = run(&text, &launch(4, &[9; 4]), 4);
+    assert_eq!(words, [0, 1, 2, 3]);
+}
+
+#[test]
+fn an_update_that_is_not_aligned_faults() {
+    let text = format!(
+        "{START}  v6: b64 = const.b64 0x2
+  v7: b64 = add.s64 v3, v6
+  red.u32{{op:add space:global}} v7, v0
+  exit
+}}
+"
+    );
+    let function = kernel(&text);
+    let found = vectorised(&function, &launch(4, &[9; 8]), 4);
+    assert_eq!((found.end, words(&found.data)), (End::Fault, vec![9; 8]));
 }

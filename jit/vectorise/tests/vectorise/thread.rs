@@ -97,12 +97,25 @@ impl<'a> Running<'a> {
                 let index = args[0] as usize + 1;
                 return Ok(Some(if index < count { index } else { 0 }));
             }
+            // Threads that run alone do not wait for others.
+            Opcode::Converge => {}
             Opcode::Const => out[0] = Bits::from(data.payload()),
             Opcode::ParamAddr => out[0] = Bits::from(launch.params() + data.payload()),
             Opcode::SReg => out[0] = register(launch, self.thread, data.payload()),
             Opcode::Ld | Opcode::St => {
                 let done = self.access(inst, &args, &mut out, (launch, memory));
                 done.ok_or(End::Fault)?;
+            }
+            Opcode::Atom | Opcode::Red => {
+                let address = address(launch, data.mods.space(), args[0]);
+                let bytes = data.ty.bits() / 8;
+                let old = memory.read(address, bytes).ok_or(End::Fault)?;
+                let Meaning::Rmw(meaning) = data.opcode.meaning() else {
+                    panic!("an atomic updates memory");
+                };
+                let new = meaning(&data.desc(), old, &args[1..]);
+                memory.write(address, bytes, new).ok_or(End::Fault)?;
+                out[0] = old;
             }
             _ => match data.opcode.meaning() {
                 Meaning::Pure(meaning) => {
@@ -126,10 +139,7 @@ impl<'a> Running<'a> {
     ) -> Option<()> {
         let dfg = &self.function.dfg;
         let data = &dfg.insts[inst];
-        let base = match data.mods.space() {
-            StateSpace::Shared => launch.shared() + (args[0] as u64 & 0xffff_ffff),
-            _ => args[0] as u64,
-        };
+        let base = address(launch, data.mods.space(), args[0]);
         let bytes = data.ty.bits() / 8;
         for (index, &bits) in args[1..].iter().enumerate() {
             memory.write(base + u64::from(bytes) * index as u64, bytes, bits)?;
@@ -142,6 +152,14 @@ impl<'a> Running<'a> {
             };
         }
         Some(())
+    }
+}
+
+/// Returns the address of an access in memory.
+fn address(launch: &Launch, space: StateSpace, address: Bits) -> u64 {
+    match space {
+        StateSpace::Shared => launch.shared() + (address as u64 & 0xffff_ffff),
+        _ => address as u64,
     }
 }
 

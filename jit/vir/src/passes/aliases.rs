@@ -145,7 +145,7 @@ pub(super) fn touch(function: &Function, inst: Inst) -> Touch {
     let data = &function.insts[inst];
     let effects = data.op.row().effects;
     match data.op {
-        Op::Store | Op::Scatter => Touch::Writes(bytes(function, inst)),
+        Op::Store | Op::Scatter | Op::Update => Touch::Writes(bytes(function, inst)),
         Op::Call | Op::CallLanes if is_without_memory(function, inst) => Touch::Nothing,
         _ if effects.intersects(Effects::WRITES.union(Effects::FENCE)) => Touch::Everything,
         _ => Touch::Nothing,

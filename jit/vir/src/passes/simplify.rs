@@ -146,7 +146,7 @@ impl Rewriter<'_> {
         }
         match op {
             Op::Map => map::rule(self, inst),
-            Op::Load | Op::Store | Op::Gather | Op::Scatter | Op::CallLanes => {
+            Op::Load | Op::Store | Op::Gather | Op::Scatter | Op::Update | Op::CallLanes => {
                 memory::rule(self, inst)
             }
             Op::Ballot | Op::Mask | Op::Any | Op::All => masks::rule(self, inst),

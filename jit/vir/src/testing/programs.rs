@@ -137,6 +137,7 @@ impl Generator<'_, '_> {
                 self.b.store(Op::Store, ty, access, &args);
             }
             _ if is_scalar => {}
+            6 if self.choices.below(3) == 0 => self.update(address, masks),
             6 => {
                 let offsets = self.offsets();
                 let args: Vec<Value> = [address, offsets].into_iter().chain(masks).collect();
@@ -151,6 +152,23 @@ impl Generator<'_, '_> {
             }
         }
         self.b.at(0);
+    }
+
+    /// Appends an update of words near an address.
+    fn update(&mut self, address: Value, masks: Option<Value>) {
+        let ty = self.vector(Kind::B32);
+        let text = [
+            "atom.u32{op:add space:global}",
+            "atom.b32{op:xor space:shared}",
+        ][self.choices.below(2)];
+        let offsets = self.operand(ty);
+        let few = self.b.constant(ty, 0x3c);
+        let offsets = self.b.map(operation("and.b32"), ty, &[offsets, few]);
+        let of = [ty, Type::B32][self.choices.below(2)];
+        let value = self.operand(of);
+        let args: Vec<Value> = [address, offsets, value].into_iter().chain(masks).collect();
+        let result = self.b.update(operation(text), ty, &args, true);
+        self.known.extend(result);
     }
 
     /// Appends a trap, a call or a fence.

@@ -5,4 +5,5 @@ mod passes;
 mod random;
 mod support;
 mod text;
+mod updates;
 mod verify;

@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use crate::support::{outcome, parsed};
 
 /// Returns the text of a function after the passes with these names.
-fn after(passes: &str, text: &str) -> String {
+pub(crate) fn after(passes: &str, text: &str) -> String {
     let mut function = parsed(text);
     for name in passes.split(' ') {
         let pass = PASSES.iter().find(|pass| pass.name == name).unwrap();

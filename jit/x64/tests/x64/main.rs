@@ -10,3 +10,4 @@ mod operations;
 mod ops;
 mod programs;
 mod random;
+mod updates;

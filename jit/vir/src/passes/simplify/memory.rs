@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 
 use super::{Change, Rewriter};
 use crate::data::Data;
+use crate::meaning::update_operands;
 use crate::ops::Op;
 
 pub(super) fn rule(rewriter: &mut Rewriter<'_>, inst: Inst) -> Option<Change> {
@@ -20,6 +21,10 @@ pub(super) fn rule(rewriter: &mut Rewriter<'_>, inst: Inst) -> Option<Change> {
     let (value, fixed) = match data.op {
         Op::Load => (None, 1),
         Op::Gather => (None, 2),
+        Op::Update => match data.data {
+            Data::Lane(desc) => (None, 2 + update_operands(&desc)),
+            _ => return None,
+        },
         Op::Store => (Some(1), 2),
         _ => (Some(2), 3),
     };
