@@ -22,9 +22,10 @@ use crate::specialisation::Specialisation;
 const MAX_INSTS: usize = 1_000;
 /// The maximum number of live vectors of each chunk of 16 lanes, of which four run together. There are 32 vector registers.
 const MAX_LIVE: usize = 7;
-/// The limits for chunks of 32 lanes, of which two or four run together. Four are better only if a loop loads from memory.
+/// The limits for chunks of 32 lanes, of which two or four run together. Four are better only if loops load from memory and do
+/// not store.
 const MAX_INSTS_OF_TWO: usize = 500;
-const MAX_LIVE_OF_TWO: usize = 7;
+const MAX_LIVE_OF_TWO: usize = 12;
 const MAX_INSTS_OF_FOUR: usize = 300;
 const MAX_LIVE_OF_FOUR: usize = 3;
 /// The maximum number of instructions of kernels that run two chunks together without such a loop.
@@ -82,7 +83,8 @@ fn chunks_of_line(function: &Function, insts: usize) -> u32 {
     if insts > MAX_INSTS_OF_TWO || !has_even_loops(function, &uniformity) {
         return 1;
     }
-    let streams = loads_in_loops(function, &uniformity);
+    let streams = accesses_in_loops(function, &uniformity, Opcode::Ld);
+    let stores = accesses_in_loops(function, &uniformity, Opcode::St);
     let synchronises = || {
         let mut all = function.blocks().iter().flat_map(|&b| function.insts(b));
         all.any(|&inst| function.effects(inst).is_sync_point())
@@ -91,23 +93,24 @@ fn chunks_of_line(function: &Function, insts: usize) -> u32 {
         return 1;
     }
     match live_words(function).1 {
-        ..=MAX_LIVE_OF_FOUR if streams && insts <= MAX_INSTS_OF_FOUR => 4,
-        ..=MAX_LIVE_OF_TWO => 2,
+        ..=MAX_LIVE_OF_FOUR if streams && !stores && insts <= MAX_INSTS_OF_FOUR => 4,
+        ..=MAX_LIVE_OF_FOUR => 2,
+        ..=MAX_LIVE_OF_TWO if !synchronises() => 2,
         _ => 1,
     }
 }
 
-/// Returns whether a loop loads from global memory at addresses that differ between lanes.
-fn loads_in_loops(function: &Function, uniformity: &Uniformity) -> bool {
+/// Returns whether a loop contains loads from, or stores to, global memory at addresses that differ between lanes.
+fn accesses_in_loops(function: &Function, uniformity: &Uniformity, opcode: Opcode) -> bool {
     let loops = uniformity.loops();
     loops.order.iter().any(|&block| {
-        let is_load = |&inst: &Inst| {
+        let is_access = |&inst: &Inst| {
             let data = &function.dfg.insts[inst];
-            data.opcode == Opcode::Ld
+            data.opcode == opcode
                 && matches!(data.mods.space(), StateSpace::Global | StateSpace::None)
                 && !uniformity.class(function.dfg.args(inst)[0]).is_uniform()
         };
-        loops.innermost(block).is_some() && function.insts(block).iter().any(is_load)
+        loops.innermost(block).is_some() && function.insts(block).iter().any(is_access)
     })
 }
 
