@@ -179,6 +179,7 @@ impl Emitter<'_> {
         self.block = block;
         self.aligned.clear();
         self.reached.clear();
+        self.tested_local.clear();
         let source = self.source;
         let (&last, body) = source
             .insts(block)

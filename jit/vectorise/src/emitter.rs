@@ -2,7 +2,7 @@
 
 use margay_ir::analysis::Loops;
 use margay_ir::analysis::uniformity::Class;
-use margay_ir::entity::{Block, Inst, SecondaryMap, Value};
+use margay_ir::entity::{Block, Inst, SecondaryMap, Slot, Value};
 use margay_ir::function::{BlockCall, Function};
 use margay_ops::meaning::Desc;
 use margay_ops::mods::{CmpOp, Mods};
@@ -16,6 +16,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use crate::flow::{Flow, PlaceIndex};
+use crate::layout::LocalLayout;
 use crate::phases::Phase;
 use crate::variables::{Key, Variables};
 use crate::{Kernel, Refusal};
@@ -105,6 +106,11 @@ pub(crate) struct Emitter<'a> {
     pub(crate) together: Option<Together>,
     /// The tests in the block being translated whether values are addresses of device memory.
     pub(crate) reached: FxHashSet<Tested>,
+    /// The tests in the block being translated whether offsets are in local memory, with the sizes of the accesses in bytes.
+    pub(crate) tested_local: FxHashSet<(Tested, u32)>,
+    /// The layout of local memory, and the offsets of the variables in it.
+    pub(crate) local: LocalLayout,
+    pub(crate) slots: SecondaryMap<Slot, u32>,
     /// Whether the code being emitted may have such a version.
     pub(crate) may_divide: bool,
     /// The VIR block, and the lanes of a chunk, whose first lane the context contains, for faults.

@@ -1,5 +1,6 @@
 //! The loops over the CTAs of a range, and over the chunks of a CTA.
 
+use margay_ir::analysis::slots;
 use margay_ir::entity::{Block, Inst, SecondaryMap, Value};
 use margay_ir::function::{Function, Signature};
 use margay_ops::mods::{CmpOp, Half, Mods, StateSpace};
@@ -14,6 +15,7 @@ use crate::certain::Certain;
 use crate::control::leaving_values;
 use crate::emitter::{ChunkState, Emitter, context_access, desc, scalar_access};
 use crate::flow::is_back_edge;
+use crate::layout::LocalLayout;
 use crate::phases::Phases;
 use crate::reach::helpers;
 use crate::speculation::lazy_values;
@@ -81,6 +83,9 @@ pub(crate) fn emit(kernel: &Kernel<'_>) -> Result<VirFunction, Refusal> {
         aligned: FxHashSet::default(),
         noted: None,
         reached: FxHashSet::default(),
+        tested_local: FxHashSet::default(),
+        local: LocalLayout::of(kernel.function),
+        slots: slots::layout(kernel.function).0,
         together: None,
         may_divide: size_of(kernel.function) <= MAX_DIVIDED,
         assumed: FxHashSet::default(),

@@ -12,7 +12,8 @@
 //! - `values` holds the values of the kernel. A value that [`Uniformity`] classifies as uniform or affine is a scalar: the
 //!   value in the chunk's first lane. Other values are vectors.
 //! - `collective` emits collectives of the lanes of a warp.
-//! - `memory` emits loads and stores, `reach` the tests of their addresses, `registers` special registers and addresses.
+//! - `memory` emits loads and stores, `local` those of local memory, `reach` the tests of their addresses, `registers`
+//!   special registers and addresses.
 //!
 //! # Speculatively affine values
 //!
@@ -24,7 +25,7 @@
 //! # Limits
 //!
 //! [`vectorise`] refuses what it does not translate, with a [`Refusal`]: sync points other than barriers for all threads
-//! and collectives of all lanes of a warp that are together; atomics, calls, local memory, strong accesses, textures,
+//! and collectives of all lanes of a warp that are together; atomics, calls, strong accesses, textures,
 //! observed kernels, and accesses to windows that need a test of their address. Such kernels run in the other forms of
 //! native code. [`may_accept`] finds most of them quickly.
 #![forbid(unsafe_code)]
@@ -36,6 +37,7 @@ mod emitter;
 pub mod flow;
 mod launch;
 mod layout;
+mod local;
 mod memory;
 mod phases;
 mod reach;
@@ -74,8 +76,19 @@ pub enum ReachTest {
     Inside,
     /// The access must be in device memory.
     Device(DeviceTest),
+    /// The access must be in the local memory of the thread.
+    Local(LocalTest),
     /// The access needs a test that is not translated.
     Unsupported,
+}
+
+/// The test of an access to local memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LocalTest {
+    /// The number of bytes of the access.
+    pub bytes: u32,
+    /// The properties of the access that the host needs for its decision, without the mask of the lanes.
+    pub properties: u64,
 }
 
 /// The test of an access to device memory.

@@ -42,10 +42,10 @@ pub(crate) enum Places {
 }
 
 /// An element of an access: its position, its type in memory, and the IR value that holds it.
-struct Element {
-    offset: i32,
-    memory: OpType,
-    value: Value,
+pub(crate) struct Element {
+    pub(crate) offset: i32,
+    pub(crate) memory: OpType,
+    pub(crate) value: Value,
 }
 
 impl Emitter<'_> {
@@ -86,7 +86,10 @@ impl Emitter<'_> {
     fn prepare_access(&mut self, inst: Inst, data: &InstData) -> Result<(), Refusal> {
         let space = data.mods.space();
         let is_weak = matches!(data.mods.order(), MemOrder::None | MemOrder::Weak)
-            || matches!(space, StateSpace::Shared | StateSpace::Param);
+            || matches!(
+                space,
+                StateSpace::Shared | StateSpace::Param | StateSpace::Local
+            );
         if !is_weak || data.mods.order() == MemOrder::Volatile {
             return Err(Refusal::Operation("a strong access"));
         }
@@ -380,6 +383,9 @@ impl Emitter<'_> {
         self.prepare_access(inst, data)?;
         let (address, space) = (source.dfg.args(inst)[0], data.mods.space());
         let elements = self.elements(data, results)?;
+        if space == StateSpace::Local {
+            return self.load_local(inst, elements);
+        }
         let is_uniform = |result: &Value| self.own_class(*result).is_uniform();
         if results.iter().all(is_uniform) {
             let (address, displacement, running) = self.single_access(inst, space)?;
@@ -408,6 +414,9 @@ impl Emitter<'_> {
         let args = source.dfg.args(inst);
         let (address, space) = (args[0], data.mods.space());
         let elements = self.elements(data, &args[1..])?;
+        if space == StateSpace::Local {
+            return self.store_local(inst, elements);
+        }
         let is_uniform = args.iter().all(|&arg| self.class(arg).is_uniform());
         if is_uniform {
             let (address, displacement, running) = self.single_access(inst, space)?;
@@ -446,7 +455,7 @@ impl Emitter<'_> {
     }
 
     /// Emits the load of an element.
-    fn load_lanes(&mut self, places: Places, element: &Element) -> Value {
+    pub(crate) fn load_lanes(&mut self, places: Places, element: &Element) -> Value {
         let (ty, mask) = (self.vector(self.kind(element.value)), self.mask);
         match places {
             Places::Strided(Strided {
@@ -471,7 +480,7 @@ impl Emitter<'_> {
     }
 
     /// Emits the store of an element.
-    fn store_lanes(&mut self, places: Places, element: &Element, lanes: Value) {
+    pub(crate) fn store_lanes(&mut self, places: Places, element: &Element, lanes: Value) {
         let (ty, mask) = (self.out.ty(lanes), self.mask);
         match places {
             Places::Strided(Strided {

@@ -3,7 +3,7 @@
 use margay_ir::entity::Inst;
 use margay_ir::function::Function;
 use margay_ops::meaning::Meaning;
-use margay_ops::mods::{MemOrder, StateSpace};
+use margay_ops::mods::MemOrder;
 use margay_ops::ops::Opcode;
 use margay_ops::types::OpType;
 
@@ -19,13 +19,12 @@ pub fn may_accept(function: &Function) -> bool {
 fn may_translate(function: &Function, inst: Inst) -> bool {
     let data = &function.dfg.insts[inst];
     match data.opcode {
-        Opcode::Ld | Opcode::St => {
-            data.mods.space() != StateSpace::Local && data.mods.order() != MemOrder::Volatile
-        }
+        Opcode::Ld | Opcode::St => data.mods.order() != MemOrder::Volatile,
         Opcode::Const
         | Opcode::SReg
         | Opcode::SymbolAddr
         | Opcode::ParamAddr
+        | Opcode::LocalAddr
         | Opcode::Cvta
         | Opcode::Fence
         | Opcode::Bar

@@ -5,7 +5,10 @@ use margay_ir::analysis::{Cfg, Regions, SpeculativeAffine, Uniformity};
 use margay_ir::entity::{Inst, Value};
 use margay_ir::function::Function;
 use margay_ops::meaning::{Bits, mask};
-use margay_vectorise::{ContextLayout, Facts, Kernel, ReachTest, Refusal, StatusValues, vectorise};
+use margay_ops::mods::StateSpace;
+use margay_vectorise::{
+    ContextLayout, Facts, Kernel, LocalTest, ReachTest, Refusal, StatusValues, vectorise,
+};
 use margay_vir::interpreter::{Environment, Fault, run};
 use margay_vir::meaning::Lanes;
 use margay_vir::verify;
@@ -22,6 +25,9 @@ const FRAMES: u64 = 0x4000_0000;
 /// The address of the window of shared memory.
 const SHARED: u64 = 0x8000_0000;
 const SHARED_BYTES: usize = 4096;
+/// The address of the window of local memory, and the size of the local memory of a thread.
+const LOCAL: u64 = 0xc000_0000;
+pub(crate) const LOCAL_BYTES: u32 = 64;
 
 /// The layout of the context in the tests.
 pub(crate) const LAYOUT: ContextLayout = ContextLayout {
@@ -44,6 +50,9 @@ pub(crate) const LAYOUT: ContextLayout = ContextLayout {
     alone: 116,
     moved: 120,
     lane: 124,
+    local_base: 128,
+    local_stride: 136,
+    local_bytes: 144,
 };
 
 const TRAP: u32 = 2;
@@ -68,10 +77,16 @@ impl Launch {
         SHARED
     }
 
+    /// Returns the address of the local memory of a thread.
+    pub(crate) fn local(&self, linear: u32) -> u64 {
+        LOCAL + u64::from(LOCAL_BYTES * linear)
+    }
+
     fn threads(&self) -> u32 {
         self.block.iter().product()
     }
 
+    /// Returns the memory. Other memory follows the local memory of the threads.
     fn memory(&self) -> Memory {
         let mut memory = Memory {
             parts: vec![
@@ -85,6 +100,10 @@ impl Launch {
                 ),
                 (TIDS, Vec::new()),
                 (FRAMES, vec![0xcc; 1 << 16]),
+                (
+                    LOCAL,
+                    vec![0xcc; (LOCAL_BYTES * self.threads() + 4096) as usize],
+                ),
                 (DATA, self.data.clone()),
                 (SHARED, vec![0; SHARED_BYTES]),
             ],
@@ -98,6 +117,9 @@ impl Launch {
         };
         set(LAYOUT.params, 8, PARAMS);
         set(LAYOUT.shared_base, 8, SHARED);
+        set(LAYOUT.local_base, 8, LOCAL);
+        set(LAYOUT.local_stride, 4, LOCAL_BYTES.into());
+        set(LAYOUT.local_bytes, 8, LOCAL_BYTES.into());
         set(LAYOUT.tid, 8, TIDS);
         set(LAYOUT.threads, 4, self.threads().into());
         for axis in 0..3 {
@@ -162,12 +184,19 @@ impl Environment for Memory {
     }
 }
 
-/// Facts that are always right: every access is inside, and no alignment is known.
+/// Facts that are always right: every access is inside, except those of local memory, and no alignment is known.
 pub(crate) struct Nothing<'a>(pub(crate) &'a Function);
 
 impl Facts for Nothing<'_> {
-    fn reach(&self, _: Inst) -> ReachTest {
-        ReachTest::Inside
+    fn reach(&self, inst: Inst) -> ReachTest {
+        let data = &self.0.dfg.insts[inst];
+        match data.mods.space() {
+            StateSpace::Local => ReachTest::Local(LocalTest {
+                bytes: data.ty.bits() / 8 * data.mods.vec().max(1),
+                properties: 0,
+            }),
+            _ => ReachTest::Inside,
+        }
     }
 
     fn alignment_root(&self, inst: Inst, _: u32) -> Option<Value> {

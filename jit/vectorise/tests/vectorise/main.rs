@@ -3,5 +3,6 @@
 mod flow;
 mod kernels;
 mod launch;
+mod local;
 mod random;
 mod thread;

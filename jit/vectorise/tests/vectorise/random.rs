@@ -5,7 +5,7 @@
 
 use margay_ir::builder::{FunctionBuilder, Variable};
 use margay_ir::entity::{Block, Value};
-use margay_ir::function::{BlockCall, Function, KernelData};
+use margay_ir::function::{BlockCall, Function, KernelData, SlotData};
 use margay_ir::module::{Module, Target};
 use margay_ir::pass::{self, simplify};
 use margay_ops::meaning::Desc;
@@ -19,6 +19,8 @@ use crate::thread::End;
 
 /// Words that all threads may read.
 const COMMON: u32 = 64;
+/// Words of local memory of a thread.
+const LOCAL: u32 = 8;
 /// Words that a thread owns.
 const OWN: u32 = 8;
 const INTEGERS: usize = 6;
@@ -47,6 +49,9 @@ struct Generator {
     thread: Value,
     memory: Value,
     own: Value,
+    /// The address of an array in local memory, and whether some accesses of it are at generic addresses.
+    local: Value,
+    has_generic: bool,
     /// The index of the CTA in dimension x, the index of the thread in its CTA, and the number of threads of a CTA.
     cta: Value,
     in_cta: Value,
@@ -272,6 +277,57 @@ impl Generator {
             .inst(desc(Opcode::St, ty, global), &[address, value], &[]);
     }
 
+    /// Returns an address in local memory: the same in all threads, or one that depends on the thread.
+    fn local_address(&mut self, bytes: u32) -> Value {
+        let index = match self.random.below(3) {
+            0 => self.small(LOCAL),
+            1 => self.thread,
+            _ => self.read(),
+        };
+        let last = self.b.constant(Type::B32, u64::from(4 * LOCAL / bytes - 1));
+        let index = self.b.simple(Opcode::And, OpType::B32, &[index, last]);
+        let bytes = self.b.constant(Type::B32, bytes.into());
+        let wide = desc(Opcode::Mul, OpType::U32, WIDE);
+        let offset = self.b.op(wide, &[index, bytes], Type::B64);
+        self.b
+            .simple(Opcode::Add, OpType::S64, &[self.local, offset])
+    }
+
+    /// Stores a value in local memory, or loads one, with a part of a word or two words.
+    fn local(&mut self) {
+        let (ty, bytes) = [(OpType::B32, 4), (OpType::U16, 2), (OpType::U8, 1)]
+            [self.random.below(5).saturating_sub(2) as usize];
+        let pairs = ty == OpType::B32 && self.random.below(3) == 0;
+        let mut address = self.local_address(if pairs { 8 } else { bytes });
+        let mut mods = Mods::NONE.with_space(StateSpace::Local);
+        if self.has_generic && self.random.below(2) == 0 {
+            let to_generic = desc(Opcode::Cvta, OpType::U64, mods);
+            address = self.b.op(to_generic, &[address], Type::B64);
+            mods = Mods::NONE;
+        }
+        if pairs {
+            mods = mods.with_vec_log2(1);
+        }
+        if self.random.below(2) == 0 {
+            let (a, b) = (self.read(), self.read());
+            let args: &[Value] = if pairs {
+                &[address, a, b]
+            } else {
+                &[address, a]
+            };
+            self.b.inst(desc(Opcode::St, ty, mods), args, &[]);
+            return;
+        }
+        let types = [Type::B32; 2];
+        let types = if pairs { &types[..] } else { &types[..1] };
+        let inst = self.b.inst(desc(Opcode::Ld, ty, mods), &[address], types);
+        let results = self.b.function.dfg.results(inst).to_vec();
+        for value in results {
+            let to = self.integer();
+            self.b.write(to, value);
+        }
+    }
+
     fn condition(&mut self) -> Value {
         let (a, b) = (self.read(), self.read());
         let cmp = [CmpOp::Lt, CmpOp::Eq, CmpOp::Ge][self.random.below(3) as usize];
@@ -285,8 +341,9 @@ impl Generator {
                 return;
             }
             self.budget -= 1;
-            match self.random.below(13) {
+            match self.random.below(16) {
                 12 => self.walk(),
+                13..=15 => self.local(),
                 0 | 1 if depth > 0 => self.branch(depth),
                 2 | 3 if depth > 0 => self.repeat(depth),
                 4 if depth > 0 => self.switch(depth),
@@ -513,6 +570,22 @@ fn kernel(seed: u32, is_together: bool) -> Function {
     let start = b.constant(Type::B64, u64::from(4 * COMMON));
     let own = b.simple(Opcode::Add, OpType::S64, &[memory, start]);
     let own = b.simple(Opcode::Add, OpType::S64, &[own, offset]);
+    let slot = b.slot(SlotData {
+        name: String::new(),
+        size: 4 * LOCAL,
+        align: 16,
+    });
+    let local = b.payload(Opcode::LocalAddr, OpType::U64, slot.0.into(), Type::B64);
+    for word in 0..LOCAL {
+        let offset = b.constant(Type::B64, u64::from(4 * word));
+        let address = b.simple(Opcode::Add, OpType::S64, &[local, offset]);
+        let store = Mods::NONE.with_space(StateSpace::Local);
+        b.inst(
+            desc(Opcode::St, OpType::B32, store),
+            &[address, thread],
+            &[],
+        );
+    }
     let integers: Vec<Variable> = (0..INTEGERS).map(|_| b.declare(Type::B32)).collect();
     let floats: Vec<Variable> = (0..FLOATS).map(|_| b.declare(Type::F32)).collect();
     let lane = b.sreg(SpecialReg::Laneid);
@@ -529,6 +602,8 @@ fn kernel(seed: u32, is_together: bool) -> Function {
         thread,
         memory,
         own,
+        local,
+        has_generic: seed.is_multiple_of(3),
         cta,
         in_cta,
         threads,

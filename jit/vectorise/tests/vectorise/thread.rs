@@ -1,13 +1,14 @@
 //! Runs a thread of a kernel by the reference functions of the IR. It is the independent source of expected results.
 
+use margay_ir::analysis::slots;
 use margay_ir::entity::{Block, Entity, Inst, Value};
-use margay_ir::function::{Function, payload_sreg};
+use margay_ir::function::{Function, payload_slot, payload_sreg};
 use margay_ops::meaning::{Bits, Meaning, mask, sign_extend};
-use margay_ops::mods::StateSpace;
+use margay_ops::mods::{Mode, StateSpace};
 use margay_ops::ops::Opcode;
 use margay_ops::sreg::SpecialReg;
 
-use crate::launch::{Launch, Memory};
+use crate::launch::{LOCAL_BYTES, Launch, Memory};
 
 /// A thread: its CTA and its coordinates.
 #[derive(Clone, Copy, Debug)]
@@ -91,6 +92,8 @@ impl<'a> Running<'a> {
             Opcode::Trap => return Err(End::Trap),
             Opcode::Bar => return Err(End::Barrier),
             Opcode::Jump => return Ok(Some(0)),
+            // The threads of these tests do not communicate between barriers.
+            Opcode::Converge => return Ok(None),
             Opcode::Brif => return Ok(Some(usize::from(args[0] & 1 == 0))),
             Opcode::BrTable => {
                 let count = dfg.targets(inst).len();
@@ -98,6 +101,11 @@ impl<'a> Running<'a> {
                 return Ok(Some(if index < count { index } else { 0 }));
             }
             Opcode::Const => out[0] = Bits::from(data.payload()),
+            Opcode::LocalAddr => {
+                let slots = slots::layout(self.function).0;
+                out[0] = slots[payload_slot(data.payload())].into();
+            }
+            Opcode::Cvta => out[0] = self.generic(inst, args[0], launch),
             Opcode::ParamAddr => out[0] = Bits::from(launch.params() + data.payload()),
             Opcode::SReg => out[0] = register(launch, self.thread, data.payload()),
             Opcode::Ld | Opcode::St => {
@@ -117,6 +125,14 @@ impl<'a> Running<'a> {
         Ok(None)
     }
 
+    /// Returns the result of the conversion of an address in local memory to a generic address.
+    fn generic(&self, inst: Inst, address: Bits, launch: &Launch) -> Bits {
+        let data = &self.function.dfg.insts[inst];
+        assert_eq!(data.mods.space(), StateSpace::Local);
+        assert_ne!(data.mods.mode(), Mode::To);
+        (address & 0xffff_ffff) + Bits::from(launch.local(self.thread.linear))
+    }
+
     fn access(
         &self,
         inst: Inst,
@@ -126,11 +142,18 @@ impl<'a> Running<'a> {
     ) -> Option<()> {
         let dfg = &self.function.dfg;
         let data = &dfg.insts[inst];
+        let bytes = data.ty.bits() / 8;
         let base = match data.mods.space() {
+            StateSpace::Local => {
+                let end = (args[0] as u64 & 0xffff_ffff) + u64::from(bytes * data.mods.vec());
+                if end > LOCAL_BYTES.into() {
+                    return None;
+                }
+                launch.local(self.thread.linear) + (args[0] as u64 & 0xffff_ffff)
+            }
             StateSpace::Shared => launch.shared() + (args[0] as u64 & 0xffff_ffff),
             _ => args[0] as u64,
         };
-        let bytes = data.ty.bits() / 8;
         for (index, &bits) in args[1..].iter().enumerate() {
             memory.write(base + u64::from(bytes) * index as u64, bytes, bits)?;
         }
