@@ -85,6 +85,7 @@ const LAYOUT: ContextLayout = ContextLayout {
     alone: offset_of!(NativeContext, alone) as u32,
     moved: offset_of!(NativeContext, moved) as u32,
     lane: offset_of!(NativeContext, lane) as u32,
+    turn_budget: offset_of!(NativeContext, turn_budget) as u32,
 };
 
 const STATUS: StatusValues = StatusValues {
@@ -230,7 +231,8 @@ fn rows(kernel: &CompiledKernel, specialisation: Specialisation, width: u32) -> 
     if is_small { specialisation.rows() } else { 1 }
 }
 
-/// The widths of chunks of kernels that the wide back end compiles, if they have no collectives of warps.
+/// The widths of chunks of kernels that the wide back end compiles, if they have no collectives of warps
+/// and no loops in which lanes wait.
 const WIDTHS: Widths = Widths {
     wide: 32,
     narrow: 16,
@@ -246,7 +248,8 @@ pub(super) fn widths(kernel: &CompiledKernel) -> Option<Widths> {
     let function = &kernel.function;
     let blocks = function.blocks().iter();
     let mut insts = blocks.flat_map(|&block| function.insts(block));
-    let meets = insts.any(|&inst| function.effects(inst).contains(Effects::SYNC_WARP));
+    let meeting = Effects::SYNC_WARP.union(Effects::YIELDS);
+    let meets = insts.any(|&inst| function.effects(inst).intersects(meeting));
     Some(match meets {
         true => Widths::all(WIDTHS.wide),
         false => WIDTHS,

@@ -66,6 +66,8 @@ pub(crate) struct Emitter<'a> {
     pub(crate) restored: FxHashSet<Value>,
     /// Whether the frames contain the lanes that have not exited.
     pub(crate) keeps_alive: bool,
+    /// Whether lanes may yield in loops.
+    pub(crate) may_yield: bool,
     pub(crate) out: VirFunction,
     pub(crate) variables: Variables,
     /// The VIR block that receives instructions.

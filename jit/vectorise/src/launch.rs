@@ -18,6 +18,7 @@ use crate::flow::is_back_edge;
 use crate::layout::LocalLayout;
 use crate::phases::Phases;
 use crate::reach::helpers;
+use crate::scan::only_yields;
 use crate::speculation::lazy_values;
 use crate::variables::{Counter, Key, Variables};
 use crate::{Kernel, Refusal};
@@ -37,6 +38,7 @@ pub(crate) fn emit(kernel: &Kernel<'_>) -> Result<VirFunction, Refusal> {
         kernel.regions,
         (kernel.uniformity, kernel.width),
     )?;
+    let may_yield = only_yields(kernel.function, kernel.regions);
     let first_phase = phases.all[0]
         .as_ref()
         .expect("the kernel begins with a phase");
@@ -61,6 +63,7 @@ pub(crate) fn emit(kernel: &Kernel<'_>) -> Result<VirFunction, Refusal> {
         behind: &phases.behind,
         restored: FxHashSet::default(),
         keeps_alive: phases.has_early_exits,
+        may_yield,
         out,
         variables: Variables::default(),
         at: start,
@@ -84,7 +87,7 @@ pub(crate) fn emit(kernel: &Kernel<'_>) -> Result<VirFunction, Refusal> {
         noted: None,
         reached: FxHashSet::default(),
         tested_local: FxHashSet::default(),
-        local: LocalLayout::of(kernel.function),
+        local: LocalLayout::of(kernel.function, may_yield),
         slots: slots::layout(kernel.function).0,
         together: None,
         may_divide: size_of(kernel.function) <= MAX_DIVIDED,
@@ -307,6 +310,9 @@ impl<'a> Emitter<'a> {
     fn phases(&mut self, phases: &'a Phases, frames: Value) -> Result<(), Refusal> {
         let starts: Vec<Block> = phases.all.iter().map(|_| self.new_block()).collect();
         let done = self.new_block();
+        if self.may_yield {
+            self.begin_yielding();
+        }
         self.jump(starts[0]);
         for (index, phase) in phases.all.iter().enumerate() {
             let Some(phase) = phase else { continue };
@@ -337,6 +343,7 @@ impl<'a> Emitter<'a> {
             self.variables.seal(&mut self.out, start);
         }
         self.enter(done);
+        self.leave_yielded();
         Ok(())
     }
 
@@ -368,6 +375,7 @@ impl<'a> Emitter<'a> {
         if self.keeps_alive {
             self.enter_alive(index, next);
         }
+        self.begin_waiting();
         self.each_chunk(|e| e.restore(index, e.phase))?;
         self.chunk(next)?;
 

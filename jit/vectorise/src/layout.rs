@@ -33,6 +33,7 @@ pub struct ContextLayout {
     pub alone: u32,
     pub moved: u32,
     pub lane: u32,
+    pub turn_budget: u32,
 }
 
 /// The status values that generated code returns.
@@ -72,8 +73,11 @@ pub(crate) enum LocalLayout {
 }
 
 impl LocalLayout {
-    /// Returns the layout for a kernel.
-    pub(crate) fn of(function: &Function) -> LocalLayout {
+    /// Returns the layout for a kernel. If lanes may yield, other code may continue them.
+    pub(crate) fn of(function: &Function, may_yield: bool) -> LocalLayout {
+        if may_yield {
+            return LocalLayout::Threads;
+        }
         let blocks = function.blocks().iter();
         let insts = blocks.flat_map(|&block| function.insts(block));
         let mut unit = 1;

@@ -11,6 +11,7 @@
 //! - `together` emits the version of the code for chunks whose lanes run together.
 //! - `values` holds the values of the kernel. A value that [`Uniformity`] classifies as uniform or affine is a scalar: the
 //!   value in the chunk's first lane. Other values are vectors.
+//! - `waiting` emits loops in which lanes may wait for other threads.
 //! - `collective` emits collectives of the lanes of a warp.
 //! - `memory` emits loads and stores, `local` those of local memory, `reach` the tests of their addresses, `registers`
 //!   special registers and addresses.
@@ -24,10 +25,10 @@
 //!
 //! # Limits
 //!
-//! [`vectorise`] refuses what it does not translate, with a [`Refusal`]: sync points other than barriers for all threads
-//! and collectives of all lanes of a warp that are together; atomics, calls, strong accesses, textures,
-//! observed kernels, and accesses to windows that need a test of their address. Such kernels run in the other forms of
-//! native code. [`may_accept`] finds most of them quickly.
+//! [`vectorise`] refuses what it does not translate, with a [`Refusal`]: sync points other than barriers for all threads,
+//! collectives of all lanes of a warp that are together, and `yield` in loops that only read memory, in kernels without
+//! other sync points; atomics, calls, strong accesses, textures, observed kernels, and accesses to shared memory that need
+//! a test of their address. Such kernels run in the other forms of native code. [`may_accept`] finds most of them quickly.
 #![forbid(unsafe_code)]
 
 mod certain;
@@ -48,6 +49,7 @@ mod speculation;
 mod together;
 mod values;
 mod variables;
+mod waiting;
 
 use std::fmt;
 

@@ -7,8 +7,8 @@
 //! - Rows: the lanes of a chunk share the local memories of the chunk's threads. A *unit* is as large as the largest
 //!   element that the kernel accesses. Units with the same offset are adjacent, so an access whose offset all lanes have is
 //!   contiguous. The program has this layout if the kernel does not convert local addresses to generic addresses, because
-//!   then nothing but the kernel's accesses of local memory depends on the layout: a program of the vectoriser runs a CTA
-//!   from its start to its end.
+//!   then nothing but the kernel's accesses of local memory depends on the layout, and if no lanes yield
+//!   ([`waiting`](crate::waiting)): the program runs each CTA from its start to its end.
 //!
 //! All accesses that are not proved to be inside a variable are tested, so each is in the local memory of its thread.
 

@@ -185,6 +185,21 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
+    /// Stores the elements of a value for the lanes that run.
+    pub(crate) fn save_running(&mut self, value: Value) -> Result<(), Refusal> {
+        let (ty, access) = self.element(value)?;
+        let row = self.row(ty);
+        let lanes = self.lanes(value);
+        let lanes = self.element_to_store(value, lanes);
+        let access = Access {
+            stride: i64::from(ty.lane_bytes()),
+            ..access
+        };
+        let args = [row, lanes, self.mask];
+        self.store(Op::Store, self.vector(ty.kind()), access, &args);
+        Ok(())
+    }
+
     /// Returns the mask of the lanes of the chunk that have not exited before this phase.
     pub(crate) fn alive(&mut self) -> Value {
         let (row, access) = self.alive_row();

@@ -18,6 +18,7 @@ pub(crate) fn launch(threads: u32, data: &[u32]) -> Launch {
         block: [threads, 1, 1],
         arguments: vec![DATA],
         data: data.iter().flat_map(|word| word.to_le_bytes()).collect(),
+        turns: 1,
     }
 }
 

@@ -6,3 +6,4 @@ mod launch;
 mod local;
 mod random;
 mod thread;
+mod waiting;

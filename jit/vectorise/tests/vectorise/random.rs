@@ -14,7 +14,7 @@ use margay_ops::ops::Opcode;
 use margay_ops::sreg::SpecialReg;
 use margay_ops::types::{OpType, Type};
 
-use crate::launch::{DATA, Launch, program, single, vectorised, words};
+use crate::launch::{DATA, Launch, program, single, vectorised_and_yielded, words};
 use crate::thread::End;
 
 /// Words that all threads may read.
@@ -52,6 +52,8 @@ struct Generator {
     /// The address of an array in local memory, and whether some accesses of it are at generic addresses.
     local: Value,
     has_generic: bool,
+    /// Whether loops contain a `yield`.
+    waits: bool,
     /// The index of the CTA in dimension x, the index of the thread in its CTA, and the number of threads of a CTA.
     cta: Value,
     in_cta: Value,
@@ -402,6 +404,9 @@ impl Generator {
         self.loops.push((test, end));
         self.b.jump(first);
         self.b.switch_to(test);
+        if first == test {
+            self.wait();
+        }
         let (one, three) = (self.b.constant(Type::B32, 1), self.b.constant(Type::B32, 3));
         let old = self.b.read(counter);
         let new = self.b.simple(Opcode::Add, OpType::U32, &[old, one]);
@@ -415,10 +420,26 @@ impl Generator {
         let more = self.b.op(setp, &[new, limit], Type::PRED);
         self.b.brif(more, body, end);
         self.b.switch_to(body);
+        if first == body {
+            self.wait();
+        }
         self.statements(depth - 1);
         self.b.jump(test);
         self.loops.pop();
         self.b.switch_to(end);
+    }
+
+    /// Emits the `yield` at the start of a loop of a kernel in which lanes wait.
+    fn wait(&mut self) {
+        if !self.waits {
+            return;
+        }
+        let on = self.b.create_block();
+        let flag = Mods::NONE.with_flag(true);
+        let desc = desc(Opcode::Yield, OpType::None, flag);
+        self.b.inst(desc, &[], &[]);
+        self.b.jump(on);
+        self.b.switch_to(on);
     }
 
     /// Statements that all threads of the CTA execute together, with barriers.
@@ -532,8 +553,19 @@ impl Generator {
     }
 }
 
-/// Returns a random kernel; with barriers if `is_together` is set.
-fn kernel(seed: u32, is_together: bool) -> Function {
+/// How the threads of a random kernel meet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Form {
+    /// They do not meet.
+    Alone,
+    /// At barriers.
+    Barriers,
+    /// They do not meet, but each loop has a `yield`.
+    Waiting,
+}
+
+/// Returns a random kernel.
+fn kernel(seed: u32, form: Form) -> Function {
     let mut b = FunctionBuilder::new(Function {
         kernel: Some(KernelData {
             param_bytes: 8,
@@ -604,21 +636,22 @@ fn kernel(seed: u32, is_together: bool) -> Function {
         own,
         local,
         has_generic: seed.is_multiple_of(3),
+        waits: form == Form::Waiting,
         cta,
         in_cta,
         threads,
         budget: 40,
     };
     for _ in 0..5 {
-        match is_together {
-            true => generator.together(2),
-            false => generator.statements(4),
+        match form {
+            Form::Barriers => generator.together(2),
+            _ => generator.statements(4),
         }
         generator.store();
     }
     generator.b.end(Opcode::Exit, &[]);
     let mut function = generator.b.finish();
-    if is_together {
+    if form == Form::Barriers {
         // Barriers need what the passes prepare.
         let mut module = Module {
             target: Target {
@@ -630,7 +663,7 @@ fn kernel(seed: u32, is_together: bool) -> Function {
         let id = module.add_function(function);
         return pass::prepare(&module, id, None);
     }
-    if seed.is_multiple_of(2) {
+    if form == Form::Alone && seed.is_multiple_of(2) {
         simplify::run(&mut function);
     }
     function
@@ -654,6 +687,7 @@ fn launch(seed: u32, grid: [u32; 3], block: [u32; 3]) -> Launch {
         block,
         arguments: vec![DATA],
         data,
+        turns: 1 + seed % 5,
     }
 }
 
@@ -670,16 +704,16 @@ const SHAPES: [([u32; 3], [u32; 3], u32); 8] = [
 ];
 
 /// Compares the programs of random kernels with single threads.
-fn check(seeds: std::ops::RangeInclusive<u32>, is_together: bool) -> usize {
-    let mut vectorised_kernels = 0;
+fn check(seeds: std::ops::RangeInclusive<u32>, form: Form) -> (usize, usize) {
+    let (mut vectorised_kernels, mut all_yielded) = (0, 0);
     for seed in seeds {
-        let function = kernel(seed.wrapping_mul(2_654_435_761), is_together);
+        let function = kernel(seed.wrapping_mul(2_654_435_761), form);
         let (grid, block, width) = SHAPES[seed as usize % SHAPES.len()];
         // Most kernels with barriers need chunks of whole warps.
-        let width = if is_together && seed % 3 > 0 {
-            32
-        } else {
-            width
+        let width = match form {
+            Form::Barriers if seed % 3 > 0 => 32,
+            Form::Waiting => 32,
+            _ => width,
         };
         if program(&function, block, width).is_err() {
             continue;
@@ -688,7 +722,8 @@ fn check(seeds: std::ops::RangeInclusive<u32>, is_together: bool) -> usize {
         let launch = launch(seed, grid, block);
         let expected = single(&function, &launch);
         assert_eq!(expected.end, End::Exit);
-        let found = vectorised(&function, &launch, width);
+        let (found, yielded) = vectorised_and_yielded(&function, &launch, width);
+        all_yielded += yielded;
         let differs = |(found, expected): (u32, u32)| found != expected;
         let words = words(&found.data).into_iter().zip(words(&expected.data));
         let first = words.map(differs).position(|differs| differs);
@@ -698,16 +733,22 @@ fn check(seeds: std::ops::RangeInclusive<u32>, is_together: bool) -> usize {
             "seed {seed}, width {width}: thread {thread:?} differs"
         );
     }
-    vectorised_kernels
+    (vectorised_kernels, all_yielded)
 }
 
 #[test]
 fn random_kernels_compute_the_same_as_single_threads() {
-    assert_eq!(check(1..=200, false), 200);
+    assert_eq!(check(1..=200, Form::Alone), (200, 0));
 }
 
 #[test]
 fn random_kernels_with_barriers_compute_the_same_as_single_threads() {
-    let vectorised = check(1..=200, true);
+    let (vectorised, _) = check(1..=200, Form::Barriers);
     assert!(vectorised > 30, "{vectorised}");
+}
+
+#[test]
+fn random_kernels_whose_lanes_yield_compute_the_same_as_single_threads() {
+    let (vectorised, yielded) = check(1..=200, Form::Waiting);
+    assert!(vectorised > 150 && yielded > 1000, "{vectorised} {yielded}");
 }

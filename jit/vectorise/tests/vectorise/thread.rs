@@ -26,6 +26,8 @@ pub(crate) enum End {
     Fault,
     /// At a barrier.
     Barrier,
+    /// At a `yield`, if the thread stops there.
+    Yield,
 }
 
 /// A thread that runs.
@@ -36,6 +38,8 @@ pub(crate) struct Running<'a> {
     block: Block,
     /// The number of the next instruction of the block.
     next: usize,
+    /// Whether the thread stops at `yield`.
+    yields: bool,
 }
 
 impl<'a> Running<'a> {
@@ -47,7 +51,35 @@ impl<'a> Running<'a> {
             values: vec![0; function.dfg.values.len()],
             block: function.entry(),
             next: 0,
+            yields: false,
         }
+    }
+
+    /// Creates a thread that continues at the block `start` with these values, and stops at `yield`. The values that
+    /// `is_made_again` names are computed from them.
+    pub(crate) fn resume(
+        (function, thread): (&'a Function, Thread),
+        start: Block,
+        values: impl IntoIterator<Item = (Value, Bits)>,
+        is_made_again: impl Fn(Value) -> bool,
+        (launch, memory): (&Launch, &mut Memory),
+    ) -> Running<'a> {
+        let mut running = Running::new(function, thread);
+        for (value, bits) in values {
+            running.values[value.index()] = bits;
+        }
+        let insts = function.blocks().iter();
+        for &inst in insts.flat_map(|&block| function.insts(block)) {
+            let results = function.dfg.results(inst);
+            if results.iter().any(|&value| is_made_again(value)) {
+                running
+                    .step(inst, launch, memory)
+                    .expect("the operation is pure");
+            }
+        }
+        running.block = start;
+        running.yields = true;
+        running
     }
 
     /// Runs the thread to the next barrier or to its end.
@@ -92,6 +124,8 @@ impl<'a> Running<'a> {
             Opcode::Trap => return Err(End::Trap),
             Opcode::Bar => return Err(End::Barrier),
             Opcode::Jump => return Ok(Some(0)),
+            Opcode::Yield if self.yields => return Err(End::Yield),
+            Opcode::Yield => return Ok(None),
             // The threads of these tests do not communicate between barriers.
             Opcode::Converge => return Ok(None),
             Opcode::Brif => return Ok(Some(usize::from(args[0] & 1 == 0))),
