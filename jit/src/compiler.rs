@@ -1017,6 +1017,7 @@ impl Compiler {
             sites,
             places: Box::default(),
             operations: Box::default(),
+            only_from_start: false,
         })
     }
 

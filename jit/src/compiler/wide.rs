@@ -304,6 +304,7 @@ pub(super) fn code(
         places: code.places.into_boxed_slice(),
         sites: Vec::new(),
         operations,
+        only_from_start: true,
     })
 }
 
