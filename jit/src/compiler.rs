@@ -1019,6 +1019,7 @@ impl Compiler {
             sites,
             places: Box::default(),
             operations: Box::default(),
+            only_from_start: false,
         })
     }
 

@@ -38,6 +38,8 @@ pub struct CompiledFunction {
     /// The operations whose reference functions the code of the wide back end calls. The code contains their addresses.
     #[expect(dead_code, reason = "only the code refers to the operations")]
     pub(crate) operations: Box<[Operation]>,
+    /// Whether the code runs only whole CTAs, from their start: it runs no single warps and begins at no barrier.
+    pub only_from_start: bool,
 }
 
 /// For which thread a machine instruction runs.

@@ -66,6 +66,21 @@ fn accesses_of_code_and_of_helpers() {
 }
 
 #[test]
+fn accesses_of_local_memory() {
+    for access in [
+        // Behind the local memory of the thread, at an address that all threads have.
+        "add.u64 %rd2, %rd2, 4096; st.local.u32 [%rd2], %r1;",
+        // Before it, at an address that depends on the thread.
+        "mul.wide.u32 %rd3, %r1, 16; sub.u64 %rd2, %rd2, %rd3; ld.local.u32 %r3, [%rd2]; st.local.u32 [%rd2], %r3;",
+        // In the local memory of the thread before, through a generic address.
+        "cvta.local.u64 %rd2, %rd2; sub.u64 %rd2, %rd2, 16; st.u32 [%rd2], %r1;",
+    ] {
+        let array = "    .local .align 16 .b8 array[16]; mov.u64 %rd2, array;";
+        check(&format!("{array} {access}"), FaultKind::IllegalAddress);
+    }
+}
+
+#[test]
 fn calls_of_what_is_no_function() {
     check(
         "    proto: .callprototype _ (); mov.u64 %rd2, 12345; call %rd2, (), proto;",

@@ -119,6 +119,7 @@ pub(super) fn read(bytes: &[u8], key: &Digest, source: Source<'_>) -> Option<Com
         sites,
         places: Box::default(),
         operations: Box::default(),
+        only_from_start: false,
     })
 }
 

@@ -37,7 +37,9 @@ const MOST_VALUES: usize = 64;
 /// Returns which chunks of a kernel run together.
 pub(super) fn group(function: &Function, specialisation: Specialisation, width: u32) -> Group {
     let most = specialisation.group();
-    if most.chunks() == 1 || !has_free_atomics(function) {
+    let mut insts = function.blocks().iter().flat_map(|&b| function.insts(b));
+    let yields = insts.any(|&inst| function.effects(inst).contains(Effects::YIELDS));
+    if most.chunks() == 1 || yields || !has_free_atomics(function) {
         return most.of(1);
     }
     let insts = size_of(function);

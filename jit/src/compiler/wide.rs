@@ -7,10 +7,11 @@ use margay_ir::analysis::uniformity::Assumptions;
 use margay_ir::analysis::{Alignment, Cfg, Reach, SpeculativeAffine, Uniformity};
 use margay_ir::entity::{Inst, Value};
 use margay_ir::function::Function;
-use margay_ops::ops::Opcode;
+use margay_ops::mods::StateSpace;
+use margay_ops::ops::{Effects, Opcode};
 use margay_vectorise::{
-    ContextLayout, DeviceTest, Facts, Kernel, ReachTest, Refusal, StatusValues, may_accept,
-    place_chunk, shorten_lives, vectorise,
+    ContextLayout, DeviceTest, Facts, Kernel, LocalTest, ReachTest, Refusal, StatusValues,
+    may_accept, place_chunk, shorten_lives, vectorise,
 };
 use margay_vir::function::Function as VirFunction;
 use margay_vir::passes;
@@ -65,6 +66,9 @@ impl Wide {
 const LAYOUT: ContextLayout = ContextLayout {
     params: offset_of!(NativeContext, params) as u32,
     shared_base: offset_of!(NativeContext, shared_base) as u32,
+    local_base: offset_of!(NativeContext, local_base) as u32,
+    local_stride: offset_of!(NativeContext, local_stride) as u32,
+    local_bytes: offset_of!(NativeContext, local_bytes) as u32,
     ctaid: offset_of!(NativeContext, ctaid) as u32,
     ntid: offset_of!(NativeContext, ntid) as u32,
     threads: offset_of!(NativeContext, threads) as u32,
@@ -82,6 +86,7 @@ const LAYOUT: ContextLayout = ContextLayout {
     alone: offset_of!(NativeContext, alone) as u32,
     moved: offset_of!(NativeContext, moved) as u32,
     lane: offset_of!(NativeContext, lane) as u32,
+    turn_budget: offset_of!(NativeContext, turn_budget) as u32,
 };
 
 const STATUS: StatusValues = StatusValues {
@@ -109,27 +114,33 @@ impl Facts for KernelFacts<'_> {
             homes,
             ..
         } = self.kernel;
-        if !self.isolated || is_inside(function, (symbols, pointers), self.trusted, inst) {
+        let data = &function.dfg.insts[inst];
+        let is_local = data.mods.space() == StateSpace::Local;
+        // Local memory may have a layout that relies on the tests.
+        let is_tested = self.isolated || is_local;
+        if !is_tested || is_inside(function, (symbols, pointers), self.trusted, inst) {
             return ReachTest::Inside;
         }
-        let data = &function.dfg.insts[inst];
+        let bytes = moved(data);
+        let properties = Verify::of(bytes, writes(data), data.mods.space(), self.width).0;
+        if is_local {
+            return ReachTest::Local(LocalTest { bytes, properties });
+        }
         if reach::home_of(function, data) != Area::Device {
             return ReachTest::Unsupported;
         }
         let here = |def: Inst| homes[def] == homes[inst];
         let root = Reach::new(function).of(function.dfg.args(inst)[0], &here);
-        let bytes = moved(data);
         let within = |distance: i128| i64::try_from(distance).ok();
         let high = root.offset.high + i128::from(bytes);
         let (Some(low), Some(high)) = (within(root.offset.low), within(high)) else {
             return ReachTest::Unsupported;
         };
-        let lanes = self.width;
         ReachTest::Device(DeviceTest {
             root: root.value,
             low,
             high,
-            properties: Verify::of(bytes, writes(data), data.mods.space(), lanes).0,
+            properties,
         })
     }
 
@@ -208,7 +219,8 @@ fn program(
     })
 }
 
-/// The widths of chunks of kernels that the wide back end compiles, if they have no collectives of warps.
+/// The widths of chunks of kernels that the wide back end compiles, if they have no collectives of warps and no loops in
+/// which lanes wait.
 const WIDTHS: Widths = Widths {
     wide: 32,
     narrow: 16,
@@ -223,6 +235,13 @@ pub(super) fn widths(kernel: &CompiledKernel) -> Option<Widths> {
     }
     program(kernel, specialisation, (WIDTHS.wide, true)).ok()?;
     let function = &kernel.function;
+    let mut insts = function
+        .blocks()
+        .iter()
+        .flat_map(|&block| function.insts(block));
+    if insts.any(|&inst| function.effects(inst).contains(Effects::YIELDS)) {
+        return Some(Widths::all(WIDTHS.wide));
+    }
     if !meets(function) {
         return Some(WIDTHS);
     }
@@ -284,6 +303,7 @@ pub(super) fn code(
         places: code.places.into_boxed_slice(),
         sites: Vec::new(),
         operations,
+        only_from_start: true,
     })
 }
 

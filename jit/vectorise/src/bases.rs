@@ -5,7 +5,6 @@
 
 use margay_ir::analysis::coordinates::{CtaClass, Factor, Form, Sum};
 use margay_ir::entity::{Block, Value};
-use margay_ops::mods::{Half, Mods};
 use margay_ops::ops::Opcode;
 use margay_ops::sreg::SpecialReg;
 use margay_ops::types::{Kind, OpType, Type};
@@ -14,7 +13,7 @@ use margay_vir::ops::Op;
 
 use rustc_hash::FxHashSet;
 
-use crate::emitter::{Emitter, desc, ones, unsigned};
+use crate::emitter::{Emitter, ones, unsigned};
 use crate::variables::Key;
 use crate::{Group, Refusal};
 
@@ -60,13 +59,13 @@ impl<'a> Emitter<'a> {
         let ty = self.source.dfg.ty(value);
         let bits = if self.chunk == 0 {
             let base = self.read(Key::Cta(value), ty);
-            match self.from_coordinates(form, ty, start)? {
+            match self.moved_by_coordinates(form, ty, start)? {
                 Some(moved) => self.add(base, moved),
                 None => base,
             }
         } else {
             let first = self.scalar_of_first(value);
-            self.from_first_chunk(first, form, start)?
+            self.moved_from_first_chunk(first, form, start)?
         };
         self.set_scalar(value, bits);
         Ok(())
@@ -81,7 +80,7 @@ impl<'a> Emitter<'a> {
         let here = self.block;
         let together = self.together.as_ref().map(|together| together.all);
         let bits = self.scalar(value);
-        let base = match self.from_coordinates(form, ty, here)? {
+        let base = match self.moved_by_coordinates(form, ty, here)? {
             Some(moved) => {
                 let on = unsigned(ty);
                 self.simple(Opcode::Sub, on, ty, &[bits, moved])
@@ -101,7 +100,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Returns the value in the chunk, given the value in the first of the chunks that run together.
-    fn from_first_chunk(
+    fn moved_from_first_chunk(
         &mut self,
         first: Value,
         form: &Form,
@@ -125,7 +124,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Returns the terms of a form that depend on the coordinates of the chunk's first thread; `None` if there are none.
-    fn from_coordinates(
+    fn moved_by_coordinates(
         &mut self,
         form: &Form,
         ty: Type,
@@ -190,13 +189,6 @@ impl<'a> Emitter<'a> {
             Some(total) => total,
             None => self.constant(ty, 0),
         })
-    }
-
-    fn product(&mut self, a: Value, b: Value) -> Value {
-        let ty = self.out.ty(a);
-        let low = Mods::NONE.with_half(Half::Lo);
-        let on = unsigned(ty);
-        self.map(desc(Opcode::Mul, on, OpType::None, low), ty, &[a, b])
     }
 
     /// Returns an integer with the width of `ty`, zero-extended or truncated.

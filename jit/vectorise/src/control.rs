@@ -179,12 +179,19 @@ impl Emitter<'_> {
         self.block = block;
         self.aligned.clear();
         self.reached.clear();
+        self.tested_local.clear();
         let source = self.source;
         let (&last, body) = source
             .insts(block)
             .split_last()
             .expect("a block has a terminator");
-        self.body(body)?;
+        match body.split_last() {
+            Some((&inst, body)) if source.dfg.insts[inst].opcode == Opcode::Yield => {
+                self.body(body)?;
+                self.yield_if_due(inst, blocks.0)?;
+            }
+            _ => self.body(body)?,
+        }
         self.set_place(last);
         let exit = self.flow().exits[index]
             .as_ref()
@@ -255,7 +262,7 @@ impl Emitter<'_> {
 
     /// Returns where the code continues from the current position, without guards whose result is known here. If `runs` is
     /// set, at least one lane executes the block being translated.
-    fn threaded(&mut self, mut next: Next, runs: bool) -> Next {
+    pub(crate) fn threaded(&mut self, mut next: Next, runs: bool) -> Next {
         while let Next::Guard(place) = next {
             let waiting = self.of_chunks(|e| (e.waiting(place), e.mask));
             let is_empty = |&(lanes, _): &(Value, Value)| self.out.constant(lanes) == Some(0);

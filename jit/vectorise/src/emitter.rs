@@ -3,10 +3,10 @@
 use margay_ir::analysis::coordinates::Form;
 use margay_ir::analysis::uniformity::Class;
 use margay_ir::analysis::{Cfg, Coordinates, Loops};
-use margay_ir::entity::{Block, Inst, SecondaryMap, Value};
+use margay_ir::entity::{Block, Inst, SecondaryMap, Slot, Value};
 use margay_ir::function::{BlockCall, Function};
 use margay_ops::meaning::Desc;
-use margay_ops::mods::{CmpOp, Mods};
+use margay_ops::mods::{CmpOp, Half, Mods};
 use margay_ops::ops::Opcode;
 use margay_ops::types::{Kind, OpType, Type};
 use margay_vir::builder::Builder;
@@ -17,6 +17,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use crate::flow::{Flow, PlaceIndex};
+use crate::layout::LocalLayout;
 use crate::phases::Phase;
 use crate::variables::{Key, Variables};
 use crate::{Kernel, Refusal};
@@ -74,6 +75,8 @@ pub(crate) struct Emitter<'a> {
     pub(crate) changed: Vec<Value>,
     /// Whether the frames contain the lanes that have not exited.
     pub(crate) keeps_alive: bool,
+    /// Whether lanes may yield in loops.
+    pub(crate) may_yield: bool,
     pub(crate) out: VirFunction,
     pub(crate) variables: Variables,
     /// The VIR block that receives instructions.
@@ -116,6 +119,11 @@ pub(crate) struct Emitter<'a> {
     pub(crate) reached: FxHashSet<Tested>,
     /// Whether the code being emitted rarely runs.
     pub(crate) is_rare: bool,
+    /// The tests in the block being translated whether offsets are in local memory, with the sizes of the accesses in bytes.
+    pub(crate) tested_local: FxHashSet<(Tested, u32)>,
+    /// The layout of local memory, and the offsets of the variables in it.
+    pub(crate) local: LocalLayout,
+    pub(crate) slots: SecondaryMap<Slot, u32>,
     /// Whether the code being emitted may have such a version.
     pub(crate) may_divide: bool,
     /// The VIR block, and the lanes of a chunk, whose first lane the context contains, for faults.
@@ -337,6 +345,19 @@ impl<'a> Emitter<'a> {
             _ => kind.op_type(),
         };
         self.simple(opcode, on, ty, &[a, b])
+    }
+
+    /// Emits the low half of a product of integers of the same width, of which either may be a scalar.
+    pub(crate) fn product(&mut self, a: Value, b: Value) -> Value {
+        let kind = self.out.ty(a).kind();
+        let lanes = self.out.ty(a).lanes().max(self.out.ty(b).lanes());
+        let ty = Type::vector(kind, lanes).expect("operands have possible numbers of lanes");
+        let low = Mods::NONE.with_half(Half::Lo);
+        self.map(
+            desc(Opcode::Mul, unsigned(ty), OpType::None, low),
+            ty,
+            &[a, b],
+        )
     }
 
     /// Emits a comparison of integers.

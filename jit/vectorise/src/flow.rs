@@ -12,7 +12,8 @@
 //! uniform operation in the block may access memory.
 //!
 //! If lanes may leave a loop in different iterations, the loop's exits are *deferred*: all lanes go on at the end of the
-//! loop, and the blocks behind the loop are visited after its last iteration.
+//! loop, and the blocks behind the loop are visited after its last iteration. If lanes may yield, no lane may be left in an
+//! iteration while lanes wait behind the loop, so these blocks are pending in the whole loop.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -20,7 +21,7 @@ use std::fmt;
 use margay_ir::analysis::{Loops, Uniformity};
 use margay_ir::entity::Block;
 use margay_ir::function::Function;
-use margay_ops::ops::Opcode;
+use margay_ops::ops::{Effects, Opcode};
 
 use crate::Refusal;
 
@@ -92,11 +93,13 @@ impl Flow {
         uniformity: &Uniformity,
         loops: &Loops,
     ) -> Result<Flow, Refusal> {
+        let mut insts = function.blocks().iter().flat_map(|&b| function.insts(b));
+        let yields = insts.any(|&inst| function.effects(inst).contains(Effects::YIELDS));
         check_entries(function, loops)?;
         let mut deferred = vec![false; loops.loops.len()];
         loop {
             let mut planner = Planner::new(function, (uniformity, loops), &deferred);
-            planner.plan();
+            planner.plan(yields);
             let more = planner.loops_to_defer();
             if more.is_empty() {
                 return Ok(planner.flow);
@@ -182,8 +185,15 @@ impl<'a> Planner<'a> {
         }
     }
 
-    fn plan(&mut self) {
+    fn plan(&mut self, yields: bool) {
         for index in 0..self.flow.places.len() {
+            if let Place::Block(block) = self.flow.places[index]
+                && let Some(number) = self.loops.headed_by(block).filter(|_| yields)
+                && self.flow.deferred[number]
+            {
+                let behind = self.places_behind(number);
+                self.pending[index].extend(behind);
+            }
             let pending = self.pending[index].clone();
             self.flow.alone[index] = pending.is_empty();
             self.flow.skip[index] = self.next(pending.clone(), None);
@@ -191,6 +201,18 @@ impl<'a> Planner<'a> {
                 self.flow.exits[index] = Some(self.exit(block, &pending));
             }
         }
+    }
+
+    /// Returns the places to which edges out of a loop lead.
+    fn places_behind(&self, number: usize) -> Vec<PlaceIndex> {
+        let loops = self.loops;
+        let mut behind = Vec::new();
+        for &block in loops.body(number) {
+            let calls = self.function.successors(block).iter();
+            let out = calls.filter(|call| !loops.contains(number, call.block));
+            behind.extend(out.filter_map(|call| self.targets(block, call.block).0));
+        }
+        behind
     }
 
     fn exit(&mut self, block: Block, pending: &BTreeSet<PlaceIndex>) -> Exit {

@@ -1,7 +1,7 @@
 //! The loops over the CTAs of a range, and over the chunks of a CTA.
 
 use margay_ir::analysis::coordinates::Shape;
-use margay_ir::analysis::{Cfg, Coordinates};
+use margay_ir::analysis::{Cfg, Coordinates, slots};
 use margay_ir::entity::{Block, Inst, SecondaryMap, Value};
 use margay_ir::function::{Function, Signature};
 use margay_ops::mods::{CmpOp, Half, Mods, StateSpace};
@@ -16,9 +16,10 @@ use crate::certain::Certain;
 use crate::control::leaving_values;
 use crate::emitter::{ChunkState, Emitter, context_access, desc, scalar_access};
 use crate::flow::is_back_edge;
+use crate::layout::LocalLayout;
 use crate::phases::Phases;
 use crate::reach::helpers;
-use crate::scan::{WARP, is_collective};
+use crate::scan::{WARP, is_collective, only_yields};
 use crate::speculation::lazy_values;
 use crate::variables::{Counter, Key, Variables};
 use crate::{Kernel, Refusal};
@@ -38,6 +39,7 @@ pub(crate) fn emit(kernel: &Kernel<'_>) -> Result<VirFunction, Refusal> {
         kernel.regions,
         (kernel.uniformity, kernel.width, kernel.group.chunks()),
     )?;
+    let may_yield = only_yields(kernel.function, kernel.regions);
     let first_phase = phases.all[0]
         .as_ref()
         .expect("the kernel begins with a phase");
@@ -69,6 +71,7 @@ pub(crate) fn emit(kernel: &Kernel<'_>) -> Result<VirFunction, Refusal> {
         based: FxHashMap::default(),
         changed: Vec::new(),
         keeps_alive: phases.has_early_exits,
+        may_yield,
         out,
         variables: Variables::default(),
         at: start,
@@ -91,6 +94,9 @@ pub(crate) fn emit(kernel: &Kernel<'_>) -> Result<VirFunction, Refusal> {
         aligned: FxHashSet::default(),
         noted: None,
         reached: FxHashSet::default(),
+        tested_local: FxHashSet::default(),
+        local: LocalLayout::of(kernel.function, may_yield),
+        slots: slots::layout(kernel.function).0,
         together: None,
         is_rare: false,
         may_divide: size_of(kernel.function) <= MAX_DIVIDED,
@@ -324,6 +330,9 @@ impl<'a> Emitter<'a> {
         self.find_based();
         let starts: Vec<Block> = phases.all.iter().map(|_| self.new_block()).collect();
         let done = self.new_block();
+        if self.may_yield {
+            self.begin_yielding();
+        }
         self.jump(starts[0]);
         for (index, phase) in phases.all.iter().enumerate() {
             let Some(phase) = phase else { continue };
@@ -354,6 +363,7 @@ impl<'a> Emitter<'a> {
             self.variables.seal(&mut self.out, start);
         }
         self.enter(done);
+        self.leave_yielded();
         Ok(())
     }
 
@@ -385,6 +395,7 @@ impl<'a> Emitter<'a> {
         if self.keeps_alive {
             self.enter_alive(index, next);
         }
+        self.begin_waiting();
         self.each_chunk(|e| e.restore(index, e.phase))?;
         self.chunk(next)?;
 

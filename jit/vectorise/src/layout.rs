@@ -1,5 +1,9 @@
 //! Where the generated code finds the data of a launch.
 
+use margay_ir::function::Function;
+use margay_ops::mods::StateSpace;
+use margay_ops::ops::Opcode;
+
 /// The offsets in bytes of the fields of the context that generated code accesses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(
@@ -9,6 +13,9 @@
 pub struct ContextLayout {
     pub params: u32,
     pub shared_base: u32,
+    pub local_base: u32,
+    pub local_stride: u32,
+    pub local_bytes: u32,
     pub ctaid: u32,
     pub ntid: u32,
     pub threads: u32,
@@ -26,6 +33,7 @@ pub struct ContextLayout {
     pub alone: u32,
     pub moved: u32,
     pub lane: u32,
+    pub turn_budget: u32,
 }
 
 /// The status values that generated code returns.
@@ -54,3 +62,37 @@ pub const REACH_MARGIN: i64 = 60 << 10;
 /// The limit of offsets in a window to which code adds constants without wrapping. Windows have at most this size, and no
 /// other memory is in the following 4 GiB.
 pub(crate) const NEAR: u64 = 1 << 31;
+
+/// How local memory is laid out ([`crate::local`]).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum LocalLayout {
+    /// The bytes of each thread are contiguous.
+    Threads,
+    /// The units of `unit` bytes with the same offset of the threads of a chunk are contiguous.
+    Rows { unit: u32 },
+}
+
+impl LocalLayout {
+    /// Returns the layout for a kernel. If lanes may yield, other code may continue them.
+    pub(crate) fn of(function: &Function, may_yield: bool) -> LocalLayout {
+        if may_yield {
+            return LocalLayout::Threads;
+        }
+        let blocks = function.blocks().iter();
+        let insts = blocks.flat_map(|&block| function.insts(block));
+        let mut unit = 1;
+        for &inst in insts {
+            let data = &function.dfg.insts[inst];
+            match data.opcode {
+                Opcode::Ld | Opcode::St if data.mods.space() == StateSpace::Local => {
+                    unit = unit.max(data.ty.bits() / 8);
+                }
+                Opcode::Cvta if data.mods.space() == StateSpace::Local => {
+                    return LocalLayout::Threads;
+                }
+                _ => {}
+            }
+        }
+        LocalLayout::Rows { unit }
+    }
+}

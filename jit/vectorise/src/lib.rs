@@ -11,9 +11,10 @@
 //! - `together` emits the version of the code for chunks whose lanes run together.
 //! - `values` holds the values of the kernel. A value that [`Uniformity`] classifies as uniform or affine is a scalar: the
 //!   value in the chunk's first lane. Other values are vectors.
+//! - `waiting` emits loops in which lanes may wait for other threads.
 //! - `collective` emits collectives of the lanes of a warp.
-//! - `memory` emits loads and stores, `adjacent` those whose addresses vary but are often adjacent, `update` atomics, `reach`
-//!   the tests of addresses, `registers` special registers and addresses.
+//! - `memory` emits loads and stores, `adjacent` those whose addresses vary but are often adjacent, `local` those of local
+//!   memory, `update` atomics, `reach` the tests of addresses, `registers` special registers and addresses.
 //!
 //! # Speculatively affine values
 //!
@@ -24,11 +25,11 @@
 //!
 //! # Limits
 //!
-//! [`vectorise`] refuses what it does not translate, with a [`Refusal`]: sync points other than barriers for all threads
-//! and collectives of all lanes of a warp that are together; atomics other than updates of one integer of 32 or 64 bits and
-//! additions to one `f32` or `f64`; calls, local memory, strong accesses, textures,
-//! observed kernels, and accesses to windows that need a test of their address. Such kernels run in the other forms of
-//! native code. [`may_accept`] finds most of them quickly.
+//! [`vectorise`] refuses what it does not translate, with a [`Refusal`]: sync points other than barriers for all threads,
+//! collectives of all lanes of a warp that are together, and `yield` in loops that only read memory, in kernels without
+//! other sync points; atomics other than updates of one integer of 32 or 64 bits and additions to one `f32` or `f64`; calls,
+//! strong accesses, textures, observed kernels, and accesses to shared memory that need a test of their address. Such
+//! kernels run in the other forms of native code. [`may_accept`] finds most of them quickly.
 #![forbid(unsafe_code)]
 
 mod adjacent;
@@ -40,6 +41,7 @@ mod emitter;
 pub mod flow;
 mod launch;
 mod layout;
+mod local;
 mod memory;
 mod order;
 mod phases;
@@ -52,6 +54,7 @@ mod together;
 mod update;
 mod values;
 mod variables;
+mod waiting;
 
 use std::fmt;
 
@@ -81,8 +84,19 @@ pub enum ReachTest {
     Inside,
     /// The access must be in device memory.
     Device(DeviceTest),
+    /// The access must be in the local memory of the thread.
+    Local(LocalTest),
     /// The access needs a test that is not translated.
     Unsupported,
+}
+
+/// The test of an access to local memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LocalTest {
+    /// The number of bytes of the access.
+    pub bytes: u32,
+    /// The properties of the access that the host needs for its decision, without the mask of the lanes.
+    pub properties: u64,
 }
 
 /// The test of an access to device memory.

@@ -44,10 +44,10 @@ pub(crate) enum Places {
 }
 
 /// An element of an access: its position, its type in memory, and the IR value that holds it.
-struct Element {
-    offset: i32,
-    memory: OpType,
-    value: Value,
+pub(crate) struct Element {
+    pub(crate) offset: i32,
+    pub(crate) memory: OpType,
+    pub(crate) value: Value,
 }
 
 impl Emitter<'_> {
@@ -88,7 +88,10 @@ impl Emitter<'_> {
     fn prepare_access(&mut self, inst: Inst, data: &InstData) -> Result<(), Refusal> {
         let space = data.mods.space();
         let is_weak = matches!(data.mods.order(), MemOrder::None | MemOrder::Weak)
-            || matches!(space, StateSpace::Shared | StateSpace::Param);
+            || matches!(
+                space,
+                StateSpace::Shared | StateSpace::Param | StateSpace::Local
+            );
         if !is_weak || data.mods.order() == MemOrder::Volatile {
             return Err(Refusal::Operation("a strong access"));
         }
@@ -424,6 +427,9 @@ impl Emitter<'_> {
         self.prepare_access(inst, data)?;
         let (address, space) = (source.dfg.args(inst)[0], data.mods.space());
         let elements = self.elements(data, results)?;
+        if space == StateSpace::Local {
+            return self.load_local(inst, elements);
+        }
         let is_uniform = |result: &Value| self.own_class(*result).is_uniform();
         if results.iter().all(is_uniform) {
             let (address, displacement, running) = self.single_access(inst, space)?;
@@ -460,6 +466,9 @@ impl Emitter<'_> {
         let args = source.dfg.args(inst);
         let (address, space) = (args[0], data.mods.space());
         let elements = self.elements(data, &args[1..])?;
+        if space == StateSpace::Local {
+            return self.store_local(inst, elements);
+        }
         let is_uniform = args.iter().all(|&arg| self.class(arg).is_uniform());
         if is_uniform {
             let (address, displacement, running) = self.single_access(inst, space)?;
@@ -506,7 +515,7 @@ impl Emitter<'_> {
     }
 
     /// Emits the load of an element.
-    fn load_lanes(&mut self, places: Places, element: &Element) -> Value {
+    pub(crate) fn load_lanes(&mut self, places: Places, element: &Element) -> Value {
         let (ty, mask) = (self.vector(self.kind(element.value)), self.mask);
         match places {
             Places::Strided(Strided {
@@ -531,7 +540,7 @@ impl Emitter<'_> {
     }
 
     /// Emits the store of an element.
-    fn store_lanes(&mut self, places: Places, element: &Element, lanes: Value) {
+    pub(crate) fn store_lanes(&mut self, places: Places, element: &Element, lanes: Value) {
         let (ty, mask) = (self.out.ty(lanes), self.mask);
         match places {
             Places::Strided(Strided {

@@ -22,7 +22,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::Refusal;
 use crate::flow::Flow;
-use crate::scan::{WARP, is_collective};
+use crate::scan::{WARP, is_collective, only_yields};
 
 /// The phases of a kernel.
 #[derive(Clone, Debug)]
@@ -68,8 +68,10 @@ impl Phases {
     ) -> Result<Phases, Refusal> {
         let mut function = kernel.clone();
         let mut behind = FxHashMap::default();
+        let may_yield = only_yields(kernel, regions) && width == WARP;
         for (index, resume_point) in regions.resume_points.iter().enumerate() {
             if let Some(inst) = resume_point.sync_point
+                && !may_yield
                 && !is_passed(kernel, inst, (width, chunks))
             {
                 check_barrier(kernel, inst)?;

@@ -52,7 +52,7 @@ impl Emitter<'_> {
     pub(crate) fn demand_reach(&mut self, inst: Inst, places: Places) -> Result<(), Refusal> {
         let test = match self.kernel.facts.reach(inst) {
             ReachTest::Inside => return Ok(()),
-            ReachTest::Unsupported => return Err(Refusal::TestedAccess),
+            ReachTest::Local(_) | ReachTest::Unsupported => return Err(Refusal::TestedAccess),
             ReachTest::Device(test) => test,
         };
         let Some(holds) = self.in_reach(&test, places) else {
@@ -164,7 +164,7 @@ impl Emitter<'_> {
     }
 
     /// Emits the question to the host whether it permits an access.
-    fn ask(&mut self, properties: u64, places: Places) {
+    pub(crate) fn ask(&mut self, properties: u64, places: Places) {
         let lanes = self.value(Op::Ballot, self.mask_type(), Data::Nothing, &[self.mask]);
         let high = self.constant(Type::B32, 32);
         let lanes = self.simple(Opcode::Shl, OpType::B64, Type::B64, &[lanes, high]);

@@ -176,14 +176,14 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// Returns the base address of the window of a state space; `None` if addresses in the state space are host
-    /// addresses.
+    /// Returns the base address of the window of a state space, for local memory that of each lane; `None` if addresses in
+    /// the state space are host addresses.
     pub(crate) fn window(&mut self, space: StateSpace) -> Result<Option<Value>, Refusal> {
         match space {
             StateSpace::Shared | StateSpace::SharedCluster => {
                 Ok(Some(self.field(self.kernel.layout.shared_base, Type::B64)))
             }
-            StateSpace::Local => Err(Refusal::Operation("local memory")),
+            StateSpace::Local => Ok(Some(self.local_memories())),
             _ => Ok(None),
         }
     }

@@ -54,6 +54,10 @@ impl<'a> Emitter<'a> {
 
     /// Finds the values whose bases are in variables of the program: at all resume points where they are live.
     pub(crate) fn find_based(&mut self) {
+        // Lanes that yield leave all values in their frames.
+        if self.may_yield {
+            return;
+        }
         let mut based: FxHashMap<Value, &'a Form> = FxHashMap::default();
         let mut others: FxHashSet<Value> = FxHashSet::default();
         for resume_point in &self.regions().resume_points {
@@ -224,6 +228,21 @@ impl<'a> Emitter<'a> {
         }
         let arrived = self.constant(Type::B32, index as u64);
         self.write(Key::Counter(Counter::Arrived), arrived);
+        Ok(())
+    }
+
+    /// Stores the elements of a value for the lanes that run.
+    pub(crate) fn save_running(&mut self, value: Value) -> Result<(), Refusal> {
+        let (ty, access) = self.element(value)?;
+        let row = self.row(ty);
+        let lanes = self.lanes(value);
+        let lanes = self.element_to_store(value, lanes);
+        let access = Access {
+            stride: i64::from(ty.lane_bytes()),
+            ..access
+        };
+        let args = [row, lanes, self.mask];
+        self.store(Op::Store, self.vector(ty.kind()), access, &args);
         Ok(())
     }
 

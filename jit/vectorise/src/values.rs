@@ -144,6 +144,10 @@ impl Emitter<'_> {
                 self.special_register(inst, register.ok_or(Refusal::Operation("sreg"))?)
             }
             Opcode::SymbolAddr | Opcode::ParamAddr => self.address_of(inst, &data),
+            Opcode::LocalAddr => {
+                self.local_variable(inst, &data);
+                Ok(())
+            }
             Opcode::Cvta => self.cvta(inst, &data),
             Opcode::Ld => self.load_inst(inst, &data),
             Opcode::St => self.store_inst(inst, &data),

@@ -24,6 +24,10 @@ pub(crate) enum Counter {
     Thread,
     /// The resume point behind the barrier that threads have reached in the phase; 0 if there is none.
     Arrived,
+    /// The number of iterations of waiting loops that are left until lanes yield.
+    Turns,
+    /// Whether lanes of the CTA have yielded.
+    Yielded,
 }
 
 impl Counter {

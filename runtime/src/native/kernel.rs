@@ -324,6 +324,12 @@ impl NativeKernel {
         self.phases_entry(specialisation).is_ok()
     }
 
+    /// Returns whether the code that runs CTAs in phases runs only whole CTAs, from their start.
+    pub(super) fn runs_only_from_start(&self, specialisation: Specialisation) -> bool {
+        let phases = self.compiled.phases(self.compiler, specialisation);
+        phases.is_ok_and(|code| code.only_from_start)
+    }
+
     /// Returns the function that runs lanes from the resume point after `sync_point`. The first call compiles the
     /// function. The caller stores the number of the sync point in the field `phase` of the context.
     pub(super) fn region_entry(&self, sync_point: SyncPoint) -> Result<Entry, CompileError> {

@@ -134,6 +134,8 @@ pub(super) struct NativeCta {
     info: CtaInfo,
     /// Hash of the frames when the threads last yielded.
     seen: u64,
+    /// Whether threads of the CTA have run.
+    has_begun: bool,
 }
 
 impl NativeCta {
@@ -143,6 +145,7 @@ impl NativeCta {
             frames: frames(launch),
             info,
             seen: 0,
+            has_begun: false,
         }
     }
 
@@ -176,6 +179,14 @@ impl NativeCta {
             begun: launch.turns.start(),
             turns_set: None,
         };
+        let begins = !std::mem::replace(&mut self.has_begun, true);
+        if begins && runner.runs_phases() && runner.runs_only_from_start() {
+            match runner.go_on(&self.state, SyncPoint::START) {
+                Ok(None) => return Ok(Turn::Done),
+                Ok(Some(state)) => self.state = state,
+                Err(fault) => return Err(faults::report(launch, &self.info, fault)),
+            }
+        }
         for round in 0u64.. {
             let outcome = self.state.run(&mut runner).map(Turn::of);
             let ended = launch.hand_on_findings(&self.info, &mut self.state);
@@ -265,6 +276,7 @@ pub(super) fn run_phases(
             frames,
             info,
             seen: 0,
+            has_begun: true,
         })),
         Err(fault) => Err(faults::report(launch, &info, fault)),
     }
@@ -505,6 +517,11 @@ impl NativeRunner<'_, '_> {
         !self.launch.goes_by_sync_points() && self.kernel.has_phases(self.specialisation)
     }
 
+    /// Whether the code for phases runs only whole CTAs, from their start. [`Self::runs_phases`] is true.
+    fn runs_only_from_start(&self) -> bool {
+        self.kernel.runs_only_from_start(self.specialisation)
+    }
+
     fn is_yield(&self, sync_point: SyncPoint) -> bool {
         data_of(self.kernel, sync_point).desc.opcode == Opcode::Yield
     }
@@ -629,7 +646,7 @@ impl Runner for NativeRunner<'_, '_> {
     ) -> Result<bool, IrFault> {
         let completion = self.kernel.compiled.sync_points().get(from);
         let is_entered = completion.is_some_and(|places| places.completion.is_entered());
-        if !is_entered || !self.runs_phases() {
+        if !is_entered || !self.runs_phases() || self.runs_only_from_start() {
             return Ok(false);
         }
         let entry = self
@@ -686,7 +703,9 @@ impl Runner for NativeRunner<'_, '_> {
     }
 
     fn takes_converged(&self, sync_point: SyncPoint) -> bool {
-        self.runs_phases() && self.kernel.compiled.sync_points().begins_at(sync_point)
+        self.runs_phases()
+            && !self.runs_only_from_start()
+            && self.kernel.compiled.sync_points().begins_at(sync_point)
     }
 
     fn constant_operand(&self, sync_point: SyncPoint, index: usize) -> Option<Bits> {

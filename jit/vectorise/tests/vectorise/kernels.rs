@@ -7,22 +7,23 @@ use crate::launch::{DATA, Launch, program, single, vectorised, words};
 use crate::thread::End;
 
 /// Parses a kernel, which must be valid.
-fn kernel(text: &str) -> Function {
+pub(crate) fn kernel(text: &str) -> Function {
     parse::function(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
 /// Returns a launch of one block of `threads` threads, whose argument is the address of these words.
-fn launch(threads: u32, data: &[u32]) -> Launch {
+pub(crate) fn launch(threads: u32, data: &[u32]) -> Launch {
     Launch {
         grid: [1, 1, 1],
         block: [threads, 1, 1],
         arguments: vec![DATA],
         data: data.iter().flat_map(|word| word.to_le_bytes()).collect(),
+        turns: 1,
     }
 }
 
 /// Runs a kernel in chunks of `width` lanes and thread by thread, and returns the words of memory.
-fn run(text: &str, launch: &Launch, width: u32) -> (End, Vec<u32>) {
+pub(crate) fn run(text: &str, launch: &Launch, width: u32) -> (End, Vec<u32>) {
     let function = kernel(text);
     let expected = single(&function, launch);
     let found = vectorised(&function, launch, width);
@@ -31,7 +32,7 @@ fn run(text: &str, launch: &Launch, width: u32) -> (End, Vec<u32>) {
 }
 
 /// The start of a kernel: `v2` is the address of memory, `v3` the address of the thread's word, `v0` its number.
-const START: &str = "kernel @\"k\" {
+pub(crate) const START: &str = "kernel @\"k\" {
   parameters 8
 block0:
   v0: b32 = sreg.u32 %tid.x

@@ -1,12 +1,17 @@
 //! Runs launches: as a VIR program, or one thread after the other.
 
+use margay_ir::analysis::regions::FRAME_ALIVE;
 use margay_ir::analysis::uniformity::Assumptions;
 use margay_ir::analysis::{Cfg, Regions, SpeculativeAffine, Uniformity};
 use margay_ir::entity::{Inst, Value};
 use margay_ir::function::Function;
+use margay_ir::sync_point::SyncPoint;
 use margay_ops::meaning::{Bits, mask};
+use margay_ops::mods::StateSpace;
+use margay_ops::ops::Effects;
+use margay_ops::types::Type;
 use margay_vectorise::{
-    ContextLayout, Facts, Group, Kernel, ReachTest, Refusal, StatusValues, vectorise,
+    ContextLayout, Facts, Group, Kernel, LocalTest, ReachTest, Refusal, StatusValues, vectorise,
 };
 use margay_vir::interpreter::{Environment, Fault, run};
 use margay_vir::meaning::Lanes;
@@ -24,6 +29,9 @@ const FRAMES: u64 = 0x4000_0000;
 /// The address of the window of shared memory.
 const SHARED: u64 = 0x8000_0000;
 const SHARED_BYTES: usize = 4096;
+/// The address of the window of local memory, and the size of the local memory of a thread.
+const LOCAL: u64 = 0xc000_0000;
+pub(crate) const LOCAL_BYTES: u32 = 64;
 
 /// The layout of the context in the tests.
 pub(crate) const LAYOUT: ContextLayout = ContextLayout {
@@ -46,9 +54,14 @@ pub(crate) const LAYOUT: ContextLayout = ContextLayout {
     alone: 116,
     moved: 120,
     lane: 124,
+    local_base: 128,
+    local_stride: 136,
+    local_bytes: 144,
+    turn_budget: 152,
 };
 
 const TRAP: u32 = 2;
+const GENERAL: u32 = 7;
 
 /// A launch: its shape, its arguments and the memory of the kernel.
 #[derive(Clone, Debug)]
@@ -57,6 +70,8 @@ pub(crate) struct Launch {
     pub(crate) block: [u32; 3],
     pub(crate) arguments: Vec<u64>,
     pub(crate) data: Vec<u8>,
+    /// The number of iterations after which lanes of waiting loops yield.
+    pub(crate) turns: u32,
 }
 
 impl Launch {
@@ -70,10 +85,16 @@ impl Launch {
         SHARED
     }
 
+    /// Returns the address of the local memory of a thread.
+    pub(crate) fn local(&self, linear: u32) -> u64 {
+        LOCAL + u64::from(LOCAL_BYTES * linear)
+    }
+
     fn threads(&self) -> u32 {
         self.block.iter().product()
     }
 
+    /// Returns the memory. Other memory follows the local memory of the threads.
     fn memory(&self) -> Memory {
         let mut memory = Memory {
             parts: vec![
@@ -87,6 +108,10 @@ impl Launch {
                 ),
                 (TIDS, Vec::new()),
                 (FRAMES, vec![0xcc; 1 << 16]),
+                (
+                    LOCAL,
+                    vec![0xcc; (LOCAL_BYTES * self.threads() + 4096) as usize],
+                ),
                 (DATA, self.data.clone()),
                 (SHARED, vec![0; SHARED_BYTES]),
             ],
@@ -100,6 +125,10 @@ impl Launch {
         };
         set(LAYOUT.params, 8, PARAMS);
         set(LAYOUT.shared_base, 8, SHARED);
+        set(LAYOUT.local_base, 8, LOCAL);
+        set(LAYOUT.local_stride, 4, LOCAL_BYTES.into());
+        set(LAYOUT.local_bytes, 8, LOCAL_BYTES.into());
+        set(LAYOUT.turn_budget, 4, self.turns.into());
         set(LAYOUT.tid, 8, TIDS);
         set(LAYOUT.threads, 4, self.threads().into());
         for axis in 0..3 {
@@ -107,6 +136,24 @@ impl Launch {
             set(LAYOUT.nctaid + 4 * axis, 4, self.grid[axis as usize].into());
         }
         memory
+    }
+
+    /// Returns a thread of the CTA with the linear index `cta`.
+    fn thread(&self, cta: u64, linear: u32) -> Thread {
+        Thread {
+            ctaid: coordinates(cta as u32, self.grid),
+            tid: coordinates(linear, self.block),
+            linear,
+        }
+    }
+
+    /// Makes the CTA with the linear index `cta` the first that runs.
+    fn begin_at(&self, cta: u64, memory: &mut Memory) {
+        memory.write(CONTEXT + u64::from(LAYOUT.cta), 8, cta.into());
+        for (axis, index) in (0u32..).zip(coordinates(cta as u32, self.grid)) {
+            let field = LAYOUT.ctaid + 4 * axis;
+            memory.write(CONTEXT + u64::from(field), 4, index.into());
+        }
     }
 
     fn ctas(&self) -> u64 {
@@ -164,12 +211,19 @@ impl Environment for Memory {
     }
 }
 
-/// Facts that are always right: every access is inside, and no alignment is known.
+/// Facts that are always right: every access is inside, except those of local memory, and no alignment is known.
 pub(crate) struct Nothing<'a>(pub(crate) &'a Function);
 
 impl Facts for Nothing<'_> {
-    fn reach(&self, _: Inst) -> ReachTest {
-        ReachTest::Inside
+    fn reach(&self, inst: Inst) -> ReachTest {
+        let data = &self.0.dfg.insts[inst];
+        match data.mods.space() {
+            StateSpace::Local => ReachTest::Local(LocalTest {
+                bytes: data.ty.bits() / 8 * data.mods.vec().max(1),
+                properties: 0,
+            }),
+            _ => ReachTest::Inside,
+        }
     }
 
     fn alignment_root(&self, inst: Inst, _: u32) -> Option<Value> {
@@ -198,7 +252,11 @@ pub(crate) fn program(
     width: u32,
 ) -> Result<margay_vir::function::Function, Refusal> {
     let [x, y, z] = block;
-    let group = if x == width && z == 1 && y.is_multiple_of(4) {
+    let mut insts = function.blocks().iter().flat_map(|&b| function.insts(b));
+    let yields = insts.any(|&inst| function.effects(inst).contains(Effects::YIELDS));
+    let group = if yields {
+        Group::Line(1)
+    } else if x == width && z == 1 && y.is_multiple_of(4) {
         Group::Rows(4)
     } else if x.is_multiple_of(4 * width) {
         Group::Line(4)
@@ -230,7 +288,7 @@ pub(crate) fn program(
             ok: 0,
             trap: TRAP,
             unreachable: 3,
-            general: 7,
+            general: GENERAL,
         },
     })?;
     let problems = verify::function(&made);
@@ -240,46 +298,115 @@ pub(crate) fn program(
 
 /// Runs a launch as a VIR program.
 pub(crate) fn vectorised(function: &Function, launch: &Launch, width: u32) -> Outcome {
+    vectorised_and_yielded(function, launch, width).0
+}
+
+/// Runs a launch as a VIR program. Returns also how many threads have yielded.
+pub(crate) fn vectorised_and_yielded(
+    function: &Function,
+    launch: &Launch,
+    width: u32,
+) -> (Outcome, usize) {
     let made = program(function, launch.block, width);
     let made = made.unwrap_or_else(|refusal| panic!("{refusal}"));
     let mut memory = launch.memory();
     let regions = Regions::new(function, &Cfg::new(function));
-    let second = if regions.resume_points.len() > 1 {
-        FRAMES
-    } else {
-        0
-    };
-    let args: Vec<Lanes> = [CONTEXT, second, launch.ctas()]
-        .map(|value| Lanes::from_slice(&[value.into()]))
-        .into();
-    let end = match run(&made, &args, &mut memory, 50_000_000) {
-        Ok(returned) if returned[0][0] == 0 => End::Exit,
-        Ok(returned) => {
-            assert_eq!(returned[0][0], u128::from(TRAP));
-            End::Trap
+    let has_frames = regions.resume_points.len() > 1;
+    let (mut first, mut yielded, mut count) = (0, Vec::new(), 0);
+    let end = loop {
+        let second = if has_frames { FRAMES } else { first };
+        let args: Vec<Lanes> = [CONTEXT, second, launch.ctas() - first]
+            .map(|value| Lanes::from_slice(&[value.into()]))
+            .into();
+        match run(&made, &args, &mut memory, 50_000_000) {
+            Ok(returned) if returned[0][0] == 0 => break End::Exit,
+            Ok(returned) if returned[0][0] == u128::from(GENERAL) => {
+                let cta = memory.read(CONTEXT + u64::from(LAYOUT.cta), 8);
+                let cta = cta.expect("the context has the field") as u64;
+                let mut threads = yielded_threads((function, &regions), launch, &mut memory, cta);
+                count += threads.len();
+                take_turns(&mut threads, launch, &mut memory);
+                yielded.append(&mut threads);
+                first = cta + 1;
+                if first == launch.ctas() {
+                    break End::Exit;
+                }
+                launch.begin_at(first, &mut memory);
+            }
+            Ok(returned) => {
+                assert_eq!(returned[0][0], u128::from(TRAP));
+                break End::Trap;
+            }
+            Err(Fault { cause, .. }) => {
+                let is_step = matches!(cause, margay_vir::interpreter::Cause::Steps);
+                assert!(!is_step, "no end");
+                break End::Fault;
+            }
         }
-        Err(Fault { cause, .. }) => {
-            assert!(
-                !matches!(cause, margay_vir::interpreter::Cause::Steps),
-                "no end"
-            );
-            End::Fault
-        }
     };
-    outcome(end, memory)
+    take_turns(&mut yielded, launch, &mut memory);
+    assert!(yielded.is_empty(), "{} threads wait", yielded.len());
+    (outcome(end, memory), count)
+}
+
+/// Returns the threads of a CTA that have yielded, with the state that the frames contain.
+fn yielded_threads<'a>(
+    (function, regions): (&'a Function, &Regions),
+    launch: &Launch,
+    memory: &mut Memory,
+    cta: u64,
+) -> Vec<Running<'a>> {
+    let moved = memory.read(CONTEXT + u64::from(LAYOUT.moved), 4);
+    assert_eq!(moved, Some(launch.threads().div_ceil(32).into()));
+    let mut read = |address: u64, bytes: u32| memory.read(address, bytes).expect("a frame");
+    let mut yielded = Vec::new();
+    for linear in 0..launch.threads() {
+        let (warp, lane) = (linear / 32, linear % 32);
+        let frame = FRAMES + u64::from(warp * regions.frame_bytes);
+        let point = read(frame + u64::from(4 * lane), 4) as u32;
+        if read(frame + u64::from(FRAME_ALIVE), 4) >> lane & 1 == 0 {
+            assert_eq!(point, SyncPoint::EXIT.0);
+            continue;
+        }
+        let point = &regions.resume_points[point as usize];
+        let values = point.live_in.iter().map(|&value| {
+            let ty = match function.dfg.ty(value) {
+                Type::PRED => Type::B8,
+                ty => ty,
+            };
+            let offset = regions.lane_offset(value, ty, lane).expect("a place");
+            (value, read(frame + u64::from(offset), ty.lane_bytes()))
+        });
+        yielded.push((linear, point.block, values.collect::<Vec<_>>()));
+    }
+    let resumed = yielded.into_iter().map(|(linear, start, values)| {
+        let thread = launch.thread(cta, linear);
+        let is_made_again = |value| regions.is_rematerialised(value);
+        let with = (launch, &mut *memory);
+        Running::resume((function, thread), start, values, is_made_again, with)
+    });
+    resumed.collect()
+}
+
+/// Runs threads in turns until each has ended or none makes progress.
+fn take_turns(threads: &mut Vec<Running<'_>>, launch: &Launch, memory: &mut Memory) {
+    for _ in 0..1000 {
+        threads.retain_mut(|thread| match thread.run(launch, memory) {
+            End::Exit => false,
+            End::Yield => true,
+            end => panic!("{end:?}"),
+        });
+    }
 }
 
 /// Runs a launch one thread after the other, from barrier to barrier, up to the first thread that does not exit.
 pub(crate) fn single(function: &Function, launch: &Launch) -> Outcome {
     let mut memory = launch.memory();
     for cta in 0..launch.ctas() {
-        let thread = |linear| Thread {
-            ctaid: coordinates(cta as u32, launch.grid),
-            tid: coordinates(linear, launch.block),
-            linear,
-        };
         let all = 0..launch.threads();
-        let mut running: Vec<Running> = all.map(|n| Running::new(function, thread(n))).collect();
+        let mut running: Vec<Running> = all
+            .map(|n| Running::new(function, launch.thread(cta, n)))
+            .collect();
         while !running.is_empty() {
             let mut at_barrier = Vec::new();
             for mut thread in running {

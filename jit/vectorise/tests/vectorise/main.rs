@@ -3,5 +3,7 @@
 mod flow;
 mod kernels;
 mod launch;
+mod local;
 mod random;
 mod thread;
+mod waiting;

@@ -7,7 +7,7 @@ mod memory;
 
 use margay_ir::builder::{FunctionBuilder, Variable};
 use margay_ir::entity::{Block, Value};
-use margay_ir::function::{BlockCall, Function, KernelData};
+use margay_ir::function::{BlockCall, Function, KernelData, SlotData};
 use margay_ir::module::{Module, Target};
 use margay_ir::pass::{self, simplify};
 use margay_ops::meaning::Desc;
@@ -16,11 +16,13 @@ use margay_ops::ops::Opcode;
 use margay_ops::sreg::SpecialReg;
 use margay_ops::types::{OpType, Type};
 
-use crate::launch::{DATA, Launch, program, single, vectorised, words};
+use crate::launch::{DATA, Launch, program, single, vectorised_and_yielded, words};
 use crate::thread::End;
 
 /// Words that all threads may read.
 const COMMON: u32 = 64;
+/// Words of local memory of a thread.
+const LOCAL: u32 = 8;
 /// Words that a thread owns.
 const OWN: u32 = 8;
 /// The offset of eight counters in shared memory.
@@ -51,6 +53,11 @@ struct Generator {
     thread: Value,
     memory: Value,
     own: Value,
+    /// The address of an array in local memory, and whether some accesses of it are at generic addresses.
+    local: Value,
+    has_generic: bool,
+    /// Whether loops contain a `yield`.
+    waits: bool,
     /// The index of the CTA in dimension x, the index of the thread in its CTA, and the number of threads of a CTA.
     cta: Value,
     in_cta: Value,
@@ -162,9 +169,10 @@ impl Generator {
                 return;
             }
             self.budget -= 1;
-            match self.random.below(14) {
-                13 => self.update(),
+            match self.random.below(17) {
+                16 => self.update(),
                 12 => self.walk(),
+                13..=15 => self.local(),
                 0 | 1 if depth > 0 => self.branch(depth),
                 2 | 3 if depth > 0 => self.repeat(depth),
                 4 if depth > 0 => self.switch(depth),
@@ -223,6 +231,9 @@ impl Generator {
         self.loops.push((test, end));
         self.b.jump(first);
         self.b.switch_to(test);
+        if first == test {
+            self.wait();
+        }
         let (one, three) = (self.b.constant(Type::B32, 1), self.b.constant(Type::B32, 3));
         let old = self.b.read(counter);
         let new = self.b.simple(Opcode::Add, OpType::U32, &[old, one]);
@@ -236,10 +247,26 @@ impl Generator {
         let more = self.b.op(setp, &[new, limit], Type::PRED);
         self.b.brif(more, body, end);
         self.b.switch_to(body);
+        if first == body {
+            self.wait();
+        }
         self.statements(depth - 1);
         self.b.jump(test);
         self.loops.pop();
         self.b.switch_to(end);
+    }
+
+    /// Emits the `yield` at the start of a loop of a kernel in which lanes wait.
+    fn wait(&mut self) {
+        if !self.waits {
+            return;
+        }
+        let on = self.b.create_block();
+        let flag = Mods::NONE.with_flag(true);
+        let desc = desc(Opcode::Yield, OpType::None, flag);
+        self.b.inst(desc, &[], &[]);
+        self.b.jump(on);
+        self.b.switch_to(on);
     }
 
     /// Statements that all threads of the CTA execute together, with barriers.
@@ -353,8 +380,19 @@ impl Generator {
     }
 }
 
-/// Returns a random kernel; with barriers if `is_together` is set.
-fn kernel(seed: u32, is_together: bool) -> Function {
+/// How the threads of a random kernel meet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Form {
+    /// They do not meet.
+    Alone,
+    /// At barriers.
+    Barriers,
+    /// They do not meet, but each loop has a `yield`.
+    Waiting,
+}
+
+/// Returns a random kernel.
+fn kernel(seed: u32, form: Form) -> Function {
     let mut b = FunctionBuilder::new(Function {
         kernel: Some(KernelData {
             param_bytes: 8,
@@ -391,6 +429,22 @@ fn kernel(seed: u32, is_together: bool) -> Function {
     let start = b.constant(Type::B64, u64::from(4 * COMMON));
     let own = b.simple(Opcode::Add, OpType::S64, &[memory, start]);
     let own = b.simple(Opcode::Add, OpType::S64, &[own, offset]);
+    let slot = b.slot(SlotData {
+        name: String::new(),
+        size: 4 * LOCAL,
+        align: 16,
+    });
+    let local = b.payload(Opcode::LocalAddr, OpType::U64, slot.0.into(), Type::B64);
+    for word in 0..LOCAL {
+        let offset = b.constant(Type::B64, u64::from(4 * word));
+        let address = b.simple(Opcode::Add, OpType::S64, &[local, offset]);
+        let store = Mods::NONE.with_space(StateSpace::Local);
+        b.inst(
+            desc(Opcode::St, OpType::B32, store),
+            &[address, thread],
+            &[],
+        );
+    }
     let integers: Vec<Variable> = (0..INTEGERS).map(|_| b.declare(Type::B32)).collect();
     let floats: Vec<Variable> = (0..FLOATS).map(|_| b.declare(Type::F32)).collect();
     let lane = b.sreg(SpecialReg::Laneid);
@@ -407,21 +461,24 @@ fn kernel(seed: u32, is_together: bool) -> Function {
         thread,
         memory,
         own,
+        local,
+        has_generic: seed.is_multiple_of(3),
+        waits: form == Form::Waiting,
         cta,
         in_cta,
         threads,
         budget: 40,
     };
     for _ in 0..5 {
-        match is_together {
-            true => generator.together(2),
-            false => generator.statements(4),
+        match form {
+            Form::Barriers => generator.together(2),
+            _ => generator.statements(4),
         }
         generator.store();
     }
     generator.b.end(Opcode::Exit, &[]);
     let mut function = generator.b.finish();
-    if is_together {
+    if form == Form::Barriers {
         // Barriers need what the passes prepare.
         let mut module = Module {
             target: Target {
@@ -433,7 +490,7 @@ fn kernel(seed: u32, is_together: bool) -> Function {
         let id = module.add_function(function);
         return pass::prepare(&module, id, None);
     }
-    if seed.is_multiple_of(2) {
+    if form == Form::Alone && seed.is_multiple_of(2) {
         simplify::run(&mut function);
     }
     function
@@ -457,6 +514,7 @@ fn launch(seed: u32, grid: [u32; 3], block: [u32; 3]) -> Launch {
         block,
         arguments: vec![DATA],
         data,
+        turns: 1 + seed % 5,
     }
 }
 
@@ -476,16 +534,16 @@ const SHAPES: [([u32; 3], [u32; 3], u32); 11] = [
 ];
 
 /// Compares the programs of random kernels with single threads.
-fn check(seeds: std::ops::RangeInclusive<u32>, is_together: bool) -> usize {
-    let mut vectorised_kernels = 0;
+fn check(seeds: std::ops::RangeInclusive<u32>, form: Form) -> (usize, usize) {
+    let (mut vectorised_kernels, mut all_yielded) = (0, 0);
     for seed in seeds {
-        let function = kernel(seed.wrapping_mul(2_654_435_761), is_together);
+        let function = kernel(seed.wrapping_mul(2_654_435_761), form);
         let (grid, block, width) = SHAPES[seed as usize % SHAPES.len()];
         // Most kernels with barriers need chunks of whole warps.
-        let width = if is_together && seed % 3 > 0 {
-            32
-        } else {
-            width
+        let width = match form {
+            Form::Barriers if seed % 3 > 0 => 32,
+            Form::Waiting => 32,
+            _ => width,
         };
         if program(&function, block, width).is_err() {
             continue;
@@ -494,7 +552,8 @@ fn check(seeds: std::ops::RangeInclusive<u32>, is_together: bool) -> usize {
         let launch = launch(seed, grid, block);
         let expected = single(&function, &launch);
         assert_eq!(expected.end, End::Exit);
-        let found = vectorised(&function, &launch, width);
+        let (found, yielded) = vectorised_and_yielded(&function, &launch, width);
+        all_yielded += yielded;
         let differs = |(found, expected): (u32, u32)| found != expected;
         let words = words(&found.data).into_iter().zip(words(&expected.data));
         let first = words.map(differs).position(|differs| differs);
@@ -504,16 +563,22 @@ fn check(seeds: std::ops::RangeInclusive<u32>, is_together: bool) -> usize {
             "seed {seed}, width {width}: thread {thread:?} differs"
         );
     }
-    vectorised_kernels
+    (vectorised_kernels, all_yielded)
 }
 
 #[test]
 fn random_kernels_compute_the_same_as_single_threads() {
-    assert_eq!(check(1..=200, false), 200);
+    assert_eq!(check(1..=200, Form::Alone), (200, 0));
 }
 
 #[test]
 fn random_kernels_with_barriers_compute_the_same_as_single_threads() {
-    let vectorised = check(1..=200, true);
+    let (vectorised, _) = check(1..=200, Form::Barriers);
     assert!(vectorised > 30, "{vectorised}");
+}
+
+#[test]
+fn random_kernels_whose_lanes_yield_compute_the_same_as_single_threads() {
+    let (vectorised, yielded) = check(1..=400, Form::Waiting);
+    assert!(vectorised > 150 && yielded > 1000, "{vectorised} {yielded}");
 }

@@ -1,13 +1,14 @@
 //! Runs a thread of a kernel by the reference functions of the IR. It is the independent source of expected results.
 
+use margay_ir::analysis::slots;
 use margay_ir::entity::{Block, Entity, Inst, Value};
-use margay_ir::function::{Function, payload_sreg};
+use margay_ir::function::{Function, payload_slot, payload_sreg};
 use margay_ops::meaning::{Bits, Meaning, mask, sign_extend};
-use margay_ops::mods::StateSpace;
+use margay_ops::mods::{Mode, StateSpace};
 use margay_ops::ops::Opcode;
 use margay_ops::sreg::SpecialReg;
 
-use crate::launch::{Launch, Memory};
+use crate::launch::{LOCAL_BYTES, Launch, Memory};
 
 /// A thread: its CTA and its coordinates.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +26,8 @@ pub(crate) enum End {
     Fault,
     /// At a barrier.
     Barrier,
+    /// At a `yield`, if the thread stops there.
+    Yield,
 }
 
 /// A thread that runs.
@@ -35,6 +38,8 @@ pub(crate) struct Running<'a> {
     block: Block,
     /// The number of the next instruction of the block.
     next: usize,
+    /// Whether the thread stops at `yield`.
+    yields: bool,
 }
 
 impl<'a> Running<'a> {
@@ -46,7 +51,35 @@ impl<'a> Running<'a> {
             values: vec![0; function.dfg.values.len()],
             block: function.entry(),
             next: 0,
+            yields: false,
         }
+    }
+
+    /// Creates a thread that continues at the block `start` with these values, and stops at `yield`. The values that
+    /// `is_made_again` names are computed from them.
+    pub(crate) fn resume(
+        (function, thread): (&'a Function, Thread),
+        start: Block,
+        values: impl IntoIterator<Item = (Value, Bits)>,
+        is_made_again: impl Fn(Value) -> bool,
+        (launch, memory): (&Launch, &mut Memory),
+    ) -> Running<'a> {
+        let mut running = Running::new(function, thread);
+        for (value, bits) in values {
+            running.values[value.index()] = bits;
+        }
+        let insts = function.blocks().iter();
+        for &inst in insts.flat_map(|&block| function.insts(block)) {
+            let results = function.dfg.results(inst);
+            if results.iter().any(|&value| is_made_again(value)) {
+                running
+                    .step(inst, launch, memory)
+                    .expect("the operation is pure");
+            }
+        }
+        running.block = start;
+        running.yields = true;
+        running
     }
 
     /// Runs the thread to the next barrier or to its end.
@@ -91,15 +124,22 @@ impl<'a> Running<'a> {
             Opcode::Trap => return Err(End::Trap),
             Opcode::Bar => return Err(End::Barrier),
             Opcode::Jump => return Ok(Some(0)),
+            Opcode::Yield if self.yields => return Err(End::Yield),
+            Opcode::Yield => return Ok(None),
+            // The threads of these tests do not communicate between barriers.
+            Opcode::Converge => return Ok(None),
             Opcode::Brif => return Ok(Some(usize::from(args[0] & 1 == 0))),
             Opcode::BrTable => {
                 let count = dfg.targets(inst).len();
                 let index = args[0] as usize + 1;
                 return Ok(Some(if index < count { index } else { 0 }));
             }
-            // Threads that run alone do not wait for others.
-            Opcode::Converge => {}
             Opcode::Const => out[0] = Bits::from(data.payload()),
+            Opcode::LocalAddr => {
+                let slots = slots::layout(self.function).0;
+                out[0] = slots[payload_slot(data.payload())].into();
+            }
+            Opcode::Cvta => out[0] = self.generic(inst, args[0], launch),
             Opcode::ParamAddr => out[0] = Bits::from(launch.params() + data.payload()),
             Opcode::SReg => out[0] = register(launch, self.thread, data.payload()),
             Opcode::Ld | Opcode::St => {
@@ -130,6 +170,14 @@ impl<'a> Running<'a> {
         Ok(None)
     }
 
+    /// Returns the result of the conversion of an address in local memory to a generic address.
+    fn generic(&self, inst: Inst, address: Bits, launch: &Launch) -> Bits {
+        let data = &self.function.dfg.insts[inst];
+        assert_eq!(data.mods.space(), StateSpace::Local);
+        assert_ne!(data.mods.mode(), Mode::To);
+        (address & 0xffff_ffff) + Bits::from(launch.local(self.thread.linear))
+    }
+
     fn access(
         &self,
         inst: Inst,
@@ -139,8 +187,17 @@ impl<'a> Running<'a> {
     ) -> Option<()> {
         let dfg = &self.function.dfg;
         let data = &dfg.insts[inst];
-        let base = address(launch, data.mods.space(), args[0]);
         let bytes = data.ty.bits() / 8;
+        let base = match data.mods.space() {
+            StateSpace::Local => {
+                let end = (args[0] as u64 & 0xffff_ffff) + u64::from(bytes * data.mods.vec());
+                if end > LOCAL_BYTES.into() {
+                    return None;
+                }
+                launch.local(self.thread.linear) + (args[0] as u64 & 0xffff_ffff)
+            }
+            space => address(launch, space, args[0]),
+        };
         for (index, &bits) in args[1..].iter().enumerate() {
             memory.write(base + u64::from(bytes) * index as u64, bytes, bits)?;
         }

@@ -1,11 +1,11 @@
-//! Accesses to memory in random kernels.
+//! The accesses of random kernels to memory.
 
 use margay_ir::entity::Value;
 use margay_ops::mods::{AtomOp, CmpOp, Mods, StateSpace};
 use margay_ops::ops::Opcode;
 use margay_ops::types::{OpType, Type};
 
-use super::{COMMON, COUNTERS, Generator, OWN, WIDE, desc};
+use super::{COMMON, COUNTERS, Generator, LOCAL, OWN, WIDE, desc};
 
 impl Generator {
     /// Loads a common word: at an index that may be uniform, affine or any other.
@@ -172,5 +172,56 @@ impl Generator {
             Type::B64,
         );
         self.b.simple(Opcode::Add, OpType::S64, &[self.own, offset])
+    }
+
+    /// Returns an address in local memory: the same in all threads, or one that depends on the thread.
+    fn local_address(&mut self, bytes: u32) -> Value {
+        let index = match self.random.below(3) {
+            0 => self.small(LOCAL),
+            1 => self.thread,
+            _ => self.read(),
+        };
+        let last = self.b.constant(Type::B32, u64::from(4 * LOCAL / bytes - 1));
+        let index = self.b.simple(Opcode::And, OpType::B32, &[index, last]);
+        let bytes = self.b.constant(Type::B32, bytes.into());
+        let wide = desc(Opcode::Mul, OpType::U32, WIDE);
+        let offset = self.b.op(wide, &[index, bytes], Type::B64);
+        self.b
+            .simple(Opcode::Add, OpType::S64, &[self.local, offset])
+    }
+
+    /// Stores a value in local memory, or loads one, with a part of a word or two words.
+    pub(super) fn local(&mut self) {
+        let (ty, bytes) = [(OpType::B32, 4), (OpType::U16, 2), (OpType::U8, 1)]
+            [self.random.below(5).saturating_sub(2) as usize];
+        let pairs = ty == OpType::B32 && self.random.below(3) == 0;
+        let mut address = self.local_address(if pairs { 8 } else { bytes });
+        let mut mods = Mods::NONE.with_space(StateSpace::Local);
+        if self.has_generic && self.random.below(2) == 0 {
+            let to_generic = desc(Opcode::Cvta, OpType::U64, mods);
+            address = self.b.op(to_generic, &[address], Type::B64);
+            mods = Mods::NONE;
+        }
+        if pairs {
+            mods = mods.with_vec_log2(1);
+        }
+        if self.random.below(2) == 0 {
+            let (a, b) = (self.read(), self.read());
+            let args: &[Value] = if pairs {
+                &[address, a, b]
+            } else {
+                &[address, a]
+            };
+            self.b.inst(desc(Opcode::St, ty, mods), args, &[]);
+            return;
+        }
+        let types = [Type::B32; 2];
+        let types = if pairs { &types[..] } else { &types[..1] };
+        let inst = self.b.inst(desc(Opcode::Ld, ty, mods), &[address], types);
+        let results = self.b.function.dfg.results(inst).to_vec();
+        for value in results {
+            let to = self.integer();
+            self.b.write(to, value);
+        }
     }
 }

@@ -1,0 +1,131 @@
+//! Loops in which a lane may wait for another thread.
+//!
+//! Such a loop has a `yield` at the start of each iteration. The program counts the iterations of a chunk. If no turns of
+//! the launch's budget are left, the lanes that run yield: they store their live values in the frame of their warp, where
+//! the code behind the `yield` expects them, and stop. The other lanes and chunks of the CTA run until they exit or
+//! yield. Then the program returns, and the CTA scheduler continues the CTA in other code.
+//!
+//! Chunks are whole warps, and the kernel has no other sync points. Therefore each lane of the CTA has exited or yielded
+//! when the program returns.
+//!
+//! In contrast to other vector code, each chunk has its own turns, because the other chunks run whether or not the lanes
+//! of a chunk yield.
+
+use margay_ir::analysis::regions::FRAME_ALIVE;
+use margay_ir::entity::{Block, Inst};
+use margay_ir::sync_point::SyncPoint;
+use margay_ops::mods::CmpOp;
+use margay_ops::ops::Opcode;
+use margay_ops::types::{Kind, OpType, Type};
+use margay_vir::data::{Access, Data};
+use margay_vir::ops::Op;
+
+use crate::Refusal;
+use crate::control::Blocks;
+use crate::emitter::{Emitter, scalar_access};
+use crate::scan::WARP;
+use crate::variables::{Counter, Key};
+
+impl Emitter<'_> {
+    /// Prepares a chunk of a kernel with waiting loops: no lane has yielded.
+    pub(crate) fn begin_waiting(&mut self) {
+        if !self.may_yield {
+            return;
+        }
+        let turns = self.field(self.kernel.layout.turn_budget, Type::B32);
+        self.write(Key::Counter(Counter::Turns), turns);
+        let (frame, ty) = (self.frame, self.vector(Kind::B32));
+        let exited = self.constant(ty, SyncPoint::EXIT.0.into());
+        self.store(Op::Store, ty, Access::new(OpType::B32, 4), &[frame, exited]);
+        let none = self.constant(Type::B32, 0);
+        self.store(Op::Store, Type::B32, alive_access(), &[frame, none]);
+    }
+
+    /// Emits a `yield` at the start of a loop: the lanes yield if no turns are left.
+    pub(crate) fn yield_if_due(&mut self, inst: Inst, blocks: &Blocks) -> Result<(), Refusal> {
+        let refused = Refusal::Operation(Opcode::Yield.name());
+        let number = self.loops().headed_by(self.block).ok_or(refused.clone())?;
+        let next = self.source.successors(self.block)[0].block;
+        let passes = !self.source.dfg.blocks[next].params.is_empty();
+        if passes || !self.may_yield || self.kernel.width != WARP || self.chunk_count != 1 {
+            return Err(refused);
+        }
+        self.set_place(inst);
+        let turns = self.read(Key::Counter(Counter::Turns), Type::B32);
+        let left = self.add_constant(turns, -1);
+        self.write(Key::Counter(Counter::Turns), left);
+        let zero = self.constant(Type::B32, 0);
+        let is_due = self.compare((CmpOp::Le, OpType::S32), left, zero);
+        let [due, on] = std::array::from_fn(|_| self.new_block());
+        self.brif(is_due, due, on);
+        let made = self.made.clone();
+        self.enter_cold(due);
+        self.yield_lanes(inst)?;
+        // The lanes that have left the loop, if there are any, run on.
+        let behind = self.flow().skip[self.flow().end_of(number) as usize];
+        let behind = self.threaded(behind, false);
+        self.jump(blocks.of(behind));
+        self.enter(on);
+        self.made = made;
+        Ok(())
+    }
+
+    /// Stores the state of the lanes that run.
+    fn yield_lanes(&mut self, inst: Inst) -> Result<(), Refusal> {
+        let point = self.kernel.regions.sync_point(inst);
+        let point = point.ok_or(Refusal::Operation(Opcode::Yield.name()))?;
+        let live = &self.kernel.regions.resume_points[point.0 as usize].live_in;
+        for &value in live {
+            self.save_running(value)?;
+        }
+        let (frame, mask, ty) = (self.frame, self.mask, self.vector(Kind::B32));
+        let points = self.constant(ty, point.0.into());
+        let access = Access::new(OpType::B32, 4);
+        self.store(Op::Store, ty, access, &[frame, points, mask]);
+        let yielded = self.load(Op::Load, Type::B32, alive_access(), &[frame]);
+        let lanes = self.value(Op::Ballot, self.mask_type(), Data::Nothing, &[mask]);
+        let lanes = self.low_word(lanes);
+        let yielded = self.on_integers(Opcode::Or, yielded, lanes);
+        self.store(Op::Store, Type::B32, alive_access(), &[frame, yielded]);
+        let some = self.constant(Type::B32, 1);
+        self.write(Key::Counter(Counter::Yielded), some);
+        let turns = self.field(self.kernel.layout.turn_budget, Type::B32);
+        self.write(Key::Counter(Counter::Turns), turns);
+        Ok(())
+    }
+
+    /// Emits the start of a CTA, of which no lane has yielded.
+    pub(crate) fn begin_yielding(&mut self) {
+        let none = self.constant(Type::B32, 0);
+        self.write(Key::Counter(Counter::Yielded), none);
+    }
+
+    /// Emits the end of a CTA: the program returns if lanes have yielded.
+    pub(crate) fn leave_yielded(&mut self) {
+        if !self.may_yield {
+            return;
+        }
+        let yielded = self.read(Key::Counter(Counter::Yielded), Type::B32);
+        let zero = self.constant(Type::B32, 0);
+        let any = self.compare((CmpOp::Ne, OpType::U32), yielded, zero);
+        let [leave, on]: [Block; 2] = std::array::from_fn(|_| self.new_block());
+        self.brif(any, leave, on);
+        self.enter_cold(leave);
+        let threads = self.field(self.kernel.layout.threads, Type::B32);
+        let rounded = self.add_constant(threads, i64::from(WARP) - 1);
+        let five = self.constant(Type::B32, 5);
+        let warps = self.simple(Opcode::Shr, OpType::U32, Type::B32, &[rounded, five]);
+        self.set_field(self.kernel.layout.moved, warps);
+        let general = self.constant(Type::B32, self.kernel.status.general.into());
+        self.ret(&[general]);
+        self.enter(on);
+    }
+}
+
+/// Returns the access of the mask of the lanes that have not exited, in the frame of a warp.
+fn alive_access() -> Access {
+    Access {
+        displacement: FRAME_ALIVE as i32,
+        ..scalar_access(OpType::B32)
+    }
+}
