@@ -4,6 +4,7 @@ mod flow;
 mod kernels;
 mod launch;
 mod local;
+mod order;
 mod random;
 mod thread;
 mod waiting;

@@ -1,4 +1,4 @@
-//! `hoist`, `sink` and `dead`: where operations are.
+//! `hoist`, `delay`, `sink` and `dead`: where operations are.
 
 use super::after;
 use crate::support::parsed;
@@ -233,4 +233,70 @@ block2:
 }
 ";
     assert_eq!(after("dead", text), expected);
+}
+
+#[test]
+fn operations_move_to_the_only_path_that_uses_them() {
+    // `v3` is used on both paths, `v4` on one of them, where `v5` needs it; `v6` behind both. The trap does not count as a
+    // path, so that `v7` stays.
+    let text = "func @f(b32, b32, pred) -> (b32) {
+block0(v0: b32, v1: b32, v2: pred):
+  v3: b32 = map.b32{add.u32} v0, v1
+  v4: b32 = map.b32{xor.b32} v0, v1
+  v5: b32 = map.b32{sub.u32} v4, v1
+  v6: b32 = map.b32{and.b32} v0, v1
+  v7: b32 = map.b32{or.b32} v0, v1
+  brif v2, block1, block2
+block1:
+  v8: b32 = map.b32{add.u32} v5, v3
+  jump block3(v8)
+block2:
+  v9: b32 = map.b32{add.u32} v3, v0
+  jump block3(v9)
+block3(v10: b32):
+  v11: b32 = map.b32{add.u32} v10, v6
+  brif v2, block4, block5
+block4:
+  trap 1
+block5:
+  v12: b32 = map.b32{add.u32} v11, v7
+  ret v12
+}
+";
+    let expected = "func @f(b32, b32, pred) -> (b32) {
+block0(v0: b32, v1: b32, v2: pred):
+  v3: b32 = map.b32{add.u32} v0, v1
+  v6: b32 = map.b32{and.b32} v0, v1
+  v7: b32 = map.b32{or.b32} v0, v1
+  brif v2, block1, block2
+block1:
+  v4: b32 = map.b32{xor.b32} v0, v1
+  v5: b32 = map.b32{sub.u32} v4, v1
+  v8: b32 = map.b32{add.u32} v5, v3
+  jump block3(v8)
+block2:
+  v9: b32 = map.b32{add.u32} v3, v0
+  jump block3(v9)
+block3(v10: b32):
+  v11: b32 = map.b32{add.u32} v10, v6
+  brif v2, block4, block5
+block4:
+  trap 1
+block5:
+  v12: b32 = map.b32{add.u32} v11, v7
+  ret v12
+}
+";
+    assert_eq!(after("delay", text), expected);
+}
+
+#[test]
+fn operations_are_not_delayed_into_loops() {
+    let text = LOOP
+        .replace("{mul.f32{rn}} v7, v8", "{mul.f32{rn}} v7, v20")
+        .replace(
+            "  jump block1(v4, v3)",
+            "  v20: f32x16 = map.f32x16{add.f32{rn}} v3, v3\n  jump block1(v4, v3)",
+        );
+    assert_eq!(after("delay", &text), text);
 }
