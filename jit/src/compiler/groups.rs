@@ -27,7 +27,7 @@ const MAX_LIVE: usize = 7;
 const MAX_INSTS_OF_TWO: usize = 500;
 const MAX_LIVE_OF_TWO: usize = 12;
 const MAX_INSTS_OF_FOUR: usize = 300;
-const MAX_LIVE_OF_FOUR: usize = 3;
+const MAX_LIVE_OF_FOUR: usize = 5;
 /// The maximum number of instructions of kernels that run two chunks together without such a loop.
 const MAX_INSTS_WITHOUT_LOOPS: usize = 150;
 
