@@ -1,4 +1,5 @@
-//! Values that live across barriers and are affine in the coordinates of the threads ([`coordinates`](margay_ir::analysis::coordinates)).
+//! Values that live across barriers and are affine in the coordinates of the threads
+//! ([`coordinates`](margay_ir::analysis::coordinates)).
 //!
 //! Such a value is `base + x * %tid.x + y * %tid.y + z * %tid.z`. The program keeps the base in a variable, because it is
 //! equal for all threads of the CTA, and computes the value in each chunk that needs it. It stores nothing in the frames.
@@ -10,7 +11,6 @@ use margay_ops::sreg::SpecialReg;
 use margay_ops::types::{Kind, OpType, Type};
 use margay_vir::data::Data;
 use margay_vir::ops::Op;
-
 use rustc_hash::FxHashSet;
 
 use crate::emitter::{Emitter, ones, unsigned};

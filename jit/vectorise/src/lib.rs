@@ -5,8 +5,9 @@
 //!
 //! - `phases` divides the kernel at the barriers of the CTA, and [`flow`] plans the control flow of a chunk in each
 //!   phase, before any code is emitted.
-//! - `launch` emits the loops over CTAs, phases and chunks. `saved` emits what happens to values that live across
-//!   barriers.
+//! - `launch` emits the loops over CTAs, phases and chunks, of which several may run together ([`Group`]). `saved` and
+//!   `bases` emit what happens to values that live across barriers.
+//! - [`shorten_lives`] changes the order of a kernel's operations before the translation.
 //! - `control` emits the blocks of the kernel in the planned order, with the masks of the lanes that execute them.
 //! - `together` emits the version of the code for chunks whose lanes run together.
 //! - `values` holds the values of the kernel. A value that [`Uniformity`] classifies as uniform or affine is a scalar: the

@@ -31,7 +31,7 @@ pub fn shorten_lives(function: &mut Function) {
                 after = after.max(positions[arg]);
                 if positions[arg].is_some() {
                     left[arg] -= 1;
-                    ended += usize::from(left[arg] == 0);
+                    ended += usize::from(left[arg] == 0 && function.dfg.constant(arg).is_none());
                 }
             }
             let results = function.dfg.results(inst);

@@ -5,14 +5,15 @@
 //! with the phase behind the barrier.
 //!
 //! This requires that all threads which have not exited reach the same barrier. [`Phases::new`] accepts a kernel if this
-//! is proved: behind each branch whose condition is not equal for the CTA, at most one barrier can be the next one.
+//! is proved: behind each branch whose condition is not equal for the CTA, at most one barrier can be the next one, or all
+//! threads that do not exit meet at a block before they reach a barrier.
 
 use std::collections::BTreeSet;
 
 use margay_ir::analysis::regions::{ResumePoint, sync_point_of};
 use margay_ir::analysis::uniformity::Class;
 use margay_ir::analysis::{Cfg, Dominators, Loops, Regions, Uniformity};
-use margay_ir::entity::{Block, Inst, Value};
+use margay_ir::entity::{Block, Entity, Inst, Value};
 use margay_ir::function::{BlockCall, Function};
 use margay_ops::meaning::Desc;
 use margay_ops::mods::{Mode, Mods};
@@ -150,10 +151,11 @@ impl Phases {
                 }
             }
         }
+        let meetings = self.meetings(&cfg);
         for &block in cfg.rpo() {
             let level = uniformity.branch(function, block);
             let barriers = ends[&block].iter().filter(|&&end| end != 0).count();
-            if level > Class::Cta && barriers > 1 {
+            if level > Class::Cta && barriers > 1 && !meetings.contains(&block) {
                 return Err(Refusal::Operation("a barrier that not all threads reach"));
             }
             // Some threads may exit while others go on to a barrier.
@@ -169,6 +171,39 @@ impl Phases {
             ends: barriers,
             needed: needed_in(function, &cfg),
         })
+    }
+}
+
+impl Phases {
+    /// Returns the blocks of a phase behind which all threads that do not exit meet at a block before the next barrier.
+    fn meetings(&self, cfg: &Cfg) -> FxHashSet<Block> {
+        let function = &self.function;
+        let ends: Vec<Block> = cfg
+            .rpo()
+            .iter()
+            .copied()
+            .filter(|&block| {
+                let last = function.layout.terminator(block);
+                last.is_some_and(|last| self.behind.contains_key(&last))
+            })
+            .collect();
+        // The graph with the edges reversed, from a block behind all barriers.
+        let exit = Block::new(function.dfg.blocks.len());
+        let reversed = Cfg::of(exit, cfg.rpo().len() + 1, |block, index| {
+            let next = if block == exit {
+                &ends
+            } else {
+                cfg.preds(block)
+            };
+            next.get(index).copied()
+        });
+        let dominators = Dominators::new(&reversed);
+        let meets = |&block: &Block| {
+            dominators
+                .idom(&reversed, block)
+                .is_some_and(|next| next != exit)
+        };
+        cfg.rpo().iter().copied().filter(meets).collect()
     }
 }
 

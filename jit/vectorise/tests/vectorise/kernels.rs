@@ -307,3 +307,58 @@ fn an_update_that_is_not_aligned_faults() {
     let found = vectorised(&function, &launch(4, &[9; 8]), 4);
     assert_eq!((found.end, words(&found.data)), (End::Fault, vec![9; 8]));
 }
+
+/// A kernel in which threads below 3 take another path, and then all threads reach one of two barriers, which the size of
+/// the block selects.
+fn two_barriers(behind: &str) -> String {
+    format!(
+        "{START}  v6: b32 = sreg.u32 %ntid.x
+  v7: b32 = const.b32 0x3
+  v8: pred = setp.u32{{cmp:lt}} v0, v7
+  v9: pred = setp.u32{{cmp:lt}} v6, v7
+  v15: b32 = const.b32 0x0
+  brif v8, block1, block2
+{behind}
+block3:
+  brif v9, block4, block5
+block4:
+  bar{{mode:sync}} v15, v15
+  jump block6
+block5:
+  bar{{mode:sync}} v15, v15
+  jump block7
+block6:
+  jump block8(v0)
+block7:
+  jump block8(v7)
+block8(v10: b32):
+  st.b32{{space:global}} v3, v10
+  exit
+}}
+"
+    )
+}
+
+#[test]
+fn threads_that_meet_before_they_choose_a_barrier_reach_the_same_one() {
+    let meet = "block1:
+  st.b32{space:global} v3, v7
+  jump block3
+block2:
+  jump block3";
+    for (threads, expected) in [(2, [0, 1, 9, 9, 9]), (5, [3; 5])] {
+        let launch = launch(threads, &[9; 5]);
+        let (end, words) = run(&two_barriers(meet), &launch, 8);
+        assert_eq!((end, words), (End::Exit, expected.to_vec()));
+    }
+    // Threads that go to a barrier at once may wait at another barrier than the others.
+    let part = "block1:
+  jump block4
+block2:
+  jump block3";
+    let refused = program(&kernel(&two_barriers(part)), [5, 1, 1], 8).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "`a barrier that not all threads reach` is not vectorised"
+    );
+}

@@ -6,12 +6,14 @@ use crate::kernels::{START, kernel};
 
 #[test]
 fn operations_move_up_to_the_values_that_they_use_last() {
-    // The first sum ends the lives of both loaded values. The product keeps `v6`, and stays.
+    // Each sum ends the lives of loaded values. The operands of the product are used behind it, so it stays.
     let text = |middle: &str| {
         format!(
             "{START}  v6: b32 = ld.b32{{space:global}} v3
 {middle}  st.b32{{space:global}} v3, v10
   st.b32{{space:global}} v3, v11
+  st.b32{{space:global}} v3, v6
+  st.b32{{space:global}} v3, v0
   exit
 }}
 "
