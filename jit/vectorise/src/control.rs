@@ -466,15 +466,9 @@ impl Emitter<'_> {
     fn abort(&mut self, status: u32, inst: Inst) -> Result<(), Refusal> {
         let layout = self.kernel.layout;
         let loc = self.source.dfg.locs[inst];
-        let threads = self.of_chunks(|e| {
-            let lane = e.value(Op::First, e.mask_type(), Data::Nothing, &[e.mask]);
-            let any = e.value(Op::Any, e.mask_type(), Data::Nothing, &[e.mask]);
-            (any, e.add(e.thread, lane))
-        });
-        let mut thread = threads[threads.len() - 1].1;
-        for &(any, first) in threads.iter().rev().skip(1) {
-            thread = self.simple(Opcode::Selp, OpType::B32, Type::B32, &[first, thread, any]);
-        }
+        let masks = self.of_chunks(|e| e.mask);
+        let lane = self.first_lane_of(&masks);
+        let thread = self.add(self.first_thread, lane);
         self.set_field(layout.thread, thread);
         for (offset, word) in [
             (layout.ended_line, loc.ptx_line),

@@ -98,6 +98,9 @@ pub(crate) struct Emitter<'a> {
     pub(crate) chunk: u32,
     /// The thread of the first lane of the first of these chunks.
     pub(crate) first_thread: Value,
+    /// The lanes of each chunk that execute an operation which runs once for all chunks; empty if they are the lanes of the
+    /// mask.
+    pub(crate) masks_of_chunks: SmallVec<[Value; 4]>,
     /// The state of the chunks whose code is not being emitted.
     pub(crate) others: Vec<ChunkState>,
     /// The thread of the chunk's first lane.

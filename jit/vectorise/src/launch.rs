@@ -11,6 +11,7 @@ use margay_vir::data::Data;
 use margay_vir::function::Function as VirFunction;
 use margay_vir::ops::Op;
 use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 
 use crate::certain::Certain;
 use crate::control::leaving_values;
@@ -84,6 +85,7 @@ pub(crate) fn emit(kernel: &Kernel<'_>) -> Result<VirFunction, Refusal> {
         chunk_count: kernel.group.chunks(),
         chunk: 0,
         first_thread: ctx,
+        masks_of_chunks: SmallVec::new(),
         others: Vec::new(),
         thread: ctx,
         frame: ctx,

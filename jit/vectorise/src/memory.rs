@@ -177,9 +177,32 @@ impl Emitter<'_> {
             return;
         }
         self.noted = Some((self.at, lanes, self.chunk));
-        let lane = self.value(Op::First, self.mask_type(), Data::Nothing, &[lanes]);
-        let lane = self.add_constant(lane, i64::from(self.chunk * self.kernel.width));
+        let lane = match self.masks_of_chunks.clone() {
+            masks if masks.is_empty() => {
+                let lane = self.value(Op::First, self.mask_type(), Data::Nothing, &[lanes]);
+                self.add_constant(lane, i64::from(self.chunk * self.kernel.width))
+            }
+            masks => self.first_lane_of(&masks),
+        };
         self.set_field(self.kernel.layout.lane, lane);
+    }
+
+    /// Returns the number of the first lane that is in the mask of its chunk. There is at least one.
+    pub(crate) fn first_lane_of(&mut self, masks: &[Value]) -> Value {
+        let mut first: Option<Value> = None;
+        for chunk in (0..masks.len()).rev() {
+            let args = [masks[chunk]];
+            let lane = self.value(Op::First, self.mask_type(), Data::Nothing, &args);
+            let lane = self.add_constant(lane, chunk as i64 * i64::from(self.kernel.width));
+            first = Some(match first {
+                None => lane,
+                Some(later) => {
+                    let any = self.value(Op::Any, self.mask_type(), Data::Nothing, &args);
+                    self.simple(Opcode::Selp, OpType::B32, Type::B32, &[lane, later, any])
+                }
+            });
+        }
+        first.expect("there is a chunk")
     }
 
     /// Returns the host address of the first lane's access, and a displacement.

@@ -163,15 +163,42 @@ impl Emitter<'_> {
         }
     }
 
+    /// Returns the lanes that run, as bits, and the number of the first lane of their chunk. If an operation runs once for
+    /// all chunks, the chunk is the first that runs.
+    fn first_chunk_that_runs(&mut self) -> (Value, Value) {
+        let (masks, first) = match self.masks_of_chunks.clone() {
+            masks if masks.is_empty() => ([self.mask].into_iter().collect(), self.chunk),
+            masks => (masks, 0),
+        };
+        let mut found: Option<(Value, Value)> = None;
+        for index in (0..masks.len()).rev() {
+            let mask = masks[index];
+            let lanes = self.value(Op::Ballot, self.mask_type(), Data::Nothing, &[mask]);
+            let lane = (first + index as u32) * self.kernel.width;
+            let lane = self.constant(Type::B32, lane.into());
+            found = Some(match found {
+                None => (lanes, lane),
+                Some((later_lanes, later)) => {
+                    let any = self.value(Op::Any, self.mask_type(), Data::Nothing, &[mask]);
+                    let lanes = [lanes, later_lanes, any];
+                    let lanes = self.simple(Opcode::Selp, OpType::B64, Type::B64, &lanes);
+                    let lane = [lane, later, any];
+                    let lane = self.simple(Opcode::Selp, OpType::B32, Type::B32, &lane);
+                    (lanes, lane)
+                }
+            });
+        }
+        found.expect("there is a chunk")
+    }
+
     /// Emits the question to the host whether it permits an access.
     pub(crate) fn ask(&mut self, properties: u64, places: Places) {
-        let lanes = self.value(Op::Ballot, self.mask_type(), Data::Nothing, &[self.mask]);
+        let (lanes, lane) = self.first_chunk_that_runs();
         let high = self.constant(Type::B32, 32);
         let lanes = self.simple(Opcode::Shl, OpType::B64, Type::B64, &[lanes, high]);
         let low = self.constant(Type::B64, properties);
         let properties = self.simple(Opcode::Or, OpType::B64, Type::B64, &[lanes, low]);
         // The thread of the chunk's first lane, from which the host counts.
-        let lane = self.constant(Type::B32, u64::from(self.chunk * self.kernel.width));
         self.set_field(self.kernel.layout.lane, lane);
         self.noted = None;
         let refused = match places {

@@ -198,9 +198,13 @@ impl Emitter<'_> {
         if matches!(self.source.dfg.insts[inst].opcode, Opcode::Ld | Opcode::St) {
             let masks = self.of_chunks(|e| e.mask);
             self.mask = self.combined(Opcode::Or, &masks);
+            if self.mask != mask {
+                self.masks_of_chunks = masks;
+            }
         }
         let made = self.operation(inst);
         self.mask = mask;
+        self.masks_of_chunks.clear();
         made
     }
 
