@@ -257,7 +257,7 @@ block3(v10: b32):
   v11: b32 = map.b32{add.u32} v10, v6
   brif v2, block4, block5
 block4:
-  trap 1
+  trap{1}
 block5:
   v12: b32 = map.b32{add.u32} v11, v7
   ret v12
@@ -281,7 +281,7 @@ block3(v10: b32):
   v11: b32 = map.b32{add.u32} v10, v6
   brif v2, block4, block5
 block4:
-  trap 1
+  trap{1}
 block5:
   v12: b32 = map.b32{add.u32} v11, v7
   ret v12
