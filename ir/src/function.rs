@@ -419,6 +419,12 @@ impl Function {
         self.dfg.insts[inst].opcode.effects()
     }
 
+    /// Returns whether the function contains an instruction with one of these effects.
+    pub fn has_effects(&self, effects: Effects) -> bool {
+        let mut insts = self.blocks().iter().flat_map(|&block| self.insts(block));
+        insts.any(|&inst| self.effects(inst).intersects(effects))
+    }
+
     /// Creates a block at the end of the layout.
     pub fn append_block(&mut self) -> Block {
         let block = self.dfg.blocks.push(BlockData::default());

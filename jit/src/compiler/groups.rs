@@ -4,15 +4,14 @@
 //! longer pieces of it in each iteration. A group needs more registers, and the iterations of a loop continue until no
 //! thread of the group needs another one.
 
-use margay_ir::analysis::Uniformity;
 use margay_ir::analysis::uniformity::{Assumptions, Class};
+use margay_ir::analysis::{Cfg, Uniformity};
 use margay_ir::entity::{Inst, Value};
-use margay_ir::function::{Function, ValueDef};
+use margay_ir::function::Function;
 use margay_ops::mods::{AtomOp, StateSpace};
 use margay_ops::ops::{Effects, Opcode};
 use margay_ops::types::Kind;
-use margay_vectorise::Group;
-use rustc_hash::FxHashSet;
+use margay_vectorise::{Group, is_computed};
 
 use super::wide::size_of;
 use crate::slices::live_words;
@@ -31,21 +30,19 @@ const MAX_LIVE_OF_FOUR: usize = 5;
 /// The maximum number of instructions of kernels that run two chunks together without such a loop.
 const MAX_INSTS_WITHOUT_LOOPS: usize = 150;
 
-/// The maximum number of values from which a condition is computed that the search for loaded values considers.
-const MOST_VALUES: usize = 64;
-
 /// Returns which chunks of a kernel run together.
 pub(super) fn group(function: &Function, specialisation: Specialisation, width: u32) -> Group {
     let most = specialisation.group();
-    let mut insts = function.blocks().iter().flat_map(|&b| function.insts(b));
-    let yields = insts.any(|&inst| function.effects(inst).contains(Effects::YIELDS));
-    if most.chunks() == 1 || yields || !has_free_atomics(function) {
+    let yields = || function.has_effects(Effects::YIELDS);
+    if most.chunks() == 1 || yields() || !has_free_atomics(function) {
         return most.of(1);
     }
     let insts = size_of(function);
     let chunks = match most {
         Group::Rows(chunks) => {
-            let fits = || meets(function) || live_words(function).1 <= MAX_LIVE;
+            // The lanes of a warp that meet must run together.
+            let meets = || function.has_effects(Effects::SYNC_WARP);
+            let fits = || meets() || live_words(function).1 <= MAX_LIVE;
             match width == 16 && insts <= MAX_INSTS && fits() {
                 true => chunks,
                 false => 1,
@@ -125,15 +122,15 @@ pub(super) fn sync_points_of_warps(function: &Function) -> impl Iterator<Item = 
         .map(|&inst| function.dfg.insts[inst].opcode)
 }
 
-/// Returns whether lanes of a warp meet, so that code must run whole warps together.
-pub(super) fn meets(function: &Function) -> bool {
-    sync_points_of_warps(function).next().is_some()
-}
-
 /// Returns whether the threads of a CTA are likely to run about the same number of iterations of all loops: the conditions
 /// of their exits do not depend on floating-point numbers or on loaded values that differ between lanes.
 fn has_even_loops(function: &Function, uniformity: &Uniformity) -> bool {
-    let loops = uniformity.loops();
+    let (loops, cfg) = (uniformity.loops(), Cfg::new(function));
+    let is_even = |value: Value| {
+        let is_equal = |value| uniformity.class(value) != Class::Varying;
+        let is_integer = |value| !matches!(function.dfg.ty(value).kind(), Kind::F32 | Kind::F64);
+        is_computed((function, &cfg), value, is_equal, is_integer)
+    };
     loops.order.iter().all(|&block| {
         let leaves = function
             .successors(block)
@@ -143,33 +140,6 @@ fn has_even_loops(function: &Function, uniformity: &Uniformity) -> bool {
             return true;
         };
         let mut args = function.dfg.args(inst).iter();
-        args.all(|&arg| is_even(function, uniformity, arg))
+        args.all(|&arg| is_even(arg))
     })
-}
-
-fn is_even(function: &Function, uniformity: &Uniformity, condition: Value) -> bool {
-    let mut seen: FxHashSet<Value> = FxHashSet::default();
-    let mut work = vec![condition];
-    while let Some(value) = work.pop() {
-        if uniformity.class(value) != Class::Varying || !seen.insert(value) {
-            continue;
-        }
-        let is_float = matches!(function.dfg.ty(value).kind(), Kind::F32 | Kind::F64);
-        if is_float || seen.len() > MOST_VALUES {
-            return false;
-        }
-        match function.dfg.values[value].def {
-            ValueDef::Result(inst, _) if function.effects(inst).is_pure() => {
-                work.extend(function.dfg.args(inst));
-            }
-            ValueDef::Param(block, index) => {
-                let calls = function.blocks().iter();
-                let calls = calls.flat_map(|&from| function.successors(from));
-                let to_block = calls.filter(|call| call.block == block);
-                work.extend(to_block.map(|call| call.args[usize::from(index)]));
-            }
-            _ => return false,
-        }
-    }
-    true
 }

@@ -19,7 +19,7 @@ use margay_x64::apply::margay_x64_apply;
 use margay_x64::code::Symbol;
 use margay_x64::{Convention, Features, Target, compile_with};
 
-use super::groups::{group, meets, sync_points_of_warps};
+use super::groups::{group, sync_points_of_warps};
 use super::wide_helpers::helpers;
 use super::{CompiledKernel, Compiler};
 use crate::abi::{NativeContext, Verify, status};
@@ -235,14 +235,10 @@ pub(super) fn widths(kernel: &CompiledKernel) -> Option<Widths> {
     }
     program(kernel, specialisation, (WIDTHS.wide, true)).ok()?;
     let function = &kernel.function;
-    let mut insts = function
-        .blocks()
-        .iter()
-        .flat_map(|&block| function.insts(block));
-    if insts.any(|&inst| function.effects(inst).contains(Effects::YIELDS)) {
+    if function.has_effects(Effects::YIELDS) {
         return Some(Widths::all(WIDTHS.wide));
     }
-    if !meets(function) {
+    if !function.has_effects(Effects::SYNC_WARP) {
         return Some(WIDTHS);
     }
     let tiled = Specialisation::of([16, Specialisation::TILE, 1], WIDTHS).trusted(true);

@@ -5,9 +5,10 @@
 //! program does not test addresses that it computes from loaded values, because such addresses are rarely adjacent.
 //! Addresses that differ by a constant share a test.
 
+use margay_ir::analysis::Cfg;
 use margay_ir::analysis::uniformity::Class;
 use margay_ir::entity::Value;
-use margay_ir::function::ValueDef;
+use margay_ir::function::{Function, ValueDef};
 use margay_ops::mods::CmpOp;
 use margay_ops::ops::Opcode;
 use margay_ops::types::{Kind, OpType, Type};
@@ -18,7 +19,7 @@ use rustc_hash::FxHashSet;
 use crate::emitter::{Emitter, unsigned};
 use crate::memory::{Places, Strided};
 
-/// The maximum number of values from which an address is computed that the search for loaded values considers.
+/// The maximum number of values that [`is_computed`] considers.
 const MOST_VALUES: usize = 64;
 
 impl Emitter<'_> {
@@ -116,28 +117,40 @@ impl Emitter<'_> {
 
     /// Returns whether an address is computed from other values than loaded ones.
     fn is_computed(&self, address: Value) -> bool {
-        let function = self.kernel.function;
-        let dfg = &function.dfg;
-        let mut seen: FxHashSet<Value> = FxHashSet::default();
-        let mut work = vec![address];
-        while let Some(value) = work.pop() {
-            if !seen.insert(value) || self.own_class(value).is_uniform() {
-                continue;
-            }
-            if seen.len() > MOST_VALUES {
-                return false;
-            }
-            match dfg.values[value].def {
-                ValueDef::Result(inst, _) if dfg.insts[inst].opcode.effects().is_pure() => {
-                    work.extend(dfg.args(inst));
-                }
-                ValueDef::Param(block, index) => {
-                    let calls = self.cfg.incoming(function, block);
-                    work.extend(calls.map(|(_, call)| call.args[usize::from(index)]));
-                }
-                _ => return false,
-            }
-        }
-        true
+        let is_equal = |value| self.own_class(value).is_uniform();
+        is_computed((self.kernel.function, self.cfg), address, is_equal, |_| {
+            true
+        })
     }
+}
+
+/// Returns whether a value is computed by operations without effects from values for which `is_known` is true, and
+/// `is_permitted` is true for all others.
+pub fn is_computed(
+    (function, cfg): (&Function, &Cfg),
+    value: Value,
+    is_known: impl Fn(Value) -> bool,
+    is_permitted: impl Fn(Value) -> bool,
+) -> bool {
+    let mut seen: FxHashSet<Value> = FxHashSet::default();
+    let mut work = vec![value];
+    while let Some(value) = work.pop() {
+        if is_known(value) || !seen.insert(value) {
+            continue;
+        }
+        if !is_permitted(value) || seen.len() > MOST_VALUES {
+            return false;
+        }
+        match function.dfg.values[value].def {
+            ValueDef::Result(inst, _) if function.effects(inst).is_pure() => {
+                work.extend(function.dfg.args(inst));
+            }
+            ValueDef::Param(block, index) => {
+                let calls = cfg.incoming(function, block);
+                work.extend(calls.map(|(_, call)| call.args[usize::from(index)]));
+            }
+            _ => return false,
+        }
+    }
+    true
 }

@@ -21,7 +21,7 @@ impl<'a> Emitter<'a> {
     /// Returns how a value that is a scalar in each chunk depends on the coordinates of the threads, at the start of a phase
     /// whose first block is `start`; `None` if the program does not keep the base of the value.
     pub(crate) fn form_at(&self, value: Value, start: Block) -> Option<&'a Form> {
-        let (coordinates, function) = (self.coordinates, self.kernel.function);
+        let (coordinates, function) = (self.coordinates?, self.kernel.function);
         let CtaClass::Affine(form) = coordinates.class_in(function, value, start) else {
             return None;
         };

@@ -59,8 +59,9 @@ pub(crate) struct Emitter<'a> {
     pub(crate) kernel: &'a Kernel<'a>,
     /// The control flow of the kernel.
     pub(crate) cfg: &'a Cfg,
-    /// How values depend on the coordinates of the threads.
-    pub(crate) coordinates: &'a Coordinates,
+    /// How values depend on the coordinates of the threads; `None` if the kernel has no barriers and its chunks do not run
+    /// together.
+    pub(crate) coordinates: Option<&'a Coordinates>,
     /// The kernel's function, divided into phases.
     pub(crate) source: &'a Function,
     /// The phase being translated.

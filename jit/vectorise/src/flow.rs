@@ -93,8 +93,7 @@ impl Flow {
         uniformity: &Uniformity,
         loops: &Loops,
     ) -> Result<Flow, Refusal> {
-        let mut insts = function.blocks().iter().flat_map(|&b| function.insts(b));
-        let yields = insts.any(|&inst| function.effects(inst).contains(Effects::YIELDS));
+        let yields = function.has_effects(Effects::YIELDS);
         check_entries(function, loops)?;
         let mut deferred = vec![false; loops.loops.len()];
         loop {

@@ -46,7 +46,8 @@ pub(crate) fn emit(kernel: &Kernel<'_>) -> Result<VirFunction, Refusal> {
         .expect("the kernel begins with a phase");
     let function = kernel.function;
     let cfg = Cfg::new(function);
-    let coordinates = Coordinates::new(function, &cfg, Shape::of(function));
+    let is_needed = kernel.has_phases() || kernel.group.chunks() > 1;
+    let coordinates = is_needed.then(|| Coordinates::new(function, &cfg, Shape::of(function)));
     let mut out = VirFunction {
         name: kernel.function.name.clone(),
         signature: Signature {
@@ -64,7 +65,7 @@ pub(crate) fn emit(kernel: &Kernel<'_>) -> Result<VirFunction, Refusal> {
     let mut emitter = Emitter {
         kernel,
         cfg: &cfg,
-        coordinates: &coordinates,
+        coordinates: coordinates.as_ref(),
         source: &phases.function,
         phase: first_phase,
         behind: &phases.behind,

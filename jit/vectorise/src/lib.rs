@@ -64,6 +64,7 @@ use margay_ir::entity::{Inst, Value};
 use margay_ir::function::Function;
 use margay_vir::function::Function as VirFunction;
 
+pub use adjacent::is_computed;
 pub use layout::{ContextLayout, NOTED, REACH_MARGIN, StatusValues, place_chunk};
 pub use order::shorten_lives;
 pub use scan::may_accept;

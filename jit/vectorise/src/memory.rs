@@ -250,7 +250,7 @@ impl Emitter<'_> {
     /// it is a constant.
     fn row_distance(&self, root: Value) -> Option<i32> {
         let all = self.together.as_ref()?.all;
-        let CtaClass::Affine(form) = self.coordinates.class(root) else {
+        let CtaClass::Affine(form) = self.coordinates?.class(root) else {
             return None;
         };
         let steps = self.kernel.group.step(self.kernel.width);
@@ -317,16 +317,13 @@ impl Emitter<'_> {
         let lane = self.value(Op::First, self.mask_type(), Data::Nothing, &[self.mask]);
         let narrow = self.low_word(first);
         let step = self.constant(Type::B32, stride as u64 & u64::from(u32::MAX));
-        let low = Mods::NONE.with_half(Half::Lo);
-        let desc = crate::emitter::desc(Opcode::Mul, OpType::U32, OpType::None, low);
-        let apart = self.map(desc, Type::B32, &[lane, step]);
+        let apart = self.product(lane, step);
         let offset = self.add(narrow, apart);
         let offset = self.convert(OpType::U64, OpType::U32, offset);
         let there = self.sum(base, offset);
         let lane = self.convert(OpType::U64, OpType::U32, lane);
         let step = self.constant(Type::B64, stride as u64);
-        let desc = crate::emitter::desc(Opcode::Mul, OpType::U64, OpType::None, low);
-        let apart = self.map(desc, Type::B64, &[lane, step]);
+        let apart = self.product(lane, step);
         let address = self.simple(Opcode::Sub, OpType::U64, Type::B64, &[there, apart]);
         Ok(Places::Strided(Strided {
             address,

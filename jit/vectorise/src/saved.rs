@@ -1,9 +1,10 @@
 //! The values that live across barriers.
 //!
 //! A value that is equal for all threads of the CTA stays in a variable of the program, and so does the base of a value
-//! that is affine in the coordinates of the threads ([`crate::bases`]). Other values are in the frames of the warps, in the layout of [`Regions`]: an array of 32 elements for each value. Of a value that is equal or affine for
-//! the lanes of a chunk, only the element of the chunk's first lane is in use. Values that [`Regions`] rematerialises are
-//! computed again in each phase that uses them.
+//! that is affine in the coordinates of the threads ([`crate::bases`]). Other values are in the frames of the warps, in the
+//! layout of [`Regions`]: an array of 32 elements for each value. Of a value that is equal or affine for the lanes of a
+//! chunk, only the element of the chunk's first lane is in use. Values that [`Regions`] rematerialises are computed again in
+//! each phase that uses them.
 
 use margay_ir::analysis::Regions;
 use margay_ir::analysis::coordinates::Form;

@@ -252,9 +252,7 @@ pub(crate) fn program(
     width: u32,
 ) -> Result<margay_vir::function::Function, Refusal> {
     let [x, y, z] = block;
-    let mut insts = function.blocks().iter().flat_map(|&b| function.insts(b));
-    let yields = insts.any(|&inst| function.effects(inst).contains(Effects::YIELDS));
-    let group = if yields {
+    let group = if function.has_effects(Effects::YIELDS) {
         Group::Line(1)
     } else if x == width && z == 1 && y.is_multiple_of(4) {
         Group::Rows(4)
