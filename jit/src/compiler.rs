@@ -46,7 +46,7 @@ use crate::prepared::PreparedFunction;
 use crate::pressure;
 use crate::signatures::called_signatures;
 use crate::slices::{self, Widths};
-use crate::specialisation::Specialisation;
+use crate::specialisation::{PerSpecialisation, Specialisation};
 use crate::sync_points::{Completion, SyncPointTable};
 use crate::variables::{NamedVariable, named_variables};
 use crate::verifiers::Verifiers;
@@ -105,8 +105,8 @@ pub struct CompiledKernel {
     widths: OnceLock<(Widths, bool)>,
     warp: Vec<OnceLock<Result<CompiledFunction, CompileError>>>,
     joint: OnceLock<Result<CompiledFunction, CompileError>>,
-    phases: [OnceLock<Result<CompiledFunction, CompileError>>; Specialisation::COUNT],
-    cta: [OnceLock<Result<CompiledFunction, CompileError>>; Specialisation::COUNT],
+    phases: PerSpecialisation<Result<CompiledFunction, CompileError>>,
+    cta: PerSpecialisation<Result<CompiledFunction, CompileError>>,
 }
 
 /// The results of the analyses that vector code needs, and the chunk width.
@@ -396,7 +396,9 @@ impl CompiledKernel {
                 },
             )
         };
-        let made = self.cta[specialisation.index()]
+        let made = self
+            .cta
+            .cell(specialisation)
             .get_or_init(|| self.in_slices(compiler, specialisation, Form::Cta, make));
         made.as_ref().map_err(Clone::clone)
     }
@@ -428,7 +430,9 @@ impl CompiledKernel {
                 },
             )
         };
-        let made = self.phases[specialisation.index()]
+        let made = self
+            .phases
+            .cell(specialisation)
             .get_or_init(|| self.in_slices(compiler, specialisation, Form::Phases, make));
         made.as_ref().map_err(Clone::clone)
     }
@@ -620,7 +624,10 @@ impl CompiledKernel {
                 device::emit(self.parts(compiler, b, descs, None))
             })
         };
-        let made = self.cta[0].get_or_init(|| compiler.cached(self, Form::Device, make));
+        let made = self
+            .cta
+            .cell(Specialisation::SINGLE)
+            .get_or_init(|| compiler.cached(self, Form::Device, make));
         made.as_ref().map_err(Clone::clone)
     }
 
@@ -655,9 +662,8 @@ impl CompiledKernel {
     pub fn compiled(&self) -> impl Iterator<Item = &CompiledFunction> {
         let warp = self.warp.iter().chain([&self.joint]);
         let warp = warp.filter_map(|cell| cell.get());
-        let whole = self.cta.iter().chain(&self.phases);
-        warp.chain(whole.filter_map(|cell| cell.get()))
-            .filter_map(|made| made.as_ref().ok())
+        let whole = self.cta.all().chain(self.phases.all());
+        warp.chain(whole).filter_map(|made| made.as_ref().ok())
     }
 
     fn parts<'a, 'b>(

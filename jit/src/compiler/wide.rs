@@ -11,7 +11,7 @@ use margay_ops::mods::StateSpace;
 use margay_ops::ops::{Effects, Opcode};
 use margay_vectorise::{
     ContextLayout, DeviceTest, Facts, Kernel, LocalTest, ReachTest, Refusal, StatusValues,
-    may_accept, place_chunk, shorten_lives, vectorise,
+    assume_shape, may_accept, place_chunk, shorten_lives, vectorise,
 };
 use margay_vir::function::Function as VirFunction;
 use margay_vir::passes;
@@ -19,7 +19,7 @@ use margay_x64::apply::margay_x64_apply;
 use margay_x64::code::Symbol;
 use margay_x64::{Convention, Features, Target, compile_with};
 
-use super::groups::{group, sync_points_of_warps};
+use super::groups::{group, sync_points_of_warps, whole_chunks, whole_group};
 use super::wide_helpers::helpers;
 use super::{CompiledKernel, Compiler};
 use crate::abi::{NativeContext, Verify, status};
@@ -191,9 +191,15 @@ fn program(
         return Err(Refusal::Operation("a large kernel"));
     }
     let mut function = kernel.function.clone();
+    if let Some(shape) = specialisation.shape() {
+        assume_shape(&mut function, shape);
+    }
     shorten_lives(&mut function);
     let function = &function;
-    let group = group(function, specialisation, width);
+    let group = match specialisation.shape() {
+        Some(shape) => whole_group(function, shape, width),
+        None => group(function, specialisation, width),
+    };
     let assumptions = Assumptions {
         chunks_together: group.chunks() > 1,
         ..specialisation.assumptions(width)
@@ -212,6 +218,7 @@ fn program(
             width,
         },
         width,
+        shape: specialisation.shape(),
         whole_chunks: specialisation.has(Specialisation::ALIGNED),
         group,
         layout: LAYOUT,
@@ -225,6 +232,7 @@ const WIDTHS: Widths = Widths {
     wide: 32,
     narrow: 16,
     tiles: true,
+    whole: 0,
 };
 
 /// Returns the widths of chunks of a kernel; `None` if the vectoriser does not accept the kernel in trusted launches.
@@ -238,8 +246,9 @@ pub(super) fn widths(kernel: &CompiledKernel) -> Option<Widths> {
     if function.has_effects(Effects::YIELDS) {
         return Some(Widths::all(WIDTHS.wide));
     }
+    let whole = whole_chunks(function);
     if !function.has_effects(Effects::SYNC_WARP) {
-        return Some(WIDTHS);
+        return Some(Widths { whole, ..WIDTHS });
     }
     let tiled = Specialisation::of([16, Specialisation::TILE, 1], WIDTHS).trusted(true);
     let tiles = sync_points_of_warps(function).all(|opcode| opcode == Opcode::Converge)
@@ -247,6 +256,7 @@ pub(super) fn widths(kernel: &CompiledKernel) -> Option<Widths> {
         && program(kernel, tiled, (16, true)).is_ok();
     Some(Widths {
         tiles,
+        whole,
         ..Widths::all(WIDTHS.wide)
     })
 }

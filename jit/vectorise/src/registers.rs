@@ -66,6 +66,12 @@ impl Emitter<'_> {
     /// `None` for other registers.
     pub(crate) fn size(&mut self, register: SpecialReg) -> Option<Value> {
         use SpecialReg as R;
+        if let Some(shape) = self.kernel.shape
+            && matches!(register, R::NtidX | R::NtidY | R::NtidZ)
+        {
+            let size = shape[axis(register, R::NtidX)];
+            return Some(self.constant(Type::B32, size.into()));
+        }
         let layout = &self.kernel.layout;
         let (first, offset) = match register {
             R::NtidX | R::NtidY | R::NtidZ => (R::NtidX, layout.ntid),
@@ -117,6 +123,10 @@ impl Emitter<'_> {
 
     /// Returns the coordinate of the chunk's first thread in a dimension.
     pub(crate) fn coordinate(&mut self, axis: usize) -> Value {
+        if self.is_whole() {
+            let [x, y] = self.kernel.group.from_first(self.chunk, self.kernel.width);
+            return self.constant(Type::B32, [x, y, 0][axis] as u64);
+        }
         let Group::Rows(_) = self.kernel.group else {
             let (here, access) = self.tid_place(self.first_thread, axis);
             let first = self.load(Op::Load, Type::B32, access, &[here]);
