@@ -536,6 +536,7 @@ impl CompiledKernel {
             return Duration::ZERO;
         }
         match self.chosen_widths(compiler) {
+            (widths, true) if widths.whole > 0 && compiler.prefers_exact => Duration::ZERO,
             (_, true) => wide::compile_budget(&self.function),
             (widths, false) => slices::compile_budget(&self.function, &self.regions, widths.wide),
         }
@@ -726,6 +727,8 @@ pub struct Compiler {
     joint: bool,
     /// The processor for which the wide back end generates code; `None` if it is not in use.
     wide: Option<margay_x64::Target>,
+    /// Whether kernels run their code for one shape of blocks from the first launch on.
+    prefers_exact: bool,
     /// Disk cache of code that earlier processes compiled.
     pub(crate) cache: Option<DiskCache>,
 }
@@ -871,6 +874,7 @@ impl Compiler {
             width: None,
             joint: false,
             wide: None,
+            prefers_exact: false,
             cache: None,
         })
     }
@@ -888,8 +892,16 @@ impl Compiler {
 
     /// Sets for which hosts the wide back end compiles the kernels that it supports.
     pub fn with_wide(self, wide: Wide) -> Compiler {
-        let wide = wide.target();
-        Compiler { wide, ..self }
+        Compiler {
+            wide: wide.target(),
+            prefers_exact: wide == Wide::Exact,
+            ..self
+        }
+    }
+
+    /// Returns whether kernels run their code for one shape of blocks from the first launch on.
+    pub fn prefers_exact(&self) -> bool {
+        self.prefers_exact
     }
 
     /// Sets whether generated code tests that accesses stay in the kernel's memory.

@@ -74,9 +74,14 @@ pub(super) fn whole_chunks(function: &Function) -> u32 {
 }
 
 /// Returns how the chunks of CTAs of one shape run, in code for this shape.
-pub(super) fn whole_group(function: &Function, [x, y, _]: [u32; 3], width: u32) -> Group {
+pub(super) fn whole_group(
+    function: &Function,
+    (specialisation, [x, y, _]): (Specialisation, [u32; 3]),
+    width: u32,
+) -> Group {
     let chunks = x * y / width;
-    let together = live_words(function).1 <= MAX_LIVE_OF_WHOLE && is_even(function);
+    let has_tiles = specialisation.has(Specialisation::TILED);
+    let together = live_words(function).1 <= MAX_LIVE_OF_WHOLE && (has_tiles || is_even(function));
     match together {
         true => Group::All { chunks, x },
         false => Group::Each { chunks, x },

@@ -43,6 +43,8 @@ pub enum Wide {
     Avx2,
     /// On hosts with AVX2. The code does not use AVX-512, for tests.
     OnlyAvx2,
+    /// Like [`Wide::Avx512`]. Kernels with code for one shape of blocks run this code from the first launch on, for tests.
+    Exact,
 }
 
 impl Wide {
@@ -51,7 +53,7 @@ impl Wide {
         let mut target = Target::host();
         let least = match self {
             Wide::Off => return None,
-            Wide::Avx512 => Features::LEVEL_AVX512,
+            Wide::Avx512 | Wide::Exact => Features::LEVEL_AVX512,
             Wide::Avx2 => Features::LEVEL_AVX2,
             Wide::OnlyAvx2 => {
                 target.features &= Features::LEVEL_AVX2;
@@ -197,7 +199,7 @@ fn program(
     shorten_lives(&mut function);
     let function = &function;
     let group = match specialisation.shape() {
-        Some(shape) => whole_group(function, shape, width),
+        Some(shape) => whole_group(function, (specialisation, shape), width),
         None => group(function, specialisation, width),
     };
     let assumptions = Assumptions {

@@ -17,12 +17,15 @@ const SHAPES: usize = 4;
 pub(super) struct ExactShapes {
     /// The number of nanoseconds for which the general code runs before code for a shape is compiled.
     budget: u64,
+    /// Whether the code for a shape always runs.
+    is_preferred: bool,
     shapes: [OnceLock<([u32; 3], ExactChoice)>; SHAPES],
 }
 
 impl ExactShapes {
-    pub(super) fn new(budget: Duration) -> ExactShapes {
+    pub(super) fn new(budget: Duration, is_preferred: bool) -> ExactShapes {
         ExactShapes {
+            is_preferred,
             budget: u64::try_from(budget.as_nanos()).unwrap_or(u64::MAX),
             shapes: Default::default(),
         }
@@ -30,9 +33,8 @@ impl ExactShapes {
 
     /// Returns the choice for a shape; `None` if the kernel has code for other shapes only.
     pub(super) fn choice(&self, block: [u32; 3]) -> Option<&ExactChoice> {
-        let cells = self.shapes.iter();
-        let mut known =
-            cells.map(|cell| cell.get_or_init(|| (block, ExactChoice::new(self.budget))));
+        let made = || (block, ExactChoice::new(self.budget, self.is_preferred));
+        let mut known = self.shapes.iter().map(|cell| cell.get_or_init(made));
         let found = known.find(|(shape, _)| *shape == block);
         found.map(|(_, choice)| choice)
     }
@@ -64,13 +66,16 @@ impl ExactChoice {
     const GENERAL: u8 = 1;
     const EXACT: u8 = 2;
 
-    fn new(budget: u64) -> ExactChoice {
+    fn new(budget: u64, is_preferred: bool) -> ExactChoice {
         ExactChoice {
             budget,
             waited: AtomicU64::new(0),
             general: Rate::default(),
             exact: Rate::default(),
-            verdict: AtomicU8::new(0),
+            verdict: AtomicU8::new(match is_preferred {
+                true => ExactChoice::EXACT,
+                false => 0,
+            }),
         }
     }
 
@@ -113,7 +118,7 @@ mod tests {
 
     /// Runs a kernel until there is a choice. Both kinds of code take these numbers of microseconds for a CTA.
     fn chosen(general: u64, exact: u64) -> Next {
-        let shapes = ExactShapes::new(Duration::from_micros(100));
+        let shapes = ExactShapes::new(Duration::from_micros(100), false);
         let choice = shapes.choice([32, 8, 1]).expect("the first shape");
         assert_eq!(choice.next(), Next::General);
         choice.note(Next::General, Duration::from_micros(100), 1);
@@ -136,10 +141,12 @@ mod tests {
 
     #[test]
     fn only_the_first_shapes_have_code_of_their_own() {
-        let shapes = ExactShapes::new(Duration::ZERO);
+        let shapes = ExactShapes::new(Duration::ZERO, true);
         let known = |x: u32| shapes.choice([x, 1, 1]).is_some();
         assert!((1..=4).all(|n| known(32 * n)));
         assert!(!known(160));
         assert!(known(64));
+        let choice = shapes.choice([32, 1, 1]).expect("the first shape");
+        assert_eq!(choice.next(), Next::Exact);
     }
 }

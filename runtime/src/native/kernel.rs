@@ -158,7 +158,10 @@ impl NativeKernel {
             phases: Default::default(),
             compiler,
             widths: compiled.widths(compiler),
-            exact_shapes: ExactShapes::new(2 * compiled.compile_budget(compiler)),
+            exact_shapes: ExactShapes::new(
+                2 * compiled.compile_budget(compiler),
+                compiler.prefers_exact(),
+            ),
             waits: has_yields(&compiled.function),
             // If accesses or synchronisation are checked, vector code runs from the first launch, because the host then
             // examines the lanes of a chunk together, and warps complete collectives in registers. Scalar code is tried

@@ -2,8 +2,9 @@
 
 use margay_ir::function::Function;
 use margay_ir::parse;
+use margay_vir::passes::{Options, optimise};
 
-use crate::launch::{DATA, Launch, program, single, vectorised, words};
+use crate::launch::{DATA, Launch, outcome_of, program, single, vectorised, whole_program, words};
 use crate::thread::End;
 
 /// Parses a kernel, which must be valid.
@@ -22,12 +23,19 @@ pub(crate) fn launch(threads: u32, data: &[u32]) -> Launch {
     }
 }
 
-/// Runs a kernel in chunks of `width` lanes and thread by thread, and returns the words of memory.
+/// Runs a kernel in chunks of `width` lanes and thread by thread, and returns the words of memory. Runs also programs for
+/// the shape of the launch only.
 pub(crate) fn run(text: &str, launch: &Launch, width: u32) -> (End, Vec<u32>) {
     let function = kernel(text);
     let expected = single(&function, launch);
     let found = vectorised(&function, launch, width);
     assert_eq!(found, expected);
+    for in_turn in [false, true] {
+        if let Some(whole) = whole_program(&function, launch.block, (width, in_turn)) {
+            let whole = whole.unwrap_or_else(|refusal| panic!("{refusal}"));
+            assert_eq!(outcome_of(&whole, &function, launch).0, expected);
+        }
+    }
     (found.end, words(&found.data))
 }
 
@@ -197,6 +205,49 @@ fn a_misaligned_lane_traps() {
     );
     let found = vectorised(&kernel(&text), &launch(8, &[1; 9]), 8);
     assert_eq!(found.end, End::Fault);
+}
+
+#[test]
+fn a_guard_on_the_thread_number_is_decided_when_the_kernel_is_compiled() {
+    // Threads 0 to 15 add the words of threads 16 to 31, behind a barrier.
+    let text = format!(
+        "{START}  v6: b32 = const.b32 0x10
+  v7: b32 = ld.b32{{space:global}} v3
+  v30: b32 = const.b32 0x0
+  bar{{mode:sync}} v30, v30
+  jump block3
+block3:
+  v8: pred = setp.u32{{cmp:lo}} v0, v6
+  brif v8, block1, block2
+block1:
+  v9: b64 = const.b64 0x40
+  v10: b64 = add.s64 v3, v9
+  v11: b32 = ld.b32{{space:global}} v10
+  v12: b32 = add.u32 v7, v11
+  st.b32{{space:global}} v3, v12
+  jump block2
+block2:
+  exit
+}}
+"
+    );
+    let data: Vec<u32> = (0..32).collect();
+    let (end, words) = run(&text, &launch(32, &data), 16);
+    let expected: Vec<u32> = (0..32)
+        .map(|n| if n < 16 { 2 * n + 16 } else { n })
+        .collect();
+    assert_eq!((end, words), (End::Exit, expected));
+    for in_turn in [false, true] {
+        let whole = whole_program(&kernel(&text), [32, 1, 1], (16, in_turn));
+        let mut whole = whole.expect("rows").expect("the kernel is vectorised");
+        optimise(&mut whole, &Options::default());
+        let text = whole.to_string();
+        assert!(!text.contains("setp.u32{cmp:lo} v0"), "{text}");
+        assert!(!text.contains("any.predx16"), "{text}");
+        let loads = text.matches("load.b32x16").count();
+        // The program loads each word once.
+        assert_eq!(loads, 2, "{text}");
+    }
 }
 
 #[test]
