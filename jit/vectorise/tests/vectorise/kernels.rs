@@ -251,6 +251,59 @@ block2:
 }
 
 #[test]
+fn a_comparison_is_decided_for_the_whole_cta_only_if_all_threads_agree() {
+    // Thread (x, y) of four rows stores 1 if `n * y + x` is less than `m`, and 2 otherwise.
+    let text = "kernel @\"k\" {
+  parameters 24
+block0:
+  v0: b32 = sreg.u32 %tid.x
+  v1: b32 = sreg.u32 %tid.y
+  v2: b64 = param.addr.u64 0
+  v3: b64 = ld.u64{space:param} v2
+  v4: b64 = param.addr.u64 8
+  v5: b32 = ld.u32{space:param} v4
+  v6: b64 = param.addr.u64 16
+  v7: b32 = ld.u32{space:param} v6
+  v8: b32 = const.b32 0x10
+  v9: b32 = mad.s32{half:lo} v1, v8, v0
+  v10: b32 = const.b32 0x4
+  v11: b64 = mul.s32{half:wide} v9, v10
+  v12: b64 = add.s64 v3, v11
+  v13: b32 = mad.s32{half:lo} v1, v5, v0
+  v14: pred = setp.s32{cmp:lt} v13, v7
+  brif v14, block1, block2
+block1:
+  v15: b32 = const.b32 0x1
+  st.b32{space:global} v12, v15
+  jump block3
+block2:
+  v16: b32 = const.b32 0x2
+  st.b32{space:global} v12, v16
+  jump block3
+block3:
+  exit
+}
+";
+    let sizes = [0, 3, 100, -100, -3, 0x2aaa_aaab, i32::MAX, i32::MIN];
+    let bounds = [0, 5, 16, 17, 301, 316, -284, -300, i32::MAX, i32::MIN];
+    for n in sizes {
+        for m in bounds {
+            let expected = |thread: i32| {
+                let value = n.wrapping_mul(thread / 16).wrapping_add(thread % 16);
+                if value < m { 1 } else { 2 }
+            };
+            let words: Vec<u32> = (0..64).map(expected).collect();
+            let launch = Launch {
+                block: [16, 4, 1],
+                arguments: vec![DATA, u64::from(n as u32), u64::from(m as u32)],
+                ..launch(64, &[0; 64])
+            };
+            assert_eq!(run(text, &launch, 16), (End::Exit, words), "{n}, {m}");
+        }
+    }
+}
+
+#[test]
 fn a_trap_ends_the_program_for_the_lanes_that_reach_it() {
     let text = format!(
         "{START}  v6: b32 = const.b32 0x9
