@@ -54,6 +54,7 @@
 
 mod call_stack;
 mod conditional;
+mod divided;
 mod enqueue;
 mod entry;
 mod environment;
@@ -72,6 +73,7 @@ mod object_tests;
 #[cfg(test)]
 mod ordering_tests;
 mod output;
+mod padded;
 mod process;
 mod queue;
 mod service;

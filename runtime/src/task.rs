@@ -295,7 +295,8 @@ impl Task {
 
     /// Waits until the task is complete.
     pub(crate) fn wait(&self) {
-        if self.is_done() {
+        // Short work usually ends before the signal handlers could be checked.
+        if self.is_done() || spin::briefly(|| self.is_done()) {
             return;
         }
         // The program may have installed signal handlers since the launch.
