@@ -653,7 +653,8 @@ impl Context {
         let is_full = || pending() >= MOST_PENDING || parameters() >= MOST_PARAMETERS;
         let crowded = &self.inner.crowded;
         if !is_full() {
-            if self.inner.overfull.swap(false, Ordering::Relaxed) {
+            let overfull = &self.inner.overfull;
+            if overfull.load(Ordering::Relaxed) && overfull.swap(false, Ordering::Relaxed) {
                 *crowded.lock() = Crowded::default();
             }
             return;

@@ -8,11 +8,14 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::memory::resource_limit;
+use crate::spin;
 
 /// A job for a service thread.
 pub(crate) type Job = Box<dyn FnOnce() + Send>;
@@ -26,10 +29,16 @@ pub(crate) struct ServiceThreads {
     queue: OnceLock<Option<Arc<Queue>>>,
 }
 
+/// Time for which a thread without jobs polls before it sleeps. Waking a sleeping thread takes as long as copying some
+/// hundred KiB.
+const LOOK: Duration = Duration::from_micros(50);
+
 #[derive(Default)]
 struct Queue {
     waiting: Mutex<Waiting>,
     changed: Condvar,
+    /// Number of jobs that were sent, for the thread that polls.
+    sent: AtomicU64,
 }
 
 /// The jobs that wait, sorted by priority (0, or a negative number for a higher priority) and then
@@ -44,6 +53,8 @@ struct Waiting {
     threads: usize,
     /// Number of threads that run no job.
     idle: usize,
+    /// Whether a thread polls for jobs. The other threads sleep at once.
+    is_polled: bool,
     /// Whether no further jobs will be sent.
     closed: bool,
 }
@@ -94,6 +105,7 @@ impl ServiceThreads {
         waiting.sent += 1;
         waiting.open += 1;
         waiting.jobs.insert((priority, number), job);
+        queue.sent.fetch_add(1, Ordering::Release);
         let is_short_of_threads = waiting.threads < self.most && waiting.idle < waiting.jobs.len();
         if is_short_of_threads {
             waiting.add_thread();
@@ -260,6 +272,7 @@ impl Queue {
     /// Waits for the next job; returns `None` if no further jobs will be sent.
     fn next(&self) -> Option<Job> {
         let mut waiting = self.waiting.lock();
+        let mut has_polled = waiting.is_polled;
         loop {
             if let Some((_, job)) = waiting.jobs.pop_first() {
                 waiting.idle -= 1;
@@ -268,7 +281,17 @@ impl Queue {
             if waiting.closed {
                 return None;
             }
-            self.changed.wait(&mut waiting);
+            if has_polled {
+                self.changed.wait(&mut waiting);
+                continue;
+            }
+            has_polled = true;
+            waiting.is_polled = true;
+            let sent = self.sent.load(Ordering::Acquire);
+            MutexGuard::unlocked(&mut waiting, || {
+                spin::until(LOOK, || self.sent.load(Ordering::Acquire) != sent);
+            });
+            waiting.is_polled = false;
         }
     }
 }
@@ -308,7 +331,7 @@ impl Drop for HostFunctionGuard {
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, Instant};
+    use std::time::Instant;
 
     use super::*;
 
