@@ -1,10 +1,9 @@
 //! Measures the cost of launches. The launched kernels are empty.
 
-use std::time::Duration;
-
 use margay::{DeviceBuffer, Kernel, LaunchConfig, MemoryRange, NativeKernel, Runtime, Stream};
 use serde::Serialize;
 
+use crate::limits::waking;
 use crate::measure::{self, Time};
 
 const PTX: &str = include_str!("../cuda/empty.ptx");
@@ -99,9 +98,6 @@ impl Launches {
     }
 }
 
-/// A pause after which every worker thread sleeps.
-const PAUSE: Duration = Duration::from_millis(3);
-
 /// The cost of one kind of launch.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Launched {
@@ -131,7 +127,7 @@ pub(crate) fn measure() -> Result<Vec<Launched>, String> {
         row(
             "to its end, after 3 ms without work",
             1,
-            measure::after(PAUSE, || kernels.empty()),
+            measure::after(waking::PAUSE, || kernels.empty()),
         ),
         row(
             "one of 1,000 in a stream",

@@ -1,4 +1,4 @@
-//! Benchmarks of kernels (compared with other implementations), of launches, of program start, of the stages of loading
+//! Benchmarks of kernels (compared with other implementations), of launches, of copies, of program start, of the stages of loading
 //! a PTX text, and of the limits of the machine.
 //!
 //! `margay bench` prints the [`Report`] of [`run`] as tables or JSON, `cargo xtask bench` writes the tables of
@@ -10,6 +10,7 @@ pub mod case;
 mod checks;
 mod comparison;
 mod contender;
+mod copies;
 mod data;
 mod fetches;
 mod interpreter;

@@ -6,12 +6,13 @@ use crate::baseline::{self, Outcome, Pairs};
 use crate::case::{Case, Scale, Set};
 use crate::checks::{self, Checked};
 use crate::comparison::{self, Entrant, Field, Kind, Row};
+use crate::copies::{self, Copied};
 use crate::fetches::{self, Fetched};
 use crate::interpreter::{self, Interpreted};
 use crate::launches::{self, Launched};
-use crate::limits::{self, Limit};
+use crate::limits::{self, Limit, waking};
 use crate::machine::Machine;
-use crate::measure;
+use crate::measure::{self, Time};
 use crate::stages::{self, Rates};
 use crate::start::{self, Started};
 
@@ -37,6 +38,7 @@ pub struct Options {
 enum Part {
     Limits,
     Launches,
+    Copies,
     Fetches,
     Interpreter,
     Checks,
@@ -45,9 +47,10 @@ enum Part {
 }
 
 impl Part {
-    const ALL: [(&'static str, Part); 7] = [
+    const ALL: [(&'static str, Part); 8] = [
         ("limits", Part::Limits),
         ("launches", Part::Launches),
+        ("copies", Part::Copies),
         ("fetches", Part::Fetches),
         ("interpreter", Part::Interpreter),
         ("checks", Part::Checks),
@@ -71,7 +74,10 @@ pub struct Report {
     /// The comparison of two builds of Margay.
     pub(crate) pairs: Vec<Pairs>,
     pub(crate) limits: Vec<Limit>,
+    /// The time that the system takes to wake a thread; `None` if it was not measured.
+    pub(crate) waking: Option<Time>,
     pub(crate) launches: Vec<Launched>,
+    pub(crate) copies: Vec<Copied>,
     pub(crate) fetches: Vec<Fetched>,
     pub(crate) interpreter: Vec<Interpreted>,
     pub(crate) checks: Vec<Checked>,
@@ -153,7 +159,9 @@ pub fn run(options: &Options) -> Result<Report, String> {
         baseline: options.baseline.clone(),
         pairs: Vec::new(),
         limits: Vec::new(),
+        waking: None,
         launches: Vec::new(),
+        copies: Vec::new(),
         fetches: Vec::new(),
         interpreter: Vec::new(),
         checks: Vec::new(),
@@ -176,8 +184,14 @@ pub fn run(options: &Options) -> Result<Report, String> {
         let threads = comparison::counts(comparison::workers()?);
         report.limits = limits::measure(options.check, threads)?;
     }
+    if wanted(Part::Limits) || wanted(Part::Launches) {
+        report.waking = Some(waking::measure());
+    }
     if wanted(Part::Launches) {
         report.launches = launches::measure()?;
+    }
+    if wanted(Part::Copies) {
+        report.copies = copies::measure(options.check)?;
     }
     if wanted(Part::Fetches) {
         report.fetches = fetches::measure(options.check)?;

@@ -25,8 +25,8 @@ C is compiled by clang-19 or clang, OpenCL runs on PoCL, where these are install
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Parts of kernel names, and names of tables: limits, launches, fetches, interpreter, checks, starting, loading
-    /// (default: everything).
+    /// Parts of kernel names, and names of tables: limits, launches, copies, fetches, interpreter, checks,
+    /// starting, loading (default: everything).
     names: Vec<String>,
     /// Compare with this libcuda.so.1 as well.
     #[arg(long, value_name = "PATH")]

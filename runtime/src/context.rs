@@ -26,6 +26,7 @@ use crate::host_threads;
 use crate::machine::Machine;
 use crate::memory::host_memory;
 use crate::output::Output;
+use crate::padded::Padded;
 use crate::pointer::{HostFlags, PointerKind};
 use crate::process::{check_fork, next_id};
 use crate::queue::Queues;
@@ -71,11 +72,11 @@ pub(crate) struct Inner {
     /// Time limit of launches in nanoseconds. [`NO_LIMIT`] means that the time limit of the runtime applies.
     time_limit: AtomicU64,
     /// Number of the context's tasks that are not complete.
-    pending: AtomicUsize,
+    pending: Padded<AtomicUsize>,
     /// Number of bytes of parameters of all launches that are not complete.
     parameters: Arc<AtomicUsize>,
     /// Number of tasks that have completed since the context was created.
-    completed: AtomicUsize,
+    completed: Padded<AtomicUsize>,
     /// Whether a call has stopped waiting for room since the context last had room
     /// ([`Context::make_room`]). If not, `crowded` has its initial value.
     overfull: AtomicBool,
@@ -98,13 +99,16 @@ pub(crate) struct Pending(Arc<AtomicUsize>);
 
 /// Counts the bytes of a launch's parameters in [`Inner::parameters`] until this value is dropped.
 pub(crate) struct Parameters {
-    count: Arc<AtomicUsize>,
+    /// `None` if there are no bytes.
+    count: Option<Arc<AtomicUsize>>,
     bytes: usize,
 }
 
 impl Drop for Parameters {
     fn drop(&mut self) {
-        self.count.fetch_sub(self.bytes, Ordering::Relaxed);
+        if let Some(count) = &self.count {
+            count.fetch_sub(self.bytes, Ordering::Relaxed);
+        }
     }
 }
 
@@ -201,8 +205,9 @@ const NO_LIMIT: u64 = u64::MAX;
 
 /// Calls that submit work wait if the context has at least [`MOST_PENDING`] pending tasks, or if
 /// the parameters of pending launches have at least [`MOST_PARAMETERS`] bytes. A call stops waiting
-/// if no task completes within [`NO_PROGRESS`].
-const MOST_PENDING: usize = 1 << 14;
+/// if no task completes within [`NO_PROGRESS`]. The queues of GPUs have about as many entries. The records of more
+/// launches would not stay in the processor's caches until the launches run.
+const MOST_PENDING: usize = 1 << 10;
 const MOST_PARAMETERS: usize = 64 << 20;
 const NO_PROGRESS: Duration = Duration::from_millis(200);
 /// Minimum value of [`Crowded::patience`], which repeated timeouts shorten.
@@ -392,11 +397,11 @@ impl Context {
             limits: Limits::default(),
             peers: Mutex::default(),
             time_limit: AtomicU64::new(NO_LIMIT),
-            pending: AtomicUsize::new(0),
+            pending: Padded::default(),
             parameters: Arc::default(),
             overfull: AtomicBool::new(false),
             crowded: Mutex::default(),
-            completed: AtomicUsize::new(0),
+            completed: Padded::default(),
             idle: Mutex::new(()),
             became_idle: Condvar::new(),
             queues: Queues::new(machine.timeline.clone(), machine.tools.observe_host()),
@@ -503,6 +508,7 @@ impl Context {
     /// after the life with the number `life`, the result is an error, because the work may have
     /// been dropped. If the context has a sticky fault, the result is this fault.
     pub(crate) fn waited(&self, life: u64) -> Result<()> {
+        self.machine().scheduler().free_all_finished();
         if !self.is_alive() || self.life() != life {
             return Err(Error::ContextDestroyed);
         }
@@ -647,7 +653,8 @@ impl Context {
         let is_full = || pending() >= MOST_PENDING || parameters() >= MOST_PARAMETERS;
         let crowded = &self.inner.crowded;
         if !is_full() {
-            if self.inner.overfull.swap(false, Ordering::Relaxed) {
+            let overfull = &self.inner.overfull;
+            if overfull.load(Ordering::Relaxed) && overfull.swap(false, Ordering::Relaxed) {
                 *crowded.lock() = Crowded::default();
             }
             return;
@@ -682,11 +689,11 @@ impl Context {
 
     /// Counts the parameters of a launch as pending until the returned value is dropped.
     pub(crate) fn count_parameters(&self, bytes: usize) -> Parameters {
-        self.inner.parameters.fetch_add(bytes, Ordering::Relaxed);
-        Parameters {
-            count: Arc::clone(&self.inner.parameters),
-            bytes,
+        let count = (bytes != 0).then(|| Arc::clone(&self.inner.parameters));
+        if let Some(count) = &count {
+            count.fetch_add(bytes, Ordering::Relaxed);
         }
+        Parameters { count, bytes }
     }
 
     /// Returns the number of bytes of parameters of all launches that are not complete.

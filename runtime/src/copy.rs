@@ -4,10 +4,15 @@
 //! Invariant: an address is looked up before a copy is submitted, and is accessed only through `fault::access`. If the
 //! memory is freed or unmapped after the lookup, the copy returns an error and does not crash.
 
+mod fill;
+
+use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::checks::{self, Rows};
 use crate::context::Context;
+use crate::divided::{self, Helpers};
 use crate::error::{Error, Result};
 use crate::fault::access;
 use crate::observe::{CopyDirection, HostEvent, MemoryPlace};
@@ -15,6 +20,8 @@ use crate::pointer::{DevicePtr, PointerKind};
 use crate::service::in_host_function;
 use crate::stream::Stream;
 use crate::task::{DeviceJob, Work};
+
+pub use fill::Fill;
 
 /// The kinds of memory, host or device, of the source and the destination of a transfer.
 ///
@@ -113,31 +120,6 @@ impl Transfer {
     }
 }
 
-/// A fill of one or more rows.
-///
-/// ```
-/// use margay::copy::Fill;
-///
-/// // Four words with the value 7, in one row.
-/// let fill = Fill { dst: 0x1000, value: 7, width: 4, count: 4, rows: 1, pitch: 0 };
-/// assert_eq!(fill.width as u64 * fill.count, 16);
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fill {
-    /// Address of the first byte that is written.
-    pub dst: u64,
-    /// The value of each element.
-    pub value: u32,
-    /// Bytes of an element: 1, 2 or 4.
-    pub width: u32,
-    /// Elements in a row.
-    pub count: u64,
-    /// Number of rows.
-    pub rows: u64,
-    /// Number of bytes from the start of a row to the start of the next row.
-    pub pitch: u64,
-}
-
 /// States in which cases a call waits until its copy is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manner {
@@ -209,13 +191,20 @@ pub(crate) fn submit(stream: &Stream, transfer: Transfer, manner: Manner) -> Res
         return copy_here(stream, work, &transfer).map(|()| true);
     }
     let short = bytes <= SHORT;
+    let (machine, priority) = (Arc::clone(stream.context().machine()), stream.priority());
     let job: DeviceJob = if stages {
         let staged = transfer.stage()?;
         let call = checks::host::submission();
-        Box::new(move || checks::host::perform(call, || transfer.run_staged(&staged.0)))
+        Box::new(move || {
+            let helpers = machine.copy_helpers(priority);
+            checks::host::perform(call, || transfer.run_staged(helpers, staged))
+        })
     } else {
         let call = checks::host::submission();
-        Box::new(move || checks::host::perform(call, || transfer.run()))
+        Box::new(move || {
+            let helpers = machine.copy_helpers(priority);
+            checks::host::perform(call, || transfer.run(helpers))
+        })
     };
     stream.submit_numbered(work, Work::Device { job, short });
     Ok(false)
@@ -229,7 +218,10 @@ fn copy_here(stream: &Stream, work: u64, transfer: &Transfer) -> Result<()> {
     task.wait_turn();
     stream.context().inner().begin_work(&task);
     let outcome = match stream.context().waited(life) {
-        Ok(()) => checks::host::perform(checks::host::submission(), || transfer.run()),
+        Ok(()) => {
+            let helpers = stream.context().machine().copy_helpers(stream.priority());
+            checks::host::perform(checks::host::submission(), || transfer.run(helpers))
+        }
         failed => failed,
     };
     task.complete();
@@ -244,7 +236,11 @@ pub(crate) fn submit_fill(stream: &Stream, fill: Fill) -> Result<()> {
     }
     let short = fill.is_short();
     let call = checks::host::submission();
-    let job = Box::new(move || checks::host::perform(call, || fill.run()));
+    let (machine, priority) = (Arc::clone(stream.context().machine()), stream.priority());
+    let job = Box::new(move || {
+        let helpers = machine.copy_helpers(priority);
+        checks::host::perform(call, || fill.run(helpers))
+    });
     let tools = &stream.context().machine().tools;
     let work = tools.announce(|work| fill.event(work, stream.context(), Some(stream.id())));
     stream.submit_numbered(work, Work::Device { job, short });
@@ -275,91 +271,16 @@ fn within(context: &Context, address: u64, span: u64, writes: bool) -> Result<Si
     })
 }
 
-impl Fill {
-    /// Returns the event of the fill for tools that observe the runtime ([`crate::observe`]).
-    /// `work` is the number of the work, and `stream` the ID of the fill's stream; `None` for a node of a graph.
-    pub(crate) fn event(
-        &self,
-        work: u64,
-        context: &Context,
-        stream: Option<u64>,
-    ) -> HostEvent<'static> {
-        HostEvent::Fill {
-            work,
-            value: self.value,
-            bytes: u64::from(self.width) * self.count * self.rows,
-            to: self.dst,
-            place: place_of(context, self.dst),
-            stream,
-            context: context.id(),
-            device: context.ordinal(),
-        }
-    }
-
-    /// Returns an error if the arguments of the fill are invalid, or if the filled memory is not
-    /// inside an allocation. Otherwise, returns whether the fill has at least one byte.
-    pub(crate) fn check(&self, context: &Context) -> Result<bool> {
-        if !matches!(self.width, 1 | 2 | 4) {
-            return Err(Error::invalid(format!("element width {}", self.width)));
-        }
-        let width = u64::from(self.width);
-        let row = self.count.checked_mul(width).ok_or_else(overflow)?;
-        let several = self.rows > 1;
-        if !self.dst.is_multiple_of(width) || (several && !self.pitch.is_multiple_of(width)) {
-            return Err(Error::invalid("the fill is not aligned to its element"));
-        }
-        if several && self.pitch < row {
-            return Err(Error::invalid("the pitch is smaller than a row"));
-        }
-        if row == 0 || self.rows == 0 {
-            return Ok(false);
-        }
-        let last = self.pitch.checked_mul(self.rows - 1);
-        let span = last.ok_or_else(overflow)?.checked_add(row);
-        within(context, self.dst, span.ok_or_else(overflow)?, true)?;
-        Ok(true)
-    }
-
-    /// Returns whether the fill has at most [`SHORT`] bytes. Such a fill takes less time than
-    /// passing it to another thread.
-    pub(crate) fn is_short(&self) -> bool {
-        let row = self.count.saturating_mul(u64::from(self.width));
-        row.saturating_mul(self.rows) <= SHORT
-    }
-
-    /// Returns the bytes that the fill writes.
-    pub(crate) fn rows(&self) -> Rows {
-        Rows {
-            start: self.dst,
-            width: self.count * u64::from(self.width),
-            height: self.rows,
-            pitch: self.pitch,
-            depth: 1,
-            slice: 0,
-        }
-    }
-
-    /// Fills the memory.
-    pub(crate) fn run(self) -> Result<()> {
-        let _unblocked = crate::fault::keep_for_copy();
-        let _zones = checks::host::Zones::of([self.dst]);
-        let count = self.count as usize;
-        for row in 0..self.rows {
-            let dst = self.dst + row * self.pitch;
-            // SAFETY: the range was looked up as memory of this runtime when the fill was submitted. If it has been
-            // freed since, the access faults, and the fault is returned as an error.
-            let outcome = unsafe {
-                match self.width {
-                    1 => access::fill8(dst, self.value as u8, count),
-                    2 => access::fill16(dst, self.value as u16, count),
-                    _ => access::fill32(dst, self.value, count),
-                }
-            };
-            outcome.map_err(inaccessible)?;
-            checks::host::written(dst, self.count * u64::from(self.width));
-        }
-        Ok(())
-    }
+/// Divides a range of bytes into the parts of the rows that it contains. The bytes of all rows are counted without gaps,
+/// and each row has `width` bytes. Returns the index of each row, and the offset and the number of the bytes in it.
+fn rows_of(range: Range<u64>, width: u64) -> impl Iterator<Item = (u64, u64, u64)> {
+    let width = width.max(1);
+    let rows = range.start / width..range.end.div_ceil(width);
+    rows.map(move |row| {
+        let start = range.start.max(row * width) - row * width;
+        let end = range.end.min((row + 1) * width) - row * width;
+        (row, start, end - start)
+    })
 }
 
 fn inaccessible(fault: access::AccessFault) -> Error {
@@ -419,16 +340,20 @@ impl Transfer {
         ))
     }
 
+    /// Returns the addresses of the destination and the source of a row. The rows of all slices are counted together.
+    fn row(&self, index: u64) -> (u64, u64) {
+        let (slice, row) = (index / self.height, index % self.height);
+        let dst = self.dst + slice * self.dst_slice + row * self.dst_pitch;
+        let src = self.src + slice * self.src_slice + row * self.src_pitch;
+        (dst, src)
+    }
+
     /// Calls `f` for each row, with the addresses of its destination and its source.
     fn rows(&self, mut f: impl FnMut(u64, u64) -> Result<()>) -> Result<()> {
-        for slice in 0..self.depth {
-            for row in 0..self.height {
-                let dst = self.dst + slice * self.dst_slice + row * self.dst_pitch;
-                let src = self.src + slice * self.src_slice + row * self.src_pitch;
-                f(dst, src)?;
-            }
-        }
-        Ok(())
+        (0..self.depth * self.height).try_for_each(|row| {
+            let (dst, src) = self.row(row);
+            f(dst, src)
+        })
     }
 
     fn is_contiguous(&self) -> bool {
@@ -481,20 +406,52 @@ impl Transfer {
         self.bytes().is_some_and(|bytes| bytes <= SHORT)
     }
 
-    /// Copies the bytes.
-    pub(crate) fn run(self) -> Result<()> {
+    /// Returns whether the source and the destination may have common bytes.
+    fn may_overlap(&self) -> bool {
+        let span = |pitch, slice| self.span(pitch, slice).unwrap_or(u64::MAX);
+        let dst = span(self.dst_pitch, self.dst_slice);
+        let src = span(self.src_pitch, self.src_slice);
+        self.dst.wrapping_sub(self.src) < src || self.src.wrapping_sub(self.dst) < dst
+    }
+
+    /// Copies the bytes. Other threads help with a large copy.
+    pub(crate) fn run(self, helpers: Helpers<'_>) -> Result<()> {
         let _unblocked = crate::fault::keep_for_copy();
         let _zones = checks::host::Zones::of([self.dst, self.src]);
         let to_host = self.direction == Direction::DeviceToHost;
-        let copy = |dst, src, bytes| {
-            copy_bytes(dst, src, bytes)?;
-            checks::host::copied(dst, src, bytes, to_host);
-            Ok(())
-        };
         if self.is_contiguous() {
-            return copy(self.dst, self.src, self.width * self.height * self.depth);
+            let bytes = self.width * self.height * self.depth;
+            let copy = move |range: Range<u64>| {
+                let (dst, src) = (self.dst + range.start, self.src + range.start);
+                copy_bytes(dst, src, range.end - range.start)
+            };
+            // The result of a copy between overlapping ranges depends on the order in which its bytes are copied.
+            match self.may_overlap() {
+                true => copy(0..bytes)?,
+                false => divided::perform(helpers, bytes, copy)?,
+            }
+            checks::host::copied(self.dst, self.src, bytes, to_host);
+            return Ok(());
         }
-        self.rows(|dst, src| copy(dst, src, self.width))
+        if !self.may_overlap() {
+            let bytes = self.width * self.height * self.depth;
+            divided::perform(helpers, bytes, move |range| {
+                for (row, start, bytes) in rows_of(range, self.width) {
+                    let (dst, src) = self.row(row);
+                    copy_bytes(dst + start, src + start, bytes)?;
+                }
+                Ok(())
+            })?;
+            return self.rows(|dst, src| {
+                checks::host::copied(dst, src, self.width, to_host);
+                Ok(())
+            });
+        }
+        self.rows(|dst, src| {
+            copy_bytes(dst, src, self.width)?;
+            checks::host::copied(dst, src, self.width, to_host);
+            Ok(())
+        })
     }
 
     /// Reads the source of the copy into a new buffer.
@@ -520,14 +477,20 @@ impl Transfer {
         Ok(staged)
     }
 
-    fn run_staged(self, staged: &[u8]) -> Result<()> {
+    /// Writes the staged bytes to the destination of the copy. Other threads help with a large copy.
+    fn run_staged(self, helpers: Helpers<'_>, staged: Staged) -> Result<()> {
         let _unblocked = crate::fault::keep_for_copy();
         let _zones = checks::host::Zones::of([self.dst]);
-        let mut rows = staged.chunks_exact(self.width as usize);
+        divided::perform(helpers, staged.0.len() as u64, move |range| {
+            for (row, start, bytes) in rows_of(range, self.width) {
+                let first = (row * self.width + start) as usize;
+                let bytes = &staged.0[first..first + bytes as usize];
+                // SAFETY: the destination was looked up as memory of this runtime when the copy was submitted.
+                unsafe { access::write(self.row(row).0 + start, bytes) }.map_err(inaccessible)?;
+            }
+            Ok(())
+        })?;
         self.rows(|dst, src| {
-            let row = rows.next().unwrap_or_default();
-            // SAFETY: the destination was looked up as memory of this runtime when the copy was submitted.
-            unsafe { access::write(dst, row) }.map_err(inaccessible)?;
             checks::host::copied(dst, src, self.width, false);
             Ok(())
         })
@@ -575,21 +538,4 @@ fn copy_bytes(dst: u64, src: u64, bytes: u64) -> Result<()> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Runtime;
-
-    #[test]
-    fn host_memory_must_end_before_the_last_address() {
-        let runtime = Runtime::new().expect("a runtime");
-        let buffer = runtime.upload(&[0u32; 16]).expect("room");
-        let context = runtime.context().expect("a context");
-        let check = |distance: u64| {
-            let source = distance.wrapping_neg() as *const u8;
-            Transfer::to_device(buffer.ptr(), source, 64).check(&context)
-        };
-        assert!(matches!(check(65), Ok(true)));
-        let error = check(64).expect_err("past the last address");
-        assert_eq!(error.to_string(), overflow().to_string());
-    }
-}
+mod tests;

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::engine::{Engine, KernelInfo};
 use crate::error::Result;
+use crate::padded::Padded;
 use crate::probed::Probed;
 use crate::process::next_id;
 use crate::scheduler::Throttle;
@@ -47,7 +48,7 @@ pub(crate) struct Entry {
     pub(crate) name: Arc<str>,
     /// The maximum time that a unit of this kernel has taken, in nanoseconds. The maximum decays,
     /// so that old measurements lose their influence. 0 if no unit has run.
-    pub(crate) pace: AtomicU64,
+    pub(crate) pace: Padded<AtomicU64>,
     pub(crate) throttle: Throttle,
     /// The last occupancy result, as a [`Residency`].
     pub(crate) residency: AtomicU64,
@@ -72,7 +73,7 @@ impl Entry {
         Arc::new(Entry {
             id: next_id(),
             name: engine.info().name.as_str().into(),
-            pace: AtomicU64::new(0),
+            pace: Padded::default(),
             throttle: Throttle::default(),
             residency: AtomicU64::new(0),
             engine,

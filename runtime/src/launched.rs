@@ -41,7 +41,8 @@ struct Launched {
     call: Option<CallStack>,
     /// The launch's task. This field is set when the launch starts.
     task: OnceLock<Arc<Task>>,
-    children: Mutex<LaunchedState>,
+    /// `None` if the threads of the launch have requested no work.
+    children: Mutex<Option<Box<LaunchedState>>>,
     /// If device code has requested the launch, counts this request as pending until the threads of
     /// the launch have ended.
     pending: Mutex<Option<Pending>>,
@@ -234,9 +235,12 @@ fn start_nested(
     by: Option<Instant>,
     parent: Option<(Pending, Option<CallStack>)>,
 ) -> Result<Launch> {
+    // A worker that polls for launches checks the signal handlers when it sees that the ID is allocated.
+    let grid_id = next_id();
     let (pending, call) = parent.unzip();
     let context = kernel.module().context();
     let machine = context.machine();
+    machine.scheduler().free_some_finished();
     let limit = context.time_limit();
     let limit = limit.or(machine.scheduler().time_limit());
     let began = Instant::now();
@@ -272,7 +276,7 @@ fn start_nested(
         dynamic_shared: config.shared,
         params,
         cooperative: config.cooperative,
-        grid_id: next_id(),
+        grid_id,
         sms: machine.config.sms,
         sm_warps: machine.config.capability.limits().threads / 32,
         stack_bytes: context.limit_value(Limit::StackSize),
@@ -349,9 +353,14 @@ impl Launched {
     /// launch's task when all work that the launch's threads have requested is complete, or at once
     /// if the threads have requested no work.
     fn complete_behind_children(&self, task: &Arc<Task>) {
+        let state = self.children.lock().take();
+        let Some(state) = state else {
+            task.complete();
+            return;
+        };
         let LaunchedState {
             tails, loose, last, ..
-        } = std::mem::take(&mut *self.children.lock());
+        } = *state;
         let mut before: Vec<Arc<Task>> = tails.into_values().chain(loose.tasks).collect();
         before.retain(|task| !task.is_done());
         let owner = task.owner();
@@ -425,6 +434,7 @@ impl Launcher for Launched {
         let mut tasks = Vec::new();
         {
             let mut state = self.children.lock();
+            let state = state.get_or_insert_default();
             for (line, wish) in wishes.take() {
                 tasks.extend(state.submit(&owner, self, line, wish));
             }
@@ -440,9 +450,11 @@ impl Launcher for Launched {
         let Some(task) = self.task.get() else {
             return;
         };
-        if let Some(owner) = task.owner() {
+        let findings = self.kernel.module().context().machine().findings.as_ref();
+        let has_results = fault.is_some() || findings.is_some() || self.services.has_printed();
+        if has_results && let Some(owner) = task.owner() {
             let mut fault = fault;
-            if let Some(findings) = &self.kernel.module().context().machine().findings {
+            if let Some(findings) = findings {
                 findings.end_launch(self.id);
                 if let Some(fault) = &fault {
                     findings.add_fault(self.id, fault, self.call.as_ref());

@@ -6,7 +6,7 @@
 //! implements the CUDA driver interface on top of this crate.
 //!
 //! A launch, copy, fill or host function becomes a *task* of its stream. A task waits for earlier tasks according to
-//! CUDA's ordering rules. A launch that is ready runs on the workers of the `scheduler`. A copy runs on the copy thread
+//! CUDA's ordering rules. A launch that is ready runs on the workers of the `scheduler`. A copy runs on a copy thread
 //! or on the calling thread, and a host function runs on the callback thread. Kernels are executed through the traits
 //! of [`engine`].
 //!
@@ -54,6 +54,7 @@
 
 mod call_stack;
 mod conditional;
+mod divided;
 mod enqueue;
 mod entry;
 mod environment;
@@ -72,6 +73,7 @@ mod object_tests;
 #[cfg(test)]
 mod ordering_tests;
 mod output;
+mod padded;
 mod process;
 mod queue;
 mod service;

@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 
 use crate::checks::{Findings, Tool};
 use crate::device_config::DeviceConfig;
+use crate::divided::Helpers;
 use crate::engine::Loader;
 use crate::environment::{isolated, narrow_addresses};
 use crate::error::Result;
@@ -18,7 +19,7 @@ use crate::mem::DeviceMemory;
 use crate::memory::{MemoryConfig, Visible};
 use crate::observe::Tools;
 use crate::scheduler::{Scheduler, SchedulerConfig};
-use crate::service::ServiceThread;
+use crate::service::ServiceThreads;
 use crate::texture_table::Registry;
 use crate::timeline::Timeline;
 use crate::wait::Waits;
@@ -34,8 +35,8 @@ pub(crate) struct Machine {
     /// work; `None` in other runs.
     pub(crate) timeline: Option<Arc<Timeline>>,
     scheduler: Scheduler,
-    copies: ServiceThread,
-    callbacks: ServiceThread,
+    copies: ServiceThreads,
+    callbacks: ServiceThreads,
     waits: Waits,
     pub(crate) memory: DeviceMemory,
     /// The memory that kernels may access. This field is set when the address range of the CTA
@@ -123,9 +124,9 @@ impl Machine {
                 })
                 .map(|findings| Arc::new(Timeline::new(Arc::clone(findings)))),
             findings,
+            copies: ServiceThreads::new("margay-copy", scheduler.workers.max(1)),
             scheduler: Scheduler::new(scheduler),
-            copies: ServiceThread::new("margay-copy"),
-            callbacks: ServiceThread::new("margay-callback"),
+            callbacks: ServiceThreads::new("margay-callback", 1),
             waits: Waits::default(),
             memory,
             tools,
@@ -167,11 +168,19 @@ impl Machine {
         Ok(self.visible.get().cloned())
     }
 
-    pub(crate) fn copies(&self) -> &ServiceThread {
+    pub(crate) fn copies(&self) -> &ServiceThreads {
         &self.copies
     }
 
-    pub(crate) fn callbacks(&self) -> &ServiceThread {
+    /// Returns the threads that help with a copy or fill of a stream with the priority `priority`.
+    pub(crate) fn copy_helpers(&self, priority: i32) -> Helpers<'_> {
+        Helpers {
+            threads: &self.copies,
+            priority,
+        }
+    }
+
+    pub(crate) fn callbacks(&self) -> &ServiceThreads {
         &self.callbacks
     }
 

@@ -6,13 +6,21 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::error::{Error, Result};
+use crate::padded::Padded;
 
 /// Returns a new ID, which differs from all IDs that this function has returned in this process. It
 /// is never 0.
 pub(crate) fn next_id() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    NEXT.fetch_add(1, Ordering::Relaxed)
+    NEXT_ID.fetch_add(1, Ordering::AcqRel)
 }
+
+/// Returns the ID that the next call of [`next_id`] returns. Everything that a thread did before a call that returned a
+/// smaller ID has happened before this function returns.
+pub(crate) fn unused_id() -> u64 {
+    NEXT_ID.load(Ordering::Acquire)
+}
+
+static NEXT_ID: Padded<AtomicU64> = Padded(AtomicU64::new(1));
 
 /// Returns the calling thread's ID, which is unique in the process and never reused. This ID is
 /// available until the thread has ended. The standard library's thread ID is not available for so

@@ -1,33 +1,44 @@
 //! Service threads: threads of the runtime that are not workers, such as the threads that run
 //! copies and host functions.
 //!
-//! Invariant: a service thread starts when it receives its first job, and is never joined. Of its
-//! waiting jobs, those with the highest priority run first. Jobs of equal priority run in the order
-//! in which they were sent.
+//! A [`ServiceThreads`] is a group of threads with a common queue of jobs. Invariant: a thread starts when a job finds no
+//! idle thread, and is never joined. Of the waiting jobs, those with the highest priority start first. Jobs of equal
+//! priority start in the order in which they were sent.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::memory::resource_limit;
+use crate::spin;
 
 /// A job for a service thread.
 pub(crate) type Job = Box<dyn FnOnce() + Send>;
 
-/// A service thread with its queue of jobs. The thread starts when the first job is sent to it.
-pub(crate) struct ServiceThread {
+/// Service threads with their queue of jobs. The threads start when jobs are sent to them.
+pub(crate) struct ServiceThreads {
     name: &'static str,
-    /// The thread's queue of jobs; `None` if the thread could not be started.
+    /// Maximum number of threads, at least one.
+    most: usize,
+    /// The queue of jobs; `None` if the first thread could not be started.
     queue: OnceLock<Option<Arc<Queue>>>,
 }
+
+/// Time for which a thread without jobs polls before it sleeps. Waking a sleeping thread takes as long as copying some
+/// hundred KiB.
+const LOOK: Duration = Duration::from_micros(50);
 
 #[derive(Default)]
 struct Queue {
     waiting: Mutex<Waiting>,
     changed: Condvar,
+    /// Number of jobs that were sent, for the thread that polls.
+    sent: AtomicU64,
 }
 
 /// The jobs that wait, sorted by priority (0, or a negative number for a higher priority) and then
@@ -38,21 +49,53 @@ struct Waiting {
     sent: u64,
     /// Number of jobs that wait or run.
     open: usize,
+    /// Number of threads, including those that are about to start.
+    threads: usize,
+    /// Number of threads that run no job.
+    idle: usize,
+    /// Whether a thread polls for jobs. The other threads sleep at once.
+    is_polled: bool,
     /// Whether no further jobs will be sent.
     closed: bool,
 }
 
-impl ServiceThread {
-    /// Returns a service thread that is not started yet.
-    pub(crate) const fn new(name: &'static str) -> ServiceThread {
-        ServiceThread {
+impl Waiting {
+    /// Records that a thread is about to start.
+    fn add_thread(&mut self) {
+        self.threads += 1;
+        self.idle += 1;
+    }
+
+    /// Records that a thread could not be started.
+    fn remove_thread(&mut self) {
+        self.threads -= 1;
+        self.idle -= 1;
+    }
+
+    /// Records that a thread has ended a job.
+    fn end_job(&mut self) {
+        self.open -= 1;
+        self.idle += 1;
+    }
+}
+
+impl ServiceThreads {
+    /// Returns a group of at most `most` service threads, none of which is started yet.
+    pub(crate) const fn new(name: &'static str, most: usize) -> ServiceThreads {
+        ServiceThreads {
             name,
+            most,
             queue: OnceLock::new(),
         }
     }
 
-    /// Sends `job` to the thread. The thread runs it after all waiting jobs of the same or a higher
-    /// priority. If the thread cannot be started, this function runs the job itself.
+    /// Returns the maximum number of threads.
+    pub(crate) fn most(&self) -> usize {
+        self.most
+    }
+
+    /// Sends `job` to the threads. It starts after all waiting jobs of the same or a higher priority. If no thread can
+    /// be started, this function runs the job itself.
     pub(crate) fn send(&self, priority: i32, job: Job) {
         let Some(queue) = self.queue.get_or_init(|| self.start()) else {
             return job();
@@ -62,8 +105,17 @@ impl ServiceThread {
         waiting.sent += 1;
         waiting.open += 1;
         waiting.jobs.insert((priority, number), job);
+        queue.sent.fetch_add(1, Ordering::Release);
+        let is_short_of_threads = waiting.threads < self.most && waiting.idle < waiting.jobs.len();
+        if is_short_of_threads {
+            waiting.add_thread();
+        }
         drop(waiting);
         queue.changed.notify_one();
+        if is_short_of_threads && self.start_thread(queue).is_err() {
+            // The threads that have been started run the job.
+            queue.waiting.lock().remove_thread();
+        }
     }
 
     /// Returns whether no job waits or runs.
@@ -76,11 +128,16 @@ impl ServiceThread {
 
     fn start(&self) -> Option<Arc<Queue>> {
         let queue = Arc::new(Queue::default());
+        queue.waiting.lock().add_thread();
+        self.start_thread(&queue).ok().map(|()| queue)
+    }
+
+    fn start_thread(&self, queue: &Arc<Queue>) -> Result<(), Rest> {
         let rest = Rest {
             completions: Vec::new(),
-            service: Some((self.name, Arc::clone(&queue))),
+            service: Some((self.name, Arc::clone(queue))),
         };
-        rest.start().ok().map(|()| queue)
+        rest.start()
     }
 }
 
@@ -156,7 +213,7 @@ impl Rest {
             crate::fault::keep();
             // A panic in a host function must not prevent later work.
             let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
-            queue.waiting.lock().open -= 1;
+            queue.waiting.lock().end_job();
         }
         let _ = REST.try_with(|rest| rest.borrow_mut().0.service = None);
     }
@@ -172,7 +229,7 @@ impl Drop for OnExit {
             // The thread ended during a job, which has therefore not been subtracted from the open jobs. This job is
             // complete after the other completions.
             let queue = Arc::clone(queue);
-            let end = move || queue.waiting.lock().open -= 1;
+            let end = move || queue.waiting.lock().end_job();
             rest.completions.insert(0, Box::new(end));
         }
         if rest.completions.is_empty() && rest.service.is_none() {
@@ -201,12 +258,12 @@ pub(crate) fn run_host_function(
     }
 }
 
-impl Drop for ServiceThread {
+impl Drop for ServiceThreads {
     fn drop(&mut self) {
-        // The thread runs the remaining jobs and ends. No thread waits for it.
+        // The threads run the remaining jobs and end. No thread waits for them.
         if let Some(Some(queue)) = self.queue.get() {
             queue.waiting.lock().closed = true;
-            queue.changed.notify_one();
+            queue.changed.notify_all();
         }
     }
 }
@@ -215,14 +272,26 @@ impl Queue {
     /// Waits for the next job; returns `None` if no further jobs will be sent.
     fn next(&self) -> Option<Job> {
         let mut waiting = self.waiting.lock();
+        let mut has_polled = waiting.is_polled;
         loop {
             if let Some((_, job)) = waiting.jobs.pop_first() {
+                waiting.idle -= 1;
                 return Some(job);
             }
             if waiting.closed {
                 return None;
             }
-            self.changed.wait(&mut waiting);
+            if has_polled {
+                self.changed.wait(&mut waiting);
+                continue;
+            }
+            has_polled = true;
+            waiting.is_polled = true;
+            let sent = self.sent.load(Ordering::Acquire);
+            MutexGuard::unlocked(&mut waiting, || {
+                spin::until(LOOK, || self.sent.load(Ordering::Acquire) != sent);
+            });
+            waiting.is_polled = false;
         }
     }
 }
@@ -262,9 +331,44 @@ impl Drop for HostFunctionGuard {
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, Instant};
+    use std::time::Instant;
 
     use super::*;
+
+    /// Two jobs that wait for each other end only if they run at the same time.
+    #[test]
+    fn several_threads_run_jobs_at_the_same_time() {
+        let threads = ServiceThreads::new("margay-test", 2);
+        let barrier = Arc::new(std::sync::Barrier::new(3));
+        for _ in 0..2 {
+            let barrier = Arc::clone(&barrier);
+            threads.send(0, Box::new(move || drop(barrier.wait())));
+        }
+        barrier.wait();
+        let queue = threads.queue.get().cloned().flatten().expect("started");
+        assert_eq!(queue.waiting.lock().threads, 2);
+    }
+
+    #[test]
+    fn no_more_threads_start_than_permitted_or_needed() {
+        let most = |most: usize, jobs: usize| {
+            let threads = ServiceThreads::new("margay-test", most);
+            let open = Arc::new(Mutex::new(()));
+            let held = open.lock();
+            for _ in 0..jobs {
+                let open = Arc::clone(&open);
+                threads.send(0, Box::new(move || drop(open.lock())));
+            }
+            drop(held);
+            let queue = threads.queue.get().cloned().flatten().expect("started");
+            let count = queue.waiting.lock().threads;
+            count
+        };
+        assert_eq!(most(1, 5), 1);
+        assert_eq!(most(3, 1), 1);
+        assert_eq!(most(3, 2), 2);
+        assert_eq!(most(3, 10), 3);
+    }
 
     /// If a host function ends its thread, the thread cannot count the job of this function as done.
     #[test]

@@ -74,7 +74,7 @@ pub(crate) enum Work {
     Marker,
     /// A launch of a kernel, which the scheduler's workers run.
     Launch(Launch),
-    /// A job that runs on the copy thread, or on the submitting thread if the job is `short` and
+    /// A job that runs on a copy thread, or on the submitting thread if the job is `short` and
     /// can start at once.
     Device {
         /// The job.
@@ -89,7 +89,7 @@ pub(crate) enum Work {
     Join(Arc<Task>),
     /// A wait for memory. The polling thread calls the job repeatedly until it returns true.
     Wait(WaitJob),
-    /// A function that runs on the copy thread, even if the context's work is cancelled. It
+    /// A function that runs on a copy thread, even if the context's work is cancelled. It
     /// completes the task some time later.
     Decide(Decision),
     /// The submitting thread waits until the task may start, does the work itself and completes the task.
@@ -295,7 +295,8 @@ impl Task {
 
     /// Waits until the task is complete.
     pub(crate) fn wait(&self) {
-        if self.is_done() {
+        // Short work usually ends before the signal handlers could be checked.
+        if self.is_done() || spin::briefly(|| self.is_done()) {
             return;
         }
         // The program may have installed signal handlers since the launch.

@@ -332,6 +332,25 @@ static void many_actions(void) {
     caught(1);
 }
 
+// The program installs a handler between two launches, while many earlier launches wait or run or have just ended. A
+// worker that has checked our handlers for the earlier launches must check them again.
+static void between_launches(void) {
+    for (int i = 0; i < 20; ++i) {
+        up();
+        CUfunction fine, wild;
+        REQUIRE(cuModuleGetFunction(&fine, module, "fine"));
+        REQUIRE(cuModuleGetFunction(&wild, module, "wild"));
+        void *params[] = {&memory};
+        for (int j = 0; j < 50 * i; ++j) REQUIRE(cuLaunchKernel(fine, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+        if (i % 2) REQUIRE(cuCtxSynchronize());
+        set(returns, 0, 0);
+        REQUIRE(cuLaunchKernel(wild, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
+        EXPECT(cuCtxSynchronize(), ILLEGAL_ADDRESS);
+        CHECK(seen->calls == 0);
+        REQUIRE(cuDevicePrimaryCtxReset_v2(0));
+    }
+}
+
 // The program has handlers for all real-time signals, and a reset has to stop a launch.
 static void stop_signal_taken(void) {
     up();
@@ -393,6 +412,7 @@ static const struct {
     {"all blocked", all_blocked, 0, -1},
     {"during a launch", during_a_launch, 0, -1},
     {"many actions", many_actions, 0, -1},
+    {"between launches", between_launches, 0, 0},
     {"stop signal taken", stop_signal_taken, 0, -1},
     {"waits for signals", waits_for_signals, 0, -1},
 };

@@ -20,6 +20,8 @@ mod wide;
 #[path = "x86_64.rs"]
 mod wide;
 
+pub(crate) mod waking;
+
 /// What a limit is the limit of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]

@@ -1,6 +1,6 @@
 //! Formats the limits of the machine, and the shares of these limits that kernels reach.
 
-use super::line;
+use super::{line, waking};
 use crate::limits::{Limit, Resource, best};
 use crate::report::Report;
 use crate::roofline::LeastTime;
@@ -80,7 +80,7 @@ pub(super) fn limits(report: &Report) -> String {
         let (what, unit) = (first.what, first.unit);
         line(&mut table, format_args!("| {what}{bits} | {unit} |{cells}"));
     }
-    table + &shares(report)
+    table + &waking(report) + &shares(report)
 }
 
 /// Formats a row for each contender and kernel that floating-point operations limit: the share of the rate of

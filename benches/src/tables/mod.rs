@@ -28,6 +28,7 @@ fn markdown(report: &Report) -> String {
         kernels::comparisons(report),
         limits::limits(report),
         launches(report),
+        copies(report),
         fetches(report),
         interpreter(report),
         checks(report),
@@ -78,6 +79,40 @@ fn launches(report: &Report) -> String {
         line(
             &mut table,
             format_args!("| {} | {each:.2} |", launched.what),
+        );
+    }
+    match report.limits.is_empty() {
+        true => table + &waking(report),
+        // The table of the limits contains the time to wake a thread.
+        false => table,
+    }
+}
+
+/// Formats the time that the system takes to wake a thread; empty if it was not measured.
+fn waking(report: &Report) -> String {
+    report.waking.as_ref().map_or(String::new(), |time| {
+        let time = time.median * 1e6;
+        format!(
+            "\nWaking a thread that sleeps on a futex takes {time:.2} microseconds after 3 ms without work.\n"
+        )
+    })
+}
+
+/// Formats the rates of copies and fills.
+fn copies(report: &Report) -> String {
+    if report.copies.is_empty() {
+        return String::new();
+    }
+    let mut table = "### Copies\n\nBillions of bytes that are copied or filled per second, with all workers; *host* is \
+         `memcpy` or `memset` by one thread of the host.\n\n| what | size | rate | host | ratio |\n|---|---|--:|--:|--:|\n"
+        .to_owned();
+    for copied in &report.copies {
+        let rate = |time: &Time| copied.bytes as f64 / time.median / 1e9;
+        let (ours, host) = (rate(&copied.time), rate(&copied.host));
+        let (what, size, ratio) = (copied.what, copied.size, speed(ours / host));
+        line(
+            &mut table,
+            format_args!("| {what} | {size} | {ours:.1} | {host:.1} | {ratio} |"),
         );
     }
     table

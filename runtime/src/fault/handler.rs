@@ -65,12 +65,13 @@ fn install_now() -> Result<(), FaultError> {
 /// device code to the program's handlers. If the program has not installed new handlers, this
 /// function makes one system call for each signal.
 ///
-/// Threads that wait for a task call this function when they begin to wait, and again from time to time. Service
-/// threads call this function before each job. Workers call [`keep_frequent`] when they begin to run pieces of
-/// launches, and then at most once in 100 microseconds. Our handler therefore receives SIGSEGV and SIGILL for each
-/// fault of device code, except in one case: a thread of the program that does not wait for the launch installs a
-/// handler while the faulting piece of the launch runs, or shortly before. It receives SIGBUS and SIGFPE only if a
-/// thread has called this function since the program installed its handler.
+/// Threads that wait for a task call this function if the task does not end within about a microsecond, and again from
+/// time to time. Service threads call this function before each job. Workers call [`keep_frequent`] before they run a
+/// piece of a launch, unless they have called it in the last 100 microseconds and after the call that submitted the
+/// launch began (`scheduler::handlers`). Our handler therefore receives SIGSEGV and SIGILL for each fault of device code,
+/// except in one case: a thread of the program that does not wait for the launch installs a handler after the call that
+/// submitted the launch began, and while the faulting piece of the launch runs or shortly before. It receives SIGBUS and
+/// SIGFPE only if a thread has called this function since the program installed its handler.
 pub(crate) fn keep() {
     keep_signals(&forward::SIGNALS);
 }

@@ -322,7 +322,7 @@ impl Made<'_> {
                         &node.context,
                         short,
                         move |context| match transfer.check(context)? {
-                            true => transfer.run(),
+                            true => transfer.run(context.machine().copy_helpers(0)),
                             false => Ok(()),
                         },
                     );
@@ -333,7 +333,8 @@ impl Made<'_> {
                 let tools = &here.machine().tools;
                 let number = tools.announce(|work| fill.event(work, &node.context, None));
                 let work = device("a graph's fill", &node.context, short, move |context| {
-                    fill.check(context).and_then(|_| fill.run())
+                    let helpers = context.machine().copy_helpers(0);
+                    fill.check(context).and_then(|_| fill.run(helpers))
                 });
                 self.numbered(number, &node.context, work, before.iter())
             }

@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Result};
 use crate::process::next_id;
-use crate::service::ServiceThread;
+use crate::service::ServiceThreads;
 
 /// An object of the program with a reference count. Clones refer to the same object and do not count as references.
 ///
@@ -43,7 +43,7 @@ impl std::fmt::Debug for UserObject {
     }
 }
 
-static DESTRUCTORS: ServiceThread = ServiceThread::new("margay-release");
+static DESTRUCTORS: ServiceThreads = ServiceThreads::new("margay-release", 1);
 
 impl UserObject {
     /// Creates an object with `references` references, which the program owns. `destroy` is the destructor.

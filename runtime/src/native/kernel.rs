@@ -44,6 +44,7 @@ use crate::error::{Error, Fault, FaultKind, Result};
 use crate::fault::{FloatMode, Trap, TrapKind};
 use crate::launch::Dim3;
 use crate::observe::{Observers, Tools};
+use crate::padded::Padded;
 use crate::probe::Probes;
 
 /// Returns the properties that a kernel's declaration contains. `const_bytes` is the size in bytes of the module's
@@ -119,7 +120,7 @@ pub(super) struct NativeKernel {
     /// Whether the kernel contains a yield, so that its threads can wait in loops.
     pub(super) waits: bool,
     /// The choice between the kernel's scalar code and its vector code.
-    pub(super) tier_selection: TierSelection,
+    pub(super) tier_selection: Padded<TierSelection>,
     owner: u64,
     /// The fallbacks for which messages have been printed.
     pub(super) printed: fallback::Printed,
@@ -167,13 +168,13 @@ impl NativeKernel {
             // examines the lanes of a chunk together, and warps complete collectives in registers. Scalar code is tried
             // later only if there are no sync points and no races are checked: its collectives are many times as slow,
             // and the race detector gets accesses of whole chunks.
-            tier_selection: match request.accesses || request.watches() {
+            tier_selection: Padded(match request.accesses || request.watches() {
                 false => TierSelection::new(compiled.compile_budget(compiler)),
                 true if request.order || compiled.regions.resume_points.len() > 1 => {
                     TierSelection::new(Duration::ZERO)
                 }
                 true => TierSelection::vector_first(),
-            },
+            }),
             compiled,
             owner,
             printed: fallback::Printed::default(),

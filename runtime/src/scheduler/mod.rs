@@ -20,11 +20,13 @@
 
 mod active;
 mod claim;
+mod handlers;
 mod hang;
 mod keeper;
 mod parked;
 #[cfg(test)]
 mod priority_tests;
+mod retired;
 mod run;
 mod sleep;
 #[cfg(test)]
@@ -44,9 +46,11 @@ pub(crate) use throttle::Throttle;
 use crate::error::{Error, Result};
 use crate::fault::StopHandle;
 use crate::memory::{WindowGeometry, Windows};
+use crate::padded::Padded;
 use active::Active;
 use hang::Search;
 use keeper::Keeper;
+use retired::Retired;
 use sleep::Sleep;
 
 /// The settings of the scheduler.
@@ -82,15 +86,16 @@ pub(crate) struct Scheduler {
 struct Shared {
     config: SchedulerConfig,
     /// The launches whose predecessors are complete.
-    active: Mutex<Active>,
-    active_count: AtomicUsize,
+    active: Padded<Mutex<Active>>,
+    active_count: Padded<AtomicUsize>,
     /// Number of parked units of all runs.
     parked: AtomicUsize,
     /// Number of units that can still become resident: [`SchedulerConfig::resident`] minus the
     /// number of units for which runs have reserved residency.
     free: AtomicI64,
-    sleep: Sleep,
+    sleep: Padded<Sleep>,
     keeper: Keeper,
+    retired: Padded<Retired>,
     stop_handles: Mutex<Vec<StopHandle>>,
     /// Whether the scheduler was dropped. If it is true, a worker ends when it finds no work.
     closed: AtomicBool,
@@ -109,12 +114,13 @@ impl Scheduler {
         Scheduler {
             shared: Arc::new(Shared {
                 config,
-                active: Mutex::default(),
-                active_count: AtomicUsize::new(0),
+                active: Padded::default(),
+                active_count: Padded::default(),
                 parked: AtomicUsize::new(0),
                 free: AtomicI64::new(free),
-                sleep: Sleep::default(),
+                sleep: Padded::default(),
                 keeper: Keeper::default(),
+                retired: Padded::default(),
                 stop_handles: Mutex::new(Vec::new()),
                 closed: AtomicBool::new(false),
                 windows: OnceLock::new(),
@@ -185,6 +191,16 @@ impl Scheduler {
         if !worker::on_worker() {
             self.shared.sleep.wake_one();
         }
+    }
+
+    /// Frees a few finished launches. Threads that prepare launches call this function.
+    pub(crate) fn free_some_finished(&self) {
+        self.shared.retired.free_some();
+    }
+
+    /// Frees all finished launches. Threads that have waited for work call this function.
+    pub(crate) fn free_all_finished(&self) {
+        self.shared.retired.free_all();
     }
 
     /// Stops a run; `fault` becomes the reason for its failure. If `fault` is `None`, the run ends

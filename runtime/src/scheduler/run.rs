@@ -106,7 +106,7 @@ pub(crate) struct Run {
     users: AtomicUsize,
     pub(super) stopping: AtomicBool,
     finished: AtomicBool,
-    outcome: Mutex<Option<Fault>>,
+    outcome: Mutex<Option<Box<Fault>>>,
     /// Descriptions of the positions at which workers were executing units when the run was stopped.
     places: Mutex<Vec<String>>,
     /// Moving average of the running time of a unit in nanoseconds. The number of units that a
@@ -279,7 +279,7 @@ impl Run {
         {
             let mut outcome = self.outcome.lock();
             if outcome.is_none() {
-                *outcome = fault;
+                *outcome = fault.map(Box::new);
             }
         }
         self.stopping.store(true, Ordering::SeqCst);
@@ -316,7 +316,7 @@ impl Run {
             self.outcome
                 .lock()
                 .take()
-                .map(|fault| self.with_places(fault))
+                .map(|fault| self.with_places(*fault))
         };
         self.abandon_parked(shared);
         self.spec.prepared.finish(complete);
@@ -384,7 +384,11 @@ impl Run {
         before.is_some_and(|(_, before)| self.taken() >= before + 4 * parked)
     }
 
+    /// Drops the parked units, and gives back the residency of all units that are not complete.
     fn abandon_parked(&self, shared: &Shared) {
+        if !self.may_park && self.parked_count.load(Ordering::SeqCst) == 0 {
+            return;
+        }
         let units: Vec<ParkedUnit> = self.parked.lock().take_all();
         shared.parked.fetch_sub(units.len(), Ordering::SeqCst);
         self.parked_count.store(0, Ordering::SeqCst);

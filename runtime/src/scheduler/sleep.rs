@@ -102,10 +102,16 @@ impl Sleep {
         self.watched.store(false, Ordering::SeqCst);
     }
 
-    /// Spins until the epoch differs from `epoch`, for at most [`WATCH`]; returns whether the epoch
-    /// has changed. The caller is the watcher.
-    pub(super) fn watch(&self, epoch: u64) -> bool {
-        spin::until(WATCH, || self.epoch() != epoch)
+    /// Spins until the epoch differs from `epoch`, for at most [`WATCH`], and calls `polled` after each poll; returns
+    /// whether the epoch has changed. The caller is the watcher.
+    pub(super) fn watch(&self, epoch: u64, mut polled: impl FnMut()) -> bool {
+        spin::until(WATCH, || {
+            let has_changed = self.epoch() != epoch;
+            if !has_changed {
+                polled();
+            }
+            has_changed
+        })
     }
 
     /// Makes the calling worker sleep until it is woken, for at most `limit`. Does not sleep if the

@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::claim::Piece;
+use super::handlers::HandlerCheck;
 use super::{Run, Shared};
 use crate::engine::{RunOutcome, Worker};
 use crate::error::{Error, Fault, FaultKind, Result};
@@ -26,6 +27,7 @@ pub(super) struct WorkerState {
     window: Option<CtaWindow>,
     /// Whether this worker is the watcher (see [`super::sleep`]).
     watches: bool,
+    handlers: HandlerCheck,
 }
 
 impl WorkerState {
@@ -35,6 +37,7 @@ impl WorkerState {
             run: None,
             window: None,
             watches: false,
+            handlers: HandlerCheck::default(),
         }
     }
 
@@ -53,11 +56,14 @@ impl WorkerState {
     /// Waits until the epoch differs from `epoch`. If this worker can be the watcher, it spins first; then it sleeps.
     fn rest(&mut self, epoch: u64) {
         self.begin_watch();
-        if self.watches && self.shared.sleep.watch(epoch) {
+        let handlers = &mut self.handlers;
+        if self.watches && self.shared.sleep.watch(epoch, || handlers.while_polling()) {
             return;
         }
         self.end_watch();
-        self.shared.sleep.sleep(epoch, None);
+        let shared = &self.shared;
+        shared.retired.free_while(|| shared.sleep.epoch() == epoch);
+        shared.sleep.sleep(epoch, None);
     }
 }
 
@@ -95,9 +101,6 @@ const WAKINGS: u64 = 3;
 /// Maximum number of further attempts if not even one thread can be started. The time between
 /// attempts is one millisecond.
 const PATIENCE: u32 = 100;
-/// Minimum time between two checks in one turn of a worker. Each check tests whether Margay's
-/// handlers of SIGSEGV and SIGILL are still installed.
-const KEEP_HANDLERS: Duration = Duration::from_micros(100);
 
 /// Number of bytes of memory that a worker needs for its stacks and its part of the heap.
 const WORKER_MEMORY: u64 = 12 << 20;
@@ -178,6 +181,9 @@ fn work(shared: &Arc<Shared>, options: WorkerOptions) {
                 state.end_watch();
                 shared.tell_of_others(&run);
                 let progress = serve(shared, &mut state, &run);
+                if run.is_finished() {
+                    shared.retired.add(run);
+                }
                 waits.after_turn(shared, epoch, progress);
             }
             None if shared.closed.load(Ordering::SeqCst) && shared.is_idle() => break,
@@ -238,7 +244,6 @@ fn serve(shared: &Arc<Shared>, state: &mut WorkerState, run: &Arc<Run>) -> Progr
         waits: 0,
         progress: false,
         now: Instant::now(),
-        kept: None,
     };
     if run.enter() {
         state.run = Some(Arc::clone(run));
@@ -260,8 +265,6 @@ struct Turn {
     progress: bool,
     /// Time when the last piece of work ended or, before the first piece, when the turn began.
     now: Instant,
-    /// Time of this turn's last check of Margay's signal handlers ([`KEEP_HANDLERS`]).
-    kept: Option<Instant>,
 }
 
 impl Turn {
@@ -272,13 +275,7 @@ impl Turn {
             if shared.has_work(run) && run.time_left() > worth_waking {
                 shared.sleep.wake_if_resting();
             }
-            if self
-                .kept
-                .is_none_or(|kept| self.now.duration_since(kept) > KEEP_HANDLERS)
-            {
-                fault::keep_frequent();
-                self.kept = Some(self.now);
-            }
+            state.handlers.before_piece(run.id(), self.now);
             self.execute(shared, state, run, piece);
             if run.stopping.load(Ordering::SeqCst) || run.is_finished() {
                 return;

@@ -109,10 +109,15 @@ impl LaunchServices {
         Ok(text)
     }
 
+    /// Returns whether the launch has printed text.
+    pub(crate) fn has_printed(&self) -> bool {
+        self.has_printed.load(Ordering::Acquire)
+    }
+
     /// Removes the text that the launch has printed so far, and returns it in the order of the
     /// CTAs.
     pub(crate) fn take_printed(&self) -> Vec<u8> {
-        if !self.has_printed.load(Ordering::Acquire) {
+        if !self.has_printed() {
             return Vec::new();
         }
         let printed = std::mem::take(&mut *self.printed.lock());

@@ -237,7 +237,7 @@ impl Call<'_> {
 
     fn last_error(&self, forget: bool) -> u64 {
         let thread = (self.at.cta_number, self.at.thread);
-        let errors = &mut self.state().state.lock().errors;
+        let errors = &mut self.state().lock().errors;
         let found = match forget {
             true => errors.remove(&thread),
             false => errors.get(&thread).copied(),
@@ -285,7 +285,7 @@ impl Call<'_> {
         if address == 0 {
             return Err(CudaError::PENDING_COUNT.into());
         }
-        let buffers = &mut self.state().state.lock().buffers;
+        let buffers = &mut self.state().lock().buffers;
         buffers.insert(address, Configured { launch });
         Ok(address)
     }
@@ -306,7 +306,7 @@ impl Call<'_> {
 
     fn launch(&self, buffer: u64, stream: u64, given: Option<(u64, LaunchConfig)>) -> Done<()> {
         let state = self.state();
-        let found = state.state.lock().buffers.remove(&buffer);
+        let found = state.lock().buffers.remove(&buffer);
         let found = found.ok_or(CudaError::INVALID_VALUE)?;
         let context = self.context()?;
         // The buffer is freed even if the launch fails.
@@ -353,7 +353,7 @@ impl Call<'_> {
         match stream {
             0..=2 => Ok(Line::Block(self.at.cta_number)),
             TAIL_LAUNCH | FIRE_AND_FORGET | GRAPH_STREAMS.. => Err(CudaError::NOT_SUPPORTED.into()),
-            stream if self.state().state.lock().streams.contains(&stream) => Ok(Line::Made(stream)),
+            stream if self.state().lock().streams.contains(&stream) => Ok(Line::Made(stream)),
             _ => Err(CudaError::INVALID_HANDLE.into()),
         }
     }
@@ -366,7 +366,7 @@ impl Call<'_> {
         }
         let number = self.state().number();
         {
-            let mut state = self.state().state.lock();
+            let mut state = self.state().lock();
             let objects = match stream {
                 true => &mut state.streams,
                 false => &mut state.events,
@@ -381,7 +381,7 @@ impl Call<'_> {
     }
 
     fn end(&self, number: u64, stream: bool) -> Done<()> {
-        let mut state = self.state().state.lock();
+        let mut state = self.state().lock();
         let known = match stream {
             true => state.streams.remove(&number),
             false => state.events.remove(&number),
@@ -400,7 +400,7 @@ impl Call<'_> {
             return Err(CudaError::INVALID_VALUE.into());
         }
         let line = self.line(stream)?;
-        if !self.state().state.lock().events.contains(&event) {
+        if !self.state().lock().events.contains(&event) {
             return Err(CudaError::INVALID_HANDLE.into());
         }
         let pending = self.context()?.new_request();

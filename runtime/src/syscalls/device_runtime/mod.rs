@@ -17,7 +17,7 @@ mod copies;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
+use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::context::Pending;
@@ -95,10 +95,13 @@ pub(crate) struct DeviceRuntime {
     depth: u32,
     /// Maximum running time of the launch.
     limit: Option<Duration>,
+    /// If device code has requested the launch, the time by which it must be complete.
+    deadline: Option<Instant>,
     /// Whether device code has made requests that have not been taken ([`DeviceRuntime::take`]).
     some: AtomicBool,
     next: AtomicU64,
-    state: Mutex<DeviceRuntimeState>,
+    /// `None` until a thread calls a function of the device runtime. Most launches call none.
+    state: Mutex<Option<Box<DeviceRuntimeState>>>,
 }
 
 #[derive(Default)]
@@ -127,15 +130,24 @@ impl DeviceRuntime {
             module,
             depth,
             limit,
+            deadline,
             some: AtomicBool::new(false),
             // The IDs of streams and events are smaller than any pointer and larger than the handles of default
             // streams.
             next: AtomicU64::new(0x100),
-            state: Mutex::new(DeviceRuntimeState {
-                deadline,
-                ..Default::default()
-            }),
+            state: Mutex::new(None),
         }
+    }
+
+    fn lock(&self) -> MappedMutexGuard<'_, DeviceRuntimeState> {
+        MutexGuard::map(self.state.lock(), |state| {
+            &mut **state.get_or_insert_with(|| {
+                Box::new(DeviceRuntimeState {
+                    deadline: self.deadline,
+                    ..Default::default()
+                })
+            })
+        })
     }
 
     /// Returns the time by which a grid that is launched now must be complete. All grids that a launch by the host
@@ -143,7 +155,7 @@ impl DeviceRuntime {
     /// starts when the first of these grids is launched.
     fn deadline(&self) -> Option<Instant> {
         let limit = self.limit?;
-        let mut state = self.state.lock();
+        let mut state = self.lock();
         if state.deadline.is_none() {
             state.deadline = Instant::now().checked_add(limit);
         }
@@ -156,7 +168,7 @@ impl DeviceRuntime {
         if !self.has_wishes() {
             return Vec::new();
         }
-        let mut state = self.state.lock();
+        let mut state = self.lock();
         self.some.store(false, Ordering::Release);
         std::mem::take(&mut state.wishes)
     }
@@ -167,7 +179,7 @@ impl DeviceRuntime {
     }
 
     fn wish(&self, line: Line, wish: Wish) {
-        self.state.lock().wishes.push((line, wish));
+        self.lock().wishes.push((line, wish));
         self.some.store(true, Ordering::Release);
     }
 
@@ -179,7 +191,7 @@ impl DeviceRuntime {
     fn note(&self, at: &Coordinates, error: CudaError) {
         if error != CudaError::SUCCESS {
             let thread = (at.cta_number, at.thread);
-            let errors = &mut self.state.lock().errors;
+            let errors = &mut self.lock().errors;
             if errors.len() < MOST_ERRORS || errors.contains_key(&thread) {
                 errors.insert(thread, error.0);
             }
