@@ -5,7 +5,7 @@ use margay_ir::analysis::{Cfg, Coordinates, slots};
 use margay_ir::entity::{Block, Inst, SecondaryMap, Value};
 use margay_ir::function::{Function, Signature};
 use margay_ops::mods::{CmpOp, Half, Mods, StateSpace};
-use margay_ops::ops::Opcode;
+use margay_ops::ops::{Effects, Opcode};
 use margay_ops::types::{Kind, OpType, Type};
 use margay_vir::data::Data;
 use margay_vir::function::Function as VirFunction;
@@ -20,7 +20,7 @@ use crate::flow::is_back_edge;
 use crate::layout::LocalLayout;
 use crate::phases::Phases;
 use crate::reach::helpers;
-use crate::scan::{WARP, is_collective, only_yields};
+use crate::scan::{WARP, is_collective};
 use crate::speculation::lazy_values;
 use crate::variables::{Counter, Key, Variables};
 use crate::{Kernel, Refusal};
@@ -40,7 +40,7 @@ pub(crate) fn emit(kernel: &Kernel<'_>) -> Result<VirFunction, Refusal> {
         kernel.regions,
         (kernel.uniformity, kernel.width, kernel.group.chunks()),
     )?;
-    let may_yield = only_yields(kernel.function, kernel.regions);
+    let may_yield = kernel.function.has_effects(Effects::YIELDS);
     let first_phase = phases.all[0]
         .as_ref()
         .expect("the kernel begins with a phase");

@@ -74,6 +74,7 @@ pub use layout::{ContextLayout, NOTED, REACH_MARGIN, StatusValues, place_chunk};
 pub use order::shorten_lives;
 pub use scan::may_accept;
 pub use shape::assume_shape;
+pub use waiting::WAITING_TURN;
 
 /// Facts about a kernel that the vectoriser needs besides the analyses.
 pub trait Facts {

@@ -127,7 +127,7 @@ impl<'a> Running<'a> {
             Opcode::Yield if self.yields => return Err(End::Yield),
             Opcode::Yield => return Ok(None),
             // The threads of these tests do not communicate between barriers.
-            Opcode::Converge => return Ok(None),
+            Opcode::Converge | Opcode::BarWarp => return Ok(None),
             Opcode::Brif => return Ok(Some(usize::from(args[0] & 1 == 0))),
             Opcode::BrTable => {
                 let count = dfg.targets(inst).len();
