@@ -408,6 +408,7 @@ impl<'a> Emitter<'a> {
                 [] => self.jump(done),
                 &[end] if !phase.may_exit && !self.keeps_alive => self.jump(starts[end]),
                 ends => {
+                    self.settle_if_stopped((ends, frames), done)?;
                     let arrived = self.read(Key::Counter(Counter::Arrived), Type::B32);
                     self.dispatch(arrived, ends, (&starts, done));
                 }
@@ -489,7 +490,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Emits the start of a loop over the chunks of a CTA with the body `body`, and returns the number of threads.
-    fn first_chunk(&mut self, body: Block) -> Value {
+    pub(crate) fn first_chunk(&mut self, body: Block) -> Value {
         let zero = self.constant(Type::B32, 0);
         let threads = match self.kernel.shape {
             Some(shape) => {
@@ -513,7 +514,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Emits the end of a loop over the chunks of a CTA, which continues at `body` with the next chunk, or at `done`.
-    fn next_chunk(&mut self, threads: Value, (body, done): (Block, Block)) {
+    pub(crate) fn next_chunk(&mut self, threads: Value, (body, done): (Block, Block)) {
         self.place = 0;
         if self.is_whole() {
             return self.jump(done);
@@ -559,7 +560,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Emits the address of the frame of the chunk's warp.
-    fn find_frame(&mut self, frames: Value) {
+    pub(crate) fn find_frame(&mut self, frames: Value) {
         let frame_bytes = self.kernel.regions.frame_bytes;
         let step = self.chunk_count * self.kernel.width;
         let from_first = self.chunk * self.kernel.width;

@@ -17,7 +17,7 @@ use margay_ir::entity::{Block, Entity, Inst, Value};
 use margay_ir::function::{BlockCall, Function};
 use margay_ops::meaning::Desc;
 use margay_ops::mods::{Mode, Mods};
-use margay_ops::ops::{Effects, Opcode};
+use margay_ops::ops::Opcode;
 use margay_ops::types::OpType;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -78,9 +78,6 @@ impl Phases {
                 check_barrier(kernel, inst)?;
                 behind.insert(inst, index);
             }
-        }
-        if !behind.is_empty() && kernel.has_effects(Effects::YIELDS) {
-            return Err(Refusal::Operation("a barrier beside `yield`"));
         }
         for &block in kernel.blocks() {
             if let Some((inst, next)) = sync_point_of(kernel, block)

@@ -9,12 +9,16 @@
 //! Lanes that reach a collective stop there if other lanes of their warp have stopped, because these lanes may take part in
 //! the collective.
 //!
-//! Chunks are whole warps. Therefore each lane of the CTA has exited or stopped when the program returns.
+//! Chunks are whole warps. Therefore each lane of the CTA has exited or stopped when the program returns. In a kernel with
+//! barriers, the program then returns at the end of the phase in which lanes have stopped. The frames must contain all
+//! values of the lanes that have arrived at the barrier: lanes that arrive in a chunk with stopped lanes store them at once,
+//! and those of the other chunks are completed at the end of the phase.
 //!
 //! In contrast to other vector code, each chunk has its own turns, because the other chunks run whether or not the lanes
 //! of a chunk stop.
 
 use margay_ir::analysis::regions::FRAME_ALIVE;
+use margay_ir::analysis::uniformity::Class;
 use margay_ir::entity::{Block, Inst, Value};
 use margay_ir::sync_point::SyncPoint;
 use margay_ops::mods::CmpOp;
@@ -27,6 +31,7 @@ use crate::Refusal;
 use crate::control::Blocks;
 use crate::emitter::{Emitter, scalar_access};
 use crate::flow::Next;
+use crate::phases::Phase;
 use crate::scan::WARP;
 use crate::variables::{Counter, Key};
 
@@ -63,9 +68,7 @@ impl Emitter<'_> {
         let place = self.flow().place_of(self.loops(), self.block);
         if self.flow().alone[place as usize] {
             self.set_place(inst);
-            let stopped = self.load(Op::Load, Type::B32, alive_access(), &[self.frame]);
-            let zero = self.constant(Type::B32, 0);
-            let any = self.compare((CmpOp::Ne, OpType::U32), stopped, zero);
+            let any = self.has_stopped();
             self.stop_if(any, inst, blocks.of(Next::Done))?;
         }
         self.body(&[inst])
@@ -125,7 +128,7 @@ impl Emitter<'_> {
         let dfg = &self.source.dfg;
         let live = &self.kernel.regions.resume_points[point.0 as usize].live_in;
         for &value in live {
-            if !dfg.results(inst).contains(&value) {
+            if !dfg.results(inst).contains(&value) && !self.is_in_frame(point, value) {
                 self.save_running(value)?;
             }
         }
@@ -150,6 +153,107 @@ impl Emitter<'_> {
         Ok(())
     }
 
+    /// Returns whether the frame contains the elements of a live value when lanes stop at a sync point, because a barrier has
+    /// stored them.
+    fn is_in_frame(&self, point: SyncPoint, value: Value) -> bool {
+        self.own_class(value) == Class::Varying && self.kernel.regions.is_stored(point, value)
+    }
+
+    /// Returns the values that a phase needs because lanes may stop in it.
+    pub(crate) fn needed_to_stop(&self, phase: &Phase) -> Vec<Value> {
+        let blocks = phase.blocks.iter();
+        let insts = blocks.flat_map(|&block| self.source.insts(block));
+        let points = insts.filter(|&&inst| self.may_stop_at(inst));
+        let points = points.filter_map(|&inst| self.kernel.regions.sync_point(inst));
+        let needed = points.flat_map(|point| {
+            let live = &self.kernel.regions.resume_points[point.0 as usize].live_in;
+            let live = live.iter().copied();
+            live.filter(move |&value| !self.is_in_frame(point, value))
+        });
+        needed.collect()
+    }
+
+    /// Emits the arrival of the lanes that run at a barrier. They stop if lanes of the chunk have stopped.
+    pub(crate) fn arrive_beside_stopped(&mut self, inst: Inst) -> Result<(), Refusal> {
+        let join = self.new_block();
+        let any = self.has_stopped();
+        self.stop_if(any, inst, join)?;
+        self.arrive_together(inst)?;
+        self.jump(join);
+        self.enter(join);
+        Ok(())
+    }
+
+    /// Returns whether lanes of the chunk have stopped in this phase.
+    fn has_stopped(&mut self) -> Value {
+        let stopped = self.load(Op::Load, Type::B32, alive_access(), &[self.frame]);
+        let zero = self.constant(Type::B32, 0);
+        self.compare((CmpOp::Ne, OpType::U32), stopped, zero)
+    }
+
+    /// Emits the end of a phase that ends at the barriers before the resume points `ends`: if lanes have stopped, completes
+    /// the frames of the chunks whose lanes have arrived, and continues at `done`.
+    pub(crate) fn settle_if_stopped(
+        &mut self,
+        (ends, frames): (&[usize], Value),
+        done: Block,
+    ) -> Result<(), Refusal> {
+        if !self.may_yield {
+            return Ok(());
+        }
+        let [settle, on] = std::array::from_fn(|_| self.new_block());
+        let any = self.any_yielded();
+        self.brif(any, settle, on);
+        let before = self.hot.len();
+        self.enter(settle);
+        let arrived = self.read(Key::Counter(Counter::Arrived), Type::B32);
+        for &end in ends {
+            let [here, next] = std::array::from_fn(|_| self.new_block());
+            let number = self.constant(Type::B32, end as u64);
+            let is_here = self.compare((CmpOp::Eq, OpType::U32), arrived, number);
+            self.brif(is_here, here, next);
+            self.enter(here);
+            self.settle(end, frames, done)?;
+            self.enter(next);
+        }
+        self.jump(done);
+        let rare = self.hot.split_off(before);
+        self.cold.extend(rare);
+        self.enter(on);
+        Ok(())
+    }
+
+    /// Emits a loop over the chunks that completes the frames of those without stopped lanes: all their lanes that have not
+    /// exited wait at the barrier before the resume point `end`. The code continues at `done`.
+    fn settle(&mut self, end: usize, frames: Value, done: Block) -> Result<(), Refusal> {
+        let [body, some, next] = std::array::from_fn(|_| self.new_block());
+        let threads = self.first_chunk(body);
+        self.find_frame(frames);
+        let (frame, ty) = (self.frame, self.vector(Kind::B32));
+        let words = self.load(Op::Load, ty, Access::new(OpType::B32, 4), &[frame]);
+        let exited = self.constant(Type::B32, SyncPoint::EXIT.0.into());
+        let stopped = self.compare((CmpOp::Ne, OpType::U32), words, exited);
+        let any = self.value(Op::Any, self.mask_type(), Data::Nothing, &[stopped]);
+        self.brif(any, next, some);
+        self.enter(some);
+        self.mask = self.alive();
+        let points = self.constant(ty, end as u64);
+        let args = [frame, points, self.mask];
+        self.store(Op::Store, ty, Access::new(OpType::B32, 4), &args);
+        self.complete_elements(end)?;
+        self.jump(next);
+        self.enter(next);
+        self.next_chunk(threads, (body, done));
+        Ok(())
+    }
+
+    /// Returns whether lanes of the CTA have stopped.
+    fn any_yielded(&mut self) -> Value {
+        let yielded = self.read(Key::Counter(Counter::Yielded), Type::B32);
+        let zero = self.constant(Type::B32, 0);
+        self.compare((CmpOp::Ne, OpType::U32), yielded, zero)
+    }
+
     /// Emits the start of a CTA, of which no lane has yielded.
     pub(crate) fn begin_yielding(&mut self) {
         let none = self.constant(Type::B32, 0);
@@ -161,9 +265,7 @@ impl Emitter<'_> {
         if !self.may_yield {
             return;
         }
-        let yielded = self.read(Key::Counter(Counter::Yielded), Type::B32);
-        let zero = self.constant(Type::B32, 0);
-        let any = self.compare((CmpOp::Ne, OpType::U32), yielded, zero);
+        let any = self.any_yielded();
         let [leave, on]: [Block; 2] = std::array::from_fn(|_| self.new_block());
         self.brif(any, leave, on);
         self.enter_cold(leave);
