@@ -31,6 +31,35 @@ const ROWS: Assumptions = Assumptions {
 };
 
 #[test]
+fn a_division_of_the_thread_index_yields_the_warp_and_the_lane() {
+    check(
+        ROWS,
+        "block0:
+  v0: b32 = sreg.u32 %tid.x                        // affine 1
+  v1: b32 = const.b32 0x5                          // launch
+  v2: b32 = const.b32 0x1f                         // launch
+  v3: b32 = const.b32 0xf                          // launch
+  v4: b32 = const.b32 0xffffffe0                   // launch
+  v5: b32 = const.b32 0xfffffff0                   // launch
+  v6: b32 = const.b32 0x4                          // launch
+  v7: b32 = shr.u32 v0, v1                         // warp
+  v8: b32 = shr.s32 v0, v1                         // warp
+  v9: b32 = shr.u32 v0, v6                         // varying
+  v10: b32 = and.b32 v0, v2                        // affine 1
+  v11: b32 = and.b32 v3, v0                        // varying
+  v12: b32 = and.b32 v0, v4                        // warp
+  v13: b32 = and.b32 v0, v5                        // varying
+  v14: b32 = shl.b32 v10, v6                       // affine 16
+  v15: b32 = and.b32 v14, v2                       // varying
+  v16: b32 = shr.u32 v14, v1                       // varying
+  v17: b32 = add.u32 v0, v1                        // affine 1
+  v18: b32 = shr.u32 v17, v1                       // varying
+  v19: b32 = and.b32 v17, v2                       // varying
+  exit",
+    );
+}
+
+#[test]
 fn registers_addresses_and_parameters() {
     let any = Assumptions::default();
     check(

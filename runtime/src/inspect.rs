@@ -315,6 +315,7 @@ impl Inspection {
         };
         let widths = kernel.widths(compiler);
         let specialisation = Specialisation::of([widths.wide, 1, 1], widths);
+        let specialisation = specialisation.trusted(compiler.isolates());
         let made = if kernel.function.kernel.is_none() {
             kernel.device(compiler)
         } else if !kernel.has_sync_points() {

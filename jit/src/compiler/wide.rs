@@ -204,6 +204,8 @@ fn program(
     };
     let assumptions = Assumptions {
         chunks_together: group.chunks() > 1,
+        // One load runs for all lanes, and lanes that stop never run again in this program.
+        loads_agree: true,
         ..specialisation.assumptions(width)
     };
     let uniformity = Uniformity::new(function, assumptions);

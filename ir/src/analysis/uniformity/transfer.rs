@@ -177,6 +177,15 @@ impl Transfer<'_> {
                 _ => worst,
             },
             (Opcode::Neg, 1) => scaled(a, -1),
+            (Opcode::Shr, 2) => match self.constant(1) {
+                Some(count) if count < 32 => self.shifted_right(a, count as u32, desc.ty.bits()),
+                _ => worst,
+            },
+            (Opcode::And, 2) => match (self.constant(0), self.constant(1)) {
+                (_, Some(mask)) => self.masked(a, mask as u64, desc.ty.bits()),
+                (Some(mask), _) => self.masked(b, mask as u64, desc.ty.bits()),
+                _ => worst,
+            },
             (Opcode::Bitcast, 1) if desc.src.is_integer() => a,
             (Opcode::Cvt, 1) if desc.src.is_integer() => self.converted(desc),
             // All lanes select the same operand.
@@ -186,6 +195,44 @@ impl Transfer<'_> {
                 Fact { class, ..fact }
             }
             _ => worst,
+        }
+    }
+
+    /// Returns the fact about `a >> count`. The result is uniform if the lanes of an affine value differ only in the bits
+    /// that the shift drops.
+    fn shifted_right(&self, a: Fact, count: u32, bits: u32) -> Fact {
+        let dropped = Fact {
+            zeros: a.zeros.min(count),
+            ..a
+        };
+        let zeros = a.zeros.saturating_sub(count);
+        match a.class {
+            Class::Affine(_) if self.within(dropped, bits) => Fact {
+                class: Class::Warp,
+                zeros,
+            },
+            class if class.is_uniform() => Fact { class, zeros },
+            _ => Fact::VARYING,
+        }
+    }
+
+    /// Returns the fact about `a & mask`. If the mask contains all bits in which the lanes of an affine value differ, the
+    /// result is affine; if it contains none of them, the result is uniform.
+    fn masked(&self, a: Fact, mask: u64, bits: u32) -> Fact {
+        let zeros = a.zeros.max(zeros_of(mask));
+        let (ones, other) = (mask.trailing_ones(), zeros_of(mask));
+        let differs_below = |count: u32| {
+            let zeros = a.zeros.min(count);
+            self.within(Fact { zeros, ..a }, bits)
+        };
+        match a.class {
+            Class::Affine(_) if differs_below(ones) => Fact { zeros, ..a },
+            Class::Affine(_) if differs_below(other) => Fact {
+                class: Class::Warp,
+                zeros,
+            },
+            class if class.is_uniform() => Fact { class, zeros },
+            _ => Fact::VARYING,
         }
     }
 
