@@ -4,7 +4,7 @@ use super::{Assumptions, Class, Fact};
 use crate::entity::Inst;
 use crate::function::{Function, payload_sreg};
 use margay_ops::meaning::Desc;
-use margay_ops::mods::{Half, Mode, StateSpace};
+use margay_ops::mods::{CmpOp, Half, Mode, StateSpace};
 use margay_ops::ops::Opcode;
 use margay_ops::sreg::{self, SpecialReg};
 use margay_ops::types::Class as TypeClass;
@@ -188,6 +188,7 @@ impl Transfer<'_> {
             },
             (Opcode::Bitcast, 1) if desc.src.is_integer() => a,
             (Opcode::Cvt, 1) if desc.src.is_integer() => self.converted(desc),
+            (Opcode::Setp, 2) => self.comparison(desc, (a, b)).unwrap_or(worst),
             // All lanes select the same operand.
             (Opcode::Selp, 3) if c.class.is_uniform() => {
                 let fact = super::either(a, b);
@@ -239,6 +240,27 @@ impl Transfer<'_> {
     fn constant(&self, index: usize) -> Option<i64> {
         let arg = *self.function.dfg.args(self.inst).get(index)?;
         Some(self.function.dfg.constant(arg)? as i64)
+    }
+
+    /// Returns the fact about the comparison of an affine value with a uniform value. The result is uniform if the lanes
+    /// differ only in bits that are zero in the uniform value and in the first lane: no lane is then on the other side of the
+    /// uniform value.
+    fn comparison(&self, desc: Desc, (a, b): (Fact, Fact)) -> Option<Fact> {
+        let cmp = desc.mods.cmp();
+        let (affine, other, compares_sides) = match (a.class, b.class) {
+            (Class::Affine(_), other) if other.is_uniform() => {
+                let sides = [CmpOp::Lt, CmpOp::Ge, CmpOp::Lo, CmpOp::Hs];
+                (a, b, sides.contains(&cmp))
+            }
+            (other, Class::Affine(_)) if other.is_uniform() => {
+                let sides = [CmpOp::Gt, CmpOp::Le, CmpOp::Hi, CmpOp::Ls];
+                (b, a, sides.contains(&cmp))
+            }
+            _ => return None,
+        };
+        let zeros = affine.zeros.min(other.zeros);
+        let differs_below = self.within(Fact { zeros, ..affine }, desc.ty.bits());
+        (compares_sides && differs_below).then(|| uniform(Class::Warp))
     }
 
     /// Returns the fact about the result of a multiplication. A product of an affine value and a
