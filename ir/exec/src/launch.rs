@@ -289,6 +289,24 @@ mod tests {
     }
 
     #[test]
+    fn shared_memory_consists_of_whole_units() {
+        let bytes = |static_shared, dynamic_shared, spare_shared| {
+            let launch = LaunchInfo {
+                static_shared,
+                dynamic_shared,
+                spare_shared,
+                ..Default::default()
+            };
+            launch.own_shared_bytes()
+        };
+        assert_eq!(bytes(0, 0, 0), 0);
+        assert_eq!(bytes(2180, 0, 0), 2192);
+        assert_eq!(bytes(2180, 12, 0), 2192);
+        // A checking run finds accesses after the last byte.
+        assert_eq!(bytes(2180, 0, 64), 2180 + 64);
+    }
+
+    #[test]
     fn coordinates_of_a_thread_in_a_box() {
         let launch = LaunchInfo {
             block: [4, 3, 2],

@@ -30,10 +30,10 @@
 //! # Limits
 //!
 //! [`vectorise`] refuses what it does not translate, with a [`Refusal`]: sync points other than barriers for all threads,
-//! collectives of all lanes of a warp that are together, and `yield` in loops that only read memory, in kernels without
-//! other sync points; atomics other than updates of one integer of 32 or 64 bits and additions to one `f32` or `f64`; calls,
-//! strong accesses, textures, observed kernels, and accesses to shared memory that need a test of their address. Such
-//! kernels run in the other forms of native code. [`may_accept`] finds most of them quickly.
+//! collectives of all lanes of a warp that are together, and `yield` at the start of loops; atomics other than updates of
+//! one integer of 32 or 64 bits and additions to one `f32` or `f64`; calls, strong accesses, textures, observed kernels, and
+//! accesses to shared memory that need a test of their address. Such kernels run in the other forms of native code.
+//! [`may_accept`] finds most of them quickly.
 #![forbid(unsafe_code)]
 
 mod adjacent;
