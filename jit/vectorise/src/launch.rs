@@ -406,7 +406,9 @@ impl<'a> Emitter<'a> {
             }
             match phase.ends.as_slice() {
                 [] => self.jump(done),
-                &[end] if !phase.may_exit && !self.keeps_alive => self.jump(starts[end]),
+                &[end] if !phase.may_exit && !self.keeps_alive && !self.may_yield => {
+                    self.jump(starts[end])
+                }
                 ends => {
                     self.settle_if_stopped((ends, frames), done)?;
                     let arrived = self.read(Key::Counter(Counter::Arrived), Type::B32);
