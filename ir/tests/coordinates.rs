@@ -116,7 +116,7 @@ fn right_shifts_masks_and_divisions_vary() {
     with_registers(
         Shape::ANY,
         "  v7: b32 = const.b32 0x5
-  v8: b32 = shr.u32 v0, v7              // varying
+  v8: b32 = shr.u32 v0, v7              // varying, in a warp warp
   v9: b32 = and.b32 v0, v7              // varying
   v10: b32 = div.u32 v0, v7             // varying
   v11: b32 = rem.u32 v0, v7             // varying

@@ -31,6 +31,77 @@ const ROWS: Assumptions = Assumptions {
 };
 
 #[test]
+fn a_division_of_the_thread_index_yields_the_warp_and_the_lane() {
+    check(
+        ROWS,
+        "block0:
+  v0: b32 = sreg.u32 %tid.x                        // affine 1
+  v1: b32 = const.b32 0x5                          // launch
+  v2: b32 = const.b32 0x1f                         // launch
+  v3: b32 = const.b32 0xf                          // launch
+  v4: b32 = const.b32 0xffffffe0                   // launch
+  v5: b32 = const.b32 0xfffffff0                   // launch
+  v6: b32 = const.b32 0x4                          // launch
+  v7: b32 = shr.u32 v0, v1                         // warp
+  v8: b32 = shr.s32 v0, v1                         // warp
+  v9: b32 = shr.u32 v0, v6                         // varying
+  v10: b32 = and.b32 v0, v2                        // affine 1
+  v11: b32 = and.b32 v3, v0                        // varying
+  v12: b32 = and.b32 v0, v4                        // warp
+  v13: b32 = and.b32 v0, v5                        // varying
+  v14: b32 = shl.b32 v10, v6                       // affine 16
+  v15: b32 = and.b32 v14, v2                       // varying
+  v16: b32 = shr.u32 v14, v1                       // varying
+  v17: b32 = add.u32 v0, v1                        // affine 1
+  v18: b32 = shr.u32 v17, v1                       // varying
+  v19: b32 = and.b32 v17, v2                       // varying
+  exit",
+    );
+}
+
+#[test]
+fn lanes_are_on_one_side_of_a_multiple_of_their_number() {
+    check(
+        ROWS,
+        "block0:
+  v0: b32 = sreg.u32 %tid.x                        // affine 1
+  v1: b32 = const.b32 0x60                         // launch
+  v2: b32 = const.b32 0x50                         // launch
+  v3: b32 = sreg.u32 %ntid.x                       // launch
+  v4: pred = setp.u32{cmp:lt} v0, v1               // warp
+  v5: pred = setp.s32{cmp:ge} v0, v1               // warp
+  v6: pred = setp.u32{cmp:le} v0, v1               // varying
+  v7: pred = setp.u32{cmp:gt} v0, v1               // varying
+  v8: pred = setp.u32{cmp:eq} v0, v1               // varying
+  v9: pred = setp.u32{cmp:lt} v0, v2               // varying
+  v10: pred = setp.u32{cmp:gt} v3, v0              // warp
+  v11: pred = setp.s32{cmp:le} v3, v0              // warp
+  v12: pred = setp.s32{cmp:lt} v3, v0              // varying
+  v13: b32 = add.u32 v0, v0                        // affine 2
+  v14: pred = setp.u32{cmp:lt} v13, v1             // varying
+  exit",
+    );
+}
+
+#[test]
+fn a_constant_of_a_loop_that_lanes_leave_apart_is_equal_behind_it() {
+    check(
+        ROWS,
+        "block0:
+  v0: b32 = sreg.u32 %tid.x                        // affine 1
+  jump block1(v0)
+block1(v1: b32):                                   // varying
+  v2: b32 = const.b32 0x3                          // launch
+  v3: b32 = mul.u32{half:lo} v1, v2                // varying
+  v4: pred = setp.u32{cmp:lt} v3, v2               // varying
+  brif v4, block1(v3), block2
+block2:
+  v5: b32 = add.u32 v2, v2                         // launch
+  exit",
+    );
+}
+
+#[test]
 fn registers_addresses_and_parameters() {
     let any = Assumptions::default();
     check(
@@ -110,7 +181,7 @@ fn the_usual_global_index_is_affine_up_to_the_address() {
   v14: b64 = cvt.s64.s32 v13                 // varying
   v15: b32 = sub.u32 v3, v0                  // warp
   v16: b32 = mul.u32{half:lo} v3, v3         // varying
-  v17: pred = setp.u32{cmp:lt} v3, v2        // varying
+  v17: pred = setp.u32{cmp:lt} v3, v2        // warp
   v18: b32 = and.b32 v3, v4                  // varying
   v19: b32 = cvt.u32.u64 v12                 // affine 8
   exit",
@@ -262,7 +333,7 @@ fn a_counted_loop_keeps_everything_uniform() {
   v1: b32 = const.b32 0x0
   v2: b32 = const.b32 0x20
   v3: b32 = sreg.u32 %ntid.x
-  v4: pred = setp.u32{cmp:lt} v0, v3
+  v4: pred = setp.u32{cmp:le} v0, v3
   jump block1(v1, v0)
 block1(v5: b32, v6: b32):                  // launch, affine 1
   brif v4, block2, block3(v5)              // varying

@@ -53,7 +53,7 @@ pub const TURNS: i32 = 1 << 14;
 
 /// Number of turns that one iteration uses if the waiting loop polls, or contains atomics, fences or volatile accesses.
 /// Such a loop probably waits for another thread.
-pub const WAITING_TURN: i32 = 64;
+pub const WAITING_TURN: i32 = margay_vectorise::WAITING_TURN;
 
 /// Number of turns that one iteration of a loop as described at [`WAITING_TURN`] uses if races are
 /// checked.

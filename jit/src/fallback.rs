@@ -5,6 +5,7 @@
 //! matches it.
 
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 macro_rules! fallbacks {
     ($($variant:ident $name:literal $about:literal;)*) => {
@@ -54,6 +55,7 @@ fallbacks! {
     SlicesBudget "slices-budget" "Lanes run one by one: the generated vector code was too large.";
     SlicesUnsupported "slices-unsupported" "Lanes run one by one: the kernel uses a feature that vector code does not support.";
     SlicesBackend "slices-backend" "Lanes run one by one: the code generator failed on the vector code.";
+    NotWide "not-wide" "The code runs fewer lanes at once: the back end for whole blocks does not compile the kernel.";
     UnrolledLanes "unrolled-lanes" "An operation without a vector form runs lane by lane.";
     LoopedLanes "looped-lanes" "An operation without a vector form runs in a loop over the lanes.";
     SlowOperation "slow-operation" "An operation that the code generator does not support is a call of its reference function.";
@@ -62,23 +64,50 @@ fallbacks! {
 /// Counts how often each reason occurred in this process while a kernel was prepared or compiled. If code comes from
 /// the disk cache, reasons that would occur in its compilation are not counted.
 #[derive(Debug)]
-pub struct Fallbacks([AtomicU32; Fallback::ALL.len()]);
+pub struct Fallbacks {
+    counts: [AtomicU32; Fallback::ALL.len()],
+    /// Why the back end for whole blocks does not compile the kernel.
+    refusals: Mutex<Vec<String>>,
+}
 
 impl Default for Fallbacks {
     fn default() -> Fallbacks {
-        Fallbacks(std::array::from_fn(|_| AtomicU32::new(0)))
+        Fallbacks {
+            counts: std::array::from_fn(|_| AtomicU32::new(0)),
+            refusals: Mutex::default(),
+        }
     }
 }
 
 impl Fallbacks {
     /// Counts one occurrence of a reason.
     pub fn note(&self, why: Fallback) {
-        self.0[why as usize].fetch_add(1, Ordering::Relaxed);
+        self.counts[why as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts an occurrence of [`Fallback::NotWide`], and records why the back end does not compile the kernel.
+    pub(crate) fn refuse(&self, why: &str) {
+        self.note(Fallback::NotWide);
+        let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        if !refusals.iter().any(|known| known == why) {
+            refusals.push(why.to_owned());
+        }
+    }
+
+    /// Returns the sentence that explains a reason that occurred, with the details that are known.
+    pub fn explain(&self, why: Fallback) -> String {
+        let refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        match why {
+            Fallback::NotWide if !refusals.is_empty() => {
+                format!("{} ({})", why.about(), refusals.join("; "))
+            }
+            _ => why.about().to_owned(),
+        }
     }
 
     /// Returns the reasons that occurred, with their counts.
     pub fn all(&self) -> Vec<(Fallback, u32)> {
-        let counts = Fallback::ALL.iter().zip(&self.0);
+        let counts = Fallback::ALL.iter().zip(&self.counts);
         let counts = counts.map(|(&why, count)| (why, count.load(Ordering::Relaxed)));
         counts.filter(|&(_, count)| count > 0).collect()
     }
@@ -96,6 +125,24 @@ mod tests {
         fallbacks.note(Fallback::DeviceCall);
         let all = [(Fallback::DeviceCall, 1), (Fallback::NoPhases, 2)];
         assert_eq!(fallbacks.all(), all);
+    }
+
+    #[test]
+    fn each_refusal_is_named_once() {
+        let fallbacks = Fallbacks::default();
+        for why in [
+            "`tex` is not vectorised",
+            "a large kernel",
+            "a large kernel",
+        ] {
+            fallbacks.refuse(why);
+        }
+        assert_eq!(fallbacks.all(), [(Fallback::NotWide, 3)]);
+        let text = fallbacks.explain(Fallback::NotWide);
+        assert!(
+            text.ends_with(" (`tex` is not vectorised; a large kernel)"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -315,6 +315,7 @@ impl Inspection {
         };
         let widths = kernel.widths(compiler);
         let specialisation = Specialisation::of([widths.wide, 1, 1], widths);
+        let specialisation = specialisation.trusted(compiler.isolates());
         let made = if kernel.function.kernel.is_none() {
             kernel.device(compiler)
         } else if !kernel.has_sync_points() {
@@ -332,7 +333,8 @@ impl Inspection {
             text.push_str(&interpreted(&why));
         }
         for (why, count) in kernel.fallbacks.all() {
-            let _ = writeln!(text, "{} x{count}: {}", why.name(), why.about());
+            let about = kernel.fallbacks.explain(why);
+            let _ = writeln!(text, "{} x{count}: {about}", why.name());
         }
         Ok(text)
     }
@@ -477,6 +479,14 @@ block0:
         assert!(reasons.starts_with("lanes per chunk: 32\n"), "{reasons}");
         assert!(reasons.contains("narrow-code x"), "{reasons}");
         assert!(!reasons.contains("slices-"), "{reasons}");
+        #[cfg(target_arch = "x86_64")]
+        if std::arch::is_x86_feature_detected!("avx512dq") {
+            assert!(reasons.contains("not-wide x"), "{reasons}");
+            assert!(
+                reasons.contains("(`a strong access` is not vectorised)"),
+                "{reasons}"
+            );
+        }
     }
 
     #[test]

@@ -57,6 +57,10 @@ pub struct LaunchInfo {
 /// reads or writes shared memory, which is smaller.
 const MAX_BULK: u64 = 16 << 20;
 
+/// The number of bytes of a unit of shared memory. GPUs allocate units of at least 128 bytes. This unit is the greatest
+/// alignment that most kernels need, so that shared memory can begin at a multiple of it and end at the end of a page.
+const SHARED_UNIT: u64 = 16;
+
 impl LaunchInfo {
     /// Returns the largest number of bytes that one bulk operation (bulk copy, bulk reduction or
     /// `st.bulk`) accesses in this launch. Every bulk operation accesses shared memory, so a larger
@@ -111,10 +115,15 @@ impl LaunchInfo {
         bytes.next_power_of_two().trailing_zeros()
     }
 
-    /// Returns the number of bytes of one CTA's shared memory, including the spare memory.
+    /// Returns the number of bytes of one CTA's shared memory that the CTA may access. Like GPUs, Margay allocates shared
+    /// memory in units, which have [`SHARED_UNIT`] bytes. In checking runs, this number includes the spare memory instead
+    /// of the rest of the last unit.
     pub fn own_shared_bytes(&self) -> u64 {
         let own = u64::from(self.static_shared) + u64::from(self.dynamic_shared);
-        own + u64::from(self.spare_shared)
+        match self.spare_shared {
+            0 => own.next_multiple_of(SHARED_UNIT),
+            spare => own + u64::from(spare),
+        }
     }
 
     /// Converts `offset`, an offset in the window of the cluster, to the rank of the CTA whose
@@ -277,6 +286,24 @@ mod tests {
             ..checked
         };
         assert_eq!(cluster.bulk_limit(), (4 << cluster.shared_shift()) + 16);
+    }
+
+    #[test]
+    fn shared_memory_consists_of_whole_units() {
+        let bytes = |static_shared, dynamic_shared, spare_shared| {
+            let launch = LaunchInfo {
+                static_shared,
+                dynamic_shared,
+                spare_shared,
+                ..Default::default()
+            };
+            launch.own_shared_bytes()
+        };
+        assert_eq!(bytes(0, 0, 0), 0);
+        assert_eq!(bytes(2180, 0, 0), 2192);
+        assert_eq!(bytes(2180, 12, 0), 2192);
+        // A checking run finds accesses after the last byte.
+        assert_eq!(bytes(2180, 0, 64), 2180 + 64);
     }
 
     #[test]

@@ -69,7 +69,7 @@ impl Generator {
         let shift = self.random.below(4);
         let small = self.b.constant(Type::B32, u64::from(shift));
         let half = Mods::NONE.with_half(Half::Lo);
-        let value = match self.random.below(15) {
+        let value = match self.random.below(17) {
             0 | 1 => self.b.simple(Opcode::Add, OpType::U32, &[a, b]),
             2 => self.b.simple(Opcode::Sub, OpType::U32, &[a, b]),
             3 => self.b.simple(Opcode::Shl, OpType::B32, &[a, small]),
@@ -93,6 +93,7 @@ impl Generator {
             8 | 9 => self.through_64_bits(a, small),
             10 => self.through_fewer_bits(a),
             11 => self.unusual(a, b, small),
+            12 | 13 => self.some_bits(a),
             _ => a,
         };
         self.b.write(to, value);
@@ -124,6 +125,24 @@ impl Generator {
         let four = self.b.constant(Type::B64, 4);
         let moved = self.b.simple(Opcode::Add, wide, &[value, four]);
         self.convert(narrow, wide, moved)
+    }
+
+    /// Drops low bits of a value, or selects some of its bits: all bits that the lanes of a warp number, or a part of them.
+    fn some_bits(&mut self, a: Value) -> Value {
+        let opcodes = [
+            (Opcode::Shr, OpType::U32),
+            (Opcode::Shr, OpType::S32),
+            (Opcode::And, OpType::B32),
+        ];
+        let (opcode, ty) = self.random.one_of(&opcodes);
+        let bits = match opcode {
+            Opcode::Shr => self.random.one_of(&[2, 4, 5, 6]),
+            _ => self
+                .random
+                .one_of(&[0xf, 0x1f, 0x3f, 0x20, 0xffff_ffe0, 0xffff_fff0, 0x7f]),
+        };
+        let bits = self.b.constant(Type::B32, bits);
+        self.b.simple(opcode, ty, &[a, bits])
     }
 
     /// Truncates a value and widens the result to 32 bits.

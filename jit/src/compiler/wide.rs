@@ -204,6 +204,8 @@ fn program(
     };
     let assumptions = Assumptions {
         chunks_together: group.chunks() > 1,
+        // One load runs for all lanes, and lanes that stop never run again in this program.
+        loads_agree: true,
         ..specialisation.assumptions(width)
     };
     let uniformity = Uniformity::new(function, assumptions);
@@ -273,19 +275,31 @@ pub(super) fn compile_budget(function: &Function) -> Duration {
 const MAX_FRAME: u32 = 128 << 10;
 
 /// Compiles the program for whole CTAs of a kernel. Returns `None` if the back end is not in use or does not support the
-/// program, or if there is no such program.
+/// program, or if there is no such program. Records why there is none.
 pub(super) fn code(
     kernel: &CompiledKernel,
     compiler: &Compiler,
     specialisation: Specialisation,
 ) -> Option<CompiledFunction> {
     let target = compiler.wide.filter(|_| !specialisation.is_single())?;
+    let made = checked_code(kernel, compiler, (specialisation, target));
+    made.inspect_err(|why| kernel.fallbacks.refuse(why)).ok()
+}
+
+/// Compiles the program for whole CTAs of a kernel, or returns why this is not possible.
+fn checked_code(
+    kernel: &CompiledKernel,
+    compiler: &Compiler,
+    (specialisation, target): (Specialisation, Target),
+) -> Result<CompiledFunction, String> {
     let width = kernel.width(compiler, specialisation);
-    let mut program = program(kernel, specialisation, (width, compiler.isolated)).ok()?;
+    let mut program = program(kernel, specialisation, (width, compiler.isolated))
+        .map_err(|why| why.to_string())?;
     passes::optimise(&mut program, &passes::Options::default());
-    let code = compile_with(&program, &target, Convention::Registers).ok()?;
+    let code =
+        compile_with(&program, &target, Convention::Registers).map_err(|why| why.to_string())?;
     if code.frame > MAX_FRAME {
-        return None;
+        return Err(format!("a stack frame of {} bytes", code.frame));
     }
     let operations = code.operations.into_boxed_slice();
     let mut bytes = code.bytes;
@@ -293,19 +307,22 @@ pub(super) fn code(
         let address = match slot.symbol {
             Symbol::Apply => margay_x64_apply as *const () as u64,
             Symbol::Operation(number) => std::ptr::from_ref(&operations[number as usize]) as u64,
-            Symbol::Helper(number) => *helpers().get(number as usize)?,
+            Symbol::Helper(number) => *helpers()
+                .get(number as usize)
+                .ok_or("a call of an unknown helper")?,
         };
         let at = slot.offset as usize;
         bytes
-            .get_mut(at..at + 8)?
+            .get_mut(at..at + 8)
+            .ok_or("an address outside of the code")?
             .copy_from_slice(&address.to_ne_bytes());
     }
     let locs = code.places.iter().map(|place| {
         let loc = kernel.function.dfg.locs[Inst(place.place as u32)];
         (place.offset, loc, place_chunk(place.place) * width)
     });
-    Some(CompiledFunction {
-        code: CodeMemory::new(&bytes).ok()?,
+    Ok(CompiledFunction {
+        code: CodeMemory::new(&bytes).map_err(|why| why.to_string())?,
         locs: locs.collect(),
         descs: DescTable::default(),
         places: code.places.into_boxed_slice(),

@@ -210,9 +210,9 @@ impl Emitter<'_> {
             .split_last()
             .expect("a block has a terminator");
         match body.split_last() {
-            Some((&inst, body)) if source.dfg.insts[inst].opcode == Opcode::Yield => {
+            Some((&inst, body)) if self.may_stop_at(inst) => {
                 self.body(body)?;
-                self.yield_if_due(inst, blocks.0)?;
+                self.stop_if_needed(inst, blocks.0)?;
             }
             _ => self.body(body)?,
         }
@@ -474,6 +474,7 @@ impl Emitter<'_> {
         let header = self.loops().header(number);
         let start = self.flow().place_of(self.loops(), header);
         let none = self.constant(self.mask_type(), 0);
+        self.count_turn(header);
         self.of_chunks(|e| {
             let lanes = e.waiting(place);
             e.write(Key::Mask(place), none);

@@ -5,7 +5,7 @@ use margay_ir::analysis::{Cfg, Coordinates, slots};
 use margay_ir::entity::{Block, Inst, SecondaryMap, Value};
 use margay_ir::function::{Function, Signature};
 use margay_ops::mods::{CmpOp, Half, Mods, StateSpace};
-use margay_ops::ops::Opcode;
+use margay_ops::ops::{Effects, Opcode};
 use margay_ops::types::{Kind, OpType, Type};
 use margay_vir::data::Data;
 use margay_vir::function::Function as VirFunction;
@@ -20,7 +20,7 @@ use crate::flow::is_back_edge;
 use crate::layout::LocalLayout;
 use crate::phases::Phases;
 use crate::reach::helpers;
-use crate::scan::{WARP, is_collective, only_yields};
+use crate::scan::{WARP, is_collective};
 use crate::speculation::lazy_values;
 use crate::variables::{Counter, Key, Variables};
 use crate::{Kernel, Refusal};
@@ -40,7 +40,7 @@ pub(crate) fn emit(kernel: &Kernel<'_>) -> Result<VirFunction, Refusal> {
         kernel.regions,
         (kernel.uniformity, kernel.width, kernel.group.chunks()),
     )?;
-    let may_yield = only_yields(kernel.function, kernel.regions);
+    let may_yield = kernel.function.has_effects(Effects::YIELDS);
     let first_phase = phases.all[0]
         .as_ref()
         .expect("the kernel begins with a phase");
@@ -406,8 +406,11 @@ impl<'a> Emitter<'a> {
             }
             match phase.ends.as_slice() {
                 [] => self.jump(done),
-                &[end] if !phase.may_exit && !self.keeps_alive => self.jump(starts[end]),
+                &[end] if !phase.may_exit && !self.keeps_alive && !self.may_yield => {
+                    self.jump(starts[end])
+                }
                 ends => {
+                    self.settle_if_stopped((ends, frames), done)?;
                     let arrived = self.read(Key::Counter(Counter::Arrived), Type::B32);
                     self.dispatch(arrived, ends, (&starts, done));
                 }
@@ -489,7 +492,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Emits the start of a loop over the chunks of a CTA with the body `body`, and returns the number of threads.
-    fn first_chunk(&mut self, body: Block) -> Value {
+    pub(crate) fn first_chunk(&mut self, body: Block) -> Value {
         let zero = self.constant(Type::B32, 0);
         let threads = match self.kernel.shape {
             Some(shape) => {
@@ -513,7 +516,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Emits the end of a loop over the chunks of a CTA, which continues at `body` with the next chunk, or at `done`.
-    fn next_chunk(&mut self, threads: Value, (body, done): (Block, Block)) {
+    pub(crate) fn next_chunk(&mut self, threads: Value, (body, done): (Block, Block)) {
         self.place = 0;
         if self.is_whole() {
             return self.jump(done);
@@ -559,7 +562,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Emits the address of the frame of the chunk's warp.
-    fn find_frame(&mut self, frames: Value) {
+    pub(crate) fn find_frame(&mut self, frames: Value) {
         let frame_bytes = self.kernel.regions.frame_bytes;
         let step = self.chunk_count * self.kernel.width;
         let from_first = self.chunk * self.kernel.width;

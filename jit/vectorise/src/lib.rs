@@ -30,10 +30,10 @@
 //! # Limits
 //!
 //! [`vectorise`] refuses what it does not translate, with a [`Refusal`]: sync points other than barriers for all threads,
-//! collectives of all lanes of a warp that are together, and `yield` in loops that only read memory, in kernels without
-//! other sync points; atomics other than updates of one integer of 32 or 64 bits and additions to one `f32` or `f64`; calls,
-//! strong accesses, textures, observed kernels, and accesses to shared memory that need a test of their address. Such
-//! kernels run in the other forms of native code. [`may_accept`] finds most of them quickly.
+//! collectives of all lanes of a warp that are together, and `yield` at the start of loops; atomics other than updates of
+//! one integer of 32 or 64 bits and additions to one `f32` or `f64`; calls, strong accesses, textures, observed kernels, and
+//! accesses to shared memory that need a test of their address. Such kernels run in the other forms of native code.
+//! [`may_accept`] finds most of them quickly.
 #![forbid(unsafe_code)]
 
 mod adjacent;
@@ -74,6 +74,7 @@ pub use layout::{ContextLayout, NOTED, REACH_MARGIN, StatusValues, place_chunk};
 pub use order::shorten_lives;
 pub use scan::may_accept;
 pub use shape::assume_shape;
+pub use waiting::WAITING_TURN;
 
 /// Facts about a kernel that the vectoriser needs besides the analyses.
 pub trait Facts {

@@ -23,7 +23,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::Refusal;
 use crate::flow::Flow;
-use crate::scan::{WARP, is_collective, only_yields};
+use crate::scan::{WARP, is_collective};
 
 /// The phases of a kernel.
 #[derive(Clone, Debug)]
@@ -71,10 +71,8 @@ impl Phases {
     ) -> Result<Phases, Refusal> {
         let mut function = kernel.clone();
         let mut behind = FxHashMap::default();
-        let may_yield = only_yields(kernel, regions) && width == WARP;
         for (index, resume_point) in regions.resume_points.iter().enumerate() {
             if let Some(inst) = resume_point.sync_point
-                && !may_yield
                 && !is_passed(kernel, inst, (width, chunks))
             {
                 check_barrier(kernel, inst)?;
@@ -211,14 +209,15 @@ impl Phases {
 }
 
 /// Returns whether lanes pass a sync point without waiting, in chunks of `width` lanes of which `chunks` run together: if a
-/// chunk is a whole warp, its lanes are already together at collectives. Where only the order of accesses matters, the warp
-/// may consist of several chunks.
+/// chunk is a whole warp, its lanes are already together at collectives, and can wait at a `yield`. Where only the order of
+/// accesses matters, the warp may consist of several chunks.
 fn is_passed(kernel: &Function, inst: Inst, (width, chunks): (u32, u32)) -> bool {
-    let lanes = match kernel.dfg.insts[inst].opcode {
+    let opcode = kernel.dfg.insts[inst].opcode;
+    let lanes = match opcode {
         Opcode::Converge => width * chunks,
         _ => width,
     };
-    is_collective(kernel, inst) && lanes.is_multiple_of(WARP)
+    (opcode == Opcode::Yield || is_collective(kernel, inst)) && lanes.is_multiple_of(WARP)
 }
 
 /// Refuses a sync point that is not a barrier for all threads of the CTA.

@@ -114,6 +114,7 @@ impl<'a> Emitter<'a> {
                 |value: &&Value| !self.regions().is_stored(SyncPoint(end as u32), **value);
             needed.extend(live.iter().filter(is_stale));
         }
+        needed.extend(self.needed_to_stop(phase));
         self.restored.clear();
         for &value in &self.regions().resume_points[index].live_in {
             if !needed.contains(&value) {
@@ -199,8 +200,17 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
-    /// Emits the arrival of the lanes that run at a barrier, behind which the resume point `index` is.
+    /// Emits the arrival of the lanes that run at a barrier.
     pub(crate) fn arrive(&mut self, inst: Inst) -> Result<(), Refusal> {
+        if self.may_yield {
+            self.arrive_beside_stopped(inst)
+        } else {
+            self.arrive_together(inst)
+        }
+    }
+
+    /// Emits the arrival of the lanes that run at a barrier, where all lanes of the chunk arrive that have not exited.
+    pub(crate) fn arrive_together(&mut self, inst: Inst) -> Result<(), Refusal> {
         let index = self.behind[&inst];
         let resume_point = &self.regions().resume_points[index];
         for &value in &resume_point.live_in {
@@ -248,11 +258,35 @@ impl<'a> Emitter<'a> {
                 self.store(Op::Store, ty, access, &[row, lanes]);
             }
         }
-        if self.keeps_alive {
+        if self.keeps_alive || self.may_yield {
             self.set_alive(self.mask);
         }
         let arrived = self.constant(Type::B32, index as u64);
         self.write(Key::Counter(Counter::Arrived), arrived);
+        Ok(())
+    }
+
+    /// Stores, for the lanes that run, the elements of the values that live at a resume point, if the arrival at the barrier
+    /// before it has not stored these elements.
+    pub(crate) fn complete_elements(&mut self, index: usize) -> Result<(), Refusal> {
+        let resume_point = &self.regions().resume_points[index];
+        self.block = resume_point.block;
+        for &value in &resume_point.live_in {
+            let bits = match self.storage(value, resume_point.block) {
+                Storage::Lanes => continue,
+                Storage::Cta => self.read(Key::Cta(value), self.source.dfg.ty(value)),
+                Storage::First => {
+                    let (ty, access) = self.element(value)?;
+                    let row = self.row(ty);
+                    let bits = self.load(Op::Load, ty, access, &[row]);
+                    self.loaded_element(value, bits)
+                }
+                // Kernels whose lanes may yield have no such values.
+                Storage::Base(_) => return Err(Refusal::Operation("a value with a base")),
+            };
+            self.set_scalar(value, bits);
+            self.save_running(value)?;
+        }
         Ok(())
     }
 

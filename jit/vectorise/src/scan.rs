@@ -1,6 +1,5 @@
 //! Which operations may be translated: a fast test that finds most of the kernels that the vectoriser refuses.
 
-use margay_ir::analysis::Regions;
 use margay_ir::entity::Inst;
 use margay_ir::function::{Function, InstData};
 use margay_ops::meaning::Meaning;
@@ -23,7 +22,6 @@ fn may_translate(function: &Function, inst: Inst) -> bool {
     match data.opcode {
         Opcode::Ld | Opcode::St => data.mods.order() != MemOrder::Volatile,
         Opcode::Atom | Opcode::Red => is_plain_update(data),
-        Opcode::Yield => data.mods.flag(),
         Opcode::Const
         | Opcode::SReg
         | Opcode::SymbolAddr
@@ -32,6 +30,7 @@ fn may_translate(function: &Function, inst: Inst) -> bool {
         | Opcode::Cvta
         | Opcode::Fence
         | Opcode::Bar
+        | Opcode::Yield
         | Opcode::Jump
         | Opcode::Brif
         | Opcode::BrTable
@@ -68,15 +67,4 @@ pub(crate) fn is_collective(function: &Function, inst: Inst) -> bool {
         Opcode::Shfl => is_for_all(3),
         _ => false,
     }
-}
-
-/// Returns whether the lanes of a kernel stop nowhere but at a `yield`, and the loops there only read memory.
-pub(crate) fn only_yields(function: &Function, regions: &Regions) -> bool {
-    let sync_points = regions.resume_points.iter();
-    let mut sync_points = sync_points.filter_map(|point| point.sync_point).peekable();
-    sync_points.peek().is_some()
-        && sync_points.all(|inst| {
-            let data = &function.dfg.insts[inst];
-            data.opcode == Opcode::Yield && data.mods.flag()
-        })
 }

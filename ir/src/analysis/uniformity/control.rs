@@ -100,6 +100,10 @@ impl Control {
             function.dfg.values[value].def,
             ValueDef::Alias(_) | ValueDef::Pending
         ));
+        // A constant is the same in all iterations.
+        if function.dfg.constant(value).is_some() {
+            return Class::Launch;
+        }
         let Some(home) = self.homes[value] else {
             return Class::Varying;
         };

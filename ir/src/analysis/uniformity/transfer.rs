@@ -4,7 +4,7 @@ use super::{Assumptions, Class, Fact};
 use crate::entity::Inst;
 use crate::function::{Function, payload_sreg};
 use margay_ops::meaning::Desc;
-use margay_ops::mods::{Half, Mode, StateSpace};
+use margay_ops::mods::{CmpOp, Half, Mode, StateSpace};
 use margay_ops::ops::Opcode;
 use margay_ops::sreg::{self, SpecialReg};
 use margay_ops::types::Class as TypeClass;
@@ -177,8 +177,18 @@ impl Transfer<'_> {
                 _ => worst,
             },
             (Opcode::Neg, 1) => scaled(a, -1),
+            (Opcode::Shr, 2) => match self.constant(1) {
+                Some(count) if count < 32 => self.shifted_right(a, count as u32, desc.ty.bits()),
+                _ => worst,
+            },
+            (Opcode::And, 2) => match (self.constant(0), self.constant(1)) {
+                (_, Some(mask)) => self.masked(a, mask as u64, desc.ty.bits()),
+                (Some(mask), _) => self.masked(b, mask as u64, desc.ty.bits()),
+                _ => worst,
+            },
             (Opcode::Bitcast, 1) if desc.src.is_integer() => a,
             (Opcode::Cvt, 1) if desc.src.is_integer() => self.converted(desc),
+            (Opcode::Setp, 2) => self.comparison(desc, (a, b)).unwrap_or(worst),
             // All lanes select the same operand.
             (Opcode::Selp, 3) if c.class.is_uniform() => {
                 let fact = super::either(a, b);
@@ -189,9 +199,68 @@ impl Transfer<'_> {
         }
     }
 
+    /// Returns the fact about `a >> count`. The result is uniform if the lanes of an affine value differ only in the bits
+    /// that the shift drops.
+    fn shifted_right(&self, a: Fact, count: u32, bits: u32) -> Fact {
+        let dropped = Fact {
+            zeros: a.zeros.min(count),
+            ..a
+        };
+        let zeros = a.zeros.saturating_sub(count);
+        match a.class {
+            Class::Affine(_) if self.within(dropped, bits) => Fact {
+                class: Class::Warp,
+                zeros,
+            },
+            class if class.is_uniform() => Fact { class, zeros },
+            _ => Fact::VARYING,
+        }
+    }
+
+    /// Returns the fact about `a & mask`. If the mask contains all bits in which the lanes of an affine value differ, the
+    /// result is affine; if it contains none of them, the result is uniform.
+    fn masked(&self, a: Fact, mask: u64, bits: u32) -> Fact {
+        let zeros = a.zeros.max(zeros_of(mask));
+        let (ones, other) = (mask.trailing_ones(), zeros_of(mask));
+        let differs_below = |count: u32| {
+            let zeros = a.zeros.min(count);
+            self.within(Fact { zeros, ..a }, bits)
+        };
+        match a.class {
+            Class::Affine(_) if differs_below(ones) => Fact { zeros, ..a },
+            Class::Affine(_) if differs_below(other) => Fact {
+                class: Class::Warp,
+                zeros,
+            },
+            class if class.is_uniform() => Fact { class, zeros },
+            _ => Fact::VARYING,
+        }
+    }
+
     fn constant(&self, index: usize) -> Option<i64> {
         let arg = *self.function.dfg.args(self.inst).get(index)?;
         Some(self.function.dfg.constant(arg)? as i64)
+    }
+
+    /// Returns the fact about the comparison of an affine value with a uniform value. The result is uniform if the lanes
+    /// differ only in bits that are zero in the uniform value and in the first lane: no lane is then on the other side of the
+    /// uniform value.
+    fn comparison(&self, desc: Desc, (a, b): (Fact, Fact)) -> Option<Fact> {
+        let cmp = desc.mods.cmp();
+        let (affine, other, compares_sides) = match (a.class, b.class) {
+            (Class::Affine(_), other) if other.is_uniform() => {
+                let sides = [CmpOp::Lt, CmpOp::Ge, CmpOp::Lo, CmpOp::Hs];
+                (a, b, sides.contains(&cmp))
+            }
+            (other, Class::Affine(_)) if other.is_uniform() => {
+                let sides = [CmpOp::Gt, CmpOp::Le, CmpOp::Hi, CmpOp::Ls];
+                (b, a, sides.contains(&cmp))
+            }
+            _ => return None,
+        };
+        let zeros = affine.zeros.min(other.zeros);
+        let differs_below = self.within(Fact { zeros, ..affine }, desc.ty.bits());
+        (compares_sides && differs_below).then(|| uniform(Class::Warp))
     }
 
     /// Returns the fact about the result of a multiplication. A product of an affine value and a

@@ -335,7 +335,7 @@ pub(crate) fn vectorised(function: &Function, launch: &Launch, width: u32) -> Ou
     vectorised_and_yielded(function, launch, width).0
 }
 
-/// Runs a launch as a VIR program. Returns also how many threads have yielded.
+/// Runs a launch as a VIR program. Returns also how many threads have stopped at sync points.
 pub(crate) fn vectorised_and_yielded(
     function: &Function,
     launch: &Launch,
@@ -355,7 +355,7 @@ pub(crate) fn outcome_of(
     let mut memory = launch.memory();
     let regions = Regions::new(function, &Cfg::new(function));
     let has_frames = regions.resume_points.len() > 1;
-    let (mut first, mut yielded, mut count) = (0, Vec::new(), 0);
+    let (mut first, mut stopped, mut count) = (0, Vec::new(), 0);
     let end = loop {
         let second = if has_frames { FRAMES } else { first };
         let args: Vec<Lanes> = [CONTEXT, second, launch.ctas() - first]
@@ -366,10 +366,10 @@ pub(crate) fn outcome_of(
             Ok(returned) if returned[0][0] == u128::from(GENERAL) => {
                 let cta = memory.read(CONTEXT + u64::from(LAYOUT.cta), 8);
                 let cta = cta.expect("the context has the field") as u64;
-                let mut threads = yielded_threads((function, &regions), launch, &mut memory, cta);
+                let mut threads = stopped_threads((function, &regions), launch, &mut memory, cta);
                 count += threads.len();
                 take_turns(&mut threads, launch, &mut memory);
-                yielded.append(&mut threads);
+                stopped.push(threads);
                 first = cta + 1;
                 if first == launch.ctas() {
                     break End::Exit;
@@ -387,13 +387,15 @@ pub(crate) fn outcome_of(
             }
         }
     };
-    take_turns(&mut yielded, launch, &mut memory);
-    assert!(yielded.is_empty(), "{} threads wait", yielded.len());
+    for mut threads in stopped {
+        take_turns(&mut threads, launch, &mut memory);
+        assert!(threads.is_empty(), "{} threads wait", threads.len());
+    }
     (outcome(end, memory), count)
 }
 
-/// Returns the threads of a CTA that have yielded, with the state that the frames contain.
-fn yielded_threads<'a>(
+/// Returns the threads of a CTA that have stopped at sync points, with the state that the frames contain.
+fn stopped_threads<'a>(
     (function, regions): (&'a Function, &Regions),
     launch: &Launch,
     memory: &mut Memory,
@@ -402,7 +404,7 @@ fn yielded_threads<'a>(
     let moved = memory.read(CONTEXT + u64::from(LAYOUT.moved), 4);
     assert_eq!(moved, Some(launch.threads().div_ceil(32).into()));
     let mut read = |address: u64, bytes: u32| memory.read(address, bytes).expect("a frame");
-    let mut yielded = Vec::new();
+    let mut stopped = Vec::new();
     for linear in 0..launch.threads() {
         let (warp, lane) = (linear / 32, linear % 32);
         let frame = FRAMES + u64::from(warp * regions.frame_bytes);
@@ -420,10 +422,12 @@ fn yielded_threads<'a>(
             let offset = regions.lane_offset(value, ty, lane).expect("a place");
             (value, read(frame + u64::from(offset), ty.lane_bytes()))
         });
-        yielded.push((linear, point.block, values.collect::<Vec<_>>()));
+        stopped.push((linear, point, values.collect::<Vec<_>>()));
     }
-    let resumed = yielded.into_iter().map(|(linear, start, values)| {
+    let resumed = stopped.into_iter().map(|(linear, point, values)| {
         let thread = launch.thread(cta, linear);
+        let inst = point.sync_point.expect("a sync point");
+        let start = (point.block, function.dfg.insts[inst].opcode);
         let is_made_again = |value| regions.is_rematerialised(value);
         let with = (launch, &mut *memory);
         Running::resume((function, thread), start, values, is_made_again, with)
@@ -431,14 +435,26 @@ fn yielded_threads<'a>(
     resumed.collect()
 }
 
-/// Runs threads in turns until each has ended or none makes progress.
+/// Runs the threads of a CTA in turns until each has ended or none makes progress.
 fn take_turns(threads: &mut Vec<Running<'_>>, launch: &Launch, memory: &mut Memory) {
     for _ in 0..1000 {
-        threads.retain_mut(|thread| match thread.run(launch, memory) {
-            End::Exit => false,
-            End::Yield => true,
-            end => panic!("{end:?}"),
+        threads.retain_mut(|thread| {
+            thread.is_at_barrier
+                || match thread.run(launch, memory) {
+                    End::Exit => false,
+                    End::Yield => true,
+                    End::Barrier => {
+                        thread.is_at_barrier = true;
+                        true
+                    }
+                    end => panic!("{end:?}"),
+                }
         });
+        if threads.iter().all(|thread| thread.is_at_barrier) {
+            for thread in threads.iter_mut() {
+                thread.is_at_barrier = false;
+            }
+        }
     }
 }
 

@@ -264,10 +264,23 @@ impl Generator {
         if !self.waits {
             return;
         }
+        let flag = Mods::NONE.with_flag(self.random.below(3) > 0);
+        self.sync_point(desc(Opcode::Yield, OpType::None, flag), &[]);
+    }
+
+    /// Emits a sync point of the lanes of a warp, which are together.
+    fn meet(&mut self) {
+        if self.random.below(2) == 0 {
+            return self.sync_point(desc(Opcode::Converge, OpType::None, Mods::NONE), &[]);
+        }
+        let all = self.b.constant(Type::B32, u32::MAX.into());
+        self.sync_point(desc(Opcode::BarWarp, OpType::None, Mods::NONE), &[all]);
+    }
+
+    /// Emits a sync point at the end of a block.
+    fn sync_point(&mut self, desc: Desc, args: &[Value]) {
         let on = self.b.create_block();
-        let flag = Mods::NONE.with_flag(true);
-        let desc = desc(Opcode::Yield, OpType::None, flag);
-        self.b.inst(desc, &[], &[]);
+        self.b.inst(desc, args, &[]);
         self.b.jump(on);
         self.b.switch_to(on);
     }
@@ -390,7 +403,7 @@ enum Form {
     Alone,
     /// At barriers.
     Barriers,
-    /// They do not meet, but each loop has a `yield`.
+    /// The lanes of a warp meet, and each loop has a `yield`.
     Waiting,
 }
 
@@ -476,6 +489,9 @@ fn kernel(seed: u32, form: Form) -> Function {
         match form {
             Form::Barriers => generator.together(2),
             _ => generator.statements(4),
+        }
+        if form == Form::Waiting {
+            generator.meet();
         }
         generator.store();
     }
@@ -588,8 +604,8 @@ fn random_kernels_compute_the_same_as_single_threads() {
 
 #[test]
 fn random_kernels_with_barriers_compute_the_same_as_single_threads() {
-    let (vectorised, _) = check(1..=200, Form::Barriers);
-    assert!(vectorised > 30, "{vectorised}");
+    let (vectorised, stopped) = check(1..=300, Form::Barriers);
+    assert!(vectorised > 30 && stopped > 1000, "{vectorised} {stopped}");
 }
 
 #[test]

@@ -40,6 +40,8 @@ pub(crate) struct Running<'a> {
     next: usize,
     /// Whether the thread stops at `yield`.
     yields: bool,
+    /// Whether the thread waits at a barrier.
+    pub(crate) is_at_barrier: bool,
 }
 
 impl<'a> Running<'a> {
@@ -52,14 +54,15 @@ impl<'a> Running<'a> {
             block: function.entry(),
             next: 0,
             yields: false,
+            is_at_barrier: false,
         }
     }
 
-    /// Creates a thread that continues at the block `start` with these values, and stops at `yield`. The values that
-    /// `is_made_again` names are computed from them.
+    /// Creates a thread that continues at the block `start`, behind a sync point of the given kind, with these values, and
+    /// stops at `yield`. The values that `is_made_again` names are computed from them.
     pub(crate) fn resume(
         (function, thread): (&'a Function, Thread),
-        start: Block,
+        (start, sync_point): (Block, Opcode),
         values: impl IntoIterator<Item = (Value, Bits)>,
         is_made_again: impl Fn(Value) -> bool,
         (launch, memory): (&Launch, &mut Memory),
@@ -79,6 +82,7 @@ impl<'a> Running<'a> {
         }
         running.block = start;
         running.yields = true;
+        running.is_at_barrier = sync_point == Opcode::Bar;
         running
     }
 
@@ -127,7 +131,7 @@ impl<'a> Running<'a> {
             Opcode::Yield if self.yields => return Err(End::Yield),
             Opcode::Yield => return Ok(None),
             // The threads of these tests do not communicate between barriers.
-            Opcode::Converge => return Ok(None),
+            Opcode::Converge | Opcode::BarWarp => return Ok(None),
             Opcode::Brif => return Ok(Some(usize::from(args[0] & 1 == 0))),
             Opcode::BrTable => {
                 let count = dfg.targets(inst).len();

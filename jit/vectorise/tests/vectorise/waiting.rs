@@ -59,9 +59,9 @@ block5(v20: b32):
 }
 
 /// Runs the threads of `ctas` CTAs and compares what they have read.
-fn check(ctas: u32, turns: u32) {
+fn check(ctas: u32, turns: u32, between: &str) {
     let threads = ctas * BLOCK;
-    let text = waits(threads, "yield{flag}");
+    let text = waits(threads, between);
     let mut data = vec![0u32; (2 * threads + BEHIND) as usize];
     // Words that no thread sets.
     data[threads as usize..][..BEHIND as usize].fill(7);
@@ -87,21 +87,21 @@ fn check(ctas: u32, turns: u32) {
 
 #[test]
 fn lanes_wait_for_later_chunks_and_ctas() {
-    check(1, 1);
-    check(1, 20);
-    check(3, 5);
+    check(1, 1, "yield{flag}");
+    check(1, 20, "yield{flag}");
+    check(3, 5, "yield{flag}");
+    check(3, 200, "yield");
 }
 
 #[test]
-fn waiting_of_other_kinds_is_refused() {
-    let refused = |between: &str, width: u32| {
-        let kernel = kernel(&waits(BLOCK, between));
+fn lanes_of_a_part_of_a_warp_do_not_wait() {
+    let refused = |width: u32| {
+        let kernel = kernel(&waits(BLOCK, "yield"));
         program(&kernel, [BLOCK, 1, 1], width)
             .err()
             .map(|why| why.to_string())
     };
+    assert_eq!(refused(32), None);
     let why = Some("`yield` is not vectorised".to_owned());
-    assert_eq!(refused("yield{flag}", 32), None);
-    assert_eq!(refused("yield", 32), why);
-    assert_eq!(refused("yield{flag}", 16), why);
+    assert_eq!(refused(16), why);
 }
