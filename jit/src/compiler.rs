@@ -5,7 +5,7 @@ mod whole_warps;
 mod wide;
 mod wide_helpers;
 
-pub use wide::Wide;
+pub use wide::{Stage, Wide};
 
 use std::hash::Hash;
 use std::sync::OnceLock;
@@ -29,9 +29,10 @@ use margay_ir::pass;
 use margay_ir::pass::inline::Inlining;
 use margay_ir::pass::instrument::Request;
 use margay_ops::ops::Opcode;
+use margay_x64::Target;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::addresses::{self, DescTable, Site};
+use crate::addresses::{self, DescTable, HostData, Site};
 use crate::budget::Shape;
 use crate::cache::{Digest, Digester, DiskCache, Source, digest_of, hash_machine};
 use crate::code_memory::CodeMemory;
@@ -63,6 +64,9 @@ pub(crate) enum Form {
     Cta(Specialisation, u32),
     /// The CTA form of a kernel with sync points: specialisation, and lanes per chunk.
     Phases(Specialisation, u32),
+    /// The program of the wide back end, which is the CTA form of any kernel: specialisation, lanes per chunk, and the
+    /// processor.
+    Wide(Specialisation, u32, Target),
     /// A device function.
     Device,
 }
@@ -294,6 +298,7 @@ impl CompiledKernel {
         Source {
             function: &self.function,
             sync_points: &self.sync_points,
+            helpers: wide_helpers::helpers(),
         }
     }
 
@@ -444,10 +449,10 @@ impl CompiledKernel {
             true => Form::Phases,
             false => Form::Cta,
         };
-        compiler.keeps(
-            self,
-            form(specialisation, self.width(compiler, specialisation)),
-        )
+        let width = self.width(compiler, specialisation);
+        let wide = self.wide_form(compiler, specialisation);
+        let mut forms = wide.into_iter().chain([form(specialisation, width)]);
+        forms.any(|form| compiler.keeps(self, form))
     }
 
     /// Compiles the program of the wide back end if there is one, and vector code otherwise. If the vector code for the
@@ -463,8 +468,12 @@ impl CompiledKernel {
         form: fn(Specialisation, u32) -> Form,
         make: impl Fn(Option<&Sides>) -> Result<CompiledFunction, CompileError>,
     ) -> Result<CompiledFunction, CompileError> {
-        if let Some(code) = wide::code(self, compiler, specialisation) {
-            return Ok(code);
+        if let Some(form @ Form::Wide(_, width, target)) = self.wide_form(compiler, specialisation)
+        {
+            let make = || wide::code(self, compiler, specialisation, (width, target));
+            if let Ok(code) = compiler.cached(self, form, make) {
+                return Ok(code);
+            }
         }
         let mut width = self.width(compiler, specialisation);
         compiler.cached(self, form(specialisation, width), || {
@@ -502,7 +511,7 @@ impl CompiledKernel {
     fn chosen_widths(&self, compiler: &Compiler) -> (Widths, bool) {
         *self.widths.get_or_init(|| {
             let is_wide = compiler.wide.is_some() && compiler.width.is_none();
-            if let Some(widths) = is_wide.then(|| wide::widths(self)).flatten() {
+            if let Some(widths) = is_wide.then(|| self.wide_widths(compiler)).flatten() {
                 return (widths, true);
             }
             let widths = slices::widths(
@@ -726,7 +735,7 @@ pub struct Compiler {
     /// Whether every kernel with sync points runs in the joint warp form.
     joint: bool,
     /// The processor for which the wide back end generates code; `None` if it is not in use.
-    wide: Option<margay_x64::Target>,
+    wide: Option<Target>,
     /// Whether kernels run their code for one shape of blocks from the first launch on.
     prefers_exact: bool,
     /// Disk cache of code that earlier processes compiled.
@@ -816,8 +825,13 @@ impl Compiler {
         self.cache.as_ref()
     }
 
-    /// Computes the cache key of a native function.
-    pub(crate) fn key(&self, cache: &DiskCache, kernel: &CompiledKernel, form: Form) -> Digest {
+    /// Computes the cache key of a native function or, with something else than a [`Form`], of other data of a kernel.
+    pub(crate) fn key(
+        &self,
+        cache: &DiskCache,
+        kernel: &CompiledKernel,
+        form: impl Hash,
+    ) -> Digest {
         let machine = |to: &mut Digester| {
             for isa in self.machines() {
                 hash_machine(isa, to);
@@ -930,6 +944,12 @@ impl Compiler {
         [&*self.isa, &*self.plain, &*self.large]
     }
 
+    /// Returns whether the wide back end is in use.
+    #[cfg(test)]
+    pub(crate) fn uses_wide(&self) -> bool {
+        self.wide.is_some()
+    }
+
     /// Returns the number of lanes per chunk requested for all kernels, if there is such a request.
     pub(crate) fn asked_width(&self) -> Option<u32> {
         self.width
@@ -1028,7 +1048,13 @@ impl Compiler {
             })
             .collect();
         let mut code = compiled.code_buffer().to_vec();
-        addresses::fill(&mut code, &sites, &descs, &kernel.sync_points).ok_or_else(lacks)?;
+        let host = HostData {
+            descs: &descs,
+            sync_points: &kernel.sync_points,
+            operations: &[],
+            helpers: &[],
+        };
+        addresses::fill(&mut code, &sites, host).ok_or_else(lacks)?;
         Ok(CompiledFunction {
             code: CodeMemory::new(&code)
                 .map_err(|error| CompileError::Memory(error.to_string()))?,
