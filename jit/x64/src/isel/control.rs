@@ -535,9 +535,21 @@ impl Selector<'_> {
         self.end_with(Action::Jump, smallvec![target]);
     }
 
-    /// Ends the current block with a branch to blocks of its own for each target, so that no edge is critical.
+    /// Ends the current block with a branch. An edge gets a block of its own if it passes values or another edge leads to
+    /// the same block, so that no edge is critical.
     fn branch_to(&mut self, action: Action, targets: &[BlockCall]) {
-        let edges: SmallVec<[Label; 2]> = targets.iter().map(|_| self.mach.label()).collect();
+        let mut own: SmallVec<[(Label, &BlockCall); 2]> = SmallVec::new();
+        let mut edges: SmallVec<[Label; 2]> = SmallVec::new();
+        for call in targets {
+            edges.push(match self.labels[call.block] {
+                Some(label) if call.args.is_empty() && self.edges[call.block] == 1 => label,
+                _ => {
+                    let edge = self.mach.label();
+                    own.push((edge, call));
+                    edge
+                }
+            });
+        }
         let succs = edges.iter().map(|&edge| (edge, smallvec![])).collect();
         match action {
             Action::Table => {
@@ -546,7 +558,7 @@ impl Selector<'_> {
             }
             action => self.end_with(action, succs),
         }
-        for (&edge, call) in edges.iter().zip(targets) {
+        for (edge, call) in own {
             self.start(edge);
             let target = self.target(call);
             self.end_with(Action::Jump, smallvec![target]);
