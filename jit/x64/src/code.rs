@@ -121,6 +121,8 @@ pub struct Code {
     pub places: Vec<Place>,
     /// The number of bytes by which the function moves the stack pointer, without saved registers.
     pub frame: u32,
+    /// Whether the function was so large that a fast register allocator was used, after which code spills more.
+    pub quick_registers: bool,
     /// The operations that the code computes by calling their reference functions.
     pub operations: Vec<Operation>,
     /// The offset of each argument in the block of arguments.

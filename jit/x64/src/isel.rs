@@ -23,6 +23,7 @@ mod address;
 mod approx;
 mod avx2;
 mod bits;
+mod calls;
 mod compare;
 mod compress;
 mod consts;
@@ -44,6 +45,7 @@ mod pieces;
 mod prim;
 mod scalar;
 mod shifts;
+mod stores;
 mod table;
 mod update;
 

@@ -102,6 +102,7 @@ pub fn compile_watched(
         symbols: emitted.symbols,
         places: emitted.places,
         frame: emitted.frame,
+        quick_registers: input.is_large(),
         operations: selected.operations,
         arguments,
         results,
