@@ -48,6 +48,9 @@ fallbacks! {
     SingleBlocks "single-blocks" "Lanes run one by one: the function has too many blocks or branch targets.";
     SingleWide "single-wide" "Lanes run one by one: the function has 128-bit values.";
     SingleCode "single-code" "Lanes run one by one: vector code would be too large.";
+    WideRefused "wide-refused" "The back end for wide vectors does not support the kernel, or not for this shape of blocks.";
+    WideBudget "wide-budget" "The back end for wide vectors does not compile the kernel: the code would take too long or too much memory to make.";
+    WideBackend "wide-backend" "The back end for wide vectors failed on the kernel.";
     NarrowCode "narrow-code" "Vector code processes fewer lanes at once: the code for more would be too large.";
     NarrowLive "narrow-live" "Vector code processes fewer lanes at once: too many values are live at the same time.";
     NarrowSaved "narrow-saved" "Vector code processes fewer lanes at once: too many values are live across synchronisation points.";

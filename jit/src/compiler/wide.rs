@@ -22,9 +22,11 @@ use super::wide_helpers::helpers;
 use super::{CompiledKernel, Compiler, Form};
 use crate::abi::{NativeContext, Verify, status};
 use crate::addresses::{self, DescTable, HostData, Site};
+use crate::cache::{Digest, DiskCache};
 use crate::code_memory::CodeMemory;
 use crate::emit::reach::{self, Area, is_inside, moved, writes};
 use crate::error::CompileError;
+use crate::fallback::Fallback;
 use crate::function::CompiledFunction;
 use crate::slices::Widths;
 use crate::specialisation::Specialisation;
@@ -167,7 +169,11 @@ pub(super) fn size_of(function: &Function) -> usize {
     blocks.map(|&block| function.insts(block).len()).sum()
 }
 
-fn is_large(function: &Function) -> bool {
+/// The maximum number of instructions of kernels for which the vectoriser takes less time than reading a file.
+const SMALL: usize = 100;
+
+/// Returns whether a function is too large for the wide back end.
+pub(super) fn is_large(function: &Function) -> bool {
     let blocks = function.blocks();
     let edges: usize = blocks.iter().map(|&b| function.successors(b).len()).sum();
     size_of(function) > MAX_INSTS || blocks.len() > MAX_BLOCKS || edges > MAX_EDGES
@@ -238,9 +244,6 @@ const WIDTHS: Widths = Widths {
 /// See [`CompiledKernel::wide_widths`].
 fn widths(kernel: &CompiledKernel) -> Option<Widths> {
     let specialisation = Specialisation::of([WIDTHS.wide, 1, 1], WIDTHS).trusted(true);
-    if kernel.is_observed() || !may_accept(&kernel.function) {
-        return None;
-    }
     program(kernel, specialisation, (WIDTHS.wide, true)).ok()?;
     let function = &kernel.function;
     if function.has_effects(Effects::YIELDS) {
@@ -270,6 +273,23 @@ pub(super) fn compile_budget(function: &Function) -> Duration {
 /// The maximum size in bytes of the frame of a program.
 const MAX_FRAME: u32 = 128 << 10;
 
+/// The maximum number of instructions of the vector IR of a program.
+const MAX_PROGRAM: usize = 20_000;
+
+fn size_of_program(program: &VirFunction) -> usize {
+    let blocks = program.order.iter();
+    blocks.map(|&block| program.body[block].len()).sum()
+}
+
+/// Returns the fallback to count if the wide back end does not compile a kernel because of this error.
+pub(super) fn fallback(why: &CompileError) -> Fallback {
+    match why {
+        CompileError::Unsupported(_) => Fallback::WideRefused,
+        CompileError::Budget(_) => Fallback::WideBudget,
+        _ => Fallback::WideBackend,
+    }
+}
+
 /// Compiles the program for whole CTAs of a kernel, for chunks of `width` lanes.
 ///
 /// # Errors
@@ -285,8 +305,16 @@ pub(super) fn code(
     let made = program(kernel, specialisation, (width, compiler.isolated));
     let mut program = made.map_err(|why| CompileError::Unsupported(why.to_string()))?;
     passes::optimise(&mut program, &passes::Options::default());
+    if size_of_program(&program) > MAX_PROGRAM {
+        return Err(CompileError::Budget(format!(
+            "more than {MAX_PROGRAM} instructions of the vector IR"
+        )));
+    }
     let code = compile_with(&program, &target, Convention::Registers)
         .map_err(|why| CompileError::Backend(why.to_string()))?;
+    if code.quick_registers {
+        kernel.fallbacks.note(Fallback::QuickRegisters);
+    }
     if code.frame > MAX_FRAME {
         return Err(CompileError::Budget("the frame of wide code".into()));
     }
@@ -321,25 +349,54 @@ pub(super) fn code(
 }
 
 impl CompiledKernel {
+    /// Returns whether the wide back end may compile the kernel. Does not translate the kernel.
+    pub(super) fn may_be_wide(&self, compiler: &Compiler) -> bool {
+        compiler.wide.is_some()
+            && compiler.width.is_none()
+            && !self.is_observed()
+            && !is_large(&self.function)
+            && may_accept(&self.function)
+    }
+
     /// Returns the widths of chunks of the kernel; `None` if the vectoriser does not accept the kernel in trusted launches.
     /// The disk cache keeps them, because the vectoriser must translate the kernel to find them.
     pub(super) fn wide_widths(&self, compiler: &Compiler) -> Option<Widths> {
-        let Some(cache) = &compiler.cache else {
-            return widths(self);
-        };
-        let key = compiler.key(cache, self, "widths of the wide back end");
-        let decode = |bytes: &[u8]| postcard::from_bytes(bytes).ok();
-        if let Some(found) = cache.read_data(&key, decode) {
+        if let Some(found) = self.stored_wide_widths(compiler) {
             return found;
         }
-        let start = Instant::now();
         let found = widths(self);
-        if cache.is_worth_storing(start.elapsed())
+        if let Some(cache) = &compiler.cache
+            && !self.is_small()
             && let Ok(bytes) = postcard::to_stdvec(&found)
         {
-            cache.write_data(&key, &bytes);
+            cache.write_data(&self.key_of_widths(compiler, cache), &bytes);
         }
         found
+    }
+
+    /// Returns the widths for the wide back end if the disk cache contains them, or if the kernel is small. Returns nothing
+    /// without a disk cache.
+    pub(super) fn known_wide_widths(&self, compiler: &Compiler) -> Option<Widths> {
+        compiler.cache.as_ref()?;
+        match self.stored_wide_widths(compiler) {
+            None if !self.is_small() => None,
+            _ => Some(self.widths(compiler)),
+        }
+    }
+
+    /// Returns whether the widths of the kernel are found in less time than a file is read.
+    fn is_small(&self) -> bool {
+        size_of(&self.function) <= SMALL
+    }
+
+    fn key_of_widths(&self, compiler: &Compiler, cache: &DiskCache) -> Digest {
+        compiler.key(cache, self, "widths of the wide back end")
+    }
+
+    fn stored_wide_widths(&self, compiler: &Compiler) -> Option<Option<Widths>> {
+        let cache = compiler.cache.as_ref().filter(|_| !self.is_small())?;
+        let decode = |bytes: &[u8]| postcard::from_bytes(bytes).ok();
+        cache.read_data(&self.key_of_widths(compiler, cache), decode)
     }
 
     /// Returns the form of the wide back end for a specialisation; `None` if the back end is not in use or does not accept
@@ -393,20 +450,23 @@ impl Compiler {
                 instructions,
             });
         };
-        let size =
-            |function: &VirFunction| function.order.iter().map(|&b| function.body[b].len()).sum();
         put("widths", chosen, 0, size_of(&kernel.function));
         put(
             "vectorise",
             start.elapsed(),
             program.order.len(),
-            size(&program),
+            size_of_program(&program),
         );
         passes::optimise_watched(
             &mut program,
             &passes::Options::default(),
             |pass, time, program| {
-                put(pass.name, time, program.order.len(), size(program));
+                put(
+                    pass.name,
+                    time,
+                    program.order.len(),
+                    size_of_program(program),
+                );
             },
         );
         let blocks = program.order.len();
