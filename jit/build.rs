@@ -7,13 +7,19 @@ use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Sources that determine the generated code: this crate, the IR with its operations, the CTA scheduler, the front end
-/// (the cache identifies some kernels by their PTX text), and the versions, features and profiles of all
-/// dependencies.
-const SOURCES: [&str; 15] = [
+/// Sources that determine the generated code: this crate and the crates of the wide back end, the IR with its operations,
+/// the CTA scheduler, the front end (the cache identifies some kernels by their PTX text), and the versions, features and
+/// profiles of all dependencies. `tests/sources.rs` checks that no crate is missing.
+const SOURCES: [&str; 22] = [
     "src",
     "build.rs",
     "Cargo.toml",
+    "vectorise/src",
+    "vectorise/Cargo.toml",
+    "vir/src",
+    "vir/Cargo.toml",
+    "x64/src",
+    "x64/Cargo.toml",
     "../Cargo.toml",
     "../ir/src",
     "../ir/Cargo.toml",
@@ -24,6 +30,7 @@ const SOURCES: [&str; 15] = [
     "../frontend/src",
     "../frontend/Cargo.toml",
     "../frontend/ptx/src",
+    "../frontend/ptx/tables",
     "../frontend/ptx/Cargo.toml",
     "../Cargo.lock",
 ];

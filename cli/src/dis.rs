@@ -94,6 +94,8 @@ struct Section {
     function: String,
     listings: Vec<Listing>,
     timings: Vec<margay::inspect::Timing>,
+    /// The stages of the back end for wide vectors.
+    wide: Vec<margay::inspect::Timing>,
 }
 
 /// Loads the file and prints the requested listings.
@@ -163,9 +165,10 @@ fn sections(inspection: &Inspection, arguments: &Arguments) -> Result<Vec<Sectio
 
 fn section(inspection: &Inspection, arguments: &Arguments, name: &str) -> Result<Section, Failure> {
     let one = |title: String, text: String| vec![Listing { title, text }];
-    let mut timings = Vec::new();
+    let (mut timings, mut wide) = (Vec::new(), Vec::new());
     let listings = if arguments.time {
         timings = inspection.timings(name)?;
+        wide = inspection.wide_timings(name)?;
         Vec::new()
     } else if arguments.fallbacks {
         one(format!("{name}, fallbacks"), inspection.fallbacks(name)?)
@@ -192,6 +195,7 @@ fn section(inspection: &Inspection, arguments: &Arguments, name: &str) -> Result
         function: name.to_owned(),
         listings,
         timings,
+        wide,
     })
 }
 
@@ -201,10 +205,17 @@ fn to_text(section: &Section) -> String {
         let heading = paint(&format!("// {}", listing.title), Paint::Heading);
         let _ = writeln!(text, "{heading}\n{}", listing.text);
     }
-    if !section.timings.is_empty() {
-        let heading = paint(&format!("// {}", section.function), Paint::Heading);
+    let wide = format!("{}, back end for wide vectors", section.function);
+    for (title, timings) in [
+        (&section.function, &section.timings),
+        (&wide, &section.wide),
+    ] {
+        if timings.is_empty() {
+            continue;
+        }
+        let heading = paint(&format!("// {title}"), Paint::Heading);
         let _ = writeln!(text, "{heading}");
-        for timing in &section.timings {
+        for timing in timings {
             let _ = writeln!(
                 text,
                 "{:<18} {:>9.3} ms {:>7} blocks {:>8} instructions",
@@ -224,17 +235,21 @@ fn to_json(section: &Section) -> Value {
         .iter()
         .map(|listing| json!({ "title": listing.title, "text": listing.text }))
         .collect();
-    let passes: Vec<Value> = section
-        .timings
-        .iter()
-        .map(|timing| {
+    let times = |timings: &[margay::inspect::Timing]| -> Vec<Value> {
+        let times = timings.iter().map(|timing| {
             json!({
                 "pass": timing.pass,
                 "seconds": timing.time.as_secs_f64(),
                 "blocks": timing.blocks,
                 "instructions": timing.instructions,
             })
-        })
-        .collect();
-    json!({ "function": section.function, "listings": listings, "passes": passes })
+        });
+        times.collect()
+    };
+    json!({
+        "function": section.function,
+        "listings": listings,
+        "passes": times(&section.timings),
+        "wide": times(&section.wide),
+    })
 }

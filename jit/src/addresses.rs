@@ -1,6 +1,6 @@
-//! Host addresses inside generated code: the addresses of op descriptions, which the code passes to reference
-//! functions, and of the entries of a kernel's sync point table. Generated code reaches all other data through the
-//! context.
+//! Host addresses inside generated code: the addresses of op descriptions and operations, which the code passes to
+//! reference functions, of the entries of a kernel's sync point table and, in the code of the wide back end, of functions
+//! of the host. Generated code reaches all other data through the context.
 //!
 //! Code generation leaves eight bytes empty for each address and records their offset ([`Site`]). [`fill`] writes the
 //! addresses of this process there, so that cached code also works in other processes (`cache`).
@@ -12,16 +12,34 @@ use cranelift_codegen::ir::{
 use cranelift_codegen::{FinalizedMachReloc, FinalizedRelocTarget};
 use cranelift_frontend::FunctionBuilder;
 use margay_ops::meaning::Desc;
+use margay_x64::apply::margay_x64_apply;
+use margay_x64::code::{Operation, Symbol};
 
 use crate::sync_points::SyncPointTable;
 
-/// The host data whose address the code contains: an op description or an entry of the sync point table.
+/// The host data or function whose address the code contains.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Target {
     /// A description in the function's [`DescTable`].
     Desc(u32),
     /// An entry of the kernel's sync point table.
     SyncPoint(u32),
+    /// An operation of the function ([`HostData::operations`]).
+    Operation(u32),
+    /// A helper of programs of the wide back end ([`HostData::helpers`]).
+    Helper(u32),
+    /// The function that applies an operation to the lanes of its operands.
+    Apply,
+}
+
+impl From<Symbol> for Target {
+    fn from(symbol: Symbol) -> Target {
+        match symbol {
+            Symbol::Apply => Target::Apply,
+            Symbol::Operation(number) => Target::Operation(number),
+            Symbol::Helper(number) => Target::Helper(number),
+        }
+    }
 }
 
 impl Target {
@@ -30,6 +48,9 @@ impl Target {
         match self {
             Target::Desc(index) => (0, index),
             Target::SyncPoint(index) => (1, index),
+            Target::Operation(index) => (2, index),
+            Target::Helper(index) => (3, index),
+            Target::Apply => (4, 0),
         }
     }
 
@@ -38,6 +59,9 @@ impl Target {
         match kind {
             0 => Some(Target::Desc(index)),
             1 => Some(Target::SyncPoint(index)),
+            2 => Some(Target::Operation(index)),
+            3 => Some(Target::Helper(index)),
+            4 => (index == 0).then_some(Target::Apply),
             _ => None,
         }
     }
@@ -85,20 +109,38 @@ impl Site {
     }
 }
 
+/// What the sites of a function can lead to.
+#[derive(Clone, Copy)]
+pub(crate) struct HostData<'a> {
+    pub(crate) descs: &'a DescTable,
+    pub(crate) sync_points: &'a SyncPointTable,
+    pub(crate) operations: &'a [Operation],
+    /// The addresses of the helpers of programs of the wide back end.
+    pub(crate) helpers: &'a [u64],
+}
+
+impl HostData<'_> {
+    /// Returns the address of a target; `None` if the target does not exist.
+    fn address(&self, target: Target) -> Option<u64> {
+        match target {
+            Target::Desc(index) => self.descs.address(index),
+            Target::SyncPoint(index) => self.sync_points.address(index),
+            Target::Operation(index) => {
+                let operation = self.operations.get(index as usize)?;
+                Some(std::ptr::from_ref(operation) as u64)
+            }
+            Target::Helper(index) => self.helpers.get(index as usize).copied(),
+            Target::Apply => Some(margay_x64_apply as *const () as u64),
+        }
+    }
+}
+
 /// Writes the addresses that the targets have in this process into the code. Returns `None` if a site is outside the
 /// code or if the target of a site does not exist. In this case, the function may already have written some of the
 /// addresses.
-pub(crate) fn fill(
-    code: &mut [u8],
-    sites: &[Site],
-    descs: &DescTable,
-    sync_points: &SyncPointTable,
-) -> Option<()> {
+pub(crate) fn fill(code: &mut [u8], sites: &[Site], host: HostData<'_>) -> Option<()> {
     for site in sites {
-        let address = match site.target {
-            Target::Desc(index) => descs.address(index)?,
-            Target::SyncPoint(index) => sync_points.address(index)?,
-        };
+        let address = host.address(site.target)?;
         bytes_of(code, site)?.copy_from_slice(&address.to_ne_bytes());
     }
     Some(())

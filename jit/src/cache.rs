@@ -43,6 +43,8 @@ const WORTH: Duration = Duration::from_micros(300);
 pub(crate) struct Source<'a> {
     pub(crate) function: &'a Function,
     pub(crate) sync_points: &'a SyncPointTable,
+    /// The addresses of the helpers of programs of the wide back end.
+    pub(crate) helpers: [u64; 2],
 }
 
 /// A disk cache of native code, for one compiler.

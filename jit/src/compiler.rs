@@ -1,15 +1,20 @@
 //! The compiler: it translates IR functions to native functions.
 
+mod forms;
 mod groups;
+mod limits;
+mod listings;
+#[cfg(test)]
+mod tests;
 mod whole_warps;
 mod wide;
 mod wide_helpers;
+mod widths;
 
-pub use wide::Wide;
+pub use wide::{Stage, Wide};
 
 use std::hash::Hash;
 use std::sync::OnceLock;
-use std::time::Duration;
 
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
@@ -19,9 +24,7 @@ use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use margay_exec::{SyncPoint, SyncPointData};
 use margay_ir::analysis::skipping::skipped_barriers;
-use margay_ir::analysis::{
-    Cfg, Dominators, Linear, Pointers, Regions, SpeculativeAffine, Uniformity, slots,
-};
+use margay_ir::analysis::{Cfg, Pointers, Regions, slots};
 use margay_ir::entity::{Block, FuncId, Inst, SecondaryMap, SigId, Slot, SymbolId};
 use margay_ir::function::{Function, SourceLoc, payload_func};
 use margay_ir::module::Module;
@@ -29,25 +32,23 @@ use margay_ir::pass;
 use margay_ir::pass::inline::Inlining;
 use margay_ir::pass::instrument::Request;
 use margay_ops::ops::Opcode;
+use margay_x64::Target;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::addresses::{self, DescTable, Site};
+use crate::addresses::{self, DescTable, HostData, Site};
 use crate::budget::Shape;
 use crate::cache::{Digest, Digester, DiskCache, Source, digest_of, hash_machine};
 use crate::code_memory::CodeMemory;
 use crate::counters::Counters;
-use crate::emit::lane::LaneParts;
-use crate::emit::slice::View;
-use crate::emit::{EmitError, cta_form, device, phases, warp_form};
+use crate::emit::EmitError;
 use crate::error::CompileError;
 use crate::fallback::{Fallback, Fallbacks};
 use crate::function::{CompiledFunction, PLACE_INST, PLACE_LANE};
 use crate::prepared::PreparedFunction;
-use crate::pressure;
 use crate::signatures::called_signatures;
-use crate::slices::{self, Widths};
+use crate::slices::Widths;
 use crate::specialisation::{PerSpecialisation, Specialisation};
-use crate::sync_points::{Completion, SyncPointTable};
+use crate::sync_points::SyncPointTable;
 use crate::variables::{NamedVariable, named_variables};
 use crate::verifiers::Verifiers;
 
@@ -63,6 +64,9 @@ pub(crate) enum Form {
     Cta(Specialisation, u32),
     /// The CTA form of a kernel with sync points: specialisation, and lanes per chunk.
     Phases(Specialisation, u32),
+    /// The program of the wide back end, which is the CTA form of any kernel: specialisation, lanes per chunk, and the
+    /// processor.
+    Wide(Specialisation, u32, Target),
     /// A device function.
     Device,
 }
@@ -107,49 +111,6 @@ pub struct CompiledKernel {
     joint: OnceLock<Result<CompiledFunction, CompileError>>,
     phases: PerSpecialisation<Result<CompiledFunction, CompileError>>,
     cta: PerSpecialisation<Result<CompiledFunction, CompileError>>,
-}
-
-/// The results of the analyses that vector code needs, and the chunk width.
-struct Sides {
-    uniformity: Uniformity,
-    linear: Linear,
-    speculative: SpeculativeAffine,
-    converged: Vec<bool>,
-    width: u32,
-}
-
-impl Sides {
-    fn new(
-        function: &Function,
-        regions: &Regions,
-        specialisation: Specialisation,
-        width: u32,
-    ) -> Sides {
-        let cfg = Cfg::new(function);
-        let dominators = Dominators::new(&cfg);
-        let uniformity = Uniformity::new(function, specialisation.assumptions(width));
-        Sides {
-            speculative: SpeculativeAffine::new(function, &uniformity, &cfg),
-            linear: Linear::new(function, &cfg, width == 32),
-            converged: regions
-                .resume_points
-                .iter()
-                .map(|resume_point| uniformity.is_converged(&cfg, &dominators, resume_point.block))
-                .collect(),
-            uniformity,
-            width,
-        }
-    }
-
-    fn view(&self) -> View<'_> {
-        View {
-            uniformity: &self.uniformity,
-            linear: &self.linear,
-            speculative: &self.speculative,
-            converged: &self.converged,
-            width: self.width,
-        }
-    }
 }
 
 impl CompiledKernel {
@@ -244,31 +205,6 @@ impl CompiledKernel {
         }
     }
 
-    /// Checks that native code supports the stack operations of the function. Compiling one form of the kernel does not
-    /// check this for all of its instructions: the form may end at a sync point that only the CTA scheduler can
-    /// complete.
-    ///
-    /// # Errors
-    /// Returns [`CompileError::Unsupported`] with the name of the first operation that is not supported.
-    pub fn check_stack_operations(&self) -> Result<(), CompileError> {
-        let cfg = Cfg::new(&self.function);
-        let insts = cfg
-            .rpo()
-            .iter()
-            .flat_map(|&block| self.function.insts(block));
-        let mut opcodes = insts.map(|&inst| self.function.dfg.insts[inst].opcode);
-        let unsupported = |opcode: &Opcode| {
-            matches!(
-                opcode,
-                Opcode::Alloca | Opcode::StackSave | Opcode::StackRestore
-            )
-        };
-        match opcodes.find(unsupported) {
-            Some(opcode) => Err(CompileError::Unsupported(opcode.name().to_owned())),
-            None => Ok(()),
-        }
-    }
-
     /// Sets the checks and events that checking runs and tools request. Must be called before code
     /// is compiled.
     pub fn observed(self, request: Request) -> CompiledKernel {
@@ -294,6 +230,7 @@ impl CompiledKernel {
         Source {
             function: &self.function,
             sync_points: &self.sync_points,
+            helpers: wide_helpers::helpers(),
         }
     }
 
@@ -327,221 +264,6 @@ impl CompiledKernel {
         inst.is_some_and(|inst| skipped().contains(&inst))
     }
 
-    /// Returns the warp form of a region, which is compiled at the first call.
-    pub fn region(
-        &self,
-        compiler: &Compiler,
-        sync_point: SyncPoint,
-    ) -> Result<&CompiledFunction, CompileError> {
-        let index = sync_point.0 as usize;
-        let (Some(cell), Some(resume_point)) =
-            (self.warp.get(index), self.regions.resume_points.get(index))
-        else {
-            return Err(CompileError::Unsupported(
-                "a region that does not exist".into(),
-            ));
-        };
-        let make = || {
-            compiler.function((warp_form::signature(), false), self, |b, descs| {
-                warp_form::emit(
-                    self.parts(compiler, b, descs, Some(&self.regions)),
-                    resume_point,
-                )
-            })
-        };
-        let made = cell.get_or_init(|| compiler.cached(self, Form::Region(sync_point.0), make));
-        made.as_ref().map_err(Clone::clone)
-    }
-
-    /// Returns the joint warp form, which contains the code of all regions once and is compiled at the first call.
-    /// Before a call of this code, the caller stores the number of the resume point in the field `phase` of the context.
-    ///
-    /// # Errors
-    /// Returns [`CompileError::Budget`] if the code would take too long to compile.
-    pub fn joint(&self, compiler: &Compiler) -> Result<&CompiledFunction, CompileError> {
-        let make = || {
-            let blocks = self.function.blocks().iter();
-            let insts = blocks.map(|&block| self.function.insts(block).len());
-            let insts: usize = insts.sum();
-            if self.regions.resume_points.len() > MAX_REGIONS || insts > MAX_JOINT {
-                return Err(CompileError::Budget(format!(
-                    "more than {MAX_REGIONS} synchronisation points, or more than {MAX_JOINT} instructions"
-                )));
-            }
-            self.fallbacks.note(Fallback::JointRegions);
-            compiler.function((warp_form::signature(), false), self, |b, descs| {
-                warp_form::emit_joint(self.parts(compiler, b, descs, Some(&self.regions)))
-            })
-        };
-        let made = self
-            .joint
-            .get_or_init(|| compiler.cached(self, Form::Joint, make));
-        made.as_ref().map_err(Clone::clone)
-    }
-
-    /// Returns the CTA form of a kernel without sync points, which is compiled at the first call.
-    pub fn cta(
-        &self,
-        compiler: &Compiler,
-        specialisation: Specialisation,
-    ) -> Result<&CompiledFunction, CompileError> {
-        let make = |sides: Option<&Sides>| {
-            compiler.function(
-                (cta_form::signature(), sides.is_some()),
-                self,
-                |b, descs| {
-                    let mut parts = self.parts(compiler, b, descs, None);
-                    parts.trusted = specialisation.is_trusted();
-                    cta_form::emit(parts, sides.map(Sides::view))
-                },
-            )
-        };
-        let made = self
-            .cta
-            .cell(specialisation)
-            .get_or_init(|| self.in_slices(compiler, specialisation, Form::Cta, make));
-        made.as_ref().map_err(Clone::clone)
-    }
-
-    /// Returns the CTA form of a kernel with sync points, which is compiled at the first call. Fails with
-    /// [`CompileError::Budget`] if one function that contains all regions would take too long to compile.
-    pub fn phases(
-        &self,
-        compiler: &Compiler,
-        specialisation: Specialisation,
-    ) -> Result<&CompiledFunction, CompileError> {
-        let make = |sides: Option<&Sides>| {
-            if compiler.joint {
-                return Err(CompileError::Budget("only the joint form".into()));
-            }
-            if sides.is_none() && self.size_in_regions(MAX_PHASES) > MAX_PHASES {
-                self.fallbacks.note(Fallback::NoPhases);
-                return Err(CompileError::Budget(format!(
-                    "phases of more than {MAX_PHASES} instructions over all regions"
-                )));
-            }
-            compiler.function(
-                (cta_form::signature(), sides.is_some()),
-                self,
-                |b, descs| {
-                    let mut parts = self.parts(compiler, b, descs, Some(&self.regions));
-                    parts.trusted = specialisation.is_trusted();
-                    phases::emit(parts, &self.sync_points, sides.map(Sides::view))
-                },
-            )
-        };
-        let made = self
-            .phases
-            .cell(specialisation)
-            .get_or_init(|| self.in_slices(compiler, specialisation, Form::Phases, make));
-        made.as_ref().map_err(Clone::clone)
-    }
-
-    /// Returns whether the disk cache appears to contain the code of a specialisation. Checks only the name of the
-    /// file.
-    pub fn is_kept(&self, compiler: &Compiler, specialisation: Specialisation) -> bool {
-        let form = match self.has_sync_points() {
-            true => Form::Phases,
-            false => Form::Cta,
-        };
-        compiler.keeps(
-            self,
-            form(specialisation, self.width(compiler, specialisation)),
-        )
-    }
-
-    /// Compiles the program of the wide back end if there is one, and vector code otherwise. If the vector code for the
-    /// kernel's chunk width is too large, compiles code for narrower chunks.
-    ///
-    /// Compiles scalar code instead if the specialisation is scalar, or if vector code is too large for every width,
-    /// contains an unsupported operation, or is rejected by Cranelift. If a tool observes whole warps, compiles only
-    /// vector code for the kernel's chunk width.
-    fn in_slices(
-        &self,
-        compiler: &Compiler,
-        specialisation: Specialisation,
-        form: fn(Specialisation, u32) -> Form,
-        make: impl Fn(Option<&Sides>) -> Result<CompiledFunction, CompileError>,
-    ) -> Result<CompiledFunction, CompileError> {
-        if let Some(code) = wide::code(self, compiler, specialisation) {
-            return Ok(code);
-        }
-        let mut width = self.width(compiler, specialisation);
-        compiler.cached(self, form(specialisation, width), || {
-            while width > 1 {
-                let sides = Sides::new(&self.function, &self.regions, specialisation, width);
-                let made = make(Some(&sides));
-                if self.request.selection.whole_warps {
-                    return made;
-                }
-                let narrower = width / 2;
-                let why = match made {
-                    Err(CompileError::Budget(_)) if narrower >= slices::MIN_WIDTH => {
-                        self.fallbacks.note(Fallback::NarrowCode);
-                        width = narrower;
-                        continue;
-                    }
-                    Err(CompileError::Budget(_)) => Fallback::SlicesBudget,
-                    Err(CompileError::Unsupported(_)) => Fallback::SlicesUnsupported,
-                    Err(CompileError::Backend(_)) => Fallback::SlicesBackend,
-                    made => return made,
-                };
-                self.fallbacks.note(why);
-                break;
-            }
-            make(None)
-        })
-    }
-
-    /// Returns the chunk widths of the kernel.
-    pub fn widths(&self, compiler: &Compiler) -> Widths {
-        self.chosen_widths(compiler).0
-    }
-
-    /// Returns the chunk widths, and whether the wide back end has chosen them.
-    fn chosen_widths(&self, compiler: &Compiler) -> (Widths, bool) {
-        *self.widths.get_or_init(|| {
-            let is_wide = compiler.wide.is_some() && compiler.width.is_none();
-            if let Some(widths) = is_wide.then(|| wide::widths(self)).flatten() {
-                return (widths, true);
-            }
-            let widths = slices::widths(
-                &self.function,
-                &self.regions,
-                match self.request.selection.whole_warps {
-                    true => Some(32),
-                    false => compiler.width,
-                },
-                &self.fallbacks,
-            );
-            (widths, false)
-        })
-    }
-
-    /// Returns the number of lanes per chunk of a specialisation, which is 1 for scalar code.
-    fn width(&self, compiler: &Compiler, specialisation: Specialisation) -> u32 {
-        let widths = self.widths(compiler);
-        match specialisation {
-            specialisation if specialisation.is_single() => 1,
-            specialisation if specialisation.has(Specialisation::WIDE) => widths.wide,
-            specialisation if specialisation.has(Specialisation::TILED) => 16,
-            _ => widths.narrow,
-        }
-    }
-
-    /// Returns the compile budget: how long the kernel should run as scalar code before vector code is
-    /// compiled.
-    pub fn compile_budget(&self, compiler: &Compiler) -> Duration {
-        if compiler.width.is_some() || self.request.selection.whole_warps {
-            return Duration::ZERO;
-        }
-        match self.chosen_widths(compiler) {
-            (widths, true) if widths.whole > 0 && compiler.prefers_exact => Duration::ZERO,
-            (_, true) => wide::compile_budget(&self.function),
-            (widths, false) => slices::compile_budget(&self.function, &self.regions, widths.wide),
-        }
-    }
-
     /// Returns the offsets of the parameters from which device addresses are computed. A launch may run code of
     /// [`Specialisation::trusted`] only under three conditions: every such parameter contains an address of device
     /// memory, an inaccessible margin of [`crate::MARGIN`] bytes is on each side of device memory, and the grid has at
@@ -550,86 +272,10 @@ impl CompiledKernel {
         self.pointers.params()
     }
 
-    /// Returns the specialisation that `margay dis` displays: the specialisation for the block
-    /// shape that the kernel requires, or for a block of one row if the kernel requires no shape.
-    fn shown(&self, compiler: &Compiler) -> Specialisation {
-        let shape = self.function.kernel.as_ref().and_then(|k| k.reqntid);
-        let widths = self.widths(compiler);
-        Specialisation::of(shape.unwrap_or([widths.wide, 1, 1]), widths).trusted(compiler.isolated)
-    }
-
     /// Returns where the operands and results of the sync points are stored in the frames, and how the sync points are
     /// completed.
     pub fn sync_points(&self) -> &SyncPointTable {
         &self.sync_points
-    }
-
-    /// Counts the instructions of all regions that the CTA form contains. An instruction in several
-    /// regions counts once for each region. Stops counting when the sum exceeds `most`.
-    fn size_in_regions(&self, most: usize) -> usize {
-        let mut size = 0;
-        for (index, resume_point) in self.regions.resume_points.iter().enumerate() {
-            if self.sync_points.completion(index) == Completion::General {
-                continue;
-            }
-            let blocks = self.regions.blocks_of(&self.function, resume_point.block);
-            let insts = |block: Block| self.function.insts(block).len();
-            size += blocks.into_iter().map(insts).sum::<usize>();
-            if size > most {
-                break;
-            }
-        }
-        size
-    }
-
-    /// Checks that each region can be compiled as a separate function in a reasonable time. The check limits the number
-    /// of regions and the number of instructions that [`CompiledKernel::size_in_regions`] counts.
-    ///
-    /// # Errors
-    /// Returns [`CompileError::Budget`] if compiling the regions would take too long. The joint form then contains
-    /// them ([`CompiledKernel::joint`]).
-    pub fn check_regions(&self, compiler: &Compiler) -> Result<(), CompileError> {
-        let resume_points = self.regions.resume_points.len();
-        if compiler.joint
-            || resume_points > MAX_REGIONS
-            || self.size_in_regions(MAX_IN_REGIONS) > MAX_IN_REGIONS
-        {
-            return Err(CompileError::Budget(format!(
-                "more than {MAX_REGIONS} synchronisation points, or {MAX_IN_REGIONS} instructions after them"
-            )));
-        }
-        Ok(())
-    }
-
-    /// Returns the product of two numbers: the number of instructions of the function, and an estimate of the number of
-    /// store instructions in the code for lanes that yield. The estimate is the sum, over the sync points that only the
-    /// CTA scheduler can complete (such as `yield`), of the number of values that are live after the sync point.
-    fn stores_to_yield(&self) -> usize {
-        let resume_points = self.regions.resume_points.iter().enumerate();
-        let yields = |index| self.sync_points.completion(index) == Completion::General;
-        let stores = resume_points.filter(|&(index, _)| yields(index));
-        let stores: usize = stores
-            .map(|(_, resume_point)| resume_point.live_in.len())
-            .sum();
-        let blocks = self.function.blocks().iter();
-        stores
-            * blocks
-                .map(|&block| self.function.insts(block).len())
-                .sum::<usize>()
-    }
-
-    /// Returns the function compiled as a device function, in which no lane may wait.
-    pub fn device(&self, compiler: &Compiler) -> Result<&CompiledFunction, CompileError> {
-        let make = || {
-            compiler.function((device::signature(), false), self, |b, descs| {
-                device::emit(self.parts(compiler, b, descs, None))
-            })
-        };
-        let made = self
-            .cta
-            .cell(Specialisation::SINGLE)
-            .get_or_init(|| compiler.cached(self, Form::Device, make));
-        made.as_ref().map_err(Clone::clone)
     }
 
     /// Returns whether each thread keeps values that live across calls on a stack of its own, which
@@ -658,51 +304,7 @@ impl CompiledKernel {
         direct.dedup();
         (direct, indirect)
     }
-
-    /// Returns the native functions that have been compiled so far.
-    pub fn compiled(&self) -> impl Iterator<Item = &CompiledFunction> {
-        let warp = self.warp.iter().chain([&self.joint]);
-        let warp = warp.filter_map(|cell| cell.get());
-        let whole = self.cta.all().chain(self.phases.all());
-        warp.chain(whole).filter_map(|made| made.as_ref().ok())
-    }
-
-    fn parts<'a, 'b>(
-        &'a self,
-        compiler: &Compiler,
-        b: &'a mut FunctionBuilder<'b>,
-        descs: &'a mut DescTable,
-        regions: Option<&'a Regions>,
-    ) -> LaneParts<'a, 'b> {
-        LaneParts {
-            b,
-            function: &self.function,
-            regions,
-            descs,
-            slots: &self.slots,
-            homes: &self.homes,
-            has_fma: compiler.has_fma,
-            isolated: compiler.isolated,
-            trusted: false,
-            request: self.request,
-            counters: &self.counters,
-            pointers: &self.pointers,
-            symbols: &self.symbols,
-            called_signatures: &self.signatures,
-            fallbacks: &self.fallbacks,
-        }
-    }
 }
-
-/// Maximum number of instructions of a kernel whose regions are compiled as one function, summed over the regions that
-/// this function contains.
-const MAX_PHASES: usize = 30_000;
-/// Limits for a kernel whose regions are compiled as separate functions: the number of regions, and the number of
-/// instructions that [`CompiledKernel::size_in_regions`] counts.
-const MAX_REGIONS: usize = 4_000;
-const MAX_IN_REGIONS: usize = 30_000;
-/// Maximum number of instructions of a kernel whose regions are compiled as one function of the joint warp form.
-const MAX_JOINT: usize = 150_000;
 
 /// Compiles native code for the machine that this process runs on. Several threads may share a compiler.
 pub struct Compiler {
@@ -726,54 +328,12 @@ pub struct Compiler {
     /// Whether every kernel with sync points runs in the joint warp form.
     joint: bool,
     /// The processor for which the wide back end generates code; `None` if it is not in use.
-    wide: Option<margay_x64::Target>,
+    wide: Option<Target>,
     /// Whether kernels run their code for one shape of blocks from the first launch on.
     prefers_exact: bool,
     /// Disk cache of code that earlier processes compiled.
     pub(crate) cache: Option<DiskCache>,
 }
-
-/// Maximum number of Cranelift instructions of a function for which the backtracking register
-/// allocator is used.
-const MAX_ALLOCATED: usize = 60_000;
-
-/// Maximum value of [`CompiledKernel::stores_to_yield`] for which scalar code uses the backtracking
-/// register allocator. (Vector code always uses it.) For a function of a hundred loops with twenty
-/// live values each, this allocator would take minutes.
-const MAX_STORES: usize = 3_000_000;
-
-/// Further limits for the backtracking register allocator in scalar code: the number of loops (each
-/// nested loop counts), the number of blocks, and the number of values that are live at the start of
-/// a block, summed over all blocks.
-const MAX_LOOPS: usize = 400;
-const MAX_BLOCKS: usize = 6_000;
-const MAX_LIVE: usize = 400_000;
-/// Maximum number of values that branches pass to blocks, summed over the kernel's IR, for which
-/// scalar code uses the backtracking register allocator.
-const MAX_PASSED: usize = 20_000;
-
-/// Maximum value of [`pressure::of`] for vector code. For code with a larger value, the register
-/// allocator would take about four seconds or more. The largest value in the benchmarks is 1.8
-/// billion.
-const MAX_PRESSURE: u64 = 2_000_000_000;
-/// Minimum number of Cranelift instructions of vector code for which [`pressure::of`] is computed.
-/// The register allocator takes less than a second for smaller functions.
-const LARGE: usize = 8_000;
-
-/// Maximum number of calls and atomic operations of a function for which the backtracking register
-/// allocator is used. These instructions need particular registers. If a value is live across such
-/// instructions, the allocator compares the value with each of these instructions every time that
-/// it tries a register for a part of the value's live range.
-const MAX_FIXED: usize = 4_000;
-
-/// Maximum sum of the squares of the numbers of predecessors of all blocks, for functions that use
-/// the single-pass register allocator. For each branch to a block, this allocator visits all
-/// branches to the block. For a function with 10,000 indirect calls, each of which may branch to
-/// the same block, it would take ten seconds.
-const MAX_JOINS: usize = 1_000_000_000;
-
-/// Maximum number of Cranelift instructions of a function. Larger functions are not compiled to native code.
-const MAX_FORM: usize = 1_000_000;
 
 /// Creates a Cranelift code generator for this machine.
 fn machine(opt_level: &str, allocator: &str) -> Result<OwnedTargetIsa, CompileError> {
@@ -816,8 +376,13 @@ impl Compiler {
         self.cache.as_ref()
     }
 
-    /// Computes the cache key of a native function.
-    pub(crate) fn key(&self, cache: &DiskCache, kernel: &CompiledKernel, form: Form) -> Digest {
+    /// Computes the cache key of a native function or, with something else than a [`Form`], of other data of a kernel.
+    pub(crate) fn key(
+        &self,
+        cache: &DiskCache,
+        kernel: &CompiledKernel,
+        form: impl Hash,
+    ) -> Digest {
         let machine = |to: &mut Digester| {
             for isa in self.machines() {
                 hash_machine(isa, to);
@@ -930,6 +495,12 @@ impl Compiler {
         [&*self.isa, &*self.plain, &*self.large]
     }
 
+    /// Returns whether the wide back end is in use.
+    #[cfg(test)]
+    pub(crate) fn uses_wide(&self) -> bool {
+        self.wide.is_some()
+    }
+
     /// Returns the number of lanes per chunk requested for all kernels, if there is such a request.
     pub(crate) fn asked_width(&self) -> Option<u32> {
         self.width
@@ -949,29 +520,6 @@ impl Compiler {
         self.isa = builder.finish(flags).expect("a machine");
     }
 
-    fn isa(
-        &self,
-        sliced: bool,
-        kernel: &CompiledKernel,
-        function: &ir::Function,
-    ) -> &dyn TargetIsa {
-        let many = !sliced
-            && (kernel.stores_to_yield() > MAX_STORES
-                || kernel.shape.loops > MAX_LOOPS
-                || kernel.shape.live > MAX_LIVE
-                || kernel.shape.passed > MAX_PASSED
-                || function.dfg.num_blocks() > MAX_BLOCKS);
-        if many || function.dfg.num_insts() > MAX_ALLOCATED || pressure::fixed(function) > MAX_FIXED
-        {
-            kernel.fallbacks.note(Fallback::QuickRegisters);
-            &*self.large
-        } else if sliced {
-            &*self.plain
-        } else {
-            &*self.isa
-        }
-    }
-
     /// Compiles one native function whose body `emit` writes. `sliced` is true for vector code.
     fn function(
         &self,
@@ -981,27 +529,7 @@ impl Compiler {
     ) -> Result<CompiledFunction, CompileError> {
         let mut descs = DescTable::default();
         let mut context = self.built(signature, &mut descs, emit)?;
-        let insts = context.func.dfg.num_insts();
-        if sliced
-            && (insts > MAX_ALLOCATED
-                || pressure::fixed(&context.func) > MAX_FIXED
-                || insts >= LARGE && pressure::of(&context.func) > MAX_PRESSURE)
-        {
-            // The single-pass register allocator would give every vector its own stack slot, so the stack frame would
-            // have megabytes.
-            return Err(CompileError::Budget("vector code".into()));
-        }
-        if context.func.dfg.num_insts() > MAX_FORM {
-            return Err(CompileError::Budget(format!(
-                "more than {MAX_FORM} instructions of the code generator"
-            )));
-        }
-        let isa = self.isa(sliced, kernel, &context.func);
-        if std::ptr::eq(isa, &*self.large) && pressure::joins(&context.func) > MAX_JOINS {
-            return Err(CompileError::Budget(format!(
-                "more than {MAX_JOINS} pairs of branches to one block"
-            )));
-        }
+        let isa = self.isa_within_limits(sliced, kernel, &context.func)?;
         context
             .compile(isa, &mut ControlPlane::default())
             .map_err(|error| CompileError::Backend(format!("{:?}", error.inner)))?;
@@ -1028,7 +556,13 @@ impl Compiler {
             })
             .collect();
         let mut code = compiled.code_buffer().to_vec();
-        addresses::fill(&mut code, &sites, &descs, &kernel.sync_points).ok_or_else(lacks)?;
+        let host = HostData {
+            descs: &descs,
+            sync_points: &kernel.sync_points,
+            operations: &[],
+            helpers: &[],
+        };
+        addresses::fill(&mut code, &sites, host).ok_or_else(lacks)?;
         Ok(CompiledFunction {
             code: CodeMemory::new(&code)
                 .map_err(|error| CompileError::Memory(error.to_string()))?,
@@ -1053,72 +587,5 @@ impl Compiler {
         emit(&mut builder, descs)?;
         builder.finalize(self.isa.frontend_config());
         Ok(Context::for_function(function))
-    }
-
-    /// Returns Cranelift's text of a kernel's CTA form or, with `sync_point`, of one region of the warp form, for
-    /// display.
-    pub fn clif(
-        &self,
-        kernel: &CompiledKernel,
-        sync_point: Option<SyncPoint>,
-    ) -> Result<String, CompileError> {
-        let mut descs = DescTable::default();
-        let context = self.form(kernel, sync_point, &mut descs)?;
-        Ok(context.func.display().to_string())
-    }
-
-    /// Returns the machine instructions of a kernel's CTA form or, with `sync_point`, of one region of the warp form,
-    /// for display.
-    pub fn assembly(
-        &self,
-        kernel: &CompiledKernel,
-        sync_point: Option<SyncPoint>,
-    ) -> Result<String, CompileError> {
-        let mut descs = DescTable::default();
-        let mut context = self.form(kernel, sync_point, &mut descs)?;
-        context.set_disasm(true);
-        let sliced = kernel.width(self, kernel.shown(self)) > 1;
-        let isa = self.isa(sync_point.is_none() && sliced, kernel, &context.func);
-        let compiled = context
-            .compile(isa, &mut ControlPlane::default())
-            .map_err(|error| CompileError::Backend(format!("{:?}", error.inner)))?;
-        Ok(compiled.vcode.clone().unwrap_or_default())
-    }
-
-    /// Builds the CTA form (with phases if the kernel has sync points) or a region, without running Cranelift's
-    /// passes.
-    fn form(
-        &self,
-        kernel: &CompiledKernel,
-        sync_point: Option<SyncPoint>,
-        descs: &mut DescTable,
-    ) -> Result<Context, CompileError> {
-        let Some(sync_point) = sync_point else {
-            let specialisation = kernel.shown(self);
-            let width = kernel.width(self, specialisation);
-            let sides = (width > 1)
-                .then(|| Sides::new(&kernel.function, &kernel.regions, specialisation, width));
-            let view = sides.as_ref().map(Sides::view);
-            return self.built(cta_form::signature(), descs, |b, descs| {
-                if !kernel.has_sync_points() {
-                    let mut parts = kernel.parts(self, b, descs, None);
-                    parts.trusted = specialisation.is_trusted();
-                    cta_form::emit(parts, view)
-                } else {
-                    let mut parts = kernel.parts(self, b, descs, Some(&kernel.regions));
-                    parts.trusted = specialisation.is_trusted();
-                    phases::emit(parts, &kernel.sync_points, view)
-                }
-            });
-        };
-        let resume_point = kernel.regions.resume_points.get(sync_point.0 as usize);
-        let resume_point = resume_point
-            .ok_or_else(|| CompileError::Unsupported("a region that does not exist".into()))?;
-        self.built(warp_form::signature(), descs, |b, descs| {
-            warp_form::emit(
-                kernel.parts(self, b, descs, Some(&kernel.regions)),
-                resume_point,
-            )
-        })
     }
 }

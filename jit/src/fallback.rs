@@ -49,13 +49,15 @@ fallbacks! {
     SingleBlocks "single-blocks" "Lanes run one by one: the function has too many blocks or branch targets.";
     SingleWide "single-wide" "Lanes run one by one: the function has 128-bit values.";
     SingleCode "single-code" "Lanes run one by one: vector code would be too large.";
+    WideRefused "wide-refused" "The back end for wide vectors does not support the kernel, or not for this shape of blocks.";
+    WideBudget "wide-budget" "The back end for wide vectors does not compile the kernel: the code would take too long or too much memory to make.";
+    WideBackend "wide-backend" "The back end for wide vectors failed on the kernel.";
     NarrowCode "narrow-code" "Vector code processes fewer lanes at once: the code for more would be too large.";
     NarrowLive "narrow-live" "Vector code processes fewer lanes at once: too many values are live at the same time.";
     NarrowSaved "narrow-saved" "Vector code processes fewer lanes at once: too many values are live across synchronisation points.";
     SlicesBudget "slices-budget" "Lanes run one by one: the generated vector code was too large.";
     SlicesUnsupported "slices-unsupported" "Lanes run one by one: the kernel uses a feature that vector code does not support.";
     SlicesBackend "slices-backend" "Lanes run one by one: the code generator failed on the vector code.";
-    NotWide "not-wide" "The code runs fewer lanes at once: the back end for whole blocks does not compile the kernel.";
     UnrolledLanes "unrolled-lanes" "An operation without a vector form runs lane by lane.";
     LoopedLanes "looped-lanes" "An operation without a vector form runs in a loop over the lanes.";
     SlowOperation "slow-operation" "An operation that the code generator does not support is a call of its reference function.";
@@ -66,8 +68,8 @@ fallbacks! {
 #[derive(Debug)]
 pub struct Fallbacks {
     counts: [AtomicU32; Fallback::ALL.len()],
-    /// Why the back end for whole blocks does not compile the kernel.
-    refusals: Mutex<Vec<String>>,
+    /// Why the back end for wide vectors does not compile the kernel.
+    refusals: Mutex<Vec<(Fallback, String)>>,
 }
 
 impl Default for Fallbacks {
@@ -85,23 +87,24 @@ impl Fallbacks {
         self.counts[why as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts an occurrence of [`Fallback::NotWide`], and records why the back end does not compile the kernel.
-    pub(crate) fn refuse(&self, why: &str) {
-        self.note(Fallback::NotWide);
+    /// Counts an occurrence of a reason, and records why the back end for wide vectors does not compile the kernel.
+    pub(crate) fn refuse(&self, why: Fallback, details: &str) {
+        self.note(why);
         let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
-        if !refusals.iter().any(|known| known == why) {
-            refusals.push(why.to_owned());
+        let refusal = (why, details.to_owned());
+        if !refusals.contains(&refusal) {
+            refusals.push(refusal);
         }
     }
 
     /// Returns the sentence that explains a reason that occurred, with the details that are known.
     pub fn explain(&self, why: Fallback) -> String {
         let refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
-        match why {
-            Fallback::NotWide if !refusals.is_empty() => {
-                format!("{} ({})", why.about(), refusals.join("; "))
-            }
-            _ => why.about().to_owned(),
+        let details = refusals.iter().filter(|(reason, _)| *reason == why);
+        let details: Vec<&str> = details.map(|(_, details)| details.as_str()).collect();
+        match details.as_slice() {
+            [] => why.about().to_owned(),
+            details => format!("{} ({})", why.about(), details.join("; ")),
         }
     }
 
@@ -135,10 +138,12 @@ mod tests {
             "a large kernel",
             "a large kernel",
         ] {
-            fallbacks.refuse(why);
+            fallbacks.refuse(Fallback::WideRefused, why);
         }
-        assert_eq!(fallbacks.all(), [(Fallback::NotWide, 3)]);
-        let text = fallbacks.explain(Fallback::NotWide);
+        fallbacks.refuse(Fallback::WideBudget, "a large frame");
+        let all = [(Fallback::WideRefused, 3), (Fallback::WideBudget, 1)];
+        assert_eq!(fallbacks.all(), all);
+        let text = fallbacks.explain(Fallback::WideRefused);
         assert!(
             text.ends_with(" (`tex` is not vectorised; a large kernel)"),
             "{text}"

@@ -36,7 +36,6 @@ pub struct CompiledFunction {
     /// The positions in the code at which host addresses are embedded.
     pub(crate) sites: Vec<Site>,
     /// The operations whose reference functions the code of the wide back end calls. The code contains their addresses.
-    #[expect(dead_code, reason = "only the code refers to the operations")]
     pub(crate) operations: Box<[Operation]>,
     /// Whether the code runs only whole CTAs, from their start: it runs no single warps and begins at no barrier.
     pub only_from_start: bool,

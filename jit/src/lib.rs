@@ -32,7 +32,7 @@ mod verifiers;
 
 pub use addresses::DescTable;
 pub use cache::{DiskCache, digest_of};
-pub use compiler::{CompiledKernel, Compiler, Wide};
+pub use compiler::{CompiledKernel, Compiler, Stage, Wide};
 pub use emit::reach::{MARGIN, MAX_BLOCKS};
 pub use error::CompileError;
 pub use fallback::{Fallback, Fallbacks};

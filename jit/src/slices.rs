@@ -9,6 +9,7 @@ use margay_ir::function::Function;
 use margay_ops::ops::{Effects, Opcode};
 use margay_ops::types::Kind;
 use rustc_hash::FxHashSet;
+use serde::{Deserialize, Serialize};
 
 use crate::fallback::{Fallback, Fallbacks};
 
@@ -45,7 +46,7 @@ const MAX_LIVE_WIDE: usize = 32;
 pub(crate) const MIN_WIDTH: u32 = 4;
 
 /// Number of lanes per chunk of a kernel, which is 1 for scalar code.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Widths {
     /// Width for block shapes in which every chunk of this width is in one row of the block.
     pub wide: u32,

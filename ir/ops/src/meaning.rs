@@ -33,6 +33,8 @@ mod table;
 pub mod video;
 pub mod warp;
 
+use serde::{Deserialize, Serialize};
+
 use crate::mods::Mods;
 use crate::ops::Opcode;
 use crate::types::OpType;
@@ -41,7 +43,7 @@ use crate::types::OpType;
 pub type Bits = u128;
 
 /// The description of an operation: its op, types and modifiers, without its operands.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Desc {
     /// The opcode.
     pub opcode: Opcode,

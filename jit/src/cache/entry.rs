@@ -6,31 +6,34 @@
 //! |---|---|
 //! | 0 | `margayNC` |
 //! | 8 | [`FORMAT`] |
-//! | 12 | size of the code in bytes, then number of source positions, of sites and of descriptions |
-//! | 28 | the key |
-//! | 60 | the checksum: digest of all bytes before and after it |
-//! | 92 | the code, with zeros for addresses |
+//! | 12 | size of the code in bytes; number of source positions, of sites and of descriptions; size of the data of the wide back end |
+//! | 32 | the key |
+//! | 64 | the checksum: digest of all bytes before and after it |
+//! | 96 | the code, with zeros for addresses |
 //! | | source positions: code offset, PTX line, `.loc`, lane |
 //! | | sites: code offset, kind, index ([`Target::parts`]) |
 //! | | descriptions: index of an instruction of the function that has the description |
+//! | | data of the wide back end, in the format of postcard: [`WideData`] |
 
 use margay_ir::entity::Inst;
 use margay_ir::function::{Function, SourceLoc};
 use margay_ops::meaning::Desc;
+use margay_x64::code::{Operation, Place};
 use rustc_hash::FxHashMap;
+use serde::Deserialize;
 
 use super::Source;
 use super::digest::{self, Digest, Digester};
-use crate::addresses::{self, DescTable, Site, Target};
+use crate::addresses::{self, DescTable, HostData, Site, Target};
 use crate::code_memory::CodeMemory;
 use crate::function::CompiledFunction;
 
 /// Version number of this format.
-pub(super) const FORMAT: u32 = 1;
+pub(super) const FORMAT: u32 = 2;
 
 const MAGIC: &[u8; 8] = b"margayNC";
 /// Offsets in bytes, from the start of an entry, of the key, the checksum and the body.
-const KEY: usize = 28;
+const KEY: usize = 32;
 const CHECKSUM: usize = KEY + digest::BYTES;
 const BODY: usize = CHECKSUM + digest::BYTES;
 /// Sizes in bytes of a source position, a site and an op description in an entry.
@@ -38,13 +41,25 @@ const LOC: usize = 16;
 const SITE: usize = 12;
 const DESC: usize = 4;
 
+/// The fields of a [`CompiledFunction`] that only the wide back end sets.
+#[derive(Deserialize)]
+struct WideData {
+    places: Box<[Place]>,
+    operations: Box<[Operation]>,
+    only_from_start: bool,
+}
+
 /// Encodes a native function as a cache entry. Returns `None` if the function refers to data that
 /// another process could not reconstruct.
 pub(super) fn write(key: &Digest, made: &CompiledFunction, function: &Function) -> Option<Vec<u8>> {
     let mut code = made.code.bytes().to_vec();
     addresses::clear(&mut code, &made.sites)?;
     let descs = insts_with(&made.descs, function)?;
-    let counts = [code.len(), made.locs.len(), made.sites.len(), descs.len()];
+    // The fields of `WideData`, in their order, by reference.
+    let wide = (&made.places, &made.operations, made.only_from_start);
+    let wide = postcard::to_stdvec(&wide).ok()?;
+    let (locs, sites) = (made.locs.len(), made.sites.len());
+    let counts = [code.len(), locs, sites, descs.len(), wide.len()];
     let mut bytes = Vec::with_capacity(BODY + code.len() + LOC * made.locs.len());
     bytes.extend(MAGIC);
     bytes.extend(FORMAT.to_le_bytes());
@@ -63,6 +78,7 @@ pub(super) fn write(key: &Digest, made: &CompiledFunction, function: &Function) 
         put(&[site.offset, kind, index]);
     }
     put(&descs);
+    bytes.extend(&wide);
     let sum = checksum(&bytes);
     bytes[CHECKSUM..BODY].copy_from_slice(&sum);
     Some(bytes)
@@ -96,7 +112,7 @@ pub(super) fn read(bytes: &[u8], key: &Digest, source: Source<'_>) -> Option<Com
         Some(part)
     };
     let (code, locs) = (part(12, 1)?, part(16, LOC)?);
-    let (sites, descs) = (part(20, SITE)?, part(24, DESC)?);
+    let (sites, descs, wide) = (part(20, SITE)?, part(24, DESC)?, part(28, 1)?);
     if !body.is_empty() || head[CHECKSUM..] != checksum(bytes) {
         return None;
     }
@@ -108,8 +124,19 @@ pub(super) fn read(bytes: &[u8], key: &Digest, source: Source<'_>) -> Option<Com
         Some(Site { offset, target })
     };
     let sites: Vec<Site> = words(sites).map(site_of).collect::<Option<_>>()?;
+    let WideData {
+        places,
+        operations,
+        only_from_start,
+    } = postcard::from_bytes(wide).ok()?;
+    let host = HostData {
+        descs: &descs,
+        sync_points: source.sync_points,
+        operations: &operations,
+        helpers: &source.helpers,
+    };
     let mut code = code.to_vec();
-    addresses::fill(&mut code, &sites, &descs, source.sync_points)?;
+    addresses::fill(&mut code, &sites, host)?;
     Some(CompiledFunction {
         code: CodeMemory::new(&code).ok()?,
         locs: words(locs)
@@ -117,9 +144,9 @@ pub(super) fn read(bytes: &[u8], key: &Digest, source: Source<'_>) -> Option<Com
             .collect(),
         descs,
         sites,
-        places: Box::default(),
-        operations: Box::default(),
-        only_from_start: false,
+        places,
+        operations,
+        only_from_start,
     })
 }
 

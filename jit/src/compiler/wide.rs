@@ -1,7 +1,7 @@
 //! Whole CTAs as programs of the vector IR, for the back ends that use the full width of the machine's vectors.
 
 use std::mem::offset_of;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use margay_ir::analysis::uniformity::Assumptions;
 use margay_ir::analysis::{Alignment, Cfg, Reach, SpeculativeAffine, Uniformity};
@@ -15,18 +15,18 @@ use margay_vectorise::{
 };
 use margay_vir::function::Function as VirFunction;
 use margay_vir::passes;
-use margay_x64::apply::margay_x64_apply;
-use margay_x64::code::Symbol;
-use margay_x64::{Convention, Features, Target, compile_with};
+use margay_x64::{Convention, Features, Target, compile_watched, compile_with};
 
 use super::groups::{group, sync_points_of_warps, whole_chunks, whole_group};
 use super::wide_helpers::helpers;
-use super::{CompiledKernel, Compiler};
+use super::{CompiledKernel, Compiler, Form};
 use crate::abi::{NativeContext, Verify, status};
-use crate::addresses::DescTable;
+use crate::addresses::{self, DescTable, HostData, Site};
+use crate::cache::{Digest, DiskCache};
 use crate::code_memory::CodeMemory;
 use crate::emit::reach::{self, Area, is_inside, moved, writes};
 use crate::error::CompileError;
+use crate::fallback::Fallback;
 use crate::function::CompiledFunction;
 use crate::slices::Widths;
 use crate::specialisation::Specialisation;
@@ -169,7 +169,11 @@ pub(super) fn size_of(function: &Function) -> usize {
     blocks.map(|&block| function.insts(block).len()).sum()
 }
 
-fn is_large(function: &Function) -> bool {
+/// The maximum number of instructions of kernels for which the vectoriser takes less time than reading a file.
+const SMALL: usize = 100;
+
+/// Returns whether a function is too large for the wide back end.
+pub(super) fn is_large(function: &Function) -> bool {
     let blocks = function.blocks();
     let edges: usize = blocks.iter().map(|&b| function.successors(b).len()).sum();
     size_of(function) > MAX_INSTS || blocks.len() > MAX_BLOCKS || edges > MAX_EDGES
@@ -239,12 +243,9 @@ const WIDTHS: Widths = Widths {
     whole: 0,
 };
 
-/// Returns the widths of chunks of a kernel; `None` if the vectoriser does not accept the kernel in trusted launches.
-pub(super) fn widths(kernel: &CompiledKernel) -> Option<Widths> {
+/// See [`CompiledKernel::wide_widths`].
+fn widths(kernel: &CompiledKernel) -> Option<Widths> {
     let specialisation = Specialisation::of([WIDTHS.wide, 1, 1], WIDTHS).trusted(true);
-    if kernel.is_observed() || !may_accept(&kernel.function) {
-        return None;
-    }
     program(kernel, specialisation, (WIDTHS.wide, true)).ok()?;
     let function = &kernel.function;
     if function.has_effects(Effects::YIELDS) {
@@ -274,65 +275,226 @@ pub(super) fn compile_budget(function: &Function) -> Duration {
 /// The maximum size in bytes of the frame of a program.
 const MAX_FRAME: u32 = 128 << 10;
 
-/// Compiles the program for whole CTAs of a kernel. Returns `None` if the back end is not in use or does not support the
-/// program, or if there is no such program. Records why there is none.
+/// The maximum number of instructions of the vector IR of a program.
+const MAX_PROGRAM: usize = 20_000;
+
+fn size_of_program(program: &VirFunction) -> usize {
+    let blocks = program.order.iter();
+    blocks.map(|&block| program.body[block].len()).sum()
+}
+
+/// Returns why the vectoriser does not accept a kernel in trusted launches.
+pub(super) fn refusal(kernel: &CompiledKernel) -> String {
+    let specialisation = Specialisation::of([WIDTHS.wide, 1, 1], WIDTHS).trusted(true);
+    match program(kernel, specialisation, (WIDTHS.wide, true)) {
+        Ok(_) => "the widths of its chunks".to_owned(),
+        Err(why) => why.to_string(),
+    }
+}
+
+/// Returns the fallback to count if the wide back end does not compile a kernel because of this error.
+pub(super) fn fallback(why: &CompileError) -> Fallback {
+    match why {
+        CompileError::Unsupported(_) => Fallback::WideRefused,
+        CompileError::Budget(_) => Fallback::WideBudget,
+        _ => Fallback::WideBackend,
+    }
+}
+
+/// Compiles the program for whole CTAs of a kernel, for chunks of `width` lanes.
+///
+/// # Errors
+///
+/// Returns [`CompileError::Unsupported`] if there is no such program, and [`CompileError::Budget`] or
+/// [`CompileError::Backend`] if the back end does not support the program.
 pub(super) fn code(
     kernel: &CompiledKernel,
     compiler: &Compiler,
     specialisation: Specialisation,
-) -> Option<CompiledFunction> {
-    let target = compiler.wide.filter(|_| !specialisation.is_single())?;
-    let made = checked_code(kernel, compiler, (specialisation, target));
-    made.inspect_err(|why| kernel.fallbacks.refuse(why)).ok()
-}
-
-/// Compiles the program for whole CTAs of a kernel, or returns why this is not possible.
-fn checked_code(
-    kernel: &CompiledKernel,
-    compiler: &Compiler,
-    (specialisation, target): (Specialisation, Target),
-) -> Result<CompiledFunction, String> {
-    let width = kernel.width(compiler, specialisation);
-    let mut program = program(kernel, specialisation, (width, compiler.isolated))
-        .map_err(|why| why.to_string())?;
+    (width, target): (u32, Target),
+) -> Result<CompiledFunction, CompileError> {
+    let made = program(kernel, specialisation, (width, compiler.isolated));
+    let mut program = made.map_err(|why| CompileError::Unsupported(why.to_string()))?;
     passes::optimise(&mut program, &passes::Options::default());
-    let code =
-        compile_with(&program, &target, Convention::Registers).map_err(|why| why.to_string())?;
-    if code.frame > MAX_FRAME {
-        return Err(format!("a stack frame of {} bytes", code.frame));
+    if size_of_program(&program) > MAX_PROGRAM {
+        return Err(CompileError::Budget(format!(
+            "more than {MAX_PROGRAM} instructions of the vector IR"
+        )));
     }
+    let code = compile_with(&program, &target, Convention::Registers)
+        .map_err(|why| CompileError::Backend(why.to_string()))?;
+    if code.quick_registers {
+        kernel.fallbacks.note(Fallback::QuickRegisters);
+    }
+    if code.frame > MAX_FRAME {
+        return Err(CompileError::Budget("the frame of wide code".into()));
+    }
+    let sites = code.symbols.iter().map(|slot| Site {
+        offset: slot.offset,
+        target: slot.symbol.into(),
+    });
+    let sites: Vec<Site> = sites.collect();
     let operations = code.operations.into_boxed_slice();
     let mut bytes = code.bytes;
-    for slot in &code.symbols {
-        let address = match slot.symbol {
-            Symbol::Apply => margay_x64_apply as *const () as u64,
-            Symbol::Operation(number) => std::ptr::from_ref(&operations[number as usize]) as u64,
-            Symbol::Helper(number) => *helpers()
-                .get(number as usize)
-                .ok_or("a call of an unknown helper")?,
-        };
-        let at = slot.offset as usize;
-        bytes
-            .get_mut(at..at + 8)
-            .ok_or("an address outside of the code")?
-            .copy_from_slice(&address.to_ne_bytes());
-    }
+    let host = HostData {
+        descs: &DescTable::default(),
+        sync_points: &kernel.sync_points,
+        operations: &operations,
+        helpers: &helpers(),
+    };
+    addresses::fill(&mut bytes, &sites, host)
+        .ok_or_else(|| CompileError::Backend("a symbol that does not exist".into()))?;
     let locs = code.places.iter().map(|place| {
         let loc = kernel.function.dfg.locs[Inst(place.place as u32)];
         (place.offset, loc, place_chunk(place.place) * width)
     });
     Ok(CompiledFunction {
-        code: CodeMemory::new(&bytes).map_err(|why| why.to_string())?,
+        code: CodeMemory::new(&bytes).map_err(|error| CompileError::Memory(error.to_string()))?,
         locs: locs.collect(),
         descs: DescTable::default(),
         places: code.places.into_boxed_slice(),
-        sites: Vec::new(),
+        sites,
         operations,
         only_from_start: true,
     })
 }
 
+impl CompiledKernel {
+    /// Returns whether the wide back end may compile the kernel. Does not translate the kernel.
+    pub(super) fn may_be_wide(&self, compiler: &Compiler) -> bool {
+        compiler.wide.is_some()
+            && compiler.width.is_none()
+            && !self.is_observed()
+            && !is_large(&self.function)
+            && may_accept(&self.function)
+    }
+
+    /// Returns the widths of chunks of the kernel; `None` if the vectoriser does not accept the kernel in trusted launches.
+    /// The disk cache keeps them, because the vectoriser must translate the kernel to find them.
+    pub(super) fn wide_widths(&self, compiler: &Compiler) -> Option<Widths> {
+        if let Some(found) = self.stored_wide_widths(compiler) {
+            return found;
+        }
+        let found = widths(self);
+        if let Some(cache) = &compiler.cache
+            && !self.is_small()
+            && let Ok(bytes) = postcard::to_stdvec(&found)
+        {
+            cache.write_data(&self.key_of_widths(compiler, cache), &bytes);
+        }
+        found
+    }
+
+    /// Returns the widths for the wide back end if the disk cache contains them, or if the kernel is small. Returns nothing
+    /// without a disk cache.
+    pub(super) fn known_wide_widths(&self, compiler: &Compiler) -> Option<Widths> {
+        compiler.cache.as_ref()?;
+        match self.stored_wide_widths(compiler) {
+            None if !self.is_small() => None,
+            _ => Some(self.widths(compiler)),
+        }
+    }
+
+    /// Returns whether the widths of the kernel are found in less time than a file is read.
+    fn is_small(&self) -> bool {
+        size_of(&self.function) <= SMALL
+    }
+
+    fn key_of_widths(&self, compiler: &Compiler, cache: &DiskCache) -> Digest {
+        compiler.key(cache, self, "widths of the wide back end")
+    }
+
+    fn stored_wide_widths(&self, compiler: &Compiler) -> Option<Option<Widths>> {
+        let cache = compiler.cache.as_ref().filter(|_| !self.is_small())?;
+        let decode = |bytes: &[u8]| postcard::from_bytes(bytes).ok();
+        cache.read_data(&self.key_of_widths(compiler, cache), decode)
+    }
+
+    /// Returns the form of the wide back end for a specialisation; `None` if the back end is not in use or does not accept
+    /// the kernel.
+    pub(super) fn wide_form(
+        &self,
+        compiler: &Compiler,
+        specialisation: Specialisation,
+    ) -> Option<Form> {
+        let target = compiler.wide.filter(|_| !specialisation.is_single())?;
+        let is_accepted = compiler.width.is_some() || self.chosen_widths(compiler).1;
+        let width = self.width(compiler, specialisation);
+        is_accepted.then_some(Form::Wide(specialisation, width, target))
+    }
+}
+
+/// A stage of the compilation of a kernel's program for whole CTAs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stage {
+    /// The name of the stage.
+    pub name: &'static str,
+    /// How long the stage took.
+    pub time: Duration,
+    /// The number of blocks of the vector IR after the stage.
+    pub blocks: usize,
+    /// The number of instructions after the stage: of the vector IR, or of the machine; after the last stage, the number of
+    /// bytes of code.
+    pub instructions: usize,
+}
+
 impl Compiler {
+    /// Compiles a kernel's program for whole CTAs and returns the stages; none if there is no such program.
+    pub fn wide_stages(&self, kernel: &CompiledKernel) -> Vec<Stage> {
+        let mut stages = Vec::new();
+        let specialisation = kernel.shown(self);
+        let Some(Form::Wide(_, width, target)) = kernel.wide_form(self, specialisation) else {
+            return stages;
+        };
+        let start = Instant::now();
+        widths(kernel);
+        let chosen = start.elapsed();
+        let start = Instant::now();
+        let Ok(mut program) = program(kernel, specialisation, (width, self.isolated)) else {
+            return stages;
+        };
+        let mut put = |name, time, blocks, instructions| {
+            stages.push(Stage {
+                name,
+                time,
+                blocks,
+                instructions,
+            });
+        };
+        put("widths", chosen, 0, size_of(&kernel.function));
+        put(
+            "vectorise",
+            start.elapsed(),
+            program.order.len(),
+            size_of_program(&program),
+        );
+        passes::optimise_watched(
+            &mut program,
+            &passes::Options::default(),
+            |pass, time, program| {
+                put(
+                    pass.name,
+                    time,
+                    program.order.len(),
+                    size_of_program(program),
+                );
+            },
+        );
+        let blocks = program.order.len();
+        let compiled = compile_watched(
+            &program,
+            &target,
+            Convention::Registers,
+            |name, time, size| {
+                put(name, time, blocks, size);
+            },
+        );
+        match compiled {
+            Ok(_) => stages,
+            Err(_) => Vec::new(),
+        }
+    }
+
     /// Returns the text of the vector IR of a kernel's CTA form, for display.
     ///
     /// # Errors

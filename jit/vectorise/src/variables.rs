@@ -12,6 +12,7 @@ use margay_vir::data::Data;
 use margay_vir::function::Function;
 use margay_vir::ops::Op;
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 /// A counter of the loops around the code of a chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -72,18 +73,38 @@ pub(crate) type Variable = (Key, u32);
 /// The definitions of variables in the blocks of a function.
 #[derive(Debug, Default)]
 pub(crate) struct Variables {
-    defs: FxHashMap<(Variable, Block), Value>,
+    /// The number of each variable.
+    numbers: FxHashMap<Variable, Number>,
+    /// The value of a variable at the end of a block, by [`place`].
+    defs: FxHashMap<u64, Value>,
     /// The branches to each block: the instruction and the index of the target.
     preds: SecondaryMap<Block, Vec<(Block, Inst, usize)>>,
     sealed: SecondaryMap<Block, bool>,
-    incomplete: SecondaryMap<Block, Vec<(Variable, Value)>>,
+    incomplete: SecondaryMap<Block, Vec<(Number, Value)>>,
     zeros: FxHashMap<Type, Value>,
+}
+
+/// The number of a variable.
+type Number = u32;
+
+/// A parameter of a block, which passes on the variable, and whose arguments are missing.
+type Missing = (Block, Number, Value);
+
+/// Returns the end of a block as the place of a variable.
+fn place(variable: Number, block: Block) -> u64 {
+    u64::from(variable) << 32 | u64::from(block.0)
 }
 
 impl Variables {
     /// Sets a variable at the end of a block.
     pub(crate) fn set(&mut self, key: Variable, block: Block, value: Value) {
-        self.defs.insert((key, block), value);
+        let variable = self.number(key);
+        self.defs.insert(place(variable, block), value);
+    }
+
+    fn number(&mut self, key: Variable) -> Number {
+        let next = self.numbers.len() as Number;
+        *self.numbers.entry(key).or_insert(next)
     }
 
     /// Records a branch from `from` to `to`, which is target `index` of the instruction `inst`.
@@ -105,7 +126,8 @@ impl Variables {
         block: Block,
     ) -> Value {
         let mut work = Vec::new();
-        let value = self.find(function, (key, ty), block, &mut work);
+        let variable = self.number(key);
+        let value = self.find(function, (variable, ty), block, &mut work);
         self.fill(function, work);
         value
     }
@@ -116,19 +138,21 @@ impl Variables {
             return;
         }
         let work = std::mem::take(&mut self.incomplete[block]);
-        let work = work.into_iter().map(|(key, param)| (block, key, param));
+        let work = work.into_iter();
+        let work = work.map(|(variable, param)| (block, variable, param));
         self.fill(function, work.collect());
     }
 
     /// Passes the arguments of parameters that variables have added.
-    fn fill(&mut self, function: &mut Function, mut work: Vec<(Block, Variable, Value)>) {
-        while let Some((block, key, param)) = work.pop() {
+    fn fill(&mut self, function: &mut Function, mut work: Vec<Missing>) {
+        while let Some((block, variable, param)) = work.pop() {
             let ty = function.ty(param);
             let ValueDef::Param(_, number) = function.values[param].def else {
                 continue;
             };
-            for (from, inst, index) in self.preds[block].clone() {
-                let arg = self.find(function, (key, ty), from, &mut work);
+            for pred in 0..self.preds[block].len() {
+                let (from, inst, index) = self.preds[block][pred];
+                let arg = self.find(function, (variable, ty), from, &mut work);
                 let calls = function.targets.get_mut(&inst);
                 let args = &mut calls.expect("the branch has targets")[index].args;
                 // Parameters get their arguments in another order than that of their creation.
@@ -143,34 +167,34 @@ impl Variables {
     fn find(
         &mut self,
         function: &mut Function,
-        (key, ty): (Variable, Type),
+        (variable, ty): (Number, Type),
         block: Block,
-        work: &mut Vec<(Block, Variable, Value)>,
+        work: &mut Vec<Missing>,
     ) -> Value {
-        let mut path = Vec::new();
+        let mut path: SmallVec<[Block; 16]> = SmallVec::new();
         let mut at = block;
         let value = loop {
-            if let Some(&value) = self.defs.get(&(key, at)) {
+            if let Some(&value) = self.defs.get(&place(variable, at)) {
                 break value;
             }
             path.push(at);
             match (self.sealed[at], self.preds[at].as_slice()) {
                 (false, _) => {
                     let param = function.append_param(at, ty);
-                    self.incomplete[at].push((key, param));
+                    self.incomplete[at].push((variable, param));
                     break param;
                 }
                 (true, []) => break self.zero(function, ty),
                 (true, &[(from, ..)]) => at = from,
                 (true, _) => {
                     let param = function.append_param(at, ty);
-                    work.push((at, key, param));
+                    work.push((at, variable, param));
                     break param;
                 }
             }
         };
         for block in path {
-            self.defs.insert((key, block), value);
+            self.defs.insert(place(variable, block), value);
         }
         value
     }

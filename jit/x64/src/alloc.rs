@@ -16,7 +16,7 @@ use crate::asm::Op;
 use crate::mach::{Action, Base, Function, Inst, NONE};
 
 /// Functions with more instructions are allocated by the fast algorithm.
-const LARGEST_FOR_ION: usize = 30_000;
+const LARGEST_FOR_ION: usize = 20_000;
 
 /// The allocator keeps the memory for functions with at most so many instructions.
 const LARGEST_KEPT: usize = 5_000;
@@ -101,11 +101,16 @@ impl<'a> Input<'a> {
         input
     }
 
+    /// Returns whether the function is so large that the fast algorithm is used.
+    pub(crate) fn is_large(&self) -> bool {
+        self.insts.len() > LARGEST_FOR_ION
+    }
+
     /// Allocates registers.
     pub(crate) fn allocate(&self, has_masks: bool) -> Result<Output, Error> {
-        let algorithm = match self.insts.len() {
-            ..=LARGEST_FOR_ION => Algorithm::Ion,
-            _ => Algorithm::Fastalloc,
+        let algorithm = match self.is_large() {
+            false => Algorithm::Ion,
+            true => Algorithm::Fastalloc,
         };
         let options = RegallocOptions {
             verbose_log: false,

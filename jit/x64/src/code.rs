@@ -9,6 +9,7 @@
 use margay_ir::entity::Inst;
 use margay_ops::meaning::Desc;
 use margay_ops::types::{Kind, Type};
+use serde::{Deserialize, Serialize};
 
 /// The alignment of the blocks of memory that contain arguments and results.
 pub const BLOCK_ALIGNMENT: usize = 64;
@@ -35,7 +36,7 @@ pub struct SymbolSlot {
 }
 
 /// The memory operand of a machine instruction, by the numbers of its registers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct MemoryOperand {
     /// The general register that contains the base; none if the address is relative to the instruction pointer.
     pub base: Option<u8>,
@@ -52,7 +53,7 @@ pub struct MemoryOperand {
 }
 
 /// Why the instruction at a place can end the program.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Cause {
     /// It accesses memory: lanes `first` to `first + lanes`, in ascending order.
     Access {
@@ -79,7 +80,7 @@ pub enum Cause {
 }
 
 /// A machine instruction that can end the program with a fault.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Place {
     /// The offset of the machine instruction.
     pub offset: u32,
@@ -92,7 +93,7 @@ pub struct Place {
 }
 
 /// An operation that code computes by calling its reference function.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Operation {
     /// The operation.
     pub desc: Desc,
@@ -120,6 +121,8 @@ pub struct Code {
     pub places: Vec<Place>,
     /// The number of bytes by which the function moves the stack pointer, without saved registers.
     pub frame: u32,
+    /// Whether the function was so large that a fast register allocator was used, after which code spills more.
+    pub quick_registers: bool,
     /// The operations that the code computes by calling their reference functions.
     pub operations: Vec<Operation>,
     /// The offset of each argument in the block of arguments.

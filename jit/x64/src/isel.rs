@@ -23,6 +23,7 @@ mod address;
 mod approx;
 mod avx2;
 mod bits;
+mod calls;
 mod compare;
 mod compress;
 mod consts;
@@ -44,6 +45,7 @@ mod pieces;
 mod prim;
 mod scalar;
 mod shifts;
+mod stores;
 mod table;
 mod update;
 
@@ -123,6 +125,8 @@ pub(crate) struct Selector<'a> {
     constants: SecondaryMap<Value, Option<u64>>,
     uses: SecondaryMap<Value, Uses>,
     labels: SecondaryMap<Block, Option<Label>>,
+    /// The number of edges that lead to each block.
+    edges: SecondaryMap<Block, u32>,
     /// The block to which instructions are appended.
     current: Label,
     /// The instruction that is being selected.
@@ -176,6 +180,7 @@ pub(crate) fn run(
         constants: SecondaryMap::default(),
         uses: SecondaryMap::default(),
         labels: SecondaryMap::default(),
+        edges: SecondaryMap::default(),
         current: Label(0),
         inst: Inst::new(0),
         local: FxHashMap::default(),
@@ -272,9 +277,12 @@ impl Selector<'_> {
                     false => uses.alone = true,
                 }
             }
-            for &value in vir.targets(inst).iter().flat_map(|call| &call.args) {
-                self.uses[value].count += 1;
-                self.uses[value].alone = true;
+            for call in vir.targets(inst) {
+                self.edges[call.block] += 1;
+                for &value in &call.args {
+                    self.uses[value].count += 1;
+                    self.uses[value].alone = true;
+                }
             }
         }
     }

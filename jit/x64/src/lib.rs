@@ -29,6 +29,8 @@ pub use code::Code;
 pub use error::Error;
 pub use features::{Features, Target};
 
+use std::time::{Duration, Instant};
+
 use margay_vir::function::Function;
 
 /// How a function gets its arguments and returns its results.
@@ -60,16 +62,39 @@ pub fn compile_with(
     target: &Target,
     convention: Convention,
 ) -> Result<Code, Error> {
+    compile_watched(function, target, convention, |_, _, _| {})
+}
+
+/// Does what [`compile_with`] does. After each stage, calls `watch` with the name of the stage, the time that it took, and
+/// the number of machine instructions or, after the last stage, the number of bytes of code.
+///
+/// # Errors
+///
+/// Returns the errors of [`compile_with`].
+pub fn compile_watched(
+    function: &Function,
+    target: &Target,
+    convention: Convention,
+    mut watch: impl FnMut(&'static str, Duration, usize),
+) -> Result<Code, Error> {
     if !target.is_supported() {
         return Err(Error::Features);
     }
     let has_masks = target.features.contains(Features::AVX512);
+    let mut start = Instant::now();
+    let mut stage = |name, size| {
+        watch(name, start.elapsed(), size);
+        start = Instant::now();
+    };
     let (selected, arguments, results) = isel::run(function, target, convention)?;
     let vector = selected.widest;
     let input = alloc::Input::new(&selected.mach, vector.bytes(), has_masks);
+    stage("select", input.insts.len());
     let output = input.allocate(has_masks)?;
+    stage("allocate", input.insts.len());
     let features = target.features.encoder();
     let emitted = emit::run(function, &input, &output, &selected.pool, vector, features)?;
+    stage("emit", emitted.instructions as usize);
     Ok(Code {
         bytes: emitted.bytes,
         instructions: emitted.instructions,
@@ -77,6 +102,7 @@ pub fn compile_with(
         symbols: emitted.symbols,
         places: emitted.places,
         frame: emitted.frame,
+        quick_registers: input.is_large(),
         operations: selected.operations,
         arguments,
         results,

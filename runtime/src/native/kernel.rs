@@ -88,6 +88,22 @@ unsafe impl Send for Entry {}
 // SAFETY: the code is immutable, and the kernel that provides the entry owns the code.
 unsafe impl Sync for Entry {}
 
+/// What a launch requires of native code.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Wanted {
+    /// The shape of the blocks.
+    pub(super) block: [u32; 3],
+    /// Whether the code may omit tests of addresses ([`Specialisation::trusted`]).
+    pub(super) trusted: bool,
+}
+
+impl Wanted {
+    /// Returns the specialisation of scalar code.
+    pub(super) fn scalar(self) -> Specialisation {
+        Specialisation::SINGLE.trusted(self.trusted)
+    }
+}
+
 /// Maximum number of functions that the native code of a kernel may call; inlined functions do not
 /// count.
 const MAX_FUNCTIONS: usize = 2_000;
@@ -113,10 +129,12 @@ pub(super) struct NativeKernel {
     /// field contains the code that runs the CTAs of a kernel with sync points in phases.
     cta: PerSpecialisation<Result<Entry, CompileError>>,
     phases: PerSpecialisation<Result<Entry, CompileError>>,
-    /// Chunk widths of the kernel's vector code.
-    widths: Widths,
     /// The shapes of blocks for which the kernel has code of its own.
     pub(super) exact_shapes: ExactShapes,
+    /// Set when the chunk widths are known, and with them the exact compile budget.
+    has_widths: OnceLock<()>,
+    /// The thread that compiles vector code in a measurement run holds this lock. Other threads then run scalar code.
+    compiling: Mutex<()>,
     /// Whether the kernel contains a yield, so that its threads can wait in loops.
     pub(super) waits: bool,
     /// The choice between the kernel's scalar code and its vector code.
@@ -158,11 +176,12 @@ impl NativeKernel {
             cta: Default::default(),
             phases: Default::default(),
             compiler,
-            widths: compiled.widths(compiler),
             exact_shapes: ExactShapes::new(
                 2 * compiled.compile_budget(compiler),
                 compiler.prefers_exact(),
             ),
+            has_widths: OnceLock::new(),
+            compiling: Mutex::new(()),
             waits: has_yields(&compiled.function),
             // If accesses or synchronisation are checked, vector code runs from the first launch, because the host then
             // examines the lanes of a chunk together, and warps complete collectives in registers. Scalar code is tried
@@ -209,11 +228,14 @@ impl NativeKernel {
         // memory use the untrusted specialisation. In checking runs, only launches that a filter leaves out use the
         // trusted one.
         let trusted = compiler.isolates() && !request.accesses;
-        let wanted = kernel.specialisation(block).trusted(trusted);
-        if kernel.compiled.is_kept(compiler, wanted) {
-            kernel.tier_selection.hurry();
+        if let Some(widths) = kernel.compiled.known_widths(compiler) {
+            kernel.use_widths();
+            let wanted = Specialisation::of(block, widths).trusted(trusted);
+            if kernel.compiled.is_kept(compiler, wanted) {
+                kernel.tier_selection.hurry();
+            }
         }
-        let specialisation = kernel.tier_selection.now(wanted);
+        let specialisation = kernel.now(Wanted { block, trusted });
         if !kernel.compiled.has_sync_points() {
             kernel.cta_entry(specialisation)?;
         } else if let Err(why) = kernel.phases_entry(specialisation) {
@@ -265,15 +287,62 @@ impl NativeKernel {
         Ok(found)
     }
 
-    /// Returns the specialisation for blocks of shape `block`.
+    /// Returns the specialisation of vector code for blocks of shape `block`.
     pub(super) fn specialisation(&self, block: [u32; 3]) -> Specialisation {
-        Specialisation::of(block, self.widths)
+        Specialisation::of(block, self.use_widths())
     }
 
     /// Returns the specialisation for blocks of exactly this shape, and its choice; `None` if there is no such code.
     pub(super) fn exact(&self, block: [u32; 3]) -> Option<(Specialisation, &ExactChoice)> {
-        let exact = self.specialisation(block).exactly(block, self.widths)?;
+        let exact = self
+            .specialisation(block)
+            .exactly(block, self.use_widths())?;
         Some((exact, self.exact_shapes.choice(block)?))
+    }
+
+    /// Returns the chunk widths. The first call decides which back end compiles vector code, which takes some time, and
+    /// sets the compile budget.
+    fn use_widths(&self) -> Widths {
+        let widths = self.compiled.widths(self.compiler);
+        self.has_widths.get_or_init(|| {
+            let budget = self.compiled.compile_budget(self.compiler);
+            self.tier_selection.set_budget(budget);
+        });
+        widths
+    }
+
+    /// Returns the specialisation that runs next in a launch.
+    pub(super) fn now(&self, wanted: Wanted) -> Specialisation {
+        match self.tier_selection.needs_vector_code() {
+            true => {
+                let specialisation = self.specialisation(wanted.block);
+                self.tier_selection
+                    .now(specialisation.trusted(wanted.trusted))
+            }
+            false => wanted.scalar(),
+        }
+    }
+
+    /// Returns the specialisation that runs next in a launch. Before there is a verdict, compiles its code; if another
+    /// thread compiles vector code at this time, returns scalar code.
+    pub(super) fn compiled_now(&self, wanted: Wanted) -> Specialisation {
+        let selection = &self.tier_selection;
+        if selection.is_over() {
+            return self.now(wanted);
+        }
+        if self.has_widths.get().is_some() || !selection.needs_vector_code() {
+            let specialisation = self.now(wanted);
+            if self.has_entry(specialisation) {
+                return specialisation;
+            }
+        }
+        let lock = self.compiling.try_lock();
+        let specialisation = match lock {
+            Some(_) => self.now(wanted),
+            None => wanted.scalar(),
+        };
+        self.compile(specialisation);
+        specialisation
     }
 
     /// Compiles the version of the kernel's code for `specialisation`. A compile error is not
@@ -303,8 +372,7 @@ impl NativeKernel {
         all
     }
 
-    /// Returns whether the code that runs whole CTAs with `specialisation` was requested before.
-    #[cfg(test)]
+    /// Returns whether the code that runs whole CTAs with `specialisation` has been compiled.
     pub(super) fn has_entry(&self, specialisation: Specialisation) -> bool {
         let all = [&self.cta, &self.phases];
         all.iter()

@@ -5,13 +5,12 @@ use std::sync::Arc;
 use margay_exec::{
     ClusterLanes, CtaInfo, CtaOutcome, CtaState, LaunchInfo, Order, SyncFinding, SyncPoint,
 };
-use margay_jit::Specialisation;
 
 use super::faults;
 use super::hang::Waits;
 use super::helpers::{HostData, TidTable};
 use super::interpreted::InterpretedCta;
-use super::kernel::{KernelCode, StackUse};
+use super::kernel::{KernelCode, StackUse, Wanted};
 use super::native_cta::{self, NativeCta};
 use super::observe::{self, Examiner, Recorder, SPARE};
 use super::reach::{self, Reach};
@@ -77,8 +76,8 @@ pub(super) struct PtxLaunch {
     /// The offsets of shared variables differ between ranks.
     ranks: Box<[LaunchInfo]>,
     pub(super) tids: Arc<TidTable>,
-    /// The specialisation of the native code that runs the launch's CTAs.
-    pub(super) specialisation: Specialisation,
+    /// What the launch requires of native code.
+    pub(super) wanted: Wanted,
     pub(super) local_stride: u32,
     /// Number of bytes of `local_stride` that variables and stack frames may occupy.
     stack_limit: u32,
@@ -145,10 +144,10 @@ impl PtxLaunch {
         }
         let tids = code.tids(&info);
         let native = code.native.as_ref();
-        let specialisation = native.map_or_else(
-            |_| Specialisation::SINGLE,
-            |kernel| kernel.specialisation(info.block),
-        );
+        let wanted = Wanted {
+            block: info.block,
+            trusted: false,
+        };
         let sink = sink(&code, &shape);
         let waits = native.is_ok_and(|kernel| kernel.waits);
         let is_measured = waits && shape.findings.is_none() && sink.is_none();
@@ -158,7 +157,7 @@ impl PtxLaunch {
             info,
             ranks: Box::default(),
             tids,
-            specialisation,
+            wanted,
             local_stride,
             stack_limit,
             local_bytes,
@@ -172,7 +171,7 @@ impl PtxLaunch {
         }
         if let Some(launch) = Arc::get_mut(&mut launch) {
             launch.info.params = launch.shape.params.address();
-            launch.specialisation = launch.specialisation.trusted(launch.is_trusted());
+            launch.wanted.trusted = launch.is_trusted();
             if launch.ranks() > 1 {
                 launch.ranks = (0..launch.ranks()).map(|rank| launch.rank(rank)).collect();
             }
@@ -549,7 +548,7 @@ impl PreparedLaunch for PtxLaunch {
             && !kernel.compiled.has_sync_points()
             && self.ranks() == 1
         {
-            let mut tiered = TieredLaunch::new((self.specialisation, self.info.block), kernel);
+            let mut tiered = TieredLaunch::new(self.wanted, kernel);
             let mut unit = first;
             while unit < first + count {
                 let range = (unit, tiered.part(self.most(first + count - unit)));
@@ -568,14 +567,11 @@ impl PreparedLaunch for PtxLaunch {
         }
         let mut in_phases = match &self.code.native {
             Ok(kernel)
-                if kernel.has_phases(kernel.tier_selection.now(self.specialisation))
+                if kernel.has_phases(kernel.compiled_now(self.wanted))
                     && self.ranks() == 1
                     && !self.goes_by_sync_points() =>
             {
-                Some((
-                    kernel,
-                    TieredLaunch::new((self.specialisation, self.info.block), kernel),
-                ))
+                Some((kernel, TieredLaunch::new(self.wanted, kernel)))
             }
             _ => None,
         };

@@ -171,7 +171,7 @@ impl NativeCta {
         let context = context(launch, kernel, &self.info, &mut host);
         let mut runner = NativeRunner {
             kernel,
-            specialisation: kernel.tier_selection.now(launch.specialisation),
+            specialisation: kernel.now(launch.wanted),
             frames: &mut self.frames,
             host: &mut host,
             context,

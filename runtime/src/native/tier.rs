@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use margay_jit::Specialisation;
 
 use super::exact::{ExactChoice, Next};
-use super::kernel::NativeKernel;
+use super::kernel::{NativeKernel, Wanted};
 
 /// In a measurement run, scalar code and vector code each run for at least this time. The next
 /// constant is the minimum number of parts of launches ([`Rate`]) that each of them runs.
@@ -52,7 +52,7 @@ pub(super) struct Rate {
 
 impl Rate {
     pub(super) fn add(&self, time: Duration, ctas: u64) {
-        let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let time = nanoseconds(time);
         self.nanoseconds.fetch_add(time, Ordering::Relaxed);
         self.ctas.fetch_add(ctas, Ordering::Relaxed);
         self.parts.fetch_add(1, Ordering::Relaxed);
@@ -81,11 +81,15 @@ impl Rate {
     }
 }
 
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
 /// The measured times of a kernel's scalar and vector code, and the choice between them.
 #[derive(Debug)]
 pub(super) struct TierSelection {
     /// Compile budget: number of nanoseconds for which scalar code runs before vector code is compiled.
-    compile_budget: u64,
+    compile_budget: AtomicU64,
     /// Number of nanoseconds for which scalar code has run before the first measurement run.
     waited: AtomicU64,
     /// Measurements of scalar code; the next field contains the measurements of vector code.
@@ -110,7 +114,7 @@ impl TierSelection {
     /// zero, vector code always runs.
     pub(super) fn new(compile_budget: Duration) -> TierSelection {
         TierSelection {
-            compile_budget: u64::try_from(compile_budget.as_nanos()).unwrap_or(u64::MAX),
+            compile_budget: AtomicU64::new(nanoseconds(compile_budget)),
             waited: AtomicU64::new(0),
             single: Rate::default(),
             slices: Rate::default(),
@@ -139,8 +143,26 @@ impl TierSelection {
 
     /// Shortens the compile budget, because the disk cache contains the vector code. The
     /// measurement run then begins after scalar code has run for at most the time [`MEASUREMENT`].
-    pub(super) fn hurry(&mut self) {
-        self.compile_budget = self.compile_budget.min(MEASUREMENT.as_nanos() as u64);
+    pub(super) fn hurry(&self) {
+        let least = nanoseconds(MEASUREMENT);
+        self.compile_budget.fetch_min(least, Ordering::Relaxed);
+    }
+
+    /// Replaces an estimate of the compile budget. Has no effect if vector code runs without a compile budget.
+    pub(super) fn set_budget(&self, compile_budget: Duration) {
+        if self.compile_budget.load(Ordering::Relaxed) != 0 {
+            let budget = nanoseconds(compile_budget);
+            self.compile_budget.store(budget, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns whether vector code runs next, or in the current measurement run.
+    pub(super) fn needs_vector_code(&self) -> bool {
+        match self.verdict.load(Ordering::Relaxed) {
+            TierSelection::SLICES => true,
+            TierSelection::SINGLE => false,
+            _ => self.has_begun(),
+        }
     }
 
     /// Returns the specialisation that runs next: `wanted` or, if scalar code must run, the
@@ -157,7 +179,7 @@ impl TierSelection {
     }
 
     fn has_begun(&self) -> bool {
-        self.waited.load(Ordering::Relaxed) >= self.compile_budget
+        self.waited.load(Ordering::Relaxed) >= self.compile_budget.load(Ordering::Relaxed)
     }
 
     /// Returns whether vector code, and not scalar code, runs the next part of the measurement run.
@@ -167,13 +189,14 @@ impl TierSelection {
         self.slices.parts() <= self.single.parts()
     }
 
-    fn is_over(&self) -> bool {
+    /// Returns whether there is a verdict.
+    pub(super) fn is_over(&self) -> bool {
         self.verdict.load(Ordering::Relaxed) != 0
     }
 
     /// Adds `time` to the time for which scalar code has run before the first measurement run.
     fn wait(&self, time: Duration) {
-        let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let time = nanoseconds(time);
         self.waited.fetch_add(time, Ordering::Relaxed);
     }
 
@@ -211,7 +234,7 @@ impl TierSelection {
     /// Adds `time` to the time for which the chosen code has run since the last measurement run. If
     /// this time has reached the time between measurement runs, begins the next measurement run.
     fn goes_on(&self, time: Duration) {
-        let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let time = nanoseconds(time);
         let since = self.since.fetch_add(time, Ordering::Relaxed);
         if since.saturating_add(time) >= self.until.load(Ordering::Relaxed) {
             self.single.clear();
@@ -225,9 +248,7 @@ impl TierSelection {
 /// runs it.
 pub(super) struct TieredLaunch<'a> {
     kernel: &'a NativeKernel,
-    wanted: Specialisation,
-    /// The specialisation for the shape of the launch's blocks, if there is one.
-    exact: Option<(Specialisation, &'a ExactChoice)>,
+    wanted: Wanted,
     /// What that choice says about the next part; `None` if it is not asked.
     next: Option<Next>,
     /// The specialisation that runs the next part.
@@ -238,33 +259,36 @@ pub(super) struct TieredLaunch<'a> {
 }
 
 impl<'a> TieredLaunch<'a> {
-    /// `wanted` is the specialisation for blocks of the shape `block`.
-    pub(super) fn new(
-        (wanted, block): (Specialisation, [u32; 3]),
-        kernel: &'a NativeKernel,
-    ) -> TieredLaunch<'a> {
-        let exact = kernel.exact(block);
+    pub(super) fn new(wanted: Wanted, kernel: &'a NativeKernel) -> TieredLaunch<'a> {
         TieredLaunch {
             kernel,
             wanted,
-            exact: exact.map(|(exact, choice)| (exact.trusted(wanted.is_trusted()), choice)),
             next: None,
-            specialisation: kernel.tier_selection.now(wanted),
+            specialisation: wanted.scalar(),
             part: FIRST_PART,
             began: None,
         }
+    }
+
+    /// Returns the specialisation for the shape of the launch's blocks and its choice, if there is one and vector code runs
+    /// next.
+    fn exact(&self) -> Option<(Specialisation, &'a ExactChoice)> {
+        if self.specialisation.is_single() {
+            return None;
+        }
+        let (exact, choice) = self.kernel.exact(self.wanted.block)?;
+        Some((exact.trusted(self.wanted.trusted), choice))
     }
 
     /// Chooses the specialisation of the next part, begins to measure the time of the part, and returns its number of
     /// CTAs. `left` is the number of remaining CTAs.
     pub(super) fn part(&mut self, left: u64) -> u64 {
         let selection = &self.kernel.tier_selection;
-        self.specialisation = selection.now(self.wanted);
+        // The code is compiled here so that the measured time does not include the compilation.
+        self.specialisation = self.kernel.compiled_now(self.wanted);
         self.next = None;
         if selection.is_over() {
-            if self.specialisation == self.wanted
-                && let Some((exact, choice)) = self.exact
-            {
+            if let Some((exact, choice)) = self.exact() {
                 let next = choice.next();
                 self.next = Some(next);
                 if matches!(next, Next::Exact | Next::Measured(true)) {
@@ -287,7 +311,7 @@ impl<'a> TieredLaunch<'a> {
             if !selection.is_turn_of_slices() {
                 self.specialisation =
                     Specialisation::SINGLE.trusted(self.specialisation.is_trusted());
-            } else if let Some((exact, choice)) = self.exact
+            } else if let Some((exact, choice)) = self.exact()
                 && choice.next() == Next::Exact
             {
                 self.specialisation = exact;
@@ -297,7 +321,6 @@ impl<'a> TieredLaunch<'a> {
             self.part
         };
         let part = part.min(left);
-        // The code is compiled here so that the measured time does not include the compilation.
         self.kernel.compile(self.specialisation);
         self.began = Some((Instant::now(), part));
         part
@@ -326,7 +349,9 @@ impl<'a> TieredLaunch<'a> {
     fn record(&self, time: Duration, ctas: u64) -> bool {
         let selection = &self.kernel.tier_selection;
         let measured = !selection.is_over() && selection.has_begun();
-        if let (Some(next), Some((_, choice))) = (self.next, self.exact) {
+        if let Some(next) = self.next
+            && let Some((_, choice)) = self.kernel.exact(self.wanted.block)
+        {
             choice.note(next, time, ctas);
             if matches!(next, Next::Measured(_)) {
                 return true;
@@ -390,7 +415,7 @@ mod tests {
     #[test]
     fn slices_that_are_there_are_tried_at_once() {
         let wanted = Specialisation::of([32, 1, 1], Widths::all(16));
-        let mut selection = TierSelection::new(micros(100_000));
+        let selection = TierSelection::new(micros(100_000));
         selection.hurry();
         selection.wait(MEASUREMENT - micros(1));
         assert_eq!(selection.now(wanted), Specialisation::SINGLE);

@@ -1,4 +1,4 @@
-//! Accesses to memory.
+//! Accesses to memory: loads, and what loads and stores share.
 //!
 //! Adjacent lanes are accessed together, with a mask register if lanes do not access memory. Elements of 32 and 64 bits at
 //! other addresses are gathered and scattered; other elements are accessed in a loop over the lanes. No instruction
@@ -37,7 +37,7 @@ impl Parts {
         self.access.memory.bits()
     }
 
-    fn is_contiguous(&self) -> bool {
+    pub(super) fn is_contiguous(&self) -> bool {
         self.offsets.is_none() && self.access.stride == i64::from(self.bits() / 8)
     }
 
@@ -47,7 +47,7 @@ impl Parts {
 }
 
 impl Selector<'_> {
-    fn parts(&mut self, has_offsets: bool, has_value: bool) -> Option<Parts> {
+    pub(super) fn parts(&mut self, has_offsets: bool, has_value: bool) -> Option<Parts> {
         let vir = self.vir;
         let data = vir.insts[self.inst];
         let (Data::Access(access), Some(ty)) = (data.data, data.ty) else {
@@ -127,13 +127,13 @@ impl Selector<'_> {
     }
 
     /// Returns whether an AVX2 access with one lane depends on a predicate.
-    fn is_conditional(&self, parts: &Parts) -> bool {
+    pub(super) fn is_conditional(&self, parts: &Parts) -> bool {
         !self.has_masks() && parts.mask.as_ref().is_some_and(|mask| mask.bits != Some(1))
     }
 
     /// Returns whether AVX2 instructions access all lanes of a register together: the lanes are contiguous, and if there
     /// is a mask, the elements have 32 or 64 bits.
-    fn is_plain(&self, parts: &Parts) -> bool {
+    pub(super) fn is_plain(&self, parts: &Parts) -> bool {
         let (bits, ty) = (parts.bits(), parts.ty);
         let lanes = ty.lanes().min(self.width / ty.lane_bits());
         let all = parts.mask.as_ref().is_none_or(|mask| mask.bits == Some(1));
@@ -144,7 +144,7 @@ impl Selector<'_> {
     }
 
     /// Returns an AVX2 access to the elements of the mask; stores have a value.
-    fn avx2_masked(
+    pub(super) fn avx2_masked(
         &mut self,
         bits: u32,
         lanes: u32,
@@ -219,7 +219,7 @@ impl Selector<'_> {
     }
 
     /// Returns the base of an access plus `disp` as a memory operand.
-    fn base(&mut self, parts: &Parts, disp: i32) -> Mem {
+    pub(super) fn base(&mut self, parts: &Parts, disp: i32) -> Mem {
         let vir = self.vir;
         let folded = super::address::of(vir, vir.args(self.inst)[0]);
         let displacement = parts.access.displacement;
@@ -248,7 +248,7 @@ impl Selector<'_> {
     }
 
     /// Returns the address of the only lane.
-    fn scalar_address(&mut self, parts: &Parts) -> Mem {
+    pub(super) fn scalar_address(&mut self, parts: &Parts) -> Mem {
         let Some(offset) = &parts.offsets else {
             return self.base(parts, 0);
         };
@@ -262,7 +262,7 @@ impl Selector<'_> {
     }
 
     /// Returns whether the result of the instruction is used for all lanes of vectors only.
-    fn is_for_lanes(&self) -> bool {
+    pub(super) fn is_for_lanes(&self) -> bool {
         let uses = self.uses[self.vir.results(self.inst)[0]];
         uses.in_lanes && !uses.alone
     }
@@ -397,7 +397,13 @@ impl Selector<'_> {
 
     /// Returns the lanes that access memory in piece `number` of `lanes` lanes; `None` if all do and they fill what a
     /// single instruction without a mask accesses.
-    fn access_mask(&mut self, parts: &Parts, bits: u32, lanes: u32, number: u32) -> Option<VReg> {
+    pub(super) fn access_mask(
+        &mut self,
+        parts: &Parts,
+        bits: u32,
+        lanes: u32,
+        number: u32,
+    ) -> Option<VReg> {
         match &parts.mask {
             Some(mask) if mask.bits.is_none_or(|bits| bits & 1 == 0) => {
                 self.mask_bits = if self.has_masks() { 0 } else { bits };
@@ -435,7 +441,7 @@ impl Selector<'_> {
     }
 
     /// Returns the mask of the 64-bit halves of the 128-bit lanes of piece `number`.
-    fn pair_mask(&mut self, parts: &Parts, lanes: u32, number: u32) -> Option<VReg> {
+    pub(super) fn pair_mask(&mut self, parts: &Parts, lanes: u32, number: u32) -> Option<VReg> {
         let mask = parts.mask.as_ref()?;
         let mask = self.mask_reg(mask);
         let bits = self.gpr_of_mask(mask);
@@ -467,151 +473,5 @@ impl Selector<'_> {
                 self.result(RegClass::Float, inst)
             })
             .collect()
-    }
-
-    fn stored_value(&mut self, parts: &Parts) {
-        let (ty, bits) = (parts.ty, parts.bits());
-        let Some(value) = &parts.value else {
-            return;
-        };
-        if ty.lanes() == 1 {
-            return match self.is_conditional(parts) {
-                true => self.stored_in_loop(parts, value),
-                false => self.stored_scalar(parts, value),
-            };
-        }
-        if !self.has_masks() && (ty.kind() == Kind::B128 || !self.is_plain(parts)) {
-            return self.stored_in_loop(parts, value);
-        }
-        if ty.kind() == Kind::B128 && bits < 128 {
-            return self.stored_in_loop(parts, value);
-        }
-        if parts.is_contiguous() {
-            return match bits {
-                128 => self.stored_pairs(parts, value),
-                _ => self.stored_contiguous(parts, value),
-            };
-        }
-        match self.indices(parts) {
-            Some(indices) => {
-                for number in 0..ty.lanes() / indices.lanes {
-                    let source = self.narrowed(value, bits, indices.lanes, number);
-                    let mut inst = self.indexed_access(parts, &indices, number);
-                    inst.src[0] = source;
-                    self.push(inst);
-                }
-            }
-            None => self.stored_in_loop(parts, value),
-        }
-    }
-
-    /// Returns a piece of a value, truncated to `bits` bits.
-    fn narrowed(&mut self, value: &Val, bits: u32, lanes: u32, number: u32) -> VReg {
-        let piece = self.piece(value, lanes, number);
-        if piece.constant().is_some() && piece.bits != bits {
-            let truncated = super::pieces::Piece { bits, ..piece };
-            return self.reg(&truncated);
-        }
-        let reg = self.reg(&piece);
-        self.resized(reg, piece.bits, bits, false, lanes)
-    }
-
-    fn stored_scalar(&mut self, parts: &Parts, value: &Val) {
-        let (ty, bits) = (parts.ty, parts.bits());
-        let mem = self.scalar_address(parts);
-        let regs = self.regs_of(value);
-        for number in 0..bits.div_ceil(64) {
-            let width = bits.min(64);
-            let mem = Mem {
-                disp: mem.disp + 8 * number as i32,
-                ..mem
-            };
-            let reg = regs[number as usize];
-            let place = self.access_place(0, 1, width);
-            let mut inst = match &parts.mask {
-                Some(mask) if mask.bits != Some(1) => {
-                    let mask = self.mask_reg(mask);
-                    let reg = if ty.is_float() {
-                        reg
-                    } else {
-                        self.vector_of_gpr(reg, width)
-                    };
-                    self.masked_store(width, 1, reg, mask, mem)
-                }
-                _ if ty.is_float() => {
-                    let op = if width == 32 {
-                        Op::VmovssStore
-                    } else {
-                        Op::VmovqStore
-                    };
-                    let mut inst = Inst::of(Action::Op(op), Width::L128);
-                    inst.src[0] = reg;
-                    inst.mem = mem;
-                    inst
-                }
-                _ => Self::general_store(width, reg, mem),
-            };
-            inst.place = place;
-            self.effect(inst);
-        }
-    }
-
-    /// Returns the instruction that stores `lanes` elements of `bits` bits in the lanes of a mask.
-    fn masked_store(&mut self, bits: u32, lanes: u32, reg: VReg, mask: VReg, mem: Mem) -> Inst {
-        if !self.has_masks() {
-            return self.avx2_masked(bits, lanes, Some(reg), mask, mem);
-        }
-        let ops = [
-            Op::Vmovdqu8Store,
-            Op::Vmovdqu16Store,
-            Op::Vmovdqu32Store,
-            Op::Vmovdqu64Store,
-        ];
-        let mut inst = Inst::of(
-            Action::Op(super::prim::for_width(&ops, bits)),
-            length(bits, lanes),
-        );
-        inst.src[0] = reg;
-        inst.mem = mem;
-        inst.mask = mask;
-        inst
-    }
-
-    fn stored_contiguous(&mut self, parts: &Parts, value: &Val) {
-        let (ty, bits) = (parts.ty, parts.bits());
-        let lanes = ty.lanes().min(self.width / ty.lane_bits());
-        for number in 0..ty.lanes() / lanes {
-            let mem = self.base(parts, (number * lanes * bits / 8) as i32);
-            let reg = self.narrowed(value, bits, lanes, number);
-            let mut inst = match self.access_mask(parts, bits, lanes, number) {
-                Some(mask) => self.masked_store(bits, lanes, reg, mask, mem),
-                None => {
-                    let (_, op, len) = Self::moves(lanes * bits / 8);
-                    let mut inst = Inst::of(Action::Op(op), len);
-                    inst.src[0] = reg;
-                    inst.mem = mem;
-                    inst
-                }
-            };
-            inst.place = self.access_place(number * lanes, lanes, bits);
-            self.effect(inst);
-        }
-    }
-
-    fn stored_pairs(&mut self, parts: &Parts, value: &Val) {
-        let lanes = parts.ty.lanes().min(self.width / 128);
-        let regs = match value.bits {
-            Some(bits) => self.wide_constant(value.ty, bits),
-            None => value.regs.clone(),
-        };
-        for number in 0..parts.ty.lanes() / lanes {
-            let mem = self.base(parts, (number * lanes * 16) as i32);
-            let mut inst = Inst::of(Action::Op(Op::Vmovdqu64Store), length(128, lanes));
-            inst.src[0] = regs[number as usize];
-            inst.mem = mem;
-            inst.mask = self.pair_mask(parts, lanes, number).unwrap_or(NONE);
-            inst.place = self.access_place(number * lanes, lanes, 128);
-            self.effect(inst);
-        }
     }
 }
