@@ -10,14 +10,14 @@ use margay_ir::function::Function;
 use margay_ops::mods::StateSpace;
 use margay_ops::ops::{Effects, Opcode};
 use margay_vectorise::{
-    ContextLayout, DeviceTest, Facts, Kernel, LocalTest, ReachTest, Refusal, StatusValues,
+    ContextLayout, DeviceTest, Facts, Group, Kernel, LocalTest, ReachTest, Refusal, StatusValues,
     may_accept, place_chunk, shorten_lives, vectorise,
 };
 use margay_vir::function::Function as VirFunction;
 use margay_vir::passes;
 use margay_x64::apply::margay_x64_apply;
 use margay_x64::code::Symbol;
-use margay_x64::{Convention, Features, Target, compile_with};
+use margay_x64::{BlockOrder, Convention, Features, Target, compile_with};
 
 use super::groups::{group, sync_points_of_warps};
 use super::wide_helpers::helpers;
@@ -87,6 +87,8 @@ const LAYOUT: ContextLayout = ContextLayout {
     moved: offset_of!(NativeContext, moved) as u32,
     lane: offset_of!(NativeContext, lane) as u32,
     turn_budget: offset_of!(NativeContext, turn_budget) as u32,
+    row_threads: offset_of!(NativeContext, row_threads) as u32,
+    row_start: offset_of!(NativeContext, row_start) as u32,
 };
 
 const STATUS: StatusValues = StatusValues {
@@ -194,6 +196,24 @@ fn program(
     shorten_lives(&mut function);
     let function = &function;
     let group = group(function, specialisation, width);
+    let made = translate((kernel, function), specialisation, (width, isolated), group);
+    match made {
+        // A group of chunks of several CTAs is not possible in all kernels.
+        Err(_) if group.chunks() > 1 => {
+            let one = group.of(1);
+            translate((kernel, function), specialisation, (width, isolated), one)
+        }
+        made => made,
+    }
+}
+
+/// Returns the program of a kernel in which the chunks of `group` run together. `function` is the kernel's function.
+fn translate(
+    (kernel, function): (&CompiledKernel, &Function),
+    specialisation: Specialisation,
+    (width, isolated): (u32, bool),
+    group: Group,
+) -> Result<VirFunction, Refusal> {
     let assumptions = Assumptions {
         chunks_together: group.chunks() > 1,
         ..specialisation.assumptions(width)
@@ -213,6 +233,7 @@ fn program(
         },
         width,
         whole_chunks: specialisation.has(Specialisation::ALIGNED),
+        row_multiple: specialisation.row_multiple(width),
         group,
         layout: LAYOUT,
         status: STATUS,
@@ -271,7 +292,12 @@ pub(super) fn code(
     let width = kernel.width(compiler, specialisation);
     let mut program = program(kernel, specialisation, (width, compiler.isolated)).ok()?;
     passes::optimise(&mut program, &passes::Options::default());
-    let code = compile_with(&program, &target, Convention::Registers).ok()?;
+    // The code of kernels without barriers consists of short loops.
+    let order = match kernel.regions.resume_points.len() {
+        1 => BlockOrder::Loops,
+        _ => BlockOrder::Code,
+    };
+    let code = compile_with(&program, &target, Convention::Registers, order).ok()?;
     if code.frame > MAX_FRAME {
         return None;
     }

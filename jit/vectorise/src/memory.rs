@@ -16,6 +16,7 @@ use margay_vir::ops::Op;
 use smallvec::SmallVec;
 
 use crate::Refusal;
+use crate::alignment::size_of;
 use crate::emitter::Emitter;
 use crate::layout::NOTED;
 
@@ -99,11 +100,7 @@ impl Emitter<'_> {
         if !matches!(address, Kind::B32 | Kind::B64) {
             return Err(Refusal::Operation(data.opcode.name()));
         }
-        let bytes = match space {
-            StateSpace::Param | StateSpace::ParamFunc => 1,
-            _ => (data.ty.bits() / 8 * data.mods.vec().max(1)).next_power_of_two(),
-        };
-        self.demand_aligned(inst, bytes);
+        self.demand_aligned(inst, size_of(data));
         Ok(())
     }
 
@@ -115,7 +112,10 @@ impl Emitter<'_> {
         let Some(root) = self.kernel.facts.alignment_root(inst, bytes) else {
             return;
         };
-        // The block already contains this test.
+        // The run or the block already contains this test.
+        if self.always_aligned.contains(&(root, bytes)) {
+            return;
+        }
         if !self.aligned.insert((self.test_of(root), bytes)) {
             return;
         }

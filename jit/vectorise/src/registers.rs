@@ -117,6 +117,13 @@ impl Emitter<'_> {
 
     /// Returns the coordinate of the chunk's first thread in a dimension.
     pub(crate) fn coordinate(&mut self, axis: usize) -> Value {
+        if let Some(row) = &self.row {
+            let (position, tid) = (row.position, row.tid);
+            return match axis {
+                0 => self.add_constant(position, i64::from(self.chunk * self.kernel.width)),
+                _ => tid[axis - 1],
+            };
+        }
         let Group::Rows(_) = self.kernel.group else {
             let (here, access) = self.tid_place(self.first_thread, axis);
             let first = self.load(Op::Load, Type::B32, access, &[here]);

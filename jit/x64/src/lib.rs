@@ -40,13 +40,23 @@ pub enum Convention {
     Registers,
 }
 
+/// The order of the blocks from which the register allocator estimates how often each block runs.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum BlockOrder {
+    /// The order of the code, in which blocks that rarely run come last. Such blocks count as parts of all loops to which
+    /// they lead back.
+    Code,
+    /// An order in which the blocks of each loop are contiguous. It is better for short loops with blocks that rarely run.
+    Loops,
+}
+
 /// Compiles a function, which must pass [`margay_vir::verify`].
 ///
 /// # Errors
 ///
 /// Returns an error if the target has no vector registers of 256 bits, or if the function is too large.
 pub fn compile(function: &Function, target: &Target) -> Result<Code, Error> {
-    compile_with(function, target, Convention::Blocks)
+    compile_with(function, target, Convention::Blocks, BlockOrder::Code)
 }
 
 /// Compiles a function, which must pass [`margay_vir::verify`], for callers of a convention.
@@ -59,12 +69,13 @@ pub fn compile_with(
     function: &Function,
     target: &Target,
     convention: Convention,
+    order: BlockOrder,
 ) -> Result<Code, Error> {
     if !target.is_supported() {
         return Err(Error::Features);
     }
     let has_masks = target.features.contains(Features::AVX512);
-    let (selected, arguments, results) = isel::run(function, target, convention)?;
+    let (selected, arguments, results) = isel::run(function, target, (convention, order))?;
     let vector = selected.widest;
     let input = alloc::Input::new(&selected.mach, vector.bytes(), has_masks);
     let output = input.allocate(has_masks)?;

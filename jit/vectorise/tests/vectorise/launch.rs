@@ -11,7 +11,8 @@ use margay_ops::mods::StateSpace;
 use margay_ops::ops::Effects;
 use margay_ops::types::Type;
 use margay_vectorise::{
-    ContextLayout, Facts, Group, Kernel, LocalTest, ReachTest, Refusal, StatusValues, vectorise,
+    ContextLayout, Facts, Group, Kernel, LocalTest, ReachTest, Refusal, StatusValues,
+    runs_several_ctas, vectorise,
 };
 use margay_vir::interpreter::{Environment, Fault, run};
 use margay_vir::meaning::Lanes;
@@ -58,6 +59,8 @@ pub(crate) const LAYOUT: ContextLayout = ContextLayout {
     local_stride: 136,
     local_bytes: 144,
     turn_budget: 152,
+    row_threads: 156,
+    row_start: 160,
 };
 
 const TRAP: u32 = 2;
@@ -260,6 +263,8 @@ pub(crate) fn program(
         Group::Line(4)
     } else if x.is_multiple_of(2 * width) {
         Group::Line(2)
+    } else if x.is_multiple_of(width) && runs_several_ctas(function) {
+        Group::Line(2)
     } else {
         Group::Line(1)
     };
@@ -280,6 +285,7 @@ pub(crate) fn program(
         facts: &Nothing(function),
         width,
         whole_chunks: threads.is_multiple_of(width),
+        row_multiple: x,
         group,
         layout: LAYOUT,
         status: StatusValues {

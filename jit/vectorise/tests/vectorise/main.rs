@@ -6,5 +6,6 @@ mod launch;
 mod local;
 mod order;
 mod random;
+mod runs;
 mod thread;
 mod waiting;
