@@ -17,7 +17,8 @@
 //!   value in the chunk's first lane. Other values are vectors.
 //! - `waiting` emits loops in which lanes may wait for other threads.
 //! - `collective` emits collectives of the lanes of a warp.
-//! - `memory` emits loads and stores, `adjacent` those whose addresses vary but are often adjacent, `local` those of local
+//! - `memory` emits loads and stores, `pairs` those of pairs of adjacent words,
+//!   `adjacent` those whose addresses vary but are often adjacent, `local` those of local
 //!   memory, `update` atomics, `reach` the tests of addresses, `registers` special registers and addresses.
 //!
 //! # Speculatively affine values
@@ -50,6 +51,7 @@ mod layout;
 mod local;
 mod memory;
 mod order;
+mod pairs;
 mod phases;
 mod reach;
 mod registers;

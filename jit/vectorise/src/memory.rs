@@ -45,6 +45,7 @@ pub(crate) enum Places {
 }
 
 /// An element of an access: its position, its type in memory, and the IR value that holds it.
+#[derive(Clone, Copy)]
 pub(crate) struct Element {
     pub(crate) offset: i32,
     pub(crate) memory: OpType,
@@ -472,10 +473,7 @@ impl Emitter<'_> {
             });
             return Ok(());
         }
-        for element in elements {
-            let lanes = self.load_lanes(places, &element);
-            self.set_lanes(element.value, lanes);
-        }
+        self.load_elements(places, &elements);
         Ok(())
     }
 
@@ -511,10 +509,7 @@ impl Emitter<'_> {
             });
             return Ok(());
         }
-        for element in elements {
-            let lanes = self.lanes(element.value);
-            self.store_lanes(places, &element, lanes);
-        }
+        self.store_elements(places, &elements);
         Ok(())
     }
 
@@ -536,7 +531,13 @@ impl Emitter<'_> {
 
     /// Emits the load of an element.
     pub(crate) fn load_lanes(&mut self, places: Places, element: &Element) -> Value {
-        let (ty, mask) = (self.vector(self.kind(element.value)), self.mask);
+        let ty = self.vector(self.kind(element.value));
+        self.load_as(places, element, ty)
+    }
+
+    /// Emits the load of an element as lanes of type `ty`.
+    pub(crate) fn load_as(&mut self, places: Places, element: &Element, ty: Type) -> Value {
+        let mask = self.mask;
         match places {
             Places::Strided(Strided {
                 address,

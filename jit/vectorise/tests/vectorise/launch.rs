@@ -268,6 +268,22 @@ pub(crate) fn program(
     } else {
         Group::Line(1)
     };
+    let made = program_of_group(function, block, width, group);
+    // A group of chunks of several CTAs is not possible in all kernels.
+    match made {
+        Err(_) if !x.is_multiple_of(group.chunks() * width) => {
+            program_of_group(function, block, width, Group::Line(1))
+        }
+        made => made,
+    }
+}
+
+fn program_of_group(
+    function: &Function,
+    block: [u32; 3],
+    width: u32,
+    group: Group,
+) -> Result<margay_vir::function::Function, Refusal> {
     let assumptions = Assumptions {
         chunks_together: group.chunks() > 1,
         ..Assumptions::of_slices(block, width)
@@ -285,7 +301,7 @@ pub(crate) fn program(
         facts: &Nothing(function),
         width,
         whole_chunks: threads.is_multiple_of(width),
-        row_multiple: x,
+        row_multiple: block[0],
         group,
         layout: LAYOUT,
         status: StatusValues {

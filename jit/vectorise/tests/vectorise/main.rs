@@ -5,6 +5,7 @@ mod kernels;
 mod launch;
 mod local;
 mod order;
+mod pairs;
 mod random;
 mod runs;
 mod thread;
