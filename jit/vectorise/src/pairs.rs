@@ -11,8 +11,11 @@ use margay_ops::types::{Kind, OpType, Type};
 use crate::emitter::{Emitter, desc};
 use crate::memory::{Element, Places};
 
+/// The minimum number of lanes of a chunk whose pairs are accessed together.
+const MIN_LANES: u32 = 4;
+
 /// Returns the pair of elements with which a list of elements begins.
-fn pair_of(elements: &[Element]) -> Option<(Element, [&Element; 2], &[Element])> {
+fn pair_of(elements: &[Element], width: u32) -> Option<(Element, [&Element; 2], &[Element])> {
     let [first, second, rest @ ..] = elements else {
         return None;
     };
@@ -21,13 +24,14 @@ fn pair_of(elements: &[Element]) -> Option<(Element, [&Element; 2], &[Element])>
         memory: OpType::B64,
         ..*first
     };
-    (is_word(first) && is_word(second)).then_some((pair, [first, second], rest))
+    let is_pair = width >= MIN_LANES && is_word(first) && is_word(second);
+    is_pair.then_some((pair, [first, second], rest))
 }
 
 impl Emitter<'_> {
     /// Emits the loads of elements, and sets their lanes.
     pub(crate) fn load_elements(&mut self, places: Places, mut elements: &[Element]) {
-        while let Some((pair, halves, rest)) = pair_of(elements) {
+        while let Some((pair, halves, rest)) = pair_of(elements, self.kernel.width) {
             let ty = self.vector(Kind::B64);
             let bits = self.load_as(places, &pair, ty);
             for (element, high) in halves.into_iter().zip([false, true]) {
@@ -45,7 +49,7 @@ impl Emitter<'_> {
 
     /// Emits the stores of elements.
     pub(crate) fn store_elements(&mut self, places: Places, mut elements: &[Element]) {
-        while let Some((pair, halves, rest)) = pair_of(elements) {
+        while let Some((pair, halves, rest)) = pair_of(elements, self.kernel.width) {
             let [low, high] = halves.map(|element| {
                 let lanes = self.lanes(element.value);
                 let words = self.as_words(lanes, Kind::B32);

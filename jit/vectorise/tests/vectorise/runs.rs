@@ -92,6 +92,8 @@ fn kernels_that_use_the_index_of_the_cta_otherwise_run_one_cta_after_the_other()
         "add.u32 v12, v0",
         "add.u32 v14, v0",
         "mul.u32{half:lo} v12, v18",
+        // The length of a block is not 256.
+        "mad.u32{half:lo} v12, v18, v14",
     ] {
         let body = format!("  v30: b32 = {value}\n  st.b32{{space:global}} v4, v30\n  exit\n");
         let text = text(&format!("{body}}}\n"));
@@ -172,43 +174,16 @@ block2:
 
 #[test]
 fn indices_that_wrap_within_a_row_reach_their_own_words() {
-    // The index of the word is `v0 + v2`, which wraps to zero inside of a row; the address wraps with it.
+    // The unsigned index is `v0 - v2`, which wraps inside of a row. Threads whose index is small write a word.
     let text = text(
-        "  v30: b32 = add.u32 v0, v2
-  v31: b64 = mul.s32{half:wide} v30, v20
-  v32: b32 = const.b32 0x400
-  v33: b64 = mul.u32{half:wide} v32, v20
-  v34: b64 = add.s64 v3, v33
-  v35: b64 = add.s64 v34, v31
-  st.b32{space:global} v35, v0
-  exit
-}
-",
-    );
-    for argument in [0, 0u32.wrapping_sub(20), 0u32.wrapping_sub(64)] {
-        let words = run(&text, &launch([5, 1, 1], [16, 1, 1], argument));
-        assert_eq!(words[(0x400u32.wrapping_add(argument)) as usize], 0);
-    }
-    // Here the unsigned index wraps.
-    let text = text_with_unsigned_index();
-    for argument in [0, 20, 48] {
-        run(&text, &launch([5, 1, 1], [16, 1, 1], argument));
-    }
-}
-
-fn text_with_unsigned_index() -> String {
-    text(
         "  v30: b32 = sub.u32 v0, v2
   v31: b32 = const.b32 0xff
-  v32: b32 = min.u32 v30, v31
-  v33: b64 = cvt.u64.u32 v30
-  v34: b64 = cvt.u64.u32 v32
-  v35: pred = setp.u64{cmp:ne} v33, v34
-  brif v35, block1, block2
+  v35: pred = setp.u32{cmp:lo} v30, v31
+  brif v35, block2, block1
 block1:
   exit
 block2:
-  v36: b64 = const.b64 0x2
+  v33: b64 = cvt.u64.u32 v30
   v37: b32 = const.b32 0x2
   v38: b64 = shl.b64 v33, v37
   v39: b64 = add.s64 v3, v38
@@ -216,7 +191,12 @@ block2:
   exit
 }
 ",
-    )
+    );
+    assert!(runs_several_ctas(&kernel(&text)));
+    for argument in [0, 1, 20, 48, 64] {
+        let words = run(&text, &launch([5, 1, 1], [16, 1, 1], argument));
+        assert_eq!(words[0], argument);
+    }
 }
 
 #[test]
