@@ -19,8 +19,7 @@ use smallvec::SmallVec;
 use crate::flow::{Flow, PlaceIndex};
 use crate::layout::LocalLayout;
 use crate::phases::Phase;
-use crate::rows::Row;
-use crate::runs::Runs;
+use crate::runs::{Row, Runs};
 use crate::variables::{Key, Variables};
 use crate::{Kernel, Refusal};
 

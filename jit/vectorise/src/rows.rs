@@ -17,23 +17,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::certain::Certain;
 use crate::emitter::Emitter;
 use crate::phases::Phases;
-use crate::runs::{Runs, Unwrapped};
+use crate::runs::{Row, Runs, Unwrapped};
 use crate::variables::{Counter, Key};
 use crate::{Group, Kernel, Refusal};
 
 /// The maximum number of CTAs of a run.
 const MAX_RUN: u64 = 64;
-
-/// The row whose chunks are being emitted.
-#[derive(Clone, Debug)]
-pub(crate) struct Row {
-    /// The position of the first of the chunks that run together.
-    pub(crate) position: Value,
-    /// `%tid.y` and `%tid.z`.
-    pub(crate) tid: [Value; 2],
-    /// The values of the row's first thread, and the distances between adjacent threads.
-    pub(crate) bases: FxHashMap<Value, (Value, i64)>,
-}
 
 /// Returns whether the code of a kernel may run rows.
 fn may_run_rows(kernel: &Kernel<'_>, may_yield: bool) -> bool {

@@ -41,6 +41,17 @@ pub(crate) struct Runs {
     pub(crate) unwrapped: Vec<Unwrapped>,
 }
 
+/// The row whose chunks are being emitted.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    /// The position of the first of the chunks that run together.
+    pub(crate) position: Value,
+    /// `%tid.y` and `%tid.z`.
+    pub(crate) tid: [Value; 2],
+    /// The values of the row's first thread, and the distances between adjacent threads.
+    pub(crate) bases: FxHashMap<Value, (Value, i64)>,
+}
+
 /// How a value depends on the position of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Fact {

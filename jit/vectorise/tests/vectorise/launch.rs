@@ -261,9 +261,8 @@ pub(crate) fn program(
         Group::Rows(4)
     } else if x.is_multiple_of(4 * width) {
         Group::Line(4)
-    } else if x.is_multiple_of(2 * width) {
-        Group::Line(2)
-    } else if x.is_multiple_of(width) && runs_several_ctas(function) {
+    } else if x.is_multiple_of(2 * width) || x.is_multiple_of(width) && runs_several_ctas(function)
+    {
         Group::Line(2)
     } else {
         Group::Line(1)
