@@ -46,7 +46,7 @@ use crate::prepared::PreparedFunction;
 use crate::pressure;
 use crate::signatures::called_signatures;
 use crate::slices::{self, Widths};
-use crate::specialisation::Specialisation;
+use crate::specialisation::{PerSpecialisation, Specialisation};
 use crate::sync_points::{Completion, SyncPointTable};
 use crate::variables::{NamedVariable, named_variables};
 use crate::verifiers::Verifiers;
@@ -105,8 +105,8 @@ pub struct CompiledKernel {
     widths: OnceLock<(Widths, bool)>,
     warp: Vec<OnceLock<Result<CompiledFunction, CompileError>>>,
     joint: OnceLock<Result<CompiledFunction, CompileError>>,
-    phases: [OnceLock<Result<CompiledFunction, CompileError>>; Specialisation::COUNT],
-    cta: [OnceLock<Result<CompiledFunction, CompileError>>; Specialisation::COUNT],
+    phases: PerSpecialisation<Result<CompiledFunction, CompileError>>,
+    cta: PerSpecialisation<Result<CompiledFunction, CompileError>>,
 }
 
 /// The results of the analyses that vector code needs, and the chunk width.
@@ -396,7 +396,9 @@ impl CompiledKernel {
                 },
             )
         };
-        let made = self.cta[specialisation.index()]
+        let made = self
+            .cta
+            .cell(specialisation)
             .get_or_init(|| self.in_slices(compiler, specialisation, Form::Cta, make));
         made.as_ref().map_err(Clone::clone)
     }
@@ -428,7 +430,9 @@ impl CompiledKernel {
                 },
             )
         };
-        let made = self.phases[specialisation.index()]
+        let made = self
+            .phases
+            .cell(specialisation)
             .get_or_init(|| self.in_slices(compiler, specialisation, Form::Phases, make));
         made.as_ref().map_err(Clone::clone)
     }
@@ -532,6 +536,7 @@ impl CompiledKernel {
             return Duration::ZERO;
         }
         match self.chosen_widths(compiler) {
+            (widths, true) if widths.whole > 0 && compiler.prefers_exact => Duration::ZERO,
             (_, true) => wide::compile_budget(&self.function),
             (widths, false) => slices::compile_budget(&self.function, &self.regions, widths.wide),
         }
@@ -620,7 +625,10 @@ impl CompiledKernel {
                 device::emit(self.parts(compiler, b, descs, None))
             })
         };
-        let made = self.cta[0].get_or_init(|| compiler.cached(self, Form::Device, make));
+        let made = self
+            .cta
+            .cell(Specialisation::SINGLE)
+            .get_or_init(|| compiler.cached(self, Form::Device, make));
         made.as_ref().map_err(Clone::clone)
     }
 
@@ -655,9 +663,8 @@ impl CompiledKernel {
     pub fn compiled(&self) -> impl Iterator<Item = &CompiledFunction> {
         let warp = self.warp.iter().chain([&self.joint]);
         let warp = warp.filter_map(|cell| cell.get());
-        let whole = self.cta.iter().chain(&self.phases);
-        warp.chain(whole.filter_map(|cell| cell.get()))
-            .filter_map(|made| made.as_ref().ok())
+        let whole = self.cta.all().chain(self.phases.all());
+        warp.chain(whole).filter_map(|made| made.as_ref().ok())
     }
 
     fn parts<'a, 'b>(
@@ -720,6 +727,8 @@ pub struct Compiler {
     joint: bool,
     /// The processor for which the wide back end generates code; `None` if it is not in use.
     wide: Option<margay_x64::Target>,
+    /// Whether kernels run their code for one shape of blocks from the first launch on.
+    prefers_exact: bool,
     /// Disk cache of code that earlier processes compiled.
     pub(crate) cache: Option<DiskCache>,
 }
@@ -865,6 +874,7 @@ impl Compiler {
             width: None,
             joint: false,
             wide: None,
+            prefers_exact: false,
             cache: None,
         })
     }
@@ -882,8 +892,16 @@ impl Compiler {
 
     /// Sets for which hosts the wide back end compiles the kernels that it supports.
     pub fn with_wide(self, wide: Wide) -> Compiler {
-        let wide = wide.target();
-        Compiler { wide, ..self }
+        Compiler {
+            wide: wide.target(),
+            prefers_exact: wide == Wide::Exact,
+            ..self
+        }
+    }
+
+    /// Returns whether kernels run their code for one shape of blocks from the first launch on.
+    pub fn prefers_exact(&self) -> bool {
+        self.prefers_exact
     }
 
     /// Sets whether generated code tests that accesses stay in the kernel's memory.

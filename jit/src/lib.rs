@@ -40,5 +40,5 @@ pub use function::{CompiledFunction, FaultAt, RunningLane};
 pub use margay_x64::faults::Registers;
 pub use prepared::PreparedFunction;
 pub use slices::Widths;
-pub use specialisation::Specialisation;
+pub use specialisation::{PerSpecialisation, Specialisation};
 pub use stored::{StoredKernel, TextKey};

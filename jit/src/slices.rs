@@ -53,6 +53,9 @@ pub struct Widths {
     pub narrow: u32,
     /// Whether the width is 16 for blocks whose rows have 16 threads, if the wide back end may run several rows together.
     pub tiles: bool,
+    /// The maximum number of chunks of a block that the wide back end runs together in code for one shape of blocks; 0 if
+    /// there is no such code.
+    pub whole: u32,
 }
 
 impl Widths {
@@ -62,6 +65,7 @@ impl Widths {
             wide: width,
             narrow: width,
             tiles: width == 16,
+            whole: 0,
         }
     }
 }
@@ -146,6 +150,7 @@ pub(crate) fn widths(
         wide: if narrow == 16 && room { 32 } else { narrow },
         narrow,
         tiles: narrow == 16,
+        whole: 0,
     }
 }
 

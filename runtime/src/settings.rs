@@ -62,8 +62,8 @@ static VARIABLES: [Variable; 74] = [
         matches!(text, "1" | "4" | "8" | "16" | "32")
     }),
     row("MARGAY_JOINT", "0, 1", is_switch),
-    row("MARGAY_WIDE", "0, 1, avx2", |text| {
-        matches!(text, "0" | "1" | "avx2")
+    row("MARGAY_WIDE", "0, 1, avx2, exact", |text| {
+        matches!(text, "0" | "1" | "avx2" | "exact")
     }),
     row("MARGAY_DETERMINISTIC", "0, 1", is_switch),
     row("MARGAY_ORDER", "reverse", |text| text == "reverse"),

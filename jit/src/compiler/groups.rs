@@ -4,8 +4,9 @@
 //! longer pieces of it in each iteration. A group needs more registers, and the iterations of a loop continue until no
 //! thread of the group needs another one.
 
+use margay_ir::analysis::coordinates::{CtaClass, Factor, Shape, Sum, Test};
 use margay_ir::analysis::uniformity::{Assumptions, Class};
-use margay_ir::analysis::{Cfg, Uniformity};
+use margay_ir::analysis::{Cfg, Coordinates, Uniformity};
 use margay_ir::entity::{Inst, Value};
 use margay_ir::function::Function;
 use margay_ops::mods::{AtomOp, StateSpace};
@@ -57,8 +58,75 @@ pub(super) fn group(function: &Function, specialisation: Specialisation, width: 
             }
         }
         Group::Line(most) => chunks_of_line(function, insts).min(most),
+        _ => chunks_of_line(function, insts),
     };
     most.of(chunks)
+}
+
+/// The maximum number of instructions of all chunks of a CTA for which there is code without a loop over the chunks, and of
+/// these chunks.
+const MAX_INSTS_OF_WHOLE: usize = 6_000;
+const MAX_CHUNKS_OF_WHOLE: usize = 32;
+/// The maximum number of live vectors of each chunk of 16 lanes if all chunks of a CTA run together.
+const MAX_LIVE_OF_WHOLE: usize = 8;
+
+/// Returns the maximum number of chunks of a CTA in code for one shape of CTAs, which contains no loop over the chunks; 0 if
+/// there is no such code. It pays for kernels with barriers, because their values then stay in registers.
+pub(super) fn whole_chunks(function: &Function) -> u32 {
+    let mut insts = function.blocks().iter().flat_map(|&b| function.insts(b));
+    let has_barriers = insts.any(|&inst| function.dfg.insts[inst].opcode == Opcode::Bar);
+    if !has_barriers || !has_free_atomics(function) {
+        return 0;
+    }
+    let chunks = MAX_INSTS_OF_WHOLE / size_of(function).max(1);
+    chunks.min(MAX_CHUNKS_OF_WHOLE) as u32
+}
+
+/// Returns how the chunks of CTAs of one shape run, in code for this shape.
+pub(super) fn whole_group(
+    function: &Function,
+    (specialisation, [x, y, _]): (Specialisation, [u32; 3]),
+    width: u32,
+) -> Group {
+    let chunks = x * y / width;
+    let has_tiles = specialisation.has(Specialisation::TILED);
+    let together = live_words(function).1 <= MAX_LIVE_OF_WHOLE && (has_tiles || is_even(function));
+    match together {
+        true => Group::All { chunks, x },
+        false => Group::Each { chunks, x },
+    }
+}
+
+/// Returns whether all threads of a CTA are likely to take the same path: each branch is uniform, or compares a number that
+/// is affine in the coordinates of the threads with one that does not change during the launch, such as the size of a matrix.
+fn is_even(function: &Function) -> bool {
+    let cfg = Cfg::new(function);
+    let coordinates = Coordinates::new(function, &cfg, Shape::of(function));
+    let is_fixed = |sum: &Sum| {
+        let mut all = true;
+        sum.each_leaf(&mut |leaf| {
+            all &= match leaf {
+                Factor::Register(_) => true,
+                Factor::Value(value) => matches!(coordinates.class(*value), CtaClass::Launch),
+                Factor::Base(_) | Factor::Extended(_) => false,
+            };
+        });
+        all
+    };
+    function.blocks().iter().all(|&block| {
+        if coordinates.branch(function, block) != CtaClass::Varying {
+            return true;
+        }
+        let inst = function.layout.terminator(block);
+        let condition = inst.and_then(|inst| function.dfg.args(inst).first());
+        let predicate = condition.and_then(|&condition| coordinates.predicate(condition));
+        predicate.is_some_and(|predicate| {
+            predicate.all.iter().all(|test| match test {
+                Test::Guard(guard) => is_fixed(&guard.bound),
+                Test::Uniform { .. } => true,
+            })
+        })
+    })
 }
 
 /// Returns whether the order in which threads perform the atomics of a kernel makes no difference. The threads of a group

@@ -11,7 +11,7 @@ use margay_ops::mods::StateSpace;
 use margay_ops::ops::{Effects, Opcode};
 use margay_vectorise::{
     ContextLayout, DeviceTest, Facts, Group, Kernel, LocalTest, ReachTest, Refusal, StatusValues,
-    may_accept, place_chunk, shorten_lives, vectorise,
+    assume_shape, may_accept, place_chunk, shorten_lives, vectorise,
 };
 use margay_vir::function::Function as VirFunction;
 use margay_vir::passes;
@@ -19,7 +19,7 @@ use margay_x64::apply::margay_x64_apply;
 use margay_x64::code::Symbol;
 use margay_x64::{BlockOrder, Convention, Features, Target, compile_with};
 
-use super::groups::{group, sync_points_of_warps};
+use super::groups::{group, sync_points_of_warps, whole_chunks, whole_group};
 use super::wide_helpers::helpers;
 use super::{CompiledKernel, Compiler};
 use crate::abi::{NativeContext, Verify, status};
@@ -43,6 +43,8 @@ pub enum Wide {
     Avx2,
     /// On hosts with AVX2. The code does not use AVX-512, for tests.
     OnlyAvx2,
+    /// Like [`Wide::Avx512`]. Kernels with code for one shape of blocks run this code from the first launch on, for tests.
+    Exact,
 }
 
 impl Wide {
@@ -51,7 +53,7 @@ impl Wide {
         let mut target = Target::host();
         let least = match self {
             Wide::Off => return None,
-            Wide::Avx512 => Features::LEVEL_AVX512,
+            Wide::Avx512 | Wide::Exact => Features::LEVEL_AVX512,
             Wide::Avx2 => Features::LEVEL_AVX2,
             Wide::OnlyAvx2 => {
                 target.features &= Features::LEVEL_AVX2;
@@ -193,13 +195,19 @@ fn program(
         return Err(Refusal::Operation("a large kernel"));
     }
     let mut function = kernel.function.clone();
+    if let Some(shape) = specialisation.shape() {
+        assume_shape(&mut function, shape);
+    }
     shorten_lives(&mut function);
     let function = &function;
-    let group = group(function, specialisation, width);
+    let group = match specialisation.shape() {
+        Some(shape) => whole_group(function, (specialisation, shape), width),
+        None => group(function, specialisation, width),
+    };
     let made = translate((kernel, function), specialisation, (width, isolated), group);
     match made {
         // A group of chunks of several CTAs is not possible in all kernels.
-        Err(_) if group.chunks() > 1 => {
+        Err(_) if matches!(group, Group::Line(2..)) => {
             let one = group.of(1);
             translate((kernel, function), specialisation, (width, isolated), one)
         }
@@ -232,6 +240,7 @@ fn translate(
             width,
         },
         width,
+        shape: specialisation.shape(),
         whole_chunks: specialisation.has(Specialisation::ALIGNED),
         row_multiple: specialisation.row_multiple(width),
         group,
@@ -246,6 +255,7 @@ const WIDTHS: Widths = Widths {
     wide: 32,
     narrow: 16,
     tiles: true,
+    whole: 0,
 };
 
 /// Returns the widths of chunks of a kernel; `None` if the vectoriser does not accept the kernel in trusted launches.
@@ -259,8 +269,9 @@ pub(super) fn widths(kernel: &CompiledKernel) -> Option<Widths> {
     if function.has_effects(Effects::YIELDS) {
         return Some(Widths::all(WIDTHS.wide));
     }
+    let whole = whole_chunks(function);
     if !function.has_effects(Effects::SYNC_WARP) {
-        return Some(WIDTHS);
+        return Some(Widths { whole, ..WIDTHS });
     }
     let tiled = Specialisation::of([16, Specialisation::TILE, 1], WIDTHS).trusted(true);
     let tiles = sync_points_of_warps(function).all(|opcode| opcode == Opcode::Converge)
@@ -268,6 +279,7 @@ pub(super) fn widths(kernel: &CompiledKernel) -> Option<Widths> {
         && program(kernel, tiled, (16, true)).is_ok();
     Some(Widths {
         tiles,
+        whole,
         ..Widths::all(WIDTHS.wide)
     })
 }

@@ -57,7 +57,7 @@ impl<'a> Emitter<'a> {
         start: Block,
     ) -> Result<(), Refusal> {
         let ty = self.source.dfg.ty(value);
-        let bits = if self.chunk == 0 {
+        let bits = if self.chunk == self.first_chunk {
             let base = self.read(Key::Cta(value), ty);
             match self.moved_by_coordinates(form, ty, start)? {
                 Some(moved) => self.add(base, moved),
@@ -87,7 +87,7 @@ impl<'a> Emitter<'a> {
             }
             None => bits,
         };
-        let base = if self.chunk == 0 || together == Some(self.mask) {
+        let base = if self.chunk == self.first_chunk || together == Some(self.mask) {
             base
         } else {
             // If no lane of the chunk runs, the chunk has no value.
@@ -106,10 +106,10 @@ impl<'a> Emitter<'a> {
         form: &Form,
         start: Block,
     ) -> Result<Value, Refusal> {
-        let steps = self.kernel.group.step(self.kernel.width);
+        let group = self.kernel.group;
+        let distances = group.from_first(self.chunk, self.kernel.width);
         let mut value = first;
-        for (step, sum) in steps.into_iter().zip(&form.coefficients) {
-            let distance = step * i64::from(self.chunk);
+        for (distance, sum) in distances.into_iter().zip(&form.coefficients) {
             if let Some(sum) = sum.as_constant() {
                 value = self.add_constant(value, sum.wrapping_mul(distance));
             } else if distance != 0 {
@@ -192,7 +192,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Returns an integer with the width of `ty`, zero-extended or truncated.
-    fn resized(&mut self, bits: Value, ty: Type) -> Value {
+    pub(crate) fn resized(&mut self, bits: Value, ty: Type) -> Value {
         match (self.out.ty(bits).lane_bits(), ty.lane_bits()) {
             (32, 64) => self.convert(OpType::U64, OpType::U32, bits),
             (64, 32) => self.convert(OpType::U32, OpType::U64, bits),

@@ -55,12 +55,16 @@ impl Emitter<'_> {
         }
         let starts = std::array::from_fn(|_| self.new_block());
         self.test_all(starts.into());
-        self.enter(starts[0]);
-        self.of_chunks(|e| e.write(Key::Mask(0), all));
-        self.jump(together.bodies[0]);
-        self.enter(starts[1]);
-        self.of_chunks(|e| e.write(Key::Mask(0), e.mask));
-        self.jump(apart.bodies[0]);
+        if self.variables.is_reached(starts[0]) {
+            self.enter(starts[0]);
+            self.of_chunks(|e| e.write(Key::Mask(0), all));
+            self.jump(together.bodies[0]);
+        }
+        if self.variables.is_reached(starts[1]) {
+            self.enter(starts[1]);
+            self.of_chunks(|e| e.write(Key::Mask(0), e.mask));
+            self.jump(apart.bodies[0]);
+        }
         self.together = Some(Together::new(all));
         self.version((&together, &apart))?;
         self.together = None;
@@ -139,6 +143,26 @@ impl Emitter<'_> {
         let none = self.constant(self.mask_type(), 0);
         for index in places {
             self.of_chunks(|e| e.write(Key::Mask(index), none));
+        }
+    }
+
+    /// Sets the variables with lanes that code may read before each lane has set its own to zero, so that they do not keep
+    /// those of earlier phases and CTAs alive.
+    pub(crate) fn clear_lanes(&mut self) {
+        let source = self.source;
+        let params = self.phase.blocks.iter();
+        let params = params.flat_map(|&block| &source.dfg.blocks[block].params);
+        let params = params.filter(|&&param| self.own_class(param) == Class::Varying);
+        let lanes: Vec<Key> = params.map(|&param| Key::Lanes(param)).collect();
+        let left = self.leaving.iter().map(|&(value, _)| Key::Left(value));
+        let keys: Vec<Key> = lanes.into_iter().chain(left).collect();
+        for key in keys {
+            let (Key::Lanes(value) | Key::Left(value)) = key else {
+                continue;
+            };
+            let ty = self.vector(self.kind(value));
+            let zero = self.constant(ty, 0);
+            self.of_chunks(|e| e.write(key, zero));
         }
     }
 
@@ -225,7 +249,7 @@ impl Emitter<'_> {
                 for (index, call) in calls.iter().enumerate() {
                     let meets = self.meets(call);
                     self.of_chunks(|e| {
-                        let mask = masks[e.chunk as usize][index];
+                        let mask = masks[e.position()][index];
                         e.edge_that_meets(&Edge { call, mask }, meets);
                     });
                 }
@@ -245,6 +269,9 @@ impl Emitter<'_> {
                     _ => self.table(condition, &ways),
                 }
                 for ((call, next), way) in calls.iter().zip(nexts).zip(ways) {
+                    if !self.variables.is_reached(way) {
+                        continue;
+                    }
                     self.enter(way);
                     self.edge(call);
                     self.go(*next, blocks);
@@ -422,6 +449,9 @@ impl Emitter<'_> {
         // All arguments are read before any parameter is set, because parameters may be arguments.
         let mut sets: SmallVec<[(Key, Value); 8]> = SmallVec::new();
         for (&param, &arg) in params.iter().zip(&edge.call.args) {
+            if self.is_derived(param) {
+                continue;
+            }
             if self.own_class(param) != Class::Varying {
                 sets.push((scalar(param), self.scalar(arg)));
                 continue;
@@ -449,6 +479,9 @@ impl Emitter<'_> {
             e.write(Key::Mask(place), none);
             for &param in &e.source.dfg.blocks[header].params {
                 let ty = e.source.dfg.ty(param);
+                if e.is_derived(param) {
+                    continue;
+                }
                 if e.own_class(param) == Class::Varying {
                     let next = e.read(Key::NextLanes(param), e.vector(ty.kind()));
                     e.set_lanes(param, next);

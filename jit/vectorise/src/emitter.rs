@@ -1,6 +1,6 @@
 //! The state of the translation, and the emission of single instructions.
 
-use margay_ir::analysis::coordinates::Form;
+use margay_ir::analysis::coordinates::{Form, Sum};
 use margay_ir::analysis::uniformity::Class;
 use margay_ir::analysis::{Cfg, Coordinates, Loops};
 use margay_ir::entity::{Block, Inst, SecondaryMap, Slot, Value};
@@ -16,12 +16,13 @@ use margay_vir::ops::Op;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
+use crate::derived::Steps;
 use crate::flow::{Flow, PlaceIndex};
 use crate::layout::LocalLayout;
 use crate::phases::Phase;
 use crate::runs::{Row, Runs};
 use crate::variables::{Key, Variables};
-use crate::{Kernel, Refusal};
+use crate::{Group, Kernel, Refusal};
 
 /// What is known about the lanes at the places of the version of the code for chunks whose lanes run
 /// together ([`crate::together`]).
@@ -73,6 +74,14 @@ pub(crate) struct Emitter<'a> {
     pub(crate) restored: FxHashSet<Value>,
     /// The values whose bases are in variables of the program.
     pub(crate) based: FxHashMap<Value, &'a Form>,
+    /// The values whose scalars are computed from that of the first chunk.
+    pub(crate) derived: FxHashMap<Value, Steps>,
+    /// The sums that are computed at the start of the program; `None` if it cannot compute them.
+    pub(crate) steps_at_start: FxHashMap<(Sum, Type), Option<Value>>,
+    /// The 32-bit values that do not wrap in the CTA, as signed integers if the flag is set.
+    pub(crate) sure: FxHashSet<(Value, bool)>,
+    /// Derived scalars that are available in the VIR block `at`.
+    pub(crate) chained: FxHashMap<(Value, u32), Value>,
     /// The values for which there are variables of the program that the phase may change.
     pub(crate) changed: Vec<Value>,
     /// Whether the frames contain the lanes that have not exited.
@@ -98,6 +107,10 @@ pub(crate) struct Emitter<'a> {
     /// The number of chunks that the code runs together, and the chunk of them whose code is being emitted.
     pub(crate) chunk_count: u32,
     pub(crate) chunk: u32,
+    /// The first of these chunks: not 0 if the chunks of the CTA have code of their own.
+    pub(crate) first_chunk: u32,
+    /// Whether the chunks have code of their own in the version of the code that is being emitted.
+    pub(crate) takes_turns: bool,
     /// The thread of the first lane of the first of these chunks.
     pub(crate) first_thread: Value,
     /// The lanes of each chunk that execute an operation which runs once for all chunks; empty if they are the lanes of the
@@ -190,6 +203,7 @@ impl<'a> Emitter<'a> {
     pub(crate) fn enter_open(&mut self, block: Block) {
         self.at = block;
         self.made.clear();
+        self.chained.clear();
         self.hot.push(block);
     }
 
@@ -197,6 +211,7 @@ impl<'a> Emitter<'a> {
     pub(crate) fn enter_cold(&mut self, block: Block) {
         self.at = block;
         self.made.clear();
+        self.chained.clear();
         self.cold.push(block);
         self.variables.seal(&mut self.out, block);
     }
@@ -217,6 +232,7 @@ impl<'a> Emitter<'a> {
     fn chunk_of(&self, key: Key) -> u32 {
         match key {
             Key::Counter(_) | Key::Cta(_) | Key::Out(_) => 0,
+            Key::Saved(_) | Key::Alive => self.chunk,
             Key::Scalar(value) | Key::NextScalar(value) => self.chunk_with(value),
             Key::Holds(_) | Key::Left(_) | Key::Lanes(_) | Key::NextLanes(_) | Key::Mask(_) => {
                 self.chunk
@@ -265,17 +281,47 @@ impl<'a> Emitter<'a> {
         self.of_chunks(emit).into_iter().collect()
     }
 
+    /// Returns whether the code that is being emitted contains no loop over the chunks of the CTA.
+    pub(crate) fn is_whole(&self) -> bool {
+        match self.kernel.group {
+            Group::All { chunks, .. } => chunks == self.chunk_count,
+            Group::Each { .. } => self.takes_turns,
+            Group::Line(_) | Group::Rows(_) => false,
+        }
+    }
+
+    /// Returns whether the chunk whose code is being emitted runs no lane, by construction.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.out.constant(self.mask) == Some(0)
+    }
+
+    /// Returns whether all lanes of all chunks run, by construction.
+    pub(crate) fn all_run(&self) -> bool {
+        let Some(all) = self.together.as_ref().map(|together| together.all) else {
+            return false;
+        };
+        let others = self.others.iter().enumerate();
+        let mut others = others.filter(|&(chunk, _)| chunk != self.chunk as usize);
+        self.mask == all && others.all(|(_, state)| state.mask == all)
+    }
+
+    /// Returns the position of the chunk among those that run together.
+    pub(crate) fn position(&self) -> usize {
+        (self.chunk - self.first_chunk) as usize
+    }
+
     /// Emits code for each chunk that cannot be refused.
     pub(crate) fn of_chunks<T>(
         &mut self,
         mut emit: impl FnMut(&mut Self) -> T,
     ) -> SmallVec<[T; 4]> {
         let mut results = SmallVec::new();
-        for chunk in 0..self.chunk_count {
+        let first = self.first_chunk;
+        for chunk in first..first + self.chunk_count {
             self.select(chunk);
             results.push(emit(self));
         }
-        self.select(0);
+        self.select(first);
         results
     }
 
@@ -306,7 +352,7 @@ impl<'a> Emitter<'a> {
     }
 
     pub(crate) fn value(&mut self, op: Op, ty: Type, data: Data, args: &[Value]) -> Value {
-        self.builder().value(op, ty, data, args)
+        self.builder().computed(op, ty, data, args)
     }
 
     pub(crate) fn constant(&mut self, ty: Type, bits: u64) -> Value {
@@ -314,7 +360,7 @@ impl<'a> Emitter<'a> {
     }
 
     pub(crate) fn map(&mut self, desc: Desc, ty: Type, args: &[Value]) -> Value {
-        self.builder().map(desc, ty, args)
+        self.map_all((desc, ty.lanes()), args, &[ty.kind()])[0]
     }
 
     pub(crate) fn map_all(
@@ -323,7 +369,7 @@ impl<'a> Emitter<'a> {
         args: &[Value],
         kinds: &[Kind],
     ) -> SmallVec<[Value; 2]> {
-        self.builder().map_all(desc, lanes, args, kinds)
+        self.builder().computed_map(desc, lanes, args, kinds)
     }
 
     /// Emits an operation without modifiers whose result has the type `ty`.
@@ -392,6 +438,24 @@ impl<'a> Emitter<'a> {
     pub(crate) fn logic(&mut self, opcode: Opcode, args: &[Value]) -> Value {
         let widest = args.iter().map(|&arg| self.out.ty(arg).lanes()).max();
         let ty = Type::vector(Kind::Pred, widest.unwrap_or(1)).expect("masks have possible lanes");
+        // The operand that determines the result, and the operand that does not change it.
+        let special = match opcode {
+            Opcode::And => Some((0, 1)),
+            Opcode::Or => Some((1, 0)),
+            _ => None,
+        };
+        if let (Some((all, neutral)), &[a, b]) = (special, args) {
+            for (known, other) in [(a, b), (b, a)] {
+                match self.out.constant(known) {
+                    Some(bits) if bits == all => return self.constant(ty, all),
+                    Some(bits) if bits == neutral && self.out.ty(other) == ty => return other,
+                    _ => {}
+                }
+            }
+            if a == b {
+                return a;
+            }
+        }
         self.simple(opcode, OpType::Pred, ty, args)
     }
 
@@ -460,6 +524,9 @@ impl<'a> Emitter<'a> {
     }
 
     pub(crate) fn brif(&mut self, condition: Value, then: Block, other: Block) {
+        if let Some(bits) = self.out.constant(condition) {
+            return self.jump(if bits == 0 { other } else { then });
+        }
         let targets = [then, other].map(BlockCall::to);
         self.terminate(Op::Brif, &[condition], &targets);
     }

@@ -72,6 +72,10 @@ pub(crate) fn emit(kernel: &Kernel<'_>) -> Result<VirFunction, Refusal> {
         restored: FxHashSet::default(),
         based: FxHashMap::default(),
         changed: Vec::new(),
+        derived: FxHashMap::default(),
+        steps_at_start: FxHashMap::default(),
+        sure: FxHashSet::default(),
+        chained: FxHashMap::default(),
         keeps_alive: phases.has_early_exits,
         may_yield,
         out,
@@ -85,6 +89,8 @@ pub(crate) fn emit(kernel: &Kernel<'_>) -> Result<VirFunction, Refusal> {
         ctaid: [ctx; 3],
         chunk_count: kernel.group.chunks(),
         chunk: 0,
+        first_chunk: 0,
+        takes_turns: kernel.group.turns().is_some(),
         first_thread: ctx,
         masks_of_chunks: SmallVec::new(),
         others: Vec::new(),
@@ -116,14 +122,15 @@ pub(crate) fn emit(kernel: &Kernel<'_>) -> Result<VirFunction, Refusal> {
         hot: vec![start],
         cold: Vec::new(),
     };
-    if kernel.group.chunks() > 1 {
+    let states = kernel.group.turns().unwrap_or(kernel.group.chunks());
+    if states > 1 {
         let state = ChunkState {
             thread: ctx,
             mask: ctx,
             frame: ctx,
             frame_lane: ctx,
         };
-        emitter.others = vec![state; kernel.group.chunks() as usize];
+        emitter.others = vec![state; states as usize];
     }
     emitter.variables.seal(&mut emitter.out, start);
     emitter.parameters();
@@ -264,11 +271,17 @@ impl<'a> Emitter<'a> {
         self.lazy = lazy_values(self.kernel, &values);
         self.certain = values;
         if checks.is_empty() {
+            self.find_derived();
             return self.phases(phases, frames);
         }
         let [hold, fail, done] = std::array::from_fn(|_| self.new_block());
-        self.check_chunks(&checks, (hold, fail))?;
+        let checks = self.check_cta(&checks, fail)?;
+        match checks.is_empty() {
+            true => self.jump(hold),
+            false => self.check_chunks(&checks, (hold, fail))?,
+        }
         self.enter(hold);
+        self.find_derived();
         self.phases(phases, frames)?;
         self.jump(done);
         let before = self.hot.len();
@@ -290,6 +303,9 @@ impl<'a> Emitter<'a> {
     ) -> Result<(), Refusal> {
         self.certain.clear();
         self.lazy.clear();
+        self.derived.clear();
+        self.sure.clear();
+        let turns = std::mem::replace(&mut self.takes_turns, false);
         self.may_divide = false;
         let chunks = self.chunk_count;
         if !self.warps_meet() {
@@ -297,6 +313,7 @@ impl<'a> Emitter<'a> {
         }
         self.phases(phases, frames)?;
         self.chunk_count = chunks;
+        self.takes_turns = turns;
         Ok(())
     }
 
@@ -305,6 +322,37 @@ impl<'a> Emitter<'a> {
         let function = self.kernel.function;
         let mut insts = function.blocks().iter().flat_map(|&b| function.insts(b));
         self.kernel.width < WARP && insts.any(|&inst| is_collective(function, inst))
+    }
+
+    /// Evaluates the checks that one test shows for all threads of the CTA. If one fails, the code continues at `fail`. Returns
+    /// the other checks.
+    fn check_cta(&mut self, checks: &[Inst], fail: Block) -> Result<Vec<Inst>, Refusal> {
+        let (mut rest, mut all): (Vec<Inst>, Option<Value>) = (Vec::new(), None);
+        self.block = self.kernel.function.entry();
+        let zero = self.constant(Type::B32, 0);
+        (self.thread, self.first_thread) = (zero, zero);
+        let mut done = FxHashSet::default();
+        for &inst in checks {
+            let Some((value, signed)) = self.check_of_cta(inst) else {
+                rest.push(inst);
+                continue;
+            };
+            if !self.sure.insert((value, signed)) {
+                continue;
+            }
+            self.compute_early(value, &mut done)?;
+            let one = self.does_not_wrap_in_cta(value, signed);
+            all = Some(match all {
+                Some(all) => self.logic(Opcode::And, &[all, one]),
+                None => one,
+            });
+        }
+        if let Some(all) = all {
+            let next = self.new_block();
+            self.brif(all, next, fail);
+            self.enter(next);
+        }
+        Ok(rest)
     }
 
     /// Emits a loop over the chunks of the CTA that evaluates checks. The code continues at `hold` if all checks hold, and
@@ -317,6 +365,7 @@ impl<'a> Emitter<'a> {
         let [body, next] = std::array::from_fn(|_| self.new_block());
         // The checks of one chunk after the other.
         let chunks = std::mem::replace(&mut self.chunk_count, 1);
+        let turns = std::mem::replace(&mut self.takes_turns, false);
         let threads = self.first_chunk(body);
         self.block = self.kernel.function.entry();
         self.mask = self.chunk_mask(threads);
@@ -342,6 +391,7 @@ impl<'a> Emitter<'a> {
         self.enter(next);
         self.next_chunk(threads, (body, hold));
         self.chunk_count = chunks;
+        self.takes_turns = turns;
         Ok(())
     }
 
@@ -392,6 +442,7 @@ impl<'a> Emitter<'a> {
             }
             match phase.ends.as_slice() {
                 [] => self.jump(done),
+                &[end] if !phase.may_exit && !self.keeps_alive => self.jump(starts[end]),
                 ends => {
                     let arrived = self.read(Key::Counter(Counter::Arrived), Type::B32);
                     self.dispatch(arrived, ends, (&starts, done));
@@ -420,13 +471,16 @@ impl<'a> Emitter<'a> {
 
     /// Emits the loop over the chunks of a CTA, which has at least one thread, in a phase.
     fn chunks(&mut self, index: usize, frames: Value) -> Result<(), Refusal> {
+        if let Some(chunks) = self.kernel.group.turns().filter(|_| self.takes_turns) {
+            return self.chunks_in_turn(index, chunks);
+        }
         let [body, next, done] = std::array::from_fn(|_| self.new_block());
         let threads = self.first_chunk(body);
         let thread = self.thread;
         self.set_field(self.kernel.layout.thread, thread);
         self.of_chunks(|e| {
             e.thread = e.add_constant(thread, i64::from(e.chunk * e.kernel.width));
-            if e.kernel.has_phases() {
+            if e.kernel.has_phases() && !e.is_whole() {
                 e.find_frame(frames);
             }
             e.mask = e.chunk_mask(threads);
@@ -435,6 +489,7 @@ impl<'a> Emitter<'a> {
             self.enter_alive(index, next);
         }
         self.begin_waiting();
+        self.clear_lanes();
         self.each_chunk(|e| e.restore(index, e.phase))?;
         self.chunk(next)?;
 
@@ -444,10 +499,47 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
+    /// Emits the code of all chunks of a CTA, one after the other.
+    fn chunks_in_turn(&mut self, index: usize, chunks: u32) -> Result<(), Refusal> {
+        let zero = self.constant(Type::B32, 0);
+        let threads = self.constant(Type::B32, (chunks * self.kernel.width).into());
+        self.set_field(self.kernel.layout.thread, zero);
+        self.first_thread = zero;
+        for chunk in 0..chunks {
+            let next = self.new_block();
+            self.first_chunk = chunk;
+            self.select(chunk);
+            self.thread = self.constant(Type::B32, (chunk * self.kernel.width).into());
+            self.mask = self.chunk_mask(threads);
+            if self.keeps_alive {
+                self.enter_alive(index, next);
+            }
+            self.clear_lanes();
+            self.restore(index, self.phase)?;
+            self.chunk(next)?;
+            self.enter(next);
+        }
+        self.first_chunk = 0;
+        self.select(0);
+        Ok(())
+    }
+
     /// Emits the start of a loop over the chunks of a CTA with the body `body`, and returns the number of threads.
     fn first_chunk(&mut self, body: Block) -> Value {
-        let threads = self.field(self.kernel.layout.threads, Type::B32);
         let zero = self.constant(Type::B32, 0);
+        let threads = match self.kernel.shape {
+            Some(shape) => {
+                let threads: u32 = shape.iter().product();
+                self.constant(Type::B32, threads.into())
+            }
+            None => self.field(self.kernel.layout.threads, Type::B32),
+        };
+        if self.is_whole() {
+            self.jump(body);
+            self.enter(body);
+            (self.thread, self.first_thread) = (zero, zero);
+            return threads;
+        }
         self.write(Key::Counter(Counter::Thread), zero);
         self.jump(body);
         self.enter_open(body);
@@ -459,6 +551,9 @@ impl<'a> Emitter<'a> {
     /// Emits the end of a loop over the chunks of a CTA, which continues at `body` with the next chunk, or at `done`.
     fn next_chunk(&mut self, threads: Value, (body, done): (Block, Block)) {
         self.place = 0;
+        if self.is_whole() {
+            return self.jump(done);
+        }
         let step = self.chunk_count * self.kernel.width;
         let following = self.add_constant(self.first_thread, i64::from(step));
         self.write(Key::Counter(Counter::Thread), following);

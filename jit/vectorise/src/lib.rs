@@ -7,6 +7,8 @@
 //!   phase, before any code is emitted.
 //! - `launch` emits the loops over CTAs, phases and chunks, of which several may run together ([`Group`]). `saved` and
 //!   `bases` emit what happens to values that live across barriers.
+//! - [`assume_shape`] makes a kernel one for CTAs of one shape. If all chunks of such a CTA run together ([`Group::All`]), there
+//!   are no loops over chunks, and values live across barriers in variables of the program.
 //! - [`shorten_lives`] changes the order of a kernel's operations before the translation.
 //! - `runs` finds which kernels run several CTAs of a row of the grid together, and `rows` emits the loops over the rows
 //!   of their threads.
@@ -15,6 +17,7 @@
 //! - `endpoints` emits the tests whether all lanes take the same edge of a branch, by comparisons of scalars.
 //! - `values` holds the values of the kernel. A value that [`Uniformity`] classifies as uniform or affine is a scalar: the
 //!   value in the chunk's first lane. Other values are vectors.
+//! - `derived` computes scalars of chunks from those of the first chunk, and tests conditions for whole CTAs.
 //! - `waiting` emits loops in which lanes may wait for other threads.
 //! - `collective` emits collectives of the lanes of a warp.
 //! - `memory` emits loads and stores, `pairs` those of pairs of adjacent words,
@@ -43,6 +46,7 @@ mod bases;
 mod certain;
 mod collective;
 mod control;
+mod derived;
 mod emitter;
 mod endpoints;
 pub mod flow;
@@ -59,6 +63,7 @@ mod rows;
 mod runs;
 mod saved;
 mod scan;
+mod shape;
 mod speculation;
 mod together;
 mod update;
@@ -78,6 +83,7 @@ pub use layout::{ContextLayout, NOTED, REACH_MARGIN, StatusValues, place_chunk};
 pub use order::shorten_lives;
 pub use runs::runs_several_ctas;
 pub use scan::may_accept;
+pub use shape::assume_shape;
 
 /// Facts about a kernel that the vectoriser needs besides the analyses.
 pub trait Facts {
@@ -134,30 +140,58 @@ pub enum Group {
     /// Chunks that are rows of the CTA. The number of rows is a multiple of the number of chunks, and the CTA has no z
     /// dimension.
     Rows(u32),
+    /// All chunks of the CTA, whose rows have `x` threads, a multiple of the width of the chunks. The CTA has no z dimension,
+    /// and [`Kernel::shape`] states its shape.
+    All {
+        /// The number of chunks.
+        chunks: u32,
+        /// The number of threads of a row.
+        x: u32,
+    },
+    /// One chunk after the other, as in [`Group::Line`] of one chunk, but each chunk of the CTA has code of its own instead
+    /// of an iteration of a loop. The conditions are those of [`Group::All`].
+    Each {
+        /// The number of chunks of the CTA.
+        chunks: u32,
+        /// The number of threads of a row.
+        x: u32,
+    },
 }
 
 impl Group {
-    /// Returns the number of chunks.
+    /// Returns the number of chunks that run together.
     pub fn chunks(self) -> u32 {
         match self {
-            Group::Line(chunks) | Group::Rows(chunks) => chunks,
+            Group::Each { .. } => 1,
+            Group::Line(chunks) | Group::Rows(chunks) | Group::All { chunks, .. } => chunks,
         }
     }
 
-    /// Returns a group of this kind with another number of chunks.
+    /// Returns the number of chunks of a CTA, if each has code of its own.
+    pub(crate) fn turns(self) -> Option<u32> {
+        match self {
+            Group::Each { chunks, .. } => Some(chunks),
+            _ => None,
+        }
+    }
+
+    /// Returns a group of adjacent chunks of this kind.
     pub fn of(self, chunks: u32) -> Group {
         match self {
-            Group::Line(_) => Group::Line(chunks),
-            Group::Rows(_) => Group::Rows(chunks),
+            Group::Line(_) | Group::Each { .. } => Group::Line(chunks),
+            Group::Rows(_) | Group::All { .. } => Group::Rows(chunks),
         }
     }
 
-    /// Returns the coordinates x and y of the first thread of a chunk of `width` lanes, relative to the chunk before.
-    pub(crate) fn step(self, width: u32) -> [i64; 2] {
-        match self {
-            Group::Line(_) => [width.into(), 0],
-            Group::Rows(_) => [0, 1],
-        }
+    /// Returns the coordinates x and y of the first thread of chunk number `chunk` of the group (or of the CTA, if its chunks
+    /// have code of their own), of `width` lanes, relative to its first thread.
+    pub(crate) fn from_first(self, chunk: u32, width: u32) -> [i64; 2] {
+        let coordinates = match self {
+            Group::Line(_) => [chunk * width, 0],
+            Group::Rows(_) => [0, chunk],
+            Group::All { x, .. } | Group::Each { x, .. } => [chunk * width % x, chunk * width / x],
+        };
+        coordinates.map(i64::from)
     }
 }
 
@@ -176,6 +210,8 @@ pub struct Kernel<'a> {
     pub facts: &'a dyn Facts,
     /// The number of lanes of a chunk: a power of two up to 64.
     pub width: u32,
+    /// The shape of the CTAs, if the program is for one shape only. The function's `.reqntid` must be equal.
+    pub shape: Option<[u32; 3]>,
     /// Whether the number of threads of a CTA is a multiple of `width`.
     pub whole_chunks: bool,
     /// A number of which the length of a row of a CTA is a multiple; 1 if nothing is known about it.

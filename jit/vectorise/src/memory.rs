@@ -117,6 +117,10 @@ impl Emitter<'_> {
         if self.always_aligned.contains(&(root, bytes)) {
             return;
         }
+        // The test for the first chunk shows it for all.
+        if self.is_derived(root) && self.all_run() && self.differs_by_multiples(root, bytes) {
+            return;
+        }
         if !self.aligned.insert((self.test_of(root), bytes)) {
             return;
         }
@@ -194,7 +198,8 @@ impl Emitter<'_> {
         for chunk in (0..masks.len()).rev() {
             let args = [masks[chunk]];
             let lane = self.value(Op::First, self.mask_type(), Data::Nothing, &args);
-            let lane = self.add_constant(lane, chunk as i64 * i64::from(self.kernel.width));
+            let chunk = i64::from(self.first_chunk) + chunk as i64;
+            let lane = self.add_constant(lane, chunk * i64::from(self.kernel.width));
             first = Some(match first {
                 None => lane,
                 Some(later) => {
@@ -220,7 +225,8 @@ impl Emitter<'_> {
             Some((root, displacement)) if self.is_near(root) => (root, displacement),
             _ => (address, 0),
         };
-        let (root, displacement) = match self.row_distance(root) {
+        let distance = self.distance_in_window(root);
+        let (root, displacement) = match distance {
             Some(distance) => (self.scalar_of_first(root), displacement + distance),
             None => (self.scalar(root), displacement),
         };
@@ -248,25 +254,37 @@ impl Emitter<'_> {
     }
 
     /// Returns the distance in bytes between an offset in a window and that of the first of the chunks that run together, if
-    /// it is a constant.
+    /// it is a small constant.
+    fn distance_in_window(&self, root: Value) -> Option<i32> {
+        match self.derived_distance(root) {
+            Some(distance) if (0..1 << 20).contains(&distance) && self.is_always_near(root) => {
+                Some(distance as i32)
+            }
+            Some(_) => None,
+            None => self.row_distance(root),
+        }
+    }
+
+    /// Returns this distance for an offset whose scalars are not derived.
     fn row_distance(&self, root: Value) -> Option<i32> {
         let all = self.together.as_ref()?.all;
         let CtaClass::Affine(form) = self.coordinates?.class(root) else {
             return None;
         };
-        let steps = self.kernel.group.step(self.kernel.width);
+        let group = self.kernel.group;
+        let steps = group.from_first(self.chunk, self.kernel.width);
         let mut distance = 0i64;
         for (step, sum) in steps.into_iter().zip(&form.coefficients) {
             if step != 0 {
                 distance = distance.checked_add(sum.as_constant()?.checked_mul(step)?)?;
             }
         }
-        (self.chunk > 0
+        (self.chunk > self.first_chunk
             && self.mask == all
             && form.is_unconditional()
             && self.is_always_near(root)
             && (0..1 << 20).contains(&distance))
-        .then_some(distance as i32 * self.chunk as i32)
+        .then_some(distance as i32)
     }
 
     /// Returns a value from which the address of an access to a window is computed by the addition of a constant, and the
@@ -514,7 +532,7 @@ impl Emitter<'_> {
     }
 
     /// Returns the places of the lanes of an access.
-    fn places(&mut self, address: Value, space: StateSpace) -> Result<Places, Refusal> {
+    pub(crate) fn places(&mut self, address: Value, space: StateSpace) -> Result<Places, Refusal> {
         let stride = match self.class(address) {
             Class::Affine(stride) => Some(stride),
             Class::Varying if self.assumed.contains(&address) => {

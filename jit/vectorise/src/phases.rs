@@ -51,6 +51,8 @@ pub(crate) struct Phase {
     pub(crate) flow: Flow,
     /// The resume points behind the barriers at which the phase may end.
     pub(crate) ends: Vec<usize>,
+    /// Whether threads may exit in the phase.
+    pub(crate) may_exit: bool,
     /// The values that the phase uses and may not have computed before.
     pub(crate) needed: FxHashSet<Value>,
 }
@@ -169,6 +171,7 @@ impl Phases {
             loops,
             flow,
             ends: barriers,
+            may_exit: all.contains(&0),
             needed: needed_in(function, &cfg),
         })
     }

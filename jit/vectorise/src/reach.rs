@@ -15,10 +15,14 @@ use margay_vir::data::Data;
 use margay_vir::function::{Helper, SlotData};
 use margay_vir::ops::Op;
 
+use crate::derived::Step;
 use crate::emitter::{Emitter, desc};
 use crate::layout::{NOTED, REACH_MARGIN};
 use crate::memory::{Places, Strided};
 use crate::{DeviceTest, ReachTest, Refusal};
+
+/// The limit of the distance in bytes between neighbouring threads of a CTA that are tested together.
+const MAX_STEP: u64 = 1 << 40;
 
 /// The number of traps at accesses that the host refuses.
 pub(crate) const REFUSED: u64 = 2;
@@ -55,6 +59,12 @@ impl Emitter<'_> {
             ReachTest::Local(_) | ReachTest::Unsupported => return Err(Refusal::TestedAccess),
             ReachTest::Device(test) => test,
         };
+        if let Some(holds) = self.in_reach_of_cta(&test) {
+            return match holds {
+                Some(holds) => self.demand_reach_of_cta(inst, (&test, holds)),
+                None => Ok(()),
+            };
+        }
         let Some(holds) = self.in_reach(&test, places) else {
             return Ok(());
         };
@@ -64,6 +74,96 @@ impl Emitter<'_> {
         self.ask(test.properties, places);
         self.jump(next);
         self.enter(next);
+        Ok(())
+    }
+
+    /// Returns whether the accesses of all threads of the CTA, which all run, are in device memory or its margins: if the
+    /// root is derived. The inner option is `None` if the block already contains this test.
+    fn in_reach_of_cta(&mut self, test: &DeviceTest) -> Option<Option<Value>> {
+        let root = test.root;
+        let steps = self.derived.get(&root).copied();
+        let [x, y] = steps.filter(|_| self.is_whole() && self.all_run())?;
+        let lanes = match self.own_class(root) {
+            Class::Varying => return None,
+            Class::Affine(stride) => stride.checked_mul(i64::from(self.kernel.width) - 1)?,
+            _ => 0,
+        };
+        let (chunks, group) = (self.chunk_count, self.kernel.group);
+        let last = group.from_first(chunks - 1, self.kernel.width);
+        // The distances of the first thread's root to the lowest and the highest, as far as they are constants.
+        let (mut low, mut high) = (test.low, test.high);
+        let mut constants = vec![lanes];
+        let mut others: Vec<(Value, i64)> = Vec::new();
+        for (step, distance) in [x, y].into_iter().zip(last) {
+            match step {
+                Step::Constant(step) => constants.push(step.checked_mul(distance)?),
+                Step::Value(step) if distance > 0 => others.push((step, distance)),
+                Step::Value(_) => {}
+            }
+        }
+        for way in constants {
+            low = low.checked_add(way.min(0))?;
+            high = high.checked_add(way.max(0))?;
+        }
+        if self.kind(root) != Kind::B64 || low < -REACH_MARGIN || high > REACH_MARGIN {
+            return None;
+        }
+        if self.chunk > 0 || !self.reached.insert(self.test_of(root)) {
+            return Some(None);
+        }
+        let first = self.scalar(root);
+        let mut holds = self.is_device(first);
+        let mut corners = vec![first];
+        for (step, distance) in others {
+            let distance = self.constant(Type::B64, distance as u64);
+            let way = self.product(step, distance);
+            for corner in corners.clone() {
+                let corner = self.add(corner, way);
+                let inside = self.is_device(corner);
+                holds = self.logic(Opcode::And, &[holds, inside]);
+                corners.push(corner);
+            }
+            // Threads between two corners are in the same range unless the sum of the steps wraps.
+            let half = self.constant(Type::B64, MAX_STEP);
+            let moved = self.add(step, half);
+            let limit = self.constant(Type::B64, 2 * MAX_STEP);
+            let is_small = self.compare((CmpOp::Lo, OpType::U64), moved, limit);
+            holds = self.logic(Opcode::And, &[holds, is_small]);
+        }
+        Some(Some(holds))
+    }
+
+    /// Emits the test of an access for each chunk, unless `holds` shows it for all of them.
+    fn demand_reach_of_cta(
+        &mut self,
+        inst: Inst,
+        (test, holds): (&DeviceTest, Value),
+    ) -> Result<(), Refusal> {
+        let [each, next] = std::array::from_fn(|_| self.new_block());
+        self.brif(holds, next, each);
+        if self.variables.is_reached(each) {
+            self.enter_cold(each);
+            let (address, data) = (self.source.dfg.args(inst)[0], self.source.dfg.insts[inst]);
+            let reached = std::mem::take(&mut self.reached);
+            self.each_chunk(|e| {
+                e.set_place(inst);
+                let places = e.places(address, data.mods.space())?;
+                let Some(holds) = e.in_reach(test, places) else {
+                    return Ok(());
+                };
+                let [ask, following] = std::array::from_fn(|_| e.new_block());
+                e.brif(holds, following, ask);
+                e.enter_cold(ask);
+                e.ask(test.properties, places);
+                e.jump(following);
+                e.enter_cold(following);
+                Ok(())
+            })?;
+            self.reached = reached;
+            self.jump(next);
+        }
+        self.enter(next);
+        self.set_place(inst);
         Ok(())
     }
 

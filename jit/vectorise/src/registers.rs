@@ -66,6 +66,12 @@ impl Emitter<'_> {
     /// `None` for other registers.
     pub(crate) fn size(&mut self, register: SpecialReg) -> Option<Value> {
         use SpecialReg as R;
+        if let Some(shape) = self.kernel.shape
+            && matches!(register, R::NtidX | R::NtidY | R::NtidZ)
+        {
+            let size = shape[axis(register, R::NtidX)];
+            return Some(self.constant(Type::B32, size.into()));
+        }
         let layout = &self.kernel.layout;
         let (first, offset) = match register {
             R::NtidX | R::NtidY | R::NtidZ => (R::NtidX, layout.ntid),
@@ -123,6 +129,10 @@ impl Emitter<'_> {
                 0 => self.add_constant(position, i64::from(self.chunk * self.kernel.width)),
                 _ => tid[axis - 1],
             };
+        }
+        if self.is_whole() {
+            let [x, y] = self.kernel.group.from_first(self.chunk, self.kernel.width);
+            return self.constant(Type::B32, [x, y, 0][axis] as u64);
         }
         let Group::Rows(_) = self.kernel.group else {
             let (here, access) = self.tid_place(self.first_thread, axis);

@@ -120,12 +120,24 @@ impl<'a> Emitter<'a> {
                 continue;
             }
             self.restored.insert(value);
+            if self.is_derived(value) {
+                continue;
+            }
             match self.storage(value, start) {
                 Storage::Cta => {
                     let bits = self.read(Key::Cta(value), self.source.dfg.ty(value));
                     self.set_scalar(value, bits);
                 }
                 Storage::Base(form) => self.restore_from_base((value, form), start)?,
+                Storage::First if self.is_whole() => {
+                    let bits = self.read(Key::Saved(value), self.source.dfg.ty(value));
+                    self.set_scalar(value, bits);
+                }
+                Storage::Lanes if self.is_whole() => {
+                    let lanes = self.read(Key::Saved(value), self.vector(self.kind(value)));
+                    self.set_lanes(value, lanes);
+                    self.write(Key::Left(value), lanes);
+                }
                 Storage::First => {
                     let (ty, access) = self.element(value)?;
                     let row = self.row(ty);
@@ -164,7 +176,8 @@ impl<'a> Emitter<'a> {
         start: Block,
         done: &mut FxHashSet<Value>,
     ) -> Result<(), Refusal> {
-        if !self.regions().is_rematerialised(value) || !done.insert(value) {
+        if !self.regions().is_rematerialised(value) || self.is_derived(value) || !done.insert(value)
+        {
             return Ok(());
         }
         let source = self.source;
@@ -192,6 +205,9 @@ impl<'a> Emitter<'a> {
         let resume_point = &self.regions().resume_points[index];
         for &value in &resume_point.live_in {
             let storage = self.storage(value, resume_point.block);
+            if self.is_derived(value) {
+                continue;
+            }
             match storage {
                 Storage::Cta => {
                     let bits = self.scalar(value);
@@ -207,6 +223,14 @@ impl<'a> Emitter<'a> {
                 Storage::First | Storage::Lanes => {}
             }
             if self.regions().is_stored(SyncPoint(index as u32), value) {
+                continue;
+            }
+            if self.is_whole() {
+                let bits = match storage {
+                    Storage::First => self.scalar(value),
+                    _ => self.lanes(value),
+                };
+                self.write(Key::Saved(value), bits);
                 continue;
             }
             let (ty, access) = self.element(value)?;
@@ -249,6 +273,9 @@ impl<'a> Emitter<'a> {
 
     /// Returns the mask of the lanes of the chunk that have not exited before this phase.
     pub(crate) fn alive(&mut self) -> Value {
+        if self.is_whole() {
+            return self.read(Key::Alive, self.mask_type());
+        }
         let (row, access) = self.alive_row();
         let bits = self.load(Op::Load, Type::B64, access, &[row]);
         self.value(Op::Mask, self.mask_type(), Data::Nothing, &[bits])
@@ -256,6 +283,9 @@ impl<'a> Emitter<'a> {
 
     /// Stores the mask of the chunk's lanes that have not exited.
     pub(crate) fn set_alive(&mut self, lanes: Value) {
+        if self.is_whole() {
+            return self.write(Key::Alive, lanes);
+        }
         let bits = self.value(Op::Ballot, self.mask_type(), Data::Nothing, &[lanes]);
         let (row, access) = self.alive_row();
         self.store(Op::Store, Type::B64, access, &[row, bits]);

@@ -10,7 +10,7 @@ use margay_ir::entity::{Inst, SecondaryMap, Value};
 use margay_ir::function::Function;
 use margay_ops::mods::{CmpOp, StateSpace};
 use margay_ops::ops::Opcode;
-use margay_ops::types::{OpType, Type};
+use margay_ops::types::{Kind, OpType, Type};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
@@ -18,6 +18,10 @@ use crate::emitter::Emitter;
 use crate::layout::NEAR;
 use crate::variables::Key;
 use crate::{Kernel, Refusal};
+
+/// The maximum number of vectors that are live in chunks that alternate, and the number of bits of a vector.
+const MAX_ALTERNATING: u32 = 36;
+const VECTOR_BITS: u32 = 512;
 
 /// Finds the speculatively affine values whose lanes are needed only for addresses and for other such values. Their
 /// lanes can be computed from operands that are not block parameters, where they are used. The values in `certain` are
@@ -99,7 +103,12 @@ impl Emitter<'_> {
         let scalar = self.of_first(inst, &data)[0];
         self.set_scalar(result, scalar);
         let own = self.kernel.speculative.check(inst);
-        let own = own.map(|check| self.checked(check));
+        let own = own.map(|check| match check {
+            Check::NoWrap { value, signed, .. } if self.derived.contains_key(&result) => {
+                self.does_not_wrap_in_cta(value, signed)
+            }
+            _ => self.checked(check),
+        });
         let args = self.source.dfg.args(inst).iter();
         let args: SmallVec<[Value; 4]> = args
             .copied()
@@ -126,17 +135,18 @@ impl Emitter<'_> {
         let addresses = self.speculative_addresses(&late);
         let roots = self.window_roots(&late);
         let (early, late) = self.divided(body, addresses.iter().chain(&roots));
-        for inst in early {
-            self.instruction(inst)?;
-        }
+        self.instructions(&early)?;
         let Some(holds) = self.all_hold(&addresses, &roots) else {
-            return late.into_iter().try_for_each(|inst| self.instruction(inst));
+            return self.instructions(&late);
         };
         let [run, each, join] = std::array::from_fn(|_| self.new_block());
         self.brif(holds, run, each);
         let (made, aligned) = (self.made.clone(), self.aligned.clone());
         let reached = self.reached.clone();
         for (version, is_assumed) in [(run, true), (each, false)] {
+            if !self.variables.is_reached(version) {
+                continue;
+            }
             match is_assumed {
                 true => self.enter(version),
                 false => self.enter_cold(version),
@@ -149,9 +159,7 @@ impl Emitter<'_> {
                 self.near.extend(&roots);
             }
             let is_rare = std::mem::replace(&mut self.is_rare, !is_assumed);
-            for &inst in &late {
-                self.instruction(inst)?;
-            }
+            self.instructions(&late)?;
             self.is_rare = is_rare;
             self.jump(join);
             self.assumed.clear();
@@ -184,12 +192,84 @@ impl Emitter<'_> {
         }
     }
 
-    fn instruction(&mut self, inst: Inst) -> Result<(), Refusal> {
-        self.set_place(inst);
-        if self.is_shared(inst) {
-            return self.shared_operation(inst);
+    /// Emits instructions. Between two accesses that run once for all chunks, the chunks run one after the other, which needs
+    /// fewer registers than if they alternated.
+    fn instructions(&mut self, insts: &[Inst]) -> Result<(), Refusal> {
+        let dfg = &self.source.dfg;
+        let mut run: Vec<Inst> = Vec::new();
+        let alternate = self.may_alternate(insts);
+        for &inst in insts {
+            if !self.is_shared(inst) {
+                run.push(inst);
+                if alternate {
+                    self.chunk_by_chunk(&std::mem::take(&mut run))?;
+                }
+                continue;
+            }
+            let is_result = |arg: &Value| run.iter().any(|&of| dfg.results(of).contains(arg));
+            if !dfg.insts[inst].opcode.effects().is_pure() || dfg.args(inst).iter().any(is_result) {
+                self.chunk_by_chunk(&std::mem::take(&mut run))?;
+            }
+            self.set_place(inst);
+            self.shared_operation(inst)?;
         }
-        self.each_chunk(|e| e.operation(inst)).map(drop)
+        self.chunk_by_chunk(&run)
+    }
+
+    /// Returns whether the values of instructions stay in registers if the chunks alternate. Chunks that alternate share what
+    /// they load from the same addresses.
+    fn may_alternate(&self, insts: &[Inst]) -> bool {
+        if !self.is_whole() || self.chunk_count == 1 {
+            return true;
+        }
+        let dfg = &self.source.dfg;
+        let varies = |value: &Value| self.class(*value) == Class::Varying;
+        // Values that are live from the start, or from their definitions, to their last uses.
+        let mut live: FxHashSet<Value> = FxHashSet::default();
+        let (mut most, mut words) = (0, 0u32);
+        let size = |value: Value| match self.kind(value) {
+            Kind::Pred => 0,
+            kind => kind.bits().max(8) * self.kernel.width,
+        };
+        for &inst in insts.iter().rev() {
+            for &result in dfg.results(inst) {
+                if live.remove(&result) {
+                    words -= size(result);
+                }
+            }
+            for &arg in dfg.args(inst).iter().filter(|arg| varies(arg)) {
+                if live.insert(arg) {
+                    words += size(arg);
+                    most = most.max(words);
+                }
+            }
+        }
+        most * self.chunk_count <= MAX_ALTERNATING * VECTOR_BITS
+    }
+
+    /// Emits instructions for each chunk that may run lanes.
+    fn chunk_by_chunk(&mut self, insts: &[Inst]) -> Result<(), Refusal> {
+        self.each_chunk(|e| {
+            let mut due = insts.iter().filter(|&&inst| e.is_due(inst));
+            let due: SmallVec<[Inst; 8]> = due.by_ref().copied().collect();
+            due.into_iter().try_for_each(|inst| {
+                e.set_place(inst);
+                e.operation(inst)
+            })
+        })
+        .map(drop)
+    }
+
+    /// Returns whether an instruction is emitted for the chunk: not if no lane runs, or if the results are derived from those
+    /// of the first chunk.
+    fn is_due(&self, inst: Inst) -> bool {
+        let results = self.source.dfg.results(inst);
+        let is_derived = |result: &Value| self.derived.contains_key(result);
+        let derived = self.is_whole() && !results.is_empty() && results.iter().all(is_derived);
+        if derived {
+            return self.chunk == 0;
+        }
+        !self.is_idle()
     }
 
     /// Emits an operation that runs once for all chunks. The lanes of all chunks execute it.
@@ -318,6 +398,11 @@ impl Emitter<'_> {
 
     /// Returns whether the checks of a lazily computed value hold.
     pub(crate) fn holds(&mut self, value: Value) -> Value {
+        if self.is_derived(value) {
+            let key = (Key::Holds(value), 0);
+            let pred = Type::PRED;
+            return self.variables.get(&mut self.out, (key, pred), self.at);
+        }
         self.read(Key::Holds(value), Type::PRED)
     }
 

@@ -132,24 +132,40 @@ impl Emitter<'_> {
         let conditions = self.of_chunks(|e| e.lanes(argument));
         let masks = self.each_chunk(|e| e.edge_masks(inst, Opcode::Brif))?;
         let mask_type = self.mask_type();
+        if let Some([all, none]) = self.decided(argument) {
+            let [other_or_exact, exact] = std::array::from_fn(|_| self.new_block());
+            self.brif(all, then, other_or_exact);
+            if self.variables.is_reached(other_or_exact) {
+                self.enter(other_or_exact);
+                self.brif(none, other, exact);
+            }
+            self.enter_cold(exact);
+        }
         let all = self.combined(Opcode::And, &conditions);
         let all = self.value(Op::All, mask_type, Data::Nothing, &[all]);
         self.brif(all, then, some);
-        self.enter(some);
-        let any = self.combined(Opcode::Or, &conditions);
-        let any = self.value(Op::Any, mask_type, Data::Nothing, &[any]);
-        self.brif(any, mixed, other);
-        self.enter_cold(mixed);
-        let kept = self.together.take();
-        for (index, call) in calls.iter().enumerate() {
-            self.of_chunks(|e| {
-                let mask = masks[e.chunk as usize][index];
-                e.edge_that_meets(&Edge { call, mask }, true);
-            });
+        if self.variables.is_reached(some) {
+            self.enter(some);
+            let any = self.combined(Opcode::Or, &conditions);
+            let any = self.value(Op::Any, mask_type, Data::Nothing, &[any]);
+            self.brif(any, mixed, other);
         }
-        self.join_apart(next, apart);
-        self.together = kept;
+        if self.variables.is_reached(mixed) {
+            self.enter_cold(mixed);
+            let kept = self.together.take();
+            for (index, call) in calls.iter().enumerate() {
+                self.of_chunks(|e| {
+                    let mask = masks[e.position()][index];
+                    e.edge_that_meets(&Edge { call, mask }, true);
+                });
+            }
+            self.join_apart(next, apart);
+            self.together = kept;
+        }
         for (way, call) in [then, other].into_iter().zip(calls) {
+            if !self.variables.is_reached(way) {
+                continue;
+            }
             self.enter(way);
             let nexts = self.of_chunks(|e| {
                 let mask = e.mask;

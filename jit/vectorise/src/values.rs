@@ -68,6 +68,7 @@ impl Emitter<'_> {
         }
         match self.fixed.get(&value) {
             Some(&fixed) => fixed,
+            None if self.is_derived(value) => self.derived_scalar(value),
             None => self.read(Key::Scalar(value), ty),
         }
     }

@@ -55,6 +55,11 @@ pub(crate) enum Key {
     Scalar(Value),
     /// The lanes of a value.
     Lanes(Value),
+    /// A value that lives across barriers: the value in the chunk's first lane, or the lanes, in code that runs all chunks of
+    /// the CTA together.
+    Saved(Value),
+    /// The lanes of the chunk that have not exited, in such code.
+    Alive,
     /// Whether the check of a speculatively affine value holds.
     Holds(Value),
     /// The lanes of a value at the time when each lane left the loop that defines the value.

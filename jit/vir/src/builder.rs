@@ -6,6 +6,7 @@ use margay_ops::meaning::Desc;
 use margay_ops::types::{Kind, Type};
 use smallvec::SmallVec;
 
+use crate::constants::{Form, folded};
 use crate::data::{Access, Data};
 use crate::function::Function;
 use crate::ops::Op;
@@ -97,6 +98,51 @@ impl<'a> Builder<'a> {
     /// Appends a constant.
     pub fn constant(&mut self, ty: Type, bits: u64) -> Value {
         self.value(Op::Const, ty, Data::Number(bits), &[])
+    }
+
+    /// Appends the operations that create a value of type `ty` with a constant form.
+    pub fn known(&mut self, ty: Type, form: Form) -> Value {
+        match form {
+            Form::Uniform(bits) => self.constant(ty, bits),
+            Form::Bits(bits) => {
+                let bits = self.constant(Type::B64, bits);
+                self.value(Op::Mask, ty, Data::Nothing, &[bits])
+            }
+            Form::Affine { base, stride } => {
+                let base = self.constant(Type::scalar(ty.kind()), base);
+                self.value(Op::Affine, ty, Data::Number(stride), &[base])
+            }
+        }
+    }
+
+    /// Like [`Builder::value`], but appends a constant if the operands determine the result.
+    pub fn computed(&mut self, op: Op, ty: Type, data: Data, args: &[Value]) -> Value {
+        let result =
+            letters::type_of(op.row().results, ty).expect("the op has a result of a known type");
+        match folded(self.function, (op, Some(ty), &data), args, &[result]) {
+            Some(forms) => self.known(result, forms[0]),
+            None => self.value(op, ty, data, args),
+        }
+    }
+
+    /// Like [`Builder::map_all`], but appends constants if the operands determine the results.
+    pub fn computed_map(
+        &mut self,
+        desc: Desc,
+        lanes: u32,
+        args: &[Value],
+        results: &[Kind],
+    ) -> SmallVec<[Value; 2]> {
+        let vector = |&kind: &Kind| Type::vector(kind, lanes).expect("a power of two");
+        let types: SmallVec<[Type; 2]> = results.iter().map(vector).collect();
+        let head = (Op::Map, types.first().copied(), &Data::Lane(desc));
+        match folded(self.function, head, args, &types) {
+            Some(forms) => {
+                let known = types.into_iter().zip(forms);
+                known.map(|(ty, form)| self.known(ty, form)).collect()
+            }
+            None => self.map_all(desc, lanes, args, results),
+        }
     }
 
     /// Appends a `map` with one result of type `ty`.

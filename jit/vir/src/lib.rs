@@ -62,6 +62,7 @@
 #![forbid(unsafe_code)]
 
 pub mod builder;
+pub mod constants;
 pub mod data;
 pub mod function;
 pub mod interpreter;

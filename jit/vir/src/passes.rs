@@ -9,7 +9,6 @@
 
 pub mod address;
 mod aliases;
-mod constants;
 pub mod dead;
 pub mod delay;
 mod emitter;

@@ -108,7 +108,8 @@ impl PtxLoader {
 /// Returns the compiler that all kernels with this configuration of the disk cache share. `MARGAY_LANES` replaces the
 /// chunk width that the compiler would choose for each kernel (1, 4, 8, 16 or 32 lanes). `MARGAY_JOINT=1` selects the
 /// joint warp form for kernels with sync points. `MARGAY_WIDE` selects the hosts on which the wide back end compiles the
-/// kernels that it supports ([`Wide`]): none (`0`), hosts with AVX2 (`1`), or hosts with AVX2 without using AVX-512 (`avx2`).
+/// kernels that it supports ([`Wide`]): none (`0`), hosts with AVX2 (`1`), hosts with AVX2 without using AVX-512 (`avx2`),
+/// or hosts with AVX-512 with code for one shape of blocks from the first launch on (`exact`).
 pub(crate) fn compiler(caching: Caching) -> Result<&'static Compiler> {
     type Made = OnceLock<Result<Compiler, String>>;
     static WITH_DISK: Made = OnceLock::new();
@@ -123,6 +124,7 @@ pub(crate) fn compiler(caching: Caching) -> Result<&'static Compiler> {
             Some("0") => Wide::Off,
             Some("1") => Wide::Avx2,
             Some("avx2") => Wide::OnlyAvx2,
+            Some("exact") => Wide::Exact,
             _ => Wide::default(),
         };
         let compiler = compiler.with_width(lanes).with_joint(joint).with_wide(wide);

@@ -17,8 +17,8 @@ use margay_ir::pass::inline::Inlining;
 use margay_ir::pass::instrument::Request;
 use margay_jit::signatures::SignatureIds;
 use margay_jit::{
-    CompileError, CompiledFunction, CompiledKernel, Compiler, Fallback, FaultAt, RunningLane,
-    Specialisation, Widths,
+    CompileError, CompiledFunction, CompiledKernel, Compiler, Fallback, FaultAt, PerSpecialisation,
+    RunningLane, Specialisation, Widths,
 };
 use margay_ops::mods::{AtomOp, MemOrder, Mode, StateSpace};
 use margay_ops::ops::{Effects, Opcode};
@@ -28,6 +28,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::bodies::Bodies;
 use super::compile::{Slot, on_large_stack};
 use super::disk::Caching;
+use super::exact::{ExactChoice, ExactShapes};
 use super::fallback;
 use super::function_table::{Callee, FunctionTable};
 use super::helpers::TidTable;
@@ -109,10 +110,12 @@ pub(super) struct NativeKernel {
     joint: Option<Entry>,
     /// Code that runs whole CTAs of a kernel without sync points, for each specialisation. The next
     /// field contains the code that runs the CTAs of a kernel with sync points in phases.
-    cta: [OnceLock<Result<Entry, CompileError>>; Specialisation::COUNT],
-    phases: [OnceLock<Result<Entry, CompileError>>; Specialisation::COUNT],
+    cta: PerSpecialisation<Result<Entry, CompileError>>,
+    phases: PerSpecialisation<Result<Entry, CompileError>>,
     /// Chunk widths of the kernel's vector code.
     widths: Widths,
+    /// The shapes of blocks for which the kernel has code of its own.
+    pub(super) exact_shapes: ExactShapes,
     /// Whether the kernel contains a yield, so that its threads can wait in loops.
     pub(super) waits: bool,
     /// The choice between the kernel's scalar code and its vector code.
@@ -155,6 +158,10 @@ impl NativeKernel {
             phases: Default::default(),
             compiler,
             widths: compiled.widths(compiler),
+            exact_shapes: ExactShapes::new(
+                2 * compiled.compile_budget(compiler),
+                compiler.prefers_exact(),
+            ),
             waits: has_yields(&compiled.function),
             // If accesses or synchronisation are checked, vector code runs from the first launch, because the host then
             // examines the lanes of a chunk together, and warps complete collectives in registers. Scalar code is tried
@@ -262,6 +269,12 @@ impl NativeKernel {
         Specialisation::of(block, self.widths)
     }
 
+    /// Returns the specialisation for blocks of exactly this shape, and its choice; `None` if there is no such code.
+    pub(super) fn exact(&self, block: [u32; 3]) -> Option<(Specialisation, &ExactChoice)> {
+        let exact = self.specialisation(block).exactly(block, self.widths)?;
+        Some((exact, self.exact_shapes.choice(block)?))
+    }
+
     /// Compiles the version of the kernel's code for `specialisation`. A compile error is not
     /// returned here but when a launch requests the code. After compilation, this function prints
     /// the fallbacks in the code ([`fallback`]).
@@ -294,12 +307,12 @@ impl NativeKernel {
     pub(super) fn has_entry(&self, specialisation: Specialisation) -> bool {
         let all = [&self.cta, &self.phases];
         all.iter()
-            .any(|entries| entries[specialisation.index()].get().is_some())
+            .any(|entries| entries.cell(specialisation).get().is_some())
     }
 
     /// Returns the function that runs whole CTAs of a kernel without sync points. The first call compiles the function.
     pub(super) fn cta_entry(&self, specialisation: Specialisation) -> Result<Entry, CompileError> {
-        let made = self.cta[specialisation.index()].get_or_init(|| {
+        let made = self.cta.cell(specialisation).get_or_init(|| {
             let made = on_large_stack(|| self.compiled.cta(self.compiler, specialisation));
             made.map(|made| register(made, self.owner))
         });
@@ -311,7 +324,7 @@ impl NativeKernel {
         &self,
         specialisation: Specialisation,
     ) -> Result<Entry, CompileError> {
-        let made = self.phases[specialisation.index()].get_or_init(|| {
+        let made = self.phases.cell(specialisation).get_or_init(|| {
             let made = on_large_stack(|| self.compiled.phases(self.compiler, specialisation));
             made.map(|made| register(made, self.owner))
         });

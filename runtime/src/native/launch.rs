@@ -549,7 +549,7 @@ impl PreparedLaunch for PtxLaunch {
             && !kernel.compiled.has_sync_points()
             && self.ranks() == 1
         {
-            let mut tiered = TieredLaunch::new(self.specialisation, kernel);
+            let mut tiered = TieredLaunch::new((self.specialisation, self.info.block), kernel);
             let mut unit = first;
             while unit < first + count {
                 let range = (unit, tiered.part(self.most(first + count - unit)));
@@ -572,7 +572,10 @@ impl PreparedLaunch for PtxLaunch {
                     && self.ranks() == 1
                     && !self.goes_by_sync_points() =>
             {
-                Some((kernel, TieredLaunch::new(self.specialisation, kernel)))
+                Some((
+                    kernel,
+                    TieredLaunch::new((self.specialisation, self.info.block), kernel),
+                ))
             }
             _ => None,
         };

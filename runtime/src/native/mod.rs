@@ -17,6 +17,7 @@ mod bodies;
 mod cache;
 mod compile;
 mod disk;
+mod exact;
 mod fallback;
 mod faults;
 mod fetch;

@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 
 use margay_jit::Specialisation;
 
+use super::exact::{ExactChoice, Next};
 use super::kernel::NativeKernel;
 
 /// In a measurement run, scalar code and vector code each run for at least this time. The next
@@ -45,14 +46,14 @@ const LOST: u64 = 20;
 /// parts it has run. A part is a group of CTAs of a launch; scalar and vector code can alternate
 /// only between parts.
 #[derive(Debug, Default)]
-struct Rate {
+pub(super) struct Rate {
     nanoseconds: AtomicU64,
     ctas: AtomicU64,
     parts: AtomicU64,
 }
 
 impl Rate {
-    fn add(&self, time: Duration, ctas: u64) {
+    pub(super) fn add(&self, time: Duration, ctas: u64) {
         let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         self.nanoseconds.fetch_add(time, Ordering::Relaxed);
         self.ctas.fetch_add(ctas, Ordering::Relaxed);
@@ -60,7 +61,7 @@ impl Rate {
     }
 
     /// Returns the measured time in nanoseconds and the number of CTAs that ran in this time.
-    fn get(&self) -> (u128, u128) {
+    pub(super) fn get(&self) -> (u128, u128) {
         let time = self.nanoseconds.load(Ordering::Relaxed);
         (time.into(), self.ctas.load(Ordering::Relaxed).into())
     }
@@ -71,9 +72,14 @@ impl Rate {
         self.parts.store(0, Ordering::Relaxed);
     }
 
-    fn is_known(&self) -> bool {
-        let parts = self.parts.load(Ordering::Relaxed);
-        self.get().0 >= MEASUREMENT.as_nanos() && parts >= MEASUREMENT_PARTS
+    /// Returns the number of measured parts.
+    pub(super) fn parts(&self) -> u64 {
+        self.parts.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether the measurement has taken long enough.
+    pub(super) fn is_known(&self) -> bool {
+        self.get().0 >= MEASUREMENT.as_nanos() && self.parts() >= MEASUREMENT_PARTS
     }
 }
 
@@ -160,8 +166,7 @@ impl TierSelection {
     /// The parts of all launches are counted together, because a launch may be so small that it has
     /// only one part.
     fn is_turn_of_slices(&self) -> bool {
-        let parts = |rate: &Rate| rate.parts.load(Ordering::Relaxed);
-        parts(&self.slices) <= parts(&self.single)
+        self.slices.parts() <= self.single.parts()
     }
 
     fn is_over(&self) -> bool {
@@ -235,6 +240,10 @@ impl TierSelection {
 pub(super) struct TieredLaunch<'a> {
     kernel: &'a NativeKernel,
     wanted: Specialisation,
+    /// The specialisation for the shape of the launch's blocks, if there is one.
+    exact: Option<(Specialisation, &'a ExactChoice)>,
+    /// What that choice says about the next part; `None` if it is not asked.
+    next: Option<Next>,
     /// The specialisation that runs the next part.
     pub(super) specialisation: Specialisation,
     /// Number of CTAs in the next part, if no measurement run takes place.
@@ -243,10 +252,17 @@ pub(super) struct TieredLaunch<'a> {
 }
 
 impl<'a> TieredLaunch<'a> {
-    pub(super) fn new(wanted: Specialisation, kernel: &'a NativeKernel) -> TieredLaunch<'a> {
+    /// `wanted` is the specialisation for blocks of the shape `block`.
+    pub(super) fn new(
+        (wanted, block): (Specialisation, [u32; 3]),
+        kernel: &'a NativeKernel,
+    ) -> TieredLaunch<'a> {
+        let exact = kernel.exact(block);
         TieredLaunch {
             kernel,
             wanted,
+            exact: exact.map(|(exact, choice)| (exact.trusted(wanted.is_trusted()), choice)),
+            next: None,
             specialisation: kernel.tier_selection.now(wanted),
             part: kernel.tier_selection.first_part(),
             began: None,
@@ -258,7 +274,24 @@ impl<'a> TieredLaunch<'a> {
     pub(super) fn part(&mut self, left: u64) -> u64 {
         let selection = &self.kernel.tier_selection;
         self.specialisation = selection.now(self.wanted);
+        self.next = None;
         if selection.is_over() {
+            if self.specialisation == self.wanted
+                && let Some((exact, choice)) = self.exact
+            {
+                let next = choice.next();
+                self.next = Some(next);
+                if matches!(next, Next::Exact | Next::Measured(true)) {
+                    self.specialisation = exact;
+                }
+                if matches!(next, Next::Measured(_)) {
+                    // The code is compiled here so that the measured time does not include the compilation.
+                    self.kernel.compile(self.specialisation);
+                    let part = MEASUREMENT_PART.min(left);
+                    self.began = Some((Instant::now(), part));
+                    return part;
+                }
+            }
             // The launch still runs in parts, so that the next measurement run can begin before a long launch ends.
             let part = self.part.min(left);
             self.began = Some((Instant::now(), part));
@@ -268,6 +301,10 @@ impl<'a> TieredLaunch<'a> {
             if !selection.is_turn_of_slices() {
                 self.specialisation =
                     Specialisation::SINGLE.trusted(self.specialisation.is_trusted());
+            } else if let Some((exact, choice)) = self.exact
+                && choice.next() == Next::Exact
+            {
+                self.specialisation = exact;
             }
             MEASUREMENT_PART
         } else {
@@ -303,6 +340,12 @@ impl<'a> TieredLaunch<'a> {
     fn record(&self, time: Duration, ctas: u64) -> bool {
         let selection = &self.kernel.tier_selection;
         let measured = !selection.is_over() && selection.has_begun();
+        if let (Some(next), Some((_, choice))) = (self.next, self.exact) {
+            choice.note(next, time, ctas);
+            if matches!(next, Next::Measured(_)) {
+                return true;
+            }
+        }
         if selection.is_over() {
             selection.goes_on(time);
         } else if measured {

@@ -2,8 +2,9 @@
 
 use margay_ir::function::Function;
 use margay_ir::parse;
+use margay_vir::passes::{Options, optimise};
 
-use crate::launch::{DATA, Launch, program, single, vectorised, words};
+use crate::launch::{DATA, Launch, outcome_of, program, single, vectorised, whole_program, words};
 use crate::thread::End;
 
 /// Parses a kernel, which must be valid.
@@ -22,12 +23,19 @@ pub(crate) fn launch(threads: u32, data: &[u32]) -> Launch {
     }
 }
 
-/// Runs a kernel in chunks of `width` lanes and thread by thread, and returns the words of memory.
+/// Runs a kernel in chunks of `width` lanes and thread by thread, and returns the words of memory. Runs also programs for
+/// the shape of the launch only.
 pub(crate) fn run(text: &str, launch: &Launch, width: u32) -> (End, Vec<u32>) {
     let function = kernel(text);
     let expected = single(&function, launch);
     let found = vectorised(&function, launch, width);
     assert_eq!(found, expected);
+    for in_turn in [false, true] {
+        if let Some(whole) = whole_program(&function, launch.block, (width, in_turn)) {
+            let whole = whole.unwrap_or_else(|refusal| panic!("{refusal}"));
+            assert_eq!(outcome_of(&whole, &function, launch).0, expected);
+        }
+    }
     (found.end, words(&found.data))
 }
 
@@ -197,6 +205,102 @@ fn a_misaligned_lane_traps() {
     );
     let found = vectorised(&kernel(&text), &launch(8, &[1; 9]), 8);
     assert_eq!(found.end, End::Fault);
+}
+
+#[test]
+fn a_guard_on_the_thread_number_is_decided_when_the_kernel_is_compiled() {
+    // Threads 0 to 15 add the words of threads 16 to 31, behind a barrier.
+    let text = format!(
+        "{START}  v6: b32 = const.b32 0x10
+  v7: b32 = ld.b32{{space:global}} v3
+  v30: b32 = const.b32 0x0
+  bar{{mode:sync}} v30, v30
+  jump block3
+block3:
+  v8: pred = setp.u32{{cmp:lo}} v0, v6
+  brif v8, block1, block2
+block1:
+  v9: b64 = const.b64 0x40
+  v10: b64 = add.s64 v3, v9
+  v11: b32 = ld.b32{{space:global}} v10
+  v12: b32 = add.u32 v7, v11
+  st.b32{{space:global}} v3, v12
+  jump block2
+block2:
+  exit
+}}
+"
+    );
+    let data: Vec<u32> = (0..32).collect();
+    let (end, words) = run(&text, &launch(32, &data), 16);
+    let expected: Vec<u32> = (0..32)
+        .map(|n| if n < 16 { 2 * n + 16 } else { n })
+        .collect();
+    assert_eq!((end, words), (End::Exit, expected));
+    for in_turn in [false, true] {
+        let whole = whole_program(&kernel(&text), [32, 1, 1], (16, in_turn));
+        let mut whole = whole.expect("rows").expect("the kernel is vectorised");
+        optimise(&mut whole, &Options::default());
+        let text = whole.to_string();
+        assert!(!text.contains("setp.u32{cmp:lo} v0"), "{text}");
+        assert!(!text.contains("any.predx16"), "{text}");
+        let loads = text.matches("load.b32x16").count();
+        // The program loads each word once.
+        assert_eq!(loads, 2, "{text}");
+    }
+}
+
+#[test]
+fn a_comparison_is_decided_for_the_whole_cta_only_if_all_threads_agree() {
+    // Thread (x, y) of four rows stores 1 if `n * y + x` is less than `m`, and 2 otherwise.
+    let text = "kernel @\"k\" {
+  parameters 24
+block0:
+  v0: b32 = sreg.u32 %tid.x
+  v1: b32 = sreg.u32 %tid.y
+  v2: b64 = param.addr.u64 0
+  v3: b64 = ld.u64{space:param} v2
+  v4: b64 = param.addr.u64 8
+  v5: b32 = ld.u32{space:param} v4
+  v6: b64 = param.addr.u64 16
+  v7: b32 = ld.u32{space:param} v6
+  v8: b32 = const.b32 0x10
+  v9: b32 = mad.s32{half:lo} v1, v8, v0
+  v10: b32 = const.b32 0x4
+  v11: b64 = mul.s32{half:wide} v9, v10
+  v12: b64 = add.s64 v3, v11
+  v13: b32 = mad.s32{half:lo} v1, v5, v0
+  v14: pred = setp.s32{cmp:lt} v13, v7
+  brif v14, block1, block2
+block1:
+  v15: b32 = const.b32 0x1
+  st.b32{space:global} v12, v15
+  jump block3
+block2:
+  v16: b32 = const.b32 0x2
+  st.b32{space:global} v12, v16
+  jump block3
+block3:
+  exit
+}
+";
+    let sizes = [0, 3, 100, -100, -3, 0x2aaa_aaab, i32::MAX, i32::MIN];
+    let bounds = [0, 5, 16, 17, 301, 316, -284, -300, i32::MAX, i32::MIN];
+    for n in sizes {
+        for m in bounds {
+            let expected = |thread: i32| {
+                let value = n.wrapping_mul(thread / 16).wrapping_add(thread % 16);
+                if value < m { 1 } else { 2 }
+            };
+            let words: Vec<u32> = (0..64).map(expected).collect();
+            let launch = Launch {
+                block: [16, 4, 1],
+                arguments: vec![DATA, u64::from(n as u32), u64::from(m as u32)],
+                ..launch(64, &[0; 64])
+            };
+            assert_eq!(run(text, &launch, 16), (End::Exit, words), "{n}, {m}");
+        }
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use margay_ops::mods::StateSpace;
 use margay_ops::ops::Effects;
 use margay_ops::types::Type;
 use margay_vectorise::{
-    ContextLayout, Facts, Group, Kernel, LocalTest, ReachTest, Refusal, StatusValues,
+    ContextLayout, Facts, Group, Kernel, LocalTest, ReachTest, Refusal, StatusValues, assume_shape,
     runs_several_ctas, vectorise,
 };
 use margay_vir::interpreter::{Environment, Fault, run};
@@ -254,8 +254,19 @@ pub(crate) fn program(
     block: [u32; 3],
     width: u32,
 ) -> Result<margay_vir::function::Function, Refusal> {
-    let [x, y, z] = block;
-    let group = if function.has_effects(Effects::YIELDS) {
+    let group = grouping(function, block, width);
+    match grouped(function, block, (width, group)) {
+        // A group of chunks of several CTAs is not possible in all kernels.
+        Err(_) if !block[0].is_multiple_of(group.chunks() * width) => {
+            grouped(function, block, (width, Group::Line(1)))
+        }
+        made => made,
+    }
+}
+
+/// Returns the chunks that run together in programs for any shape.
+fn grouping(function: &Function, [x, y, z]: [u32; 3], width: u32) -> Group {
+    if function.has_effects(Effects::YIELDS) {
         Group::Line(1)
     } else if x == width && z == 1 && y.is_multiple_of(4) {
         Group::Rows(4)
@@ -266,22 +277,36 @@ pub(crate) fn program(
         Group::Line(2)
     } else {
         Group::Line(1)
-    };
-    let made = program_of_group(function, block, width, group);
-    // A group of chunks of several CTAs is not possible in all kernels.
-    match made {
-        Err(_) if !x.is_multiple_of(group.chunks() * width) => {
-            program_of_group(function, block, width, Group::Line(1))
-        }
-        made => made,
     }
 }
 
-fn program_of_group(
+/// Vectorises a kernel for the shape `block` only, with all chunks of a CTA together or one after the other. Returns `None`
+/// if the chunks are not in rows, or if the kernel yields.
+pub(crate) fn whole_program(
     function: &Function,
     block: [u32; 3],
-    width: u32,
-    group: Group,
+    (width, in_turn): (u32, bool),
+) -> Option<Result<margay_vir::function::Function, Refusal>> {
+    let [x, y, z] = block;
+    let chunks = x * y / width;
+    let fits = x.is_multiple_of(width) && z == 1 && chunks > 1;
+    if !fits || function.has_effects(Effects::YIELDS) {
+        return None;
+    }
+    let mut function = function.clone();
+    assume_shape(&mut function, block);
+    let group = match in_turn {
+        true => Group::Each { chunks, x },
+        false => Group::All { chunks, x },
+    };
+    Some(grouped(&function, block, (width, group)))
+}
+
+/// Vectorises a kernel for chunks of `width` lanes, of which a group runs together.
+fn grouped(
+    function: &Function,
+    block: [u32; 3],
+    (width, group): (u32, Group),
 ) -> Result<margay_vir::function::Function, Refusal> {
     let assumptions = Assumptions {
         chunks_together: group.chunks() > 1,
@@ -299,6 +324,7 @@ fn program_of_group(
         regions: &regions,
         facts: &Nothing(function),
         width,
+        shape: matches!(group, Group::All { .. } | Group::Each { .. }).then_some(block),
         whole_chunks: threads.is_multiple_of(width),
         row_multiple: block[0],
         group,
@@ -328,6 +354,15 @@ pub(crate) fn vectorised_and_yielded(
 ) -> (Outcome, usize) {
     let made = program(function, launch.block, width);
     let made = made.unwrap_or_else(|refusal| panic!("{refusal}"));
+    outcome_of(&made, function, launch)
+}
+
+/// Runs a launch with a VIR program of its kernel. Returns also how many threads have yielded.
+pub(crate) fn outcome_of(
+    made: &margay_vir::function::Function,
+    function: &Function,
+    launch: &Launch,
+) -> (Outcome, usize) {
     let mut memory = launch.memory();
     let regions = Regions::new(function, &Cfg::new(function));
     let has_frames = regions.resume_points.len() > 1;
@@ -337,7 +372,7 @@ pub(crate) fn vectorised_and_yielded(
         let args: Vec<Lanes> = [CONTEXT, second, launch.ctas() - first]
             .map(|value| Lanes::from_slice(&[value.into()]))
             .into();
-        match run(&made, &args, &mut memory, 50_000_000) {
+        match run(made, &args, &mut memory, 50_000_000) {
             Ok(returned) if returned[0][0] == 0 => break End::Exit,
             Ok(returned) if returned[0][0] == u128::from(GENERAL) => {
                 let cta = memory.read(CONTEXT + u64::from(LAYOUT.cta), 8);

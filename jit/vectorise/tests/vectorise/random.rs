@@ -17,7 +17,10 @@ use margay_ops::ops::Opcode;
 use margay_ops::sreg::SpecialReg;
 use margay_ops::types::{OpType, Type};
 
-use crate::launch::{DATA, Launch, program, single, vectorised_and_yielded, words};
+use crate::launch::{
+    DATA, Launch, Outcome, outcome_of, program, single, vectorised_and_yielded, whole_program,
+    words,
+};
 use crate::thread::End;
 
 /// Words that all threads may read.
@@ -542,6 +545,17 @@ const SHAPES: [([u32; 3], [u32; 3], u32); 11] = [
     ([1, 2, 1], [32, 1, 2], 16),
 ];
 
+fn demand_equal(found: &Outcome, expected: &Outcome, (seed, width): (u32, u32)) {
+    let differs = |(found, expected): (u32, u32)| found != expected;
+    let pairs = words(&found.data).into_iter().zip(words(&expected.data));
+    let first = pairs.map(differs).position(|differs| differs);
+    let thread = first.map(|word| (word as u32 - COMMON) / OWN);
+    assert!(
+        found == expected,
+        "seed {seed}, width {width}: thread {thread:?} differs"
+    );
+}
+
 /// Compares the programs of random kernels with single threads.
 fn check(seeds: std::ops::RangeInclusive<u32>, form: Form) -> (usize, usize) {
     let (mut vectorised_kernels, mut all_yielded) = (0, 0);
@@ -567,14 +581,15 @@ fn check(seeds: std::ops::RangeInclusive<u32>, form: Form) -> (usize, usize) {
         assert_eq!(expected.end, End::Exit);
         let (found, yielded) = vectorised_and_yielded(&function, &launch, width);
         all_yielded += yielded;
-        let differs = |(found, expected): (u32, u32)| found != expected;
-        let words = words(&found.data).into_iter().zip(words(&expected.data));
-        let first = words.map(differs).position(|differs| differs);
-        let thread = first.map(|word| (word as u32 - COMMON) / OWN);
-        assert!(
-            found == expected,
-            "seed {seed}, width {width}: thread {thread:?} differs"
-        );
+        demand_equal(&found, &expected, (seed, width));
+        for in_turn in [false, true] {
+            let Some(whole) = whole_program(&function, block, (width, in_turn)) else {
+                continue;
+            };
+            let whole = whole.unwrap_or_else(|refusal| panic!("seed {seed}: {refusal}"));
+            let (found, _) = outcome_of(&whole, &function, &launch);
+            demand_equal(&found, &expected, (seed, width));
+        }
     }
     (vectorised_kernels, all_yielded)
 }

@@ -11,7 +11,7 @@ use margay_ir::analysis::cfg::remove_unreachable;
 use margay_ir::analysis::{Cfg, Dominators, Loops};
 use margay_ir::entity::{Block, Inst, SecondaryMap, Value};
 
-use super::constants::is_free;
+use crate::constants::is_free;
 use crate::function::Function;
 use crate::ops::Op;
 

@@ -1,7 +1,7 @@
 //! Moves invariant operations and loads out of loops, into preheaders.
 //!
 //! An operation without effects is moved if its operands are defined outside of the loop. Moving it is safe even if the
-//! loop does not execute it. Values that are created without an operation ([`super::constants`]) are not moved; operations
+//! loop does not execute it. Values that are created without an operation ([`crate::constants`]) are not moved; operations
 //! that need them outside of the loop get copies.
 //!
 //! A load is moved if also nothing in the loop may change the memory that it reads, and if each execution of the loop
@@ -17,8 +17,8 @@ use smallvec::SmallVec;
 
 use super::Options;
 use super::aliases::{Bytes, Touch, bytes, touch};
-use super::constants::{ValueCopy, copy_free, is_free};
 use super::loops::{Forest, insert_at_end};
+use crate::constants::{ValueCopy, copy_free, is_free};
 use crate::function::Function;
 use crate::ops::Op;
 

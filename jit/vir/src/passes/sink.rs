@@ -1,6 +1,6 @@
 //! Places values that are cheap to create near their uses, so that they do not occupy registers elsewhere.
 //!
-//! A value that is created without an operation ([`super::constants`]) gets a copy in each block that uses it, right
+//! A value that is created without an operation ([`crate::constants`]) gets a copy in each block that uses it, right
 //! before the first use, and another copy for each use that is more than [`FAR`] instructions away from the use before. A
 //! `splat` or `affine` of another scalar is moved right before its first use if all its uses are in one block that is
 //! not in a loop that does not contain the operation.
@@ -10,7 +10,7 @@ use margay_ir::analysis::cfg::remove_unreachable;
 use margay_ir::entity::{Block, Inst, SecondaryMap, Value};
 use margay_ops::ops::Effects;
 
-use super::constants::{ValueCopy, copy_free, is_free};
+use crate::constants::{ValueCopy, copy_free, is_free};
 use crate::function::Function;
 use crate::ops::Op;
 

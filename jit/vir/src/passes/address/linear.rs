@@ -7,10 +7,10 @@ use margay_ops::ops::Opcode;
 use margay_ops::types::{Kind, Type};
 use smallvec::SmallVec;
 
+use crate::constants::signed_number;
 use crate::data::Data;
 use crate::function::Function;
 use crate::ops::Op;
-use crate::passes::constants::signed_number;
 use crate::passes::simplify::is_whole_integer;
 
 /// The maximum number of terms of a linear form.

@@ -6,9 +6,9 @@ use margay_ops::ops::Opcode;
 use margay_ops::types::{OpType, Type};
 
 use super::{Change, Rewriter};
+use crate::constants::lanes;
 use crate::data::Data;
 use crate::ops::Op;
-use crate::passes::constants::lanes;
 use crate::passes::emitter::plain;
 
 pub(super) fn rule(rewriter: &mut Rewriter<'_>, inst: Inst) -> Option<Change> {

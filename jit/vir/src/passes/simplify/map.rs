@@ -32,6 +32,7 @@ pub(super) fn rule(rewriter: &mut Rewriter<'_>, inst: Inst) -> Option<Change> {
         Opcode::Selp => operation.select(),
         Opcode::Setp => operation.compare(),
         Opcode::Cvt | Opcode::Bitcast => operation.convert(),
+        Opcode::Mul if desc.mods == WIDE => operation.wide_product(),
         _ if operation.is_whole_integer() => operation.integer(),
         _ => None,
     }
@@ -106,6 +107,7 @@ pub(in crate::passes) fn is_whole_integer(desc: &Desc, ty: Type) -> bool {
         && !ty.is_float()
 }
 
+const WIDE: Mods = Mods::NONE.with_half(Half::Wide);
 const LOW_HALF: Mods = Mods::NONE.with_half(Half::Lo);
 
 struct Operation<'a, 'b> {
@@ -117,6 +119,43 @@ struct Operation<'a, 'b> {
 }
 
 impl Operation<'_, '_> {
+    /// Replaces a wide product with a power of two by a conversion and a shift.
+    fn wide_product(&mut self) -> Option<Change> {
+        let (narrow, wide) = match self.desc.ty {
+            OpType::S32 => (OpType::S32, OpType::S64),
+            OpType::U32 => (OpType::U32, OpType::U64),
+            _ => return None,
+        };
+        let function = &*self.rewriter.function;
+        let known = |index: usize| {
+            function
+                .constant(self.args[index])
+                .filter(|bits| bits.is_power_of_two())
+        };
+        let (other, bits) = match (known(0), known(1)) {
+            (_, Some(bits)) => (self.args[0], bits),
+            (Some(bits), None) => (self.args[1], bits),
+            (None, None) => return None,
+        };
+        // As a signed number, this power of two is negative.
+        if narrow == OpType::S32 && bits == 1 << 31 {
+            return None;
+        }
+        let lanes = function.ty(other).lanes();
+        let ty = Type::vector(self.ty.kind(), lanes)?;
+        let desc = Desc {
+            src: narrow,
+            ..plain(Opcode::Cvt, wide)
+        };
+        let extended = self.rewriter.emit(Op::Map, ty, Data::Lane(desc), &[other]);
+        let by = self
+            .rewriter
+            .constant(Type::B32, bits.trailing_zeros().into());
+        let shift = Data::Lane(plain(Opcode::Shl, OpType::B64));
+        self.rewriter
+            .set(self.inst, Op::Map, shift, &[extended, by])
+    }
+
     fn is_whole_integer(&self) -> bool {
         is_whole_integer(&self.desc, self.ty)
     }

@@ -8,14 +8,14 @@ use margay_ops::meaning::{Bits, mask};
 use margay_ops::types::{Kind, Type};
 use smallvec::SmallVec;
 
-use crate::data::Data;
+use crate::data::{Data, lanes_of};
 use crate::function::Function;
-use crate::meaning::Lanes;
+use crate::meaning::{self, Lanes};
 use crate::ops::Op;
 
 /// The simplest definition of a constant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Form {
+pub enum Form {
     /// All lanes have these bits: a `const`.
     Uniform(u64),
     /// The lanes of a mask are these bits: a `mask` of a `const`.
@@ -30,7 +30,7 @@ pub(super) enum Form {
 }
 
 /// Returns whether a value has a constant form.
-pub(super) fn is_constant(function: &Function, value: Value) -> bool {
+pub fn is_constant(function: &Function, value: Value) -> bool {
     let Some(inst) = function.def_inst(value) else {
         return false;
     };
@@ -42,7 +42,7 @@ pub(super) fn is_constant(function: &Function, value: Value) -> bool {
 }
 
 /// Returns the lanes of a value with a constant form.
-pub(super) fn lanes(function: &Function, value: Value) -> Option<Lanes> {
+pub(crate) fn lanes(function: &Function, value: Value) -> Option<Lanes> {
     let inst = function.def_inst(value)?;
     let data = &function.insts[inst];
     let args: Lanes = match data.op {
@@ -58,7 +58,7 @@ pub(super) fn lanes(function: &Function, value: Value) -> Option<Lanes> {
 }
 
 /// Returns the simplest form of a constant of type `ty` with these lanes; `None` if it has no form.
-pub(super) fn form(ty: Type, lanes: &[Bits]) -> Option<Form> {
+fn form(ty: Type, lanes: &[Bits]) -> Option<Form> {
     let first = u64::try_from(*lanes.first()?).ok()?;
     if lanes.iter().all(|&lane| lane == lanes[0]) {
         return Some(Form::Uniform(first));
@@ -80,29 +80,60 @@ pub(super) fn form(ty: Type, lanes: &[Bits]) -> Option<Form> {
     })
 }
 
+/// Computes the results, of types `results`, of an operation whose operands have a constant form, with the reference
+/// functions. Returns `None` if an operand has no constant form, if a result has none or is already in its simplest form,
+/// and for ops without a reference function.
+pub fn folded(
+    function: &Function,
+    (op, ty, data): (Op, Option<Type>, &Data),
+    args: &[Value],
+    results: &[Type],
+) -> Option<SmallVec<[Form; 2]>> {
+    let reference = op.row().meaning;
+    let is_foldable = op == Op::Map || reference.is_some();
+    if !is_foldable || args.is_empty() || !args.iter().all(|&arg| is_constant(function, arg)) {
+        return None;
+    }
+    let args: SmallVec<[Lanes; 4]> = args
+        .iter()
+        .filter_map(|&arg| lanes(function, arg))
+        .collect();
+    let computed: SmallVec<[Lanes; 2]> = match (data, reference) {
+        (Data::Lane(desc), None) => meaning::map(desc, lanes_of(ty), &args, results.len()),
+        (_, Some(reference)) => SmallVec::from_iter([reference(ty, data, &args)]),
+        _ => return None,
+    };
+    let pairs = results.iter().zip(&computed);
+    let forms: SmallVec<[Form; 2]> = pairs
+        .map(|(&ty, lanes)| form(ty, lanes))
+        .collect::<Option<_>>()?;
+    let has_form = matches!(op, Op::Affine | Op::Mask);
+    (!has_form || matches!(forms[..], [Form::Uniform(_)])).then_some(forms)
+}
+
 /// Returns whether a value is created without an operation on other values: it has a constant form or is the address of a
 /// slot.
-pub(super) fn is_free(function: &Function, value: Value) -> bool {
+pub(crate) fn is_free(function: &Function, value: Value) -> bool {
     let op = function.def_inst(value).map(|inst| function.insts[inst].op);
     op == Some(Op::SlotAddr) || is_constant(function, value)
 }
 
 /// Returns the offset and the factor of an `affine`: its stride as a signed number of the bits of `ty`.
-pub(super) fn signed_number(ty: Type, data: &Data) -> i64 {
+pub(crate) fn signed_number(ty: Type, data: &Data) -> i64 {
     let bits = ty.lane_bits().min(64);
     ((data.number() << (64 - bits)) as i64) >> (64 - bits)
 }
 
 /// A copy of a value.
-pub(super) struct ValueCopy {
+pub(crate) struct ValueCopy {
     /// The instructions that compute the copy.
-    pub(super) insts: SmallVec<[Inst; 2]>,
+    pub(crate) insts: SmallVec<[Inst; 2]>,
     /// The copy.
-    pub(super) value: Value,
+    pub(crate) value: Value,
 }
 
 /// Copies the instructions that compute a free value (see [`is_free`]).
-pub(super) fn copy_free(function: &mut Function, value: Value) -> ValueCopy {
+pub(crate) fn copy_free(function: &mut Function, value: Value) -> ValueCopy {
     let mut insts = SmallVec::new();
     let value = copy_into(function, value, &mut insts);
     ValueCopy { insts, value }
