@@ -123,6 +123,12 @@ pub struct NativeContext {
     /// In the programs of the wide back end, the distance of the first thread that executes the running instruction from
     /// `thread`, if the instruction runs once for several lanes and its place states that the field contains it.
     pub lane: u32,
+    /// If nonzero, the program runs several CTAs together: `thread` is a position in a row of their threads, `cta` and
+    /// `ctaid` are those of the first of them, and this field is the number of threads of a row of one CTA
+    /// ([`NativeContext::locate`]).
+    pub row_threads: u32,
+    /// If `row_threads` is not zero, the linear index of the first thread of the row in its CTA.
+    pub row_start: u32,
     /// Mask of the warp's lanes that have not exited: argument and result of `sort_out`.
     pub alive: u32,
     /// Result of `sort_out`: mask of the lanes that continue.
@@ -181,6 +187,21 @@ pub struct NativeContext {
     pub helpers: *const Helpers,
     /// The host's own data.
     pub host: *mut c_void,
+}
+
+impl NativeContext {
+    /// Returns the linear indices of the CTA and of the thread in it that is `lane` threads behind the running one.
+    #[must_use]
+    pub fn locate(&self, lane: u32) -> (u64, u32) {
+        let at = self.thread + lane;
+        match at.checked_div(self.row_threads) {
+            Some(ctas) => (
+                self.cta + u64::from(ctas),
+                self.row_start + at % self.row_threads,
+            ),
+            None => (self.cta, at),
+        }
+    }
 }
 
 /// The value of [`NativeContext::ended_handle`] for an unknown handle.

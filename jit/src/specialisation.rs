@@ -155,6 +155,17 @@ impl Specialisation {
         }
     }
 
+    /// Returns a number of which the length of the rows of the block is a multiple, for chunks of `width` lanes.
+    pub(crate) fn row_multiple(self, width: u32) -> u32 {
+        if self.has(Specialisation::LINES) {
+            Specialisation::TILE * width
+        } else if self.has(Specialisation::ALIGNED) {
+            width
+        } else {
+            1
+        }
+    }
+
     pub(crate) fn has(self, what: u8) -> bool {
         self.bits & what != 0
     }

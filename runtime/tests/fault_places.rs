@@ -229,6 +229,15 @@ $L__inner:
 
 /// Runs a kernel with the parameter `p`, the address of a buffer of 4 KiB, and returns its fault.
 fn fault_in_buffer(body: &str, block: (u32, u32), engine: EngineChoice) -> Fault {
+    fault_in_grid(body, ((1, 1), block), engine)
+}
+
+/// Does the same for a grid of several blocks.
+fn fault_in_grid(
+    body: &str,
+    (grid, block): ((u32, u32), (u32, u32)),
+    engine: EngineChoice,
+) -> Fault {
     let text = format!(
         ".version 7.5
 .target sm_80
@@ -247,7 +256,7 @@ fn fault_in_buffer(body: &str, block: (u32, u32), engine: EngineChoice) -> Fault
     let buffer = runtime.upload(&[0u32; 1024]).expect("allocated");
     let module = runtime.load_ptx(&text).expect("loads");
     let kernel = module.kernel("k").expect("known");
-    let config = LaunchConfig::new(1, block);
+    let config = LaunchConfig::new(grid, block);
     runtime
         .launch(&kernel, config, (&buffer,))
         .expect("launched");
@@ -401,6 +410,51 @@ fn a_row_that_runs_alone_is_tested() {
             let fault = fault_in_buffer(&body, (16, 8), engine);
             assert_eq!(fault.kind, kind, "{engine:?}: {body}: {fault}");
             assert_eq!(fault.thread, Some([5, 6, 0]), "{engine:?}: {body}: {fault}");
+        }
+    }
+}
+
+/// Tests that a fault names its block and its thread if vector code runs several blocks of a row of the grid together.
+#[test]
+fn the_block_of_several_that_run_together_is_named() {
+    let index = "    .reg .b32 %g<3>; .reg .b32 %h<3>;
+    mov.u32 %g1, %ctaid.x; mov.u32 %g2, %ntid.x; mad.lo.u32 %x, %g1, %g2, %x;
+    mov.u32 %h1, %ctaid.y; mov.u32 %h2, %ntid.y; mad.lo.u32 %y, %h1, %h2, %y;";
+    let own = "mul.wide.u32 %rd1, %x, 4; add.u64 %rd1, %rd1, %b;";
+    let access = "ld.global.u32 %r1, [%rd1]; st.global.u32 [%rd1], %r1;";
+    // The only thread, or the first of several in a row of the grid, is at 167 and 5.
+    for guard in [
+        "setp.ne.u32 %p, %x, 167; setp.ne.or.u32 %p, %y, 5, %p; @%p ret;",
+        "setp.lt.u32 %p, %x, 167; setp.ne.or.u32 %p, %y, 5, %p; @%p ret;",
+        "setp.ne.u32 %p, %y, 5; @%p ret; setp.lt.s32 %p, %x, 167; @%p ret;",
+    ] {
+        for (body, kind) in [
+            ("trap;".to_owned(), FaultKind::LaunchFailed),
+            (
+                format!("or.b64 %b, %a, 1; {own} {access}"),
+                FaultKind::MisalignedAddress,
+            ),
+            (
+                format!("{NULL_PAGE} {own} {access}"),
+                FaultKind::IllegalAddress,
+            ),
+            (format!("{FAR} {own} {access}"), FaultKind::IllegalAddress),
+            (
+                format!("{FAR} ld.global.u32 %r1, [%b]; st.global.u32 [%a], %r1;"),
+                FaultKind::IllegalAddress,
+            ),
+        ] {
+            let body = format!("{index}\n    {guard} {body}");
+            for shape in [((6, 2), (32, 4)), ((7, 8), (32, 1)), ((2, 4), (96, 2))] {
+                for engine in [EngineChoice::Auto, EngineChoice::Interpreter] {
+                    let fault = fault_in_grid(&body, shape, engine);
+                    let ((_, _), (columns, rows)) = shape;
+                    let place = format!("{engine:?}: {shape:?}: {body}: {fault}");
+                    assert_eq!(fault.kind, kind, "{place}");
+                    assert_eq!(fault.cta, Some([167 / columns, 5 / rows, 0]), "{place}");
+                    assert_eq!(fault.thread, Some([167 % columns, 5 % rows, 0]), "{place}");
+                }
+            }
         }
     }
 }

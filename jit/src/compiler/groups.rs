@@ -12,7 +12,7 @@ use margay_ir::function::Function;
 use margay_ops::mods::{AtomOp, StateSpace};
 use margay_ops::ops::{Effects, Opcode};
 use margay_ops::types::Kind;
-use margay_vectorise::{Group, is_computed};
+use margay_vectorise::{Group, is_computed, runs_several_ctas};
 
 use super::wide::size_of;
 use crate::slices::live_words;
@@ -33,7 +33,15 @@ const MAX_INSTS_WITHOUT_LOOPS: usize = 150;
 
 /// Returns which chunks of a kernel run together.
 pub(super) fn group(function: &Function, specialisation: Specialisation, width: u32) -> Group {
-    let most = specialisation.group();
+    let mut most = specialisation.group();
+    // A group may also consist of chunks of several CTAs.
+    let may_span = most.chunks() == 1
+        && specialisation.has(Specialisation::ALIGNED)
+        && width == 32
+        && runs_several_ctas(function);
+    if may_span {
+        most = most.of(2);
+    }
     let yields = || function.has_effects(Effects::YIELDS);
     if most.chunks() == 1 || yields() || !has_free_atomics(function) {
         return most.of(1);
@@ -49,6 +57,7 @@ pub(super) fn group(function: &Function, specialisation: Specialisation, width: 
                 false => 1,
             }
         }
+        Group::Line(most) => chunks_of_line(function, insts).min(most),
         _ => chunks_of_line(function, insts),
     };
     most.of(chunks)

@@ -10,12 +10,12 @@ use margay_ir::function::Function;
 use margay_ops::mods::StateSpace;
 use margay_ops::ops::{Effects, Opcode};
 use margay_vectorise::{
-    ContextLayout, DeviceTest, Facts, Kernel, LocalTest, ReachTest, Refusal, StatusValues,
+    ContextLayout, DeviceTest, Facts, Group, Kernel, LocalTest, ReachTest, Refusal, StatusValues,
     assume_shape, may_accept, place_chunk, shorten_lives, vectorise,
 };
 use margay_vir::function::Function as VirFunction;
 use margay_vir::passes;
-use margay_x64::{Convention, Features, Target, compile_watched, compile_with};
+use margay_x64::{BlockOrder, Convention, Features, Target, compile_watched, compile_with};
 
 use super::groups::{group, sync_points_of_warps, whole_chunks, whole_group};
 use super::wide_helpers::helpers;
@@ -89,6 +89,8 @@ const LAYOUT: ContextLayout = ContextLayout {
     moved: offset_of!(NativeContext, moved) as u32,
     lane: offset_of!(NativeContext, lane) as u32,
     turn_budget: offset_of!(NativeContext, turn_budget) as u32,
+    row_threads: offset_of!(NativeContext, row_threads) as u32,
+    row_start: offset_of!(NativeContext, row_start) as u32,
 };
 
 const STATUS: StatusValues = StatusValues {
@@ -206,6 +208,24 @@ fn program(
         Some(shape) => whole_group(function, (specialisation, shape), width),
         None => group(function, specialisation, width),
     };
+    let made = translate((kernel, function), specialisation, (width, isolated), group);
+    match made {
+        // A group of chunks of several CTAs is not possible in all kernels.
+        Err(_) if matches!(group, Group::Line(2..)) => {
+            let one = group.of(1);
+            translate((kernel, function), specialisation, (width, isolated), one)
+        }
+        made => made,
+    }
+}
+
+/// Returns the program of a kernel in which the chunks of `group` run together. `function` is the kernel's function.
+fn translate(
+    (kernel, function): (&CompiledKernel, &Function),
+    specialisation: Specialisation,
+    (width, isolated): (u32, bool),
+    group: Group,
+) -> Result<VirFunction, Refusal> {
     let assumptions = Assumptions {
         chunks_together: group.chunks() > 1,
         // One load runs for all lanes, and lanes that stop never run again in this program.
@@ -228,6 +248,7 @@ fn program(
         width,
         shape: specialisation.shape(),
         whole_chunks: specialisation.has(Specialisation::ALIGNED),
+        row_multiple: specialisation.row_multiple(width),
         group,
         layout: LAYOUT,
         status: STATUS,
@@ -292,6 +313,14 @@ pub(super) fn refusal(kernel: &CompiledKernel) -> String {
     }
 }
 
+/// Returns the order of the blocks of a kernel's program. The code of kernels without barriers consists of short loops.
+fn order_of(kernel: &CompiledKernel) -> BlockOrder {
+    match kernel.has_sync_points() {
+        false => BlockOrder::Loops,
+        true => BlockOrder::Code,
+    }
+}
+
 /// Returns the fallback to count if the wide back end does not compile a kernel because of this error.
 pub(super) fn fallback(why: &CompileError) -> Fallback {
     match why {
@@ -321,7 +350,7 @@ pub(super) fn code(
             "more than {MAX_PROGRAM} instructions of the vector IR"
         )));
     }
-    let code = compile_with(&program, &target, Convention::Registers)
+    let code = compile_with(&program, &target, Convention::Registers, order_of(kernel))
         .map_err(|why| CompileError::Backend(why.to_string()))?;
     if code.quick_registers {
         kernel.fallbacks.note(Fallback::QuickRegisters);
@@ -484,7 +513,7 @@ impl Compiler {
         let compiled = compile_watched(
             &program,
             &target,
-            Convention::Registers,
+            (Convention::Registers, order_of(kernel)),
             |name, time, size| {
                 put(name, time, blocks, size);
             },

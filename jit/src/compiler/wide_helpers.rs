@@ -45,5 +45,6 @@ unsafe extern "C" fn verify_lanes(
 /// `context` must be valid.
 unsafe fn first_thread(context: *const NativeContext) -> u32 {
     // SAFETY: by the contract of this function.
-    unsafe { (*context).thread + (*context).lane }
+    let context = unsafe { &*context };
+    context.locate(context.lane).1
 }

@@ -20,6 +20,7 @@ use crate::derived::Steps;
 use crate::flow::{Flow, PlaceIndex};
 use crate::layout::LocalLayout;
 use crate::phases::Phase;
+use crate::runs::{Row, Runs};
 use crate::variables::{Key, Variables};
 use crate::{Group, Kernel, Refusal};
 
@@ -130,6 +131,8 @@ pub(crate) struct Emitter<'a> {
     pub(crate) made: FxHashMap<(Value, u32), Value>,
     /// The tests of alignment in the block being translated, with their sizes in bytes.
     pub(crate) aligned: FxHashSet<(Tested, u32)>,
+    /// The values that are aligned wherever the code being emitted runs, with the sizes in bytes.
+    pub(crate) always_aligned: FxHashSet<(Value, u32)>,
     /// What is known about the lanes, in the version of the code for chunks whose lanes run together.
     pub(crate) together: Option<Together>,
     /// The tests in the block being translated whether values are addresses of device memory.
@@ -151,6 +154,11 @@ pub(crate) struct Emitter<'a> {
     pub(crate) near: FxHashSet<Value>,
     /// The speculatively affine values that are affine in the version of the code being emitted.
     pub(crate) certain: FxHashSet<Value>,
+    /// How the chunks of a run of CTAs are visited, and the number of threads of its rows; `None` where the code visits the
+    /// chunks of one CTA after the other.
+    pub(crate) runs: Option<(Runs, Value)>,
+    /// The row whose chunks the code runs.
+    pub(crate) row: Option<Row>,
     /// Speculatively affine values whose lanes are computed where they are used.
     pub(crate) lazy: FxHashSet<Value>,
     /// The values that lanes carry out of loops in different iterations, each with the loop that defines it.

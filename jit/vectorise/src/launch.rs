@@ -23,7 +23,7 @@ use crate::reach::helpers;
 use crate::scan::{WARP, is_collective};
 use crate::speculation::lazy_values;
 use crate::variables::{Counter, Key, Variables};
-use crate::{Kernel, Refusal};
+use crate::{Group, Kernel, Refusal};
 
 /// The maximum number of instructions of a kernel whose code has two versions ([`crate::together`]).
 const MAX_DIVIDED: usize = 3_000;
@@ -101,6 +101,7 @@ pub(crate) fn emit(kernel: &Kernel<'_>) -> Result<VirFunction, Refusal> {
         fixed: FxHashMap::default(),
         made: FxHashMap::default(),
         aligned: FxHashSet::default(),
+        always_aligned: FxHashSet::default(),
         noted: None,
         reached: FxHashSet::default(),
         tested_local: FxHashSet::default(),
@@ -112,6 +113,8 @@ pub(crate) fn emit(kernel: &Kernel<'_>) -> Result<VirFunction, Refusal> {
         assumed: FxHashSet::default(),
         near: FxHashSet::default(),
         certain: FxHashSet::default(),
+        runs: None,
+        row: None,
         lazy: FxHashSet::default(),
         leaving: leaving_values(kernel),
         first_edges: FxHashMap::default(),
@@ -209,8 +212,20 @@ impl<'a> Emitter<'a> {
             self.set_field(layout.ctaid + 4 * axis as u32, index);
         }
         self.set_field(layout.cta, cta);
-        self.versions(phases, frames)?;
-        self.next_cta(cta);
+        let certain = Certain::new(self.kernel);
+        let runs = self.find_runs(&certain);
+        let is_line = matches!(self.kernel.group, Group::Line(_));
+        if is_line && !self.kernel.has_whole_groups() && !runs.as_ref().is_some_and(|r| r.several) {
+            return Err(Refusal::Operation("a group of chunks of several CTAs"));
+        }
+        let count = match runs {
+            Some(runs) => self.run((phases, frames), (cta, end), (&runs, certain))?,
+            None => {
+                self.versions(phases, frames, certain)?;
+                self.constant(Type::B32, 1)
+            }
+        };
+        self.next_cta(cta, count);
         self.jump(head);
 
         self.enter(done);
@@ -247,8 +262,12 @@ impl<'a> Emitter<'a> {
     }
 
     /// Emits the code of a CTA: the version for CTAs whose checks hold, and if there are checks, the version for others.
-    fn versions(&mut self, phases: &'a Phases, frames: Value) -> Result<(), Refusal> {
-        let Certain { values, checks } = Certain::new(self.kernel);
+    fn versions(
+        &mut self,
+        phases: &'a Phases,
+        frames: Value,
+        Certain { values, checks }: Certain,
+    ) -> Result<(), Refusal> {
         self.lazy = lazy_values(self.kernel, &values);
         self.certain = values;
         if checks.is_empty() {
@@ -266,25 +285,35 @@ impl<'a> Emitter<'a> {
         self.phases(phases, frames)?;
         self.jump(done);
         let before = self.hot.len();
+        self.enter(fail);
+        self.rare_version(phases, frames)?;
+        self.jump(done);
+        let rare = self.hot.split_off(before);
+        self.cold.extend(rare);
+        self.enter(done);
+        Ok(())
+    }
+
+    /// Emits the version of the code of a CTA that assumes nothing. It is short rather than fast, but runs whole warps
+    /// together if their lanes meet.
+    pub(crate) fn rare_version(
+        &mut self,
+        phases: &'a Phases,
+        frames: Value,
+    ) -> Result<(), Refusal> {
         self.certain.clear();
         self.lazy.clear();
         self.derived.clear();
         self.sure.clear();
         let turns = std::mem::replace(&mut self.takes_turns, false);
         self.may_divide = false;
-        // This version is short rather than fast, but runs whole warps together if their lanes meet.
         let chunks = self.chunk_count;
         if !self.warps_meet() {
             self.chunk_count = 1;
         }
-        self.enter(fail);
         self.phases(phases, frames)?;
         self.chunk_count = chunks;
         self.takes_turns = turns;
-        self.jump(done);
-        let rare = self.hot.split_off(before);
-        self.cold.extend(rare);
-        self.enter(done);
         Ok(())
     }
 
@@ -367,7 +396,11 @@ impl<'a> Emitter<'a> {
     }
 
     /// Computes a value that depends on nothing but constants, parameters and special registers.
-    fn compute_early(&mut self, value: Value, done: &mut FxHashSet<Value>) -> Result<(), Refusal> {
+    pub(crate) fn compute_early(
+        &mut self,
+        value: Value,
+        done: &mut FxHashSet<Value>,
+    ) -> Result<(), Refusal> {
         let source = self.source;
         let Some(inst) = source.dfg.def_inst(value).filter(|_| done.insert(value)) else {
             return Ok(());
@@ -379,7 +412,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Emits the phases of a CTA. The code continues when all threads have exited.
-    fn phases(&mut self, phases: &'a Phases, frames: Value) -> Result<(), Refusal> {
+    pub(crate) fn phases(&mut self, phases: &'a Phases, frames: Value) -> Result<(), Refusal> {
         self.find_based();
         let starts: Vec<Block> = phases.all.iter().map(|_| self.new_block()).collect();
         let done = self.new_block();
@@ -399,7 +432,10 @@ impl<'a> Emitter<'a> {
             }
             let none = self.constant(Type::B32, 0);
             self.write(Key::Counter(Counter::Arrived), none);
-            self.chunks(index, frames)?;
+            match self.runs.take() {
+                Some((runs, count)) => self.chunks_of_rows(index, (&runs, count))?,
+                None => self.chunks(index, frames)?,
+            }
             for value in std::mem::take(&mut self.changed) {
                 let bits = self.read(Key::Out(value), self.source.dfg.ty(value));
                 self.write(Key::Cta(value), bits);
@@ -591,15 +627,19 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// Advances the coordinates of the CTA: x changes first, then y, then z.
-    fn next_cta(&mut self, cta: Value) {
-        let following = self.add_constant(cta, 1);
+    /// Advances the coordinates of the CTA by `count` CTAs of a row of the grid: x changes first, then y, then z.
+    fn next_cta(&mut self, cta: Value, count: Value) {
+        let by = self.convert(OpType::U64, OpType::U32, count);
+        let following = self.add(cta, by);
         self.write(Key::Counter(Counter::Cta), following);
         let zero = self.constant(Type::B32, 0);
         let mut carry = self.constant(Type::PRED, 1);
         for (axis, counter) in Counter::CTAID.into_iter().enumerate() {
             let index = self.ctaid[axis];
-            let mut moved = self.add_constant(index, 1);
+            let mut moved = match axis {
+                0 => self.add(index, count),
+                _ => self.add_constant(index, 1),
+            };
             let moves = carry;
             // The coordinate z wraps only behind the last CTA.
             if axis < 2 {

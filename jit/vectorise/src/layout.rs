@@ -34,6 +34,8 @@ pub struct ContextLayout {
     pub moved: u32,
     pub lane: u32,
     pub turn_budget: u32,
+    pub row_threads: u32,
+    pub row_start: u32,
 }
 
 /// The status values that generated code returns.

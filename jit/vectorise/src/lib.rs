@@ -10,14 +10,18 @@
 //! - [`assume_shape`] makes a kernel one for CTAs of one shape. If all chunks of such a CTA run together ([`Group::All`]), there
 //!   are no loops over chunks, and values live across barriers in variables of the program.
 //! - [`shorten_lives`] changes the order of a kernel's operations before the translation.
+//! - `runs` finds which kernels run several CTAs of a row of the grid together, and `rows` emits the loops over the rows
+//!   of their threads.
 //! - `control` emits the blocks of the kernel in the planned order, with the masks of the lanes that execute them.
 //! - `together` emits the version of the code for chunks whose lanes run together.
+//! - `endpoints` emits the tests whether all lanes take the same edge of a branch, by comparisons of scalars.
 //! - `values` holds the values of the kernel. A value that [`Uniformity`] classifies as uniform or affine is a scalar: the
 //!   value in the chunk's first lane. Other values are vectors.
 //! - `derived` computes scalars of chunks from those of the first chunk, and tests conditions for whole CTAs.
 //! - `waiting` emits loops in which lanes may wait for other threads.
 //! - `collective` emits collectives of the lanes of a warp.
-//! - `memory` emits loads and stores, `adjacent` those whose addresses vary but are often adjacent, `local` those of local
+//! - `memory` emits loads and stores, `pairs` those of pairs of adjacent words,
+//!   `adjacent` those whose addresses vary but are often adjacent, `local` those of local
 //!   memory, `update` atomics, `reach` the tests of addresses, `registers` special registers and addresses.
 //!
 //! # Speculatively affine values
@@ -37,21 +41,26 @@
 #![forbid(unsafe_code)]
 
 mod adjacent;
+mod alignment;
 mod bases;
 mod certain;
 mod collective;
 mod control;
 mod derived;
 mod emitter;
+mod endpoints;
 pub mod flow;
 mod launch;
 mod layout;
 mod local;
 mod memory;
 mod order;
+mod pairs;
 mod phases;
 mod reach;
 mod registers;
+mod rows;
+mod runs;
 mod saved;
 mod scan;
 mod shape;
@@ -72,6 +81,7 @@ use margay_vir::function::Function as VirFunction;
 pub use adjacent::is_computed;
 pub use layout::{ContextLayout, NOTED, REACH_MARGIN, StatusValues, place_chunk};
 pub use order::shorten_lives;
+pub use runs::runs_several_ctas;
 pub use scan::may_accept;
 pub use shape::assume_shape;
 pub use waiting::WAITING_TURN;
@@ -124,7 +134,9 @@ pub struct DeviceTest {
 /// The chunks that run together, and their number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Group {
-    /// Adjacent chunks of a row of the CTA. The length of the rows is a multiple of that of the group.
+    /// Adjacent chunks of a row of the CTA. The length of the rows is a multiple of that of the group. It need not be if
+    /// the group has two chunks, the length is a multiple of that of a chunk, and the kernel runs several CTAs together
+    /// ([`runs_several_ctas`]).
     Line(u32),
     /// Chunks that are rows of the CTA. The number of rows is a multiple of the number of chunks, and the CTA has no z
     /// dimension.
@@ -203,6 +215,8 @@ pub struct Kernel<'a> {
     pub shape: Option<[u32; 3]>,
     /// Whether the number of threads of a CTA is a multiple of `width`.
     pub whole_chunks: bool,
+    /// A number of which the length of a row of a CTA is a multiple; 1 if nothing is known about it.
+    pub row_multiple: u32,
     /// The chunks that run together. `uniformity` must assume this if there are several.
     pub group: Group,
     /// Where the program finds the data of the launch.
@@ -212,6 +226,17 @@ pub struct Kernel<'a> {
 }
 
 impl Kernel<'_> {
+    /// Returns whether the rows of a CTA consist of whole chunks.
+    pub(crate) fn has_whole_rows(&self) -> bool {
+        self.row_multiple.is_multiple_of(self.width)
+    }
+
+    /// Returns whether the rows of a CTA consist of whole groups of chunks.
+    pub(crate) fn has_whole_groups(&self) -> bool {
+        let chunks = self.group.chunks();
+        chunks == 1 || self.row_multiple.is_multiple_of(chunks * self.width)
+    }
+
     /// Returns whether the kernel has barriers.
     pub(crate) fn has_phases(&self) -> bool {
         self.regions.resume_points.len() > 1

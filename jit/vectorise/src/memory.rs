@@ -16,6 +16,7 @@ use margay_vir::ops::Op;
 use smallvec::SmallVec;
 
 use crate::Refusal;
+use crate::alignment::size_of;
 use crate::emitter::Emitter;
 use crate::layout::NOTED;
 
@@ -44,6 +45,7 @@ pub(crate) enum Places {
 }
 
 /// An element of an access: its position, its type in memory, and the IR value that holds it.
+#[derive(Clone, Copy)]
 pub(crate) struct Element {
     pub(crate) offset: i32,
     pub(crate) memory: OpType,
@@ -99,11 +101,7 @@ impl Emitter<'_> {
         if !matches!(address, Kind::B32 | Kind::B64) {
             return Err(Refusal::Operation(data.opcode.name()));
         }
-        let bytes = match space {
-            StateSpace::Param | StateSpace::ParamFunc => 1,
-            _ => (data.ty.bits() / 8 * data.mods.vec().max(1)).next_power_of_two(),
-        };
-        self.demand_aligned(inst, bytes);
+        self.demand_aligned(inst, size_of(data));
         Ok(())
     }
 
@@ -115,11 +113,14 @@ impl Emitter<'_> {
         let Some(root) = self.kernel.facts.alignment_root(inst, bytes) else {
             return;
         };
+        // The run or the block already contains this test.
+        if self.always_aligned.contains(&(root, bytes)) {
+            return;
+        }
         // The test for the first chunk shows it for all.
         if self.is_derived(root) && self.all_run() && self.differs_by_multiples(root, bytes) {
             return;
         }
-        // The block already contains this test.
         if !self.aligned.insert((self.test_of(root), bytes)) {
             return;
         }
@@ -490,10 +491,7 @@ impl Emitter<'_> {
             });
             return Ok(());
         }
-        for element in elements {
-            let lanes = self.load_lanes(places, &element);
-            self.set_lanes(element.value, lanes);
-        }
+        self.load_elements(places, &elements);
         Ok(())
     }
 
@@ -529,10 +527,7 @@ impl Emitter<'_> {
             });
             return Ok(());
         }
-        for element in elements {
-            let lanes = self.lanes(element.value);
-            self.store_lanes(places, &element, lanes);
-        }
+        self.store_elements(places, &elements);
         Ok(())
     }
 
@@ -554,7 +549,13 @@ impl Emitter<'_> {
 
     /// Emits the load of an element.
     pub(crate) fn load_lanes(&mut self, places: Places, element: &Element) -> Value {
-        let (ty, mask) = (self.vector(self.kind(element.value)), self.mask);
+        let ty = self.vector(self.kind(element.value));
+        self.load_as(places, element, ty)
+    }
+
+    /// Emits the load of an element as lanes of type `ty`.
+    pub(crate) fn load_as(&mut self, places: Places, element: &Element, ty: Type) -> Value {
+        let mask = self.mask;
         match places {
             Places::Strided(Strided {
                 address,

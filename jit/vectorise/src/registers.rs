@@ -123,6 +123,13 @@ impl Emitter<'_> {
 
     /// Returns the coordinate of the chunk's first thread in a dimension.
     pub(crate) fn coordinate(&mut self, axis: usize) -> Value {
+        if let Some(row) = &self.row {
+            let (position, tid) = (row.position, row.tid);
+            return match axis {
+                0 => self.add_constant(position, i64::from(self.chunk * self.kernel.width)),
+                _ => tid[axis - 1],
+            };
+        }
         if self.is_whole() {
             let [x, y] = self.kernel.group.from_first(self.chunk, self.kernel.width);
             return self.constant(Type::B32, [x, y, 0][axis] as u64);

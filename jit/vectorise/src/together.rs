@@ -127,9 +127,10 @@ impl Emitter<'_> {
         let source = self.source;
         let calls = source.dfg.targets(inst);
         let argument = source.dfg.args(inst)[0];
+        let [then, other, some, mixed] = std::array::from_fn(|_| self.new_block());
+        self.test_endpoints(argument, calls, [then, other]);
         let conditions = self.of_chunks(|e| e.lanes(argument));
         let masks = self.each_chunk(|e| e.edge_masks(inst, Opcode::Brif))?;
-        let [then, other, some, mixed] = std::array::from_fn(|_| self.new_block());
         let mask_type = self.mask_type();
         if let Some([all, none]) = self.decided(argument) {
             let [other_or_exact, exact] = std::array::from_fn(|_| self.new_block());

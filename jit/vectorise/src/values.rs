@@ -138,6 +138,12 @@ impl Emitter<'_> {
     pub(crate) fn operation(&mut self, inst: Inst) -> Result<(), Refusal> {
         let data = self.source.dfg.insts[inst];
         let refused = Err(Refusal::Operation(data.opcode.name()));
+        if let &[result] = self.source.dfg.results(inst)
+            && let Some(scalar) = self.along_row(result)
+        {
+            self.set_scalar(result, scalar);
+            return Ok(());
+        }
         match data.opcode {
             Opcode::Const => Ok(()),
             Opcode::SReg => {

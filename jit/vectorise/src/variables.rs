@@ -21,8 +21,14 @@ pub(crate) enum Counter {
     Cta,
     /// The coordinate of the CTA in a dimension.
     Ctaid(u8),
-    /// The thread of the chunk's first lane.
+    /// The thread of the chunk's first lane, or its position in the row of a run.
     Thread,
+    /// The number of CTAs of a run.
+    Run,
+    /// `%tid.y` and `%tid.z` in a row.
+    Row(u8),
+    /// The first thread of a row of the CTA.
+    RowStart,
     /// The resume point behind the barrier that threads have reached in the phase; 0 if there is none.
     Arrived,
     /// The number of iterations of waiting loops that are left until lanes yield.

@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 
 use crate::Error;
 use crate::asm::Op;
-use crate::mach::{Action, Base, Function, Inst, NONE};
+use crate::mach::{Action, Base, Function, Inst, Label, NONE};
 
 /// Functions with more instructions are allocated by the fast algorithm.
 const LARGEST_FOR_ION: usize = 20_000;
@@ -33,9 +33,12 @@ thread_local! {
     static CONTEXT: RefCell<regalloc2::Ctx> = RefCell::default();
 }
 
-/// A machine function in the form of regalloc2: blocks and instructions have numbers in their order.
+/// A machine function in the form of regalloc2: blocks and instructions have numbers in the order of
+/// [`Function::nested`].
 pub(crate) struct Input<'a> {
     pub(crate) mach: &'a Function,
+    /// The number of each block, by label.
+    numbers: Vec<u32>,
     pub(crate) insts: Vec<&'a Inst>,
     ranges: Vec<InstRange>,
     succs: Vec<SmallVec<[RaBlock; 2]>>,
@@ -61,12 +64,13 @@ impl<'a> Input<'a> {
     /// `float_bytes` is the number of bytes of a spilled vector register.
     pub(crate) fn new(mach: &'a Function, float_bytes: u32, has_masks: bool) -> Input<'a> {
         let mut numbers = vec![u32::MAX; mach.blocks.len()];
-        for (number, label) in (0..).zip(&mach.order) {
+        for (number, label) in (0..).zip(&mach.nested) {
             numbers[label.0 as usize] = number;
         }
-        let count = mach.order.len();
+        let count = mach.nested.len();
         let mut input = Input {
             mach,
+            numbers: Vec::new(),
             insts: Vec::new(),
             ranges: Vec::with_capacity(count),
             succs: Vec::with_capacity(count),
@@ -76,7 +80,7 @@ impl<'a> Input<'a> {
             clobbers: clobbers(has_masks),
             float_words: float_bytes as usize / 8,
         };
-        for (number, label) in mach.order.iter().enumerate() {
+        for (number, label) in mach.nested.iter().enumerate() {
             let block = &mach.blocks[label.0 as usize];
             let first = RaInst::new(input.insts.len());
             input.insts.extend(&block.insts);
@@ -98,12 +102,18 @@ impl<'a> Input<'a> {
             add_operands(mach, inst, &mut input.operands);
         }
         input.starts.push(input.operands.len() as u32);
+        input.numbers = numbers;
         input
     }
 
     /// Returns whether the function is so large that the fast algorithm is used.
     pub(crate) fn is_large(&self) -> bool {
         self.insts.len() > LARGEST_FOR_ION
+    }
+
+    /// Returns the number of a block that is in use.
+    pub(crate) fn number(&self, label: Label) -> RaBlock {
+        RaBlock::new(self.numbers[label.0 as usize] as usize)
     }
 
     /// Allocates registers.
@@ -313,7 +323,7 @@ impl regalloc2::Function for Input<'_> {
     }
 
     fn block_params(&self, block: RaBlock) -> &[VReg] {
-        &self.mach.blocks[self.mach.order[block.index()].0 as usize].params
+        &self.mach.blocks[self.mach.nested[block.index()].0 as usize].params
     }
 
     fn is_ret(&self, inst: RaInst) -> bool {
@@ -331,7 +341,7 @@ impl regalloc2::Function for Input<'_> {
     }
 
     fn branch_blockparams(&self, block: RaBlock, _: RaInst, succ: usize) -> &[VReg] {
-        &self.mach.blocks[self.mach.order[block.index()].0 as usize].succs[succ].1
+        &self.mach.blocks[self.mach.nested[block.index()].0 as usize].succs[succ].1
     }
 
     fn inst_operands(&self, inst: RaInst) -> &[Operand] {

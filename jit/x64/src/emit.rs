@@ -1,6 +1,6 @@
 //! Emits machine code from machine functions and their register allocation.
 
-use regalloc2::{Allocation, Block as RaBlock, Edit, InstOrEdit, Output, RegClass};
+use regalloc2::{Allocation, Edit, InstOrEdit, Output, RegClass};
 use smallvec::SmallVec;
 
 use crate::Error;
@@ -121,7 +121,7 @@ impl Emitter<'_> {
         let count = self.labels.len();
         let mut forwards: Vec<usize> = (0..count).collect();
         for number in (0..count).rev() {
-            let block = RaBlock::new(number);
+            let block = self.input.number(self.input.mach.order[number]);
             let mut contents = self.output.block_insts_and_edits(self.input, block);
             let is_jump = |item: InstOrEdit<'_>| match item {
                 InstOrEdit::Inst(inst) => {
@@ -179,7 +179,8 @@ impl Emitter<'_> {
                 continue;
             }
             let (input, output) = (self.input, self.output);
-            for item in output.block_insts_and_edits(input, RaBlock::new(number)) {
+            let block = input.number(input.mach.order[number]);
+            for item in output.block_insts_and_edits(input, block) {
                 match item {
                     InstOrEdit::Edit(Edit::Move { from, to }) => self.move_between(*from, *to)?,
                     InstOrEdit::Inst(inst) => {

@@ -39,7 +39,9 @@ mod int;
 mod lanes;
 mod map;
 mod masks;
+
 mod memory;
+mod nested;
 mod permute;
 mod pieces;
 mod prim;
@@ -64,7 +66,7 @@ use crate::code::{Operation, layout};
 use crate::features::Features;
 use crate::mach::{self, Action, Label, NONE};
 use crate::pool::Pool;
-use crate::{Convention, Error, Target};
+use crate::{BlockOrder, Convention, Error, Target};
 
 /// The registers of a value.
 pub(crate) type Regs = SmallVec<[VReg; 4]>;
@@ -157,7 +159,7 @@ pub(crate) struct Selector<'a> {
 pub(crate) fn run(
     vir: &Function,
     target: &Target,
-    convention: Convention,
+    (convention, order): (Convention, BlockOrder),
 ) -> Result<(Selected, Vec<u32>, Vec<u32>), Error> {
     let width = match target.features.contains(Features::AVX512) && !target.prefers_256_bits {
         true => 512,
@@ -195,7 +197,7 @@ pub(crate) fn run(
         arguments,
         result_offsets,
     };
-    selector.function()?;
+    selector.function(order)?;
     let Selector {
         mut mach,
         pool,
@@ -216,7 +218,7 @@ pub(crate) fn run(
 }
 
 impl Selector<'_> {
-    fn function(&mut self) -> Result<(), Error> {
+    fn function(&mut self, order_of_blocks: BlockOrder) -> Result<(), Error> {
         let vir = self.vir;
         // Instructions are selected in an order in which definitions precede uses.
         let cfg = Cfg::new(vir);
@@ -250,6 +252,17 @@ impl Selector<'_> {
             }
             parts[block] = self.mach.order.split_off(from);
         }
+        let nested = match order_of_blocks {
+            BlockOrder::Code => {
+                let blocks = vir.order.iter().copied();
+                blocks.filter(|&block| cfg.is_reachable(block)).collect()
+            }
+            BlockOrder::Loops => nested::nested(vir, &cfg),
+        };
+        self.mach.nested = nested
+            .iter()
+            .flat_map(|&block| parts[block].iter().copied())
+            .collect();
         // The code has the order of the function.
         let blocks = vir.order.iter().filter(|&&block| cfg.is_reachable(block));
         self.mach.order = blocks

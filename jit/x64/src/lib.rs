@@ -42,13 +42,23 @@ pub enum Convention {
     Registers,
 }
 
+/// The order of the blocks from which the register allocator estimates how often each block runs.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum BlockOrder {
+    /// The order of the code, in which blocks that rarely run come last. Such blocks count as parts of all loops to which
+    /// they lead back.
+    Code,
+    /// An order in which the blocks of each loop are contiguous. It is better for short loops with blocks that rarely run.
+    Loops,
+}
+
 /// Compiles a function, which must pass [`margay_vir::verify`].
 ///
 /// # Errors
 ///
 /// Returns an error if the target has no vector registers of 256 bits, or if the function is too large.
 pub fn compile(function: &Function, target: &Target) -> Result<Code, Error> {
-    compile_with(function, target, Convention::Blocks)
+    compile_with(function, target, Convention::Blocks, BlockOrder::Code)
 }
 
 /// Compiles a function, which must pass [`margay_vir::verify`], for callers of a convention.
@@ -61,8 +71,9 @@ pub fn compile_with(
     function: &Function,
     target: &Target,
     convention: Convention,
+    order: BlockOrder,
 ) -> Result<Code, Error> {
-    compile_watched(function, target, convention, |_, _, _| {})
+    compile_watched(function, target, (convention, order), |_, _, _| {})
 }
 
 /// Does what [`compile_with`] does. After each stage, calls `watch` with the name of the stage, the time that it took, and
@@ -74,7 +85,7 @@ pub fn compile_with(
 pub fn compile_watched(
     function: &Function,
     target: &Target,
-    convention: Convention,
+    (convention, order): (Convention, BlockOrder),
     mut watch: impl FnMut(&'static str, Duration, usize),
 ) -> Result<Code, Error> {
     if !target.is_supported() {
@@ -86,7 +97,7 @@ pub fn compile_watched(
         watch(name, start.elapsed(), size);
         start = Instant::now();
     };
-    let (selected, arguments, results) = isel::run(function, target, convention)?;
+    let (selected, arguments, results) = isel::run(function, target, (convention, order))?;
     let vector = selected.widest;
     let input = alloc::Input::new(&selected.mach, vector.bytes(), has_masks);
     stage("select", input.insts.len());

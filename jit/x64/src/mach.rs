@@ -188,8 +188,11 @@ pub(crate) struct Block {
 pub(crate) struct Function {
     /// The blocks, by label.
     pub(crate) blocks: Vec<Block>,
-    /// The order of the blocks that are in use.
+    /// The blocks that are in use, in the order of the code.
     pub(crate) order: Vec<Label>,
+    /// The same blocks in an order in which the blocks of each loop are contiguous, with the header first. The register
+    /// allocator estimates from its order of the blocks how often each runs.
+    pub(crate) nested: Vec<Label>,
     pub(crate) vregs: u32,
     pub(crate) calls: Vec<Call>,
     pub(crate) places: Vec<PendingPlace>,

@@ -316,6 +316,8 @@ fn context(
         first_warp: 0,
         moved: 0,
         lane: 0,
+        row_threads: 0,
+        row_start: 0,
         alive: 0,
         group: 0,
         sync_point: 0,
@@ -382,7 +384,7 @@ pub(super) fn run_range(
             Ok(())
         }
         ended => {
-            let fault = fault_of(kernel, &context, &mut host, ended);
+            let fault = fault_of(kernel, &mut context, &mut host, ended);
             let mut at = cta;
             at.index = launch.info.cta_index(context.cta);
             Err(faults::report(launch, &at, fault))
@@ -390,10 +392,10 @@ pub(super) fn run_range(
     }
 }
 
-/// Returns the fault that ended a native call.
+/// Returns the fault that ended a native call. The field `cta` of the context then is the CTA of the faulting thread.
 fn fault_of(
     kernel: &NativeKernel,
-    context: &NativeContext,
+    context: &mut NativeContext,
     host: &mut HostData<'_>,
     ended: Result<i32, crate::fault::Trap>,
 ) -> IrFault {
@@ -440,9 +442,11 @@ fn fault_of(
     };
     // A launch can be stopped in code for lanes of a chunk that the block does not have.
     let last = context.threads.saturating_sub(1);
+    let (cta, thread) = context.locate(lane);
+    context.cta = cta;
     IrFault {
         kind,
-        thread: Some((context.thread + lane).min(last)),
+        thread: Some(thread.min(last)),
         loc: loc.unwrap_or_default(),
     }
 }
@@ -498,7 +502,7 @@ impl NativeRunner<'_, '_> {
                 let state = self.launch.new_state();
                 Ok(Some(state.taken_over(self, from, place)))
             }
-            ended => Err(fault_of(self.kernel, &self.context, self.host, ended)),
+            ended => Err(fault_of(self.kernel, &mut self.context, self.host, ended)),
         }
     }
 }
@@ -633,7 +637,7 @@ impl Runner for NativeRunner<'_, '_> {
                 self.adapt_turns([(warp, mask)].into_iter());
                 Ok(())
             }
-            ended => Err(fault_of(self.kernel, &self.context, self.host, ended)),
+            ended => Err(fault_of(self.kernel, &mut self.context, self.host, ended)),
         }
     }
 
@@ -664,7 +668,7 @@ impl Runner for NativeRunner<'_, '_> {
         let ended = call(entry, &mut self.context, frames, 1);
         (self.context.alone, self.context.first_warp) = (0, 0);
         let Ok(status::GENERAL) = ended else {
-            return Err(fault_of(self.kernel, &self.context, self.host, ended));
+            return Err(fault_of(self.kernel, &mut self.context, self.host, ended));
         };
         let left = self.frames.alive(warp);
         let header = self.frames.stop_words(warp);

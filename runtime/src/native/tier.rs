@@ -30,8 +30,10 @@ const MEASUREMENT_PARTS: u64 = 4;
 const MEASUREMENT_PART: u64 = 2;
 /// Scalar code is chosen if vector code takes more than 11/10 of the time of scalar code.
 const WORSE: (u128, u128) = (11, 10);
-/// Number of CTAs in the first part of a launch, if no measurement run takes place.
+/// The minimum number of CTAs in the first part of a launch, if no measurement run takes place. If a measurement has shown
+/// how long a CTA takes, the first part takes at least the time in nanoseconds that the next constant states.
 const FIRST_PART: u64 = 16;
+const FIRST_PART_TIME: u128 = 50_000;
 /// Number of nanoseconds for which the chosen code runs between the first two measurement runs, and
 /// after a measurement run whose result differs from the previous result. After a measurement run
 /// with the same result as the previous one, the time is multiplied by [`FARTHER`]. The time is
@@ -231,6 +233,18 @@ impl TierSelection {
         self.verdict.store(verdict, Ordering::Relaxed);
     }
 
+    /// Returns the number of CTAs in the first part of a launch.
+    fn first_part(&self) -> u64 {
+        let rate = match self.verdict.load(Ordering::Relaxed) {
+            TierSelection::SLICES => &self.slices,
+            TierSelection::SINGLE => &self.single,
+            _ => return FIRST_PART,
+        };
+        let (time, ctas) = rate.get();
+        let ctas = (FIRST_PART_TIME * ctas).checked_div(time).unwrap_or(0);
+        u64::try_from(ctas).unwrap_or(u64::MAX).max(FIRST_PART)
+    }
+
     /// Adds `time` to the time for which the chosen code has run since the last measurement run. If
     /// this time has reached the time between measurement runs, begins the next measurement run.
     fn goes_on(&self, time: Duration) {
@@ -249,7 +263,7 @@ impl TierSelection {
 pub(super) struct TieredLaunch<'a> {
     kernel: &'a NativeKernel,
     wanted: Wanted,
-    /// What that choice says about the next part; `None` if it is not asked.
+    /// What the choice of code for the shape of the blocks says about the next part; `None` if it is not asked.
     next: Option<Next>,
     /// The specialisation that runs the next part.
     pub(super) specialisation: Specialisation,
@@ -265,7 +279,7 @@ impl<'a> TieredLaunch<'a> {
             wanted,
             next: None,
             specialisation: wanted.scalar(),
-            part: FIRST_PART,
+            part: kernel.tier_selection.first_part(),
             began: None,
         }
     }
@@ -382,6 +396,19 @@ mod tests {
         let selection = TierSelection::new(micros(1));
         selection.wait(micros(1));
         selection
+    }
+
+    #[test]
+    fn the_first_part_of_a_launch_takes_a_minimum_time() {
+        let selection = begun();
+        assert_eq!(selection.first_part(), FIRST_PART);
+        let wanted = Specialisation::of([32, 1, 1], Widths::all(16));
+        for _ in 0..MEASUREMENT_PARTS {
+            selection.note(Specialisation::SINGLE, micros(300), 1);
+            selection.note(wanted, micros(300), 600);
+        }
+        assert!(selection.is_over());
+        assert_eq!(selection.first_part(), 100);
     }
 
     #[test]

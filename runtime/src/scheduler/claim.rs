@@ -17,6 +17,9 @@ pub(super) enum Piece {
 /// Approximate running time in nanoseconds of the range of units that a worker claims with one call
 /// of [`Shared::take`]. The time is short so that workers can react to other launches and to stops.
 const CHUNK_NANOS: u64 = 500_000;
+/// Minimum running time in nanoseconds of such a range, unless fewer units remain. A shorter range would take less time
+/// than the claim.
+const SHORTEST_CHUNK_NANOS: u64 = 2_000;
 
 impl Shared {
     /// Returns whether the run has a piece that a worker can take. The result is only a hint,
@@ -103,11 +106,14 @@ impl Shared {
             .spec
             .units
             .saturating_sub(run.next.load(Ordering::SeqCst));
-        let share = left / (4 * self.config.workers as u64);
-        let in_time = match run.unit_nanos.load(Ordering::Relaxed) {
+        let (in_time, least) = match run.unit_nanos.load(Ordering::Relaxed) {
             // No unit has been measured yet. The first range is small and provides a measurement.
-            0 => 4,
-            nanos => CHUNK_NANOS / nanos,
+            0 => (4, 1),
+            nanos => (CHUNK_NANOS / nanos, SHORTEST_CHUNK_NANOS / nanos),
+        };
+        let share = match self.config.workers {
+            1 => left,
+            workers => (left / (4 * workers as u64)).max(least),
         };
         let resident = if run.may_park {
             run.spec.resident / (2 * self.config.workers as u64)

@@ -12,7 +12,7 @@ use margay_ops::ops::Effects;
 use margay_ops::types::Type;
 use margay_vectorise::{
     ContextLayout, Facts, Group, Kernel, LocalTest, ReachTest, Refusal, StatusValues, assume_shape,
-    vectorise,
+    runs_several_ctas, vectorise,
 };
 use margay_vir::interpreter::{Environment, Fault, run};
 use margay_vir::meaning::Lanes;
@@ -59,6 +59,8 @@ pub(crate) const LAYOUT: ContextLayout = ContextLayout {
     local_stride: 136,
     local_bytes: 144,
     turn_budget: 152,
+    row_threads: 156,
+    row_start: 160,
 };
 
 const TRAP: u32 = 2;
@@ -252,7 +254,14 @@ pub(crate) fn program(
     block: [u32; 3],
     width: u32,
 ) -> Result<margay_vir::function::Function, Refusal> {
-    grouped(function, block, (width, grouping(function, block, width)))
+    let group = grouping(function, block, width);
+    match grouped(function, block, (width, group)) {
+        // A group of chunks of several CTAs is not possible in all kernels.
+        Err(_) if !block[0].is_multiple_of(group.chunks() * width) => {
+            grouped(function, block, (width, Group::Line(1)))
+        }
+        made => made,
+    }
 }
 
 /// Returns the chunks that run together in programs for any shape.
@@ -263,7 +272,8 @@ fn grouping(function: &Function, [x, y, z]: [u32; 3], width: u32) -> Group {
         Group::Rows(4)
     } else if x.is_multiple_of(4 * width) {
         Group::Line(4)
-    } else if x.is_multiple_of(2 * width) {
+    } else if x.is_multiple_of(2 * width) || x.is_multiple_of(width) && runs_several_ctas(function)
+    {
         Group::Line(2)
     } else {
         Group::Line(1)
@@ -316,6 +326,7 @@ fn grouped(
         width,
         shape: matches!(group, Group::All { .. } | Group::Each { .. }).then_some(block),
         whole_chunks: threads.is_multiple_of(width),
+        row_multiple: block[0],
         group,
         layout: LAYOUT,
         status: StatusValues {

@@ -5,6 +5,8 @@ mod kernels;
 mod launch;
 mod local;
 mod order;
+mod pairs;
 mod random;
+mod runs;
 mod thread;
 mod waiting;

@@ -4,6 +4,7 @@
 //! matter. It also adds to counters in shared memory.
 
 mod memory;
+mod runs;
 
 use margay_ir::builder::{FunctionBuilder, Variable};
 use margay_ir::entity::{Block, Value};
@@ -61,6 +62,8 @@ struct Generator {
     has_generic: bool,
     /// Whether loops contain a `yield`.
     waits: bool,
+    /// Whether the kernel has no atomics and no local memory, so that its CTAs may run together.
+    is_free: bool,
     /// The index of the CTA in dimension x, the index of the thread in its CTA, and the number of threads of a CTA.
     cta: Value,
     in_cta: Value,
@@ -172,7 +175,7 @@ impl Generator {
                 return;
             }
             self.budget -= 1;
-            match self.random.below(17) {
+            match self.random.below(if self.is_free { 13 } else { 17 }) {
                 16 => self.update(),
                 12 => self.walk(),
                 13..=15 => self.local(),
@@ -405,6 +408,8 @@ enum Form {
     Barriers,
     /// The lanes of a warp meet, and each loop has a `yield`.
     Waiting,
+    /// They do not meet, and CTAs may run together.
+    Runs,
 }
 
 /// Returns a random kernel.
@@ -427,6 +432,9 @@ fn kernel(seed: u32, form: Form) -> Function {
     let threads = b.op(mul, &[plane, layers], Type::B32);
     let in_row = b.op(mad, &[y, columns, x], Type::B32);
     let in_cta = b.op(mad, &[z, plane, in_row], Type::B32);
+    if form == Form::Runs {
+        return runs::kernel(b, Random(seed));
+    }
     // The linear index of the thread in the grid, which has at most one dimension that is not 1 besides x.
     let mut thread = b.simple(Opcode::Add, OpType::U32, &[cta_y, cta_z]);
     for (factor, next) in [(ctas, cta), (layers, z), (rows, y), (columns, x)] {
@@ -480,6 +488,7 @@ fn kernel(seed: u32, form: Form) -> Function {
         local,
         has_generic: seed.is_multiple_of(3),
         waits: form == Form::Waiting,
+        is_free: false,
         cta,
         in_cta,
         threads,
@@ -568,7 +577,11 @@ fn check(seeds: std::ops::RangeInclusive<u32>, form: Form) -> (usize, usize) {
     let (mut vectorised_kernels, mut all_yielded) = (0, 0);
     for seed in seeds {
         let function = kernel(seed.wrapping_mul(2_654_435_761), form);
-        let (grid, block, width) = SHAPES[seed as usize % SHAPES.len()];
+        let shapes: &[_] = match form {
+            Form::Runs => &runs::SHAPES,
+            _ => &SHAPES,
+        };
+        let (grid, block, width) = shapes[seed as usize % shapes.len()];
         // Most kernels with barriers need chunks of whole warps.
         let width = match form {
             Form::Barriers if seed % 3 > 0 => 32,
@@ -600,6 +613,11 @@ fn check(seeds: std::ops::RangeInclusive<u32>, form: Form) -> (usize, usize) {
 #[test]
 fn random_kernels_compute_the_same_as_single_threads() {
     assert_eq!(check(1..=200, Form::Alone), (200, 0));
+}
+
+#[test]
+fn random_kernels_whose_ctas_run_together_compute_the_same_as_single_threads() {
+    assert_eq!(check(1..=200, Form::Runs), (200, 0));
 }
 
 #[test]

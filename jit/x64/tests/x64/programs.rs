@@ -2,7 +2,7 @@
 
 use margay_ops::meaning::Bits;
 use margay_vir::meaning::Lanes;
-use margay_x64::{Convention, Error, compile_with};
+use margay_x64::{BlockOrder, Convention, Error, compile_with};
 use smallvec::smallvec;
 
 use crate::native::{Loaded, Memory, check, check_for, parsed, targets};
@@ -207,7 +207,12 @@ block0(v0: b64, v1: b32, v2: pred):
         assert_eq!(loaded.call([50, 8, 0x100]) as u32, 0);
     }
     let vector = parsed("func @vector(b32x16) -> () {\nblock0(v0: b32x16):\n  ret\n}\n");
-    let refused = compile_with(&vector, &targets()[0].1, Convention::Registers);
+    let refused = compile_with(
+        &vector,
+        &targets()[0].1,
+        Convention::Registers,
+        BlockOrder::Code,
+    );
     assert!(matches!(refused, Err(Error::Unsupported(_))));
 }
 
