@@ -110,8 +110,12 @@ impl ServiceThreads {
         if is_short_of_threads {
             waiting.add_thread();
         }
+        // The thread that polls takes a job that is alone.
+        let is_seen = waiting.is_polled && waiting.jobs.len() == 1;
         drop(waiting);
-        queue.changed.notify_one();
+        if !is_seen {
+            queue.changed.notify_one();
+        }
         if is_short_of_threads && self.start_thread(queue).is_err() {
             // The threads that have been started run the job.
             queue.waiting.lock().remove_thread();
@@ -342,7 +346,10 @@ mod tests {
         let barrier = Arc::new(std::sync::Barrier::new(3));
         for _ in 0..2 {
             let barrier = Arc::clone(&barrier);
-            threads.send(0, Box::new(move || drop(barrier.wait())));
+            let job = move || {
+                barrier.wait();
+            };
+            threads.send(0, Box::new(job));
         }
         barrier.wait();
         let queue = threads.queue.get().cloned().flatten().expect("started");
@@ -361,8 +368,7 @@ mod tests {
             }
             drop(held);
             let queue = threads.queue.get().cloned().flatten().expect("started");
-            let count = queue.waiting.lock().threads;
-            count
+            queue.waiting.lock().threads
         };
         assert_eq!(most(1, 5), 1);
         assert_eq!(most(3, 1), 1);
