@@ -15,19 +15,7 @@ use margay_ops::ops::Opcode;
 use margay_ops::sreg::SpecialReg;
 use margay_ops::types::{Kind, OpType, Type};
 
-use crate::emitter::{Emitter, ones};
-
-/// The difference between the values of neighbouring threads along an axis.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Step {
-    /// The same number in all launches.
-    Constant(i64),
-    /// A number that is computed at the start of the program.
-    Value(Value),
-}
-
-/// The steps along the axes x and y.
-pub(crate) type Steps = [Step; 2];
+use crate::emitter::{Emitter, Step, Steps, ones};
 
 /// The maximum number of operations of which a condition consists that is evaluated for a whole CTA.
 const MAX_DEPTH: usize = 4;

@@ -16,7 +16,6 @@ use margay_vir::ops::Op;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-use crate::derived::Steps;
 use crate::flow::{Flow, PlaceIndex};
 use crate::layout::LocalLayout;
 use crate::phases::Phase;
@@ -51,6 +50,18 @@ pub(crate) struct ChunkState {
     pub(crate) frame: Value,
     pub(crate) frame_lane: Value,
 }
+
+/// The difference between the values of neighbouring threads along an axis.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Step {
+    /// The same number in all launches.
+    Constant(i64),
+    /// A number that is computed at the start of the program.
+    Value(Value),
+}
+
+/// The steps along the axes x and y.
+pub(crate) type Steps = [Step; 2];
 
 /// A test of a value: the value, the chunk to which it belongs, and the lanes for which it was tested. It says nothing about
 /// other lanes, because the code skips what the test finds if none of its lanes runs.

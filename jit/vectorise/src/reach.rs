@@ -15,8 +15,7 @@ use margay_vir::data::Data;
 use margay_vir::function::{Helper, SlotData};
 use margay_vir::ops::Op;
 
-use crate::derived::Step;
-use crate::emitter::{Emitter, desc};
+use crate::emitter::{Emitter, Step, desc};
 use crate::layout::{NOTED, REACH_MARGIN};
 use crate::memory::{Places, Strided};
 use crate::{DeviceTest, ReachTest, Refusal};
