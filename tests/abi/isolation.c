@@ -221,14 +221,15 @@ static void walks(const void *host) {
     }
 }
 
-// Checks that the valid offsets in `bytes` of shared memory are 0 to bytes - 1.
+// Checks that the valid offsets in `bytes` of shared memory are 0 to bytes - 1. The size is rounded up to 16 bytes.
 static void shared_memory(unsigned bytes, unsigned block) {
+    unsigned end = (bytes + 15) / 16 * 16;
     const char *names[] = {"shared", "shared_generic"};
     for (size_t i = 0; i < 2; ++i) {
         unsigned step = 1, first = bytes - block;
         void *params[] = {&first, &step};
         EXPECT(launch_with(names[i], 1, block, bytes, params), SUCCESS);
-        first += 1;
+        first = end - block + 1;
         EXPECT(launch_with(names[i], 1, block, bytes, params), ILLEGAL_ADDRESS);
         first = -1u;
         EXPECT(launch_with(names[i], 1, block, bytes, params), ILLEGAL_ADDRESS);
@@ -238,7 +239,7 @@ static void shared_memory(unsigned bytes, unsigned block) {
     unsigned first = (bytes & ~3u) - 4, step = 0;
     void *params[] = {&first, &step};
     EXPECT(launch_with("shared_add", 1, block, bytes, params), SUCCESS);
-    first += 4;
+    first = end;
     EXPECT(launch_with("shared_add", 1, block, bytes, params), ILLEGAL_ADDRESS);
 }
 

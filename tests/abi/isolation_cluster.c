@@ -84,21 +84,22 @@ int main(int argc, char **argv) {
     const unsigned sizes[] = {256, 1000, 1024, 40000};
     for (unsigned ranks = 1; ranks <= 4; ++ranks) {
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
-            unsigned bytes = sizes[i], last = ranks - 1;
+            // The size is rounded up to 16 bytes.
+            unsigned bytes = sizes[i], end = (bytes + 15) / 16 * 16, last = ranks - 1;
             const char *names[] = {"cluster", "generic"};
             for (size_t k = 0; k < 2; ++k) {
                 for (unsigned to = 0; to < ranks; ++to) {
                     check(names[k], ranks, bytes, 0, to, 0, 1);
                     check(names[k], ranks, bytes, last, to, bytes - 1, 1);
                     // If a CTA has 1024 bytes, the shared memory of the next CTA follows it.
-                    if (bytes != 1024) check(names[k], ranks, bytes, to, to, bytes, 0);
+                    if (bytes != 1024) check(names[k], ranks, bytes, to, to, end, 0);
                 }
-                check(names[k], ranks, bytes, 0, last, bytes, 0);
+                check(names[k], ranks, bytes, 0, last, end, 0);
                 check(names[k], ranks, bytes, 0, last, bytes + 5000, 0);
                 check(names[k], ranks, bytes, 0, 0, -1u, 0);
             }
             check("own", ranks, bytes, last, 0, bytes - 1, 1);
-            check("own", ranks, bytes, last, 0, bytes, 0);
+            check("own", ranks, bytes, last, 0, end, 0);
             check("own", ranks, bytes, last, 0, 1 << 20, 0);
             check("own", ranks, bytes, 0, 0, -1u, 0);
         }

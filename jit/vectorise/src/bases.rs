@@ -107,7 +107,7 @@ impl<'a> Emitter<'a> {
         start: Block,
     ) -> Result<Value, Refusal> {
         let group = self.kernel.group;
-        let distances = group.from_first(self.chunk, self.kernel.width);
+        let distances = group.offset_of(self.chunk, self.kernel.width);
         let mut value = first;
         for (distance, sum) in distances.into_iter().zip(&form.coefficients) {
             if let Some(sum) = sum.as_constant() {

@@ -117,7 +117,7 @@ impl Emitter<'_> {
     pub(crate) fn derived_scalar(&mut self, value: Value) -> Value {
         let [x, y] = self.derived[&value];
         let group = self.kernel.group;
-        let here = group.from_first(self.chunk, self.kernel.width);
+        let here = group.offset_of(self.chunk, self.kernel.width);
         if let [Step::Constant(x), Step::Constant(y)] = [x, y] {
             let first = self.scalar_of_first(value);
             let distance = x
@@ -138,9 +138,9 @@ impl Emitter<'_> {
             None => (0, self.scalar_of_first(value)),
         };
         while chunk < self.chunk {
-            let from = group.from_first(chunk, self.kernel.width);
+            let from = group.offset_of(chunk, self.kernel.width);
             chunk += 1;
-            let to = group.from_first(chunk, self.kernel.width);
+            let to = group.offset_of(chunk, self.kernel.width);
             for (step, distance) in [(x, to[0] - from[0]), (y, to[1] - from[1])] {
                 scalar = self.moved(scalar, step, distance);
             }
@@ -174,7 +174,7 @@ impl Emitter<'_> {
         if !self.is_derived(value) {
             return None;
         }
-        let here = self.kernel.group.from_first(self.chunk, self.kernel.width);
+        let here = self.kernel.group.offset_of(self.chunk, self.kernel.width);
         match self.derived[&value] {
             [Step::Constant(x), Step::Constant(y)] => {
                 x.checked_mul(here[0])?.checked_add(y.checked_mul(here[1])?)
@@ -195,13 +195,13 @@ impl Emitter<'_> {
             return false;
         };
         let group = self.kernel.group;
-        let last = group.from_first(self.chunk_count - 1, self.kernel.width);
+        let last = group.offset_of(self.chunk_count - 1, self.kernel.width);
         let is_multiple = |(sum, chunks): (&Sum, i64)| {
             // Along x, neighbouring chunks are a multiple of the width apart.
             let mut terms = sum.terms().iter();
             chunks == 0 || terms.all(|term| term.times % i64::from(bytes) == 0)
         };
-        let x = match group.from_first(1, self.kernel.width) {
+        let x = match group.offset_of(1, self.kernel.width) {
             [0, _] => 0,
             _ => 1,
         };

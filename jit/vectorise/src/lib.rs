@@ -186,7 +186,7 @@ impl Group {
 
     /// Returns the coordinates x and y of the first thread of chunk number `chunk` of the group (or of the CTA, if its chunks
     /// have code of their own), of `width` lanes, relative to its first thread.
-    pub(crate) fn from_first(self, chunk: u32, width: u32) -> [i64; 2] {
+    pub(crate) fn offset_of(self, chunk: u32, width: u32) -> [i64; 2] {
         let coordinates = match self {
             Group::Line(_) => [chunk * width, 0],
             Group::Rows(_) => [0, chunk],

@@ -272,7 +272,7 @@ impl Emitter<'_> {
             return None;
         };
         let group = self.kernel.group;
-        let steps = group.from_first(self.chunk, self.kernel.width);
+        let steps = group.offset_of(self.chunk, self.kernel.width);
         let mut distance = 0i64;
         for (step, sum) in steps.into_iter().zip(&form.coefficients) {
             if step != 0 {

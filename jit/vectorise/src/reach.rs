@@ -88,7 +88,7 @@ impl Emitter<'_> {
             _ => 0,
         };
         let (chunks, group) = (self.chunk_count, self.kernel.group);
-        let last = group.from_first(chunks - 1, self.kernel.width);
+        let last = group.offset_of(chunks - 1, self.kernel.width);
         // The distances of the first thread's root to the lowest and the highest, as far as they are constants.
         let (mut low, mut high) = (test.low, test.high);
         let mut constants = vec![lanes];

@@ -131,7 +131,7 @@ impl Emitter<'_> {
             };
         }
         if self.is_whole() {
-            let [x, y] = self.kernel.group.from_first(self.chunk, self.kernel.width);
+            let [x, y] = self.kernel.group.offset_of(self.chunk, self.kernel.width);
             return self.constant(Type::B32, [x, y, 0][axis] as u64);
         }
         let Group::Rows(_) = self.kernel.group else {
