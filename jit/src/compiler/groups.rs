@@ -65,10 +65,10 @@ pub(super) fn group(function: &Function, specialisation: Specialisation, width: 
 
 /// The maximum number of instructions of all chunks of a CTA for which there is code without a loop over the chunks, and of
 /// these chunks.
-const MAX_INSTS_OF_WHOLE: usize = 6_000;
+const MAX_INSTS_OF_WHOLE: usize = 9_000;
 const MAX_CHUNKS_OF_WHOLE: usize = 32;
 /// The maximum number of live vectors of each chunk of 16 lanes if all chunks of a CTA run together.
-const MAX_LIVE_OF_WHOLE: usize = 8;
+const MAX_LIVE_OF_WHOLE: usize = 12;
 
 /// Returns the maximum number of chunks of a CTA in code for one shape of CTAs, which contains no loop over the chunks; 0 if
 /// there is no such code. It pays for kernels with barriers, because their values then stay in registers.

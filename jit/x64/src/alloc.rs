@@ -16,7 +16,7 @@ use crate::asm::Op;
 use crate::mach::{Action, Base, Function, Inst, Label, NONE};
 
 /// Functions with more instructions are allocated by the fast algorithm.
-const LARGEST_FOR_ION: usize = 20_000;
+const LARGEST_FOR_ION: usize = 30_000;
 
 /// The allocator keeps the memory for functions with at most so many instructions.
 const LARGEST_KEPT: usize = 5_000;
