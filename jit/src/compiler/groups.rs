@@ -7,7 +7,7 @@
 use margay_ir::analysis::coordinates::{CtaClass, Factor, Shape, Sum, Test};
 use margay_ir::analysis::uniformity::{Assumptions, Class};
 use margay_ir::analysis::{Cfg, Coordinates, Uniformity};
-use margay_ir::entity::{Inst, Value};
+use margay_ir::entity::{Block, Inst, Value};
 use margay_ir::function::Function;
 use margay_ops::mods::{AtomOp, StateSpace};
 use margay_ops::ops::{Effects, Opcode};
@@ -89,17 +89,25 @@ pub(super) fn whole_group(
     width: u32,
 ) -> Group {
     let chunks = x * y / width;
+    // Lanes that diverge cost the same in both forms. A chunk that skips code as a whole does so only in a turn of its own.
     let has_tiles = specialisation.has(Specialisation::TILED);
-    let together = live_words(function).1 <= MAX_LIVE_OF_WHOLE && (has_tiles || is_even(function));
+    let uniformity = Uniformity::new(function, specialisation.assumptions(width));
+    let diverges = |block: Block| uniformity.branch(function, block) == Class::Varying;
+    let is_even = || {
+        let mut uneven = uneven_branches(function).into_iter();
+        uneven.all(|block| has_tiles && diverges(block))
+    };
+    let together = live_words(function).1 <= MAX_LIVE_OF_WHOLE && is_even();
     match together {
         true => Group::All { chunks, x },
         false => Group::Each { chunks, x },
     }
 }
 
-/// Returns whether all threads of a CTA are likely to take the same path: each branch is uniform, or compares a number that
-/// is affine in the coordinates of the threads with one that does not change during the launch, such as the size of a matrix.
-fn is_even(function: &Function) -> bool {
+/// Returns the blocks whose branches the threads of a CTA are likely to take differently. The others are uniform, or compare a
+/// number that is affine in the coordinates of the threads with one that does not change during the launch, such as the size
+/// of a matrix.
+fn uneven_branches(function: &Function) -> Vec<Block> {
     let cfg = Cfg::new(function);
     let coordinates = Coordinates::new(function, &cfg, Shape::of(function));
     let is_fixed = |sum: &Sum| {
@@ -113,7 +121,7 @@ fn is_even(function: &Function) -> bool {
         });
         all
     };
-    function.blocks().iter().all(|&block| {
+    let is_even = |block: Block| {
         if coordinates.branch(function, block) != CtaClass::Varying {
             return true;
         }
@@ -126,7 +134,9 @@ fn is_even(function: &Function) -> bool {
                 Test::Uniform { .. } => true,
             })
         })
-    })
+    };
+    let blocks = function.blocks().iter().copied();
+    blocks.filter(|&block| !is_even(block)).collect()
 }
 
 /// Returns whether the order in which threads perform the atomics of a kernel makes no difference. The threads of a group
