@@ -14,24 +14,30 @@ use crate::memory::{Element, Places};
 /// The minimum number of lanes of a chunk whose pairs are accessed together.
 const MIN_LANES: u32 = 4;
 
-/// Returns the pair of elements with which a list of elements begins.
-fn pair_of(elements: &[Element], width: u32) -> Option<(Element, [&Element; 2], &[Element])> {
-    let [first, second, rest @ ..] = elements else {
-        return None;
-    };
-    let is_word = |element: &Element| element.memory.bits() == 32;
-    let pair = Element {
-        memory: OpType::B64,
-        ..*first
-    };
-    let is_pair = width >= MIN_LANES && is_word(first) && is_word(second);
-    is_pair.then_some((pair, [first, second], rest))
-}
+/// A pair of elements as one element, its parts, and the elements behind it.
+type Pair<'e> = (Element, [&'e Element; 2], &'e [Element]);
 
 impl Emitter<'_> {
+    /// Returns the pair of elements with which a list of elements begins: of words that values of 32 bits hold. Wider values
+    /// hold words extended with their sign or zeros.
+    fn pair_of<'e>(&self, elements: &'e [Element]) -> Option<Pair<'e>> {
+        let [first, second, rest @ ..] = elements else {
+            return None;
+        };
+        let is_word = |element: &Element| {
+            element.memory.bits() == 32 && self.kind(element.value).bits() == 32
+        };
+        let pair = Element {
+            memory: OpType::B64,
+            ..*first
+        };
+        let is_pair = self.kernel.width >= MIN_LANES && is_word(first) && is_word(second);
+        is_pair.then_some((pair, [first, second], rest))
+    }
+
     /// Emits the loads of elements, and sets their lanes.
     pub(crate) fn load_elements(&mut self, places: Places, mut elements: &[Element]) {
-        while let Some((pair, halves, rest)) = pair_of(elements, self.kernel.width) {
+        while let Some((pair, halves, rest)) = self.pair_of(elements) {
             let ty = self.vector(Kind::B64);
             let bits = self.load_as(places, &pair, ty);
             for (element, high) in halves.into_iter().zip([false, true]) {
@@ -49,7 +55,7 @@ impl Emitter<'_> {
 
     /// Emits the stores of elements.
     pub(crate) fn store_elements(&mut self, places: Places, mut elements: &[Element]) {
-        while let Some((pair, halves, rest)) = pair_of(elements, self.kernel.width) {
+        while let Some((pair, halves, rest)) = self.pair_of(elements) {
             let [low, high] = halves.map(|element| {
                 let lanes = self.lanes(element.value);
                 let words = self.as_words(lanes, Kind::B32);
