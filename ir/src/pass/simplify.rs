@@ -103,7 +103,8 @@ fn keep_target(function: &mut Function, inst: Inst, which: usize) {
     data.args = Default::default();
 }
 
-pub(crate) fn become_constant(function: &mut Function, inst: Inst, kind: Kind, bits: u64) {
+/// Makes an instruction with one result of kind `kind` a constant.
+pub fn become_constant(function: &mut Function, inst: Inst, kind: Kind, bits: u64) {
     let data = &mut function.dfg.insts[inst];
     data.opcode = Opcode::Const;
     data.args = Default::default();

@@ -153,13 +153,11 @@ impl Emitter<'_> {
         let params = self.phase.blocks.iter();
         let params = params.flat_map(|&block| &source.dfg.blocks[block].params);
         let params = params.filter(|&&param| self.own_class(param) == Class::Varying);
-        let lanes: Vec<Key> = params.map(|&param| Key::Lanes(param)).collect();
-        let left = self.leaving.iter().map(|&(value, _)| Key::Left(value));
-        let keys: Vec<Key> = lanes.into_iter().chain(left).collect();
-        for key in keys {
-            let (Key::Lanes(value) | Key::Left(value)) = key else {
-                continue;
-            };
+        let params = params.map(|&param| (Key::Lanes(param), param));
+        let left = self.leaving.iter();
+        let left = left.map(|&(value, _)| (Key::Left(value), value));
+        let keys: Vec<(Key, Value)> = params.chain(left).collect();
+        for (key, value) in keys {
             let ty = self.vector(self.kind(value));
             let zero = self.constant(ty, 0);
             self.of_chunks(|e| e.write(key, zero));

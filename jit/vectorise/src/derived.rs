@@ -3,7 +3,7 @@
 //! If a value is affine in the coordinates of the threads ([`coordinates`](margay_ir::analysis::coordinates)), the program
 //! keeps the scalar of the first chunk only, whose first thread has the coordinates (0, 0, 0). Those of the other chunks
 //! differ from it by constants, or by numbers that are computed at the start of the program. The least and the greatest
-//! number of such a value in the CTA are those of threads at its corners, so one test is sufficient for all threads.
+//! number of such a value in the CTA are those of threads at block corners, so one test is sufficient for all threads.
 
 use margay_ir::analysis::coordinates::{Condition, ConditionTest, CtaClass, Factor, Form, Sum};
 use margay_ir::analysis::speculative::Check;

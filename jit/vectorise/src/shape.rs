@@ -3,11 +3,11 @@
 use margay_ir::analysis::Cfg;
 use margay_ir::entity::Inst;
 use margay_ir::function::{Function, payload_sreg};
+use margay_ir::pass::simplify::become_constant;
 use margay_ops::meaning::{Bits, Meaning};
-use margay_ops::mods::Mods;
 use margay_ops::ops::{Effects, Opcode};
 use margay_ops::sreg::SpecialReg;
-use margay_ops::types::{Kind, OpType};
+use margay_ops::types::Kind;
 use smallvec::SmallVec;
 
 /// Makes a kernel one for CTAs of `shape`: sets its `.reqntid`, and replaces the reads of the sizes and what is computed from
@@ -20,7 +20,9 @@ pub fn assume_shape(function: &mut Function, shape: [u32; 3]) {
         for index in 0..function.insts(block).len() {
             let inst = function.insts(block)[index];
             if let Some(bits) = known(function, shape, inst) {
-                become_constant(function, inst, bits);
+                let result = function.dfg.results(inst)[0];
+                let kind = function.dfg.ty(result).kind();
+                become_constant(function, inst, kind, bits);
             }
         }
     }
@@ -61,15 +63,4 @@ fn known(function: &Function, shape: [u32; 3], inst: Inst) -> Option<u64> {
     let mut results = [0];
     meaning(&data.desc(), &args, &mut results);
     u64::try_from(results[0]).ok()
-}
-
-fn become_constant(function: &mut Function, inst: Inst, bits: u64) {
-    let result = function.dfg.results(inst)[0];
-    let kind = function.dfg.ty(result).kind();
-    let data = &mut function.dfg.insts[inst];
-    data.opcode = Opcode::Const;
-    data.args = Default::default();
-    data.src = OpType::None;
-    data.mods = Mods(bits);
-    data.ty = kind.op_type();
 }

@@ -133,8 +133,7 @@ impl<'a> Builder<'a> {
         args: &[Value],
         results: &[Kind],
     ) -> SmallVec<[Value; 2]> {
-        let vector = |&kind: &Kind| Type::vector(kind, lanes).expect("a power of two");
-        let types: SmallVec<[Type; 2]> = results.iter().map(vector).collect();
+        let types = types_of(lanes, results);
         let head = (Op::Map, types.first().copied(), &Data::Lane(desc));
         match folded(self.function, head, args, &types) {
             Some(forms) => {
@@ -158,8 +157,7 @@ impl<'a> Builder<'a> {
         args: &[Value],
         results: &[Kind],
     ) -> SmallVec<[Value; 2]> {
-        let vector = |&kind: &Kind| Type::vector(kind, lanes).expect("a power of two");
-        let types: SmallVec<[Type; 2]> = results.iter().map(vector).collect();
+        let types = types_of(lanes, results);
         let inst = self.append(
             (Op::Map, types.first().copied(), Data::Lane(desc)),
             args,
@@ -229,4 +227,10 @@ fn call(block: Block, args: &[Value]) -> BlockCall {
         block,
         args: args.into(),
     }
+}
+
+/// Returns the types of `lanes` lanes of these kinds. Panics if `lanes` is not a possible number.
+fn types_of(lanes: u32, kinds: &[Kind]) -> SmallVec<[Type; 2]> {
+    let vector = |&kind: &Kind| Type::vector(kind, lanes).expect("a power of two");
+    kinds.iter().map(vector).collect()
 }
