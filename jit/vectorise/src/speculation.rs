@@ -178,9 +178,11 @@ impl Emitter<'_> {
         let is_equal = |class: Class| matches!(class, Class::Launch | Class::Cta);
         let mut results = dfg.results(inst).iter();
         let mut args = dfg.args(inst).iter();
+        // Equal addresses in local memory are those of other bytes for each thread.
+        let is_local = dfg.insts[inst].mods.space() == StateSpace::Local;
         match dfg.insts[inst].opcode {
             Opcode::Fence => true,
-            Opcode::St => args.all(|&arg| is_equal(self.class(arg))),
+            Opcode::St => !is_local && args.all(|&arg| is_equal(self.class(arg))),
             Opcode::Ld => {
                 results.all(|&result| is_equal(self.own_class(result)))
                     && args.all(|&arg| is_equal(self.class(arg)))

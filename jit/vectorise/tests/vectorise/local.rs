@@ -42,6 +42,15 @@ fn each_thread_has_its_own_words() {
 }
 
 #[test]
+fn each_thread_stores_what_all_store() {
+    // The offset and the value of the first store are equal for all threads, which are four chunks.
+    let text = sums("  v40: b64 = const.b64 0x24\n").replace("v42, v45", "v42, v44");
+    let (end, words) = run(&text, &launch(32, &[0; 32]), 8);
+    let expected: Vec<u32> = (0..32).map(|thread| 100 + thread).collect();
+    assert_eq!((end, words), (End::Exit, expected));
+}
+
+#[test]
 fn lanes_at_one_offset_are_one_access() {
     let text = sums("  v40: b64 = const.b64 0x24\n");
     let made = program(&kernel(&text), [16, 1, 1], 16).expect("the kernel is vectorised");
