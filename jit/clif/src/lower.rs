@@ -121,6 +121,7 @@ impl<'a, 'b> Lower<'a, 'b> {
             Op::Store => self.store(inst),
             Op::Gather => self.gather(inst),
             Op::Scatter => self.scatter(inst),
+            Op::Product => return Err(Error::Unsupported("product")),
             Op::Update => return Err(Error::Unsupported("update")),
             Op::Fence => self.fence(inst),
             Op::Call => self.call(inst),

@@ -13,6 +13,8 @@ use margay_ops::types::{Kind, OpType, Type};
 use margay_vir::data::Data;
 use margay_vir::ops::Op;
 
+use smallvec::SmallVec;
+
 use crate::Refusal;
 use crate::emitter::{Emitter, desc};
 use crate::scan::{WARP, is_collective};
@@ -40,6 +42,7 @@ impl Emitter<'_> {
             }
             Opcode::Vote => self.vote(inst, data.mods.mode()),
             Opcode::Redux => self.redux(inst, data),
+            Opcode::Mma => self.matrix_product(inst, data),
             _ => self.shuffle(inst, data.mods.mode()),
         }
         Ok(())
@@ -173,6 +176,29 @@ impl Emitter<'_> {
         let moved = self.value(Op::Permute, value_type, Data::Nothing, &[running, source]);
         self.set_each(inst, 0, moved);
         self.set_each(inst, 1, inside);
+    }
+
+    /// Emits a matrix product. The registers of lanes that do not run count as zeros.
+    fn matrix_product(&mut self, inst: Inst, data: &InstData) {
+        let source = self.source;
+        let results = source.dfg.results(inst);
+        let Some(kind) = results.first().map(|&result| self.kind(result)) else {
+            return;
+        };
+        let ty = self.vector(kind);
+        let none = self.constant(Type::scalar(kind), 0);
+        let registers = source.dfg.args(inst).iter().skip(1);
+        let registers: SmallVec<[Value; 24]> = registers
+            .map(|&register| {
+                let lanes = self.lanes(register);
+                let operands = [lanes, none, self.mask];
+                self.simple(Opcode::Selp, kind.op_type(), ty, &operands)
+            })
+            .collect();
+        let products = self.warp_product(data.desc(), ty, &registers, results.len());
+        for (index, lanes) in products.into_iter().enumerate() {
+            self.set_each(inst, index, lanes);
+        }
     }
 
     /// Emits the shift of a 32-bit value to the right by a constant.

@@ -383,6 +383,17 @@ impl<'a> Emitter<'a> {
         self.builder().computed_map(desc, lanes, args, kinds)
     }
 
+    /// Emits a matrix product of a warp with `count` results.
+    pub(crate) fn warp_product(
+        &mut self,
+        desc: Desc,
+        ty: Type,
+        args: &[Value],
+        count: usize,
+    ) -> SmallVec<[Value; 8]> {
+        self.builder().product(desc, ty, args, count)
+    }
+
     /// Emits an operation without modifiers whose result has the type `ty`.
     pub(crate) fn simple(&mut self, opcode: Opcode, on: OpType, ty: Type, args: &[Value]) -> Value {
         self.map(desc(opcode, on, OpType::None, Mods::NONE), ty, args)

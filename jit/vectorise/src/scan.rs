@@ -65,6 +65,7 @@ pub(crate) fn is_collective(function: &Function, inst: Inst) -> bool {
         Opcode::Vote => is_for_all(1),
         Opcode::Redux => is_for_all(1) && data.ty != OpType::F32,
         Opcode::Shfl => is_for_all(3),
+        Opcode::Mma => is_for_all(0),
         _ => false,
     }
 }

@@ -166,7 +166,7 @@ impl Emitter<'_> {
             // The lanes of a chunk that continue together have made their accesses.
             Opcode::Converge => Ok(()),
             Opcode::BarWarp => self.demand_together(self.block, data.opcode.name()),
-            Opcode::Shfl | Opcode::Vote | Opcode::Redux | Opcode::ActiveMask => {
+            Opcode::Shfl | Opcode::Vote | Opcode::Redux | Opcode::Mma | Opcode::ActiveMask => {
                 self.collective(inst, &data)
             }
             _ => match data.opcode.meaning() {

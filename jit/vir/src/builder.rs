@@ -167,6 +167,20 @@ impl<'a> Builder<'a> {
         self.function.results(inst).into()
     }
 
+    /// Appends a `product` whose registers have the type `ty`, and returns its `count` results.
+    pub fn product(
+        &mut self,
+        desc: Desc,
+        ty: Type,
+        args: &[Value],
+        count: usize,
+    ) -> SmallVec<[Value; 8]> {
+        let types: SmallVec<[Type; 8]> = SmallVec::from_elem(ty, count);
+        let head = (Op::Product, Some(ty), Data::Lane(desc));
+        let inst = self.append(head, args, &types, &[]);
+        self.function.results(inst).into()
+    }
+
     /// Appends a `load` or `gather`.
     pub fn load(&mut self, op: Op, ty: Type, access: Access, args: &[Value]) -> Value {
         self.value(op, ty, Data::Access(access), args)

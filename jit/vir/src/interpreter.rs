@@ -157,6 +157,7 @@ impl Run<'_> {
         let number = data.data.number();
         match data.op {
             Op::Map => self.map(inst, &args),
+            Op::Product => self.product(inst, &args),
             Op::SlotAddr => {
                 let address = self.environment.slot(number as usize);
                 self.define(inst, [smallvec![address.into()]]);
@@ -189,6 +190,15 @@ impl Run<'_> {
         };
         let count = self.function.results(inst).len();
         let results = meaning::map(&desc, lanes_of(data.ty), args, count);
+        self.define(inst, results);
+    }
+
+    fn product(&mut self, inst: Inst, args: &[Lanes]) {
+        let Data::Lane(desc) = self.function.insts[inst].data else {
+            return;
+        };
+        let count = self.function.results(inst).len();
+        let results = meaning::product(&desc, args, count);
         self.define(inst, results);
     }
 

@@ -3,7 +3,7 @@
 //! A reference function has the operands as lists of lanes and returns the lanes of the result. Invariant: it does not
 //! panic for any data and any contents of lanes, if the operands have the types that the op table requires.
 
-use margay_ops::meaning::{Bits, Desc, Meaning};
+use margay_ops::meaning::{Bits, Desc, Meaning, WarpLanes};
 use margay_ops::mods::AtomOp;
 use margay_ops::types::{OpType, Type};
 use smallvec::{SmallVec, smallvec};
@@ -73,6 +73,24 @@ pub(crate) fn map(desc: &Desc, lanes: usize, args: &[Lanes], count: usize) -> Sm
         }
     }
     results
+}
+
+/// Computes the matrix product of a warp from the lanes of its registers, and returns the lanes of each of its `count`
+/// results.
+pub(crate) fn product(desc: &Desc, args: &[Lanes], count: usize) -> SmallVec<[Lanes; 2]> {
+    // The reference function has the member mask as its first operand, and does not read it.
+    let mut rows = vec![[0; 32]];
+    rows.extend(args.iter().map(|arg| std::array::from_fn(|n| lane(arg, n))));
+    let mut results = vec![[0; 32]; count];
+    if let Meaning::Warp(function) = desc.opcode.meaning() {
+        let mut warp = WarpLanes {
+            active: u32::MAX,
+            args: &rows,
+            results: &mut results,
+        };
+        function(desc, &mut warp);
+    }
+    results.iter().map(|row| Lanes::from_slice(row)).collect()
 }
 
 pub(crate) fn constant(ty: Option<Type>, data: &Data, _: &[Lanes]) -> Lanes {

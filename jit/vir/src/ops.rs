@@ -147,6 +147,9 @@ ops! {
     Expand "expand" Nothing Any "tm" "t" () [Exactly(0)] expand;
     /// All lanes combined by an operation of the IR with two operands.
     Reduce "reduce" Lane Any "t" "e" () [Exactly(0)] reduce;
+    /// The matrix product of a warp (`mma` of the IR). The operands and the results are the registers of the 32 lanes; the
+    /// operands have no member mask.
+    Product "product" Lane Integers "*" "*" () [Exactly(0)] none;
     /// The bits of a mask: bit `n` is lane `n`.
     Ballot "ballot" Nothing Masks "t" "q" () [Exactly(0)] ballot;
     /// The mask whose lanes are the low bits of a number.
@@ -222,7 +225,7 @@ mod tests {
     fn pure_ops_have_a_reference_function() {
         for &op in Op::ALL {
             let row = op.row();
-            let by_interpreter = matches!(op, Op::Map | Op::SlotAddr);
+            let by_interpreter = matches!(op, Op::Map | Op::Product | Op::SlotAddr);
             assert_eq!(
                 row.meaning.is_some(),
                 row.effects.is_empty() && !by_interpreter,

@@ -9,8 +9,9 @@
 //! - Values: each value is defined once, and its definition dominates its uses.
 //! - Instructions: type, data, operands and results match the row of the op table. The operation of a `map` is one of
 //!   the IR without side effects and accepts the kinds of the operands and results. The operation of a `reduce` has two
-//!   operands and a result of one kind. The operation of an `update` is one that [`is_update`] accepts. Numbers of lanes, slots and helpers are in range. Calls and returns match their
-//!   signatures; helpers have scalar parameters and results only.
+//!   operands and a result of one kind. The operation of a `product` is a matrix product, whose registers have 32 lanes.
+//!   The operation of an `update` is one that [`is_update`] accepts. Numbers of lanes, slots and helpers are in range.
+//!   Calls and returns match their signatures; helpers have scalar parameters and results only.
 //!
 //! Invariant: the verifier does not panic on any function.
 
@@ -21,8 +22,9 @@ use std::fmt;
 use margay_ir::entity::{Block, Entity, Inst, Slot, Value};
 use margay_ir::function::Signature;
 use margay_ir::verify::ProblemSite;
+use margay_ops::meaning::matrix::{Part, Product};
 use margay_ops::meaning::{Desc, Meaning};
-use margay_ops::ops::Effects;
+use margay_ops::ops::{Effects, Opcode};
 use margay_ops::types::{Kind, OpType, Type};
 use rustc_hash::FxHashSet;
 
@@ -251,6 +253,7 @@ impl Verifier<'_> {
                 let scalar = results.first().copied().unwrap_or(Type::PRED);
                 lane_operation(desc, 1, &[scalar, scalar], results)
             }
+            (Op::Product, Data::Lane(desc)) => product(&desc, data.ty, args, results),
             (Op::Load | Op::Store | Op::Gather | Op::Scatter, Data::Access(access)) => {
                 accessed(access, data.ty)
             }
@@ -308,6 +311,32 @@ fn lane_operation(desc: Desc, lanes: u32, args: &[Type], results: &[Type]) -> Re
         return Err("operands or results have other lanes than the type".into());
     }
     margay_ir::verify::operation(desc, &scalars(args), &scalars(results)).map_or(Ok(()), Err)
+}
+
+/// Checks a matrix product, whose operands and results are registers of type `ty`.
+fn product(desc: &Desc, ty: Option<Type>, args: &[Type], results: &[Type]) -> Result<(), String> {
+    let known = Product::of(desc).filter(|_| desc.opcode == Opcode::Mma);
+    let Some(product) = known else {
+        return Err(format!("`{}` is no matrix product", desc.opcode.name()));
+    };
+    let bits = product.register_bits(Part::A);
+    if ty.is_none_or(|ty| ty.lanes() != 32 || ty.lane_bits() != bits) {
+        return Err(format!(
+            "registers of the product have 32 lanes of {bits} bits"
+        ));
+    }
+    let (operands, count) = product.arity();
+    let is_register = |&found: &Type| Some(found) == ty;
+    match args.len() + 1 == operands
+        && results.len() == count
+        && args.iter().chain(results).all(is_register)
+    {
+        true => Ok(()),
+        false => Err(format!(
+            "the product has {} operands and {count} results of its type",
+            operands - 1
+        )),
+    }
 }
 
 /// Checks the operation of an `update` and its operands behind the offsets.

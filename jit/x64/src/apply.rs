@@ -6,7 +6,7 @@
     reason = "generated code calls the function with pointers into its frame"
 )]
 
-use margay_ops::meaning::{Bits, Meaning, mask};
+use margay_ops::meaning::{Bits, Meaning, WarpFn, WarpLanes, mask};
 use margay_ops::types::{Kind, Type};
 
 use crate::code::Operation;
@@ -43,8 +43,11 @@ pub unsafe extern "C" fn margay_x64_apply(operation: *const Operation, block: *m
 unsafe fn apply(operation: *const Operation, block: *mut u8) {
     // SAFETY: the caller passes a valid pointer.
     let operation = unsafe { &*operation };
-    let Meaning::Pure(function) = operation.desc.opcode.meaning() else {
-        return;
+    let function = match operation.desc.opcode.meaning() {
+        Meaning::Pure(function) => function,
+        // SAFETY: the conditions are those of this function.
+        Meaning::Warp(function) => return unsafe { apply_warp(operation, function, block) },
+        _ => return,
     };
     for n in 0..operation.lanes {
         let (mut args, mut results) = ([0; 20], [0; 20]);
@@ -56,6 +59,37 @@ unsafe fn apply(operation: *const Operation, block: *mut u8) {
         let count = operation.results.len().min(results.len());
         function(&operation.desc, &args[..operands], &mut results[..count]);
         for (&bits, &(offset, ty)) in results.iter().zip(&operation.results) {
+            // SAFETY: the result is in the block.
+            unsafe { write(block.wrapping_add(offset as usize), ty, n, bits) };
+        }
+    }
+}
+
+/// Applies an operation whose results depend on several lanes, and which has a member mask as an additional first operand
+/// that its reference function does not read.
+///
+/// # Safety
+///
+/// The conditions are those of [`margay_x64_apply`].
+unsafe fn apply_warp(operation: &Operation, function: WarpFn, block: *mut u8) {
+    let mut args = [[0; 32]; 25];
+    let operands = operation.operands.len().min(args.len() - 1);
+    for (row, &(offset, ty)) in args[1..].iter_mut().zip(&operation.operands) {
+        for (n, arg) in (0..).zip(row) {
+            // SAFETY: the operand is in the block.
+            *arg = unsafe { read(block.wrapping_add(offset as usize), ty, n) };
+        }
+    }
+    let mut results = [[0; 32]; 8];
+    let count = operation.results.len().min(results.len());
+    let mut warp = WarpLanes {
+        active: u32::MAX,
+        args: &args[..=operands],
+        results: &mut results[..count],
+    };
+    function(&operation.desc, &mut warp);
+    for (row, &(offset, ty)) in results.iter().zip(&operation.results) {
+        for (n, &bits) in (0..).zip(row) {
             // SAFETY: the result is in the block.
             unsafe { write(block.wrapping_add(offset as usize), ty, n, bits) };
         }

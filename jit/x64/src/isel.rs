@@ -390,6 +390,7 @@ impl Selector<'_> {
             VirOp::Compress => self.compress(),
             VirOp::Expand => self.expand(),
             VirOp::Reduce => self.reduce(),
+            VirOp::Product => self.product(),
             VirOp::Ballot | VirOp::Any | VirOp::All | VirOp::Count | VirOp::First => {
                 self.mask_to_scalar(data.op)
             }
@@ -412,7 +413,10 @@ impl Selector<'_> {
         }
         debug_assert!(
             !matches!(data.data, Data::Lane(_))
-                || matches!(data.op, VirOp::Map | VirOp::Reduce | VirOp::Update)
+                || matches!(
+                    data.op,
+                    VirOp::Map | VirOp::Product | VirOp::Reduce | VirOp::Update
+                )
         );
         Ok(())
     }

@@ -4,6 +4,7 @@
 
 use margay_ops::meaning::Desc;
 use margay_ops::types::{Kind, Type};
+use margay_vir::data::Data;
 use regalloc2::{RegClass, VReg};
 use smallvec::SmallVec;
 
@@ -150,6 +151,18 @@ impl Selector<'_> {
     pub(crate) fn reload_value(&mut self, ty: Type, offset: u32) -> Regs {
         // Loads of the scratch area must not be removed or moved behind later stores, which their order ensures.
         self.load_value(ty, Base::Scratch, offset)
+    }
+
+    /// Computes a matrix product by calling a function with the registers in memory.
+    pub(crate) fn product(&mut self) {
+        let Data::Lane(desc) = self.vir.insts[self.inst].data else {
+            return;
+        };
+        let (vals, types) = (self.vals(), self.result_types());
+        let outs = self.called(&desc, 32, &vals, &types);
+        for (number, regs) in outs.into_iter().enumerate() {
+            self.define(number, regs);
+        }
     }
 
     /// Computes an operation in `lanes` lanes by calling its reference function.
