@@ -419,3 +419,25 @@ block2:
     let lanes = result(text, &[&[1], &[2]], &mut Machine::new(Vec::new())).unwrap();
     assert_eq!((lanes[0][0], lanes[1][0]), (2, 1));
 }
+
+#[test]
+fn a_product_takes_the_registers_of_all_lanes() {
+    let text = "func @f(b32x32, b32x32, b32x32, b32x32) -> (b32x32, b32x32) {
+block0(v0: b32x32, v1: b32x32, v2: b32x32, v3: b32x32):
+  v4: b32x32, v5: b32x32 = product.b32x32{mma.s32.s8{mode:m8n8k16 bsigned}} v0, v1, v2, v3
+  ret v4, v5
+}
+";
+    // Row `r` of the left factor consists of `r + 1`, in lanes `4 r` to `4 r + 3`; the right factor consists of -2. Column
+    // `c` of the addend consists of `c`: lane `n` has columns `2 (n % 4)` and `2 (n % 4) + 1`.
+    let left: Vec<Bits> = (0..32).map(|n| 0x0101_0101 * (n / 4 + 1)).collect();
+    let (even, odd): (Vec<Bits>, Vec<Bits>) =
+        (0..32).map(|n| (2 * (n % 4), 2 * (n % 4) + 1)).unzip();
+    let args: [&[Bits]; 4] = [&left, &[0xfefe_fefe; 32], &even, &odd];
+    let lanes = result(text, &args, &mut Machine::new(Vec::new())).unwrap();
+    for (n, (&even, &odd)) in (0..).zip(lanes[0].iter().zip(&lanes[1])) {
+        let product = -32 * (n / 4 + 1);
+        let expected = [product + 2 * (n % 4), product + 2 * (n % 4) + 1];
+        assert_eq!([even as i32, odd as i32], expected, "lane {n}");
+    }
+}

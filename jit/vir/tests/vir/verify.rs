@@ -271,6 +271,58 @@ fn wrong_references_do_not_make_the_verifier_panic() {
 }
 
 #[test]
+fn products_have_the_registers_of_their_matrices() {
+    let text = |ty: &str, desc: &str, args: &str| {
+        format!(
+            "func @f({ty}) -> () {{
+block0(v0: {ty}):
+  v1: {ty}, v2: {ty} = product.{ty}{{{desc}}} {args}
+  ret
+}}
+"
+        )
+    };
+    let bytes = "mma.s32.s8{mode:m8n8k16}";
+    for (ty, desc, args, expected) in [
+        ("b32x32", bytes, "v0, v0, v0, v0", None),
+        (
+            "b32x32",
+            bytes,
+            "v0, v0, v0",
+            Some("inst0: the product has 4 operands and 2 results of its type"),
+        ),
+        (
+            "b32x16",
+            bytes,
+            "v0, v0, v0, v0",
+            Some("inst0: registers of the product have 32 lanes of 32 bits"),
+        ),
+        (
+            "b32x32",
+            "mma.f64.f64{mode:m8n8k4}",
+            "v0, v0, v0, v0",
+            Some("inst0: registers of the product have 32 lanes of 64 bits"),
+        ),
+        (
+            "b32x32",
+            "mma.s32.s8{mode:m8n8k4}",
+            "v0, v0, v0, v0",
+            Some("inst0: `mma` is no matrix product"),
+        ),
+        (
+            "b32x32",
+            "add.u32",
+            "v0, v0, v0, v0",
+            Some("inst0: `add` is no matrix product"),
+        ),
+    ] {
+        let function = parse::function(&text(ty, desc, args)).unwrap();
+        let found = problems(&function);
+        assert_eq!(found, Vec::from_iter(expected), "{ty} {desc} {args}");
+    }
+}
+
+#[test]
 fn a_builder_makes_valid_functions() {
     let mut function = Function {
         name: "f".into(),

@@ -8,6 +8,7 @@ mod faults;
 mod native;
 mod operations;
 mod ops;
+mod products;
 mod programs;
 mod random;
 mod updates;
