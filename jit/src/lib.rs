@@ -38,6 +38,7 @@ pub use error::CompileError;
 pub use fallback::{Fallback, Fallbacks};
 pub use function::{CompiledFunction, FaultAt, RunningLane};
 pub use margay_x64::faults::Registers;
+pub use margay_x64::products;
 pub use prepared::PreparedFunction;
 pub use slices::Widths;
 pub use specialisation::{PerSpecialisation, Specialisation};

@@ -1,6 +1,6 @@
 //! Computes operations that have no native code by calling their reference functions.
 //!
-//! This is the only module of the crate with unsafe code: generated code passes raw pointers to it.
+//! The module contains unsafe code because generated code passes raw pointers to it.
 #![allow(
     unsafe_code,
     reason = "generated code calls the function with pointers into its frame"

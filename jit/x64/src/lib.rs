@@ -24,6 +24,7 @@ mod frame;
 mod isel;
 mod mach;
 mod pool;
+pub mod products;
 
 pub use code::Code;
 pub use error::Error;
