@@ -6,10 +6,12 @@
     reason = "generated code calls the function with pointers into its frame"
 )]
 
+use margay_ops::meaning::matrix::plan::{Operands, Plan, Registers};
 use margay_ops::meaning::{Bits, Meaning, WarpFn, WarpLanes, mask};
 use margay_ops::types::{Kind, Type};
 
-use crate::code::Operation;
+use crate::code::{Operation, bytes_of};
+use crate::products;
 
 /// Applies an operation to each lane of operands that are in memory, and writes the results to memory. The layout of
 /// values is that of [`crate::code::layout`]; an operand with one lane is the operand of all lanes.
@@ -45,8 +47,15 @@ unsafe fn apply(operation: *const Operation, block: *mut u8) {
     let operation = unsafe { &*operation };
     let function = match operation.desc.opcode.meaning() {
         Meaning::Pure(function) => function,
-        // SAFETY: the conditions are those of this function.
-        Meaning::Warp(function) => return unsafe { apply_warp(operation, function, block) },
+        Meaning::Warp(function) => {
+            // SAFETY: the conditions are those of this function.
+            let done = unsafe { multiply(operation, block) };
+            if !done {
+                // SAFETY: the conditions are those of this function.
+                unsafe { apply_warp(operation, function, block) };
+            }
+            return;
+        }
         _ => return,
     };
     for n in 0..operation.lanes {
@@ -63,6 +72,79 @@ unsafe fn apply(operation: *const Operation, block: *mut u8) {
             unsafe { write(block.wrapping_add(offset as usize), ty, n, bits) };
         }
     }
+}
+
+/// Computes a matrix product by its plan, and returns whether it has one that supports the matrices.
+///
+/// # Safety
+///
+/// The conditions are those of [`margay_x64_apply`].
+unsafe fn multiply(operation: &Operation, block: *mut u8) -> bool {
+    let Some(plan) = operation.plan.of(&operation.desc) else {
+        return false;
+    };
+    // SAFETY: the conditions are those of this function.
+    unsafe {
+        match plan.is_wide() {
+            true => multiply_registers(plan, operation, block, products::doubles),
+            false => multiply_registers(plan, operation, block, products::words),
+        }
+    }
+}
+
+/// Computes a matrix product whose registers contain words of type `W`. Returns false, and changes nothing, if the registers
+/// are not in memory as the function expects them, or if `compute` does.
+///
+/// # Safety
+///
+/// The conditions are those of [`margay_x64_apply`].
+unsafe fn multiply_registers<W: Copy + Default>(
+    plan: &Plan,
+    operation: &Operation,
+    block: *mut u8,
+    compute: impl Fn(&Plan, &Operands<'_, W>, &mut Registers<W>) -> bool,
+) -> bool {
+    let [a, b, c, d] = plan.registers();
+    let are_registers = |values: &[(u32, Type)]| {
+        values.iter().all(|&(offset, ty)| {
+            let is_aligned = block
+                .wrapping_add(offset as usize)
+                .cast::<[W; 32]>()
+                .is_aligned();
+            is_aligned && bytes_of(ty) as usize == size_of::<[W; 32]>()
+        })
+    };
+    if operation.operands.len() != a + b + c
+        || operation.results.len() != d
+        || !are_registers(&operation.operands)
+        || !are_registers(&operation.results)
+    {
+        return false;
+    }
+    let register = |index: usize| {
+        // Elements behind the last register of a matrix are not used.
+        let (offset, _) = operation.operands[index.min(a + b + c - 1)];
+        let place = block.wrapping_add(offset as usize).cast::<[W; 32]>();
+        // SAFETY: the operand is in the block, is aligned, and has the bytes of the array.
+        unsafe { &*place }
+    };
+    let part = |first: usize| std::array::from_fn(|index| register(first + index));
+    let from = Operands {
+        a: part(0),
+        b: part(a),
+        c: part(a + b),
+    };
+    let mut out: Registers<W> = [[W::default(); 32]; 8];
+    if !compute(plan, &from, &mut out) {
+        return false;
+    }
+    for (row, &(offset, _)) in out.iter().zip(&operation.results) {
+        let place = block.wrapping_add(offset as usize).cast::<[W; 32]>();
+        // SAFETY: the result is in the block, is aligned, and has the bytes of the array. The operands are not used
+        // any more.
+        unsafe { place.write(*row) };
+    }
+    true
 }
 
 /// Applies an operation whose results depend on several lanes, and which has a member mask as an additional first operand

@@ -6,8 +6,11 @@
 //! blocks of memory whose alignment is at least [`BLOCK_ALIGNMENT`]; [`Code::arguments`] and [`Code::results`] contain
 //! the offset of each value in its block. [`layout`] states how a value is in memory.
 
+use std::sync::OnceLock;
+
 use margay_ir::entity::Inst;
 use margay_ops::meaning::Desc;
+use margay_ops::meaning::matrix::plan::Plan;
 use margay_ops::types::{Kind, Type};
 use serde::{Deserialize, Serialize};
 
@@ -103,7 +106,31 @@ pub struct Operation {
     pub operands: Vec<(u32, Type)>,
     /// The offsets and the types of the results.
     pub results: Vec<(u32, Type)>,
+    /// The plan of a matrix product.
+    #[serde(skip)]
+    pub plan: ProductPlan,
 }
+
+/// The plan of a matrix product, which the first call of the operation makes.
+#[derive(Clone, Debug, Default)]
+pub struct ProductPlan(OnceLock<Option<Box<Plan>>>);
+
+impl ProductPlan {
+    /// Returns the plan of the product that an operation computes; `None` if it has none.
+    pub(crate) fn of(&self, desc: &Desc) -> Option<&Plan> {
+        let made = self.0.get_or_init(|| Plan::of(desc).map(Box::new));
+        made.as_deref()
+    }
+}
+
+/// The operation determines the plan.
+impl PartialEq for ProductPlan {
+    fn eq(&self, _: &ProductPlan) -> bool {
+        true
+    }
+}
+
+impl Eq for ProductPlan {}
 
 /// Machine code of a function.
 #[derive(Clone, PartialEq, Eq, Debug)]

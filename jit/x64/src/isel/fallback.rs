@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use super::{Regs, Selector, Val, one};
 use crate::asm::{Op, Width};
-use crate::code::{Operation, Symbol, bytes_of, layout};
+use crate::code::{Operation, ProductPlan, Symbol, bytes_of, layout};
 use crate::mach::{Action, Base, Inst, Mem};
 
 impl Selector<'_> {
@@ -190,6 +190,7 @@ impl Selector<'_> {
             lanes,
             operands: operands.into(),
             results: outputs.into(),
+            plan: ProductPlan::default(),
         });
         let number = self.operations.len() as u32 - 1;
         let operation = self.load_general(64, Mem::at(Base::Symbol(Symbol::Operation(number)), 0));
