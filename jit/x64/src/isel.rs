@@ -31,6 +31,7 @@ mod control;
 mod convert;
 mod divide;
 mod fallback;
+mod few_lanes;
 mod fields;
 mod float;
 mod halves;

@@ -120,6 +120,9 @@ impl Selector<'_> {
                 _ => self.loaded_contiguous(parts),
             };
         }
+        if let Some(numbers) = self.few_lanes(parts) {
+            return self.loaded_lanes(parts, &numbers);
+        }
         match self.indices(parts) {
             Some(indices) => self.gathered(parts, &indices),
             None => self.loaded_in_loop(parts),
@@ -300,7 +303,8 @@ impl Selector<'_> {
                 match &parts.mask {
                     Some(mask) if mask.bits != Some(1) => {
                         let mask = self.mask_reg(mask);
-                        let reg = self.masked_load(bits, 1, 0, mask, mem);
+                        let inst = self.masked_load(bits, 1, 0, mask, mem);
+                        let reg = self.result(RegClass::Float, inst);
                         if ty.is_float() {
                             reg
                         } else {
@@ -374,13 +378,21 @@ impl Selector<'_> {
         one(self.zero_extended(extended, to))
     }
 
-    /// Loads `lanes` elements of `bits` bits in the lanes of the mask; other lanes are zero.
-    fn masked_load(&mut self, bits: u32, lanes: u32, first: u32, mask: VReg, mem: Mem) -> VReg {
+    /// Returns the instruction that loads `lanes` elements of `bits` bits, from lane `first` on, in the lanes of a mask; other
+    /// lanes are zero.
+    pub(super) fn masked_load(
+        &mut self,
+        bits: u32,
+        lanes: u32,
+        first: u32,
+        mask: VReg,
+        mem: Mem,
+    ) -> Inst {
         if !self.has_masks() {
             let mut inst = self.avx2_masked(bits, lanes, None, mask, mem);
             inst.place = self.access_place(first, lanes, bits);
             inst.has_effect = true;
-            return self.result(RegClass::Float, inst);
+            return inst;
         }
         let op = super::prim::for_width(
             &[Op::Vmovdqu8, Op::Vmovdqu16, Op::Vmovdqu32, Op::Vmovdqu64],
@@ -392,7 +404,7 @@ impl Selector<'_> {
         inst.zeroing = true;
         inst.place = self.access_place(first, lanes, bits);
         inst.has_effect = true;
-        self.result(RegClass::Float, inst)
+        inst
     }
 
     /// Returns the lanes that access memory in piece `number` of `lanes` lanes; `None` if all do and they fill what a
@@ -424,7 +436,10 @@ impl Selector<'_> {
             .map(|number| {
                 let mem = self.base(parts, (number * lanes * bits / 8) as i32);
                 let reg = match self.access_mask(parts, bits, lanes, number) {
-                    Some(mask) => self.masked_load(bits, lanes, number * lanes, mask, mem),
+                    Some(mask) => {
+                        let inst = self.masked_load(bits, lanes, number * lanes, mask, mem);
+                        self.result(RegClass::Float, inst)
+                    }
                     None => {
                         let (op, _, len) = Self::moves(lanes * bits / 8);
                         let place = self.access_place(number * lanes, lanes, bits);

@@ -33,6 +33,9 @@ impl Selector<'_> {
                 _ => self.stored_contiguous(parts, value),
             };
         }
+        if let Some(numbers) = self.few_lanes(parts) {
+            return self.stored_lanes(parts, &numbers);
+        }
         match self.indices(parts) {
             Some(indices) => {
                 for number in 0..ty.lanes() / indices.lanes {
@@ -47,7 +50,7 @@ impl Selector<'_> {
     }
 
     /// Returns a piece of a value, truncated to `bits` bits.
-    fn narrowed(&mut self, value: &Val, bits: u32, lanes: u32, number: u32) -> VReg {
+    pub(super) fn narrowed(&mut self, value: &Val, bits: u32, lanes: u32, number: u32) -> VReg {
         let piece = self.piece(value, lanes, number);
         if piece.constant().is_some() && piece.bits != bits {
             let truncated = super::pieces::Piece { bits, ..piece };
@@ -98,7 +101,14 @@ impl Selector<'_> {
     }
 
     /// Returns the instruction that stores `lanes` elements of `bits` bits in the lanes of a mask.
-    fn masked_store(&mut self, bits: u32, lanes: u32, reg: VReg, mask: VReg, mem: Mem) -> Inst {
+    pub(super) fn masked_store(
+        &mut self,
+        bits: u32,
+        lanes: u32,
+        reg: VReg,
+        mask: VReg,
+        mem: Mem,
+    ) -> Inst {
         if !self.has_masks() {
             return self.avx2_masked(bits, lanes, Some(reg), mask, mem);
         }

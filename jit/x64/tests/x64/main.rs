@@ -5,6 +5,7 @@
 
 mod decoded;
 mod faults;
+mod few_lanes;
 mod native;
 mod operations;
 mod ops;
