@@ -330,6 +330,14 @@ pub(super) fn fallback(why: &CompileError) -> Fallback {
     }
 }
 
+/// Returns what the passes may assume about a machine.
+fn options(target: &Target) -> passes::Options {
+    passes::Options {
+        permutes: target.features.contains(Features::LEVEL_AVX512),
+        ..passes::Options::default()
+    }
+}
+
 /// Compiles the program for whole CTAs of a kernel, for chunks of `width` lanes.
 ///
 /// # Errors
@@ -344,7 +352,7 @@ pub(super) fn code(
 ) -> Result<CompiledFunction, CompileError> {
     let made = program(kernel, specialisation, (width, compiler.isolated));
     let mut program = made.map_err(|why| CompileError::Unsupported(why.to_string()))?;
-    passes::optimise(&mut program, &passes::Options::default());
+    passes::optimise(&mut program, &options(&target));
     if size_of_program(&program) > MAX_PROGRAM {
         return Err(CompileError::Budget(format!(
             "more than {MAX_PROGRAM} instructions of the vector IR"
@@ -497,18 +505,14 @@ impl Compiler {
             program.order.len(),
             size_of_program(&program),
         );
-        passes::optimise_watched(
-            &mut program,
-            &passes::Options::default(),
-            |pass, time, program| {
-                put(
-                    pass.name,
-                    time,
-                    program.order.len(),
-                    size_of_program(program),
-                );
-            },
-        );
+        passes::optimise_watched(&mut program, &options(&target), |pass, time, program| {
+            put(
+                pass.name,
+                time,
+                program.order.len(),
+                size_of_program(program),
+            );
+        });
         let blocks = program.order.len();
         let compiled = compile_watched(
             &program,

@@ -3,7 +3,7 @@
 use margay_ir::analysis::coordinates::{Form, Sum};
 use margay_ir::analysis::uniformity::Class;
 use margay_ir::analysis::{Cfg, Coordinates, Loops};
-use margay_ir::entity::{Block, Inst, SecondaryMap, Slot, Value};
+use margay_ir::entity::{Block, Inst, SecondaryMap, Slot, SymbolId, Value};
 use margay_ir::function::{BlockCall, Function};
 use margay_ops::meaning::Desc;
 use margay_ops::mods::{CmpOp, Half, Mods};
@@ -136,6 +136,8 @@ pub(crate) struct Emitter<'a> {
     pub(crate) frame_lane: Value,
     /// Values of the context's fields, by offset, and of the kernel's parameters: loaded at the start.
     pub(crate) fields: FxHashMap<(u32, Type), Value>,
+    /// The addresses of module variables, loaded at the start.
+    pub(crate) symbols: FxHashMap<SymbolId, Value>,
     /// Values of the kernel that are computed at the start.
     pub(crate) fixed: FxHashMap<Value, Value>,
     /// Vectors that are available in the VIR block `at`.

@@ -98,6 +98,7 @@ pub(crate) fn emit(kernel: &Kernel<'_>) -> Result<VirFunction, Refusal> {
         frame: ctx,
         frame_lane: ctx,
         fields: FxHashMap::default(),
+        symbols: FxHashMap::default(),
         fixed: FxHashMap::default(),
         made: FxHashMap::default(),
         aligned: FxHashSet::default(),

@@ -1,7 +1,7 @@
 //! Special registers and addresses of variables.
 
 use margay_ir::analysis::uniformity::Class;
-use margay_ir::entity::{Inst, Value};
+use margay_ir::entity::{Inst, SymbolId, Value};
 use margay_ir::function::{InstData, split_symbol_payload};
 use margay_ops::mods::{Mode, StateSpace};
 use margay_ops::ops::Opcode;
@@ -172,6 +172,20 @@ impl Emitter<'_> {
         }
     }
 
+    /// Returns the address of a module variable, which is loaded at the start.
+    fn address_of_symbol(&mut self, symbol: SymbolId) -> Value {
+        if let Some(&address) = self.symbols.get(&symbol) {
+            return address;
+        }
+        let table = self.field(self.kernel.layout.symbols, Type::B64);
+        let address = self.at_start(|e| {
+            let entry = e.add_constant(table, 8 * i64::from(symbol.0));
+            e.load(Op::Load, Type::B64, scalar_access(OpType::B64), &[entry])
+        });
+        self.symbols.insert(symbol, address);
+        address
+    }
+
     /// Emits the address of a module variable or of the parameters.
     pub(crate) fn address_of(&mut self, inst: Inst, data: &InstData) -> Result<(), Refusal> {
         let result = self.source.dfg.results(inst)[0];
@@ -180,9 +194,7 @@ impl Emitter<'_> {
             self.add_constant(base, data.payload() as i64)
         } else {
             let (symbol, addend) = split_symbol_payload(data.payload());
-            let table = self.field(self.kernel.layout.symbols, Type::B64);
-            let address = self.add_constant(table, 8 * i64::from(symbol.0));
-            let base = self.load(Op::Load, Type::B64, scalar_access(OpType::B64), &[address]);
+            let base = self.address_of_symbol(symbol);
             self.add_constant(base, i64::from(addend))
         };
         let bits = match self.kind(result) {

@@ -12,6 +12,7 @@ mod aliases;
 pub mod dead;
 pub mod delay;
 mod emitter;
+pub mod forward;
 pub mod hoist;
 mod loops;
 pub mod number;
@@ -33,6 +34,8 @@ pub struct Options {
     /// How many scalars [`hoist`] may move out of loops, and how many addresses [`address`] may keep in registers for each
     /// loop.
     pub hoisted_scalars: u32,
+    /// Whether permutations of lanes take less time than loads of what was just stored ([`forward`]).
+    pub permutes: bool,
 }
 
 impl Default for Options {
@@ -41,6 +44,7 @@ impl Default for Options {
             hoisted_bytes: 16 * 64,
             hoisted_masks: 4,
             hoisted_scalars: 8,
+            permutes: true,
         }
     }
 }
@@ -68,6 +72,7 @@ passes! {
     "number" "reuses results of earlier operations and loads" |f, _| number::run(f);
     "address" "folds constants into accesses and makes addresses advance with loops" address::run;
     "number-addresses" "reuses equal parts of addresses" |f, _| number::run(f);
+    "forward" "replaces loads of stored vectors by permutations" forward::run;
     "dead" "removes unused operations and block parameters" |f, _| dead::run(f);
     "hoist" "moves invariant operations and loads out of loops" hoist::run;
     "delay" "moves operations to the paths that use them" |f, _| delay::run(f);

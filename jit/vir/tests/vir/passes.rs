@@ -1,6 +1,7 @@
 //! Random functions have the same results before and after each pass, and after all passes.
 
 mod address;
+mod forward;
 mod memory;
 mod place;
 mod simplify;
