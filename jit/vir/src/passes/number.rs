@@ -2,7 +2,7 @@
 //! to be in memory.
 //!
 //! Operations without effects are equal if op, type, data and operands are equal; the operands of commutative operations
-//! of integers may be swapped.
+//! of integers may be swapped, and sums, differences and products do not depend on whether the type has a sign.
 //!
 //! A load is replaced if an equal load, or a store of the same bytes, precedes it and nothing in between may have changed
 //! the memory: no store that may alias, no call and no fence. Known memory is passed on to a block with only one
@@ -14,10 +14,13 @@ use margay_ir::analysis::{Cfg, Dominators};
 use margay_ir::edit;
 use margay_ir::entity::{Block, Inst, SecondaryMap, Value};
 use margay_ir::function::ValueDef;
+use margay_ops::ops::Opcode;
+use margay_ops::types::{OpType, Type};
 use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
 use super::aliases::{Bytes, Touch, bytes, touch};
+use super::emitter::plain;
 use super::simplify::{is_commutative, is_whole_integer};
 use crate::data::{Access, Data, lanes_of};
 use crate::function::{Function, InstData};
@@ -164,7 +167,7 @@ fn remember(memory: &mut Memory, known: Known) {
 #[derive(PartialEq, Eq, Hash)]
 struct Key<'a> {
     op: Op,
-    ty: Option<margay_ops::types::Type>,
+    ty: Option<Type>,
     data: Data,
     first: Option<(Value, Value)>,
     args: &'a [Value],
@@ -172,6 +175,7 @@ struct Key<'a> {
 
 fn key(function: &Function, inst: Inst) -> Key<'_> {
     let InstData { op, ty, data, .. } = function.insts[inst];
+    let data = without_sign(data, ty);
     let args = function.args(inst);
     let (first, args) = match (args, data, ty) {
         (&[a, b], Data::Lane(desc), Some(ty))
@@ -187,6 +191,24 @@ fn key(function: &Function, inst: Inst) -> Key<'_> {
         data,
         first,
         args,
+    }
+}
+
+/// Returns the data of a sum, difference or product that does not depend on whether its operands have signs, with an
+/// operation of unsigned numbers. Other data does not change.
+fn without_sign(data: Data, ty: Option<Type>) -> Data {
+    let (Data::Lane(desc), Some(ty)) = (data, ty) else {
+        return data;
+    };
+    let unsigned = match desc.ty {
+        OpType::S32 => OpType::U32,
+        OpType::S64 => OpType::U64,
+        ty => ty,
+    };
+    let has_no_sign = matches!(desc.opcode, Opcode::Add | Opcode::Sub | Opcode::Mul);
+    match has_no_sign && is_whole_integer(&desc, ty) {
+        true => Data::Lane(plain(desc.opcode, unsigned)),
+        false => data,
     }
 }
 

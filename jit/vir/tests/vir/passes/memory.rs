@@ -36,6 +36,27 @@ block3(v11: b32):
 }
 
 #[test]
+fn operations_that_do_not_depend_on_signs_are_equal() {
+    let text = "func @f(b64, b64) -> (b64, b64, b64, b64, b64) {
+block0(v0: b64, v1: b64):
+  v2: b64 = map.b64{add.s64} v0, v1
+  v3: b64 = map.b64{add.u64} v0, v1
+  v4: b64 = map.b64{mul.u64} v0, v1
+  v5: b64 = map.b64{mul.s64{half:lo}} v1, v0
+  v6: b64 = map.b64{div.s64} v0, v1
+  v7: b64 = map.b64{div.u64} v0, v1
+  v8: b64 = map.b64{mul.s64{half:hi}} v0, v1
+  ret v3, v5, v6, v7, v8
+}
+";
+    let expected = text
+        .replace("  v3: b64 = map.b64{add.u64} v0, v1\n", "")
+        .replace("  v5: b64 = map.b64{mul.s64{half:lo}} v1, v0\n", "")
+        .replace("ret v3, v5", "ret v2, v4");
+    assert_eq!(after("number", text), expected);
+}
+
+#[test]
 fn sums_of_floating_point_numbers_are_not_commuted() {
     let text = "func @f(f32, f32) -> (f32, f32) {
 block0(v0: f32, v1: f32):
