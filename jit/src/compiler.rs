@@ -570,6 +570,7 @@ impl Compiler {
             descs,
             sites,
             places: Box::default(),
+            groups: Box::default(),
             operations: Box::default(),
             only_from_start: false,
         })

@@ -6,8 +6,9 @@ use margay_ir::function::SourceLoc;
 use crate::addresses::{DescTable, Site};
 use crate::code_memory::CodeMemory;
 use margay_vectorise::NOTED;
-use margay_x64::code::{Operation, Place};
-use margay_x64::faults::{Registers, faulting_access};
+use margay_x64::code::{Cause, GroupAccess, Operation, Place};
+use margay_x64::faults::{FaultingAccess, Registers, faulting_access, faulting_group_access};
+use serde::{Deserialize, Serialize};
 
 /// Number of low bits of a Cranelift source location that contain the index of the IR instruction. The bits above them
 /// contain the index of the lane in its chunk.
@@ -33,12 +34,23 @@ pub struct CompiledFunction {
     pub descs: DescTable,
     /// The instructions of the wide back end that can fault, in ascending order of their offsets; empty for other code.
     pub(crate) places: Box<[Place]>,
+    /// The accesses of each group of rows of the wide back end.
+    pub(crate) groups: Box<[Box<[LocatedAccess]>]>,
     /// The positions in the code at which host addresses are embedded.
     pub(crate) sites: Vec<Site>,
     /// The operations whose reference functions the code of the wide back end calls. The code contains their addresses.
     pub(crate) operations: Box<[Operation]>,
     /// Whether the code runs only whole CTAs, from their start: it runs no single warps and begins at no barrier.
     pub only_from_start: bool,
+}
+
+/// An access of a group of rows, and its source position.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct LocatedAccess {
+    pub(crate) access: GroupAccess,
+    pub(crate) loc: SourceLoc,
+    /// The index of its first lane in its chunk.
+    pub(crate) lane: u32,
 }
 
 /// For which thread a machine instruction runs.
@@ -80,16 +92,24 @@ impl CompiledFunction {
             let lane = RunningLane::Number(lane);
             return Some(FaultAt { loc, lane, address });
         };
-        let access = faulting_access(&self.places[index], registers, address, is_readable);
-        Some(FaultAt {
-            loc,
-            lane: match access.lane {
-                Some(within) => RunningLane::Number(lane + within),
-                None if self.places[index].place & NOTED != 0 => RunningLane::Noted,
-                None => RunningLane::Number(lane),
-            },
-            address: access.address,
-        })
+        let place = &self.places[index];
+        if let Cause::Rows { group, .. } = place.cause
+            && let Some(group) = self.groups.get(group as usize)
+        {
+            let accesses = group.iter().map(|located| &located.access);
+            let found =
+                faulting_group_access((&place.cause, accesses), registers, address, &is_readable);
+            if let Some((number, access)) = found {
+                let LocatedAccess {
+                    access: of,
+                    loc,
+                    lane,
+                } = group[number];
+                return Some(fault_of((loc, lane, of.place), access));
+            }
+        }
+        let access = faulting_access(place, registers, address, is_readable);
+        Some(fault_of((loc, lane, place.place), access))
     }
 
     /// Returns the source position of the machine instruction at an address, and the index in its chunk of the lane for
@@ -105,5 +125,18 @@ impl CompiledFunction {
             .partition_point(|&(start, ..)| u64::from(start) <= offset);
         let &(_, loc, lane) = self.locs.get(index.checked_sub(1)?)?;
         Some((loc, lane))
+    }
+}
+
+/// Describes the fault of an access at a source position and a place, whose first lane has this index in its chunk.
+fn fault_of((loc, lane, place): (SourceLoc, u32, u64), access: FaultingAccess) -> FaultAt {
+    FaultAt {
+        loc,
+        lane: match access.lane {
+            Some(within) => RunningLane::Number(lane + within),
+            None if place & NOTED != 0 => RunningLane::Noted,
+            None => RunningLane::Number(lane),
+        },
+        address: access.address,
     }
 }

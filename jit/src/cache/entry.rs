@@ -26,10 +26,10 @@ use super::Source;
 use super::digest::{self, Digest, Digester};
 use crate::addresses::{self, DescTable, HostData, Site, Target};
 use crate::code_memory::CodeMemory;
-use crate::function::CompiledFunction;
+use crate::function::{CompiledFunction, LocatedAccess};
 
 /// Version number of this format.
-pub(super) const FORMAT: u32 = 2;
+pub(super) const FORMAT: u32 = 3;
 
 const MAGIC: &[u8; 8] = b"margayNC";
 /// Offsets in bytes, from the start of an entry, of the key, the checksum and the body.
@@ -45,6 +45,7 @@ const DESC: usize = 4;
 #[derive(Deserialize)]
 struct WideData {
     places: Box<[Place]>,
+    groups: Box<[Box<[LocatedAccess]>]>,
     operations: Box<[Operation]>,
     only_from_start: bool,
 }
@@ -56,7 +57,12 @@ pub(super) fn write(key: &Digest, made: &CompiledFunction, function: &Function) 
     addresses::clear(&mut code, &made.sites)?;
     let descs = insts_with(&made.descs, function)?;
     // The fields of `WideData`, in their order, by reference.
-    let wide = (&made.places, &made.operations, made.only_from_start);
+    let wide = (
+        &made.places,
+        &made.groups,
+        &made.operations,
+        made.only_from_start,
+    );
     let wide = postcard::to_stdvec(&wide).ok()?;
     let (locs, sites) = (made.locs.len(), made.sites.len());
     let counts = [code.len(), locs, sites, descs.len(), wide.len()];
@@ -126,6 +132,7 @@ pub(super) fn read(bytes: &[u8], key: &Digest, source: Source<'_>) -> Option<Com
     let sites: Vec<Site> = words(sites).map(site_of).collect::<Option<_>>()?;
     let WideData {
         places,
+        groups,
         operations,
         only_from_start,
     } = postcard::from_bytes(wide).ok()?;
@@ -145,6 +152,7 @@ pub(super) fn read(bytes: &[u8], key: &Digest, source: Source<'_>) -> Option<Com
         descs,
         sites,
         places,
+        groups,
         operations,
         only_from_start,
     })

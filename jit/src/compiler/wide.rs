@@ -27,7 +27,7 @@ use crate::code_memory::CodeMemory;
 use crate::emit::reach::{self, Area, is_inside, moved, writes};
 use crate::error::CompileError;
 use crate::fallback::Fallback;
-use crate::function::CompiledFunction;
+use crate::function::{CompiledFunction, LocatedAccess};
 use crate::slices::Widths;
 use crate::specialisation::Specialisation;
 
@@ -381,14 +381,26 @@ pub(super) fn code(
     };
     addresses::fill(&mut bytes, &sites, host)
         .ok_or_else(|| CompileError::Backend("a symbol that does not exist".into()))?;
+    let located = |place: u64| {
+        let loc = kernel.function.dfg.locs[Inst(place as u32)];
+        (loc, place_chunk(place) * width)
+    };
     let locs = code.places.iter().map(|place| {
-        let loc = kernel.function.dfg.locs[Inst(place.place as u32)];
-        (place.offset, loc, place_chunk(place.place) * width)
+        let (loc, lane) = located(place.place);
+        (place.offset, loc, lane)
+    });
+    let groups = code.groups.iter().map(|group| {
+        let accesses = group.iter().map(|&access| {
+            let (loc, lane) = located(access.place);
+            LocatedAccess { access, loc, lane }
+        });
+        accesses.collect()
     });
     Ok(CompiledFunction {
         code: CodeMemory::new(&bytes).map_err(|error| CompileError::Memory(error.to_string()))?,
         locs: locs.collect(),
         descs: DescTable::default(),
+        groups: groups.collect(),
         places: code.places.into_boxed_slice(),
         sites,
         operations,

@@ -1,7 +1,7 @@
 //! Register allocation: presents machine functions to regalloc2.
 //!
 //! The operands of an instruction are, in this order: result, second result, tied source, sources, selector, mask, base,
-//! index, and lane number. The result and the tied source of `cmpxchg` are in `rax`. Calls have their arguments and results instead. [`crate::emit`] reads the allocations in this order.
+//! index, lane number, and other bases. The result and the tied source of `cmpxchg` are in `rax`. Calls have their arguments and results instead. [`crate::emit`] reads the allocations in this order.
 
 mod check;
 
@@ -299,6 +299,9 @@ fn add_plain(inst: &Inst, start: usize, operands: &mut Vec<Operand>) {
     }
     if inst.lane != NONE {
         operands.push(Operand::reg_use(inst.lane));
+    }
+    for &base in inst.bases.iter().filter(|&&base| base != NONE) {
+        operands.push(Operand::reg_use(base));
     }
     debug_assert!(operands.len() >= start);
 }

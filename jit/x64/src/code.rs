@@ -78,8 +78,40 @@ pub enum Cause {
         /// The machine instruction's operand.
         operand: MemoryOperand,
     },
+    /// It accesses a row: elements of several accesses in one lane, or in adjacent lanes. The row loads of a group execute
+    /// the accesses of [`Code::groups`] before the other accesses of that list, so the first access of the list that
+    /// faults need not be the one that the machine instruction executes.
+    Rows {
+        /// The number of the group.
+        group: u32,
+        /// The machine instruction's operand. Its base is base 0 of the group.
+        operand: MemoryOperand,
+        /// The general registers that contain the other bases of the group.
+        others: [u8; OTHER_BASES],
+    },
     /// It is a `trap` or `trap.if` with this number; the machine instruction is `ud2`.
     Trap(u64),
+}
+
+/// The maximum number of bases of a group besides the base of its rows.
+pub const OTHER_BASES: usize = 3;
+
+/// An access between the first and the last access of a group, see [`Cause::Rows`]. It accesses memory in all its lanes, at
+/// `base + displacement + stride * lane`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct GroupAccess {
+    /// The instruction's place, see [`margay_vir::function::Function::places`].
+    pub place: u64,
+    /// The number of its base.
+    pub base: u8,
+    /// The displacement of the first lane.
+    pub displacement: i32,
+    /// The distance in bytes between adjacent lanes.
+    pub stride: i64,
+    /// The number of lanes.
+    pub lanes: u32,
+    /// The number of bytes that each lane accesses.
+    pub bytes: u32,
 }
 
 /// A machine instruction that can end the program with a fault.
@@ -146,6 +178,8 @@ pub struct Code {
     pub symbols: Vec<SymbolSlot>,
     /// The instructions that can end the program, in ascending order of their offsets.
     pub places: Vec<Place>,
+    /// The accesses of each group of rows, in the order of the program.
+    pub groups: Vec<Vec<GroupAccess>>,
     /// The number of bytes by which the function moves the stack pointer, without saved registers.
     pub frame: u32,
     /// Whether the function was so large that a fast register allocator was used, after which code spills more.

@@ -8,7 +8,7 @@ use crate::alloc::Input;
 use crate::asm::{
     self, Asm, Cond, Constant, Gpr, Label as AsmLabel, Mask, Operand, Rounding, Width, Zmm,
 };
-use crate::code::{Cause, MemoryOperand, Place, Symbol, SymbolSlot};
+use crate::code::{Cause, MemoryOperand, OTHER_BASES, Place, Symbol, SymbolSlot};
 use crate::frame::Frame;
 use crate::mach::{Action, Base, Inst, Label, Mem, NONE};
 use crate::pool::Pool;
@@ -291,14 +291,15 @@ impl Emitter<'_> {
     fn trap_stubs(&mut self) -> Result<(), Error> {
         for (label, place) in std::mem::take(&mut self.traps) {
             self.asm.bind(label)?;
-            self.record(place, MemoryOperand::default(), 0);
+            self.record(place, MemoryOperand::default(), &[]);
             self.emit(asm::Op::Ud2, Width::W64, &[])?;
         }
         Ok(())
     }
 
-    /// Records that the next machine instruction may fault.
-    fn record(&mut self, place: u32, found: MemoryOperand, lane_register: u8) {
+    /// Records that the next machine instruction may fault. `held` are the general registers that it does not use: with
+    /// the lane number, or with other bases.
+    fn record(&mut self, place: u32, found: MemoryOperand, held: &[u8]) {
         let Some(index) = place.checked_sub(1) else {
             return;
         };
@@ -308,7 +309,13 @@ impl Emitter<'_> {
             Cause::Access { operand, .. } => *operand = found,
             Cause::Loop { operand, lane, .. } => {
                 *operand = found;
-                *lane = lane_register;
+                *lane = held.first().copied().unwrap_or(0);
+            }
+            Cause::Rows {
+                operand, others, ..
+            } => {
+                *operand = found;
+                others.iter_mut().zip(held).for_each(|(to, &reg)| *to = reg);
             }
             Cause::Trap(_) => {}
         }
@@ -373,7 +380,7 @@ impl Emitter<'_> {
                 self.emit(Op::Jcc, Width::W64, &[cond.into(), label.into()])
             }
             Action::Trap => {
-                self.record(inst.place, MemoryOperand::default(), 0);
+                self.record(inst.place, MemoryOperand::default(), &[]);
                 self.emit(Op::Ud2, Width::W64, &[])
             }
             Action::Call(call) => {
@@ -404,7 +411,12 @@ impl Emitter<'_> {
         let mask = take(inst.mask != NONE)?;
         let base = take(matches!(inst.mem.base, Base::Reg(_)))?;
         let index = take(inst.mem.index != NONE)?;
-        let lane = take(inst.lane != NONE)?;
+        let mut held: SmallVec<[u8; OTHER_BASES]> = SmallVec::new();
+        for reg in [&inst.lane].into_iter().chain(&inst.bases) {
+            if let Some(Operand::Gpr(reg)) = take(*reg != NONE)? {
+                held.push(reg.0);
+            }
+        }
         let mem = self.memory(&inst.mem, base, index);
         let mut operands: SmallVec<[Operand; 6]> = SmallVec::new();
         // `cmpxchg` implies its result, and instructions that exchange a register with memory state the memory first.
@@ -439,11 +451,7 @@ impl Emitter<'_> {
             encoded.rounding = inst.rounding;
         }
         if inst.place != 0 {
-            let lane = match lane {
-                Some(Operand::Gpr(reg)) => reg.0,
-                _ => 0,
-            };
-            self.record(inst.place, found(mem.as_ref(), mask), lane);
+            self.record(inst.place, found(mem.as_ref(), mask), &held);
         }
         Ok(self.asm.emit(&encoded)?)
     }

@@ -1,6 +1,6 @@
 //! Which lane of an instruction caused a fault.
 
-use crate::code::{Cause, MemoryOperand, Place};
+use crate::code::{Cause, GroupAccess, MemoryOperand, Place};
 
 /// The size of the pages of memory, of which either all bytes are accessible or none.
 const PAGE: u64 = 4096;
@@ -38,6 +38,52 @@ pub struct FaultingAccess {
     pub address: Option<u64>,
 }
 
+/// Returns the number of the first access of a group that faulted, and the access. `cause` is that of the group's row load,
+/// and `address` is the address of the fault, if the system reports it. Returns `None` if the cause is not that of a row
+/// load, or no access is found that faults.
+///
+/// `is_readable` states whether a byte of memory can be read.
+pub fn faulting_group_access<'a>(
+    (cause, mut accesses): (&Cause, impl Iterator<Item = &'a GroupAccess>),
+    registers: &Registers,
+    address: Option<u64>,
+    is_readable: impl Fn(u64) -> bool,
+) -> Option<(usize, FaultingAccess)> {
+    let Cause::Rows {
+        operand, others, ..
+    } = cause
+    else {
+        return None;
+    };
+    let faults = |byte: u64| match address {
+        Some(address) if byte / PAGE == address / PAGE => true,
+        _ => !is_canonical(byte) || !is_readable(byte),
+    };
+    let mut number = 0;
+    accesses.find_map(|access| {
+        let register = match usize::from(access.base).checked_sub(1) {
+            None => operand.base,
+            Some(other) => others.get(other).copied(),
+        };
+        let start = registers
+            .general(register)
+            .wrapping_add(i64::from(access.displacement) as u64);
+        number += 1;
+        (0..access.lanes).find_map(|lane| {
+            let distance = access.stride.wrapping_mul(lane.into());
+            let first = start.wrapping_add(distance as u64);
+            let last = first.wrapping_add(u64::from(access.bytes) - 1);
+            (faults(first) || faults(last)).then_some((
+                number - 1,
+                FaultingAccess {
+                    lane: (access.lanes > 1).then_some(lane),
+                    address: Some(first),
+                },
+            ))
+        })
+    })
+}
+
 /// Returns the first access that faulted at a place. `address` is the address of the fault, if the system reports it.
 ///
 /// `is_readable` states whether a byte of memory can be read. It decides between two pages if an instruction accesses
@@ -50,7 +96,8 @@ pub fn faulting_access(
 ) -> FaultingAccess {
     let at = |lane, address| FaultingAccess { lane, address };
     let (first, lanes, bytes, operand) = match place.cause {
-        Cause::Trap(_) => return at(None, address),
+        // See `faulting_group_access`.
+        Cause::Trap(_) | Cause::Rows { .. } => return at(None, address),
         Cause::Loop { lane, operand, .. } => {
             let lane = registers.general(Some(lane)) as u32;
             return at(Some(lane), Some(registers.address(&operand)));

@@ -46,11 +46,15 @@ mod nested;
 mod permute;
 mod pieces;
 mod prim;
+mod row_loads;
+mod rows;
 mod scalar;
 mod shifts;
 mod stores;
 mod table;
+mod transpose;
 mod update;
+mod words;
 
 use margay_ir::analysis::Cfg;
 use margay_ir::entity::{Block, Entity, Inst, SecondaryMap, Value};
@@ -147,6 +151,8 @@ pub(crate) struct Selector<'a> {
     mask_bits: u32,
     /// Registers whose `f32` lanes contain no subnormal number.
     flushed: rustc_hash::FxHashSet<VReg>,
+    /// The groups of loads of the current block.
+    groups: rows::Groups,
     /// The number of lanes of updates without a loop over the lanes.
     lanes_in_line: u32,
     /// The registers that contain the addresses of results, if the function has results.
@@ -192,6 +198,7 @@ pub(crate) fn run(
         mask_widths: FxHashMap::default(),
         mask_bits: 0,
         flushed: Default::default(),
+        groups: rows::Groups::default(),
         lanes_in_line: 0,
         results: NONE,
         convention,
@@ -247,9 +254,19 @@ impl Selector<'_> {
                     self.broadcast_if_used(param);
                 }
             }
+            self.find_groups(block);
             for &inst in &vir.body[block] {
                 self.inst = inst;
-                self.select(inst)?;
+                if let Some(group) = self.groups.first.remove(&inst) {
+                    for &early in &group.early {
+                        self.inst = early;
+                        self.select(early)?;
+                    }
+                    self.inst = inst;
+                    self.load_rows(&group);
+                } else if !self.groups.done.contains(&inst) {
+                    self.select(inst)?;
+                }
             }
             parts[block] = self.mach.order.split_off(from);
         }

@@ -9,6 +9,8 @@
 //! - Code computes what the interpreter of the vector IR computes, except the sign and the payload of NaN results that
 //!   `docs/semantics.md` leaves unspecified.
 //! - Lanes whose mask is false do not access memory.
+//! - Loads of one block between which nothing else has an effect may run in another order. Their faults are those of the
+//!   order of the program ([`code::Cause::Rows`]).
 //! - Calls preserve no vector and mask registers; vector registers have zero upper halves at calls and returns.
 #![deny(unsafe_code)]
 
@@ -106,6 +108,7 @@ pub fn compile_watched(
     stage("allocate", input.insts.len());
     let features = target.features.encoder();
     let emitted = emit::run(function, &input, &output, &selected.pool, vector, features)?;
+    let groups = selected.mach.groups.clone();
     stage("emit", emitted.instructions as usize);
     Ok(Code {
         bytes: emitted.bytes,
@@ -113,6 +116,7 @@ pub fn compile_watched(
         alignment: emitted.alignment,
         symbols: emitted.symbols,
         places: emitted.places,
+        groups,
         frame: emitted.frame,
         quick_registers: input.is_large(),
         operations: selected.operations,

@@ -8,7 +8,7 @@ use regalloc2::{RegClass, VReg};
 use smallvec::SmallVec;
 
 use crate::asm::{Cond, Op, Rounding, Width};
-use crate::code::{Cause, Symbol};
+use crate::code::{Cause, GroupAccess, OTHER_BASES, Symbol};
 use margay_ir::entity::Inst as VirInst;
 
 /// No register.
@@ -141,6 +141,8 @@ pub(crate) struct Inst {
     pub(crate) lock: bool,
     /// The number of the lane that accesses memory, if a loop accesses the lanes; the instruction does not use it.
     pub(crate) lane: VReg,
+    /// The other bases of a group of rows ([`Cause::Rows`]); the instruction does not use them.
+    pub(crate) bases: [VReg; OTHER_BASES],
     /// The number of the place plus one; 0 if the instruction cannot fault.
     pub(crate) place: u32,
 }
@@ -163,6 +165,7 @@ impl Inst {
             has_effect: false,
             lock: false,
             lane: NONE,
+            bases: [NONE; OTHER_BASES],
             place: 0,
         }
     }
@@ -196,6 +199,8 @@ pub(crate) struct Function {
     pub(crate) vregs: u32,
     pub(crate) calls: Vec<Call>,
     pub(crate) places: Vec<PendingPlace>,
+    /// The accesses of each group of rows.
+    pub(crate) groups: Vec<Vec<GroupAccess>>,
     /// The size of the scratch area.
     pub(crate) scratch: u32,
     /// The size of the area for arguments of calls.
@@ -294,7 +299,8 @@ impl Inst {
             self.mem.index,
             self.lane,
         ];
-        regs.into_iter().filter(|&reg| reg != NONE).for_each(&mut f);
+        let regs = regs.into_iter().chain(self.bases);
+        regs.filter(|&reg| reg != NONE).for_each(&mut f);
         if let Action::Call(call) = self.action {
             calls[call as usize]
                 .args

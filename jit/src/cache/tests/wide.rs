@@ -56,6 +56,7 @@ fn wide_code_that_is_found_is_the_code_that_was_made() {
     assert_eq!(counts(&second), (1, 0));
 
     assert_eq!(made.places, found.places);
+    assert_eq!(made.groups, found.groups);
     assert_eq!(made.operations, found.operations);
     assert_eq!(made.locs, found.locs);
     assert_eq!(made.sites, found.sites);

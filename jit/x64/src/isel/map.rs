@@ -43,6 +43,9 @@ impl Selector<'_> {
         let Data::Lane(desc) = vir.insts[self.inst].data else {
             return;
         };
+        if self.split_or_join(&desc) {
+            return;
+        }
         let (args, results) = (self.vals(), self.result_types());
         let lanes = results.first().map_or(1, |ty| ty.lanes());
         let outs = self.mapped(&desc, lanes, &args, &results);

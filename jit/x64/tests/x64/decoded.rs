@@ -14,6 +14,7 @@ fn feature(feature: CpuidFeature) -> Option<Features> {
         | F::X64
         | F::CMOV
         | F::MULTIBYTENOP
+        | F::SSE
         | F::SSE2
         | F::INTEL186
         | F::INTEL286 => return None,
@@ -73,6 +74,9 @@ pub(crate) fn check(code: &Code, features: Features) {
                     operand: stated, ..
                 }
                 | Cause::Loop {
+                    operand: stated, ..
+                }
+                | Cause::Rows {
                     operand: stated, ..
                 } => {
                     assert!(

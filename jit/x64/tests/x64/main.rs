@@ -12,4 +12,5 @@ mod ops;
 mod products;
 mod programs;
 mod random;
+mod rows;
 mod updates;

@@ -1,6 +1,7 @@
 //! Runs machine code, and compares it with the interpreter. This is the only module of the tests with unsafe code.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicI32, Ordering};
 
 use margay_ops::meaning::{Bits, mask};
 use margay_ops::types::{Kind, Type};
@@ -8,7 +9,8 @@ use margay_vir::function::Function;
 use margay_vir::interpreter::{Environment, Fault, run};
 use margay_vir::meaning::Lanes;
 use margay_vir::{parse, verify};
-use margay_x64::code::{Operation, Symbol, bytes_of, layout};
+use margay_x64::code::{Operation, Place, Symbol, bytes_of, layout};
+use margay_x64::faults::Registers;
 use margay_x64::{BlockOrder, Code, Convention, Features, Target, apply, compile_with};
 use memmap2::{Mmap, MmapMut};
 
@@ -167,6 +169,92 @@ impl Loaded {
     }
 }
 
+/// What a process writes when its code faults: the instruction pointer, the address of the fault, and the general
+/// registers.
+type Report = [u64; 18];
+
+/// The pipe to which the handler of faults writes.
+static PIPE: AtomicI32 = AtomicI32::new(-1);
+
+extern "C" fn report_fault(_: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    use libc::{REG_R8, REG_R9, REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP};
+    use libc::{REG_RAX, REG_RBP, REG_RBX, REG_RCX, REG_RDI, REG_RDX, REG_RSI, REG_RSP};
+    let order = [
+        REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI, REG_R8, REG_R9,
+        REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15,
+    ];
+    let mut report: Report = [0; 18];
+    // SAFETY: the system passes a valid context and information to the handler, and the pipe is open. The process ends.
+    unsafe {
+        let registers = &(*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs;
+        report[0] = registers[REG_RIP as usize] as u64;
+        report[1] = (*info).si_addr() as u64;
+        for (to, from) in report[2..].iter_mut().zip(order) {
+            *to = registers[from as usize] as u64;
+        }
+        let size = std::mem::size_of::<Report>();
+        libc::write(PIPE.load(Ordering::Relaxed), report.as_ptr().cast(), size);
+        libc::_exit(0);
+    }
+}
+
+/// The fault of code.
+pub(crate) struct NativeFault {
+    pub(crate) place: Place,
+    pub(crate) registers: Registers,
+    pub(crate) address: u64,
+}
+
+impl Loaded {
+    pub(crate) fn code(&self) -> &Code {
+        &self.code
+    }
+
+    /// Runs the code in another process, and returns its fault; `None` if it does not fault.
+    pub(crate) fn fault(
+        &self,
+        signature: &margay_ir::function::Signature,
+        args: &[Lanes],
+    ) -> Option<NativeFault> {
+        let mut ends = [0; 2];
+        let mut report: Report = [0; 18];
+        // SAFETY: the other process runs only the code and then ends. The handler gets what `SA_SIGINFO` states.
+        let count = unsafe {
+            assert_eq!(libc::pipe(ends.as_mut_ptr()), 0);
+            let child = libc::fork();
+            if child == 0 {
+                PIPE.store(ends[1], Ordering::Relaxed);
+                let mut action: libc::sigaction = std::mem::zeroed();
+                action.sa_sigaction = report_fault as *const () as usize;
+                action.sa_flags = libc::SA_SIGINFO;
+                libc::sigaction(libc::SIGSEGV, &action, std::ptr::null_mut());
+                self.run(signature, args);
+                libc::_exit(0);
+            }
+            libc::close(ends[1]);
+            let size = std::mem::size_of::<Report>();
+            let count = libc::read(ends[0], report.as_mut_ptr().cast(), size);
+            libc::close(ends[0]);
+            libc::waitpid(child, std::ptr::null_mut(), 0);
+            count
+        };
+        if count == 0 {
+            return None;
+        }
+        let offset = report[0] - self.memory.as_ptr() as u64;
+        let mut places = self.code.places.iter();
+        let place = places.find(|place| u64::from(place.offset) == offset);
+        Some(NativeFault {
+            place: *place.expect("the instruction has a place"),
+            registers: Registers {
+                general: std::array::from_fn(|number| report[2 + number]),
+                masks: [0; 8],
+            },
+            address: report[1],
+        })
+    }
+}
+
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct Block([u8; 64]);
@@ -259,6 +347,22 @@ impl Environment for Machine<'_> {
         helper(&self.function.helpers[number].name).1(args, results);
         Some(())
     }
+}
+
+/// Runs a function in the interpreter, in memory of zeros that begins at an address.
+pub(crate) fn interpreted_in_zeros(
+    function: &Function,
+    args: &[Lanes],
+    (start, bytes): (u64, usize),
+) -> Result<Vec<Lanes>, Fault> {
+    let mut machine = Machine {
+        function,
+        start,
+        bytes: vec![0; bytes],
+        slots: BTreeMap::new(),
+        slot_bytes: vec![0; 65536],
+    };
+    run(function, args, &mut machine, 1_000_000)
 }
 
 /// Runs a function in the interpreter; the memory changes.
@@ -364,7 +468,7 @@ fn has_pairs(function: &Function) -> bool {
     function.insts.values().any(is_pair)
 }
 
-/// Memory that ends where memory that is not accessible begins.
+/// Memory between memory that is not accessible.
 pub(crate) struct Guarded {
     memory: MmapMut,
 }
@@ -374,16 +478,23 @@ const PAGE: usize = 4096;
 impl Guarded {
     pub(crate) fn new() -> Guarded {
         let mut memory = MmapMut::map_anon(4 * PAGE).expect("memory");
-        // SAFETY: the last page belongs to the mapping, and nothing else uses it.
-        let result = unsafe {
-            libc::mprotect(
-                memory.as_mut_ptr().add(3 * PAGE).cast(),
-                PAGE,
-                libc::PROT_NONE,
-            )
-        };
-        assert_eq!(result, 0);
+        for page in [0, 3] {
+            // SAFETY: the page belongs to the mapping, and nothing else uses it.
+            let result = unsafe {
+                libc::mprotect(
+                    memory.as_mut_ptr().add(page * PAGE).cast(),
+                    PAGE,
+                    libc::PROT_NONE,
+                )
+            };
+            assert_eq!(result, 0);
+        }
         Guarded { memory }
+    }
+
+    /// Returns the address of the first byte that is accessible.
+    pub(crate) fn start(&self) -> u64 {
+        self.memory.as_ptr() as u64 + PAGE as u64
     }
 
     /// Returns the address of the first byte that is not accessible.
