@@ -16,7 +16,7 @@ use crate::mach::{Action, Base, Inst, Mem, NONE};
 /// The number of bytes that a prefetch loads.
 const LINE: i64 = 64;
 /// The maximum number of prefetches for an access.
-const MOST_LINES: i64 = 64;
+const MOST_LINES: i64 = 96;
 
 /// The group that is being selected.
 struct Target {
@@ -70,8 +70,7 @@ impl Selector<'_> {
                 value.push(regs[output]);
             }
         }
-        let first = Mem::at(Base::Reg(bases[0]), group.lowest);
-        self.prefetch_rows(group.bases[0], first, (group.stride, group.ty.lanes()));
+        self.prefetch_rows(group.bases[0], bases[0], group.stride);
         let current = self.inst;
         for (&member, regs) in group.members.iter().zip(values) {
             self.inst = member;
@@ -80,22 +79,23 @@ impl Selector<'_> {
         self.inst = current;
     }
 
-    /// Prefetches the rows of as many lanes as follow the rows of an access, if this has not been done in the block.
-    /// The following chunk of lanes accesses them soon, but so late that the processor does not foresee it: the code of
-    /// a chunk is long. `first` is the address of lane 0, and `base` is its base.
-    pub(super) fn prefetch_rows(&mut self, base: Value, first: Mem, (stride, lanes): (i64, u32)) {
-        let total = stride * i64::from(lanes);
-        let lines = total.abs() / LINE;
-        if lines > MOST_LINES || !self.groups.prefetched.insert((base, stride)) {
+    /// Prefetches as many rows as the block accesses, from the first row behind them on, if it has not done so before. The
+    /// next chunks of lanes access these rows soon, but the code of a chunk is so long that the processor does not
+    /// foresee it. The register contains the base.
+    pub(super) fn prefetch_rows(&mut self, base: Value, register: VReg, stride: i64) {
+        let Some(extent) = self.groups.extents.remove(&(base, stride)) else {
+            return;
+        };
+        let bytes = extent.end - extent.start;
+        let rows = (bytes + stride.abs() - 1) / stride.abs();
+        let lines = (bytes + LINE - 1) / LINE;
+        if lines > MOST_LINES {
             return;
         }
         for line in 0..lines {
-            let distance = i64::from(first.disp) + total + line * LINE;
+            let distance = extent.start + rows * stride + line * LINE;
             let mut inst = Inst::of(Action::Op(Op::Prefetcht0), Width::W64);
-            inst.mem = Mem {
-                disp: distance as i32,
-                ..first
-            };
+            inst.mem = Mem::at(Base::Reg(register), distance as i32);
             self.effect(inst);
         }
     }

@@ -8,6 +8,7 @@
 //!
 //! Only loads without a mask form groups. Code in which all lanes run has no masks.
 
+use std::ops::Range;
 use std::rc::Rc;
 
 use margay_ir::entity::{Block, Inst, Value};
@@ -54,14 +55,15 @@ pub(super) struct Groups {
     pub(super) first: FxHashMap<Inst, Group>,
     /// The instructions that are selected together with the first load of a group.
     pub(super) done: rustc_hash::FxHashSet<Inst>,
-    /// The bases and strides whose following rows have been prefetched in the block.
-    pub(super) prefetched: rustc_hash::FxHashSet<(Value, i64)>,
+    /// The bytes from each base on that accesses of rows without a mask access, by base and stride. Rows that have been
+    /// prefetched are removed.
+    pub(super) extents: FxHashMap<(Value, i64), Range<i64>>,
     plans: FxHashMap<Rows, Option<Rc<Plan>>>,
 }
 
-/// A load that accesses memory in all its lanes.
+/// A load or store that accesses memory in all its lanes.
 #[derive(Clone, Copy)]
-struct Load {
+struct Strided {
     inst: Inst,
     /// The position in the block.
     position: usize,
@@ -70,27 +72,33 @@ struct Load {
     ty: Type,
 }
 
-impl Load {
+impl Strided {
     fn bytes(&self) -> i64 {
         i64::from(self.access.memory.bits() / 8)
     }
 
-    /// Returns whether the load can be part of a group.
-    fn is_field(&self) -> bool {
-        let (stride, bytes) = (self.access.stride, self.bytes());
+    /// Returns whether the lanes access rows that are not contiguous.
+    fn is_strided(&self) -> bool {
+        let stride = self.access.stride;
         let reach = stride.checked_mul(self.ty.lanes().into());
         self.ty.lanes() > 1
-            && matches!(bytes, 4 | 8)
-            && bytes * 8 == i64::from(self.ty.lane_bits())
             && stride != 0
-            && stride != bytes
-            && stride % bytes == 0
+            && stride != self.bytes()
             && reach.is_some_and(|reach| reach.abs() < FARTHEST)
             && i64::from(self.access.displacement).abs() < FARTHEST
     }
 
+    /// Returns whether the load can be part of a group.
+    fn is_field(&self) -> bool {
+        let bytes = self.bytes();
+        self.is_strided()
+            && matches!(bytes, 4 | 8)
+            && bytes * 8 == i64::from(self.ty.lane_bits())
+            && self.access.stride % bytes == 0
+    }
+
     /// Returns whether both loads can be parts of a group.
-    fn is_like(&self, other: &Load) -> bool {
+    fn is_like(&self, other: &Strided) -> bool {
         let distance = self.access.displacement - other.access.displacement;
         self.base == other.base
             && self.ty.lanes() == other.ty.lanes()
@@ -109,9 +117,9 @@ impl Selector<'_> {
         }
         self.groups.first.clear();
         self.groups.done.clear();
-        self.groups.prefetched.clear();
+        self.groups.extents.clear();
         let mut positions: FxHashMap<Inst, usize> = FxHashMap::default();
-        let mut run: Vec<Option<Load>> = Vec::new();
+        let mut run: Vec<Option<Strided>> = Vec::new();
         let mut has_fields = false;
         for (position, &inst) in vir.body[block].iter().enumerate() {
             positions.insert(inst, position);
@@ -119,8 +127,14 @@ impl Selector<'_> {
             if effects.is_empty() {
                 continue;
             }
+            if let Some(access) = self
+                .plain_access(inst, position)
+                .filter(Strided::is_strided)
+            {
+                self.extend(&access);
+            }
             if matches!(vir.insts[inst].op, VirOp::Load | VirOp::Gather) {
-                let load = self.plain_load(inst, position);
+                let load = self.plain_access(inst, position);
                 has_fields |= load.is_some_and(|load| load.is_field());
                 run.push(load);
                 continue;
@@ -133,17 +147,22 @@ impl Selector<'_> {
         }
     }
 
-    /// Returns a load that accesses memory in all its lanes.
-    fn plain_load(&self, inst: Inst, position: usize) -> Option<Load> {
+    /// Returns a load or store, without offsets, that accesses memory in all its lanes.
+    fn plain_access(&self, inst: Inst, position: usize) -> Option<Strided> {
         let data = self.vir.insts[inst];
-        let (VirOp::Load, Data::Access(access), Some(ty)) = (data.op, data.data, data.ty) else {
+        let mask = match data.op {
+            VirOp::Load => 1,
+            VirOp::Store => 2,
+            _ => return None,
+        };
+        let (Data::Access(access), Some(ty)) = (data.data, data.ty) else {
             return None;
         };
         let args = self.vir.args(inst);
         let is_whole = args
-            .get(1)
+            .get(mask)
             .is_none_or(|&mask| self.constants[mask].is_some_and(|bits| bits & 1 == 1));
-        is_whole.then_some(Load {
+        is_whole.then_some(Strided {
             inst,
             position,
             base: args[0],
@@ -152,11 +171,22 @@ impl Selector<'_> {
         })
     }
 
+    /// Notes the bytes of an access of rows.
+    fn extend(&mut self, access: &Strided) {
+        let start = i64::from(access.access.displacement);
+        let reach = access.access.stride * i64::from(access.ty.lanes() - 1);
+        let low = start + reach.min(0);
+        let high = start + reach.max(0) + access.bytes();
+        let key = (access.base, access.access.stride);
+        let extent = self.groups.extents.entry(key).or_insert(low..high);
+        *extent = extent.start.min(low)..extent.end.max(high);
+    }
+
     /// Finds the groups of loads between which nothing else has an effect.
-    fn find_in_run(&mut self, run: &[Option<Load>], positions: &FxHashMap<Inst, usize>) {
+    fn find_in_run(&mut self, run: &[Option<Strided>], positions: &FxHashMap<Inst, usize>) {
         let mut taken = vec![false; run.len()];
         for index in 0..run.len() {
-            let Some(first) = run[index].filter(Load::is_field) else {
+            let Some(first) = run[index].filter(Strided::is_field) else {
                 continue;
             };
             if taken[index] {
@@ -178,13 +208,13 @@ impl Selector<'_> {
     /// Returns the group of the first load of a run, and the numbers of its loads in the run.
     fn group(
         &mut self,
-        run: &[Option<Load>],
+        run: &[Option<Strided>],
         taken: &[bool],
         positions: &FxHashMap<Inst, usize>,
     ) -> Option<(Group, SmallVec<[usize; 8]>)> {
         let first = run[0]?;
         let span = i64::from(self.width / 8);
-        let (mut members, mut loads) = (SmallVec::new(), SmallVec::<[Load; 8]>::new());
+        let (mut members, mut loads) = (SmallVec::new(), SmallVec::<[Strided; 8]>::new());
         let (mut low, mut high) = (i64::from(first.access.displacement), i64::MIN);
         let mut bases = SmallVec::from_slice(&[first.base]);
         let mut accesses = Vec::new();
@@ -213,7 +243,7 @@ impl Selector<'_> {
             let displacement = i64::from(load.access.displacement);
             let (new_low, new_high) =
                 (low.min(displacement), high.max(displacement + load.bytes()));
-            let is_new = |other: &Load| other.access.displacement != load.access.displacement;
+            let is_new = |other: &Strided| other.access.displacement != load.access.displacement;
             if load.is_field()
                 && load.is_like(&first)
                 && new_high - new_low <= span
@@ -278,11 +308,11 @@ impl Selector<'_> {
     }
 
     /// Returns the plan for some loads, if it is better than gathers.
-    fn plan(&mut self, loads: &[Load], lowest: i64) -> Option<Rc<Plan>> {
+    fn plan(&mut self, loads: &[Strided], lowest: i64) -> Option<Rc<Plan>> {
         let (bytes, lanes) = (loads[0].bytes(), loads[0].ty.lanes());
         let bits = 8 * bytes as u32;
         let width = self.width / bits;
-        let field = |load: &Load| ((i64::from(load.access.displacement) - lowest) / bytes) as u8;
+        let field = |load: &Strided| ((i64::from(load.access.displacement) - lowest) / bytes) as u8;
         let rows = Rows {
             width: width as usize,
             quarter: (128 / bits) as usize,

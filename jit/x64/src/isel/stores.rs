@@ -7,7 +7,7 @@ use super::memory::Parts;
 use super::prim::length;
 use super::{Selector, Val};
 use crate::asm::{Op, Width};
-use crate::mach::{Action, Base, Inst, Mem, NONE};
+use crate::mach::{Action, Inst, Mem, NONE};
 
 impl Selector<'_> {
     pub(super) fn stored_value(&mut self, parts: &Parts) {
@@ -39,10 +39,9 @@ impl Selector<'_> {
         match self.indices(parts) {
             Some(indices) => {
                 if parts.mask.is_none() && parts.offsets.is_none() {
-                    let (base, displacement) = self.base_register(parts);
-                    let first = Mem::at(Base::Reg(base), displacement);
+                    let base = self.gpr(&parts.base);
                     let value = self.vir.args(self.inst)[0];
-                    self.prefetch_rows(value, first, (parts.access.stride, ty.lanes()));
+                    self.prefetch_rows(value, base, parts.access.stride);
                 }
                 for number in 0..ty.lanes() / indices.lanes {
                     let source = self.narrowed(value, bits, indices.lanes, number);
