@@ -7,46 +7,108 @@
     reason = "functions that are compiled for extensions of the instruction set may run only on processors with them"
 )]
 
-use std::cell::RefCell;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests;
 
+use std::cell::RefCell;
+use std::sync::LazyLock;
+
+use margay_ops::meaning::matrix::plan::vectors::{GROUP, GROUPS};
 use margay_ops::meaning::matrix::plan::{Operands, Plan, Registers, Scratch};
+
+use crate::features::Features;
+
+/// Memory for the computation of a product. Its contents before the computation do not matter.
+#[derive(Default)]
+struct Memory {
+    /// The memory of code without a variant for vectors.
+    plain: Scratch,
+    /// The units of the factors.
+    floats: [Groups<f64>; 2],
+    wholes: [Groups<u32>; 2],
+    /// The elements of the addend or of the result, if a register contains two of them.
+    singles: Aligned,
+}
+
+/// The units of a factor, in groups.
+#[repr(align(64))]
+struct Groups<T>([[T; GROUP]; GROUPS]);
+
+#[repr(align(64))]
+#[derive(Default)]
+struct Aligned(Registers<u32>);
+
+impl<T: Copy + Default> Default for Groups<T> {
+    fn default() -> Groups<T> {
+        Groups([[T::default(); GROUP]; GROUPS])
+    }
+}
 
 thread_local! {
     /// The memory that a thread of the operating system uses for each product.
-    static SCRATCH: RefCell<Box<Scratch>> = RefCell::default();
+    static MEMORY: RefCell<Box<Memory>> = RefCell::default();
 }
+
+static HOST: LazyLock<Features> = LazyLock::new(Features::host);
 
 /// Computes a product whose matrices are in 32-bit registers, writes the result to `out`, and returns true. If the
 /// matrices are in 64-bit registers, changes nothing and returns false.
 pub fn words(plan: &Plan, from: &Operands<'_, u32>, out: &mut Registers<u32>) -> bool {
-    SCRATCH.with_borrow_mut(|scratch| {
-        #[cfg(target_arch = "x86_64")]
-        if has_avx2() {
-            // SAFETY: the processor has the extensions for which the function is compiled.
-            return unsafe { words_avx2(plan, from, (scratch, out)) };
-        }
-        plan.words::<false>(from, scratch, out)
-    })
+    MEMORY.with_borrow_mut(|memory| words_on(*HOST, plan, from, (memory, out)))
 }
 
 /// Computes a product whose matrices are in 64-bit registers, writes the result to `out`, and returns true. If the
 /// matrices are in 32-bit registers, or if an element of the result is NaN, does not change `out` and returns false.
 pub fn doubles(plan: &Plan, from: &Operands<'_, u64>, out: &mut Registers<u64>) -> bool {
-    SCRATCH.with_borrow_mut(|scratch| {
-        #[cfg(target_arch = "x86_64")]
-        if has_avx2() {
-            // SAFETY: the processor has the extensions for which the function is compiled.
-            return unsafe { doubles_avx2(plan, from, (scratch, out)) };
-        }
-        plan.doubles(from, scratch, out)
-    })
+    MEMORY.with_borrow_mut(|memory| doubles_on(*HOST, plan, from, (memory, out)))
 }
 
-/// Returns whether this processor has the extensions for which [`words_avx2`] and [`doubles_avx2`] are compiled.
-#[cfg(target_arch = "x86_64")]
-fn has_avx2() -> bool {
-    use std::arch::is_x86_feature_detected as has;
-    has!("avx2") && has!("fma") && has!("popcnt")
+/// Does what [`words`] does on a processor with these features, which must be features of this host.
+fn words_on(
+    features: Features,
+    plan: &Plan,
+    from: &Operands<'_, u32>,
+    (memory, out): (&mut Memory, &mut Registers<u32>),
+) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    {
+        // SAFETY: the processor has the extensions for which the function is compiled.
+        if features.contains(Features::LEVEL_AVX512)
+            && unsafe { avx512::words(features, plan, from, (memory, out)) }
+        {
+            return true;
+        }
+        if features.contains(Features::LEVEL_AVX2) {
+            // SAFETY: the processor has the extensions for which the function is compiled.
+            return unsafe { words_avx2(plan, from, (&mut memory.plain, out)) };
+        }
+    }
+    let _ = features;
+    plan.words::<false>(from, &mut memory.plain, out)
+}
+
+/// Does what [`doubles`] does on a processor with these features, which must be features of this host.
+fn doubles_on(
+    features: Features,
+    plan: &Plan,
+    from: &Operands<'_, u64>,
+    (memory, out): (&mut Memory, &mut Registers<u64>),
+) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if features.contains(Features::LEVEL_AVX512) && avx512::doubles::is_supported(plan) {
+            // SAFETY: the processor has the extensions for which the function is compiled.
+            return unsafe { avx512::doubles::run(plan, from, (&mut memory.floats, out)) };
+        }
+        if features.contains(Features::LEVEL_AVX2) {
+            // SAFETY: the processor has the extensions for which the function is compiled.
+            return unsafe { doubles_avx2(plan, from, (&mut memory.plain, out)) };
+        }
+    }
+    let _ = features;
+    plan.doubles(from, &mut memory.plain, out)
 }
 
 /// The plan uses fused multiply-adds only where they have the same results as separate multiplications and additions.

@@ -8,6 +8,9 @@
 //! properties have no plan. If an `f64` result is NaN, [`Plan::doubles`] returns false and computes
 //! nothing, because the bits of the NaN depend on the processor.
 
+pub mod vectors;
+
+use self::vectors::Vectors;
 use super::super::soft::Format;
 use super::{Coordinates, Part, Product, double};
 use crate::meaning::{Bits, Desc};
@@ -110,6 +113,7 @@ pub struct Plan {
     scatter: Box<[u8]>,
     /// The numbers of registers that `a`, `b`, `c` and `d` have in each lane.
     registers: [usize; 4],
+    vectors: Option<Vectors>,
 }
 
 impl Plan {
@@ -184,7 +188,24 @@ impl Plan {
             gather: [left, right, addend],
             scatter: scatter.into(),
             registers: registers.map(|part| product.registers(part) as usize),
+            vectors: Vectors::of(&product),
         })
+    }
+
+    /// Returns the product's arrangement for code that computes with vectors, if there is one.
+    pub fn vectors(&self) -> Option<&Vectors> {
+        self.vectors.as_ref()
+    }
+
+    /// Returns whether sums of integers saturate; otherwise, they wrap.
+    pub fn saturates(&self) -> bool {
+        self.saturates
+    }
+
+    /// Returns whether the operation "exclusive or" replaces the multiplication of single bits; otherwise, the operation
+    /// is "and".
+    pub fn is_exclusive(&self) -> bool {
+        matches!(self.elements, Elements::Bits(true))
     }
 
     /// Returns the numbers of registers that `a`, `b`, `c` and `d` have in each lane.
