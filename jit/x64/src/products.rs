@@ -26,10 +26,10 @@ struct Memory {
     /// The memory of code without a variant for vectors.
     plain: Scratch,
     /// The units of the factors.
-    floats: [Groups<f64>; 2],
-    wholes: [Groups<u32>; 2],
-    /// The elements of the addend or of the result, if a register contains two of them.
-    singles: Aligned,
+    units: [Groups<u32>; 2],
+    doubles: [Groups<f64>; 2],
+    /// The elements of the addend and of the result, if a register contains two of them.
+    singles: [Aligned; 2],
 }
 
 /// The units of a factor, in groups.
@@ -100,7 +100,7 @@ fn doubles_on(
     {
         if features.contains(Features::LEVEL_AVX512) && avx512::doubles::is_supported(plan) {
             // SAFETY: the processor has the extensions for which the function is compiled.
-            return unsafe { avx512::doubles::run(plan, from, (&mut memory.floats, out)) };
+            return unsafe { avx512::doubles::run(plan, from, (&mut memory.doubles, out)) };
         }
         if features.contains(Features::LEVEL_AVX2) {
             // SAFETY: the processor has the extensions for which the function is compiled.

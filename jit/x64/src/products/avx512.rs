@@ -34,12 +34,12 @@ pub(super) fn words(
             true
         }
         OpType::S8 | OpType::U8 | OpType::S4 | OpType::U4 => {
-            wholes::integers(plan, vectors, from, (&mut memory.wholes, out));
+            wholes::integers(plan, vectors, from, (&mut memory.units, out));
             true
         }
         OpType::B1 if features.contains(Features::VPOPCNTDQ) => {
             // SAFETY: the processor has the extensions for which the function is compiled.
-            unsafe { wholes::bits(plan, vectors, from, (&mut memory.wholes, out)) };
+            unsafe { wholes::bits(plan, vectors, from, (&mut memory.units, out)) };
             true
         }
         _ => false,

@@ -6,7 +6,9 @@ use margay_ops::meaning::matrix::plan::vectors::{Factor, GROUP, GROUPS, Layout, 
 use margay_ops::meaning::matrix::plan::{Operands, Plan, Registers};
 
 use super::floats::accumulate;
-use super::memory::{load_longs, load_words, store_doubles, store_longs};
+use super::memory::{
+    load_doubles, load_longs, load_words, repeat_doubles, store_doubles, store_longs,
+};
 use crate::products::Groups;
 
 /// Returns whether [`run`] computes the product.
@@ -71,7 +73,13 @@ fn tile<const M: usize, const A: usize>(
             *sum = _mm512_castsi512_pd(load_longs(&parts[a % 4]));
         }
     }
-    accumulate::<M, 1, 4, A, 2, 0>(inner, units, &mut sums);
+    accumulate::<f64, M, 1, 4, A, 2, 0>(
+        inner,
+        units,
+        &mut sums,
+        |units| load_doubles(units),
+        |units| repeat_doubles(units),
+    );
     let mut nans = 0;
     for &sum in sums.as_flattened() {
         nans |= _mm512_cmp_pd_mask::<_CMP_UNORD_Q>(sum, sum);

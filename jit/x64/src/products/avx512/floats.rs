@@ -2,11 +2,11 @@
 
 use std::arch::x86_64::*;
 
-use margay_ops::meaning::matrix::plan::vectors::{Layout, Vectors};
+use margay_ops::meaning::matrix::plan::vectors::{GROUP, Layout, Vectors};
 use margay_ops::meaning::matrix::plan::{Operands, Registers};
 
 use super::factors;
-use super::memory::{load_doubles, load_half, load_words, repeat_doubles, store_half, store_words};
+use super::memory::{load_half, load_words, repeat_singles, store_half, store_words};
 use crate::products::{Groups, Memory};
 
 /// The registers of the addend and of the result, with one element in each lane.
@@ -19,21 +19,20 @@ pub(super) fn run(
     from: &Operands<'_, u32>,
     (memory, out): (&mut Memory, &mut Registers<u32>),
 ) {
-    let [left, right] = &mut memory.floats;
-    factors::floats(&vectors.factors[0], &from.a, left);
-    factors::floats(&vectors.factors[1], &from.b, right);
-    let mut unpacked = [[0; 32]; 8];
+    let [left, right] = &mut memory.units;
+    factors::write(&vectors.factors[0], &from.a, left);
+    factors::write(&vectors.factors[1], &from.b, right);
+    let [unpacked, packed] = &mut memory.singles;
     let addend = match vectors.packed[0] {
         true => {
-            unpack(&from.c, &mut unpacked);
-            unpacked.each_ref()
+            unpack(&from.c, &mut unpacked.0);
+            unpacked.0.each_ref()
         }
         false => from.c,
     };
     if vectors.packed[1] {
-        let singles = &mut memory.singles.0;
-        multiply::<true>(vectors, (left, right), (&addend, singles));
-        pack(singles, out);
+        multiply::<true>(vectors, (left, right), (&addend, &mut packed.0));
+        pack(&packed.0, out);
     } else {
         multiply::<false>(vectors, (left, right), (&addend, out));
     }
@@ -48,10 +47,9 @@ fn unpack(from: &[&[u32; 32]; 8], to: &mut Registers<u32>) {
         let (low, _) = low.as_chunks_mut::<16>();
         let (high, _) = high.as_chunks_mut::<16>();
         for ((words, low), high) in words.iter().zip(low).zip(high) {
-            let words = load_words(words);
-            let single = |words| _mm512_castps_si512(_mm512_cvtph_ps(_mm512_cvtepi32_epi16(words)));
-            store_words(low, single(words));
-            store_words(high, single(_mm512_srli_epi32::<16>(words)));
+            let singles = factors::halves(load_words(words));
+            store_words(low, singles[0]);
+            store_words(high, singles[1]);
         }
     }
 }
@@ -81,7 +79,7 @@ fn pack(from: &Registers<u32>, to: &mut Registers<u32>) {
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 fn multiply<const ODD: bool>(
     vectors: &Vectors,
-    units: (&Groups<f64>, &Groups<f64>),
+    units: (&Groups<u32>, &Groups<u32>),
     sums: Sums<'_>,
 ) {
     let k = vectors.inner;
@@ -115,7 +113,7 @@ fn block<
     const ODD: bool,
 >(
     inner: usize,
-    units: (&Groups<f64>, &Groups<f64>),
+    units: (&Groups<u32>, &Groups<u32>),
     (addend, out): Sums<'_>,
 ) {
     let mut sums = [[_mm512_setzero_pd(); B]; A];
@@ -126,7 +124,13 @@ fn block<
             *sum = _mm512_cvtps_pd(_mm256_castsi256_ps(words));
         }
     }
-    accumulate::<M, N, COLUMNS, A, B, I>(inner, units, &mut sums);
+    accumulate::<u32, M, N, COLUMNS, A, B, I>(
+        inner,
+        units,
+        &mut sums,
+        |units| _mm512_cvtps_pd(_mm256_castsi256_ps(load_half(units))),
+        |units| repeat_singles::<COLUMNS>(units),
+    );
     for (a, sums) in sums.iter().enumerate() {
         for (b, &sum) in sums.iter().enumerate() {
             let (words, _) = out[(a / 4 + I) * B + b].as_chunks_mut::<8>();
@@ -139,25 +143,30 @@ fn block<
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 fn single<const ODD: bool>(sum: __m512d) -> __m256i {
-    let is_nan = _mm512_cmp_pd_mask::<_CMP_UNORD_Q>(sum, sum);
-    let nan = _mm256_set1_epi32(0x7fff_ffff);
     let value = if ODD {
-        let short = _mm512_cvt_roundpd_ps::<{ _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC }>(sum);
-        let inexact = _mm512_cmp_pd_mask::<_CMP_NEQ_UQ>(_mm512_cvtps_pd(short), sum);
-        let bits = _mm256_castps_si256(short);
-        _mm256_mask_or_epi32(bits, inexact, bits, _mm256_set1_epi32(1))
+        // The least significant bit that single precision keeps is bit 29. Numbers with fewer bits in single precision
+        // become zero in half precision.
+        let bits = _mm512_castpd_si512(sum);
+        let inexact = _mm512_test_epi64_mask(bits, _mm512_set1_epi64((1 << 29) - 1));
+        let odd = _mm512_mask_or_epi64(bits, inexact, bits, _mm512_set1_epi64(1 << 29));
+        let odd = _mm512_castsi512_pd(odd);
+        _mm512_cvt_roundpd_ps::<{ _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC }>(odd)
     } else {
-        _mm256_castps_si256(_mm512_cvtpd_ps(sum))
+        _mm512_cvtpd_ps(sum)
     };
-    _mm256_mask_mov_epi32(value, is_nan, nan)
+    // The table selects the canonical NaN for both kinds of NaN, and the value for other numbers.
+    let nan = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fff_ffff));
+    let table = _mm256_set1_epi32(0x1111_1100);
+    _mm256_castps_si256(_mm256_fixupimm_ps::<0>(nan, value, table))
 }
 
 /// Adds the products of units to the sums of block `I`, in the order of `k`. For each `k`, `a` has `M` groups of units, and
 /// `b` has `N` groups. Each vector of sums has `COLUMNS` columns. A block of sums uses all `A` vectors of `a`, and `B`
-/// vectors of `b`.
+/// vectors of `b`. `load` loads a group of units, and `repeat` returns a vector that repeats the first units of a slice.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 pub(super) fn accumulate<
+    T,
     const M: usize,
     const N: usize,
     const COLUMNS: usize,
@@ -166,8 +175,10 @@ pub(super) fn accumulate<
     const I: usize,
 >(
     inner: usize,
-    (left, right): (&Groups<f64>, &Groups<f64>),
+    (left, right): (&Groups<T>, &Groups<T>),
     sums: &mut [[__m512d; B]; A],
+    load: impl Fn(&[T; GROUP]) -> __m512d,
+    repeat: impl Fn(&[T]) -> __m512d,
 ) {
     const { assert!(A == M * COLUMNS && (I + 1) * B * COLUMNS <= N * 8) };
     let mut held = *sums;
@@ -184,10 +195,10 @@ pub(super) fn accumulate<
         let right = right.as_flattened();
         let mut factors = [_mm512_setzero_pd(); B];
         for (b, factor) in factors.iter_mut().enumerate() {
-            *factor = repeat_doubles::<COLUMNS>(&right[(I * B + b) * COLUMNS..]);
+            *factor = repeat(&right[(I * B + b) * COLUMNS..]);
         }
         for (a, sums) in held.iter_mut().enumerate() {
-            let rows = load_doubles(&left[a / COLUMNS]);
+            let rows = load(&left[a / COLUMNS]);
             let rows = match COLUMNS {
                 1 => rows,
                 _ => _mm512_permutexvar_pd(repeats[a % COLUMNS], rows),

@@ -58,24 +58,22 @@ pub(super) fn store_longs(to: &mut [u64; 8], longs: __m512i) {
     unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), longs) }
 }
 
-/// Returns a vector in which the first `N` elements of `from` are repeated. `N` is 1, 2 or 4, and `from` has at least `N`
-/// elements.
+/// Returns a vector in which the first four elements of `from` are repeated.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-pub(super) fn repeat_doubles<const N: usize>(from: &[f64]) -> __m512d {
-    match N {
-        1 => _mm512_set1_pd(from[0]),
-        2 => {
-            let pair = from.first_chunk::<2>().unwrap_or(&[0.0; 2]);
-            // SAFETY: the array has 16 bytes.
-            _mm512_broadcast_f64x2(unsafe { _mm_loadu_pd(pair.as_ptr()) })
-        }
-        _ => {
-            let four = from.first_chunk::<4>().unwrap_or(&[0.0; 4]);
-            // SAFETY: the array has 32 bytes.
-            _mm512_broadcast_f64x4(unsafe { _mm256_loadu_pd(four.as_ptr()) })
-        }
-    }
+pub(super) fn repeat_doubles(from: &[f64]) -> __m512d {
+    let four = from.first_chunk::<4>().unwrap_or(&[0.0; 4]);
+    // SAFETY: the array has 32 bytes.
+    _mm512_broadcast_f64x4(unsafe { _mm256_loadu_pd(four.as_ptr()) })
+}
+
+/// Returns a vector in which the first `N` elements of `from`, the bits of numbers in single precision, are repeated. `N` is
+/// 1, 2 or 4, and `from` has at least `N` elements.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+pub(super) fn repeat_singles<const N: usize>(from: &[u32]) -> __m512d {
+    let words = repeat_words::<N>(from);
+    _mm512_cvtps_pd(_mm256_castsi256_ps(_mm512_castsi512_si256(words)))
 }
 
 /// Returns a vector in which the first `N` elements of `from` are repeated. `N` is 1, 2 or 4, and `from` has at least `N`
