@@ -75,9 +75,8 @@ fn words_on(
     #[cfg(target_arch = "x86_64")]
     {
         // SAFETY: the processor has the extensions for which the function is compiled.
-        if features.contains(Features::LEVEL_AVX512)
-            && unsafe { avx512::words(features, plan, from, (memory, out)) }
-        {
+        let wide = || unsafe { avx512::words(features, plan, from, (memory, out)) };
+        if features.contains(Features::LEVEL_AVX512) && wide() {
             return true;
         }
         if features.contains(Features::LEVEL_AVX2) {

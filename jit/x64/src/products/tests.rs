@@ -87,7 +87,7 @@ fn element(random: &mut Random, ty: OpType, kind: u32) -> u64 {
         OpType::E4M3 => (4, 3),
         OpType::E5M2 => (5, 2),
         // Integers: random values, and the greatest and the least values.
-        _ if kind % 2 == 0 => return raw,
+        _ if kind.is_multiple_of(2) => return raw,
         _ => {
             let most = u64::MAX >> (65 - ty.element_bits());
             return [most, most + 1, u64::MAX, raw][(raw >> 9) as usize % 4];
@@ -98,6 +98,7 @@ fn element(random: &mut Random, ty: OpType, kind: u32) -> u64 {
     let bias = (1u64 << (exponent - 1)) - 1;
     let greatest = (1u64 << exponent) - 1;
     let low = raw >> 8 & (one - 1);
+    let number = |exponent: u64| sign | (exponent * one) | low;
     let special = [
         0,
         1,
@@ -112,13 +113,13 @@ fn element(random: &mut Random, ty: OpType, kind: u32) -> u64 {
     ];
     match (kind, raw >> 1 & 7) {
         (0, _) => raw,
-        (1, near) => sign | (bias - 3 + (near & 3)) * one | low,
+        (1, near) => number(bias - 3 + (near & 3)),
         // Small values, so that results are subnormal.
-        (2, near) => sign | (near & 1) * one | low,
+        (2, near) => number(near & 1),
         // Large values, so that results overflow.
-        (3, near) => sign | (greatest - 1 - (near & 1)) * one | low,
+        (3, near) => number(greatest - 1 - (near & 1)),
         (_, 0) => sign | special[(raw >> 4) as usize % special.len()],
-        (_, near) => sign | (bias - 1 + (near & 3)) * one | low,
+        (_, near) => number(bias - 1 + (near & 3)),
     }
 }
 
