@@ -53,8 +53,9 @@ thread_local! {
 
 static HOST: LazyLock<Features> = LazyLock::new(Features::host);
 
-/// Computes a product whose matrices are in 32-bit registers, writes the result to `out`, and returns true. If the
-/// matrices are in 64-bit registers, changes nothing and returns false.
+/// Computes a product whose matrices are in 32-bit registers, writes the result to `out`, and returns true. Elements of `out`
+/// after the registers of the result have no meaning. If the matrices are in 64-bit registers, changes nothing and returns
+/// false.
 pub fn words(plan: &Plan, from: &Operands<'_, u32>, out: &mut Registers<u32>) -> bool {
     MEMORY.with_borrow_mut(|memory| words_on(*HOST, plan, from, (memory, out)))
 }
@@ -74,10 +75,12 @@ fn words_on(
 ) -> bool {
     #[cfg(target_arch = "x86_64")]
     {
-        // SAFETY: the processor has the extensions for which the function is compiled.
-        let wide = || unsafe { avx512::words(features, plan, from, (memory, out)) };
-        if features.contains(Features::LEVEL_AVX512) && wide() {
-            return true;
+        if features.contains(Features::LEVEL_AVX512) {
+            // SAFETY: the processor has the extensions for which the function is compiled.
+            let is_done = unsafe { avx512::words(features, plan, from, (&mut *memory, &mut *out)) };
+            if is_done {
+                return true;
+            }
         }
         if features.contains(Features::LEVEL_AVX2) {
             // SAFETY: the processor has the extensions for which the function is compiled.
