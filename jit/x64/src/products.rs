@@ -8,6 +8,8 @@
 )]
 
 #[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
 mod avx512;
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests;
@@ -83,6 +85,11 @@ fn words_on(
             }
         }
         if features.contains(Features::LEVEL_AVX2) {
+            // SAFETY: the processor has the extensions for which the function is compiled.
+            let is_done = unsafe { avx2::words(plan, from, (&mut *memory, &mut *out)) };
+            if is_done {
+                return true;
+            }
             // SAFETY: the processor has the extensions for which the function is compiled.
             return unsafe { words_avx2(plan, from, (&mut memory.plain, out)) };
         }
