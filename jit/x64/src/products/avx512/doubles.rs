@@ -5,10 +5,8 @@ use std::arch::x86_64::*;
 use margay_ops::meaning::matrix::plan::vectors::{Factor, GROUP, GROUPS, Layout, Vectors};
 use margay_ops::meaning::matrix::plan::{Operands, Plan, Registers};
 
-use super::floats::accumulate;
-use super::memory::{
-    load_doubles, load_longs, load_words, repeat_doubles, store_doubles, store_longs,
-};
+use super::floats::{accumulate, parts};
+use super::memory::{load_half_longs, load_longs, load_words, store_doubles, store_half_longs};
 use crate::products::Groups;
 
 /// Returns whether [`run`] computes the product.
@@ -32,8 +30,8 @@ pub(in super::super) fn run(
     arrange(&vectors.factors[1], &from.b, right);
     let (units, sums) = ((&*left, &*right), (&from.c, out));
     match vectors.layout {
-        Layout::Tile16 => tile::<2, 8>(vectors.inner, units, sums),
-        Layout::Tile8 => tile::<1, 4>(vectors.inner, units, sums),
+        Layout::Tile16 => tile::<2, 16>(vectors.inner, units, sums),
+        Layout::Tile8 => tile::<1, 8>(vectors.inner, units, sums),
         _ => false,
     }
 }
@@ -59,39 +57,38 @@ fn arrange(factor: &Factor, rows: &[&[u64; 32]; 8], to: &mut Groups<f64>) {
     }
 }
 
-/// Computes a product of `M` groups of rows and of eight columns.
+/// Computes a product of `A` rows, which are `M` groups of rows, and of eight columns.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 fn tile<const M: usize, const A: usize>(
     inner: usize,
     units: (&Groups<f64>, &Groups<f64>),
     (addend, out): (&[&[u64; 32]; 8], &mut Registers<u64>),
 ) -> bool {
-    let mut sums = [[_mm512_setzero_pd(); 2]; A];
-    for (a, sums) in sums.iter_mut().enumerate() {
-        for (b, sum) in sums.iter_mut().enumerate() {
-            let (parts, _) = addend[a / 4 * 2 + b].as_chunks::<8>();
-            *sum = _mm512_castsi512_pd(load_longs(&parts[a % 4]));
-        }
+    let mut sums = [[_mm512_setzero_pd()]; A];
+    for (a, [sum]) in sums.iter_mut().enumerate() {
+        let (register, part) = parts(a, 0);
+        let part = |row: &[u64; 32]| load_half_longs(&row.as_chunks().0[part]);
+        let low = _mm512_castsi256_si512(part(addend[register]));
+        let both = _mm512_inserti64x4::<1>(low, part(addend[register + 1]));
+        *sum = _mm512_castsi512_pd(both);
     }
-    accumulate::<f64, M, 1, 4, A, 2, 0>(
-        inner,
-        units,
-        &mut sums,
-        |units| load_doubles(units),
-        |units| repeat_doubles(units),
-    );
+    accumulate::<M, 1, 4, A, 1, 0>(inner, units, &mut sums);
     let mut nans = 0;
-    for &sum in sums.as_flattened() {
+    for [sum] in sums {
         nans |= _mm512_cmp_pd_mask::<_CMP_UNORD_Q>(sum, sum);
     }
     if nans != 0 {
         return false;
     }
-    for (a, sums) in sums.iter().enumerate() {
-        for (b, &sum) in sums.iter().enumerate() {
-            let (parts, _) = out[a / 4 * 2 + b].as_chunks_mut::<8>();
-            store_longs(&mut parts[a % 4], _mm512_castpd_si512(sum));
-        }
+    for (a, [sum]) in sums.into_iter().enumerate() {
+        let (register, part) = parts(a, 0);
+        let sum = _mm512_castpd_si512(sum);
+        let mut put = |register: usize, longs| {
+            let (parts, _) = out[register].as_chunks_mut::<4>();
+            store_half_longs(&mut parts[part], longs);
+        };
+        put(register, _mm512_castsi512_si256(sum));
+        put(register + 1, _mm512_extracti64x4_epi64::<1>(sum));
     }
     true
 }

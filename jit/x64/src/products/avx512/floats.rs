@@ -6,7 +6,10 @@ use margay_ops::meaning::matrix::plan::vectors::{GROUP, Layout, Vectors};
 use margay_ops::meaning::matrix::plan::{Operands, Registers};
 
 use super::factors;
-use super::memory::{load_half, load_words, repeat_singles, store_half, store_words};
+use super::memory::{
+    load_doubles, load_half, load_quarter, load_words, repeat_pair, store_half, store_quarter,
+    store_words,
+};
 use crate::products::{Groups, Memory};
 
 /// The registers of the addend and of the result, with one element in each lane.
@@ -19,9 +22,9 @@ pub(super) fn run(
     from: &Operands<'_, u32>,
     (memory, out): (&mut Memory, &mut Registers<u32>),
 ) {
-    let [left, right] = &mut memory.units;
-    factors::write(&vectors.factors[0], &from.a, left);
-    factors::write(&vectors.factors[1], &from.b, right);
+    let [left, right] = &mut memory.doubles;
+    factors::floats(&vectors.factors[0], &from.a, left);
+    factors::floats(&vectors.factors[1], &from.b, right);
     let [unpacked, packed] = &mut memory.singles;
     let addend = match vectors.packed[0] {
         true => {
@@ -48,8 +51,8 @@ fn unpack(from: &[&[u32; 32]; 8], to: &mut Registers<u32>) {
         let (high, _) = high.as_chunks_mut::<16>();
         for ((words, low), high) in words.iter().zip(low).zip(high) {
             let singles = factors::halves(load_words(words));
-            store_words(low, singles[0]);
-            store_words(high, singles[1]);
+            store_words(low, _mm512_castps_si512(singles[0]));
+            store_words(high, _mm512_castps_si512(singles[1]));
         }
     }
 }
@@ -79,13 +82,13 @@ fn pack(from: &Registers<u32>, to: &mut Registers<u32>) {
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 fn multiply<const ODD: bool>(
     vectors: &Vectors,
-    units: (&Groups<u32>, &Groups<u32>),
+    units: (&Groups<f64>, &Groups<f64>),
     sums: Sums<'_>,
 ) {
     let k = vectors.inner;
     match vectors.layout {
-        Layout::Tile16 => block::<2, 1, 4, 8, 2, 0, ODD>(k, units, sums),
-        Layout::Tile8 => block::<1, 1, 4, 4, 2, 0, ODD>(k, units, sums),
+        Layout::Tile16 => block::<2, 1, 4, 16, 1, 0, ODD>(k, units, sums),
+        Layout::Tile8 => block::<1, 1, 4, 8, 1, 0, ODD>(k, units, sums),
         Layout::Fragment16x16 => {
             block::<2, 2, 2, 4, 4, 0, ODD>(k, units, (sums.0, sums.1));
             block::<2, 2, 2, 4, 4, 1, ODD>(k, units, sums);
@@ -95,8 +98,8 @@ fn multiply<const ODD: bool>(
             block::<4, 1, 1, 4, 4, 1, ODD>(k, units, sums);
         }
         Layout::Fragment8x32 => {
-            block::<1, 4, 4, 4, 4, 0, ODD>(k, units, (sums.0, sums.1));
-            block::<1, 4, 4, 4, 4, 1, ODD>(k, units, sums);
+            block::<1, 4, 4, 8, 2, 0, ODD>(k, units, (sums.0, sums.1));
+            block::<1, 4, 4, 8, 2, 1, ODD>(k, units, sums);
         }
     }
 }
@@ -113,30 +116,49 @@ fn block<
     const ODD: bool,
 >(
     inner: usize,
-    units: (&Groups<u32>, &Groups<u32>),
+    units: (&Groups<f64>, &Groups<f64>),
     (addend, out): Sums<'_>,
 ) {
     let mut sums = [[_mm512_setzero_pd(); B]; A];
     for (a, sums) in sums.iter_mut().enumerate() {
         for (b, sum) in sums.iter_mut().enumerate() {
-            let (words, _) = addend[(a / 4 + I) * B + b].as_chunks::<8>();
-            let words = load_half(&words[a % 4]);
+            let words = if COLUMNS == 4 {
+                let (register, part) = parts(a, I * B + b);
+                let part = |row: &[u32; 32]| load_quarter(&row.as_chunks().0[part]);
+                let low = _mm256_castsi128_si256(part(addend[register]));
+                _mm256_inserti128_si256::<1>(low, part(addend[register + 1]))
+            } else {
+                load_half(&addend[I * B + b].as_chunks().0[a])
+            };
             *sum = _mm512_cvtps_pd(_mm256_castsi256_ps(words));
         }
     }
-    accumulate::<u32, M, N, COLUMNS, A, B, I>(
-        inner,
-        units,
-        &mut sums,
-        |units| _mm512_cvtps_pd(_mm256_castsi256_ps(load_half(units))),
-        |units| repeat_singles::<COLUMNS>(units),
-    );
+    accumulate::<M, N, COLUMNS, A, B, I>(inner, units, &mut sums);
     for (a, sums) in sums.iter().enumerate() {
         for (b, &sum) in sums.iter().enumerate() {
-            let (words, _) = out[(a / 4 + I) * B + b].as_chunks_mut::<8>();
-            store_half(&mut words[a % 4], single::<ODD>(sum));
+            let words = single::<ODD>(sum);
+            if COLUMNS == 4 {
+                let (register, part) = parts(a, I * B + b);
+                let mut put = |register: usize, words| {
+                    let (parts, _) = out[register].as_chunks_mut::<4>();
+                    store_quarter(&mut parts[part], words);
+                };
+                put(register, _mm256_castsi256_si128(words));
+                put(register + 1, _mm256_extracti128_si256::<1>(words));
+            } else {
+                let (parts, _) = out[I * B + b].as_chunks_mut::<8>();
+                store_half(&mut parts[a], words);
+            }
         }
     }
+}
+
+/// Returns where the sums of a row are in a layout whose registers contain four columns of each row: a vector of eight sums
+/// consists of four lanes of a register, and of the same lanes of the next register. The first result is the index of the
+/// first register, and the second result is the number of the first lane, divided by 4.
+#[inline]
+pub(super) fn parts(row: usize, group: usize) -> (usize, usize) {
+    ((row / 8 + group) * 2, row % 8)
 }
 
 /// Converts sums to single precision.
@@ -161,12 +183,13 @@ fn single<const ODD: bool>(sum: __m512d) -> __m256i {
 }
 
 /// Adds the products of units to the sums of block `I`, in the order of `k`. For each `k`, `a` has `M` groups of units, and
-/// `b` has `N` groups. Each vector of sums has `COLUMNS` columns. A block of sums uses all `A` vectors of `a`, and `B`
-/// vectors of `b`. `load` loads a group of units, and `repeat` returns a vector that repeats the first units of a slice.
+/// `b` has `N` groups. A block of sums uses all `A` vectors of `a`, and `B` vectors of `b`.
+///
+/// If `COLUMNS` is 4, each vector of sums consists of eight columns of one row ([`parts`]). Otherwise, it consists of eight
+/// lanes of a register and has `COLUMNS` columns.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 pub(super) fn accumulate<
-    T,
     const M: usize,
     const N: usize,
     const COLUMNS: usize,
@@ -175,38 +198,49 @@ pub(super) fn accumulate<
     const I: usize,
 >(
     inner: usize,
-    (left, right): (&Groups<T>, &Groups<T>),
+    (left, right): (&Groups<f64>, &Groups<f64>),
     sums: &mut [[__m512d; B]; A],
-    load: impl Fn(&[T; GROUP]) -> __m512d,
-    repeat: impl Fn(&[T]) -> __m512d,
 ) {
-    const { assert!(A == M * COLUMNS && (I + 1) * B * COLUMNS <= N * 8) };
     let mut held = *sums;
-    let mut repeats = [_mm512_setzero_si512(); COLUMNS];
-    for (i, repeat) in repeats.iter_mut().enumerate() {
-        let numbers = _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0);
-        let shift = _mm_cvtsi32_si128(COLUMNS.ilog2() as i32);
-        let first = _mm512_set1_epi64((i * (8 / COLUMNS)) as i64);
-        *repeat = _mm512_add_epi64(_mm512_srl_epi64(numbers, shift), first);
-    }
     let (left, _) = left.0.as_chunks::<M>();
     let (right, _) = right.0.as_chunks::<N>();
     for (left, right) in left.iter().zip(right).take(inner) {
-        let right = right.as_flattened();
         let mut factors = [_mm512_setzero_pd(); B];
         for (b, factor) in factors.iter_mut().enumerate() {
-            *factor = repeat(&right[(I * B + b) * COLUMNS..]);
+            *factor = columns::<COLUMNS>(right, I * B + b);
         }
         for (a, sums) in held.iter_mut().enumerate() {
-            let rows = load(&left[a / COLUMNS]);
-            let rows = match COLUMNS {
-                1 => rows,
-                _ => _mm512_permutexvar_pd(repeats[a % COLUMNS], rows),
-            };
+            let rows = rows::<COLUMNS>(left, a);
             for (sum, &factor) in sums.iter_mut().zip(&factors) {
                 *sum = _mm512_fmadd_pd(rows, factor, *sum);
             }
         }
     }
     *sums = held;
+}
+
+/// Returns vector `i` of the units of `a` with the same `k`.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn rows<const COLUMNS: usize>(units: &[[f64; GROUP]], i: usize) -> __m512d {
+    match COLUMNS {
+        1 => load_doubles(&units[i]),
+        2 => {
+            let first = _mm512_set1_epi64(i as i64 % 2 * 4);
+            let order = _mm512_add_epi64(_mm512_set_epi64(3, 3, 2, 2, 1, 1, 0, 0), first);
+            _mm512_permutexvar_pd(order, load_doubles(&units[i / 2]))
+        }
+        _ => _mm512_set1_pd(units.as_flattened()[i]),
+    }
+}
+
+/// Returns vector `i` of the units of `b` with the same `k`.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn columns<const COLUMNS: usize>(units: &[[f64; GROUP]], i: usize) -> __m512d {
+    match COLUMNS {
+        1 => _mm512_set1_pd(units.as_flattened()[i]),
+        2 => repeat_pair(&units.as_flattened().as_chunks().0[i]),
+        _ => load_doubles(&units[i]),
+    }
 }

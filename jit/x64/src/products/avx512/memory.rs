@@ -53,27 +53,38 @@ pub(super) fn load_longs(longs: &[u64; 8]) -> __m512i {
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-pub(super) fn store_longs(to: &mut [u64; 8], longs: __m512i) {
-    // SAFETY: the array has 64 bytes.
-    unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), longs) }
-}
-
-/// Returns a vector in which the first four elements of `from` are repeated.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-pub(super) fn repeat_doubles(from: &[f64]) -> __m512d {
-    let four = from.first_chunk::<4>().unwrap_or(&[0.0; 4]);
+pub(super) fn load_half_longs(longs: &[u64; 4]) -> __m256i {
     // SAFETY: the array has 32 bytes.
-    _mm512_broadcast_f64x4(unsafe { _mm256_loadu_pd(four.as_ptr()) })
+    unsafe { _mm256_loadu_si256(longs.as_ptr().cast()) }
 }
 
-/// Returns a vector in which the first `N` elements of `from`, the bits of numbers in single precision, are repeated. `N` is
-/// 1, 2 or 4, and `from` has at least `N` elements.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-pub(super) fn repeat_singles<const N: usize>(from: &[u32]) -> __m512d {
-    let words = repeat_words::<N>(from);
-    _mm512_cvtps_pd(_mm256_castsi256_ps(_mm512_castsi512_si256(words)))
+pub(super) fn store_half_longs(to: &mut [u64; 4], longs: __m256i) {
+    // SAFETY: the array has 32 bytes.
+    unsafe { _mm256_storeu_si256(to.as_mut_ptr().cast(), longs) }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+pub(super) fn load_quarter(words: &[u32; 4]) -> __m128i {
+    // SAFETY: the array has 16 bytes.
+    unsafe { _mm_loadu_si128(words.as_ptr().cast()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+pub(super) fn store_quarter(to: &mut [u32; 4], words: __m128i) {
+    // SAFETY: the array has 16 bytes.
+    unsafe { _mm_storeu_si128(to.as_mut_ptr().cast(), words) }
+}
+
+/// Returns a vector in which the elements of `from` are repeated.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+pub(super) fn repeat_pair(from: &[f64; 2]) -> __m512d {
+    // SAFETY: the array has 16 bytes.
+    _mm512_broadcast_f64x2(unsafe { _mm_loadu_pd(from.as_ptr()) })
 }
 
 /// Returns a vector in which the first `N` elements of `from` are repeated. `N` is 1, 2 or 4, and `from` has at least `N`

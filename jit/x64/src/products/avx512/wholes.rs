@@ -62,8 +62,8 @@ macro_rules! product {
                     }
                 }
             }
-            factors::write(&vectors.factors[0], &from.a, left);
-            factors::write(&vectors.factors[1], &from.b, right);
+            factors::wholes(&vectors.factors[0], &from.a, left);
+            factors::wholes(&vectors.factors[1], &from.b, right);
             let flags = (vectors.inner, plan.saturates(), plan.is_exclusive());
             let (units, sums) = ((&*left, &*right), (&from.c, out));
             match vectors.layout {

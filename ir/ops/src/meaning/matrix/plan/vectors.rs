@@ -1,9 +1,9 @@
 //! The arrangement of a matrix product for code that computes with vectors.
 //!
-//! Each vector of sums consists of consecutive lanes of one register of the result, so that the addend and the result
-//! need no rearrangement. Its elements are in a few adjacent rows, and in [`Layout::columns`] columns. The code
-//! multiplies a vector that repeats the elements of `a` in these rows, once for each column, and a vector that repeats
-//! the elements of `b` in these columns, once for each row.
+//! The code keeps sums in vectors that consist of consecutive lanes of registers of the result, so that the addend and the
+//! result need no rearrangement. These lanes contain the sums of a few adjacent rows, and of [`Layout::columns`] columns.
+//! For each `k`, the code multiplies a vector that repeats the elements of `a` in these rows, once for each column, and a
+//! vector that repeats the elements of `b` in these columns, once for each row.
 //!
 //! For this purpose, the code stores the factors in memory as units, by `k`. A unit is what one multiplication of the
 //! code multiplies: a floating-point number, a pair of integers, or 32 single bits. For each `k`, the units of `a` are
@@ -57,7 +57,7 @@ impl Layout {
         (fits(Part::C) && fits(Part::D)).then_some(layout)
     }
 
-    /// Returns the number of columns of each vector of sums.
+    /// Returns the number of columns of which a register contains elements.
     pub fn columns(self) -> u32 {
         match self {
             Layout::Fragment32x8 => 1,
@@ -98,7 +98,7 @@ pub struct Factor {
     /// The number of registers in each lane.
     pub registers: usize,
     /// The lanes whose words are used, in the order in which the words are permuted. Only the first
-    /// `groups.len() * GROUP` elements have a meaning.
+    /// `count * GROUP` elements have a meaning.
     pub lanes: [u32; 32],
     /// The number of groups of words, from 1 to 4.
     pub count: usize,
