@@ -9,8 +9,8 @@ use smallvec::smallvec;
 
 use crate::native::{Guarded, Loaded, Memory, interpreted, parsed, targets};
 
-/// Programs that access 40 lanes of 64 with a mask, by the type in memory and the type of the values.
-const TYPES: [(&str, &str); 9] = [
+/// Types in memory, and types of the values.
+pub(crate) const TYPES: [(&str, &str); 9] = [
     ("u8", "b8"),
     ("s8", "b32"),
     ("u16", "b16"),

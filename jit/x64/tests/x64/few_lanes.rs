@@ -6,21 +6,9 @@ use margay_vir::function::Function;
 use margay_vir::meaning::Lanes;
 use smallvec::smallvec;
 
+use crate::faults::TYPES;
 use crate::native::{Guarded, Loaded, Memory, check, parsed, targets};
 use crate::operations::Random;
-
-/// The types in memory, and the types of the values.
-const TYPES: [(&str, &str); 9] = [
-    ("u8", "b8"),
-    ("s8", "b32"),
-    ("u16", "b16"),
-    ("u16", "b64"),
-    ("b32", "b32"),
-    ("f32", "f32"),
-    ("s32", "b64"),
-    ("f64", "f64"),
-    ("b128", "b128"),
-];
 
 const MASKS: [u64; 8] = [0, 1, 0x8000, 0x8000_0000, 0x8001, 0xf, 0x4002_0110, 0x1f];
 
