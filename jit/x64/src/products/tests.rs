@@ -89,7 +89,7 @@ fn element(random: &mut Random, ty: OpType, kind: u32) -> u64 {
         // Integers: random values, and the greatest and the least values.
         _ if kind.is_multiple_of(2) => return raw,
         _ => {
-            let most = u64::MAX >> (65 - ty.element_bits());
+            let most = (1u64 << (ty.element_bits() - 1)) - 1;
             return [most, most + 1, u64::MAX, raw][(raw >> 9) as usize % 4];
         }
     };
