@@ -41,6 +41,16 @@ pub fn is_constant(function: &Function, value: Value) -> bool {
     }
 }
 
+/// Returns the lanes of a mask as bits, if it has a constant form. Bits behind the last lane have no meaning.
+pub fn mask_bits(function: &Function, mask: Value) -> Option<u64> {
+    let inst = function.def_inst(mask)?;
+    match function.insts[inst].op {
+        Op::Const => function.constant(mask).map(|bit| (bit & 1).wrapping_neg()),
+        Op::Mask => function.constant(function.args(inst)[0]),
+        _ => None,
+    }
+}
+
 /// Returns the lanes of a value with a constant form.
 pub(crate) fn lanes(function: &Function, value: Value) -> Option<Lanes> {
     let inst = function.def_inst(value)?;

@@ -121,19 +121,12 @@ unsafe fn multiply_registers<W: Copy + Default>(
     {
         return false;
     }
-    let register = |index: usize| {
-        // Elements behind the last register of a matrix are not used.
-        let (offset, _) = operation.operands[index.min(a + b + c - 1)];
+    let from = plan.operands(|index| {
+        let (offset, _) = operation.operands[index];
         let place = block.wrapping_add(offset as usize).cast::<[W; 32]>();
         // SAFETY: the operand is in the block, is aligned, and has the bytes of the array.
         unsafe { &*place }
-    };
-    let part = |first: usize| std::array::from_fn(|index| register(first + index));
-    let from = Operands {
-        a: part(0),
-        b: part(a),
-        c: part(a + b),
-    };
+    });
     let mut out: Registers<W> = [[W::default(); 32]; 8];
     if !compute(plan, &from, &mut out) {
         return false;

@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use margay_exec::lanes;
 use margay_jit::products;
 use margay_jit::sync_points::{LaneStorage, SyncPointPlaces};
-use margay_ops::meaning::matrix::plan::{Operands, Plan, Registers};
+use margay_ops::meaning::matrix::plan::{Plan, Registers};
 
 use super::sync_points::Frame;
 
@@ -53,7 +53,7 @@ fn doubles_of(
             row[lane as usize] = frame.wide(place, lane as usize) as u64;
         }
     }
-    let from = operands(plan, |i| &rows[i]);
+    let from = plan.operands(|i| &rows[i]);
     if !products::doubles(plan, &from, &mut room.doubles) {
         return false;
     }
@@ -76,7 +76,7 @@ fn words_of(
     let out = &mut room.words;
     let done = if active == u32::MAX && args.iter().all(is_array) {
         // All lanes are active, so the registers are read in place.
-        products::words(plan, &operands(plan, |i| frame.row(args[i])), out)
+        products::words(plan, &plan.operands(|i| frame.row(args[i])), out)
     } else {
         let mut rows = [[0; 32]; 24];
         for (row, &place) in rows.iter_mut().zip(args) {
@@ -85,7 +85,7 @@ fn words_of(
                 *word &= (active >> lane & 1).wrapping_neg();
             }
         }
-        products::words(plan, &operands(plan, |i| &rows[i]), out)
+        products::words(plan, &plan.operands(|i| &rows[i]), out)
     };
     if done {
         for (&place, row) in results.iter().zip(&room.words) {
@@ -93,17 +93,4 @@ fn words_of(
         }
     }
     done
-}
-
-/// Returns the registers that contain the three operand matrices. `row(i)` returns the values of
-/// register `i` in all lanes; the registers of the three matrices are numbered consecutively.
-fn operands<'a, W>(plan: &Plan, row: impl Fn(usize) -> &'a [W; 32]) -> Operands<'a, W> {
-    let [a, b, c, _] = plan.registers();
-    // Elements after a matrix's last register are not used.
-    let part = |first: usize| std::array::from_fn(|i| row((first + i).min(a + b + c - 1)));
-    Operands {
-        a: part(0),
-        b: part(a),
-        c: part(a + b),
-    }
 }

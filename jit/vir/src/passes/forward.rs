@@ -19,6 +19,7 @@ use margay_ops::types::{Kind, Type};
 use super::Options;
 use super::aliases::{Bytes, Touch, bytes, touch};
 use super::emitter::{Emitter, plain};
+use crate::constants::mask_bits;
 use crate::data::Data;
 use crate::function::Function;
 use crate::ops::Op;
@@ -174,7 +175,7 @@ impl Forwarding<'_> {
         let lanes = i64::from(ty.lanes());
         let size = lanes * i64::from(ty.lane_bytes());
         // The lanes that the load may load: from `first` to `last`.
-        let bits = mask.map_or(Some(u64::MAX), |mask| known_lanes(self.function, mask));
+        let bits = mask.map_or(Some(u64::MAX), |mask| mask_bits(self.function, mask));
         let bits = bits.unwrap_or(u64::MAX) & u64::MAX >> (64 - lanes);
         if bits == 0 {
             return None;
@@ -243,13 +244,4 @@ impl Emitter<'_> {
 /// Returns whether a mask is the constant with which all lanes run.
 fn is_true(function: &Function, mask: Value) -> bool {
     function.constant(mask) == Some(1)
-}
-
-/// Returns the bits of a mask that is a constant.
-fn known_lanes(function: &Function, mask: Value) -> Option<u64> {
-    let inst = function.def_inst(mask)?;
-    match function.insts[inst].op {
-        Op::Mask => function.constant(function.args(inst)[0]),
-        _ => None,
-    }
 }

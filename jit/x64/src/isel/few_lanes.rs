@@ -2,7 +2,7 @@
 //! Each lane has an access of its own, which is faster than a gather or a scatter.
 
 use margay_ops::types::Kind;
-use margay_vir::ops::Op as VirOp;
+use margay_vir::constants::mask_bits;
 use regalloc2::{RegClass, VReg};
 use smallvec::SmallVec;
 
@@ -20,15 +20,10 @@ const FARTHEST: i64 = 1 << 24;
 type Numbers = SmallVec<[u32; MOST_LANES as usize]>;
 
 impl Selector<'_> {
-    /// Returns the bits of the access's mask if they are known.
+    /// Returns the bits of the access's mask if they are known and differ.
     fn known_mask(&self, parts: &Parts) -> Option<u64> {
-        parts.mask.as_ref()?;
-        let mask = *self.vir.args(self.inst).last()?;
-        let def = self.vir.def_inst(mask)?;
-        match self.vir.insts[def].op {
-            VirOp::Mask => self.constants[self.vir.args(def)[0]],
-            _ => None,
-        }
+        parts.mask.as_ref().filter(|mask| mask.bits.is_none())?;
+        mask_bits(self.vir, *self.vir.args(self.inst).last()?)
     }
 
     /// Returns the lanes of an access that is not contiguous, in ascending order, if they are known and few.

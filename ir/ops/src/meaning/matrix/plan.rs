@@ -208,6 +208,19 @@ impl Plan {
         matches!(self.elements, Elements::Bits(true))
     }
 
+    /// Returns the registers of the three operand matrices. `row(i)` returns the values of register `i` in all lanes; the
+    /// registers of the three matrices are numbered consecutively.
+    pub fn operands<'a, W>(&self, row: impl Fn(usize) -> &'a [W; 32]) -> Operands<'a, W> {
+        let [a, b, c, _] = self.registers;
+        // Elements after a matrix's last register are not used.
+        let part = |first: usize| std::array::from_fn(|i| row((first + i).min(a + b + c - 1)));
+        Operands {
+            a: part(0),
+            b: part(a),
+            c: part(a + b),
+        }
+    }
+
     /// Returns the numbers of registers that `a`, `b`, `c` and `d` have in each lane.
     pub fn registers(&self) -> [usize; 4] {
         self.registers
