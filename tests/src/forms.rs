@@ -65,8 +65,9 @@ pub fn left_out(form: &FormKernel) -> Option<&'static str> {
 }
 
 /// Returns the text of the form's module with additional code. This code initialises the shared and
-/// local variables before the instruction, and copies them to `out` after the instruction. Without
-/// the initialisation, a thread would read data that earlier kernels left in memory.
+/// local variables before the instruction, and copies them to `out` after the instruction (except
+/// `mbarrier` objects, whose bits the ISA does not define). Without the initialisation, a thread
+/// would read data that earlier kernels left in memory.
 pub fn module_text(form: &FormKernel) -> String {
     let (mut before, mut after) = (String::new(), String::new());
     if form.module.contains("lvar[64]") {
@@ -87,6 +88,9 @@ pub fn module_text(form: &FormKernel) -> String {
         after += "bar.sync 0;\nmov.u32 %Lu, svar; mad.lo.u32 %Lu, %Lt, 16, %Lu;\n\
             ld.shared.b64 %Lt1, [%Lu]; st.global.b64 [%Lout+768], %Lt1;\n\
             ld.shared.b64 %Lt1, [%Lu+8]; st.global.b64 [%Lout+776], %Lt1;\n";
+    }
+    if form.module.contains(" mbar;") {
+        before += "mov.b64 %Lt1, 0; st.shared.b64 [mbar], %Lt1; bar.sync 0;\n";
     }
     let start = "ld.param.u64 %Laux, [aux];";
     let Some((head, body)) = form.module.split_once(start) else {
