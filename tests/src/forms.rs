@@ -23,7 +23,7 @@ pub fn left_out(form: &FormKernel) -> Option<&'static str> {
     const ADDRESS: &str = "shows where a variable or a window lies";
     /// Each row contains an opcode (empty: any opcode), a part of the instruction's text, and the
     /// reason for forms that match both.
-    const REASONS: [(&str, &str, &str); 18] = [
+    const REASONS: [(&str, &str, &str); 19] = [
         ("", "%clock", "time"),
         ("", "%globaltimer", "time"),
         ("", "%gridid", "numbers launches"),
@@ -39,6 +39,8 @@ pub fn left_out(form: &FormKernel) -> Option<&'static str> {
             "handles of functions differ between modules",
         ),
         ("mov", "cvar", ADDRESS),
+        // A generic address of the window of shared memory.
+        ("mapa", "mapa.u32 %", ADDRESS),
         ("cvta", "shared", ADDRESS),
         ("cvta", "local", ADDRESS),
         ("cvta", "gvar", ADDRESS),
