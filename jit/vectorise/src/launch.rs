@@ -208,6 +208,8 @@ impl<'a> Emitter<'a> {
         self.brif(more, body, done);
 
         self.enter(body);
+        // What a CTA has not set is not what an earlier one has set.
+        self.variables.clear(body);
         self.ctaid = Counter::CTAID.map(|counter| self.read(Key::Counter(counter), Type::B32));
         for (axis, index) in self.ctaid.into_iter().enumerate() {
             self.set_field(layout.ctaid + 4 * axis as u32, index);

@@ -87,6 +87,10 @@ pub(crate) struct Variables {
     preds: SecondaryMap<Block, Vec<(Block, Inst, usize)>>,
     sealed: SecondaryMap<Block, bool>,
     incomplete: SecondaryMap<Block, Vec<(Number, Value)>>,
+    /// Whether only counters have a value at the end of a block.
+    clears: SecondaryMap<Block, bool>,
+    /// The variables that are not counters.
+    is_cleared: Vec<bool>,
     zeros: FxHashMap<Type, Value>,
 }
 
@@ -110,7 +114,15 @@ impl Variables {
 
     fn number(&mut self, key: Variable) -> Number {
         let next = self.numbers.len() as Number;
-        *self.numbers.entry(key).or_insert(next)
+        *self.numbers.entry(key).or_insert_with(|| {
+            self.is_cleared.push(!matches!(key.0, Key::Counter(_)));
+            next
+        })
+    }
+
+    /// Sets all variables but counters to zero at the end of a block, unless the block sets them.
+    pub(crate) fn clear(&mut self, block: Block) {
+        self.clears[block] = true;
     }
 
     /// Records a branch from `from` to `to`, which is target `index` of the instruction `inst`.
@@ -184,6 +196,9 @@ impl Variables {
                 break value;
             }
             path.push(at);
+            if self.clears[at] && self.is_cleared[variable as usize] {
+                break self.zero(function, ty);
+            }
             match (self.sealed[at], self.preds[at].as_slice()) {
                 (false, _) => {
                     let param = function.append_param(at, ty);

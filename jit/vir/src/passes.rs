@@ -1,4 +1,5 @@
-//! Passes. Each pass is a file with a function `run` that changes a function; passes do not call each other.
+//! Passes. Each pass is a file with a function `run` that changes a function; passes do not call each other, but rows of
+//! [`PASSES`] may run several of them.
 //!
 //! [`PASSES`] lists the passes in the order in which [`optimise`] runs them. A pass keeps the results of the program, the
 //! contents of memory and the faults: place, lane and cause. It therefore never removes, adds or reorders accesses that
@@ -16,8 +17,12 @@ pub mod forward;
 pub mod hoist;
 mod loops;
 pub mod number;
+mod repair;
+mod scalars;
 pub mod simplify;
 pub mod sink;
+pub mod thread;
+pub mod unroll;
 
 use std::time::{Duration, Instant};
 
@@ -69,6 +74,9 @@ macro_rules! passes {
 
 passes! {
     "simplify" "folds constants, branches and masks" |f, _| simplify::run(f);
+    "unused" "removes unused block parameters before loops are examined" |f, _| dead::run(f);
+    "thread" "lets branches skip decisions that constants determine" |f, _| if thread::run(f) { simplify::run(f) };
+    "unroll" "copies the iterations of short loops whose number is known" |f, _| if unroll::run(f) { simplify::run(f) };
     "number" "reuses results of earlier operations and loads" |f, _| number::run(f);
     "address" "folds constants into accesses and makes addresses advance with loops" address::run;
     "number-addresses" "reuses equal parts of addresses" |f, _| number::run(f);

@@ -1,7 +1,8 @@
 //! Kernels in the text form of the IR, which pin down single rules.
 
 use margay_ir::function::Function;
-use margay_ir::parse;
+use margay_ir::module::{Module, Target};
+use margay_ir::{parse, pass};
 use margay_vir::passes::{Options, optimise};
 
 use crate::launch::{DATA, Launch, outcome_of, program, single, vectorised, whole_program, words};
@@ -465,4 +466,95 @@ block2:
         refused.to_string(),
         "`a barrier that not all threads reach` is not vectorised"
     );
+}
+
+#[test]
+fn the_levels_of_a_tree_in_memory_become_permutations() {
+    let text = format!(
+        "{START}  v10: b32 = sreg.u32 %ntid.x
+  v9: b32 = const.b32 0x1
+  v11: b32 = shr.u32 v10, v9
+  v30: b32 = const.b32 0x0
+  jump block1(v11)
+block1(v12: b32):
+  bar{{mode:sync}} v30, v30
+  v13: pred = setp.u32{{cmp:ne}} v12, v30
+  brif v13, block2, block5
+block2:
+  v14: pred = setp.u32{{cmp:lo}} v0, v12
+  brif v14, block3, block4
+block3:
+  v15: b64 = mul.s32{{half:wide}} v12, v4
+  v16: b64 = add.s64 v3, v15
+  v17: b32 = ld.b32{{space:global}} v16
+  v18: b32 = ld.b32{{space:global}} v3
+  v19: b32 = add.u32 v17, v18
+  st.b32{{space:global}} v3, v19
+  jump block4
+block4:
+  v20: b32 = shr.u32 v12, v9
+  jump block1(v20)
+block5:
+  exit
+}}
+"
+    );
+    let text = for_one_shape(&text);
+    // The level of 64 threads loads four vectors. That of 32 threads uses what it has stored, and the others permute it.
+    assert_eq!(text.matches("= load.b32x32").count(), 4, "{text}");
+    assert_eq!(text.matches("permute").count(), 5, "{text}");
+}
+
+#[test]
+fn a_cta_does_not_use_values_of_an_earlier_one() {
+    let text = format!(
+        "{START}  v9: b32 = const.b32 0x1
+  v10: b32 = ld.b32{{space:global}} v3
+  v11: pred = setp.u32{{cmp:lo}} v10, v9
+  v30: b32 = const.b32 0x0
+  v31: b32 = sreg.u32 %ntid.x
+  brif v11, block1, block2(v30)
+block1:
+  v12: b32 = ld.b32{{space:global}} v3
+  jump block2(v12)
+block2(v13: b32):
+  st.b32{{space:global}} v3, v13
+  jump block3(v31)
+block3(v14: b32):
+  bar{{mode:sync}} v30, v30
+  v15: b32 = shr.u32 v14, v9
+  v16: pred = setp.u32{{cmp:ne}} v15, v30
+  brif v16, block3(v15), block4
+block4:
+  brif v11, block5, block6
+block5:
+  st.b32{{space:global}} v3, v14
+  jump block6
+block6:
+  exit
+}}
+"
+    );
+    let text = for_one_shape(&text);
+    // The loop over the CTAs has only the index and the coordinates of the CTA as parameters.
+    let head = text.lines().find(|line| line.starts_with("block1("));
+    let params = head.map(|head| head.matches(": ").count());
+    assert_eq!(params, Some(4), "{text}");
+}
+
+/// Returns the program of a kernel for blocks of 128 threads, after all passes.
+fn for_one_shape(text: &str) -> String {
+    let mut module = Module {
+        target: Target {
+            sm: 80,
+            ..Target::default()
+        },
+        ..Module::default()
+    };
+    let id = module.add_function(kernel(text));
+    let function = pass::prepare(&module, id, None);
+    let whole = whole_program(&function, [128, 1, 1], (32, false));
+    let mut whole = whole.expect("rows").expect("the kernel is vectorised");
+    optimise(&mut whole, &Options::default());
+    whole.to_string()
 }

@@ -18,8 +18,8 @@ mod memory;
 use margay_ir::analysis::Cfg;
 use margay_ir::analysis::cfg::remove_unreachable;
 use margay_ir::edit;
-use margay_ir::entity::{Inst, Value};
-use margay_ir::function::ValueDef;
+use margay_ir::entity::{Block, Inst, SecondaryMap, Value};
+use margay_ir::function::{BlockCall, ValueData, ValueDef};
 use margay_ops::types::Type;
 use smallvec::{SmallVec, smallvec};
 
@@ -74,7 +74,9 @@ pub fn run(function: &mut Function) {
 
 /// Applies the rules to all instructions.
 fn fold_all(function: &mut Function) {
-    for block in Cfg::new(function).rpo().to_vec() {
+    let cfg = Cfg::new(function);
+    let mut edges = Edges::default();
+    for &block in cfg.rpo() {
         let insts = std::mem::take(&mut function.body[block]);
         let mut rewriter = Rewriter {
             list: Vec::with_capacity(insts.len()),
@@ -83,6 +85,7 @@ fn fold_all(function: &mut Function) {
             has_ended: false,
             function,
         };
+        edges.enter(&mut rewriter, &cfg, block);
         for inst in insts {
             if rewriter.has_ended {
                 rewriter.function.targets.remove(&inst);
@@ -97,6 +100,62 @@ fn fold_all(function: &mut Function) {
             edit::resolve_targets(function, last);
         }
         function.body[block] = list;
+    }
+}
+
+/// What is known about the edges between blocks while blocks are visited in reverse postorder.
+#[derive(Default)]
+struct Edges {
+    is_visited: SecondaryMap<Block, bool>,
+    /// Whether no edge leads to a visited block any more.
+    is_dead: SecondaryMap<Block, bool>,
+}
+
+impl Edges {
+    /// Replaces the parameters of a block to which all edges pass equal constants.
+    fn enter(&mut self, rewriter: &mut Rewriter<'_>, cfg: &Cfg, block: Block) {
+        let found = self.constants(rewriter.function, cfg, block);
+        self.is_visited[block] = true;
+        for (index, bits) in found {
+            let param = rewriter.function.blocks[block][index];
+            let ty = rewriter.function.ty(param);
+            let value = rewriter.constant(ty, bits);
+            let def = ValueDef::Param(block, index as u16);
+            let unused = rewriter.function.values.push(ValueData { ty, def });
+            rewriter.function.blocks[block][index] = unused;
+            rewriter.function.values[param].def = ValueDef::Alias(value);
+        }
+    }
+
+    /// Returns the indices of the parameters of a block to which all edges pass equal constants, and the constants.
+    fn constants(
+        &mut self,
+        function: &Function,
+        cfg: &Cfg,
+        block: Block,
+    ) -> SmallVec<[(usize, u64); 4]> {
+        let preds = cfg.preds(block);
+        let mut found = SmallVec::new();
+        if block == function.entry() || !preds.iter().all(|&pred| self.is_visited[pred]) {
+            return found;
+        }
+        let live = preds.iter().filter(|&&pred| !self.is_dead[pred]);
+        let calls = live.flat_map(|&pred| function.successors(pred));
+        let calls: SmallVec<[&BlockCall; 4]> = calls.filter(|call| call.block == block).collect();
+        let Some((first, others)) = calls.split_first() else {
+            self.is_dead[block] = true;
+            return found;
+        };
+        for (index, &arg) in first.args.iter().enumerate() {
+            let bits = function.constant(arg);
+            let is_same = |call: &&BlockCall| function.constant(call.args[index]) == bits;
+            if let Some(bits) = bits
+                && others.iter().all(is_same)
+            {
+                found.push((index, bits));
+            }
+        }
+        found
     }
 }
 

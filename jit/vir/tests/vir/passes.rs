@@ -6,6 +6,7 @@ mod memory;
 mod place;
 mod simplify;
 mod time;
+mod unroll;
 
 use margay_vir::passes::{Options, PASSES, optimise, optimise_watched};
 use margay_vir::testing::program;
