@@ -26,18 +26,22 @@ pub(super) type Numbers = SmallVec<[i64; 32]>;
 /// The lanes of a vector of `b64`: lane `n` is `base + known[n] + scaled[n] * factor`, modulo 2^64.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Pattern {
-    pub(super) base: Linear,
+    /// The form of the base; `None` if it has too many terms.
+    pub(super) base: Option<Linear>,
     pub(super) known: Numbers,
     /// The scalar that differs between lanes by its known factors, with these.
     pub(super) scaled: Option<(Value, Numbers)>,
+    /// The length of the longest chain of operations that lead to the vector.
+    steps: u32,
 }
 
 impl Pattern {
     fn uniform(base: Linear, lanes: usize) -> Pattern {
         Pattern {
-            base,
+            base: Some(base),
             known: SmallVec::from_elem(0, lanes),
             scaled: None,
+            steps: 0,
         }
     }
 
@@ -56,10 +60,10 @@ impl Pattern {
         found.next().unwrap_or(lanes)
     }
 
-    /// Returns the form of lane 0.
+    /// Returns the form of lane 0; `None` if it has too many terms.
     pub(super) fn first(&self) -> Option<Linear> {
         let known = Linear::constant(self.known[0]);
-        let first = self.base.plus(&known, 1)?;
+        let first = self.base.as_ref()?.plus(&known, 1)?;
         match &self.scaled {
             Some((value, by)) => first.plus(&Linear::of(*value), by[0]),
             None => Some(first),
@@ -84,10 +88,12 @@ impl Pattern {
             (Some((a, first)), Some((b, second))) if a == b => Some((*a, sum(first, second))),
             _ => return None,
         };
+        let bases = self.base.as_ref().zip(other.base.as_ref());
         Some(Pattern {
-            base: self.base.plus(&other.base, sign)?,
+            base: bases.and_then(|(base, other)| base.plus(other, sign)),
             known: sum(&self.known, &other.known),
             scaled,
+            steps: self.steps.max(other.steps),
         })
     }
 
@@ -95,32 +101,37 @@ impl Pattern {
     fn times(&self, by: i64) -> Pattern {
         let product = |numbers: &Numbers| numbers.iter().map(|n| n.wrapping_mul(by)).collect();
         Pattern {
-            base: self.base.times(by),
+            base: self.base.as_ref().map(|base| base.times(by)),
             known: product(&self.known),
             scaled: self
                 .scaled
                 .as_ref()
                 .map(|(value, numbers)| (*value, product(numbers))),
+            steps: self.steps,
         }
     }
 
     /// Returns `value * self`, where `value` is a scalar; `None` if the lanes are not known numbers.
     fn times_scalar(&self, value: Value) -> Option<Pattern> {
-        if self.scaled.is_some() || !self.base.terms.is_empty() {
+        let base = self.base.as_ref().filter(|base| base.terms.is_empty())?;
+        if self.scaled.is_some() {
             return None;
         }
-        let constant = self.base.constant;
+        let constant = base.constant;
         let numbers: Numbers = self
             .known
             .iter()
             .map(|n| n.wrapping_add(constant))
             .collect();
-        let base = Linear::default().plus(&Linear::of(value), numbers[0])?;
+        let base = Linear::of(value).times(numbers[0]);
         // Equal lanes are part of the base.
         let differs = numbers.iter().any(|&n| n != numbers[0]);
-        let mut result = Pattern::uniform(base, numbers.len());
+        let mut result = Pattern {
+            steps: self.steps,
+            ..Pattern::uniform(base, numbers.len())
+        };
         if differs {
-            result.base = Linear::default();
+            result.base = Some(Linear::default());
             result.scaled = Some((value, numbers));
         }
         Some(result)
@@ -166,7 +177,14 @@ impl Patterns {
                 known: known.iter().map(|&bits| bits as i64).collect(),
                 ..Pattern::uniform(Linear::default(), lanes)
             }),
-            None => self.computed((function, forms), value, (lanes, depth - 1)),
+            None => {
+                let found = self.computed((function, forms), value, (lanes, depth - 1));
+                let longer = found.map(|pattern| Pattern {
+                    steps: pattern.steps + 1,
+                    ..pattern
+                });
+                longer.filter(|pattern| pattern.steps <= DEEPEST)
+            }
         };
         self.patterns.insert(value, found.clone());
         found
@@ -215,12 +233,7 @@ impl Patterns {
     }
 
     /// Returns the lanes of a value if they are known.
-    pub(super) fn known(
-        &mut self,
-        function: &Function,
-        value: Value,
-        depth: u32,
-    ) -> Option<Lanes> {
+    pub(super) fn known(&mut self, function: &Function, value: Value, depth: u32) -> Option<Lanes> {
         if let Some(lanes) = constants::lanes(function, value) {
             return Some(lanes);
         }

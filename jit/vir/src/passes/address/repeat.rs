@@ -107,14 +107,16 @@ impl Addresses<'_> {
             &args,
             place,
         );
+        let form = form.unwrap_or_else(|| Linear::of(current));
         self.set_address(block, new, &form, Some(current), list);
         let lanes = self.function.results(new)[0];
         self.repeat_lanes(self.function.results(inst)[0], lanes, place, list);
         true
     }
 
-    /// Returns the number of lanes that the other lanes of a gather repeat, their distance, and the address of the first.
-    fn repeated(&mut self, inst: Inst, access: Access) -> Option<(u32, Distance, Linear)> {
+    /// Returns the number of lanes that the other lanes of a gather repeat, their distance, and the form of the address of
+    /// the first, if it has one.
+    fn repeated(&mut self, inst: Inst, access: Access) -> Option<(u32, Distance, Option<Linear>)> {
         let function = &*self.function;
         let &[base, offsets] = function.args(inst) else {
             return None;
@@ -122,18 +124,15 @@ impl Addresses<'_> {
         if function.insts[inst].op != Op::Gather || function.ty(offsets).kind() != Kind::B64 {
             return None;
         }
-        let pattern = self
-            .repeats
-            .patterns
-            .of((function, &self.forms), offsets)?;
+        let pattern = self.repeats.patterns.of((function, &self.forms), offsets)?;
         let count = pattern.period();
         let is_repeated = count < pattern.known.len();
         let distance = distance(&pattern, count, access.stride)?;
         if !is_repeated && matches!(distance, Distance::Scaled(..)) {
             return None;
         }
-        let first = pattern.first()?;
-        let form = self.forms.scalar(base).plus(&first, access.stride)?;
+        let first = pattern.first();
+        let form = first.and_then(|first| self.forms.scalar(base).plus(&first, access.stride));
         Some((count as u32, distance, form))
     }
 
@@ -165,6 +164,10 @@ impl Addresses<'_> {
                     .iter()
                     .map(|&arg| self.first_lane(arg, place, list))
                     .collect();
+                if let Some(known) = self.without_zero(&data.data, &args) {
+                    self.repeats.firsts.insert(value, known);
+                    return known;
+                }
                 let inst = made(self.function, Op::Map, kind, data.data, &args, place);
                 list.push(inst);
                 self.function.results(inst)[0]
@@ -173,6 +176,19 @@ impl Addresses<'_> {
         };
         self.repeats.firsts.insert(value, first);
         first
+    }
+
+    /// Returns the value of a sum or product with a constant operand 0.
+    fn without_zero(&self, data: &Data, args: &[Value]) -> Option<Value> {
+        let (Data::Lane(desc), &[a, b]) = (data, args) else {
+            return None;
+        };
+        let is_zero = |value| self.function.constant(value) == Some(0);
+        match (desc.opcode, is_zero(a), is_zero(b)) {
+            (Opcode::Add, true, _) | (Opcode::Mul, _, true) => Some(b),
+            (Opcode::Add, _, true) | (Opcode::Mul, true, _) => Some(a),
+            _ => None,
+        }
     }
 
     /// Makes `result` the vector that repeats the lanes `lanes`.
