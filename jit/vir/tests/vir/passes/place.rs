@@ -300,3 +300,38 @@ fn operations_are_not_delayed_into_loops() {
         );
     assert_eq!(after("delay", &text), text);
 }
+
+#[test]
+fn loads_of_numbers_move_to_their_uses_in_order() {
+    let text = "func @f(b64, f32x4, f32x4) -> (f32x4, f32x4, f32) {
+block0(v0: b64, v1: f32x4, v2: f32x4):
+  v3: f32 = load.f32{f32 0} v0  ; 1
+  v4: f32 = load.f32{f32 0 +4} v0  ; 2
+  v5: f32 = load.f32{f32 0 +8} v0  ; 3
+  v6: f32x4 = load.f32x4{f32 4 +16} v0  ; 4
+  v7: f32 = load.f32{f32 0 +32} v0  ; 5
+  v8: f32 = load.f32{f32 0 +36} v0  ; 6
+  v9: f32x4 = map.f32x4{add.f32{rn}} v6, v1
+  v10: f32x4 = map.f32x4{fma.f32{rn}} v3, v6, v1
+  v11: f32x4 = map.f32x4{fma.f32{rn}} v7, v9, v10
+  store.f32x4{f32 4 +64} v0, v11  ; 7
+  v12: f32x4 = map.f32x4{fma.f32{rn}} v4, v8, v2
+  ret v11, v12, v5
+}
+";
+    // The first three loads stay before the load of a vector, and the last one before the store. The result that only
+    // `ret` uses is not moved beyond it either.
+    let moved = [
+        "  v7: f32 = load.f32{f32 0 +32} v0  ; 5\n",
+        "  v8: f32 = load.f32{f32 0 +36} v0  ; 6\n",
+    ];
+    let mut expected = text.to_owned();
+    for line in moved {
+        expected = expected.replace(line, "");
+    }
+    let before = "  v11: f32x4 = map";
+    expected = expected.replace(before, &format!("{}{before}", moved[0]));
+    let before = "  store.f32x4";
+    expected = expected.replace(before, &format!("{}{before}", moved[1]));
+    assert_eq!(after("late", text), expected);
+}
