@@ -4,6 +4,8 @@
 //! An unrolled loop of a matrix product first loads the factors of all rows, and then adds a product to the sum of each
 //! row. The factors and the sums together need more registers than there are.
 //!
+//! Only blocks with many such loads at the same time change, because other blocks have enough registers.
+//!
 //! A load moves over operations without effects only, so the order of all effects stays. A load that no operation of the
 //! block uses stays where it is.
 
@@ -12,6 +14,9 @@ use rustc_hash::FxHashMap;
 
 use crate::function::Function;
 use crate::ops::Op;
+
+/// The minimum number of loads at the same time with which the loads of a block move.
+const FEWEST: usize = 8;
 
 /// Moves the loads of all blocks.
 pub fn run(function: &mut Function) {
@@ -45,10 +50,34 @@ fn reordered(function: &Function, insts: Vec<Inst>) -> Vec<Inst> {
             first_uses.insert(arg, position);
         }
     }
+    if most_at_once(function, &insts, &first_uses) < FEWEST {
+        return insts;
+    }
     // The sort is stable, and an instruction comes after the loads that move to its position.
     let mut order: Vec<usize> = (0..insts.len()).collect();
     order.sort_by_key(|&position| (places[position], places[position] == position));
     order.iter().map(|&position| insts[position]).collect()
+}
+
+/// Returns the maximum number of loads that can move between which and their first uses a position is.
+fn most_at_once(
+    function: &Function,
+    insts: &[Inst],
+    first_uses: &FxHashMap<Value, usize>,
+) -> usize {
+    let mut ends = vec![0; insts.len()];
+    let (mut now, mut most) = (0, 0);
+    for (position, &inst) in insts.iter().enumerate() {
+        now -= ends[position];
+        if is_movable(function, inst)
+            && let Some(&first) = first_uses.get(&function.results(inst)[0])
+        {
+            ends[first] += 1;
+            now += 1;
+            most = most.max(now);
+        }
+    }
+    most
 }
 
 /// Returns whether an instruction loads a single floating-point number.

@@ -303,35 +303,42 @@ fn operations_are_not_delayed_into_loops() {
 
 #[test]
 fn loads_of_numbers_move_to_their_uses_in_order() {
-    let text = "func @f(b64, f32x4, f32x4) -> (f32x4, f32x4, f32) {
-block0(v0: b64, v1: f32x4, v2: f32x4):
-  v3: f32 = load.f32{f32 0} v0  ; 1
-  v4: f32 = load.f32{f32 0 +4} v0  ; 2
-  v5: f32 = load.f32{f32 0 +8} v0  ; 3
-  v6: f32x4 = load.f32x4{f32 4 +16} v0  ; 4
-  v7: f32 = load.f32{f32 0 +32} v0  ; 5
-  v8: f32 = load.f32{f32 0 +36} v0  ; 6
-  v9: f32x4 = map.f32x4{add.f32{rn}} v6, v1
-  v10: f32x4 = map.f32x4{fma.f32{rn}} v3, v6, v1
-  v11: f32x4 = map.f32x4{fma.f32{rn}} v7, v9, v10
-  store.f32x4{f32 4 +64} v0, v11  ; 7
-  v12: f32x4 = map.f32x4{fma.f32{rn}} v4, v8, v2
-  ret v11, v12, v5
-}
-";
-    // The first three loads stay before the load of a vector, and the last one before the store. The result that only
-    // `ret` uses is not moved beyond it either.
-    let moved = [
-        "  v7: f32 = load.f32{f32 0 +32} v0  ; 5\n",
-        "  v8: f32 = load.f32{f32 0 +36} v0  ; 6\n",
-    ];
-    let mut expected = text.to_owned();
-    for line in moved {
-        expected = expected.replace(line, "");
-    }
-    let before = "  v11: f32x4 = map";
-    expected = expected.replace(before, &format!("{}{before}", moved[0]));
-    let before = "  store.f32x4";
-    expected = expected.replace(before, &format!("{}{before}", moved[1]));
-    assert_eq!(after("late", text), expected);
+    // The factors of eight rows are loaded together, before a store over which two of them do not move.
+    let load = |n: usize| {
+        let (value, distance, place) = (10 + n, 4 * n + 4, n + 1);
+        format!("  v{value}: f32 = load.f32{{f32 0 +{distance}}} v0  ; {place}\n")
+    };
+    let row = "  v3: f32x4 = load.f32x4{f32 4 +64} v0  ; 99\n";
+    let product = |n: usize| {
+        let sum = if n == 0 { 1 } else { 19 + n };
+        format!(
+            "  v{}: f32x4 = map.f32x4{{fma.f32{{rn}}}} v{}, v3, v{sum}\n",
+            20 + n,
+            10 + n
+        )
+    };
+    let store = "  store.f32x4{f32 4 +128} v0, v1  ; 100\n";
+    let program = |body: String| {
+        format!(
+            "func @f(b64, f32x4) -> (f32x4, f32) {{\nblock0(v0: b64, v1: f32x4):\n{body}  ret v27, v18\n}}\n"
+        )
+    };
+    let loads: String = (0..9).map(load).collect();
+    let products = |from: usize, to: usize| (from..to).map(product).collect::<String>();
+    let text = program(loads + row + &products(0, 6) + store + &products(6, 8));
+    // The loads before the row stay before it: the last one is not used in the block.
+    assert_eq!(after("late", &text), text);
+
+    let loads: String = (0..8).map(load).collect();
+    let text = program(row.to_owned() + &loads + &products(0, 6) + store + &products(6, 8))
+        .replace("v27, v18", "v27, v17");
+    let pairs: String = (0..6).map(|n| load(n) + &product(n)).collect();
+    let rest = load(6) + &load(7) + store + &products(6, 8);
+    let expected = program(row.to_owned() + &pairs + &rest).replace("v27, v18", "v27, v17");
+    assert_eq!(after("late", &text), expected);
+
+    // Few loads do not move.
+    let loads: String = (0..7).map(load).collect();
+    let text = program(row.to_owned() + &loads + &products(0, 7)).replace("v27, v18", "v26, v16");
+    assert_eq!(after("late", &text), text);
 }
