@@ -34,6 +34,10 @@ impl Emitter<'_> {
                 let five = self.constant(Type::B32, 5);
                 self.simple(Opcode::Shr, OpType::U32, Type::B32, &[self.thread, five])
             }
+            // Chunks are whole warps, unless they are parts of rows.
+            R::Laneid if self.kernel.width == 32 && self.row.is_none() && self.runs.is_none() => {
+                self.constant(Type::B32, 0)
+            }
             R::Laneid if self.kernel.width <= 32 => {
                 let lanes = self.constant(Type::B32, 31);
                 self.simple(Opcode::And, OpType::B32, Type::B32, &[self.thread, lanes])

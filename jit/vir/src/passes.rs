@@ -15,6 +15,7 @@ pub mod delay;
 mod emitter;
 pub mod forward;
 pub mod hoist;
+pub mod late;
 mod loops;
 pub mod number;
 mod repair;
@@ -85,6 +86,7 @@ passes! {
     "hoist" "moves invariant operations and loads out of loops" hoist::run;
     "delay" "moves operations to the paths that use them" |f, _| delay::run(f);
     "sink" "places constants and cheap vectors near their uses" |f, _| sink::run(f);
+    "late" "moves loads of numbers to their first uses" |f, _| late::run(f);
 }
 
 /// Runs all passes.

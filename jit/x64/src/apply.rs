@@ -10,7 +10,7 @@ use margay_ops::meaning::matrix::plan::{Operands, Plan, Registers};
 use margay_ops::meaning::{Bits, Meaning, WarpFn, WarpLanes, mask};
 use margay_ops::types::{Kind, Type};
 
-use crate::code::{Operation, bytes_of};
+use crate::code::Operation;
 use crate::products;
 
 /// Applies an operation to each lane of operands that are in memory, and writes the results to memory. The layout of
@@ -80,7 +80,7 @@ unsafe fn apply(operation: *const Operation, block: *mut u8) {
 ///
 /// The conditions are those of [`margay_x64_apply`].
 unsafe fn multiply(operation: &Operation, block: *mut u8) -> bool {
-    let Some(plan) = operation.plan.of(&operation.desc) else {
+    let Some(plan) = operation.product_plan() else {
         return false;
     };
     // SAFETY: the conditions are those of this function.
@@ -92,39 +92,27 @@ unsafe fn multiply(operation: &Operation, block: *mut u8) -> bool {
     }
 }
 
-/// Computes a matrix product whose registers contain words of type `W`. Returns false, and changes nothing, if the registers
-/// are not in memory as the function expects them, or if `compute` does.
+/// Computes a matrix product whose registers contain words of type `W`. Returns false, and changes nothing, if the block is
+/// not aligned, or if `compute` does.
 ///
 /// # Safety
 ///
-/// The conditions are those of [`margay_x64_apply`].
+/// The conditions are those of [`margay_x64_apply`]. The plan must be that of the operation ([`Operation::product_plan`]),
+/// and `W` must be its type of words.
 unsafe fn multiply_registers<W: Copy + Default>(
     plan: &Plan,
     operation: &Operation,
     block: *mut u8,
     compute: impl Fn(&Plan, &Operands<'_, W>, &mut Registers<W>) -> bool,
 ) -> bool {
-    let [a, b, c, d] = plan.registers();
-    let are_registers = |values: &[(u32, Type)]| {
-        values.iter().all(|&(offset, ty)| {
-            let is_aligned = block
-                .wrapping_add(offset as usize)
-                .cast::<[W; 32]>()
-                .is_aligned();
-            is_aligned && bytes_of(ty) as usize == size_of::<[W; 32]>()
-        })
-    };
-    if operation.operands.len() != a + b + c
-        || operation.results.len() != d
-        || !are_registers(&operation.operands)
-        || !are_registers(&operation.results)
-    {
+    if !block.cast::<[W; 32]>().is_aligned() {
         return false;
     }
     let from = plan.operands(|index| {
         let (offset, _) = operation.operands[index];
         let place = block.wrapping_add(offset as usize).cast::<[W; 32]>();
-        // SAFETY: the operand is in the block, is aligned, and has the bytes of the array.
+        // SAFETY: the operand is in the block. The operation has a plan, so the operand is aligned and has the bytes
+        // of the array.
         unsafe { &*place }
     });
     let mut out: Registers<W> = [[W::default(); 32]; 8];
@@ -133,8 +121,8 @@ unsafe fn multiply_registers<W: Copy + Default>(
     }
     for (row, &(offset, _)) in out.iter().zip(&operation.results) {
         let place = block.wrapping_add(offset as usize).cast::<[W; 32]>();
-        // SAFETY: the result is in the block, is aligned, and has the bytes of the array. The operands are not used
-        // any more.
+        // SAFETY: the result is in the block. The operation has a plan, so the result is aligned and has the bytes of
+        // the array. The operands are not used any more.
         unsafe { place.write(*row) };
     }
     true

@@ -147,11 +147,31 @@ pub struct Operation {
 #[derive(Clone, Debug, Default)]
 pub struct ProductPlan(OnceLock<Option<Box<Plan>>>);
 
-impl ProductPlan {
-    /// Returns the plan of the product that an operation computes; `None` if it has none.
-    pub(crate) fn of(&self, desc: &Desc) -> Option<&Plan> {
-        let made = self.0.get_or_init(|| Plan::of(desc).map(Box::new));
+impl Operation {
+    /// Returns the plan of the matrix product that the operation computes; `None` if it has none, or if the operands and
+    /// results are not arrays of 32 words.
+    pub(crate) fn product_plan(&self) -> Option<&Plan> {
+        let made = self.plan.0.get_or_init(|| {
+            let plan = Plan::of(&self.desc).filter(|plan| self.has_registers(plan));
+            plan.map(Box::new)
+        });
         made.as_deref()
+    }
+
+    /// Returns whether the operands and results are the registers of a product, as aligned arrays of 32 words.
+    fn has_registers(&self, plan: &Plan) -> bool {
+        let word: u32 = if plan.is_wide() { 8 } else { 4 };
+        let are_registers = |values: &[(u32, Type)]| {
+            let is_array = |&(offset, ty): &(u32, Type)| {
+                offset.is_multiple_of(word) && bytes_of(ty) == 32 * word
+            };
+            values.iter().all(is_array)
+        };
+        let [a, b, c, d] = plan.registers();
+        self.operands.len() == a + b + c
+            && self.results.len() == d
+            && are_registers(&self.operands)
+            && are_registers(&self.results)
     }
 }
 

@@ -5,13 +5,15 @@
 //!   *pointer*, to which the loop adds that amount. Accesses whose addresses differ by constants share a pointer.
 //! - A `gather` or `scatter` whose offsets are `base + stride * lane` becomes a `load` or `store`. If all lanes of a load
 //!   without a mask have the same address, one lane is loaded. Parts of offsets that are equal in all lanes become parts
-//!   of the base.
+//!   of the base. If lanes of a gather repeat the addresses of the first lanes, only the first lanes access memory.
 //!
 //! All sums are modulo 2^64, as addresses are, so a sum is never wrong because it overflows. Offsets of 32 bits are
 //! sign-extended, so they are only considered if they are constants.
 
 mod linear;
+mod patterns;
 mod pointers;
+mod repeat;
 
 use margay_ir::analysis::cfg::remove_unreachable;
 use margay_ir::entity::{Block, Inst, Value};
@@ -23,6 +25,7 @@ use smallvec::SmallVec;
 
 use self::linear::{Forms, Lanes, Linear};
 use self::pointers::Pointers;
+use self::repeat::Repeats;
 use super::Options;
 use super::emitter::Emitter;
 use super::loops::Forest;
@@ -44,6 +47,7 @@ pub fn run(function: &mut Function, options: &Options) {
         pointers: forest
             .as_ref()
             .map(|forest| Pointers::new(function, forest, options.hoisted_scalars)),
+        repeats: Repeats::default(),
         function,
     };
     for &block in cfg.rpo() {
@@ -62,6 +66,7 @@ struct Addresses<'a> {
     function: &'a mut Function,
     forms: Forms,
     pointers: Option<Pointers<'a>>,
+    repeats: Repeats,
 }
 
 impl Addresses<'_> {
@@ -69,9 +74,12 @@ impl Addresses<'_> {
         // The block stays complete until its end, because `pointers` needs its terminator.
         let insts = self.function.body[block].clone();
         let mut list = Vec::with_capacity(insts.len());
+        self.repeats.begin_block();
         for inst in insts {
             let Data::Access(access) = self.function.insts[inst].data else {
-                list.push(inst);
+                if !self.shorten(inst, &mut list) {
+                    list.push(inst);
+                }
                 continue;
             };
             match self.without_offsets(inst, access) {
@@ -79,6 +87,7 @@ impl Addresses<'_> {
                     self.become_contiguous(inst, access);
                     self.set_address(block, inst, &address, None, &mut list);
                 }
+                None if self.repeat((block, inst), access, &mut list) => continue,
                 None => {
                     let address = self.function.args(inst)[0];
                     let form = self.forms.scalar(address);

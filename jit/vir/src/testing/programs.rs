@@ -51,7 +51,8 @@ impl Generator<'_, '_> {
     fn offsets(&mut self) -> Value {
         let wide = self.vector(Kind::B64);
         let ty = self.vector(Kind::B32);
-        match self.choices.below(7) {
+        match self.choices.below(9) {
+            7..=8 => self.repeated_offsets(),
             6 => {
                 let few = self.operand(wide);
                 let by = self.b.constant(wide, 0x3f);
@@ -88,6 +89,30 @@ impl Generator<'_, '_> {
                 let offsets = self.operand(ty);
                 let few = self.b.constant(ty, 0x3f);
                 self.b.map(operation("and.b32"), ty, &[offsets, few])
+            }
+        }
+    }
+
+    /// Returns offsets that repeat those of the first lanes: known numbers, or known multiples of a scalar.
+    fn repeated_offsets(&mut self) -> Value {
+        let (ty, wide) = (self.vector(Kind::B32), self.vector(Kind::B64));
+        let zero = self.b.constant(Type::B32, [0, 4][self.choices.below(2)]);
+        let stride = Data::Number([1, 2, 4][self.choices.below(3)]);
+        let lanes = self.b.value(Op::Affine, ty, stride, &[zero]);
+        let last = [0, 3, 5, 7, 15][self.choices.below(5)];
+        let last = self.b.constant(ty, last);
+        let lanes = self.b.map(operation("and.b32"), ty, &[lanes, last]);
+        let offsets = self.b.map(operation("cvt.u64.u32"), wide, &[lanes]);
+        let Some(&counter) = self.counters.last() else {
+            return offsets;
+        };
+        match self.choices.below(3) {
+            0 => offsets,
+            1 => self.b.map(operation("add.u64"), wide, &[counter, offsets]),
+            _ => {
+                let text = "mul.u64{half:lo}";
+                let rows = self.b.map(operation(text), wide, &[offsets, counter]);
+                self.b.map(operation("sub.u64"), wide, &[rows, counter])
             }
         }
     }

@@ -222,7 +222,7 @@ impl Forms {
 }
 
 /// Returns the factor by which an operation with the constant second operand `by` multiplies.
-fn factor(opcode: Opcode, by: u64) -> Option<i64> {
+pub(super) fn factor(opcode: Opcode, by: u64) -> Option<i64> {
     match opcode {
         Opcode::Mul => Some(by as i64),
         Opcode::Shl => Some(1i64.checked_shl(u32::try_from(by).ok()?).unwrap_or(0)),

@@ -116,6 +116,61 @@ fn gathers_of_affine_offsets_become_loads() {
 }
 
 #[test]
+fn gathers_of_repeated_addresses_access_the_first_lanes() {
+    let examples = [
+        // base + v1 + 2 * (lane % 4) + 8
+        (
+            "b64, b64",
+            "v3: b32 = const.b32{0x0} | v4: b32x8 = affine.b32x8{2} v3 | v5: b32x8 = const.b32x8{0x7} \
+             | v6: b32x8 = map.b32x8{and.b32} v4, v5 | v7: b64x8 = map.b64x8{cvt.u64.u32} v6 \
+             | v8: b64x8 = map.b64x8{add.u64} v7, v1 | v9: b16x8 = gather.b16x8{b16 1 +8} v0, v8  ; 5 \
+             | store.b16x8{b16 2} v0, v9",
+            "v11: b64 = map.b64{add.u64} v0, v1  ; 5 | v12: b16x4 = load.b16x4{b16 2 +8} v11  ; 5 \
+             | v13: b16x8 = join.b16x8 v12, v12  ; 5 | store.b16x8{b16 2} v0, v13",
+        ),
+        // base + v1 + 4 * v2 * (lane % 4), and an operation on what is loaded
+        (
+            "b64, b64, b64",
+            "v3: b32 = const.b32{0x0} | v4: b32x8 = affine.b32x8{1} v3 | v5: b32x8 = const.b32x8{0x3} \
+             | v6: b32x8 = map.b32x8{and.b32} v4, v5 | v7: b64x8 = map.b64x8{cvt.u64.u32} v6 \
+             | v8: b64x8 = map.b64x8{mul.u64} v7, v2 | v9: b64x8 = map.b64x8{add.u64} v1, v8 \
+             | v10: b32x8 = gather.b32x8{b32 4} v0, v9  ; 5 | v11: b32x8 = map.b32x8{add.u32} v10, v3 \
+             | store.b32x8{b32 4} v0, v11",
+            "v3: b32 = const.b32{0x0} | v13: b32 = const.b32{0x2}  ; 5 | v14: b64 = map.b64{shl.b64} v1, v13  ; 5 \
+             | v15: b64 = map.b64{add.u64} v0, v14  ; 5 | v16: b64 = const.b64{0x0}  ; 5 \
+             | v17: b64x4 = affine.b64x4{4} v16  ; 5 | v18: b64x4 = map.b64x4{mul.u64} v17, v2  ; 5 \
+             | v19: b32x4 = gather.b32x4{b32 1} v15, v18  ; 5 | v21: b32x4 = map.b32x4{add.u32} v19, v3 \
+             | v22: b32x8 = join.b32x8 v21, v21 | store.b32x8{b32 4} v0, v22",
+        ),
+        // Lanes with a mask may run while those with the same address do not.
+        (
+            "b64, predx4",
+            "v3: b32 = const.b32{0x0} | v4: b32x4 = affine.b32x4{1} v3 | v5: b32x4 = const.b32x4{0x1} \
+             | v6: b32x4 = map.b32x4{and.b32} v4, v5 | v7: b64x4 = map.b64x4{cvt.u64.u32} v6 \
+             | v9: b32x4 = gather.b32x4{b32 4} v0, v7, v1 | store.b32x4{b32 4} v0, v9",
+            "v3: b32 = const.b32{0x0} | v4: b32x4 = affine.b32x4{1} v3 | v5: b32x4 = const.b32x4{0x1} \
+             | v6: b32x4 = map.b32x4{and.b32} v4, v5 | v7: b64x4 = map.b64x4{cvt.u64.u32} v6 \
+             | v9: b32x4 = gather.b32x4{b32 4} v0, v7, v1 | store.b32x4{b32 4} v0, v9",
+        ),
+        // base + v1 * (lane / 2 % 2): lane 2 does not repeat lane 0.
+        (
+            "b64, b64",
+            "v3: b32 = const.b32{0x0} | v4: b32x8 = affine.b32x8{1} v3 | v5: b32x8 = const.b32x8{0x2} \
+             | v6: b32x8 = map.b32x8{and.b32} v4, v5 | v7: b64x8 = map.b64x8{cvt.u64.u32} v6 \
+             | v8: b64x8 = map.b64x8{mul.u64} v7, v1 | v9: b32x8 = gather.b32x8{b32 1} v0, v8 \
+             | store.b32x8{b32 4} v0, v9",
+            "v3: b32 = const.b32{0x0} | v4: b32x8 = affine.b32x8{1} v3 | v5: b32x8 = const.b32x8{0x2} \
+             | v6: b32x8 = map.b32x8{and.b32} v4, v5 | v7: b64x8 = map.b64x8{cvt.u64.u32} v6 \
+             | v8: b64x8 = map.b64x8{mul.u64} v7, v1 | v9: b32x8 = gather.b32x8{b32 1} v0, v8 \
+             | store.b32x8{b32 4} v0, v9",
+        ),
+    ];
+    for (params, text, expected) in examples {
+        assert_eq!(body(params, text).join(" | "), expected, "{text}");
+    }
+}
+
+#[test]
 fn addresses_that_advance_become_pointers() {
     let text = "func @saxpy(b64, b64, f32, b64) -> () {
 block0(v0: b64, v1: b64, v2: f32, v3: b64):

@@ -300,3 +300,45 @@ fn operations_are_not_delayed_into_loops() {
         );
     assert_eq!(after("delay", &text), text);
 }
+
+#[test]
+fn loads_of_numbers_move_to_their_uses_in_order() {
+    // The factors of eight rows are loaded together, before a store over which two of them do not move.
+    let load = |n: usize| {
+        let (value, distance, place) = (10 + n, 4 * n + 4, n + 1);
+        format!("  v{value}: f32 = load.f32{{f32 0 +{distance}}} v0  ; {place}\n")
+    };
+    let row = "  v3: f32x4 = load.f32x4{f32 4 +64} v0  ; 99\n";
+    let product = |n: usize| {
+        let sum = if n == 0 { 1 } else { 19 + n };
+        format!(
+            "  v{}: f32x4 = map.f32x4{{fma.f32{{rn}}}} v{}, v3, v{sum}\n",
+            20 + n,
+            10 + n
+        )
+    };
+    let store = "  store.f32x4{f32 4 +128} v0, v1  ; 100\n";
+    let program = |body: String| {
+        format!(
+            "func @f(b64, f32x4) -> (f32x4, f32) {{\nblock0(v0: b64, v1: f32x4):\n{body}  ret v27, v18\n}}\n"
+        )
+    };
+    let loads: String = (0..9).map(load).collect();
+    let products = |from: usize, to: usize| (from..to).map(product).collect::<String>();
+    let text = program(loads + row + &products(0, 6) + store + &products(6, 8));
+    // The loads before the row stay before it: the last one is not used in the block.
+    assert_eq!(after("late", &text), text);
+
+    let loads: String = (0..8).map(load).collect();
+    let text = program(row.to_owned() + &loads + &products(0, 6) + store + &products(6, 8))
+        .replace("v27, v18", "v27, v17");
+    let pairs: String = (0..6).map(|n| load(n) + &product(n)).collect();
+    let rest = load(6) + &load(7) + store + &products(6, 8);
+    let expected = program(row.to_owned() + &pairs + &rest).replace("v27, v18", "v27, v17");
+    assert_eq!(after("late", &text), expected);
+
+    // Few loads do not move.
+    let loads: String = (0..7).map(load).collect();
+    let text = program(row.to_owned() + &loads + &products(0, 7)).replace("v27, v18", "v26, v16");
+    assert_eq!(after("late", &text), text);
+}

@@ -7,8 +7,7 @@ use margay_ops::meaning::matrix::plan::{Operands, Registers};
 
 use super::factors;
 use super::memory::{
-    load_doubles, load_half, load_quarter, load_words, repeat_pair, store_half, store_quarter,
-    store_words,
+    load_doubles, load_half, load_quarter, load_words, repeat_pair, store_quarter, store_words,
 };
 use crate::products::{Groups, Memory};
 
@@ -134,10 +133,10 @@ fn block<
         }
     }
     accumulate::<M, N, COLUMNS, A, B, I>(inner, units, &mut sums);
-    for (a, sums) in sums.iter().enumerate() {
-        for (b, &sum) in sums.iter().enumerate() {
-            let words = single::<ODD>(sum);
-            if COLUMNS == 4 {
+    if COLUMNS == 4 {
+        for (a, sums) in sums.iter().enumerate() {
+            for (b, &sum) in sums.iter().enumerate() {
+                let words = single::<ODD>(sum);
                 let (register, part) = parts(a, I * B + b);
                 let mut put = |register: usize, words| {
                     let (parts, _) = out[register].as_chunks_mut::<4>();
@@ -145,10 +144,18 @@ fn block<
                 };
                 put(register, _mm256_castsi256_si128(words));
                 put(register + 1, _mm256_extracti128_si256::<1>(words));
-            } else {
-                let (parts, _) = out[I * B + b].as_chunks_mut::<8>();
-                store_half(&mut parts[a], words);
             }
+        }
+        return;
+    }
+    // The caller loads whole vectors, which is faster if each was stored as a whole.
+    let (pairs, _) = sums.as_chunks::<2>();
+    for (a, [low, high]) in pairs.iter().enumerate() {
+        for (b, (&low, &high)) in low.iter().zip(high).enumerate() {
+            let low = _mm512_castsi256_si512(single::<ODD>(low));
+            let words = _mm512_inserti64x4::<1>(low, single::<ODD>(high));
+            let (parts, _) = out[I * B + b].as_chunks_mut::<16>();
+            store_words(&mut parts[a], words);
         }
     }
 }
