@@ -243,10 +243,7 @@ fn a_counter_that_approaches_a_bound_in_memory_counts() {
         approaching(weak, "setp.s32{cmp:lt} v10, v12", down, true),
         1
     );
-    assert_eq!(
-        approaching(weak, "setp.s32{cmp:lt} v13, v12", up, false),
-        1
-    );
+    assert_eq!(approaching(weak, "setp.s32{cmp:lt} v13, v12", up, false), 1);
     // The greatest number is not greater than itself.
     assert_eq!(approaching(weak, "setp.s32{cmp:le} v10, v12", up, true), 1);
     assert_eq!(approaching(weak, "setp.s32{cmp:ne} v10, v12", up, true), 1);

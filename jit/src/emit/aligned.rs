@@ -73,6 +73,7 @@ impl Lane<'_, '_> {
             function: self.function,
             homes: self.homes,
             variable: &|symbol| self.symbols.get(&symbol).map(|variable| variable.align),
+            multiples: self.trusted.then_some(self.multiples),
         };
         match self.operands_only {
             true => (!alignment.is_multiple(address, bytes)).then_some(address),

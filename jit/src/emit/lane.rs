@@ -3,7 +3,7 @@
 use cranelift_codegen::ir::{self, BlockArg, InstBuilder, MemFlagsData};
 use cranelift_frontend::{FunctionBuilder, Variable};
 use margay_exec::SyncPoint;
-use margay_ir::analysis::{Pointers, Regions};
+use margay_ir::analysis::{Multiples, Pointers, Regions};
 use margay_ir::entity::{Block, Inst, SecondaryMap, SigId, Slot, SymbolId, Value};
 use margay_ir::function::{Function, InstData, SourceLoc};
 use margay_ir::pass::instrument::Request;
@@ -104,6 +104,8 @@ pub(crate) struct Lane<'a, 'b> {
     pub(crate) counters: &'a Counters,
     /// The result of the analysis of the pointers from which addresses of device memory are computed.
     pub(crate) pointers: &'a Pointers,
+    /// The values that are multiples of powers of two if the specialisation trusts addresses.
+    pub(crate) multiples: &'a Multiples,
     /// The module variables to which the function refers.
     pub(crate) symbols: &'a FxHashMap<SymbolId, NamedVariable>,
     /// IDs of the signatures of the function's calls through handles.
@@ -181,6 +183,7 @@ pub(crate) struct LaneParts<'a, 'b> {
     pub(crate) request: Request,
     pub(crate) counters: &'a Counters,
     pub(crate) pointers: &'a Pointers,
+    pub(crate) multiples: &'a Multiples,
     pub(crate) symbols: &'a FxHashMap<SymbolId, NamedVariable>,
     /// IDs of the signatures of the function's calls through handles.
     pub(crate) called_signatures: &'a FxHashMap<SigId, u64>,
@@ -203,6 +206,7 @@ impl<'b> LaneParts<'_, 'b> {
             request: self.request,
             counters: self.counters,
             pointers: self.pointers,
+            multiples: self.multiples,
             symbols: self.symbols,
             called_signatures: self.called_signatures,
             fallbacks: self.fallbacks,
@@ -240,6 +244,7 @@ impl<'a, 'b> Lane<'a, 'b> {
             request: parts.request,
             counters: parts.counters,
             pointers: parts.pointers,
+            multiples: parts.multiples,
             symbols: parts.symbols,
             called_signatures: parts.called_signatures,
             fallbacks: parts.fallbacks,
