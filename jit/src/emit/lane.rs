@@ -126,6 +126,10 @@ pub(crate) struct Lane<'a, 'b> {
     /// The Cranelift values of IR values that are set at only one position in the code. [`Lane::emit_from`] uses these
     /// Cranelift values instead of variables.
     known: FxHashMap<Value, ir::Value>,
+    /// The operations whose results are in `known` before the code of the lane begins ([`super::invariant`]).
+    moved: FxHashSet<Inst>,
+    /// `%tid.x`, if the form keeps it in a register.
+    pub(crate) tid_x: Option<ir::Value>,
     /// The values that need variables in code of [`Lane::emit_from`], because this code loads them from the frame and
     /// also computes them. `None` in other code, in which all values have variables.
     several: Option<FxHashSet<Value>>,
@@ -255,6 +259,8 @@ impl<'a, 'b> Lane<'a, 'b> {
             vars: FxHashMap::default(),
             spare: FxHashMap::default(),
             known: FxHashMap::default(),
+            moved: FxHashSet::default(),
+            tid_x: None,
             several: None,
             in_frame: None,
             blocks: FxHashMap::default(),
@@ -295,6 +301,9 @@ impl<'a, 'b> Lane<'a, 'b> {
             self.set_params(block, target);
             self.compute_for_block(block)?;
             for &inst in self.function.insts(block) {
+                if self.moved.contains(&inst) {
+                    continue;
+                }
                 self.at = self.function.dfg.locs[inst];
                 self.b.set_srcloc(ir::SourceLoc::new(inst.0));
                 if self.inst(block, inst)? {
@@ -564,6 +573,23 @@ impl<'a, 'b> Lane<'a, 'b> {
     fn has_variable(&self, value: Value) -> bool {
         let several = self.several.as_ref();
         several.is_none_or(|several| several.contains(&value))
+    }
+
+    /// Begins with the Cranelift values of IR values that code before this code has computed, and leaves out the
+    /// operations that have computed them.
+    pub(crate) fn begin_with(
+        &mut self,
+        known: FxHashMap<Value, ir::Value>,
+        moved: FxHashSet<Inst>,
+    ) {
+        self.known = known;
+        self.moved = moved;
+        self.several = Some(FxHashSet::default());
+    }
+
+    /// Returns the Cranelift values of the IR values that are set at only one position in the code.
+    pub(crate) fn take_known(self) -> FxHashMap<Value, ir::Value> {
+        self.known
     }
 
     /// Returns the Cranelift value that holds the IR value `value` at the current position of the emitted code.
