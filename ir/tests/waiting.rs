@@ -186,13 +186,77 @@ fn bounds_that_others_write_do_not_count() {
     let text = "  jump block1(v4)
 block1(v10: b32):
   v12: b32 = ld.u32{space:global} v2
-  v11: pred = setp.u32{cmp:lt} v10, v12
+  v11: pred = setp.u32{cmp:ne} v10, v12
   v13: b32 = add.u32 v10, v3
   brif v11, block1(v13), block9";
     assert_eq!(yields(text), 1);
     assert_eq!(
         yields(&text.replace("{space:global} v2", "{space:param} v41")),
         0
+    );
+}
+
+/// Returns the number of `yield`s in a loop with the counter `v10`, which `next` changes, and the bound `v12`, which the
+/// loop loads.
+fn approaching(load: &str, test: &str, next: &str, onward: bool) -> usize {
+    let targets = match onward {
+        true => "block1(v13), block9",
+        false => "block9, block1(v13)",
+    };
+    yields(&format!(
+        "  v5: b32 = const.b32 0x1
+  v6: b32 = const.b32 0xffffffff
+  v7: b32 = const.b32 0x2
+  jump block1(v4)
+block1(v10: b32):
+  v12: b32 = {load} v2
+  v13: b32 = {next}
+  v20: b64 = cvt.u64.u32 v10
+  v21: b64 = cvt.u64.u32 v12
+  v22: b32 = shl.b32 v10, v5
+  v11: pred = {test}
+  brif v11, {targets}"
+    ))
+}
+
+#[test]
+fn a_counter_that_approaches_a_bound_in_memory_counts() {
+    let weak = "ld.u32{space:global}";
+    let up = "add.s32 v10, v5";
+    let down = "add.s32 v10, v6";
+    assert_eq!(approaching(weak, "setp.s32{cmp:lt} v10, v12", up, true), 0);
+    assert_eq!(approaching(weak, "setp.u32{cmp:lo} v13, v12", up, true), 0);
+    assert_eq!(approaching(weak, "setp.s32{cmp:ge} v13, v12", up, false), 0);
+    assert_eq!(approaching(weak, "setp.s32{cmp:gt} v12, v13", up, true), 0);
+    assert_eq!(
+        approaching(weak, "setp.s32{cmp:gt} v10, v12", down, true),
+        0
+    );
+    let less = "sub.s32 v10, v5";
+    assert_eq!(
+        approaching(weak, "setp.s32{cmp:le} v10, v12", less, false),
+        0
+    );
+    // The counter moves away from the bound.
+    assert_eq!(approaching(weak, "setp.s32{cmp:gt} v10, v12", up, true), 1);
+    assert_eq!(
+        approaching(weak, "setp.s32{cmp:lt} v10, v12", down, true),
+        1
+    );
+    assert_eq!(approaching(weak, "setp.s32{cmp:lt} v13, v12", up, false), 1);
+    // The greatest number is not greater than itself.
+    assert_eq!(approaching(weak, "setp.s32{cmp:le} v10, v12", up, true), 1);
+    assert_eq!(approaching(weak, "setp.s32{cmp:ne} v10, v12", up, true), 1);
+    // The counter can pass the greatest number.
+    let two = "add.s32 v10, v7";
+    assert_eq!(approaching(weak, "setp.s32{cmp:lt} v10, v12", two, true), 1);
+    // The compared value is always less than some numbers of its type.
+    assert_eq!(approaching(weak, "setp.u64{cmp:lt} v20, v21", up, true), 1);
+    assert_eq!(approaching(weak, "setp.u32{cmp:lt} v22, v12", up, true), 1);
+    let volatile = "ld.u32{space:global order:volatile}";
+    assert_eq!(
+        approaching(volatile, "setp.s32{cmp:lt} v10, v12", up, true),
+        1
     );
 }
 

@@ -24,7 +24,7 @@ use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use margay_exec::{SyncPoint, SyncPointData};
 use margay_ir::analysis::skipping::skipped_barriers;
-use margay_ir::analysis::{Cfg, Pointers, Regions, slots};
+use margay_ir::analysis::{Cfg, Multiples, Pointers, Regions, slots};
 use margay_ir::entity::{Block, FuncId, Inst, SecondaryMap, SigId, Slot, SymbolId};
 use margay_ir::function::{Function, SourceLoc, payload_func};
 use margay_ir::module::Module;
@@ -87,6 +87,7 @@ pub struct CompiledKernel {
     /// IDs of the signatures of the function's calls through handles.
     signatures: FxHashMap<SigId, u64>,
     pointers: Pointers,
+    multiples: Multiples,
     /// Whether calls were kept because the function would have become too large.
     calls_kept: bool,
     /// The reasons why slower code than usual is generated for parts of the kernel.
@@ -166,6 +167,7 @@ impl CompiledKernel {
         if calls_kept {
             fallbacks.note(Fallback::CallsKept);
         }
+        let pointers = Pointers::new(&function);
         CompiledKernel {
             fallbacks,
             calls_kept,
@@ -176,7 +178,8 @@ impl CompiledKernel {
             sync_points: SyncPointTable::new(&function, &regions),
             symbols: named_variables(module, &function),
             signatures: called_signatures(module, &function),
-            pointers: Pointers::new(&function),
+            multiples: Multiples::new(&function, &pointers),
+            pointers,
             function,
             regions,
             local_bytes,
@@ -264,12 +267,13 @@ impl CompiledKernel {
         inst.is_some_and(|inst| skipped().contains(&inst))
     }
 
-    /// Returns the offsets of the parameters from which device addresses are computed. A launch may run code of
-    /// [`Specialisation::trusted`] only under three conditions: every such parameter contains an address of device
-    /// memory, an inaccessible margin of [`crate::MARGIN`] bytes is on each side of device memory, and the grid has at
-    /// most [`crate::MAX_BLOCKS`] blocks in each dimension.
-    pub fn roots(&self) -> &[u32] {
-        self.pointers.params()
+    /// Returns the offsets of the parameters from which device addresses are computed, each with an alignment in bytes. A
+    /// launch may run code of [`Specialisation::trusted`] only under four conditions: every such parameter contains an
+    /// address of device memory, this address is a multiple of the alignment, an inaccessible margin of [`crate::MARGIN`]
+    /// bytes is on each side of device memory, and the grid has at most [`crate::MAX_BLOCKS`] blocks in each dimension.
+    pub fn roots(&self) -> impl Iterator<Item = (u32, u32)> {
+        let params = self.pointers.params().iter();
+        params.map(|&offset| (offset, self.multiples.of_param(offset)))
     }
 
     /// Returns where the operands and results of the sync points are stored in the frames, and how the sync points are

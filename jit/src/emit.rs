@@ -11,6 +11,7 @@ pub(crate) mod count;
 pub(crate) mod cta_form;
 pub(crate) mod device;
 pub(crate) mod fast;
+pub(crate) mod invariant;
 pub(crate) mod joint;
 pub(crate) mod lane;
 pub(crate) mod memory;

@@ -33,7 +33,7 @@ impl Specialisation {
     /// Chunks have the larger of the kernel's two widths ([`Widths::wide`]).
     pub(crate) const WIDE: u8 = 4;
     /// The code may omit tests of addresses, because the pointer parameters of the kernel
-    /// ([`crate::CompiledKernel::roots`]) contain addresses of device memory, and the accessible pages of a CTA's
+    /// ([`crate::CompiledKernel::roots`]) contain aligned addresses of device memory, and the accessible pages of a CTA's
     /// shared memory end exactly where the shared memory ends, so that accesses beyond its end fault.
     const TRUSTED: u8 = 16;
     /// The rows of the block have as many threads as a chunk has lanes, which is 16; the number of rows is a multiple of

@@ -4,6 +4,7 @@
 //! of a root and a multiple of `bytes`. A test of the root's low bits is then sufficient, and several accesses to one
 //! array share this test.
 
+use super::Multiples;
 use crate::entity::{Block, Inst, SecondaryMap, SymbolId, Value};
 use crate::function::{Function, split_symbol_payload};
 use margay_ops::mods::Half;
@@ -22,6 +23,8 @@ pub struct Alignment<'a> {
     pub homes: &'a SecondaryMap<Inst, Option<Block>>,
     /// Returns the alignment in bytes of the address of a module variable; `None` if it is not known.
     pub variable: &'a dyn Fn(SymbolId) -> Option<u32>,
+    /// The values that are multiples in launches whose pointer parameters are aligned; `None` in code for all launches.
+    pub multiples: Option<&'a Multiples>,
 }
 
 impl Alignment<'_> {
@@ -64,6 +67,12 @@ impl Alignment<'_> {
         if let Some(bits) = dfg.constant(value) {
             return bits % u64::from(bytes) == 0;
         }
+        if self
+            .multiples
+            .is_some_and(|known| known.is_multiple(value, bytes))
+        {
+            return true;
+        }
         let (Some(def), Some(depth)) = (dfg.def_inst(value), depth.checked_sub(1)) else {
             return false;
         };
@@ -88,47 +97,60 @@ impl Alignment<'_> {
         factors.any(|&factor| self.multiple(factor, bytes, depth))
     }
 
-    /// Returns how the low five bits of an operation's result depend on the low five bits of the operands.
     fn low_part(&self, def: Inst) -> LowPart {
-        let desc = self.function.dfg.insts[def].desc();
-        let plain = desc.ty.is_integer() && desc.ty.elements() == 1 && !desc.mods.sat();
-        if !plain {
-            return match desc.opcode {
-                // Windows of memory are aligned to more than 32 bytes.
-                Opcode::Cvta => LowPart::Same,
-                Opcode::SymbolAddr => self.alignment_of_variable(def),
-                _ => LowPart::Unknown,
-            };
-        }
-        let low_half = desc.mods.half() != Half::Hi;
-        match (desc.opcode, self.function.dfg.args(def).len()) {
-            (Opcode::Cvta, 1) => LowPart::Same,
-            (Opcode::SymbolAddr, 0) => self.alignment_of_variable(def),
-            (Opcode::Cvt, 1) if desc.src.is_integer() => LowPart::Same,
-            (Opcode::Add, 2) => LowPart::Sum,
-            (Opcode::Sub, 2) => LowPart::Less,
-            (Opcode::Mul, 2) if low_half => LowPart::Product,
-            (Opcode::Mad, 3) if low_half => LowPart::Fused,
-            (Opcode::Shl, 2) => LowPart::Shifted,
-            (Opcode::And, 2) => LowPart::Masked,
-            _ => LowPart::Unknown,
-        }
+        low_part(self.function, def, self.variable)
     }
+}
 
-    /// Returns how many low bits of the result of a `symbol.addr` are known to be zero. The result is the address of a
-    /// module variable plus a constant. Windows of memory are aligned to more than 32 bytes, so this number is the same
-    /// for offsets in a window and for host addresses.
-    fn alignment_of_variable(&self, def: Inst) -> LowPart {
-        let (symbol, addend) = split_symbol_payload(self.function.dfg.insts[def].payload());
-        match (self.variable)(symbol) {
-            Some(align) => LowPart::Known(align.trailing_zeros().min(addend.trailing_zeros())),
-            None => LowPart::Unknown,
-        }
+/// Returns how the low five bits of an operation's result depend on the low five bits of the operands. `variable` returns
+/// the alignment in bytes of the address of a module variable.
+pub(super) fn low_part(
+    function: &Function,
+    def: Inst,
+    variable: &dyn Fn(SymbolId) -> Option<u32>,
+) -> LowPart {
+    let desc = function.dfg.insts[def].desc();
+    let plain = desc.ty.is_integer() && desc.ty.elements() == 1 && !desc.mods.sat();
+    if !plain {
+        return match desc.opcode {
+            // Windows of memory are aligned to more than 32 bytes.
+            Opcode::Cvta => LowPart::Same,
+            Opcode::SymbolAddr => alignment_of_variable(function, def, variable),
+            _ => LowPart::Unknown,
+        };
+    }
+    let low_half = desc.mods.half() != Half::Hi;
+    match (desc.opcode, function.dfg.args(def).len()) {
+        (Opcode::Cvta, 1) => LowPart::Same,
+        (Opcode::SymbolAddr, 0) => alignment_of_variable(function, def, variable),
+        (Opcode::Cvt, 1) if desc.src.is_integer() => LowPart::Same,
+        (Opcode::Add, 2) => LowPart::Sum,
+        (Opcode::Sub, 2) => LowPart::Less,
+        (Opcode::Mul, 2) if low_half => LowPart::Product,
+        (Opcode::Mad, 3) if low_half => LowPart::Fused,
+        (Opcode::Shl, 2) => LowPart::Shifted,
+        (Opcode::And, 2) => LowPart::Masked,
+        _ => LowPart::Unknown,
+    }
+}
+
+/// Returns how many low bits of the result of a `symbol.addr` are known to be zero. The result is the address of a module
+/// variable plus a constant. Windows of memory are aligned to more than 32 bytes, so this number is the same for offsets
+/// in a window and for host addresses.
+fn alignment_of_variable(
+    function: &Function,
+    def: Inst,
+    variable: &dyn Fn(SymbolId) -> Option<u32>,
+) -> LowPart {
+    let (symbol, addend) = split_symbol_payload(function.dfg.insts[def].payload());
+    match variable(symbol) {
+        Some(align) => LowPart::Known(align.trailing_zeros().min(addend.trailing_zeros())),
+        None => LowPart::Unknown,
     }
 }
 
 /// How the low bits of a result depend on the operands.
-enum LowPart {
+pub(super) enum LowPart {
     /// The low bits of the result equal the low bits of the operand.
     Same,
     /// `Sum`: the result is the sum of two operands. `Less`: the result is their difference.

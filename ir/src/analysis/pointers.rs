@@ -450,7 +450,7 @@ fn accesses(function: &Function) -> Vec<Access> {
 
 /// Returns the 64-bit values that a kernel loads from its parameters, each with the parameter's offset and the
 /// block of the load.
-fn loaded_params(function: &Function) -> FxHashMap<Value, (u32, Block)> {
+pub(super) fn loaded_params(function: &Function) -> FxHashMap<Value, (u32, Block)> {
     let Some(kernel) = &function.kernel else {
         return FxHashMap::default();
     };

@@ -276,6 +276,7 @@ impl CompiledKernel {
             request: self.request,
             counters: &self.counters,
             pointers: &self.pointers,
+            multiples: &self.multiples,
             symbols: &self.symbols,
             called_signatures: &self.signatures,
             fallbacks: &self.fallbacks,

@@ -154,6 +154,7 @@ impl Facts for KernelFacts<'_> {
             function: &kernel.function,
             homes: &kernel.homes,
             variable: &|symbol| kernel.symbols.get(&symbol).map(|variable| variable.align),
+            multiples: self.trusted.then_some(&kernel.multiples),
         };
         alignment.root(inst, kernel.function.dfg.args(inst)[0], bytes)
     }

@@ -6,7 +6,8 @@
 //! exceeds the size of every access. It also does not include offsets that are multiples of the
 //! access size. Most tests therefore examine the base of an array, once per basic block. If the
 //! addresses of several lanes differ by multiples of the access size, these lanes need only one
-//! test.
+//! test. In a trusted specialisation ([`crate::Specialisation::trusted`]), pointer parameters are
+//! aligned, and addresses that are computed from them need no test.
 
 use cranelift_codegen::ir::{self, InstBuilder, TrapCode, types};
 use margay_ir::analysis::Alignment;
@@ -73,6 +74,7 @@ impl Lane<'_, '_> {
             function: self.function,
             homes: self.homes,
             variable: &|symbol| self.symbols.get(&symbol).map(|variable| variable.align),
+            multiples: self.trusted.then_some(self.multiples),
         };
         match self.operands_only {
             true => (!alignment.is_multiple(address, bytes)).then_some(address),

@@ -7,9 +7,13 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, AbiParam, BlockArg, InstBuilder, types};
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, Variable};
+use margay_ir::function::{Function, payload_sreg};
 use margay_ir::pass::instrument::Request;
+use margay_ops::ops::Opcode;
+use margay_ops::sreg::SpecialReg;
 
 use super::count::enter_cta;
+use super::invariant::{Invariant, Once};
 use super::lane::{EmitError, Fixed, Here, Lane, LaneParts, Leave, host};
 use super::memory::shared_base;
 use super::slice::hoist::Hoisted;
@@ -60,6 +64,11 @@ pub(crate) fn begin_cta(
 pub(crate) fn emit(mut parts: LaneParts<'_, '_>, view: Option<View<'_>>) -> Result<(), EmitError> {
     let entry = parts.function.entry();
     let mut hoisted = view.map(|view| Hoisted::new(parts.function, view));
+    let mut invariant = match view {
+        Some(_) => Invariant::default(),
+        None => Invariant::new(parts.function),
+    };
+    let counts_x = view.is_none() && reads_tid_x(parts.function);
     let b = &mut *parts.b;
     let start = b.create_block();
     b.append_block_params_for_function_params(start);
@@ -95,7 +104,10 @@ pub(crate) fn emit(mut parts: LaneParts<'_, '_>, view: Option<View<'_>>) -> Resu
     if let Some(hoisted) = &mut hoisted {
         hoisted.launch(parts.again(), Fixed::of(ctx), leave)?;
     }
+    invariant.emit(Once::PerLaunch, parts.again(), Fixed::of(ctx), leave)?;
     let b = &mut *parts.b;
+    let x_var = b.declare_var(types::I32);
+    let row = field(b, ctx, offset_of!(NativeContext, ntid));
     let shared = view.map(|_| shared_base(b, ctx));
     b.ins().jump(cta_head, &[]);
 
@@ -128,7 +140,9 @@ pub(crate) fn emit(mut parts: LaneParts<'_, '_>, view: Option<View<'_>>) -> Resu
     if let Some(hoisted) = &mut hoisted {
         hoisted.cta(parts.again(), fixed, leave)?;
     }
+    invariant.emit(Once::PerCta, parts.again(), fixed, leave)?;
     let b = &mut *parts.b;
+    b.def_var(x_var, zero);
     b.ins().jump(thread_head, &[]);
 
     b.switch_to_block(thread_head);
@@ -153,10 +167,13 @@ pub(crate) fn emit(mut parts: LaneParts<'_, '_>, view: Option<View<'_>>) -> Resu
         lane,
         local,
     };
+    let x = counts_x.then(|| b.use_var(x_var));
     let mut emitter = Lane::new(parts, fixed, lane_here, leave);
+    emitter.tid_x = x;
     let b = match (view, &hoisted) {
         (Some(view), Some(hoisted)) => slices(emitter, (view, hoisted), (thread, threads), next)?,
         _ => {
+            invariant.provide(&mut emitter);
             emitter.emit_from(entry, &[])?;
             emitter.b
         }
@@ -167,7 +184,16 @@ pub(crate) fn emit(mut parts: LaneParts<'_, '_>, view: Option<View<'_>>) -> Resu
     let step = view.map_or(1, |view| view.width);
     let following = b.ins().iadd_imm_s(thread, i64::from(step));
     b.def_var(thread_var, following);
-    b.ins().jump(thread_head, &[]);
+    if counts_x {
+        // The threads of a row are numbered one after the other.
+        let x = b.use_var(x_var);
+        let next_x = b.ins().iadd_imm_s(x, 1);
+        let ends = b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, next_x, row);
+        let next_x = b.ins().select(ends, zero, next_x);
+        b.def_var(x_var, next_x);
+    }
+    let more = b.ins().icmp(IntCC::UnsignedLessThan, following, threads);
+    b.ins().brif(more, body, &[], cta_next, &[]);
 
     b.switch_to_block(cta_next);
     let here = b.use_var(cta);
@@ -185,6 +211,15 @@ pub(crate) fn emit(mut parts: LaneParts<'_, '_>, view: Option<View<'_>>) -> Resu
     b.ins().return_(&[code]);
     b.seal_all_blocks();
     Ok(())
+}
+
+/// Returns whether a function reads `%tid.x`.
+fn reads_tid_x(function: &Function) -> bool {
+    let mut insts = function.blocks().iter().flat_map(|&b| function.insts(b));
+    insts.any(|&inst| {
+        let data = &function.dfg.insts[inst];
+        data.opcode == Opcode::SReg && payload_sreg(data.payload()) == Some(SpecialReg::TidX)
+    })
 }
 
 /// Emits the body of the loop over chunks: the code for the chunk whose first thread is `thread`. The emitted code

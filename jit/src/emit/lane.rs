@@ -3,7 +3,7 @@
 use cranelift_codegen::ir::{self, BlockArg, InstBuilder, MemFlagsData};
 use cranelift_frontend::{FunctionBuilder, Variable};
 use margay_exec::SyncPoint;
-use margay_ir::analysis::{Pointers, Regions};
+use margay_ir::analysis::{Multiples, Pointers, Regions};
 use margay_ir::entity::{Block, Inst, SecondaryMap, SigId, Slot, SymbolId, Value};
 use margay_ir::function::{Function, InstData, SourceLoc};
 use margay_ir::pass::instrument::Request;
@@ -104,6 +104,8 @@ pub(crate) struct Lane<'a, 'b> {
     pub(crate) counters: &'a Counters,
     /// The result of the analysis of the pointers from which addresses of device memory are computed.
     pub(crate) pointers: &'a Pointers,
+    /// The values that are multiples of powers of two if the specialisation trusts addresses.
+    pub(crate) multiples: &'a Multiples,
     /// The module variables to which the function refers.
     pub(crate) symbols: &'a FxHashMap<SymbolId, NamedVariable>,
     /// IDs of the signatures of the function's calls through handles.
@@ -124,6 +126,10 @@ pub(crate) struct Lane<'a, 'b> {
     /// The Cranelift values of IR values that are set at only one position in the code. [`Lane::emit_from`] uses these
     /// Cranelift values instead of variables.
     known: FxHashMap<Value, ir::Value>,
+    /// The operations whose results are in `known` before the code of the lane begins ([`super::invariant`]).
+    moved: FxHashSet<Inst>,
+    /// `%tid.x`, if the form keeps it in a register.
+    pub(crate) tid_x: Option<ir::Value>,
     /// The values that need variables in code of [`Lane::emit_from`], because this code loads them from the frame and
     /// also computes them. `None` in other code, in which all values have variables.
     several: Option<FxHashSet<Value>>,
@@ -181,6 +187,7 @@ pub(crate) struct LaneParts<'a, 'b> {
     pub(crate) request: Request,
     pub(crate) counters: &'a Counters,
     pub(crate) pointers: &'a Pointers,
+    pub(crate) multiples: &'a Multiples,
     pub(crate) symbols: &'a FxHashMap<SymbolId, NamedVariable>,
     /// IDs of the signatures of the function's calls through handles.
     pub(crate) called_signatures: &'a FxHashMap<SigId, u64>,
@@ -203,6 +210,7 @@ impl<'b> LaneParts<'_, 'b> {
             request: self.request,
             counters: self.counters,
             pointers: self.pointers,
+            multiples: self.multiples,
             symbols: self.symbols,
             called_signatures: self.called_signatures,
             fallbacks: self.fallbacks,
@@ -240,6 +248,7 @@ impl<'a, 'b> Lane<'a, 'b> {
             request: parts.request,
             counters: parts.counters,
             pointers: parts.pointers,
+            multiples: parts.multiples,
             symbols: parts.symbols,
             called_signatures: parts.called_signatures,
             fallbacks: parts.fallbacks,
@@ -250,6 +259,8 @@ impl<'a, 'b> Lane<'a, 'b> {
             vars: FxHashMap::default(),
             spare: FxHashMap::default(),
             known: FxHashMap::default(),
+            moved: FxHashSet::default(),
+            tid_x: None,
             several: None,
             in_frame: None,
             blocks: FxHashMap::default(),
@@ -290,6 +301,9 @@ impl<'a, 'b> Lane<'a, 'b> {
             self.set_params(block, target);
             self.compute_for_block(block)?;
             for &inst in self.function.insts(block) {
+                if self.moved.contains(&inst) {
+                    continue;
+                }
                 self.at = self.function.dfg.locs[inst];
                 self.b.set_srcloc(ir::SourceLoc::new(inst.0));
                 if self.inst(block, inst)? {
@@ -559,6 +573,23 @@ impl<'a, 'b> Lane<'a, 'b> {
     fn has_variable(&self, value: Value) -> bool {
         let several = self.several.as_ref();
         several.is_none_or(|several| several.contains(&value))
+    }
+
+    /// Begins with the Cranelift values of IR values that code before this code has computed, and leaves out the
+    /// operations that have computed them.
+    pub(crate) fn begin_with(
+        &mut self,
+        known: FxHashMap<Value, ir::Value>,
+        moved: FxHashSet<Inst>,
+    ) {
+        self.known = known;
+        self.moved = moved;
+        self.several = Some(FxHashSet::default());
+    }
+
+    /// Returns the Cranelift values of the IR values that are set at only one position in the code.
+    pub(crate) fn take_known(self) -> FxHashMap<Value, ir::Value> {
+        self.known
     }
 
     /// Returns the Cranelift value that holds the IR value `value` at the current position of the emitted code.

@@ -35,6 +35,9 @@ impl Lane<'_, '_> {
     fn read_register(&mut self, register: SpecialReg, payload: u64) -> ir::Value {
         use SpecialReg as R;
         let axis = |first: SpecialReg| register as usize - first as usize;
+        if let (R::TidX, Some(tid_x)) = (register, self.tid_x) {
+            return tid_x;
+        }
         match register {
             R::TidX | R::TidY | R::TidZ => {
                 let table = self.field(types::I64, offset_of!(NativeContext, tid));

@@ -266,8 +266,8 @@ impl PtxLaunch {
     }
 
     /// Returns whether generated code may omit the checks of addresses that it computes from
-    /// pointer parameters. The result is true if all these parameters point to device memory, the
-    /// grid is not too large, and [`PtxLaunch::ends_exactly`] returns true.
+    /// pointer parameters. The result is true if all these parameters point to device memory and are
+    /// aligned, the grid is not too large, and [`PtxLaunch::ends_exactly`] returns true.
     fn is_trusted(&self) -> bool {
         if self.info.spare_shared != 0 {
             return false;
@@ -277,18 +277,21 @@ impl PtxLaunch {
         };
         let [base, _, bytes] = visible.range();
         let params = self.shape.params.bytes();
-        let in_range = |&offset: &u32| {
+        let is_usual = |(offset, align): (u32, u32)| {
             let pointer = params
                 .get(offset as usize..)
                 .and_then(|rest| rest.first_chunk());
-            pointer.is_some_and(|&pointer| u64::from_le_bytes(pointer).wrapping_sub(base) < bytes)
+            let pointer = pointer.map(|&pointer| u64::from_le_bytes(pointer));
+            pointer.is_some_and(|pointer| {
+                pointer.is_multiple_of(align.into()) && pointer.wrapping_sub(base) < bytes
+            })
         };
         let small = self
             .info
             .grid
             .iter()
             .all(|&blocks| blocks <= margay_jit::MAX_BLOCKS);
-        small && self.ends_exactly() && bytes != 0 && kernel.compiled.roots().iter().all(in_range)
+        small && self.ends_exactly() && bytes != 0 && kernel.compiled.roots().all(is_usual)
     }
 
     /// Returns a description of the memory that the threads of a CTA may access. Returns `None` if

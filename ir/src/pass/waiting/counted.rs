@@ -1,14 +1,16 @@
 //! Finds loops that terminate regardless of what other threads write to memory, and loops that poll memory.
 //!
 //! A loop is counted if every iteration executes an exit test that compares two values. One value changes by the same
-//! step in every iteration, and the other does not change. The test may be in any block that every iteration executes,
-//! and the loop may have other exits. The test may also be one of several conditions that must all hold for the loop to
-//! continue.
+//! step in every iteration, and the other does not change. The other value may change if the counter approaches it
+//! ([`approach`]). The test may be in any block that every iteration executes, and the loop may have other exits. The
+//! test may also be one of several conditions that must all hold for the loop to continue.
 //!
 //! A loop is also counted if its exits do not depend on memory: every iteration executes all exits, and the condition of
 //! every exit is computed by pure operations from values that are computed in the same way in the previous iteration, or
 //! that do not change in the loop. Such a loop runs the same number of iterations whatever other threads do, for example
 //! `for (n = 256; n != 0; n /= 2) sum += shared[n];`.
+
+mod approach;
 
 use std::cell::Cell;
 
@@ -61,6 +63,7 @@ pub(super) fn find(
             homes: &homes,
             loops,
             number,
+            wait: waits[number],
             steps: Cell::new(MOST_STEPS),
             all_steps: &all_steps,
         })
@@ -218,6 +221,8 @@ struct Test<'a> {
     loops: &'a Loops,
     /// Index of the loop that the analysis examines.
     number: usize,
+    /// The strongest kind of operation with which the loop may wait.
+    wait: Option<Wait>,
     /// Number of values that the analysis may still examine for this loop.
     steps: Cell<u32>,
     /// Number of values that the analysis may still examine for all loops.
@@ -280,8 +285,8 @@ impl Test<'_> {
         let data = &dfg.insts[inst];
         let deeper = |v: Value, value| self.bounds(v, value, depth - 1);
         match (data.opcode, dfg.args(inst)) {
-            // A comparison counts as an exit test regardless of whether the loop exits on true or on false.
-            (Opcode::Setp, &[a, b]) => self.compares(a, b),
+            // A comparison with an invariant value counts as an exit test regardless of whether the loop exits on true or on false.
+            (Opcode::Setp, &[a, b]) => self.compares(a, b) || self.approaches(inst, (a, b), value),
             // If the result that continues the loop requires both conditions, an exit test in one of the two conditions
             // is enough.
             (Opcode::Setp, &[a, b, c]) => {
@@ -290,7 +295,8 @@ impl Test<'_> {
                     BoolOp::Or => value,
                     _ => false,
                 };
-                one_is_enough && (self.compares(a, b) || deeper(c, value))
+                let bounds = || self.compares(a, b) || self.approaches(inst, (a, b), value);
+                one_is_enough && (bounds() || deeper(c, value))
             }
             (Opcode::And, &[a, b]) if data.ty == OpType::Pred && !value => {
                 deeper(a, value) || deeper(b, value)
@@ -446,6 +452,11 @@ impl Test<'_> {
     /// returns true for the result of an addition, a subtraction or a shift of this parameter by a loop-invariant
     /// amount, and for both of these values widened to a larger type.
     fn steps(&self, value: Value) -> bool {
+        self.common_step(value).is_some()
+    }
+
+    /// Returns the step by which a value changes in each iteration, for the values of [`Test::steps`].
+    fn common_step(&self, value: Value) -> Option<Step> {
         let dfg = &self.function.dfg;
         let header = self.loops.header(self.number);
         let of_header = |value: Value| match dfg.values[value].def {
@@ -455,16 +466,15 @@ impl Test<'_> {
         let value = self.before_widening(value);
         let stepped = || dfg.def_inst(value).and_then(|inst| self.step_of(inst));
         let param = of_header(value).or_else(|| of_header(stepped()?.0));
-        let Some((param, index)) = param else {
-            return false;
-        };
+        let (param, index) = param?;
         let mut search = Search {
             param,
             step: None,
             found: FxHashSet::default(),
         };
         let mut next = |value: Value| self.is_next(value, &mut search, DEPTH);
-        self.passed(header, index).all(&mut next)
+        let all = self.passed(header, index).all(&mut next);
+        search.step.filter(|_| all)
     }
 
     /// Returns the values that blocks of the loop pass to a block parameter.
