@@ -87,6 +87,31 @@ fn threads_of_several_ctas_have_their_indices() {
 }
 
 #[test]
+fn threads_of_several_ctas_have_their_lanes() {
+    let body = "  v30: b32 = sreg.u32 %laneid
+  v31: b32 = mul.u32{half:lo} v30, v18
+  v32: b32 = add.u32 v31, v0
+  st.b32{space:global} v4, v32
+  exit
+";
+    let function = kernel(&text(&format!("{body}}}\n")));
+    for (grid, block) in [
+        ([9, 1, 1], [16, 1, 1]),
+        ([3, 2, 1], [32, 1, 1]),
+        ([2, 2, 1], [48, 2, 1]),
+        ([2, 1, 1], [64, 2, 2]),
+        ([4, 1, 1], [96, 1, 1]),
+    ] {
+        let launch = launch(grid, block, 0);
+        let expected = single(&function, &launch);
+        for width in [8, 16, 32] {
+            let found = vectorised(&function, &launch, width);
+            assert_eq!(found, expected, "{grid:?} {block:?} {width}");
+        }
+    }
+}
+
+#[test]
 fn kernels_that_use_the_index_of_the_cta_otherwise_run_one_cta_after_the_other() {
     for value in [
         "add.u32 v12, v0",
