@@ -3,7 +3,7 @@
 //! Such code runs even if no thread reaches the operation. Therefore only pure operations, loads of parameters, and reads
 //! of special registers move. Constants stay where they are used, because instructions contain them.
 
-use cranelift_codegen::ir::{self, InstBuilder, types};
+use cranelift_codegen::ir;
 use margay_ir::analysis::Cfg;
 use margay_ir::analysis::regions::is_param_load;
 use margay_ir::entity::{Inst, Value};
@@ -75,15 +75,8 @@ impl Invariant {
         fixed: Fixed,
         leave: Leave,
     ) -> Result<(), EmitError> {
-        let zero = parts.b.ins().iconst(types::I32, 0);
-        let lane = parts.b.ins().iconst(types::I64, 0);
         // No operation that moves reads the thread's index.
-        let here = Here {
-            thread: zero,
-            frame: None,
-            lane,
-            local: zero,
-        };
+        let here = Here::none(parts.b);
         let function = parts.function;
         let mut emitter = Lane::new(parts, fixed, here, leave);
         emitter.begin_with(std::mem::take(&mut self.known), FxHashSet::default());

@@ -1,6 +1,6 @@
 //! Translation of IR instructions for one lane.
 
-use cranelift_codegen::ir::{self, BlockArg, InstBuilder, MemFlagsData};
+use cranelift_codegen::ir::{self, BlockArg, InstBuilder, MemFlagsData, types};
 use cranelift_frontend::{FunctionBuilder, Variable};
 use margay_exec::SyncPoint;
 use margay_ir::analysis::{Multiples, Pointers, Regions};
@@ -73,6 +73,19 @@ pub(crate) struct Here {
     pub(crate) lane: ir::Value,
     /// Offset of the function's stack slots in the thread's local memory.
     pub(crate) local: ir::Value,
+}
+
+impl Here {
+    /// Returns zeros, for code that runs before the loops over threads and reads nothing of a thread.
+    pub(crate) fn none(b: &mut FunctionBuilder<'_>) -> Here {
+        let zero = b.ins().iconst(types::I32, 0);
+        Here {
+            thread: zero,
+            frame: None,
+            lane: b.ins().iconst(types::I64, 0),
+            local: zero,
+        }
+    }
 }
 
 /// The blocks to which control goes when a lane leaves the code being emitted.

@@ -113,11 +113,32 @@ impl Function {
         }
     }
 
+    /// Returns the values that an instruction uses: its operands, and the arguments of its branch targets.
+    pub fn uses(&self, inst: Inst) -> impl Iterator<Item = Value> {
+        let passed = self.targets(inst).iter().flat_map(|call| &call.args);
+        self.args(inst).iter().chain(passed).copied()
+    }
+
     /// Returns the branch targets of a block's last instruction.
     pub fn successors(&self, block: Block) -> &[BlockCall] {
         self.body[block]
             .last()
             .map_or(&[], |&inst| self.targets(inst))
+    }
+
+    /// Returns the branch targets of a block's last instruction, to change them.
+    pub fn successors_mut(&mut self, block: Block) -> &mut [BlockCall] {
+        let last = self.body[block].last();
+        let calls = last.and_then(|last| self.targets.get_mut(last));
+        calls.map_or(&mut [], |calls| calls)
+    }
+
+    /// Passes a value as the last argument of the branches from one block to another.
+    pub fn pass(&mut self, from: Block, to: Block, value: Value) {
+        let calls = self.successors_mut(from).iter_mut();
+        for call in calls.filter(|call| call.block == to) {
+            call.args.push(value);
+        }
     }
 
     /// Returns the effects of an instruction.

@@ -285,7 +285,8 @@ impl Test<'_> {
         let data = &dfg.insts[inst];
         let deeper = |v: Value, value| self.bounds(v, value, depth - 1);
         match (data.opcode, dfg.args(inst)) {
-            // A comparison with an invariant value counts as an exit test regardless of whether the loop exits on true or on false.
+            // A comparison with an invariant value counts as an exit test regardless of whether the loop exits on true
+            // or on false.
             (Opcode::Setp, &[a, b]) => self.compares(a, b) || self.approaches(inst, (a, b), value),
             // If the result that continues the loop requires both conditions, an exit test in one of the two conditions
             // is enough.

@@ -4,7 +4,6 @@
 //! that never trap, and loads of parameters, are hoisted. All operands of a hoisted operation must
 //! also be hoisted, so its result does not change in loops.
 
-use cranelift_codegen::ir::{InstBuilder, types};
 use cranelift_frontend::Variable;
 use margay_ir::analysis::regions::is_param_load;
 use margay_ir::analysis::uniformity::Class;
@@ -116,15 +115,8 @@ impl Hoisted {
         leave: Leave,
         (insts, asks): (&[Inst], bool),
     ) -> Result<(), EmitError> {
-        let zero = parts.b.ins().iconst(types::I32, 0);
-        let lane = parts.b.ins().iconst(types::I64, 0);
         // No hoisted operation reads the thread's index.
-        let here = Here {
-            thread: zero,
-            frame: None,
-            lane,
-            local: zero,
-        };
+        let here = Here::none(parts.b);
         let mut emitter = Lane::new(parts, fixed, here, leave);
         emitter.vars = std::mem::take(&mut self.vars);
         for &inst in insts {

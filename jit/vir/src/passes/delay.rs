@@ -107,9 +107,7 @@ impl Delay<'_> {
 
     /// Notes that an operation in a block uses its operands.
     fn note_uses(&mut self, inst: Inst, block: Block) {
-        let calls = self.function.targets(inst).iter();
-        let passed = calls.flat_map(|call| &call.args);
-        for &value in self.function.args(inst).iter().chain(passed) {
+        for value in self.function.uses(inst) {
             self.uses[value] = match self.uses[value] {
                 Uses::None => Uses::Below(block),
                 Uses::Below(other) => match self.dominator_of(other, block) {

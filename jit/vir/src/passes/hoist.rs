@@ -70,8 +70,7 @@ fn homes(function: &Function) -> SecondaryMap<Value, Block> {
 fn uses(function: &Function) -> SecondaryMap<Value, u32> {
     let mut uses = SecondaryMap::default();
     for &inst in function.order.iter().flat_map(|&b| &function.body[b]) {
-        let passed = function.targets(inst).iter().flat_map(|call| &call.args);
-        for &value in function.args(inst).iter().chain(passed) {
+        for value in function.uses(inst) {
             uses[value] += 1;
         }
     }

@@ -163,10 +163,7 @@ fn redirect(
     to: Block,
     with: impl Fn(&BlockCall) -> BlockCall,
 ) {
-    let Some(last) = function.body[from].last() else {
-        return;
-    };
-    let calls = function.targets.get_mut(last).into_iter().flatten();
+    let calls = function.successors_mut(from).iter_mut();
     for call in calls.filter(|call| call.block == to) {
         *call = with(call);
     }

@@ -43,10 +43,8 @@ impl Uses {
 
 /// Returns the values that the instructions of a block use.
 pub(super) fn used(function: &Function, block: Block) -> impl Iterator<Item = Value> {
-    function.body[block].iter().flat_map(|&inst| {
-        let passed = function.targets(inst).iter().flat_map(|call| &call.args);
-        function.args(inst).iter().chain(passed).copied()
-    })
+    let insts = function.body[block].iter();
+    insts.flat_map(|&inst| function.uses(inst))
 }
 
 /// Replaces the uses of `value` by the definitions that reach them. `definitions` are the values at the end of blocks, and
@@ -77,17 +75,16 @@ pub(super) fn repair(
 
 /// Replaces a value in the instructions of a block.
 fn replace(function: &mut Function, block: Block, (old, new): (Value, Value)) {
-    let renamed = |&value: &Value| if value == old { new } else { value };
-    for inst in function.body[block].clone() {
-        if function.args(inst).contains(&old) {
-            let args: SmallVec<[Value; 8]> = function.args(inst).iter().map(renamed).collect();
-            function.insts[inst].args = function.pool.push(&args);
+    let rename = |values: &mut [Value]| {
+        for value in values.iter_mut().filter(|value| **value == old) {
+            *value = new;
         }
-        if let Some(calls) = function.targets.get_mut(&inst) {
-            for arg in calls.iter_mut().flat_map(|call| &mut call.args) {
-                *arg = renamed(arg);
-            }
-        }
+    };
+    for &inst in &function.body[block] {
+        rename(function.pool.get_mut(function.insts[inst].args));
+    }
+    for call in function.successors_mut(block) {
+        rename(&mut call.args);
     }
 }
 
@@ -133,15 +130,7 @@ impl Search<'_> {
             preds.dedup();
             for pred in preds {
                 let value = self.at_start(function, pred);
-                let last = function.body[pred].last();
-                let calls = last.and_then(|last| function.targets.get_mut(last));
-                for call in calls
-                    .into_iter()
-                    .flatten()
-                    .filter(|call| call.block == block)
-                {
-                    call.args.push(value);
-                }
+                function.pass(pred, block, value);
             }
         }
     }

@@ -46,8 +46,7 @@ fn waiting(function: &Function, loops: &Loops) -> SecondaryMap<Inst, bool> {
     let mut uses: SecondaryMap<Value, Uses> = SecondaryMap::default();
     for &block in &function.order {
         for &inst in &function.body[block] {
-            let passed = function.targets(inst).iter().flat_map(|call| &call.args);
-            for &value in function.args(inst).iter().chain(passed) {
+            for value in function.uses(inst) {
                 uses[value] = match uses[value] {
                     Uses::None => Uses::One(block),
                     Uses::One(home) if home == block => Uses::One(block),

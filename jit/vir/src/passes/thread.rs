@@ -13,7 +13,7 @@ use margay_ir::analysis::cfg::remove_unreachable;
 use margay_ir::entity::{Block, Inst, SecondaryMap, Value};
 use margay_ir::function::BlockCall;
 use margay_ops::types::Type;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::repair::{Uses, repair, used};
 use super::scalars::Scalars;
@@ -30,14 +30,11 @@ pub fn run(function: &mut Function) -> bool {
     while done.len() < MOST_DECISIONS {
         remove_unreachable(function);
         let decisions = Decisions::new(function);
-        let roots = function
-            .order
-            .iter()
-            .filter(|&&block| decisions.root(block) == Some(block) && !done.contains(&block));
-        let found = roots
-            .map(|&root| (root, decisions.skips(function, root)))
-            .find(|(_, skips)| !skips.is_empty());
-        let Some((root, skips)) = found else { break };
+        let mut skips = decisions.skips(function, &done);
+        let first = function.order.iter().find(|&root| skips.contains_key(root));
+        let Some((&root, skips)) = first.and_then(|root| Some((root, skips.remove(root)?))) else {
+            break;
+        };
         done.insert(root);
         apply(function, &decisions, root, skips);
     }
@@ -115,24 +112,24 @@ impl Decisions {
         self.roots[block].filter(|&root| !self.is_used[root])
     }
 
-    /// Returns the branches that can skip a decision.
-    fn skips(&self, function: &Function, root: Block) -> Vec<Skip> {
-        let mut found = Vec::new();
-        for &from in function
-            .order
-            .iter()
-            .filter(|&&block| self.roots[block] != Some(root))
-        {
+    /// Returns the branches that can skip decisions, by the first block of the decision. Leaves out the decisions in `done`.
+    fn skips(&self, function: &Function, done: &FxHashSet<Block>) -> FxHashMap<Block, Vec<Skip>> {
+        let mut found: FxHashMap<Block, Vec<Skip>> = FxHashMap::default();
+        for &from in &function.order {
             for (target, call) in function.successors(from).iter().enumerate() {
-                if call.block == root
+                let root = call.block;
+                let is_other = self.root(root) == Some(root) && self.roots[from] != Some(root);
+                if is_other
+                    && !done.contains(&root)
                     && let Some((to, args)) = self.end(function, call)
                 {
-                    found.push(Skip {
+                    let skip = Skip {
                         from,
                         target,
                         to,
                         args,
-                    });
+                    };
+                    found.entry(root).or_default().push(skip);
                 }
             }
         }
@@ -212,10 +209,7 @@ fn apply(function: &mut Function, decisions: &Decisions, root: Block, skips: Vec
         };
         let jump = function.append(new, (Op::Jump, None, Data::Nothing), &[], &[]);
         function.targets.insert(jump, [call].into_iter().collect());
-        let last = function.body[from].last();
-        let calls = last.and_then(|last| function.targets.get_mut(last));
-        let call = calls.and_then(|calls| calls.get_mut(target));
-        call.expect("the block has this branch").block = new;
+        function.successors_mut(from)[target].block = new;
         let at = function.order.iter().position(|&block| block == from);
         function.order.insert(at.map_or(0, |at| at + 1), new);
         between.push(new);

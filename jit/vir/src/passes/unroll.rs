@@ -238,17 +238,12 @@ fn copy(function: &mut Function, of: &Candidate) {
         .map(|(header, next)| Copied::new(function, of, (header, next)))
         .collect();
     // Copies of an earlier loop may lead to this one, too.
-    for &block in function
-        .order
-        .iter()
-        .filter(|block| !inside.contains(block))
-    {
-        let last = function.body[block].last();
-        let calls = last.and_then(|last| function.targets.get_mut(last));
-        for call in calls.into_iter().flatten() {
-            if call.block == of.header {
-                call.block = headers[0];
-            }
+    let outside = |block: &&Block| !inside.contains(block);
+    let outside: Vec<Block> = function.order.iter().filter(outside).copied().collect();
+    for block in outside {
+        let calls = function.successors_mut(block).iter_mut();
+        for call in calls.filter(|call| call.block == of.header) {
+            call.block = headers[0];
         }
     }
     let ends = |&block: &Block| function.successors(block).is_empty();

@@ -174,11 +174,11 @@ impl<'a> Pointers<'a> {
                 let step = emit(emitter, &advance.step);
                 emitter.lane64(Opcode::Add, &[pointer, step])
             });
-            pass(function, latch, header, next);
+            function.pass(latch, header, next);
         }
         if let Some(preheader) = preheader {
             let first = self.at_end(function, preheader, |emitter| emit(emitter, &advance.first));
-            pass(function, preheader, header, first);
+            function.pass(preheader, header, first);
         }
         pointer
     }
@@ -196,16 +196,5 @@ impl<'a> Pointers<'a> {
             list,
             place: 0,
         })
-    }
-}
-
-/// Passes a value as the last argument of the branches from one block to another.
-fn pass(function: &mut Function, from: Block, to: Block, value: Value) {
-    let Some(last) = function.body[from].last() else {
-        return;
-    };
-    let calls = function.targets.get_mut(last).into_iter().flatten();
-    for call in calls.filter(|call| call.block == to) {
-        call.args.push(value);
     }
 }

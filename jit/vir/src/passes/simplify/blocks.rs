@@ -94,8 +94,7 @@ fn used_elsewhere(function: &Function) -> SecondaryMap<Value, bool> {
     for &block in &function.order {
         let own = only_jump(function, block).map(|_| &function.blocks[block]);
         for &inst in &function.body[block] {
-            let passed = function.targets(inst).iter().flat_map(|call| &call.args);
-            for &value in function.args(inst).iter().chain(passed) {
+            for value in function.uses(inst) {
                 if own.is_none_or(|params| !params.contains(&value)) {
                     used[value] = true;
                 }

@@ -149,6 +149,7 @@ fn block<
         return;
     }
     // The caller loads whole vectors, which is faster if each was stored as a whole.
+    const { assert!(COLUMNS == 4 || A == 4, "the sums of a register") }
     let (pairs, _) = sums.as_chunks::<2>();
     for (a, [low, high]) in pairs.iter().enumerate() {
         for (b, (&low, &high)) in low.iter().zip(high).enumerate() {
